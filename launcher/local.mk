@@ -64,7 +64,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/pause.c launcher/job/pause.h \
 	launcher/job/pulse.c \
 	launcher/job/state/quarantine.c launcher/job/state/quarantine.h \
-	launcher/job/flight_record.c \
+	launcher/job/flight_record.c launcher/job/flight_record.h \
 	launcher/job/state/ranks.c launcher/job/state/ranks.h \
 	launcher/job/recovery.c \
 	launcher/job/state/refusal.c launcher/job/state/refusal.h \

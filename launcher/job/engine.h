@@ -1,10 +1,9 @@
-/* The running job, on which the parts of the engine work that have no struct of their own: job.c
- * (the table's actions, and where events arrive), core.c (what all parts need), pulse.c
- * (heartbeats), launch.c (starting a generation),
- * streams.c (input and output), failure.c (deaths and what follows), recovery.c (starting again),
- * rehost.c (on other hosts), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
- * auxiliaries.c (those that run on when all ranks have ended), hang_detect.c (ranks that others
- * wait for), flight_record.c (their last calls), stopping.c (ending).
+/* The running job as those files see it that do not have a struct of their own yet: job.c (the
+ * table's actions, and where events arrive), pulse.c (heartbeats), launch.c (starting a
+ * generation), streams.c (input and output), failure.c (deaths and what follows), verdict.c,
+ * recovery.c (starting again), rehost.c (on other hosts), stragglers.c (ranks that run on beside
+ * ended ones), auxiliaries.c (those that run on when all ranks have ended), report.c, stopping.c
+ * (ending). A part with a header of its own is given its data and struct dt_core, not this.
  */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -14,6 +13,7 @@
 #include <stdint.h>
 
 #include "launcher/job/core.h"
+#include "launcher/job/flight_record.h"
 #include "launcher/job/hang_detect.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
@@ -34,7 +34,6 @@
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
 #include "launcher/watch/cause.h"
-#include "launcher/watch/flight_record.h"
 
 struct dt_job {
     struct dt_core core; /* the first: an action finds the job by it */
@@ -61,7 +60,7 @@ struct dt_job {
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
     uint64_t failed_ns;
-    struct dt_flight_record last_calls; /* of ranks whose calls have failed, while not yet said */
+    struct dt_last_calls last_calls;
 
     struct dt_fence fence_of_mpi;
 
@@ -171,13 +170,6 @@ void dt_job_on_auxiliaries_late(struct dt_job *j);
 bool dt_job_end_auxiliaries(struct dt_job *j);
 /* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */
 bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
-
-/* flight_record.c */
-void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
-                          const struct dt_msg_last_calls *m);
-void dt_job_say_last_calls(struct dt_job *j);
-void dt_job_on_last_calls_due(struct dt_job *j);
-void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 
 void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m);
 void dt_job_on_gathered(struct dt_job *j);

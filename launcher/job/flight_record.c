@@ -1,8 +1,8 @@
-/* What ranks tell of their last calls, said once they all have had the time to. */
+#include "launcher/job/flight_record.h"
+
 #include <string.h>
 
 #include "launcher/base/log.h"
-#include "launcher/job/engine.h"
 
 enum { WAIT_MS = 300 }; /* for other ranks, where the job goes on */
 
@@ -13,59 +13,58 @@ static bool was_cut_short(const struct dt_rank *r)
            !(r->end.flags & DT_EXITED_FINALIZED);
 }
 
-static void note_ended(struct dt_job *j)
+static void note_ended(struct dt_last_calls *l)
 {
-    for (uint32_t r = 0; r < j->core.ranks.np; r++) {
-        if (was_cut_short(&j->core.ranks.v[r]))
-            dt_flight_record_ended(&j->last_calls, r);
+    for (uint32_t r = 0; r < l->core->ranks.np; r++) {
+        if (was_cut_short(&l->core->ranks.v[r]))
+            dt_flight_record_ended(&l->record, r);
     }
 }
 
-void dt_job_say_last_calls(struct dt_job *j)
+void dt_last_calls_say(struct dt_last_calls *l)
 {
     struct dt_strbuf b = { 0 };
     char *rest = NULL;
 
-    dt_timers_stop(&j->core.timers, DT_TIMER_LAST_CALLS);
-    note_ended(j);
-    dt_flight_record_words(&j->last_calls, &b);
+    dt_timers_stop(&l->core->timers, DT_TIMER_LAST_CALLS);
+    note_ended(l);
+    dt_flight_record_words(&l->record, &b);
     for (char *line = b.data ? strtok_r(b.data, "\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\n", &rest))
         dt_say("%s", line);
     dt_strbuf_free(&b);
-    dt_flight_record_said(&j->last_calls);
+    dt_flight_record_said(&l->record);
 }
 
-/* Whether the job begins again or ends is decided while it fails: each says it, or not. */
-void dt_job_on_last_calls_due(struct dt_job *j)
+/* While the job is failing it is not decided yet whether the calls are said or forgotten. */
+void dt_last_calls_on_due(struct dt_last_calls *l)
 {
-    if (j->core.state != DT_JOB_FAILING)
-        dt_job_say_last_calls(j);
+    if (l->core->state != DT_JOB_FAILING)
+        dt_last_calls_say(l);
 }
 
-/* That a rank has gone, and that all begin again, is said; in which calls the others were when they
- * learned of it is nothing more. */
-void dt_job_forget_last_calls(struct dt_job *j)
+/* The user reads that a rank is gone and that all ranks start again. In which calls the others were
+ * when they learned of it adds nothing. */
+void dt_last_calls_forget(struct dt_last_calls *l)
 {
-    if (j->last_calls.own)
-        dt_job_say_last_calls(j);
-    dt_timers_stop(&j->core.timers, DT_TIMER_LAST_CALLS);
-    dt_flight_record_free(&j->last_calls);
+    if (l->record.own)
+        dt_last_calls_say(l);
+    dt_timers_stop(&l->core->timers, DT_TIMER_LAST_CALLS);
+    dt_flight_record_free(&l->record);
 }
 
-/* Ranks that are told to end leave their calls because of that. */
-static bool is_of_interest(const struct dt_job *j, const struct dt_msg_last_calls *m)
+static bool is_of_interest(const struct dt_last_calls *l, const struct dt_msg_last_calls *m)
 {
-    return m->generation == j->core.generation && j->core.state != DT_JOB_OVER &&
-           !j->told_to_stop && m->rank < j->core.ranks.np && j->core.state != DT_JOB_RECOVERING;
+    return m->generation == l->core->generation && l->core->state != DT_JOB_OVER &&
+           m->rank < l->core->ranks.np && l->core->state != DT_JOB_RECOVERING;
 }
 
-void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
-                          const struct dt_msg_last_calls *m)
+void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,
+                           const struct dt_msg_last_calls *m)
 {
-    if (!is_of_interest(j, m))
+    if (!is_of_interest(l, m))
         return;
-    dt_flight_record_add(&j->last_calls, dt_core_host_name(&j->core, h->host), m);
-    if (!dt_timers_runs(&j->core.timers, DT_TIMER_LAST_CALLS))
-        dt_timers_set(&j->core.timers, DT_TIMER_LAST_CALLS, WAIT_MS);
+    dt_flight_record_add(&l->record, dt_core_host_name(l->core, h->host), m);
+    if (!dt_timers_runs(&l->core->timers, DT_TIMER_LAST_CALLS))
+        dt_timers_set(&l->core->timers, DT_TIMER_LAST_CALLS, WAIT_MS);
 }

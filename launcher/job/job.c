@@ -139,7 +139,8 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_limit(j, h, &msg->limit);
         break;
     case DT_MSG_LAST_CALLS:
-        dt_job_on_last_calls(j, h, &msg->last_calls);
+        if (!j->told_to_stop) /* ranks that are told to end leave their calls because of that */
+            dt_last_calls_on_told(&j->last_calls, h, &msg->last_calls);
         break;
     case DT_MSG_COMMIT:
         dt_job_on_commit(j, &msg->commit);
@@ -223,6 +224,11 @@ static void on_collected(struct dt_job *j)
     dt_core_event(&j->core, DT_EV_SETTLED);
 }
 
+static void on_last_calls_due(struct dt_job *j)
+{
+    dt_last_calls_on_due(&j->last_calls);
+}
+
 static void on_pause_late(struct dt_job *j)
 {
     dt_pause_on_late(&j->pause);
@@ -237,7 +243,7 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
 {
     static void (*const handlers[DT_JOB_TIMERS])(struct dt_job *) = {
         [DT_TIMER_COLLECT] = on_collected,
-        [DT_TIMER_LAST_CALLS] = dt_job_on_last_calls_due,
+        [DT_TIMER_LAST_CALLS] = on_last_calls_due,
         [DT_TIMER_FENCE] = check,
         [DT_TIMER_PAUSE] = on_pause_late,
         [DT_TIMER_GATHER] = dt_job_on_gathered,
@@ -300,6 +306,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
+    j->last_calls.core = &j->core;
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_hangs_init(&j->hangs, &j->core, &j->deaths);
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
@@ -343,7 +350,7 @@ void dt_job_free(struct dt_job *j)
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);
     dt_hangs_free(&j->hangs);
-    dt_flight_record_free(&j->last_calls);
+    dt_flight_record_free(&j->last_calls.record);
     dt_failed_calls_forget(&j->failed_calls);
     free(j->checkpoint_dir);
     dt_refusal_forget(&j->refusal);

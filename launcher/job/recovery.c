@@ -68,7 +68,7 @@ void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const c
 {
     unsigned delay_s;
 
-    dt_job_forget_last_calls(j);
+    dt_last_calls_forget(&j->last_calls);
     dt_restart_count(&j->restart);
     delay_s = dt_restart_delay_s(&j->restart);
     say_restarting(j, delay_s);

@@ -144,7 +144,7 @@ void dt_job_finish(struct dt_job *j)
     if (j->refusal.text)
         dt_outcome_set_reason(&j->outcome, dt_xstrdup(j->refusal.text));
     dt_refusal_say(&j->refusal);
-    dt_job_say_last_calls(j);
+    dt_last_calls_say(&j->last_calls);
     if (j->outcome.exit_code == 0)
         dt_injections_say_unstruck(&j->injections, &j->core.plan, &j->core.ranks);
     say_end(j);

@@ -1,0 +1,20 @@
+/* What ranks tell of their last calls when a call has failed. It is said once all of them have had
+ * the time to tell. */
+#ifndef DT_JOB_FLIGHT_RECORD_H
+#define DT_JOB_FLIGHT_RECORD_H
+
+#include "launcher/job/core.h"
+#include "launcher/watch/flight_record.h"
+
+struct dt_last_calls {
+    struct dt_core *core;
+    struct dt_flight_record record; /* while it is not said yet */
+};
+
+void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,
+                           const struct dt_msg_last_calls *m);
+void dt_last_calls_say(struct dt_last_calls *l);
+void dt_last_calls_on_due(struct dt_last_calls *l); /* DT_TIMER_LAST_CALLS */
+void dt_last_calls_forget(struct dt_last_calls *l); /* all ranks begin again */
+
+#endif
