@@ -1,4 +1,4 @@
-/* All ranks of a job, as far as checkpoints need them: they come to one result together. */
+/* The ranks of a job, which agree on the result of each step of a save or restore. */
 #ifndef DT_CHECKPOINT_GROUP_H
 #define DT_CHECKPOINT_GROUP_H
 
@@ -11,15 +11,15 @@ struct dt_group {
     uint32_t rank;
     uint32_t size;
     void *ctx;
-    /* Collective, over host memory. What they return is final: the group is lost then. */
+    /* Collective, in host memory. An error is final: the group cannot be used any more. */
     dt_result_t (*min)(void *ctx, int64_t *v, size_t n);
     dt_result_t (*sum)(void *ctx, int64_t *v, size_t n);
     dt_result_t (*broadcast)(void *ctx, void *buf, size_t bytes, uint32_t root);
 };
 
-/* Of each rank's result (with its dt_last_error) makes one for all: DT_OK where all are DT_OK, else
- * that of the lowest rank that failed, with its text, which names the rank. dt_last_error_info then
- * tells on all ranks what it told there; unless that blamed another rank, it blames this one. */
+/* Makes one result for all ranks: DT_OK if every rank passes DT_OK, else the result of the lowest
+ * rank that failed, with its dt_last_error, which names the rank. dt_last_error_info then reports
+ * on all ranks what it reported there. It blames that rank unless that rank blamed another. */
 dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine);
 
 #endif

@@ -1,10 +1,10 @@
-/* Whose checkpoints a directory holds. The file LINEAGE names the job that has saved there last,
- * and the lineage: an id that is drawn when a job saves the first checkpoint in a directory, or
- * begins afresh there, and that each job which goes on from there carries on. A job writes the file
+/* Whose checkpoints a directory holds. The file LINEAGE names the job that saved there last, and
+ * the lineage: an id that is drawn when a job saves the first checkpoint in a directory or begins
+ * anew there. A job that continues from a checkpoint keeps its lineage. A job writes the file
  * before its first checkpoint gets its name.
  *
- * LINEAGE lies beside the checkpoints, not in them: their bytes depend on step, ranks and data
- * alone, so that those of a disturbed and of an undisturbed job can be compared. */
+ * LINEAGE is beside the checkpoints, not in them: their bytes depend on step, ranks and data alone,
+ * so that a disturbed and an undisturbed run can be compared. */
 #ifndef DT_CHECKPOINT_LINEAGE_H
 #define DT_CHECKPOINT_LINEAGE_H
 
@@ -18,7 +18,7 @@
 
 enum { DT_LINEAGE_ID = 16 };
 
-/* All empty: nothing says whose the checkpoints are. */
+/* All empty: nothing says to whom the checkpoints belong. */
 struct dt_lineage {
     char id[DT_LINEAGE_ID + 1];
     struct dt_holder job;
@@ -31,25 +31,26 @@ struct dt_head {
     struct dt_lineage line;
 };
 
-/* step: the newest one's, or -1. */
+/* step: of the newest checkpoint, or -1. */
 dt_result_t dt_head_read(struct dt_head *h, const struct dt_dir *d, int64_t step);
 dt_result_t dt_lineage_read(struct dt_lineage *l, const struct dt_dir *d);
 bool dt_lineage_is_of(const struct dt_lineage *l, const struct dt_owner *me);
 bool dt_lineage_equal(const struct dt_lineage *a, const struct dt_lineage *b);
 
-/* Whether a job may restore what it has found. It may go on from its own checkpoints, and from
- * those of others with the user's word. DT_ERR_STATE says which word that is. */
+/* Whether a job may restore what it has found. It may continue from its own checkpoints, and from
+ * those of another job if the user has asked for that (word). The message of DT_ERR_STATE names the
+ * options. */
 dt_result_t dt_lineage_may_restore(const struct dt_head *found, const struct dt_dir *d,
                                    const struct dt_owner *me, bool word);
-/* Whether a job, which has locked the directory, may make its first checkpoint there the newest.
- * Those that are there must be its own, or the ones that it has found (NULL: none) when it
- * restored. DT_ERR_STATE names whose they are. */
+/* Whether a job that has locked the directory may save its first checkpoint there. The checkpoints
+ * that are there must be its own, or the ones that it found when it restored (NULL: it has not).
+ * DT_ERR_STATE names the job to which they belong. */
 dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head *found,
                                 const struct dt_dir *d, const struct dt_owner *me);
 
 /* Draws an id. */
 dt_result_t dt_lineage_begin(struct dt_lineage *l);
-/* Makes the file say l, or removes it where l is empty. */
+/* Writes l to the file, or removes the file if l is empty. */
 dt_result_t dt_lineage_write(const struct dt_lineage *l, const struct dt_dir *d,
                              const struct dt_owner *me);
 

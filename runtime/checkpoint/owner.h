@@ -1,9 +1,9 @@
 /* The one job that saves in a checkpoint directory. Its rank 0 holds a lock (flock) on the file
- * OWNER in the directory, from its first save until dt_finalize or the death of the process. A job
- * that has saved there and is started again takes the lock when it restores. OWNER also says who
- * that is, so that another job can be told, and so that a job whose lock has not kept others out
- * (an older generation that cannot be killed, a file system whose locks end at the host) finds out
- * before it commits anything. */
+ * OWNER there, from its first save until dt_finalize or the death of the process. A job that has
+ * saved there and is started again takes the lock when it restores. OWNER also names the job, so
+ * that another job's error can name it, and so that a job notices before a commit that its lock did
+ * not keep another out: an older generation that cannot be killed, or locks that end at the host.
+ */
 #ifndef DT_CHECKPOINT_OWNER_H
 #define DT_CHECKPOINT_OWNER_H
 
@@ -24,19 +24,19 @@ struct dt_ownership {
     char before[DT_HOLDER_TEXT]; /* where no lock keeps others out: as it was; else empty */
 };
 
-/* Makes this job the owner, or does what dt_owner_check does if it is already. DT_ERR_STATE, naming
- * the owner, if another job holds the lock, or a later generation of this job is or was the owner.
- * An older generation of this job loses the directory, dead or not. */
+/* Makes this job the owner; if it already is, does what dt_owner_check does. DT_ERR_STATE, naming
+ * the owner: another job holds the lock, or a later generation of this job is or was the owner. An
+ * older generation of this job loses the directory, whether it is dead or not. */
 dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const struct dt_owner *me,
                           const char *host);
-/* DT_ERR_STATE if OWNER does not name this job any more. */
+/* DT_ERR_STATE if OWNER no longer names this job. */
 dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d);
 /* Removes OWNER if it still names this job, and unlocks the directory. */
 void dt_owner_release(struct dt_ownership *o);
-/* The same for a job that may not save after all: where no lock keeps others out, OWNER names the
- * job again that it named before. */
+/* The same for a job that may not save after all. Without locks OWNER then names the previous job
+ * again. */
 void dt_owner_give_back(struct dt_ownership *o);
-/* In a child process: closes the file. The lock remains the parent's alone. */
+/* In a forked child: closes the file; only the parent keeps the lock. */
 void dt_owner_forget(struct dt_ownership *o);
 
 #endif

@@ -1,9 +1,9 @@
-/* A directory of checkpoints, used by all ranks of one job together.
+/* A directory of checkpoints, used by all ranks of a job together.
  *
- * A save writes all shards into a directory with a temporary name; when every rank's shard is
- * durable, rank 0 adds the manifest and renames the directory: that is the commit. Whatever dies,
- * and whenever, what has a final name is complete. A restore takes the newest one that every rank
- * finds sound. */
+ * A save writes all shards into a directory with a temporary name. When every rank's shard is
+ * durable, rank 0 adds the manifest and renames the directory: that is the commit. So a directory
+ * with a final name is complete, whatever dies at whatever time. A restore takes the newest
+ * checkpoint that every rank finds sound. */
 #ifndef DT_CHECKPOINT_STORE_H
 #define DT_CHECKPOINT_STORE_H
 
@@ -29,7 +29,7 @@ struct dt_store {
     /* Called on rank 0 alone. */
     void *arg;
     void (*committed)(void *arg, int64_t step);
-    void (*note)(void *arg, const char *text); /* something the user should know of */
+    void (*note)(void *arg, const char *text); /* for the user */
 
     /* Rank 0's. */
     struct dt_ownership ownership;
@@ -39,31 +39,31 @@ struct dt_store {
     bool written;              /* LINEAGE names this job */
 
     bool ready;      /* the directory is this job's; it was checked and tidied */
-    uint32_t saves;  /* that have begun: each has a temporary name of its own */
-    uint32_t drops;  /* the same of what is dropped */
-    uint32_t asides; /* directories for what is set aside */
+    uint32_t saves;  /* number of saves so far: each has its own temporary name */
+    uint32_t drops;  /* number of entries dropped so far, likewise */
+    uint32_t asides; /* number of directories made for what is set aside */
 };
 
 /* All are collective: every rank returns the same result. */
 
-/* Commits the buffers as step. A failure leaves the older checkpoints as they were. */
+/* Commits the buffers as step. After a failure the older checkpoints are unchanged. */
 dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, int64_t step);
-/* Fills the buffers from the newest sound checkpoint; *step is -1 where there is none. With an
- * error the buffers' content is unspecified. */
+/* Fills the buffers from the newest sound checkpoint; *step is -1 if there is none. After an error
+ * the content of the buffers is unspecified. */
 dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffers, int64_t *step);
 
 /* Shared by save and restore. */
 
-/* On rank 0, without a lock: what the directory holds. The caller frees steps->v, after a failure,
- * too. */
+/* On rank 0, without a lock: lists what the directory holds. The caller frees steps->v, also after
+ * a failure. */
 dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
                           struct dt_head *head);
-/* Takes the directory, which rank 0 makes where it is missing, for this job, or checks that it
- * still is this job's. Then, once: rank 0 checks that this job may save there, and tidies it; all
- * ranks check that all hosts see it. */
+/* Takes the directory for this job, or checks that this job still has it; rank 0 makes it if it is
+ * missing. The first time, rank 0 also checks that this job may save there and tidies it, and all
+ * ranks check that every host sees it. */
 dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d);
-/* What is no checkpoint any more is trash from here on, which is in nobody's way, and removed where
- * that can be: it may be another user's. */
+/* Renames an entry to trash, which no job reads, and removes it if that is possible: it may belong
+ * to another user. */
 void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
 /* Whether this job was told to begin anew (--fresh) and has not committed a checkpoint yet: those
  * that are there are not this job's. On rank 0. */
@@ -83,7 +83,7 @@ struct dt_aside {
 };
 dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside);
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside);
-/* On rank 0, when no save or restore follows: another job may use the directory from here on. */
+/* On rank 0, when no save or restore follows: gives the directory up for other jobs. */
 void dt_store_release(struct dt_store *s);
 
 #endif
