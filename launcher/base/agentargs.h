@@ -6,7 +6,7 @@
 #define DT_AGENT_ALONE "--alone"
 
 /* Followed by the limit of open files that dtrun was started with. A local agent inherits the one
- * to which dtrun has raised its own, and its ranks are not to. */
+ * to which dtrun has raised its own, but its ranks must not. */
 #define DT_AGENT_OPEN_FILES "--open-files="
 
 #endif

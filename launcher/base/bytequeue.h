@@ -8,7 +8,7 @@
 struct dt_bytequeue {
     char *data;
     size_t head; /* the first byte that waits */
-    size_t len;  /* how many wait */
+    size_t len;  /* bytes that wait */
     size_t cap;
 };
 

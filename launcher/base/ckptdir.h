@@ -1,4 +1,4 @@
-/* The checkpoint directory that the user named: may a new job use it? */
+/* Whether a new job may use the checkpoint directory that the user named. */
 #ifndef DT_BASE_CKPTDIR_H
 #define DT_BASE_CKPTDIR_H
 

@@ -9,7 +9,7 @@
 /* dtrun's own exit codes; every other code is a rank's. */
 enum dt_exit {
     DT_EXIT_USAGE = 2,
-    DT_EXIT_PREEMPTED = 75, /* EX_TEMPFAIL: a rank has made room, and would go on later */
+    DT_EXIT_PREEMPTED = 75, /* EX_TEMPFAIL: a preempted rank ended so that it can go on later */
     DT_EXIT_TIMEOUT = 124,
     DT_EXIT_LAUNCH = 125,
     DT_EXIT_NOT_EXECUTABLE = 126,
@@ -20,7 +20,7 @@ enum dt_exit {
 enum { DT_ERROR_SIZE = 1024 };
 
 struct dt_error {
-    int exit_code; /* what dtrun exits with when this error ends the job; 0 is taken as 125 */
+    int exit_code; /* of dtrun if this error ends the job; 0 stands for 125 */
     char text[DT_ERROR_SIZE];
 };
 

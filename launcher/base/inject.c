@@ -83,7 +83,7 @@ static int parse_field(struct dt_inject *fault, const char *text, const char *en
     return -1;
 }
 
-/* Each field is well-formed; do they make sense together? Returns NULL, or what is wrong. */
+/* Each field is well-formed. Returns NULL if they make sense together, else what is wrong. */
 static const char *check(const struct dt_inject *fault, bool has_code)
 {
     bool host = dt_inject_takes_all_ranks(fault);

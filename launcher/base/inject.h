@@ -6,9 +6,10 @@
  *     agent:node=K|rank=R[,step=N|,after=S]   agent and ranks of a host vanish at once
  *     host:node=K|rank=R[,step=N|,after=S]    the same, and the host does not come back
  *
- * Each also takes restart=K: only after the K-th restart (0: in the first run). Without step and
- * after a fault strikes when the ranks run. A rank is struck inside the dt_step(N) that reaches N,
- * before it returns. dtrun and dtrun-agent read the same text with the same function. Pure. */
+ * Each also takes restart=K: only after the K-th restart (0: in the first run). A fault without
+ * step and after strikes as soon as the ranks run. A rank is struck inside the dt_step(N) that
+ * reaches N, before it returns. dtrun and dtrun-agent read the same text with the same function.
+ * Pure. */
 #ifndef DT_BASE_INJECT_H
 #define DT_BASE_INJECT_H
 

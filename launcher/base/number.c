@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not digits alone, but a number: 0.2, -1. */
+/* A number, but not of digits alone: 0.2, -1. */
 static bool is_other_number(const char *text)
 {
     char *end;

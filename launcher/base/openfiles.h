@@ -7,11 +7,11 @@
 
 #include "launcher/base/error.h"
 
-/* Raises the limit to n where it is lower. Fails, saying what for, when that is not allowed. */
+/* Raises the limit to n if it is lower. If that is not allowed, fails and says what for. */
 int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err);
-/* The limit before it was raised, for processes that shall not inherit the higher one; 0: it was
- * not. */
+/* The limit before it was raised, for processes that must not inherit the higher one; 0: it was not
+ * raised. */
 uint64_t dt_openfiles_before(void);
-void dt_openfiles_set(uint64_t n); /* as low as that again */
+void dt_openfiles_set(uint64_t n); /* lowers it to that again */
 
 #endif

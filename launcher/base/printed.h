@@ -4,8 +4,8 @@
 
 #include "launcher/base/error.h"
 
-/* 0 when all that was printed is written, else -1. For a reader that has left (head) err has no
- * text, and the exit code of a program that SIGPIPE ends. */
+/* Returns 0 if everything printed has been written, else -1. If the reader has left (head), err has
+ * no text, and the exit code of a program that SIGPIPE has killed. */
 int dt_printed(struct dt_error *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* What dtrun and dtrun-agent do as processes, whatever they were started by: how they begin, and
- * how dtrun ends. */
+/* How dtrun and dtrun-agent begin as processes, whatever started them, and how dtrun ends. */
 #ifndef DT_BASE_PROCESS_H
 #define DT_BASE_PROCESS_H
 
@@ -16,7 +15,7 @@ void dt_process_ended_by(int signo);
  * a shell ends its loop only if Ctrl-C killed the command. Returns code otherwise. */
 int dt_process_end(int code);
 
-/* Whether whoever started this process wants it to ignore the signal, as nohup does. */
+/* Whether the process that started this one made it ignore the signal, as nohup does. */
 bool dt_process_ignores(int signo);
 
 #endif

@@ -18,7 +18,7 @@ struct line {
     unsigned seen;       /* bit i: key i was given */
 };
 
-struct removal { /* a ^host line; they count after all others */
+struct removal { /* a ^host line; applied after all others */
     char *name;
     int line;
 };
@@ -153,7 +153,7 @@ static int parse_keys(struct line *l, char *at, struct dt_error *err)
     return 0;
 }
 
-/* Fills in what follows from what was given. */
+/* Fills in the values that follow from the given ones. */
 static int complete(struct line *l, struct dt_error *err)
 {
     struct dt_host *h = &l->host;

@@ -119,7 +119,7 @@ static int merge_text(char **into, const char *from, const char *host, const cha
     return 0;
 }
 
-/* 0 is no limit; nor is more than a host can have slots. */
+/* 0 means no limit, and so does a number above the slots that a host can have. */
 static int sum_of_limits(int a, int b)
 {
     if (!a || !b)
@@ -194,7 +194,8 @@ int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, vo
     return 0;
 }
 
-/* The hostfile's entry that a name in -H means: by name, else this machine under another name. */
+/* The hostfile's entry for a name in -H: the one of that name, else this machine under another
+ * name. */
 static struct dt_host *filter_find(const struct dt_hostlist *list, const struct dt_host *wanted,
                                    dt_is_local_f is_local, void *arg)
 {

@@ -20,7 +20,7 @@ struct dt_host {
     struct dt_strs gpus;
     bool gpus_given;
     bool local;   /* this machine: no SSH needed */
-    bool removed; /* dt_hostlist_sweep is to remove it */
+    bool removed; /* marked for dt_hostlist_sweep */
 };
 
 struct dt_hostlist {
@@ -31,7 +31,7 @@ struct dt_hostlist {
     size_t named; /* how many names dt_hostlist_put was given */
 };
 
-/* No list of 16 MiB reaches DT_NAMED_MAX without ranges, which could otherwise take hours. */
+/* Only ranges can make a list of 16 MiB name more than this; expanding them could take hours. */
 enum { DT_HOSTS_MAX = 65536, DT_SLOTS_MAX = 1000000, DT_NAMED_MAX = 8 * 1024 * 1024 };
 
 /* Returns the entry named name, or NULL. Case does not count. */
@@ -44,9 +44,9 @@ void dt_hostlist_sweep(struct dt_hostlist *list);
 int dt_hostlist_drop_empty(struct dt_hostlist *list, struct dt_error *err);
 void dt_hostlist_free(struct dt_hostlist *list);
 
-/* Adds an entry that is as host says, whose own name does not count; or makes host part of the
- * entry of that name: slots (and max_slots, and gpus) add up; user, port, identity and addr may
- * differ only where one of the two has none. host keeps its own memory. */
+/* Adds an entry like host (whose own name is ignored). If the list has an entry of that name, adds
+ * host's slots, max_slots and gpus to it; user, port, identity and addr may then differ only if one
+ * of the two has none. host keeps its own memory. */
 int dt_hostlist_put(struct dt_hostlist *list, const char *name, const struct dt_host *host,
                     struct dt_error *err);
 void dt_host_free(struct dt_host *host);

@@ -23,7 +23,7 @@ struct range {
     size_t nbefore;
     struct numbers *v;
     size_t n;
-    size_t item; /* where the expansion stands: at number, which belongs to v[item] */
+    size_t item; /* the expansion has reached number, which belongs to v[item] */
     int number;
 };
 
@@ -31,7 +31,7 @@ struct pattern {
     struct range *v;
     size_t n;
     const char *after; /* the text behind the last range */
-    size_t names;      /* how many the pattern stands for */
+    size_t names;      /* number of names that the pattern stands for */
     size_t length;     /* of the longest of them, as far as the pattern has been read */
 };
 
@@ -90,7 +90,7 @@ static int add_length(struct pattern *p, size_t n, struct dt_error *err)
     return 0;
 }
 
-/* Every range adds to the length, whose limit bounds their number, too. */
+/* Every range adds to the length, so its limit also bounds the number of ranges. */
 static int parse(struct pattern *p, const char *text, struct dt_error *err)
 {
     size_t plain;
@@ -132,7 +132,7 @@ static void add_name(struct dt_strs *names, const struct pattern *p)
     dt_strbuf_free(&b);
 }
 
-/* False: the range begins again. */
+/* Returns false if the range begins again. */
 static bool next_number(struct range *r)
 {
     bool more = true;

@@ -44,7 +44,7 @@ static int check_ipv6(const char *text, struct dt_error *err)
     return ok ? 0 : dt_error_usage(err, "[%s] is no IPv6 address", text);
 }
 
-/* Cuts ":slots" off word; a colon inside brackets is none. */
+/* Cuts ":slots" off word. A colon inside brackets belongs to the address. */
 static int take_slots(struct dt_hostword *w, char *word, struct dt_error *err)
 {
     char *close = strrchr(word, ']');

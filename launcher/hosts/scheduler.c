@@ -24,7 +24,7 @@ static int add_slots(struct dt_hostlist *list, const char *name, int slots, stru
     return dt_hostlist_put(list, name, &more, err);
 }
 
-/* item: one of Slurm's counts, as in "4" or "4(x2)", which stands for two hosts. */
+/* item: one of Slurm's counts, as in "4", or "4(x2)" for two hosts. */
 static int parse_count(char *item, int *count, int *hosts, struct dt_error *err)
 {
     char *times = strchr(item, '(');
@@ -166,7 +166,7 @@ static int lsf_pairs(struct dt_hostlist *list, const char *text,
     return rc < 0 ? dt_error_prefix(err, "LSB_MCPU_HOSTS=%.200s: ", text) : 0;
 }
 
-/* The first variable that is set and not empty tells the allocation. */
+/* The first variable that is set and not empty decides which scheduler it is. */
 static const struct scheduler {
     const char *variable;
     const char *name;

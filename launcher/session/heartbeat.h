@@ -1,5 +1,5 @@
-/* What PING and PONG tell: whether an agent is there, and how its clock stands to ours. Pure; all
- * times are CLOCK_BOOTTIME in nanoseconds, except those the agent read from its own. */
+/* What PING and PONG show: whether an agent is alive, and how its clock differs from ours. Pure;
+ * all times are CLOCK_BOOTTIME in nanoseconds, except those the agent read from its own. */
 #ifndef DT_SESSION_HEARTBEAT_H
 #define DT_SESSION_HEARTBEAT_H
 
@@ -7,24 +7,24 @@
 #include <stdint.h>
 
 struct dt_heartbeat {
-    uint64_t heard_ns;    /* when anything came from the agent last */
-    int64_t offset_ns;    /* agent's clock less ours */
+    uint64_t heard_ns;    /* when the agent last sent anything */
+    int64_t offset_ns;    /* agent's clock minus ours */
     uint64_t best_rtt_ns; /* of the answer that offset_ns comes from; 0: none yet */
     uint64_t best_at_ns;  /* when that answer came */
 };
 
-/* The first word of an agent: a rough offset (it takes the way here for nothing). */
+/* The first message of an agent gives a rough offset: its travel time counts as 0. */
 void dt_heartbeat_hello(struct dt_heartbeat *h, uint64_t agent_ns, uint64_t now_ns);
-/* An answer. The one with the smallest possible error gives the offset: half its round trip, and
- * what the clocks may have drifted apart since. */
+/* An answer came. The offset is that of the answer with the smallest possible error, which is half
+ * its round trip plus the drift of the clocks since. */
 void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_ns,
                        uint64_t now_ns);
 /* An agent's time in our clock. */
 uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns);
 
-/* Whether the agent has been silent for too long. When dtrun itself did not run for a while (the
- * last look was more than a quarter of the limit late: a laptop slept, dtrun was stopped), the
- * silence is ours: it counts from now on. */
+/* Whether the agent has been silent for too long. If dtrun itself did not run for a while (the last
+ * look was more than a quarter of the limit late, because a laptop slept or dtrun was stopped), the
+ * silence counts only from now on. */
 bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
                           uint64_t limit_ns);
 

@@ -5,7 +5,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/watch/words.h"
 
-enum { NAMED_MAX = 8 }; /* callers that are named */
+enum { NAMED_MAX = 8 }; /* callers that a message names */
 
 void dt_hostnet_init(struct dt_hostnet *net, uint32_t n, const char *iface)
 {

@@ -1,13 +1,13 @@
-/* The hosts that are to reach each other: which addresses of each to try, what their agents are
- * asked, and what it means for the user. It sends nothing itself, and keeps no connection: a job
- * and a check use it alike. */
+/* Hosts that must reach each other: which addresses of each to try, what to ask their agents, and
+ * what to tell the user. It sends nothing and keeps no connection, so that a job and a check can
+ * both use it. */
 #ifndef DT_SESSION_HOSTNET_H
 #define DT_SESSION_HOSTNET_H
 
 #include "launcher/base/strbuf.h"
 #include "launcher/session/reach.h"
 
-struct dt_hostnet_node { /* points to what its owner keeps */
+struct dt_hostnet_node { /* its owner keeps what it points to */
     const char *name;
     const char *given; /* addr= of the hostfile, or NULL */
     const char *addr;  /* of HELLO, as the next three */
@@ -29,8 +29,8 @@ void dt_hostnet_free(struct dt_hostnet *net);
 
 /* One host is independent of its network, unless --iface was given. */
 bool dt_hostnet_is_alone(const struct dt_hostnet *net);
-/* Lists which addresses of each node are worth trying. Returns whether all have some; for each that
- * needs one and has none, unusable is told why. */
+/* Lists which addresses of each node are worth trying. Returns whether all have some. Calls
+ * unusable with the reason for each node that needs an address and has none. */
 bool dt_hostnet_list_addresses(struct dt_hostnet *net,
                                void (*unusable)(void *arg, uint32_t node, const char *why),
                                void *arg);
@@ -46,8 +46,7 @@ void dt_hostnet_free_targets(struct dt_msg_probe *m);
 /* Keeps what a node has answered; *results is emptied. */
 void dt_hostnet_reached(struct dt_hostnet *net, uint32_t node, struct dt_msg_list *results);
 
-/* What caller found at the addresses of target, none of which will do: "cannot reach host3 at ..."
- */
+/* What caller found at the addresses of target, none of which works: "cannot reach host3 at ..." */
 void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t caller,
                         uint32_t target);
 /* "has no address at which all hosts reach it: host1 at 10.0.0.2, host3 at 10.1.0.2" */

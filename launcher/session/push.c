@@ -25,7 +25,7 @@ enum {
 
 struct loading {
     struct dt_push_set *set;
-    bool names_library; /* some file is linked with it: it has its name among its strings */
+    bool names_library; /* some file is linked with it: the file has its name among its strings */
     struct dt_error *err;
 };
 
@@ -134,7 +134,7 @@ static int add(struct loading *l, const char *path, const char *name, const stru
     return S_ISLNK(st->st_mode) ? load_link(l, f) : load_file(l, f);
 }
 
-/* What the hosts call it: the last component, also of "dir/", "." and "..". NULL for "/". */
+/* The name on the hosts: the last component, also of "dir/", "." and "..". NULL for "/". */
 static char *name_of(const char *path)
 {
     char *whole = realpath(path, NULL);
@@ -154,7 +154,7 @@ static char *name_of(const char *path)
     return name;
 }
 
-/* What the user named is followed where it is a symbolic link; links in a directory stay links. */
+/* A symbolic link that the user named is followed; links in a directory stay links. */
 static int add_named(struct loading *l, const char *path)
 {
     char *name;

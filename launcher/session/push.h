@@ -27,10 +27,10 @@ struct dt_push_file { /* or directory, or symbolic link */
 struct dt_push_set {
     struct dt_push_file *v; /* directories come before what is in them */
     uint32_t n;
-    bool keep; /* hosts may use what earlier jobs kept there, and keep this */
+    bool keep; /* hosts may use files that earlier jobs kept, and keep these */
 };
 
-/* library (or NULL) is libdtrun's file: it goes along when one of the files names it. */
+/* library (or NULL) is libdtrun's file, which is sent too if one of the files names it. */
 int dt_push_load(struct dt_push_set *set, const struct dt_strs *paths, const char *library,
                  struct dt_error *err);
 void dt_push_free(struct dt_push_set *set);
@@ -48,7 +48,7 @@ struct dt_push { /* one host's progress; zero-initialise */
 /* Fails when a file cannot be read any more. */
 int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id,
                      struct dt_error *err);
-/* Takes the host's word on one file. Fails when the host could not put it in place. */
+/* The host has answered for one file. Fails if the host could not put it in place. */
 int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct dt_error *err);
 bool dt_push_is_complete(const struct dt_push *p);
 void dt_push_end(struct dt_push *p); /* frees what it holds, but not the set */

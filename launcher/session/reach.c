@@ -38,7 +38,7 @@ enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n)
     enum dt_reach_outcome outcome = DT_REACH_CHOSEN;
     uint32_t targets[DT_REACH_TARGETS];
 
-    /* While callers are gone through, "chosen" holds the bits that are left. */
+    /* During the loop over callers, "chosen" holds the bits that are left. */
     for (uint32_t i = 0; i < n; i++)
         nodes[i].chosen = UINT32_MAX;
     for (uint32_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n)
     return outcome;
 }
 
-/* How many broken ways each node has, to and from those that are not left out. */
+/* How many connections to and from nodes that are not left out are broken, for each node. */
 static void count_broken(const struct dt_reach_node *nodes, uint32_t n, const bool *out,
                          uint32_t *broken)
 {
@@ -89,7 +89,7 @@ void dt_reach_leave_out(const struct dt_reach_node *nodes, uint32_t n, bool *out
         out[worst] |= broken[worst] > 0;
         left_out += broken[worst] > 0;
     } while (broken[worst] > 0);
-    /* One whose callers do not agree on an address: without it, all others may. */
+    /* A node whose callers do not agree on an address: the others may agree without it. */
     for (uint32_t i = n; i-- > 0 && left_out == 0;) {
         out[i] = nodes[i].chosen == DT_REACH_NOWHERE;
         left_out += out[i];

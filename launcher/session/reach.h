@@ -11,8 +11,7 @@
 
 enum { DT_REACH_TARGETS = 3 };
 
-/* Whom a node of so many probes: the next, the one before, the first; each once and never itself.
- */
+/* Which nodes a node probes: the next, the previous and the first; each once and never itself. */
 uint32_t dt_reach_targets(uint32_t node, uint32_t nodes, uint32_t targets[DT_REACH_TARGETS]);
 
 enum { DT_REACH_NOWHERE = DT_CANDIDATES_MAX };
