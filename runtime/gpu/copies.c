@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "runtime/gpu/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
@@ -30,7 +31,8 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
     struct dt_cuda_scope scope;
 
     if (s->context && !dt_cuda_enter(&scope, s->context)) {
-        close_in_context(s);
+        if (dt_gpu_life(s->context) == s->life)
+            close_in_context(s);
         dt_cuda_leave(&scope);
     }
     dt_pinned_release(s);
@@ -40,12 +42,14 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
 CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
 {
     const struct dt_cuda *cuda = dt_cuda();
+    uint64_t life = dt_gpu_life(context);
     CUresult result;
 
-    if (s->context == context)
+    if (s->context == context && s->life == life)
         return CUDA_SUCCESS;
     dt_gpu_copies_close(s);
     s->context = context;
+    s->life = life;
     result = dt_cuda_make_stream(&s->stream);
     for (int i = 0; !result && i < DT_GPU_COPY_SLOTS; i++)
         result = cuda->cuEventCreate(&s->copied[i], CU_EVENT_DISABLE_TIMING);

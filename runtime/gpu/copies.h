@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
@@ -13,6 +14,7 @@ enum { DT_GPU_COPY_SLOTS = 2 };
 struct dt_gpu_copies {          /* all zero at first */
     struct dt_gpu_copies *next; /* of a list */
     CUcontext context;
+    uint64_t life; /* of it */
     CUstream stream;
     CUevent copied[DT_GPU_COPY_SLOTS]; /* when the last copy of a slot is done */
 };

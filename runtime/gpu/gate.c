@@ -9,6 +9,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
+#include "runtime/gpu/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
@@ -24,6 +25,8 @@ enum {
 struct dt_gpu_gate {
     struct dt_gpu_gate *next; /* of those that are open, or shut */
     _Atomic uint32_t *word;
+    const void *page;    /* of the word, */
+    uint64_t allocation; /* and which pinned memory that is (life.h) */
     CUdeviceptr device;
     uint32_t turn; /* the value that opens it */
     const struct dt_comm *comm;
@@ -150,9 +153,13 @@ void dt_gpu_unwatch(struct dt_gpu_watched *w)
 
 static void add(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
 {
+    uint64_t allocation = dt_gpu_allocation(page);
+
     pthread_mutex_lock(&dti_gates.mutex);
     for (size_t i = 0; i < GATES; i++) {
         gates[i].word = (_Atomic uint32_t *)(void *)(page + i * APART);
+        gates[i].page = page;
+        gates[i].allocation = allocation;
         gates[i].device = device + i * APART;
         atomic_init(gates[i].word, 0);
         gates[i].next = dti_gates.open;
@@ -180,6 +187,26 @@ static CUresult make(void)
     else
         add(gates, page, device);
     return result;
+}
+
+/* Those whose words have ended with their context. The gates of a page stand together, at least
+ * those that are open: each page is looked at as often as that changes. */
+static void forget_gone_locked(void)
+{
+    struct dt_gpu_gate **at = &dti_gates.open;
+    const void *page = NULL;
+    bool there = false;
+
+    while (*at) {
+        if ((*at)->page != page) {
+            page = (*at)->page;
+            there = dt_gpu_is_there(page, (*at)->allocation);
+        }
+        if (there)
+            at = &(*at)->next;
+        else
+            *at = (*at)->next;
+    }
 }
 
 static void move_locked(struct dt_gpu_gate **from, struct dt_gpu_gate **to)
@@ -215,6 +242,7 @@ CUresult dt_gpu_gates_begin(void)
     if (!begin_watch())
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&dti_gates.mutex);
+    forget_gone_locked();
     any = dti_gates.open || dti_gates.shut;
     pthread_mutex_unlock(&dti_gates.mutex);
     return any ? CUDA_SUCCESS : make();

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "runtime/gpu/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
@@ -15,7 +16,8 @@ enum {
 struct block {
     struct block *next;
     void *memory;
-    size_t bytes; /* a power of two */
+    uint64_t allocation; /* of the memory (life.h) */
+    size_t bytes;        /* a power of two */
     bool used;
     const void *owner; /* for whom it is reserved; NULL: for nobody */
 };
@@ -61,10 +63,30 @@ static struct block *make(size_t bytes)
     if (!b)
         return NULL;
     b->bytes = bytes;
-    if (!dt_cuda()->cuMemHostAlloc(&b->memory, bytes, CU_MEMHOSTALLOC_PORTABLE))
-        return b;
-    free(b);
-    return NULL;
+    if (dt_cuda()->cuMemHostAlloc(&b->memory, bytes, CU_MEMHOSTALLOC_PORTABLE)) {
+        free(b);
+        return NULL;
+    }
+    b->allocation = dt_gpu_allocation(b->memory);
+    return b;
+}
+
+/* What has ended with the context in which it was pinned. */
+static void forget_gone_locked(void)
+{
+    struct block **at = &dti_pinned.all;
+
+    while (*at) {
+        struct block *b = *at;
+
+        if (b->used || dt_gpu_is_there(b->memory, b->allocation)) {
+            at = &b->next;
+            continue;
+        }
+        *at = b->next;
+        dti_pinned.kept -= b->bytes;
+        free(b);
+    }
 }
 
 static void add_locked(struct block *b)
@@ -101,6 +123,7 @@ void *dt_pinned_take(size_t bytes, const void *owner)
     if (room < bytes)
         return NULL;
     pthread_mutex_lock(&dti_pinned.mutex);
+    forget_gone_locked();
     b = use_locked(room, owner);
     pthread_mutex_unlock(&dti_pinned.mutex);
     if (b)
@@ -213,6 +236,7 @@ void dt_pinned_reserve(size_t bytes, const void *owner)
     if (room < bytes)
         return;
     pthread_mutex_lock(&dti_pinned.mutex);
+    forget_gone_locked();
     enough = reserve_locked(room, owner);
     pthread_mutex_unlock(&dti_pinned.mutex);
     b = enough ? NULL : make(room);

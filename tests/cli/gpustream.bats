@@ -144,6 +144,12 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
+@test "D4: a view in the context that comes after a reset of the device" {
+    stream gpustream reset -x DTRUN_DEVICE=staging
+    is_said 'reset: done'
+    clean
+}
+
 @test "D5: views of two contexts on one device, and a buffer of another context than its stream's" {
     stream gpustream contexts -x DTRUN_DEVICE=staging
     is_said 'contexts: done'

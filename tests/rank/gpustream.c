@@ -14,6 +14,7 @@
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - pool: pinned memory is given back while a stream never ends
+ * - reset: a view before the device is reset, and one in the context that comes then
  * - mixed: calls on two streams between others, and before and after there is another communicator
  * - mismatch: rank 1 enqueues another call than the others
  * - args: what is refused
@@ -506,6 +507,32 @@ static void contexts(void)
     }
 }
 
+static void use_view(const char *what)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need_sum(buf, 0, what);
+    need(dt_comm_free(view));
+}
+
+/* As cudaDeviceReset does: the primary context ends, and begins anew. */
+static void reset(void)
+{
+    CUdevice device;
+
+    use_view("a call before a reset");
+    DRIVE(cuCtxGetDevice(&device));
+    DRIVE(cuCtxSetCurrent(NULL));
+    DRIVE(cuDevicePrimaryCtxRelease_v2(device));
+    device_use(0);
+    use_view("a call after a reset");
+}
+
 struct gathering {
     CUcontext context;
     float *buf;
@@ -762,6 +789,7 @@ int main(int argc, char **argv)
                    { "beside", finalize_beside },
                    { "devices", devices },
                    { "mixed", mixed },
+                   { "reset", reset },
                    { "contexts", contexts },
                    { "pool", pool } };
 

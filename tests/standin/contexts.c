@@ -54,6 +54,7 @@ static void end_context_locked(CUcontext context)
     standin_await_context_locked(context);
     while (context->streams)
         standin_end_stream_locked(context->streams);
+    standin_end_pinned_locked(context);
     *link_of(context) = context->next;
     free(context);
 }

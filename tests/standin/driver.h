@@ -88,6 +88,8 @@ struct block {
 struct block *standin_block_locked(CUdeviceptr ptr, size_t size);
 struct block *standin_add_locked(struct block block);
 void standin_forget_locked(struct block *block);
+/* Takes away the host memory that has been pinned in a context. */
+void standin_end_pinned_locked(CUcontext context);
 /* Maps a file twice: at base (or anywhere), where the host must not touch it, and as the view. */
 CUresult standin_map(int file, size_t offset, size_t size, void *base, struct block *block);
 

@@ -1,4 +1,4 @@
-/* Memory, and what the driver knows of a pointer.
+/* Memory, and what the driver knows of a pointer. Pinned memory ends with its context.
  *
  * Device memory is a file in memory, mapped twice: at the device's address without any permission,
  * so that the host faults where it does on a machine with a GPU, and where only the stand-in looks.
@@ -186,6 +186,17 @@ static void take_away_locked(struct block *block)
     if (block->view != block->base)
         munmap(block->view, page_rounded(block->size));
     standin_forget_locked(block);
+}
+
+void standin_end_pinned_locked(CUcontext context)
+{
+    struct block *next;
+
+    for (struct block *block = dti_blocks; block; block = next) {
+        next = block->next;
+        if (block->context == context && block->kind == STANDIN_HOST)
+            take_away_locked(block);
+    }
 }
 
 /* Waits for the context, then takes away the allocation that begins at ptr and is of these kinds.
