@@ -1,30 +1,30 @@
-/* All-reduce among the hosts of a communicator, of which one rank each takes part.
+/* All-reduce among the hosts of a communicator. One rank of each host takes part.
  *
- * It has four algorithms, chosen by size and number of hosts (tuning.h has most limits):
+ * Size and number of hosts choose one of four algorithms (tuning.h has most thresholds):
  *
- *   exchange   everybody sends everything to everybody, in segments that are folded while the next
- *              ones arrive; with two hosts that is as little as can be sent
- *   gathering  the same in log2(hosts) steps with few connections each (Bruck et al., IEEE TPDS
- *              8(11), 1997), for small data among many hosts
- *   direct     every host folds one slice, which all others send to it, and sends it to all
- *   ring       slices travel round, folded at every stop, then round again (Patarasuk and Yuan,
- *              JPDC 69(2), 2009)
+ *   exchange   each host sends its data to every other, in segments that are reduced while the next
+ *              ones arrive; with two hosts nothing can send less
+ *   gathering  the same in log2(hosts) steps over few connections each (Bruck et al., IEEE TPDS
+ *              8(11), 1997), for small messages among many hosts
+ *   direct     each host reduces one block, which all others send to it, and sends it to all
+ *   ring       blocks travel round a ring and are reduced at every host, then travel round again
+ *              (Patarasuk and Yuan, JPDC 69(2), 2009)
  *
- * All but the ring fold in the order of the hosts with one rounding, so that they give the same
- * bytes. The ring begins slice s at host s: its sums of f32 and f64 may differ from the others' in
- * the last bits; f16 and bf16 never go round it. No result depends on timing, and it is the same
- * on all hosts. */
+ * All but the ring reduce in the order of the hosts with one rounding, so they give the same bytes.
+ * The ring starts block s at host s: its sums of f32 and f64 may differ from the others' in the
+ * last bits, and it is not used for f16 and bf16. No result depends on timing, and all hosts get
+ * the same one. */
 #ifndef DT_COLL_LEADER_ALLREDUCE_H
 #define DT_COLL_LEADER_ALLREDUCE_H
 
 #include "runtime/base/blocks.h"
 #include "runtime/coll/leaders.h"
 
-/* Of count elements of the call's type. out may be in. Where the call is DT_AVG, divisor is by what
- * to divide; for other operations it is 1. */
+/* All-reduces count elements of the call's type. out may be in. divisor: for DT_AVG what to divide
+ * by; for other operations 1. */
 dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *call, const void *in,
                                   void *out, size_t count, double divisor);
-/* Whether it would go round the ring. */
+/* Whether the ring would be used. */
 bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes);
 /* Folds bytes of all hosts, which stand "at" among so many as a whole, in the order of the ring.
  * src: by place. dst may be one of them. */

@@ -1,5 +1,5 @@
-/* Collectives among the hosts of a communicator, of which one rank each takes part: a lane. (Those
- * that fold have files of their own.) */
+/* Collectives among the hosts of a communicator. One rank of each host takes part: its leader.
+ * Those that reduce have files of their own. */
 #ifndef DT_COLL_LEADERS_H
 #define DT_COLL_LEADERS_H
 
@@ -11,19 +11,19 @@
 #include "runtime/tcp/flow.h"
 #include "runtime/tcp/mesh.h"
 
-enum { DT_LEADERS_FEW = 16 }; /* hosts: up to here all may be connected with all */
+enum { DT_LEADERS_FEW = 16 }; /* hosts: up to this number each may be connected with each */
 
 struct dt_leaders {
     struct dt_mesh *mesh;
-    const uint32_t *peers; /* by place: the rank of the communicator that takes part */
+    const uint32_t *peers; /* by place: the rank in the communicator that takes part */
     uint32_t me;           /* this rank's place */
     uint32_t n;
     const struct dt_tuning *tuning;
     bool in_order;  /* never the ring */
-    bool connected; /* all have been, with all, though they are many */
+    bool connected; /* each has been connected with each, although they are many */
     uint8_t *scratch;
     size_t scratch_bytes;
-    struct dt_flow *flows; /* with all others; NULL: none so far */
+    struct dt_flow *flows; /* with all others; NULL: not made yet */
     const char *algorithm; /* for the flight recorder */
 };
 

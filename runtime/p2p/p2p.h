@@ -1,9 +1,8 @@
-/* The channels between this rank and the others, or itself, on which calls between two ranks are
- * made.
+/* The channels on which a rank sends to, and receives from, other ranks or itself.
  *
- * From each rank to each one there is a channel, made when either needs it: an order of calls, a
- * pair of pipes or a connection that nothing else uses, and, once there are requests, a thread. So
- * none of these calls waits for one that goes elsewhere, or the other way, or for a collective. */
+ * Each ordered pair of ranks has a channel, made when either rank needs it: an order of calls, a
+ * pair of pipes or a connection that nothing else uses, and a thread once there are requests. So no
+ * send or receive waits for another peer, for the other direction, or for a collective. */
 #ifndef DT_P2P_P2P_H
 #define DT_P2P_P2P_H
 
@@ -14,11 +13,11 @@
 #include "runtime/shm/sendrecv.h"
 
 struct dt_p2p {
-    struct dt_ticketlock lock; /* held by who makes a call */
+    struct dt_ticketlock lock; /* held by the thread that makes a call */
     struct dt_async async;
     struct dt_comm *comm;
     int peer;
-    bool giving; /* it goes to peer */
+    bool giving; /* this rank sends to peer */
 
     /* under the lock */
     uint64_t calls;    /* each has drawn a number there, so that its own is one more */
@@ -84,7 +83,7 @@ void dt_p2p_unwatch(struct dt_p2p_watcher *watch);
 
 /* Waits until all calls are over, while c is shut in its slot: the agent is to know for whom. */
 void dt_p2p_finish(struct dt_comm *c);
-/* Frees the channels. No thread comes to c any more. */
+/* Frees the channels. No thread uses c any more. */
 void dt_p2p_close(struct dt_comm *c);
 
 #endif

@@ -1,17 +1,18 @@
-/* The rounds in which the ranks of a host work together: how each says how far it is, and waits for
- * the others. What shm.c is made of.
+/* The rounds of a call within a host: how each rank announces its progress and waits for the
+ * others. shm.c is built on them.
  *
- * A rank writes its own line and staging, and reads those of all. It says how far it is in one of
- * two cache lines, by the round's parity. It begins a round only when everybody has left the round
- * before the last one, so what it wrote there, in the line and in the staging, is read no more.
+ * A rank writes its own line and staging area, and reads those of all ranks. It announces its
+ * progress in one of two cache lines, chosen by the parity of the round. It begins a round only
+ * when all ranks have left the round before the last one, so nobody still reads what it wrote
+ * there.
  *
- * Few bytes are staged in one of two places, by the round's parity; these stay in the caches, which
- * is worth more where ranks share a core, and so its caches, than where each has its own. The rest
- * of the staging is a ring, of which each round takes the next bytes; all ranks take as many, and
- * so know where those of the others stand. No round takes more than a quarter of the whole: then
- * its bytes are never those of the round before, which may still be read, wherever the ring ends.
- * It is gone round, and not used from its start each time, since a cache takes long to get lines
- * that another one has read a moment ago; until the ring comes round, they have been dropped. */
+ * Small messages are staged in one of two fixed places, chosen by the parity of the round. These
+ * stay in the caches, which gains most where ranks share a core and its caches. The rest of the
+ * staging area is a ring, of which each round takes the next bytes. All ranks take the same number,
+ * and so know where the data of the others are. A round takes at most a quarter of the ring: so its
+ * bytes are never those of the round before, which may still be read, wherever the ring wraps
+ * around. The ring is not restarted for each call because a cache line that another CPU has just
+ * read is slow to write; by the time the ring wraps around, the line has left that CPU's cache. */
 #ifndef DT_SHM_ROUNDS_H
 #define DT_SHM_ROUNDS_H
 

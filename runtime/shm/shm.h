@@ -1,14 +1,14 @@
-/* Collectives among the ranks of one host, through the memory that their agent gave them.
+/* Collectives among the ranks of one host, in memory that their agent gave them.
  *
- * All ranks of the host make the same calls in the same order. A call is a series of rounds; in
- * each, a rank uses the next part of its staging, and writes it only after everybody has left the
- * round before the last one (rounds.h), so that a round costs as few synchronisations as its data
- * flow needs. Every wait ends when something stops the host (hostshm.h), with that reason as
+ * All ranks of the host make the same calls in the same order. A call is a series of rounds. In
+ * each a rank uses the next part of its staging area, and writes it only after all ranks have left
+ * the round before the last one (rounds.h): so a round costs no more synchronisations than its data
+ * flow needs. Every wait ends when something stops the host (hostshm.h), with that reason as its
  * result.
  *
- * Where the data of all ranks stand in segments (segment.h) nothing is staged: the line that a rank
- * writes in the first round anyway says where they are, and who wants them takes them from there.
- * All decide alike, by what all have said. */
+ * If the buffers of all ranks are in segments (segment.h), nothing is staged: the line that a rank
+ * writes in the first round says where its buffer is, and other ranks read the data there. All
+ * ranks decide this alike, from what all have written. */
 #ifndef DT_SHM_SHM_H
 #define DT_SHM_SHM_H
 
