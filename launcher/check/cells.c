@@ -160,7 +160,7 @@ static size_t count_columns(const struct dt_check_host *hosts, size_t n)
     return DT_CHECK_LINKS;
 }
 
-/* Which cells are remarked on. */
+/* Which cells a remark is about. */
 static bool *find_marks(const struct dt_check_host *hosts, size_t n, const struct dt_remarks *r)
 {
     bool *marks = dt_xcalloc(n * DT_CHECK_COLUMNS, sizeof *marks);
@@ -181,8 +181,9 @@ static void append(char **cell, const char *suffix)
     *cell = more;
 }
 
-/* Where one cell of a column is marked, the others leave room, so that figures stay below each
- * other. */
+/* If one cell of a column is marked, the others leave room for a mark, so that figures stay
+ * aligned.
+ */
 static void mark_column(const struct dt_table *table, char **cells, const bool *marks,
                         size_t column)
 {

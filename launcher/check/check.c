@@ -33,20 +33,20 @@ struct check {
     struct dt_check_peer *peers; /* one for each host of the job */
     struct dt_check_host *hosts;
     size_t n;
-    struct dt_check_ways ways; /* begun when all hosts are settled */
+    struct dt_check_ways ways; /* begun when no host has anything left to do */
     uv_timer_t tick;
     uint64_t last_look_ns;
     uv_timer_t start;    /* --start-timeout */
     uv_timer_t timeout;  /* --timeout */
-    uv_timer_t patience; /* with agents that were told to end */
+    uv_timer_t patience; /* with agents that have got END */
     struct dt_loop_signals signals;
-    size_t lost; /* hosts that could not be used when ways were begun */
+    size_t lost; /* unusable hosts when the ways were begun */
     bool ending;
     bool left;     /* the loop is being emptied */
     int exit_code; /* of a signal or the time limit; 0: neither came */
 };
 
-/* Two names for one machine: its slots would count twice. */
+/* If two names mean one machine, its slots would count twice. */
 static void find_twins(struct check *c)
 {
     const char **identities = dt_xcalloc(c->n, sizeof *identities);
@@ -132,7 +132,7 @@ static void on_moved(void *arg)
     }
     if (settled == c->n && !c->ways.begun && !c->ending)
         begin_ways(c);
-    /* Of a host that is lost meanwhile no answer will come. */
+    /* A host that is lost meanwhile will not answer. */
     if (c->ways.begun && (c->ways.over || open < c->n - c->lost) && !c->ending)
         end(c);
     if (closed == c->n && !c->left)
@@ -197,7 +197,7 @@ static void on_timeout(uv_timer_t *timer)
     stop(c, DT_EXIT_TIMEOUT);
 }
 
-/* The second one does not wait for agents to end. */
+/* The second signal does not wait for agents to end. */
 static void on_signal(uv_signal_t *handle, int signo)
 {
     struct check *c = handle->data;
@@ -251,7 +251,7 @@ static void begin(struct check *c, const struct dt_job_config *job, const struct
     connect_next(c);
 }
 
-/* --- what came of it --- */
+/* --- the result --- */
 
 /* Names all hosts that have the problem of the first one, unless one before it has named them. */
 static void say_problem(const struct check *c, size_t first)
@@ -293,7 +293,7 @@ static void say_remarks(const struct check *c, const struct dt_remarks *remarks)
     }
 }
 
-/* 0: that of a file or pipe, where lines may be of any length. */
+/* 0 for a file or pipe, where lines may have any length. */
 static size_t terminal_width(void)
 {
     struct winsize size;

@@ -1,4 +1,4 @@
-/* --check: would this job start, and is one of its hosts unlike the others? */
+/* --check: whether this job would start, and whether one of its hosts differs from the others. */
 #ifndef DT_CHECK_CHECK_H
 #define DT_CHECK_CHECK_H
 
@@ -8,14 +8,14 @@
 #include "launcher/job/config.h"
 #include "launcher/session/session.h"
 
-/* Connects to all hosts of the request, those that would have no rank too, and asks each for what
- * dt_msg_facts holds. Each also prepares its ranks as far as a job does before any of them runs:
- * the processes are forked, enter the working directory and find the program (/bin/sh when argv is
- * empty), and are killed then. What was found goes to standard output, as a table or as JSON;
- * problems and remarks to standard error.
+/* Connects to all hosts of the request, also to those that would have no rank, and asks each for
+ * the facts of dt_msg_facts. Each host also prepares its ranks as a job does before any of them
+ * runs: the processes are forked, enter the working directory and find the program (/bin/sh if argv
+ * is empty). Then they are killed. The result goes to standard output, as a table or as JSON;
+ * problems and remarks go to standard error.
  *
- * Returns 0 when a job would start, 125 when it would not, what a job that is stopped by a signal
- * or by the time limit exits with; or -1 with err when standard output cannot be written. */
+ * Returns 0 if a job would start, 125 if it would not, or the exit code of a job that a signal or
+ * the time limit stops; or -1 with err if standard output cannot be written. */
 int dt_check_run(const struct dt_job_config *config, const struct dt_access *access, bool json,
                  struct dt_error *err);
 

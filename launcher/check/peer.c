@@ -10,7 +10,7 @@
 #include "launcher/session/start.h"
 #include "launcher/watch/words.h"
 
-enum { PINGS = 8 }; /* the quickest answer of these tells how the clocks stand */
+enum { PINGS = 8 }; /* the quickest answer of these gives the offset of the clocks */
 
 static void moved(struct dt_check_peer *p)
 {
@@ -31,7 +31,7 @@ static char *checkpoint_dir(const struct dt_job_config *job)
                                : dt_xasprintf("%s/checkpoints", job->wdir);
 }
 
-/* A START that no GO follows. A host that would have no rank prepares one, too. */
+/* A START without GO. A host that would have no rank prepares one, too. */
 static void prepare_ranks(struct dt_check_peer *p, const char *dir)
 {
     static char *any_program[] = { (char *)"/bin/sh", NULL };
@@ -111,11 +111,11 @@ static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)
     h->has_facts = true;
 }
 
-/* One question after the other, so that none waits for the answer to the one before it. */
+/* The next PING follows the answer, so that none waits in a queue behind another. */
 static void on_pong(struct dt_check_peer *p, const struct dt_msg_pong *m)
 {
     if (!m->ping_time_ns)
-        return; /* a sign of life, unasked */
+        return; /* a sign of life that nothing asked for */
     dt_heartbeat_pong(&p->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
     if (p->asked && ++p->pongs < PINGS)
         ping(p);

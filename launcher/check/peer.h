@@ -14,7 +14,7 @@
 
 struct dt_check_peer;
 
-struct dt_check_plan { /* what all conversations share; outlives them */
+struct dt_check_plan { /* shared by all conversations; outlives them */
     uv_loop_t *loop;
     const struct dt_job_config *job;
     const struct dt_access *access;
@@ -40,8 +40,8 @@ struct dt_check_peer {
     bool connected; /* it was tried, at least */
     bool asked;     /* CHECK and START are sent */
     bool prepared;  /* READY or SPAWN_FAILED came */
-    unsigned pongs; /* so many, one after the other */
-    bool closing;   /* its end is our doing */
+    unsigned pongs; /* that have come */
+    bool closing;   /* by us */
 };
 
 /* peer: zeroed; host: zeroed but for its name. */
@@ -49,14 +49,14 @@ void dt_check_peer_init(struct dt_check_peer *peer, const struct dt_check_plan *
                         struct dt_check_host *host);
 void dt_check_peer_connect(struct dt_check_peer *peer);
 bool dt_check_peer_is_connecting(const struct dt_check_peer *peer); /* HELLO has not come */
-/* What is being done, as "authenticate" or "start the ranks"; NULL when it is settled. */
+/* What it waits for, as "authenticate" or "start the ranks"; NULL if it has nothing left to do. */
 const char *dt_check_peer_awaits(const struct dt_check_peer *peer);
 bool dt_check_peer_is_open(const struct dt_check_peer *peer); /* and is not being closed */
 /* Heartbeat: to be called four times in the time that a host may be silent. */
 void dt_check_peer_tick(struct dt_check_peer *peer, uint64_t now_ns, uint64_t last_look_ns);
-/* Says END where the agent listens, and closes where none does yet. */
+/* Sends END if the agent listens; closes the connection if it does not yet. */
 void dt_check_peer_end(struct dt_check_peer *peer);
-/* Closes at once; problem (or NULL) is why, where the host has none yet. */
+/* Closes at once. problem (or NULL) says why, unless the host already has one. */
 void dt_check_peer_close(struct dt_check_peer *peer, const char *problem);
 void dt_check_peer_free(struct dt_check_peer *peer); /* once closed */
 

@@ -100,7 +100,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of two in the middle, the better one. */
+/* The better one if two are in the middle. */
 static double median(const struct figure *f, const struct dt_check_host *hosts, size_t n)
 {
     double *v = dt_xcalloc(n, sizeof *v), found;
@@ -141,7 +141,7 @@ static void compare_figures(struct dt_remarks *r, const struct figure *f,
         double value = f->of(&hosts[i]);
         struct dt_strbuf b = { 0 };
 
-        if (!(f->more_is_worse ? value > limit : value < limit)) /* of NAN neither is true */
+        if (!(f->more_is_worse ? value > limit : value < limit)) /* neither is true for NAN */
             continue;
         say_figure(&b, f, &hosts[i], value, usual);
         add(r, i, f->column, &b);
@@ -177,7 +177,7 @@ static char *nccl(const struct dt_check_host *h)
 
 static const struct name {
     enum dt_check_column column;
-    char *(*of)(const struct dt_check_host *h); /* "" takes no part */
+    char *(*of)(const struct dt_check_host *h); /* "": not compared */
     const char *what;
 } names[] = {
     { DT_CHECK_GPUS, dt_check_gpu_models, "GPU" }, { DT_CHECK_DRIVER, driver, "driver" },

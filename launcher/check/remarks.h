@@ -1,9 +1,9 @@
-/* What a user should know of hosts on which a job would start: where one falls behind the others,
- * since the slowest host holds everyone back, and what would fail later. Pure.
+/* What a user should know about hosts on which a job would start: in what one falls behind the
+ * others, since the slowest host slows down the whole job, and what would fail later. Pure.
  *
- * A figure is compared with the median of all hosts where it is known (of two in the middle, the
- * better one), a name (of a driver, say) with the most frequent one (of equally frequent ones, the
- * first host's). */
+ * A figure is compared with the median of all hosts that have it (the better one if two are in the
+ * middle), a name (such as a driver's) with the most frequent one (the first host's if several are
+ * equally frequent). */
 #ifndef DT_CHECK_REMARKS_H
 #define DT_CHECK_REMARKS_H
 
@@ -23,7 +23,7 @@ enum dt_check_column {
     DT_CHECK_DISK,
     DT_CHECK_RTT,
     DT_CHECK_BANDWIDTH,
-    DT_CHECK_LINKS, /* this and the next two where some host has GPUs */
+    DT_CHECK_LINKS, /* this and the next two if some host has GPUs */
     DT_CHECK_NCCL,
     DT_CHECK_ERRORS,
     DT_CHECK_COLUMNS,

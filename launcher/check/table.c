@@ -61,7 +61,7 @@ static size_t measure(const struct dt_table *t, size_t *widths)
     return sum;
 }
 
-/* Nothing stands behind the last word of a line. */
+/* No blanks follow the last word of a line. */
 static void trim(struct dt_strbuf *out)
 {
     while (out->len && out->data[out->len - 1] == ' ')
@@ -121,8 +121,8 @@ static void print(struct dt_strbuf *out, const struct dt_table *t, size_t width)
     free(widths);
 }
 
-/* What a character is must not depend on the user's locale: host names and models of GPUs come from
- * elsewhere. */
+/* Names of hosts and GPUs come from elsewhere, so the user's locale must not decide what a
+ * character is. */
 void dt_table_print(struct dt_strbuf *out, const struct dt_table *table, size_t width)
 {
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);

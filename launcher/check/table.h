@@ -19,10 +19,10 @@ struct dt_table {
     size_t nrows;
 };
 
-/* Appends a line of titles and a line for each row. Where they would be wider than width (0: there
- * is no limit), each row becomes a paragraph instead: its name, then title and cell on a line for
- * each other column. Widths count what a terminal shows: characters, not bytes. What would move the
- * cursor, or is no UTF-8, becomes a question mark. */
+/* Appends a line of titles and a line for each row. If they would be wider than width (0: no
+ * limit), each row becomes a paragraph instead: its name, then a line with title and cell for each
+ * other column. Widths count characters as a terminal shows them, not bytes. Bytes that would move
+ * the cursor, or are not UTF-8, become question marks. */
 void dt_table_print(struct dt_strbuf *out, const struct dt_table *table, size_t width);
 
 #endif

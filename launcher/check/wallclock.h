@@ -1,4 +1,4 @@
-/* How a host's wall clock stands to this machine's, as NTP would estimate it. Pure.
+/* How a host's wall clock differs from this machine's, as NTP would estimate it. Pure.
  *
  * PING and PONG compare clocks that count from boot; each side knows how far its wall clock is
  * ahead of its own. */
@@ -10,11 +10,11 @@
 #include "launcher/session/heartbeat.h"
 
 struct dt_wallclock {
-    int64_t offset_ns; /* the host's less ours */
-    uint64_t error_ns; /* the offset is right to this: half of the quickest answer's way */
+    int64_t offset_ns; /* the host's minus ours */
+    uint64_t error_ns; /* of the offset: half the round trip of the quickest answer */
 };
 
-/* h must have heard an answer. wall_ahead: CLOCK_REALTIME less CLOCK_BOOTTIME of either side. */
+/* h must have heard an answer. wall_ahead: CLOCK_REALTIME minus CLOCK_BOOTTIME of either side. */
 struct dt_wallclock dt_wallclock_of(const struct dt_heartbeat *h, int64_t host_wall_ahead_ns,
                                     int64_t own_wall_ahead_ns);
 

@@ -16,7 +16,7 @@ enum {
     LONG_ENOUGH_NS = 20 * 1000 * 1000,
     TOO_LONG_NS = 80 * 1000 * 1000,
     HANDSHAKE_TRIPS = 5,
-    TIMES = 3, /* each way is measured, for what else the hosts do only makes it slower */
+    TIMES = 3, /* each way is measured: other work on the hosts only makes a result worse */
 };
 
 static uint32_t next_of(const struct dt_check_ways *w, uint32_t node)
@@ -89,7 +89,7 @@ static void find_divided(struct dt_check_ways *w)
 
 /* --- how good the way to the next host is --- */
 
-/* The next host needs to know of it, too, to let the caller in. */
+/* The next host must know of it, too, to accept the caller. */
 static void measure(struct dt_check_ways *w, uint32_t node)
 {
     struct dt_check_way *way = &w->ways[node];
@@ -139,8 +139,8 @@ static void take_figures(struct dt_check_ways *w, uint32_t node, const struct dt
         h->bandwidth = bandwidth;
 }
 
-/* The bytes also go back, which is not measured and may be a slower way. What remains of the time
- * without the round trips (question and answer; connection and handshake) tells. */
+/* The bytes also go back, which may be slower and is not measured. The bandwidth follows from the
+ * time that remains without the round trips (question and answer; connection and handshake). */
 static bool is_long_enough(const struct dt_check_ways *w, uint32_t node,
                            const struct dt_msg_reached *r)
 {
@@ -195,7 +195,7 @@ void dt_check_ways_reach(struct dt_check_ways *w, const struct dt_check_peer *fr
 
     while (node < w->net.n && w->peers[node] != from)
         node++;
-    /* Who was only called answers, too: nobody waits for that. */
+    /* A host that was only called answers, too, but nothing waits for that. */
     if (node == w->net.n || w->over || m->generation == 0 ||
         m->generation != w->ways[node].generation)
         return;

@@ -1,6 +1,6 @@
 /* The ways between the hosts of a check. First the agents probe each other as they do before a job;
- * then each measures the way to the next host: round trip and bandwidth, in rounds (rounds.h), with
- * more and more bytes until they take long enough for a figure. The best of several counts. */
+ * then each measures round trip and bandwidth to the next host, in rounds (rounds.h), with more and
+ * more bytes until they take long enough for a figure. The best of several counts. */
 #ifndef DT_CHECK_WAYS_H
 #define DT_CHECK_WAYS_H
 
@@ -8,9 +8,9 @@
 #include "launcher/session/hostnet.h"
 
 struct dt_check_way {    /* from a node to the next one */
-    uint32_t generation; /* of the PROBE that is not answered; 0: none */
+    uint32_t generation; /* of the PROBE without an answer; 0: none */
     uint32_t bytes;
-    bool measured; /* with as many as it takes: from now on the best figure counts */
+    bool measured; /* with enough bytes: from now on the best figure counts */
     uint64_t asked_ns;
 };
 
@@ -21,7 +21,7 @@ struct dt_check_ways {
     uint8_t secret[DT_SECRET_BYTES];
     uint32_t generation; /* the newest */
     bool begun, over;
-    bool all;         /* every address is tried: the second try */
+    bool all;         /* the second try, with every address */
     uint32_t waiting; /* answers */
     size_t round;
     bool measuring;
@@ -30,7 +30,7 @@ struct dt_check_ways {
 /* peers: the hosts that can be used, n of them; copied. */
 void dt_check_ways_begin(struct dt_check_ways *w, const struct dt_job_config *job,
                          struct dt_check_peer *const *peers, uint32_t n);
-/* An answer; when it was the last one, w->over is set. */
+/* An answer came. The last one sets w->over. */
 void dt_check_ways_reach(struct dt_check_ways *w, const struct dt_check_peer *from,
                          struct dt_msg_reach *m);
 void dt_check_ways_free(struct dt_check_ways *w);

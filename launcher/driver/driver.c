@@ -172,8 +172,8 @@ static void watch_signals(struct driver *d)
                           d);
 }
 
-/* As SIGTSTP does where nobody catches it. In an orphaned process group (of "ssh -t host dtrun", or
- * of a container's first process) the kernel does not stop us then: no shell could continue us. */
+/* Does what SIGTSTP does by default. In an orphaned process group (of "ssh -t host dtrun", or of a
+ * container's first process) the kernel does not stop us: no shell could continue us. */
 static void op_suspend(void *arg)
 {
     const struct sigaction by_default = { .sa_handler = SIG_DFL };

@@ -1,6 +1,6 @@
-/* What the user's streams have to tell the engine. Much of it comes up while the engine acts, as
- * when output is shown at once, but no op may call back into it (launcher/job/ops.h): the news wait
- * for the loop. */
+/* Events of the user's streams for the engine. Many occur while the engine acts, for example when
+ * output is shown at once. No op may call back into the engine (launcher/job/ops.h), so the events
+ * wait for the loop. */
 #ifndef DT_DRIVER_NEWS_H
 #define DT_DRIVER_NEWS_H
 

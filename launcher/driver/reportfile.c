@@ -30,7 +30,7 @@ static int write_file(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* Which of our own descriptors leads there, as with /dev/stdout; -1: none. */
+/* Which of our own descriptors refers to that file, as with /dev/stdout; -1: none. */
 static int own_output(const struct stat *st)
 {
     struct stat ours;
@@ -42,9 +42,9 @@ static int own_output(const struct stat *st)
     return -1;
 }
 
-/* A file that is our own output has to be written to at the same offset, or who writes to it after
- * us writes over the report. O_NONBLOCK: a FIFO that nobody reads is an error, not a reason to
- * wait. */
+/* A file that is our own output must be written through the same descriptor: with another offset,
+ * later writers would overwrite the report. O_NONBLOCK: a FIFO without a reader is an error, not a
+ * reason to wait. */
 static int open_stream(const char *path)
 {
     struct stat st;
@@ -72,7 +72,7 @@ static int write_into(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* The file is there whole or not at all. */
+/* The file appears complete or not at all. */
 static int replace(const char *path, const char *text)
 {
     char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
@@ -88,8 +88,8 @@ static int replace(const char *path, const char *text)
     return rc;
 }
 
-/* A device, a FIFO, or where our own output goes, as with /dev/stdout: to be written to, never
- * replaced. */
+/* Whether it is a device, a FIFO or our own output, as with /dev/stdout, which must be written to
+ * and never replaced. */
 static bool is_stream(const char *path)
 {
     struct stat st;
@@ -126,7 +126,7 @@ int dt_report_check(const char *path, struct dt_error *err)
 
 int dt_report_write(const char *path, const char *text, struct dt_error *err)
 {
-    char *target = realpath(path, NULL); /* a link stays one */
+    char *target = realpath(path, NULL); /* replaces the target of a link, not the link */
     int rc = is_stream(path) ? write_into(path, text) : replace(target ? target : path, text);
 
     if (rc < 0)

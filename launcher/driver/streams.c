@@ -10,7 +10,7 @@
 #include "launcher/io/stdinpump.h"
 #include "launcher/job/job.h"
 
-struct tee { /* what went only one of the two ways so far */
+struct tee { /* bytes that have gone only one of the two ways so far */
     size_t written;
     size_t shown;
 };
@@ -25,7 +25,7 @@ struct dt_streams {
     struct dt_stdinpump *in;
 };
 
-/* With --tee a stream gets credit for what has both been written to its file and been shown. */
+/* With --tee a stream gets credit for bytes that are both written to its file and shown. */
 static void note_tee(struct dt_streams *s, uint32_t number, int fd, size_t written, size_t shown)
 {
     struct tee *t = &s->tees[(size_t)(fd == STDERR_FILENO) * s->nprocs + number];
@@ -67,7 +67,7 @@ static void on_file_failed(void *arg, const char *name, int error)
     dt_news_output_failed(&s->news, name, error);
 }
 
-/* Without standard error nobody is there to be told; the job goes on. */
+/* Without standard error there is nobody to tell; the job goes on. */
 static void on_output_failed(void *arg, int fd, int error)
 {
     struct dt_streams *s = arg;

@@ -1,5 +1,5 @@
-/* What flows between the engine and the user: the output of ranks and dtrun's own messages to
- * standard output and error, or to files; standard input to the engine, as it gives credit. */
+/* The streams between the engine and the user: the output of ranks and dtrun's own messages go to
+ * standard output and error or to files; standard input goes to the engine, as it gives credit. */
 #ifndef DT_DRIVER_STREAMS_H
 #define DT_DRIVER_STREAMS_H
 
@@ -14,7 +14,7 @@
 struct dt_job;
 
 struct dt_streams_config {
-    struct dt_outfiles *files; /* what ranks write goes there; or NULL */
+    struct dt_outfiles *files; /* for the output of ranks; or NULL */
     bool tee;                  /* and to dtrun's standard output and error, too */
     bool labels;
     bool stamps;

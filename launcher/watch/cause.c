@@ -4,7 +4,7 @@
 
 enum weight { NO_FAILURE = 0, CONSEQUENCE, LEFT, EXITED, KILLED };
 
-/* Also one that never called dt_init: no other rank's dt_init returns without it. */
+/* This includes a rank that never called dt_init: without it no dt_init returns. */
 static bool left_early(const struct dt_death *d)
 {
     return !(d->flags & DT_EXITED_FINALIZED);

@@ -12,7 +12,7 @@
 enum {
     CALLERS = 256, /* that are kept */
     HOSTS = 16,    /* likewise */
-    LINES = 8,     /* that are said */
+    LINES = 8,     /* that are printed */
     WORTH_TELLING_NS = 1000 * 1000,
 };
 
@@ -44,7 +44,7 @@ static bool is_same(const struct dt_callers *c, uint64_t comm, const struct dt_m
            strcmp(c->call.result, call->result) == 0;
 }
 
-/* NULL: there is no room for another. */
+/* Returns NULL if there is no room for another. */
 static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
                                      const struct dt_msg_last_call *call)
 {

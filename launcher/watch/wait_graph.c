@@ -101,7 +101,7 @@ void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
     if (!g)
         return;
     for (uint32_t i = 0; i < g->nwaits;
-         i++) { /* of whom nothing is told has not come to any call */
+         i++) { /* a rank without a report has not reached any call */
         if (dt_u32s_find(here, dt_waitgroup_rank(g, i)) >= 0)
             g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
     }

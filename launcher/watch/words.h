@@ -1,4 +1,4 @@
-/* How things are said to a user: numbers with units, ranks, deaths. Pure. */
+/* Words for messages to the user: numbers with units, ranks, deaths. Pure. */
 #ifndef DT_WATCH_WORDS_H
 #define DT_WATCH_WORDS_H
 
