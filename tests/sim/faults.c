@@ -5,6 +5,12 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
+/* Faults may overlap: messages that wait for the end of one keep their order. */
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static uint64_t until(const struct sim_world *w, const struct sim_fault *f)
 {
     return f->ns == UINT64_MAX ? UINT64_MAX : w->now_ns + f->ns;
@@ -102,10 +108,10 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
     case SIM_CUT_OFF:
         if (h->cut_until <= w->now_ns)
             h->cut_from = w->now_ns;
-        h->cut_until = h->cut_until > until(w, f) ? h->cut_until : until(w, f);
+        h->cut_until = later(h->cut_until, until(w, f));
         break;
     case SIM_HOST_FREEZES:
-        h->frozen_until = w->now_ns + f->ns;
+        h->frozen_until = later(h->frozen_until, w->now_ns + f->ns);
         break;
     case SIM_LINK_SLOW:
         h->slow_until = w->now_ns + f->ns;
