@@ -51,11 +51,12 @@ allocated_wait() {
     read -r RC <"$BATS_TEST_TMPDIR/rc"
 }
 
-# A program that says what signals it gets, and ends some time after SIGTERM with $CODE.
+# A program that says what signals it gets, and ends some time after SIGTERM with $CODE. Slurm also signals
+# the processes that bash forks, which must not speak for it.
 rank_program() {
     cat >"$LAB/rank" <<'END'
-trap 'echo "$RANK TERM"; ended=1' TERM
-trap 'echo "$RANK USR1"' USR1
+trap '[ "$BASHPID" != $$ ] || echo "$RANK TERM"; ended=1' TERM
+trap '[ "$BASHPID" != $$ ] || echo "$RANK USR1"' USR1
 echo "$RANK up"
 until [ -n "$ended" ]; do read -rt 0.1 <> <(:); done
 read -rt 0.5 <> <(:) # what came twice would be told
