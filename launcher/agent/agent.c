@@ -245,6 +245,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     if (!makes_sense(m))
         protocol_error(a, "START makes no sense");
     a->last_generation = m->generation;
+    dt_jobsignals_forget(a->signals, 0);
     dt_lease_set(&a->lease, m->heartbeat_ms);
     a->keeper->lease_ms = a->lease.ms;
     dt_files_rest(a->files);
@@ -304,6 +305,7 @@ static void on_signal(struct agent *a, int signo)
 {
     bool had = dt_jobsignals_ranks_had(a->signals, signo);
 
+    dt_jobsignals_forget(a->signals, signo);
     if (had && (signo == SIGUSR1 || signo == SIGUSR2))
         return;
     if (had)

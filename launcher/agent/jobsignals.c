@@ -119,6 +119,14 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg
     return s;
 }
 
+void dt_jobsignals_forget(struct dt_jobsignals *s, int signo)
+{
+    for (int i = 0; i < SIGNOS; i++) {
+        if (!signo || signos[i] == signo)
+            s->had_ns[i] = 0;
+    }
+}
+
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo)
 {
     for (int i = 0; i < SIGNOS; i++) {

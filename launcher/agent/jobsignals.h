@@ -24,5 +24,7 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg
 /* Whether Slurm, which signals every process of a step, has just sent this signal to the ranks of
  * this host, too. They must not get it twice. */
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
+/* From now on the ranks have not had this signal (0: any): it was answered for, or they are new. */
+void dt_jobsignals_forget(struct dt_jobsignals *s, int signo);
 
 #endif

@@ -34,15 +34,15 @@ struct dt_hostlink {
     enum dt_host_phase phase;
     bool open; /* connecting or connected; neither has ended nor been closed */
     bool greeted;
-    bool ending;   /* END is sent, or it is being closed: its end is expected */
-    bool closing;  /* by us */
-    bool injected; /* a fault of --inject has ended it */
-    bool answered; /* ANSWER to the newest QUERY */
-    bool ready;    /* READY of this generation */
-    bool probing;  /* PROBE is sent, REACH has not come */
-    bool started;  /* STARTED of this generation */
-    bool in_step;  /* as its HELLO said */
-    int signalled; /* the agent got this signal since the job acted on one; or 0 */
+    bool ending;        /* END is sent, or it is being closed: its end is expected */
+    bool closing;       /* by us */
+    bool injected;      /* a fault of --inject has ended it */
+    bool answered;      /* ANSWER to the newest QUERY */
+    bool ready;         /* READY of this generation */
+    bool probing;       /* PROBE is sent, REACH has not come */
+    bool started;       /* STARTED of this generation */
+    bool in_step;       /* as its HELLO said */
+    uint64_t signalled; /* those of the signals gathered now that the agent has reported */
     char *identity;
     char *addr;
     char *peer_addr;

@@ -134,12 +134,12 @@ bool dt_hostlinks_have_answered(const struct dt_hostlinks *l)
     return true;
 }
 
-bool dt_hostlinks_await_signal(const struct dt_hostlinks *l, int signo)
+bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals)
 {
     for (size_t i = 0; i < l->hosts->n; i++) {
         const struct dt_hostlink *h = l->v[i];
 
-        if (h && dt_hostlink_has_ranks(h) && h->in_step && h->signalled != signo)
+        if (h && dt_hostlink_has_ranks(h) && h->in_step && (signals & ~h->signalled))
             return true;
     }
     return false;

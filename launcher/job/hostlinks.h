@@ -34,8 +34,8 @@ void dt_hostlinks_close_all(const struct dt_hostlinks *l);
 bool dt_hostlinks_are_idle(const struct dt_hostlinks *l); /* none is coming or has ranks */
 bool dt_hostlinks_any_closes(const struct dt_hostlinks *l);
 
-/* Whether some step of a batch system has not reported this signal yet. */
-bool dt_hostlinks_await_signal(const struct dt_hostlinks *l, int signo);
+/* Whether some step of a batch system has not reported all of these signals yet. */
+bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);
 void dt_hostlinks_forget_signals(const struct dt_hostlinks *l);
 
 void dt_hostlinks_ask(struct dt_hostlinks *l); /* QUERY to all hosts that have ranks */

@@ -249,10 +249,14 @@ void dt_job_take_signal(struct dt_job *j, int signo)
     }
 }
 
-static void gather(struct dt_job *j, int signo)
+/* h: the host that reports the signal, or NULL. */
+static void gather(struct dt_job *j, struct dt_hostlink *h, int signo)
 {
-    dt_signal_gather_add(&j->gather, &j->core.timers, signo);
-    if (!dt_hostlinks_await_signal(&j->core.links, j->gather.gathered))
+    if (!dt_signal_gather_add(&j->gather, &j->core.timers, signo))
+        return;
+    if (h)
+        h->signalled |= dt_signal_bit(signo);
+    if (!dt_hostlinks_await_signals(&j->core.links, j->gather.gathered))
         dt_signal_gather_complete(&j->gather, &j->core.timers);
 }
 
@@ -260,10 +264,13 @@ void dt_job_signal(struct dt_job *j, int signo)
 {
     bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
 
-    if (j->batch && !is_keyboards)
-        gather(j, signo);
-    else
-        dt_job_take_signal(j, signo);
+    if (j->batch && !is_keyboards) {
+        gather(j, NULL, signo);
+        return;
+    }
+    if (j->batch)
+        dt_signal_gather_skip(&j->gather, &j->core.timers, signo);
+    dt_job_take_signal(j, signo);
 }
 
 /* Only signals that are meant for jobs count. */
@@ -275,12 +282,16 @@ void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct d
         return;
     dt_verbose("%s: the agent was sent %s", dt_core_host_name(&j->core, h->host),
                dt_signal_name(m->signo));
-    h->signalled = m->signo;
-    gather(j, m->signo);
+    gather(j, h, (int)m->signo);
 }
 
 void dt_job_on_gathered(struct dt_job *j)
 {
+    uint64_t signals = dt_signal_gather_over(&j->gather, &j->core.timers);
+
     dt_hostlinks_forget_signals(&j->core.links);
-    dt_job_take_signal(j, dt_signal_gather_over(&j->gather, &j->core.timers));
+    for (int signo = 1; signo < 64; signo++) {
+        if (signals & dt_signal_bit(signo))
+            dt_job_take_signal(j, signo);
+    }
 }

@@ -2,24 +2,49 @@
 
 #include "launcher/watch/signals.h"
 
-enum { ECHO_MS = 1000 }; /* what comes so soon again is the same */
+enum { ECHO_MS = 1000 }; /* the same signal within this time is a duplicate */
 
 static bool is_echo(const struct dt_signal_gather *g, const struct dt_timers *timers, int signo)
 {
-    return g->acted_signo == signo && dt_timers_now_ns(timers) - g->acted_ns < ECHO_MS * 1000000ull;
+    return (g->acted & dt_signal_bit(signo)) &&
+           dt_timers_now_ns(timers) - g->acted_ns < ECHO_MS * 1000000ull;
 }
 
-void dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
+/* The first one that ends the job, or 0. */
+static uint64_t stops(uint64_t signals)
+{
+    for (int signo = 1; signo < 64; signo++) {
+        if ((signals & dt_signal_bit(signo)) && dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP)
+            return dt_signal_bit(signo);
+    }
+    return 0;
+}
+
+static void act(struct dt_signal_gather *g, const struct dt_timers *timers, uint64_t signals)
+{
+    g->acted = signals;
+    g->acted_ns = dt_timers_now_ns(timers);
+}
+
+bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
 {
     if (is_echo(g, timers, signo))
-        return;
+        return false;
     if (!dt_timers_runs(timers, DT_TIMER_GATHER)) {
-        g->gathered = signo;
+        g->gathered = 0;
         g->began_ns = dt_timers_now_ns(timers);
         dt_timers_set(timers, DT_TIMER_GATHER, DT_GATHER_STEP_MS);
-    } else if (dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP) {
-        g->gathered = signo; /* ends what another would only have told */
     }
+    g->gathered |= dt_signal_bit(signo);
+    return true;
+}
+
+void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
+{
+    act(g, timers, dt_signal_bit(signo));
+    g->gathered &= ~dt_signal_bit(signo);
+    if (!g->gathered)
+        dt_timers_stop(timers, DT_TIMER_GATHER);
 }
 
 void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers)
@@ -31,15 +56,15 @@ void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timer
                          since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
 }
 
-int dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)
+uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)
 {
-    g->acted_ns = dt_timers_now_ns(timers);
-    g->acted_signo = g->gathered;
-    return g->gathered;
+    uint64_t stop = stops(g->gathered);
+
+    act(g, timers, g->gathered);
+    return stop ? stop : g->gathered;
 }
 
 bool dt_signal_gather_stops_soon(const struct dt_signal_gather *g, const struct dt_timers *timers)
 {
-    return dt_timers_runs(timers, DT_TIMER_GATHER) &&
-           dt_signal_meaning(g->gathered, 0) == DT_SIGNAL_STOP;
+    return dt_timers_runs(timers, DT_TIMER_GATHER) && stops(g->gathered);
 }

@@ -11,18 +11,27 @@ enum {
     DT_GATHER_STEP_MS = 2000, /* for steps; the signal may be meant for dtrun alone */
 };
 
+/* Signals as a set: bit n is signal n. */
+static inline uint64_t dt_signal_bit(int signo)
+{
+    return signo > 0 && signo < 64 ? UINT64_C(1) << signo : 0;
+}
+
 struct dt_signal_gather {
-    int gathered; /* while DT_TIMER_GATHER runs */
+    uint64_t gathered; /* while DT_TIMER_GATHER runs */
     uint64_t began_ns;
-    int acted_signo;
-    uint64_t acted_ns; /* when the last one was acted upon */
+    uint64_t acted; /* the signals that the job acted on last */
+    uint64_t acted_ns;
 };
 
-void dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
+/* Returns false if the job has just acted on this signal. */
+bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
+/* The job acts on this signal without gathering it. */
+void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
 /* Every step has reported the signal. */
 void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers);
-/* DT_TIMER_GATHER is over. Returns the signal that is to be acted upon. */
-int dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers);
+/* DT_TIMER_GATHER is over. Returns the signals to act on: one that ends the job, or all others. */
+uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers);
 
 /* A signal that ends the job has come and will be acted upon soon. */
 bool dt_signal_gather_stops_soon(const struct dt_signal_gather *g, const struct dt_timers *timers);

@@ -24,7 +24,9 @@ struct world {
     uint8_t sent[HOSTS][LOG_MAX]; /* types of messages, in order, but for PING */
     size_t nsent[HOSTS];
     uint32_t generation[HOSTS]; /* of the last START */
-    bool in_step;               /* every agent */
+    uint32_t signals[HOSTS][4]; /* of SIGNAL, in order */
+    size_t nsignals[HOSTS];
+    bool in_step; /* every agent */
     bool ended;
     const char *awaits; /* as ops.output_awaits */
 };
@@ -60,6 +62,8 @@ static int receive(void *arg, uint8_t type, const uint8_t *payload, size_t len)
         w->sent[r->host][w->nsent[r->host]++] = type;
     if (type == DT_MSG_START)
         w->generation[r->host] = msg.start.generation;
+    if (type == DT_MSG_SIGNAL)
+        w->signals[r->host][w->nsignals[r->host]++] = msg.signal.signo;
     dt_msg_free(type, &msg);
     return 0;
 }
@@ -636,9 +640,45 @@ static void d18_a_signal_for_dtrun_alone_stops_the_job(void **state)
     end_stopped(&w);
 }
 
+/* SIGUSR1 and SIGUSR2 mean different things to a program; neither stands for the other. */
+static void test_another_signal_that_comes_meanwhile_is_forwarded_too(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_in_steps(&w);
+    dt_job_signal(w.job, SIGUSR1);
+    dt_job_signal(w.job, SIGUSR2);
+    dt_job_timer(w.job, DT_TIMER_GATHER);
+    assert_int_equal(w.nsignals[0], 2);
+    assert_int_equal(w.signals[0][0], SIGUSR1);
+    assert_int_equal(w.signals[0][1], SIGUSR2);
+    dt_job_signal(w.job, SIGTERM);
+    dt_job_timer(w.job, DT_TIMER_GATHER);
+    end_stopped(&w);
+}
+
+/* The second SIGINT would kill the ranks without grace. */
+static void test_steps_that_report_an_interrupt_do_not_interrupt_again(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_in_steps(&w);
+    dt_job_signal(w.job, SIGINT);
+    signal_step(&w, 0, SIGINT);
+    signal_step(&w, 1, SIGINT);
+    assert_int_equal(w.due_ns[DT_TIMER_GATHER], 0);
+    end_rank(&w, 0, 0, 0);
+    end_rank(&w, 1, 0, 0);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_another_signal_that_comes_meanwhile_is_forwarded_too),
+        cmocka_unit_test(test_steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(test_ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
