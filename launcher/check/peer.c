@@ -10,7 +10,8 @@
 #include "launcher/session/start.h"
 #include "launcher/watch/words.h"
 
-enum { PINGS = 8 }; /* the quickest answer of these gives the offset of the clocks */
+enum { PINGS = 8 };            /* the quickest answer of these gives the offset of the clocks */
+enum { FACTS_HEARTBEATS = 6 }; /* file systems respond within so many times --heartbeat */
 
 static void moved(struct dt_check_peer *p)
 {
@@ -60,7 +61,7 @@ static void on_received(void *arg, const char *dir)
     struct dt_check_peer *p = arg;
     struct dt_msg_check m = { checkpoint_dir(p->plan->job) };
 
-    p->asked = true;
+    p->asked_ns = dt_now_ns();
     dt_session_send(p->session, DT_MSG_CHECK, &m);
     ping(p);
     prepare_ranks(p, dir);
@@ -117,7 +118,7 @@ static void on_pong(struct dt_check_peer *p, const struct dt_msg_pong *m)
     if (!m->ping_time_ns)
         return; /* a sign of life that nothing asked for */
     dt_heartbeat_pong(&p->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
-    if (p->asked && ++p->pongs < PINGS)
+    if (p->asked_ns && ++p->pongs < PINGS)
         ping(p);
     if (p->host->has_facts)
         p->host->clock =
@@ -221,9 +222,11 @@ const char *dt_check_peer_awaits(const struct dt_check_peer *p)
         return NULL;
     if (!p->host->greeted)
         return dt_session_phase(p->session);
-    if (!p->asked)
+    if (!p->asked_ns)
         return "receive files (--push)";
-    return p->host->has_facts && p->prepared && p->pongs >= PINGS ? NULL : "start the ranks";
+    if (!p->host->has_facts)
+        return "read what --check asks for";
+    return p->prepared && p->pongs >= PINGS ? NULL : "start the ranks";
 }
 
 bool dt_check_peer_is_open(const struct dt_check_peer *p)
@@ -231,21 +234,27 @@ bool dt_check_peer_is_open(const struct dt_check_peer *p)
     return p->session && !p->closing;
 }
 
+static void give_up(struct dt_check_peer *p, const char *what, int limit_s)
+{
+    char *why = dt_xasprintf("agent: %s for %d s", what, limit_s);
+
+    dt_check_peer_close(p, why);
+    free(why);
+}
+
 void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_look_ns)
 {
-    int limit_s = p->plan->job->heartbeat_s;
-    char *why;
+    int silent_s = p->plan->job->heartbeat_s, facts_s = FACTS_HEARTBEATS * silent_s;
 
     if (!p->session || p->closing || !p->host->greeted)
         return;
-    if (!dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns,
-                              (uint64_t)limit_s * 1000000000)) {
+    if (dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns, (uint64_t)silent_s * 1000000000))
+        give_up(p, "it has not answered", silent_s);
+    else if (p->asked_ns && !p->host->has_facts &&
+             now_ns - p->asked_ns > (uint64_t)facts_s * 1000000000)
+        give_up(p, "a file system that --check reads has not responded", facts_s);
+    else
         ping(p);
-        return;
-    }
-    why = dt_xasprintf("agent: it has not answered for %d s", limit_s);
-    dt_check_peer_close(p, why);
-    free(why);
 }
 
 void dt_check_peer_end(struct dt_check_peer *p)

@@ -37,11 +37,11 @@ struct dt_check_peer {
     uint16_t free_port;
     uint16_t probe_port;
     uint64_t opened_ns;
-    bool connected; /* it was tried, at least */
-    bool asked;     /* CHECK and START are sent */
-    bool prepared;  /* READY or SPAWN_FAILED came */
-    unsigned pongs; /* that have come */
-    bool closing;   /* by us */
+    bool connected;    /* it was tried, at least */
+    uint64_t asked_ns; /* when CHECK and START were sent; 0: not yet */
+    bool prepared;     /* READY or SPAWN_FAILED came */
+    unsigned pongs;    /* that have come */
+    bool closing;      /* by us */
 };
 
 /* peer: zeroed; host: zeroed but for its name. */

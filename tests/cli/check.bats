@@ -212,14 +212,19 @@ started_agent() { [ -n "$(keeper)" ]; }
 
 # A path of NCCL that opens only when somebody writes to it is like one on a file system that does not
 # respond.
-@test "D17: a host whose file system does not respond is waited for, not called silent" {
+# An agent that sees a pipe in the place of libnccl.so.2, and waits for somebody to write into it.
+stuck_agent() {
     unshare --mount true 2>/dev/null || skip "needs root, to put another file in the place of ld.so.cache"
     mkfifo libnccl.so.2
     printf '\0%s/libnccl.so.2\0' "$T" >cache
     printf '#!/bin/sh\nexec unshare --mount sh -c "mount --bind %s /etc/ld.so.cache && exec \\"\\$@\\"" sh %s "$@"\n' \
         "$T/cache" "$DTRUN_AGENT" >agent
     chmod +x agent
-    DTRUN_AGENT=$T/agent dtrun_start --check --heartbeat 1
+}
+
+@test "D17: a host whose file system does not respond is waited for, not called silent" {
+    stuck_agent
+    DTRUN_AGENT=$T/agent dtrun_start --check --heartbeat 3
     await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
     err_has "dtrun: localhost: a file system that --check looks at (of the checkpoints, of NCCL or of the system) does not respond; waiting for it"
     timeout "$PATIENCE" sh -c ': >libnccl.so.2'
@@ -227,6 +232,14 @@ started_agent() { [ -n "$(keeper)" ]; }
     code_is 0
     err_lines 1
     grep -q '^localhost  *local ' "$OUT"
+    clean
+}
+
+@test "D17: --check gives up a host whose file system does not respond, and reports the others" {
+    stuck_agent
+    DTRUN_AGENT=$T/agent dtrun --check --heartbeat 1
+    code_is 125
+    err_has "a file system that --check reads has not responded for 6 s"
     clean
 }
 
