@@ -159,6 +159,8 @@ void dt_streams_end_all(struct dt_streams *s)
 
 const char *dt_streams_await(const struct dt_streams *s)
 {
+    if (s->news.nfailures > 0)
+        return "written";
     if (!dt_outmux_is_drained(s->out))
         return "read";
     return dt_outfiles_is_drained(s->config->files) ? NULL : "written to --output-dir";
