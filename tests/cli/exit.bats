@@ -344,7 +344,7 @@ r.json" ]
     mkdir dir
     ln -s loop2 loop1
     ln -s loop1 loop2
-    for case in 'empty: is no program for this machine' 'dir: Is a directory' \
+    for case in 'empty: is neither a program for this machine nor a script' 'dir: Is a directory' \
         'loop1: Too many levels of symbolic links'; do
         dtrun -np 3 "./${case%%:*}"
         code_is 126

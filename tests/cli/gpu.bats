@@ -336,7 +336,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     echo 'NCCL_COMM_ID=10.0.0.1:9999' >"$T/nccl.conf"
     gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
     code_is 1
-    grep -q -- "^-11: .*: NCCL_COMM_ID is set (in $T/nccl.conf), which fits one communicator" "$OUT"
+    grep -q -- "^-11: .*: NCCL_COMM_ID is set (in $T/nccl.conf), which fits only one communicator" "$OUT"
     gpu calls -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=1
     code_is 1
     grep -q -- '^-11: .*: NCCL_COMM_BLOCKING=1 (in the environment)' "$OUT"

@@ -603,39 +603,54 @@ static void a_communicator_is_split(void **state)
 }
 
 /* What members do among themselves, on one host and on several. */
-#define AMONG_MEMBERS                                                                              \
-    cmocka_unit_test(all_types_and_operations_are_reduced),                                        \
-        cmocka_unit_test(sums_are_rounded_at_each_hop),                                            \
-        cmocka_unit_test(averages_divide_integers_last_and_floats_first),                          \
-        cmocka_unit_test(each_collective_moves_what_it_says),                                      \
-        cmocka_unit_test(collectives_run_in_stream_order_when_all_have_launched),                  \
-        cmocka_unit_test(an_operator_scales_what_it_sums),                                         \
-        cmocka_unit_test(messages_of_a_group_pass_side_by_side),                                   \
-        cmocka_unit_test(a_send_ends_when_it_is_received),                                         \
-        cmocka_unit_test(a_group_is_one_kernel_launched_at_its_end),                               \
-        cmocka_unit_test(versions_are_told_and_have_to_agree),                                     \
-        cmocka_unit_test(a_communicator_is_split)
+static int on_one_host(void **state)
+{
+    (void)state;
+    lab_hosts = 1;
+    return 0;
+}
+
+static int on_two_hosts(void **state)
+{
+    (void)state;
+    lab_hosts = 2;
+    return 0;
+}
+
+#define ONE_HOST(f)                                                                                \
+    {                                                                                              \
+#f "_on_one_host", f, on_one_host, NULL, NULL                                              \
+    }
+#define TWO_HOSTS(f)                                                                               \
+    {                                                                                              \
+#f "_on_two_hosts", f, on_two_hosts, NULL, NULL                                            \
+    }
+#define BOTH(f) ONE_HOST(f), TWO_HOSTS(f)
 
 int main(void)
 {
-    static const struct CMUnitTest on_a_host[] = {
-        AMONG_MEMBERS,
-        cmocka_unit_test(small_types_round_as_nvidias),
-        cmocka_unit_test(what_is_captured_does_not_run),
-        cmocka_unit_test(host_memory_faults_and_the_context_is_lost),
-        cmocka_unit_test(two_ranks_on_one_device_need_different_host_ids),
-        cmocka_unit_test(one_rank_needs_no_group),
-        cmocka_unit_test(wrong_arguments_are_refused),
+    static const struct CMUnitTest tests[] = {
+        BOTH(all_types_and_operations_are_reduced),
+        BOTH(sums_are_rounded_at_each_hop),
+        BOTH(averages_divide_integers_last_and_floats_first),
+        BOTH(each_collective_moves_what_it_says),
+        BOTH(collectives_run_in_stream_order_when_all_have_launched),
+        BOTH(an_operator_scales_what_it_sums),
+        BOTH(messages_of_a_group_pass_side_by_side),
+        BOTH(a_send_ends_when_it_is_received),
+        BOTH(a_group_is_one_kernel_launched_at_its_end),
+        BOTH(versions_are_told_and_have_to_agree),
+        BOTH(a_communicator_is_split),
+        ONE_HOST(small_types_round_as_nvidias),
+        ONE_HOST(what_is_captured_does_not_run),
+        ONE_HOST(host_memory_faults_and_the_context_is_lost),
+        ONE_HOST(two_ranks_on_one_device_need_different_host_ids),
+        ONE_HOST(one_rank_needs_no_group),
+        ONE_HOST(wrong_arguments_are_refused),
+        TWO_HOSTS(the_end_of_a_member_is_noticed_on_other_hosts),
     };
-    static const struct CMUnitTest on_two_hosts[] = {
-        AMONG_MEMBERS,
-        cmocka_unit_test(the_end_of_a_member_is_noticed_on_other_hosts),
-    };
-    int failed;
 
     setenv("STANDIN_DEVICES", "4", 1);
     alarm(120);
-    failed = cmocka_run_group_tests(on_a_host, NULL, NULL);
-    lab_hosts = 2;
-    return failed + cmocka_run_group_tests(on_two_hosts, NULL, NULL);
+    return cmocka_run_group_tests_name("standin_nccl", tests, NULL, NULL);
 }
