@@ -18,7 +18,8 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     local run=$1 checkpoint=$2
 
     shift 2
-    "$run" -H host1,host2 "$@" \
+    # The hosts share their processors: threads of both ranks would wait for each other in loops.
+    "$run" -H host1,host2 -x OMP_NUM_THREADS=1 "$@" \
         /usr/bin/python3 "$DTRUN_SOURCE/examples/ddp.py" --steps 400 --every 50 --checkpoint "$checkpoint"
 }
 
