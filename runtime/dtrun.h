@@ -2,7 +2,8 @@
  *
  * A program calls dt_init, then collectives, and dt_finalize at the end. All ranks call collectives
  * in the same order, with the same count, type, operation and root. A program that is started by
- * hand is a job of one rank. The library never exits, aborts or prints.
+ * hand is a job of one rank. The library never prints or aborts, and exits only in dt_step, if
+ * dtrun's --inject exit asks for it.
  *
  * Threads. Any thread may make any call, except that a process calls dt_init and dt_finalize once:
  *  - Collectives on one communicator run one after another, in the order in which threads call
@@ -22,18 +23,19 @@
  *  - dt_last_error and dt_last_error_info report the calling thread's calls alone.
  *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call. Once it
  *    waits for the other ranks, calls of other threads return DT_ERR_STATE.
- *  - A signal handler may call dt_rank to dt_generation and nothing else: the thread that it
- *    interrupted may hold the lock that the handler would wait for. That includes dt_comm_abort; a
- *    thread that waits for signals may call it. A thread must not be cancelled inside a call, nor
- *    jump out of one: it would keep the lock.
+ *  - A signal handler may call dt_rank, dt_size, dt_local_rank, dt_local_size, dt_node, dt_nodes
+ *    and dt_generation, and nothing else: the thread that it interrupted may hold the lock that the
+ *    handler would wait for. A signal handler must not call dt_comm_abort either; a thread that
+ *    waits for signals may. A thread must not be cancelled inside a call, nor jump out of one: it
+ *    would keep the lock.
  *  - A forked child can make none of these calls: DT_ERR_STATE.
  *
  * Failures are final unless a function says otherwise: after DT_ERR_PEER, DT_ERR_MISMATCH and the
  * like every later call returns the same result. The program should then exit; dtrun starts the job
  * again.
  *
- * If the ranks' calls do not match, all ranks of the communicator get DT_ERR_MISMATCH; a rank that
- * is still inside the call before may get it there. No collective returns DT_OK before all ranks
+ * If the ranks' calls do not match, all ranks of the communicator get DT_ERR_MISMATCH; a rank still
+ * inside the previous call may get it from that call. No collective returns DT_OK before all ranks
  * have called it, not even at the root of a broadcast or at the other ranks of a reduce. */
 #ifndef DTRUN_H
 #define DTRUN_H
@@ -59,7 +61,7 @@ extern "C" {
 typedef enum dt_result {
     DT_OK = 0,
     DT_ERR_ARG = -1,      /* an argument is wrong; the call had no effect */
-    DT_ERR_STATE = -2,    /* called before dt_init, after dt_finalize, or twice */
+    DT_ERR_STATE = -2,    /* not possible now, such as before dt_init; see dt_error(3) */
     DT_ERR_MISMATCH = -3, /* ranks made different calls */
     DT_ERR_PEER = -4,     /* a rank died or left; the job must be started again */
     DT_ERR_TIMEOUT = -5,  /* a rank did not make the call in time, or hosts did not connect */
@@ -174,7 +176,8 @@ DT_API void dt_step(int64_t step);
 
 /* Communicators: a communicator is a group of ranks, numbered from 0, that call collectives among
  * themselves. DT_WORLD exists from dt_init to dt_finalize; a process may have 4095 others at a
- * time. A failure ends its own communicator only, except that the death of a rank ends all of them.
+ * time. A failure ends its own communicator only. All of them end when a rank dies, when DT_WORLD
+ * fails, or when a call exceeds the limit of --collective-timeout.
  *
  * dt_comm_split is collective on parent: ranks that pass the same color >= 0 form one communicator,
  * ordered by key, then by their rank in parent. A rank whose color is negative gets DT_COMM_NULL.
@@ -199,8 +202,9 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
  * communicator that is made by a split or dup begins with the limit of its parent.
  * When a call has waited for that long, it and all other calls on comm return DT_ERR_TIMEOUT on all
  * ranks, with the names of the missing ranks and what they do instead. dtrun warns of them after
- * half of the limit, or after a minute if that is less. A timeout on DT_WORLD ends all
- * communicators. DT_ERR_ARG: seconds is neither of the two values, nor from 0.1 to 1000000. */
+ * half of the limit, or after a minute if that is less. A timeout on DT_WORLD, or by
+ * --collective-timeout, ends all communicators. DT_ERR_ARG: seconds is neither of the two values,
+ * nor from 0.1 to 1000000. */
 #define DT_TIMEOUT_DEFAULT (-1.0)
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
 /* DT_OK while comm works. Otherwise the failure that ended it for good, which every later call
@@ -213,7 +217,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
 
 /* Combines count elements of all ranks' "in" with op into every rank's "out". in and out are both
  * in host memory or both on the rank's GPU. They are one buffer (DT_IN_PLACE, or the same pointer)
- * or do not overlap, and need no alignment. "in" is not changed. count may be 0, on all ranks.
+ * or do not overlap, and need no alignment. "in" is not modified unless it is also "out". count may
+ * be 0, on all ranks.
  *
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum, which may have wrapped, divided once by the
  * number of ranks; integers truncate toward zero. DT_MIN, DT_MAX: a number wins over a NaN. f16 and
@@ -227,7 +232,7 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * nothing. First ranks 0 and 1, 2 and 3 and so on are combined, then pairs of the results; so the
  * number of ranks must be a power of two. One call is for one vector, such as the gradient of one
  * layer. Reduces, reduce-scatters and buckets do not offer it. It is for floats, is computed in f64
- * and rounded once (f64: at each combination). One NaN or infinity, or an f64 whose square
+ * and rounded once (f64: once for each rank). One NaN or infinity, or an f64 whose square
  * overflows, makes all results NaN. It needs as much memory as "in" (for a few KiB: as all ranks'
  * "in"). DT_ERR_ARG: another type, number of ranks, or call.
  *
@@ -276,9 +281,9 @@ typedef struct dt_all_reduce_options {
  * residual belongs to the program, overlaps neither in nor out, and should be registered with
  * dt_checkpoint_register: a job that resumes without it computes other results.
  *
- * DT_ERR_ARG: the options do not fit the call. DT_ERR_VERSION: an option is set that this library
- * does not know. DT_ERR_UNSUPPORTED: a residual in device memory without a wire format; 2bit with
- * more than 127 hosts. */
+ * DT_ERR_ARG: the options do not fit the call, or the residual is not in host memory.
+ * DT_ERR_VERSION: an option is set that this library does not know. DT_ERR_UNSUPPORTED: a residual
+ * without a wire format, for buffers in device memory; 2bit with more than 127 hosts. */
 DT_API dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
                                       dt_dtype_t dtype, dt_op_t op,
                                       const dt_all_reduce_options_t *options);
@@ -336,10 +341,10 @@ DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *co
 /* Sends to, or receives from, one rank. The peer makes the other call with the same count and type.
  * dt_send returns when the peer has called dt_recv and buf may be reused. Messages from one rank to
  * another match in order; sends and receives have no order with respect to the other direction,
- * other pairs of ranks, or collectives. If the peer never makes its call, the call ends with the
- * timeout of dt_comm_set_timeout, when a rank dies, or by dt_comm_abort. Two ranks that are both in
- * dt_send wait for each other: to exchange, begin one of the two calls with dt_irecv or dt_isend
- * (below), which have no timeout before they are waited for. */
+ * other pairs of ranks, or collectives. If the peer never makes its call, the call ends when the
+ * limit set with dt_comm_set_timeout expires, when a rank dies, or when dt_comm_abort is called.
+ * Two ranks that are both in dt_send wait for each other: to exchange, begin one of the two calls
+ * with dt_irecv or dt_isend (below), whose limit starts only when they are waited for. */
 DT_API dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
                            int peer);
 DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer);
@@ -365,11 +370,11 @@ DT_API dt_result_t dt_mem_free(void *p);
  * PyTorch's Join and Horovod's join do).
  *
  * After dt_join_begin, which all ranks call, ranks may make different numbers of barriers and of
- * all-reduces in host memory, nonblocking and bucketed ones included. Other collectives return
- * DT_ERR_UNSUPPORTED. Each call costs an additional small all-reduce. A rank without data calls
- * dt_join, which returns when all ranks have called it, and stores a rank that called it last (last
- * may be NULL). Until then the rank contributes nothing to the others' results; DT_AVG still
- * divides by the number of all ranks. */
+ * all-reduces, nonblocking and bucketed ones included; buffers in GPU memory are staged. Other
+ * collectives return DT_ERR_UNSUPPORTED. Each call costs an additional small all-reduce. A rank
+ * without data calls dt_join, which returns when all ranks have called it, and stores a rank that
+ * called it last (last may be NULL). Until then the rank contributes nothing to the others'
+ * results; DT_AVG still divides by the number of all ranks. */
 DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
 DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 
@@ -438,9 +443,10 @@ DT_API dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
 DT_API dt_result_t dt_test(dt_request_t *request, int *done);
 
 /* Calls on a stream. A view is a communicator for one of the program's CUDA streams. A call that
- * gets a view instead of the communicator is enqueued on the stream: it returns at once, waits
- * neither for the GPU nor for other ranks, and runs after the work that was queued on the stream
- * before it and before the work that is queued later.
+ * gets a view instead of the communicator is enqueued on the stream: it returns at once, without
+ * waiting for the GPU or for other ranks, and runs after the work that was queued on the stream
+ * before it and before the work that is queued later. Only NCCL's first call of a kind may wait for
+ * other ranks, and any call waits while the stream is full.
  *
  * All collectives on buffers, dt_barrier, dt_send and dt_recv take views, and so do their
  * nonblocking forms, whose requests complete when the call is over. Buffers are in the memory of
@@ -449,8 +455,9 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
  *
  * Enqueued calls take their place in the order of the communicator's calls, which is the same on
  * all ranks. On one stream a call waits for the one before it: two ranks that exchange with dt_send
- * and dt_recv use views on two streams each. A communicator and its views are used by one thread at
- * a time. While a graph is captured, calls return DT_ERR_UNSUPPORTED.
+ * and dt_recv must each use two views on two streams, or one of them must send first and the other
+ * receive first. A communicator and its views are used by one thread at a time. While a graph is
+ * captured, calls return DT_ERR_UNSUPPORTED.
  *
  * When a call fails, the stream continues, and the call's buffers are undefined. The next call with
  * the view, or dt_stream_wait, returns the failure. The time limit of a call counts from the end of
