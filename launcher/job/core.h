@@ -23,7 +23,7 @@ struct dt_core {
     struct dt_plan plan; /* of this generation; host indices are those of config->hosts */
     struct dt_ranks ranks;
     struct dt_hostlinks links;
-    bool output_dropped; /* the job ends without the output that nobody takes */
+    bool output_dropped; /* the job ends without waiting for output that no one reads */
 };
 
 void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
@@ -32,11 +32,12 @@ void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
 void dt_core_free(struct dt_core *c);
 
 void dt_core_event(struct dt_core *c, enum dt_job_event event);
-/* Raises IDLE or CLOSED where they hold. */
+/* Raises IDLE or CLOSED if its condition holds (see job_fsm.h). */
 void dt_core_check(struct dt_core *c);
 uint64_t dt_core_now(const struct dt_core *c);
 const char *dt_core_host_name(const struct dt_core *c, size_t host);
-/* QUERY: which deaths the agents know of, and which ranks are about to follow. */
+/* Sends QUERY: asks the agents which deaths they know of, and in which ranks a call has returned
+ * DT_ERR_PEER or is about to. */
 void dt_core_ask(struct dt_core *c);
 void dt_core_on_answer(struct dt_core *c, struct dt_hostlink *h, const struct dt_msg_answer *m);
 

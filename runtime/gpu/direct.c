@@ -50,7 +50,7 @@ void dt_direct_close(struct dt_comm *c)
     all->made = false;
 }
 
-/* The newest call follows all others, on whatever streams. */
+/* The newest call is ordered after all others, whichever streams they are on. */
 bool dt_direct_are_done(struct dt_comm *c)
 {
     CUevent done = c->gpu.directs.done;
@@ -134,7 +134,7 @@ void dt_direct_end(struct dt_comm *c, struct dt_direct *d)
         give_back(all, d);
 }
 
-/* NCCL puts its kernel on the stream in a thread of its own, whatever the call has returned. */
+/* NCCL may enqueue its kernel from a thread of its own, even after the call has returned. */
 static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
 {
     const char *why;

@@ -51,7 +51,7 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 void dt_direct_shut(struct dt_comm *c);
 /* Whether the GPU has done all there were, which the communicator's thread is then about to see. */
 bool dt_direct_are_done(struct dt_comm *c);
-/* No call is under way. */
+/* Frees everything; no call may be under way. */
 void dt_direct_close(struct dt_comm *c);
 
 /* In the stream's context: a call that is to come on this stream. */

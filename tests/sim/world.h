@@ -123,8 +123,8 @@ struct sim_cause { /* a failure of the generation, of which the engine was told 
 
 struct sim_restarts { /* counted by the witness itself */
     uint32_t n;
-    uint32_t fruitless; /* the last of them without a newer checkpoint between */
-    bool barren;        /* so many of these that hosts may be in quarantine */
+    uint32_t fruitless; /* consecutive restarts with no newer checkpoint in between */
+    bool barren;        /* enough fruitless restarts that hosts may be quarantined */
     bool saved;         /* there was a checkpoint, or one was restored */
     bool met;           /* a rank has called dt_init */
     int64_t newest;     /* committed step, or -1 */
@@ -156,7 +156,7 @@ struct sim_witness {
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool may_restart;             /* by the rules, then */
     uint64_t finished;            /* the engine has shown that the job is over */
-    bool lost_for_good;           /* then: a host that the job needed could not be used */
+    bool lost_for_good;           /* when finished: a host that the job needed was not usable */
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
     uint64_t ordered_ns; /* when the last order came */
@@ -278,7 +278,7 @@ void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
 void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a);
 
 /* input.c */
-void sim_stdin_credit(void *arg, size_t n); /* these two are ops */
+void sim_stdin_credit(void *arg, size_t n); /* these two are callbacks in struct dt_job_ops */
 void sim_stdin_hold(void *arg);
 void sim_stdin_started(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
 void sim_check_stdin(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stdin *m);
