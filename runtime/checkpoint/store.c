@@ -43,20 +43,6 @@ static dt_result_t remove_trash(struct dt_store *s, struct dt_dir *d, const char
     return DT_OK;
 }
 
-/* A step was being saved again when all ended: between its two renames only the older one exists.
- */
-static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const char *name,
-                                   int64_t step)
-{
-    struct dt_name final = dt_name_checkpoint(step);
-    struct stat st;
-
-    if (fstatat(d->fd, final.s, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return dt_dir_rename(d, name, final.s);
-    dt_store_drop(s, d, name, step);
-    return DT_OK;
-}
-
 bool dt_store_begins_anew(const struct dt_store *s)
 {
     return s->fresh && !s->written;
@@ -162,6 +148,34 @@ void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside)
     }
     if (aside->to.s[0])
         unlinkat(d->fd, aside->to.s, AT_REMOVEDIR);
+}
+
+/* The older content may be another job's, which is never removed. Like trash, what cannot be moved
+ * stays. */
+static void set_replaced_aside(struct dt_store *s, const struct dt_dir *d, int64_t step)
+{
+    struct dt_aside aside = { .committed = step, .replaces = true, .steps = { &step, 1 } };
+
+    if (make_aside(s, d, &aside) == DT_OK && move_aside(d, &aside) != DT_OK)
+        dt_store_put_back(d, &aside);
+}
+
+/* A step was being saved again when the job ended. Before the new content got the name, only the
+ * older one exists. After that, the older one is this job's to drop only if LINEAGE named this job
+ * and it does not begin anew. */
+static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const char *name,
+                                   int64_t step)
+{
+    struct dt_name final = dt_name_checkpoint(step);
+    struct stat st;
+
+    if (fstatat(d->fd, final.s, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return dt_dir_rename(d, name, final.s);
+    if (dt_lineage_is_of(&s->lineage, &s->owner))
+        dt_store_drop(s, d, name, step);
+    else
+        set_replaced_aside(s, d, step);
+    return DT_OK;
 }
 
 static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)

@@ -49,13 +49,18 @@ static int remove_dir(void **state)
     return 0;
 }
 
+static const char this_job[] = "job-01234567", job_before[] = "before-01234567",
+                  job_after[] = "after-01234567";
+
 /* One rank saves one step with a content; returns dt_store_save's result. */
-static dt_result_t save(uint32_t generation, int64_t step, int64_t fill, bool fresh)
+static dt_result_t save(const char *job, uint32_t generation, int64_t step, int64_t fill,
+                        bool fresh)
 {
     static struct job j;
     dt_result_t result;
 
     job_init(&j, 1, dir, generation, fill);
+    j.ranks[0].store.owner.job_id = job;
     j.ranks[0].store.fresh = fresh;
     result = dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, step);
     job_free(&j);
@@ -66,15 +71,17 @@ static dt_result_t save(uint32_t generation, int64_t step, int64_t fill, bool fr
 static const struct scenario {
     int64_t before[3];
     int64_t step, fill;
-    bool fresh;
+    bool fresh;   /* those before are another job's */
+    bool resumed; /* by another job; else this job is started again */
 } scenarios[] = {
-    { { 10, 20, -1 }, 30, 30, false }, /* retires 10 */
-    { { 10, -1 }, 10, 11, false },     /* the only one, saved again */
-    { { 10, 20, -1 }, 20, 21, false },
-    { { -1 }, 10, 10, false }, /* the first, in a directory that is not there */
-    { { 10, 20, -1 }, 5, 5, true },
-    { { 10, 20, -1 }, 20, 21, true },
-    { { 10, 20, -1 }, 5, 5, false }, /* sets 10 and 20 aside */
+    { { 10, 20, -1 }, 30, 30, false, false }, /* retires 10 */
+    { { 10, -1 }, 10, 11, false, false },     /* the only one, saved again */
+    { { 10, 20, -1 }, 20, 21, false, false },
+    { { -1 }, 10, 10, false, false }, /* the first, in a directory that is not there */
+    { { 10, 20, -1 }, 5, 5, true, false },
+    { { 10, 20, -1 }, 20, 21, true, false },
+    { { 10, 20, -1 }, 20, 21, true, true },
+    { { 10, 20, -1 }, 5, 5, false, false }, /* sets 10 and 20 aside */
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -85,13 +92,13 @@ static pid_t start_traced(const struct scenario *s)
 
     empty_dir();
     for (const int64_t *step = s->before; *step >= 0; step++)
-        assert_int_equal(save(0, *step, *step, false), DT_OK);
+        assert_int_equal(save(s->fresh ? job_before : this_job, 0, *step, *step, false), DT_OK);
     pid = fork();
     if (pid == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
             _exit(77);
         raise(SIGSTOP);
-        _exit(save(1, s->step, s->fill, s->fresh) == DT_OK ? 0 : 1);
+        _exit(save(this_job, 1, s->step, s->fill, s->fresh) == DT_OK ? 0 : 1);
     }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -127,6 +134,39 @@ static void only_checkpoints_are_left(void)
         closedir(d);
 }
 
+/* Whether dir/WHERE/step_STEP holds the step as it was before the disturbed save. */
+static bool is_old(const char *where, int64_t step)
+{
+    int64_t words[2] = { step * 1000003, step * 1000003 + 1 }; /* as job_fill does */
+    static char bytes[65536];
+    char name[400];
+    size_t n;
+    FILE *f;
+
+    snprintf(name, sizeof name, "%s/%s/step_%012lld/rank_00000.shard", dir, where, (long long)step);
+    f = fopen(name, "r");
+    if (!f)
+        return false;
+    n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    return memmem(bytes, n, words, sizeof words) != NULL;
+}
+
+/* Another job's checkpoint is set aside, or still has its name. */
+static void other_jobs_checkpoint_survives(int64_t step)
+{
+    DIR *d = opendir(dir);
+    bool found = is_old(".", step);
+    struct dirent *e;
+
+    while (d && !found && (e = readdir(d)))
+        found = strncmp(e->d_name, "earlier-", 8) == 0 && is_old(e->d_name, step);
+    if (d)
+        closedir(d);
+    if (!found)
+        fail_msg("step %lld of the job before is lost", (long long)step);
+}
+
 /* A job that does not begin afresh restores the newest of those that had been saved, or the
  * disturbed one in full. */
 static void check_restored(const struct scenario *s, bool must_be_new, bool must_be_old)
@@ -138,6 +178,10 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
     while (newest[0] >= 0 && newest[1] >= 0)
         newest++;
     job_init(&j, 1, dir, 2, -7);
+    if (s->fresh) {
+        j.ranks[0].store.owner.job_id = job_after;
+        j.ranks[0].store.resume = true;
+    }
     assert_int_equal(job_restore(&j, &step), DT_OK);
     if (step == s->step && job_holds(&j, s->fill))
         assert_false(must_be_old);
@@ -160,13 +204,21 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
 
     check_restored(s, must_be_new, must_be_old);
     job_init(&j, 1, dir, 3, -7);
-    j.ranks[0].store.fresh = s->fresh && !must_be_new;
+    j.ranks[0].store.fresh = s->fresh && !s->resumed && !must_be_new;
+    if (s->resumed) {
+        j.ranks[0].store.owner.job_id = job_after;
+        j.ranks[0].store.resume = true;
+    }
     assert_int_equal(job_restore(&j, &step), DT_OK);
     assert_true(step == -1 || !j.ranks[0].store.fresh);
     assert_int_equal(job_save(&j, 1000), DT_OK);
     assert_int_equal(j.notes, 0);
     job_free(&j);
     only_checkpoints_are_left();
+    if (s->fresh) /* a job that goes on from them retires the lower ones */
+        for (const int64_t *old = s->before; *old >= 0; old++)
+            if (!s->resumed || *old == s->step)
+                other_jobs_checkpoint_survives(*old);
 }
 
 /* Killed after each of its calls, and so before the next one. */
