@@ -77,9 +77,10 @@ static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
     return fsync(fd) == 0 ? DT_OK : fail_at(d, "fsync");
 }
 
-/* Where an older generation lives, it keeps its lock on a file that has no name any more. */
+/* Replaces OWNER, open as was. Where an older generation lives, it keeps its lock on a file that
+ * has no name any more. *again: meanwhile another process has replaced or removed OWNER. */
 static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
-                           const struct dt_owner *me)
+                           const struct dt_owner *me, int was, bool *again)
 {
     struct dt_name name = dt_name_unfinished(me, "owner");
     dt_result_t result;
@@ -91,10 +92,11 @@ static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
         result = fail_at(d, "cannot be replaced");
     } else {
         result = put_text(d, fd, o->text);
-        if (result == DT_OK)
+        *again = result == DT_OK && !is_current(d, was);
+        if (result == DT_OK && !*again)
             result = dt_dir_rename(d, name.s, DT_OWNER_NAME);
     }
-    if (result == DT_OK) {
+    if (result == DT_OK && !*again) {
         o->fd = fd;
         return DT_OK;
     }
@@ -140,7 +142,8 @@ static dt_result_t fail_lock(const struct dt_dir *d, const struct owner_file *f)
     return fail_at(d, "flock");
 }
 
-/* With OWNER open: takes it over, or says why not. *again: its last owner has just removed it. */
+/* With OWNER open: takes it over, or says why not. *again: another process has just replaced or
+ * removed it. */
 static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
                              const struct dt_owner *me, const struct owner_file *f, bool *again)
 {
@@ -161,7 +164,7 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
                           "that is a later start of this job, which this one must not "
                           "disturb");
     if (locked == BUSY && of_this_job && h.generation < me->generation)
-        return replace(o, d, me);
+        return replace(o, d, me, f->fd, again);
     if (locked == BUSY)
         return fail_owned(d, text,
                           "wait until it has ended, or choose another directory "
@@ -169,7 +172,7 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
     if (locked == NO_LOCKS)
         memcpy(o->before, text, sizeof text);
     if (f->foreign)
-        return replace(o, d, me);
+        return replace(o, d, me, f->fd, again);
     o->fd = f->fd;
     return put_text(d, f->fd, o->text);
 }

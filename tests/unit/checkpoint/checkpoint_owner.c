@@ -25,11 +25,13 @@ static char base[64];
 static char dir[80];
 
 static struct {
-    bool steals;               /* OWNER names another job by the time the manifest is durable */
-    bool vanishes;             /* OWNER's owner removes it between this job's open and flock */
-    int lock_error;            /* what flock fails with */
-    bool spoils;               /* the next checkpoint cannot get its name */
-    bool hides_lineage;        /* LINEAGE cannot be read */
+    bool restarts;      /* OWNER's job is started again while its successor's file is written, */
+    int restarted;      /* and this is its file */
+    bool steals;        /* OWNER names another job by the time the manifest is durable */
+    bool vanishes;      /* OWNER's owner removes it between this job's open and flock */
+    int lock_error;     /* what flock fails with */
+    bool spoils;        /* the next checkpoint cannot get its name */
+    bool hides_lineage; /* LINEAGE cannot be read */
     void (*on_manifest)(void); /* called when a rank begins to read one */
 } fault;
 
@@ -78,6 +80,19 @@ static void write_owner(const char *text)
 static const char stolen[] = "job thief-00000000\ngeneration 0\nhost far\npid 7\n"
                              "since 2026-01-02T03:04:05Z\n";
 
+/* As the next generation of OWNER's job does where the lock is held. */
+static void restart_owner(void)
+{
+    char next[100];
+
+    fault.restarts = false;
+    snprintf(next, sizeof next, "%s/next", dir);
+    fault.restarted = open(next, O_RDWR | O_CREAT | O_EXCL, 0644);
+    assert_int_equal(syscall(SYS_flock, fault.restarted, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(write(fault.restarted, stolen, strlen(stolen)), strlen(stolen));
+    assert_int_equal(rename(next, owner_path()), 0);
+}
+
 /* In the place of libc's. */
 int fsync(int fd)
 {
@@ -89,6 +104,8 @@ int fsync(int fd)
     name[n > 0 ? n : 0] = '\0';
     if (fault.steals && strstr(name, "/MANIFEST"))
         write_owner(stolen);
+    if (fault.restarts && strstr(name, "-g0-owner"))
+        restart_owner();
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -574,17 +591,23 @@ static dt_result_t save_as_another_user(struct job *j, int64_t step)
     return result;
 }
 
-/* The directory of a group, in which each may write files, but not into those of the others. */
+/* The directory of a group, in which each may write files, but not into those of the others, with
+ * another user's OWNER. */
+static void make_group_dir(void)
+{
+    assert_int_equal(mkdir(dir, 0777), 0);
+    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777), 0);
+    write_owner(stolen);
+    assert_int_equal(chmod(owner_path(), 0444), 0);
+}
+
 static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
 {
     struct job j;
     int fd;
 
     (void)state;
-    assert_int_equal(mkdir(dir, 0777), 0);
-    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777), 0);
-    write_owner(stolen);
-    assert_int_equal(chmod(owner_path(), 0444), 0);
+    make_group_dir();
     fd = open(owner_path(), O_RDONLY);
     assert_int_equal(syscall(SYS_flock, fd, LOCK_EX | LOCK_NB), 0); /* it lives */
     begin(&j, "job-01234567", 0, 10);
@@ -598,16 +621,34 @@ static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
     assert_int_equal(access(owner_path(), F_OK), -1); /* its own, removed at its end */
 }
 
+/* The dead job is started again, and gets the directory, just before the other's new OWNER gets the
+ * name. */
+static void d9_a_restarted_owner_keeps_the_directory(void **state)
+{
+    dt_result_t result;
+    struct job j;
+
+    (void)state;
+    make_group_dir();
+    fault.restarts = true;
+    begin(&j, "job-01234567", 0, 10);
+    result = save_as_another_user(&j, 10);
+    assert_false(fault.restarts);
+    assert_int_equal(close(fault.restarted), 0);
+    assert_int_equal(result, DT_ERR_STATE);
+    assert_has(j.ranks[1].text, "is in use by job thief-00000000");
+    assert_int_equal(access(owner_path(), F_OK), 0);
+    assert_int_equal(unlink(owner_path()), 0);
+    assert_int_equal(rmdir(dir), 0); /* nothing else is left */
+}
+
 /* On NFS only a file that is open for writing can be locked. */
 static void d9_another_users_file_that_cannot_be_locked_is_named(void **state)
 {
     struct job j;
 
     (void)state;
-    assert_int_equal(mkdir(dir, 0777), 0);
-    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777), 0);
-    write_owner(stolen);
-    assert_int_equal(chmod(owner_path(), 0444), 0);
+    make_group_dir();
     fault.lock_error = EBADF;
     begin(&j, "job-01234567", 0, 10);
     assert_int_equal(save_as_another_user(&j, 10), DT_ERR_IO);
@@ -884,6 +925,7 @@ int main(int argc, char **argv)
         ON_DISK(d29_a_later_generation_takes_over_and_the_older_commits_nothing),
         ON_DISK(d29_nobody_holds_the_directory_of_a_dead_job),
         ON_DISK(d9_another_users_dead_job_does_not_hold_the_directory),
+        ON_DISK(d9_a_restarted_owner_keeps_the_directory),
         ON_DISK(d9_another_users_file_that_cannot_be_locked_is_named),
         ON_DISK(d29_no_job_commits_that_is_not_the_owner_any_more),
         ON_DISK(d29_a_refused_save_disturbs_no_job_where_nothing_locks),
