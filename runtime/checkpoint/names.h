@@ -5,7 +5,9 @@
  *     .replaced-step_000000000120           the older one of a step that was saved twice
  *     .trash-...                            to be deleted, whatever it holds
  *     earlier-JOB-gGENERATION-NUMBER        set aside when JOB began afresh or saved a lower step
- *                                           than these; never touched again */
+ *                                           than these; never touched again
+ *     earlier-JOB-gGENERATION-NUMBER-step_000000000120
+ *                                           likewise, one that is another user's */
 #ifndef DT_CHECKPOINT_NAMES_H
 #define DT_CHECKPOINT_NAMES_H
 

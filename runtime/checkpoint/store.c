@@ -69,14 +69,27 @@ struct move {
     char to[2 * DT_NAME_BYTES];
 };
 
-static struct move move_of(const struct dt_aside *aside, size_t i)
+/* place: "/" for a name in the directory, or "-" for one beside it. */
+static struct move move_of(const struct dt_aside *aside, size_t i, const char *place)
 {
     int64_t step = aside->steps.v[i];
     struct move m = { .from = step == aside->committed ? dt_name_replaced(step)
                                                        : dt_name_checkpoint(step) };
 
-    snprintf(m.to, sizeof m.to, "%s/%s", aside->to.s, dt_name_checkpoint(step).s);
+    snprintf(m.to, sizeof m.to, "%s%s%s", aside->to.s, place, dt_name_checkpoint(step).s);
     return m;
+}
+
+/* Another user's checkpoint can be renamed, but not moved into another directory, since that
+ * changes its entry "..". */
+static dt_result_t move_one(const struct dt_dir *d, const struct dt_aside *aside)
+{
+    struct move in = move_of(aside, aside->moved, "/"), beside = move_of(aside, aside->moved, "-");
+    dt_result_t result = dt_dir_rename(d, in.from.s, in.to);
+
+    if (result != DT_OK && errno == EACCES)
+        result = dt_dir_rename(d, beside.from.s, beside.to);
+    return result;
 }
 
 /* The lowest goes first: after a crash in between, the newest is still there. */
@@ -85,11 +98,11 @@ static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside)
     dt_result_t result = DT_OK;
 
     while (aside->moved < aside->steps.n && result == DT_OK) {
-        struct move m = move_of(aside, aside->moved);
-
-        result = dt_dir_rename(d, m.from.s, m.to);
+        result = move_one(d, aside);
         aside->moved += result == DT_OK;
     }
+    if (result == DT_OK)
+        unlinkat(d->fd, aside->to.s, AT_REMOVEDIR); /* where all are beside it */
     return result;
 }
 
@@ -118,8 +131,8 @@ static void note_later(const struct dt_store *s, const struct dt_dir *d,
     char text[DT_ERROR_TEXT];
 
     snprintf(text, sizeof text,
-             "step %lld is saved after step %lld: the later checkpoints in %.200s are set aside in "
-             "%.200s there",
+             "step %lld is saved after step %lld: the later checkpoints in %.200s are set aside as "
+             "%.200s* there",
              (long long)aside->committed, (long long)aside->steps.v[aside->steps.n - 1], d->path,
              aside->to.s);
     s->note(s->arg, text);
@@ -142,9 +155,10 @@ dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struc
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside)
 {
     for (size_t i = aside->moved; i-- > 0;) {
-        struct move m = move_of(aside, i);
+        struct move in = move_of(aside, i, "/"), beside = move_of(aside, i, "-");
 
-        renameat(d->fd, m.to, d->fd, m.from.s);
+        if (renameat(d->fd, in.to, d->fd, in.from.s) != 0)
+            renameat(d->fd, beside.to, d->fd, beside.from.s);
     }
     if (aside->to.s[0])
         unlinkat(d->fd, aside->to.s, AT_REMOVEDIR);

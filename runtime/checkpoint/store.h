@@ -68,11 +68,11 @@ void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name,
 /* Whether this job was told to begin anew (--fresh) and has not committed a checkpoint yet: those
  * that are there are not this job's. On rank 0. */
 bool dt_store_begins_anew(const struct dt_store *s);
-/* Moves checkpoints to a directory "earlier-..." because a restore must not go back to them: when a
- * job begins anew, all that were there; else the steps after the committed one, since the run has
- * gone back to before them. The committed one already has its name, so a crash leaves a checkpoint
- * to restore. After a failure, too, the caller may undo the moves (dt_store_put_back), and frees
- * aside->steps.v. */
+/* Moves checkpoints to a directory "earlier-...", or beside it those of another user, because a
+ * restore must not go back to them: when a job begins anew, all that were there; else the steps
+ * after the committed one, since the run has gone back to before them. The committed one already
+ * has its name, so a crash leaves a checkpoint to restore. After a failure, too, the caller may
+ * undo the moves (dt_store_put_back), and frees aside->steps.v. */
 struct dt_aside {
     int64_t committed;     /* set by the caller, */
     bool replaces;         /* and whether an older one of this step has the name dt_name_replaced;

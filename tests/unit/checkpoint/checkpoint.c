@@ -430,7 +430,7 @@ static void d35_the_last_saved_is_restored_not_the_highest(void **state)
     assert_int_equal(job_save(&j, 5), DT_OK);
     assert_int_equal(j.notes, 1);
     assert_has(j.note, "step 5 is saved after step 200: the later checkpoints in ");
-    assert_has(j.note, " are set aside in earlier-job-01234567-g0-1 there");
+    assert_has(j.note, " are set aside as earlier-job-01234567-g0-1* there");
     job_free(&j);
     assert_true(exists("earlier-job-01234567-g0-1/step_000000000100/MANIFEST"));
     assert_true(exists("earlier-job-01234567-g0-1/step_000000000200/MANIFEST"));
@@ -461,6 +461,56 @@ static void d35_a_failed_save_leaves_the_later_ones(void **state)
     assert_int_equal(entries(), 2);
     assert_int_equal(restore(1, &step, text), DT_OK);
     assert_int_equal(step, 200);
+}
+
+static dt_result_t save_afresh_as(uid_t user, int64_t step, char text[TEXT_MAX])
+{
+    uid_t me = geteuid();
+    dt_result_t result;
+    struct job j;
+
+    job_init(&j, 1, dir, 0, step);
+    j.ranks[0].store.fresh = true;
+    assert_int_equal(seteuid(user), 0);
+    result = job_save(&j, step);
+    snprintf(text, TEXT_MAX, "%s", j.ranks[0].text);
+    job_free(&j);
+    assert_int_equal(seteuid(me), 0);
+    return result;
+}
+
+/* In the directory of a group: only its owner may move a checkpoint into another directory. */
+static void d9_another_users_checkpoints_are_set_aside(void **state)
+{
+    char text[TEXT_MAX];
+    int64_t step;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777), 0);
+    assert_int_equal(chmod(path("step_000000000010"), 0755), 0);
+    assert_int_equal(chown(path("step_000000000020"), 65534, (gid_t)-1), 0);
+    fails_sync_of = dir;
+    assert_int_equal(save_afresh_as(65534, 10, text), DT_ERR_IO);
+    fails_sync_of = NULL;
+    assert_has(text, "Input/output error");
+    assert_int_equal(entries(), 2);
+    assert_int_equal(restore(1, &step, text), DT_OK);
+    assert_int_equal(step, 20);
+
+    if (save_afresh_as(65534, 10, text) != DT_OK)
+        fail_msg("%s", text);
+    assert_true(exists("earlier-job-01234567-g0-1-step_000000000010/MANIFEST"));
+    assert_true(exists("earlier-job-01234567-g0-1/step_000000000020/MANIFEST"));
+    assert_int_equal(restore(1, &step, text), DT_OK);
+    assert_int_equal(step, 10);
+
+    assert_int_equal(chown(path("step_000000000010"), 0, (gid_t)-1), 0);
+    assert_int_equal(save_afresh_as(65534, 5, text), DT_OK);
+    assert_true(exists("earlier-job-01234567-g0-2-step_000000000010/MANIFEST"));
+    assert_false(exists("earlier-job-01234567-g0-2")); /* it would be empty */
 }
 
 static void d30_leftovers_go_at_once_and_others_stay(void **state)
@@ -762,6 +812,7 @@ int main(void)
         ON_DISK(d8_a_fresh_save_sets_all_aside_once_it_is_durable),
         ON_DISK(d35_the_last_saved_is_restored_not_the_highest),
         ON_DISK(d35_a_failed_save_leaves_the_later_ones),
+        ON_DISK(d9_another_users_checkpoints_are_set_aside),
         ON_DISK(d30_leftovers_go_at_once_and_others_stay),
         ON_DISK(leftovers_that_cannot_be_removed_are_in_nobodys_way),
         ON_DISK(a_step_is_saved_again_whatever_cannot_be_removed),
