@@ -142,12 +142,12 @@ static void prepare(struct dt_task *task)
 /* Draws its number only if no call without a launch of its own has drawn one that is not over. */
 static bool draw_ahead(struct dt_async *a, struct dt_task *task)
 {
-    uint32_t next = a->ahead;
+    uint32_t next = atomic_load(&a->ahead);
 
     if (!dt_ticketlock_draw_if(a->lock, next) && !dt_ticketlock_try(a->lock, &next))
         return false;
     task->number = next;
-    a->ahead = next + 1;
+    atomic_store(&a->ahead, next + 1);
     return true;
 }
 
@@ -177,7 +177,7 @@ dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
 void dt_async_await_ahead(struct dt_async *a)
 {
     while (a->lock && dt_ticketlock_is_held(a->lock) &&
-           (int32_t)(atomic_load(&a->lock->served) - a->ahead) < 0)
+           (int32_t)(atomic_load(&a->lock->served) - atomic_load(&a->ahead)) < 0)
         sched_yield();
 }
 

@@ -39,9 +39,9 @@ struct dt_async { /* all zero at first */
     struct dt_task *first;
     struct dt_task *last;
     struct dt_ticketlock *lock;
-    _Atomic bool unsaid; /* the thread may sleep while there is a task, until dt_async_say */
-    uint32_t ahead;      /* the number after the last task that was handed in ahead */
-    uint32_t limit_ms;   /* under the lock: of the task that is made */
+    _Atomic bool unsaid;    /* the thread may sleep while there is a task, until dt_async_say */
+    _Atomic uint32_t ahead; /* the number after the last task that was handed in ahead */
+    uint32_t limit_ms;      /* under the lock: of the task that is made */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
