@@ -30,9 +30,8 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
 {
     struct dt_cuda_scope scope;
 
-    if (s->context && !dt_cuda_enter(&scope, s->context)) {
-        if (dt_gpu_life(s->context) == s->life)
-            close_in_context(s);
+    if (s->context && dt_gpu_enter_life(&scope, s->context, s->life)) {
+        close_in_context(s);
         dt_cuda_leave(&scope);
     }
     dt_pinned_release(s);

@@ -4,6 +4,7 @@
 
 #include "runtime/api/operation.h"
 #include "runtime/comm/comm.h"
+#include "runtime/gpu/life.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
@@ -16,6 +17,8 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
     if (!all->made)
         pthread_mutex_init(&all->mutex, NULL);
     all->made = true;
+    all->context = c->gpu.nccl.context;
+    all->life = c->gpu.nccl.life;
     all->watched.comm = c;
     all->watched.stuck = stuck;
     atomic_store(&all->open, true);
@@ -26,25 +29,32 @@ void dt_direct_shut(struct dt_comm *c)
     atomic_store(&c->gpu.directs.open, false);
 }
 
-static void destroy(struct dt_direct *d)
+static void destroy_events(const struct dt_direct *d)
 {
     if (d->begun)
         dt_cuda()->cuEventDestroy_v2(d->begun);
     if (d->done)
         dt_cuda()->cuEventDestroy_v2(d->done);
-    free(d);
 }
 
 void dt_direct_close(struct dt_comm *c)
 {
     struct dt_directs *all = &c->gpu.directs;
+    struct dt_cuda_scope scope;
+    bool there = all->free && dt_gpu_enter_life(&scope, all->context, all->life);
 
     while (all->free) {
         struct dt_direct *d = all->free;
 
         all->free = d->next;
-        destroy(d);
+        if (there)
+            destroy_events(d);
+        free(d);
     }
+    if (there)
+        dt_cuda_leave(&scope);
+    atomic_store(&all->done, NULL);
+    all->last = NULL;
     if (all->made)
         pthread_mutex_destroy(&all->mutex);
     all->made = false;
@@ -53,9 +63,16 @@ void dt_direct_close(struct dt_comm *c)
 /* The newest call is ordered after all others, whichever streams they are on. */
 bool dt_direct_are_done(struct dt_comm *c)
 {
-    CUevent done = c->gpu.directs.done;
+    struct dt_directs *all = &c->gpu.directs;
+    CUevent done = atomic_load(&all->done);
+    struct dt_cuda_scope scope;
+    CUresult result;
 
-    return done && dt_cuda()->cuEventQuery(done) == CUDA_SUCCESS;
+    if (!done || !dt_gpu_enter_life(&scope, all->context, all->life))
+        return false;
+    result = dt_cuda()->cuEventQuery(done);
+    dt_cuda_leave(&scope);
+    return result == CUDA_SUCCESS;
 }
 
 /* ---- calls ---- */
@@ -71,11 +88,13 @@ static CUresult make(struct dt_direct **call)
     result = cuda->cuEventCreate(&d->begun, CU_EVENT_DISABLE_TIMING);
     if (!result)
         result = cuda->cuEventCreate(&d->done, CU_EVENT_DISABLE_TIMING);
-    if (result)
-        destroy(d);
-    else
-        *call = d;
-    return result;
+    if (result) {
+        destroy_events(d);
+        free(d);
+        return result;
+    }
+    *call = d;
+    return CUDA_SUCCESS;
 }
 
 static struct dt_direct *take(struct dt_directs *all)
@@ -165,7 +184,7 @@ static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream str
 
     d->name = "cuStreamWaitEvent";
     if (all->last && all->last != stream)
-        d->error = cuda->cuStreamWaitEvent(stream, all->done, CU_EVENT_WAIT_DEFAULT);
+        d->error = cuda->cuStreamWaitEvent(stream, atomic_load(&all->done), CU_EVENT_WAIT_DEFAULT);
     if (d->error)
         return;
     d->result = dt_ncclcalls_queue(&call, o);
@@ -175,7 +194,7 @@ static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream str
     if (d->result)
         return;
     all->last = stream;
-    all->done = d->done;
+    atomic_store(&all->done, d->done);
     d->error = cuda->cuEventRecord(d->done, stream);
     if (d->error)
         d->name = "cuEventRecord";

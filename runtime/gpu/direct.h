@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/gate.h"
@@ -39,8 +40,10 @@ struct dt_directs { /* of a communicator; all zero at first */
     bool made;
     _Atomic bool open; /* calls may be launched */
     struct dt_direct *free;
-    CUstream last; /* of the newest call, */
-    CUevent done;  /* and when it is done */
+    CUstream last;        /* of the newest call, */
+    CUevent _Atomic done; /* and when it is done; NULL: there was none */
+    CUcontext context;    /* of all events, */
+    uint64_t life;        /* and its life (life.h) */
     struct dt_gpu_watched watched;
 };
 

@@ -75,3 +75,13 @@ uint64_t dt_gpu_life(CUcontext context)
     add(l);
     return allocation;
 }
+
+bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)
+{
+    if (dt_cuda_enter(scope, context))
+        return false;
+    if (dt_gpu_life(context) == life)
+        return true;
+    dt_cuda_leave(scope);
+    return false;
+}

@@ -12,6 +12,7 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/launchorder.h"
+#include "runtime/gpu/life.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
@@ -87,6 +88,7 @@ static dt_result_t fail(struct dt_comm *c)
 
 struct ending {
     CUcontext context;
+    uint64_t life;
     ncclComm_t comm;
     bool gently;
     pthread_mutex_t *launching; /* NULL: nobody else ever launches */
@@ -122,6 +124,7 @@ static void end(void *arg)
 {
     const struct ending *e = arg;
     struct dt_cuda_scope scope;
+    bool there;
 
     if (e->launching)
         let_leave(e->launching);
@@ -131,8 +134,9 @@ static void end(void *arg)
         api()->ncclCommDestroy(e->comm);
     else
         api()->ncclCommAbort(e->comm);
+    there = dt_gpu_life(e->context) == e->life;
     for (int i = 0; i < DT_NCCL_KEPT; i++) {
-        if (e->kept[i])
+        if (there && e->kept[i])
             dt_cuda()->cuMemFree_v2(e->kept[i]);
     }
     dt_cuda_leave(&scope);
@@ -151,7 +155,7 @@ static void free_rest(struct dt_nccl *n)
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_cuda_scope scope;
 
-    if (dt_cuda_enter(&scope, n->context))
+    if (!dt_gpu_enter_life(&scope, n->context, n->life))
         return;
     free_scratch(n);
     if (n->begun)
@@ -167,6 +171,7 @@ static void begin_end(struct dt_comm *c, bool gently)
 {
     struct dt_nccl *n = &c->gpu.nccl;
     struct ending e = { .context = n->context,
+                        .life = n->life,
                         .comm = n->comm,
                         .gently = gently,
                         .launching = c->gpu.directs.made ? &c->gpu.directs.mutex : NULL };
@@ -379,6 +384,7 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
     n->rank = rank;
     n->size = size;
     n->context = order->context;
+    n->life = dt_gpu_life(n->context);
     n->device = order->device;
     result = rank < 0 ? CUDA_SUCCESS : make_own(n);
     if (!result)

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_nccl.h"
@@ -23,6 +24,7 @@ struct dt_nccl { /* of a communicator; all zero at first */
     int size;
     CUdevice device;
     CUcontext context;
+    uint64_t life; /* of it (life.h) */
     CUstream stream;
     CUevent begun, done; /* the call that is made */
     CUdeviceptr scratch; /* of the call that is made, from the stream's own order; 0: none */

@@ -180,6 +180,22 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
+@test "stream: dt_finalize a second time is refused" {
+    for way in staging nccl; do
+        stream gpustream twice -x DTRUN_DEVICE=$way
+        is_said 'twice: done'
+    done
+    clean
+}
+
+@test "stream: the job is left after a reset of the device" {
+    for way in staging nccl; do
+        stream gpustream gone -x DTRUN_DEVICE=$way
+        is_said 'gone: done'
+    done
+    clean
+}
+
 @test "D6: a forked child asks for a view's rank while another thread of the rank had the lock" {
     stream gpustream fork -x DTRUN_DEVICE=staging
     is_said 'fork: done'

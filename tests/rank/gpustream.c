@@ -15,6 +15,8 @@
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - pool: pinned memory is given back while a stream never ends
  * - reset: a view before the device is reset, and one in the context that comes then
+ * - twice: dt_finalize twice
+ * - gone: the device is reset before dt_finalize
  * - mixed: calls on two streams between others, and before and after there is another communicator
  * - mismatch: rank 1 enqueues another call than the others
  * - args: what is refused
@@ -521,16 +523,36 @@ static void use_view(const char *what)
 }
 
 /* As cudaDeviceReset does: the primary context ends, and begins anew. */
-static void reset(void)
+static void device_reset(void)
 {
     CUdevice device;
 
-    use_view("a call before a reset");
     DRIVE(cuCtxGetDevice(&device));
     DRIVE(cuCtxSetCurrent(NULL));
     DRIVE(cuDevicePrimaryCtxRelease_v2(device));
     device_use(0);
+}
+
+static void reset(void)
+{
+    use_view("a call before a reset");
+    device_reset();
     use_view("a call after a reset");
+}
+
+static void finalize_gone(void)
+{
+    use_view("a call before a reset");
+    device_reset();
+}
+
+static void finalize_twice(void)
+{
+    use_view("a call before dt_finalize");
+    need(dt_finalize());
+    expect(dt_finalize(), DT_ERR_STATE, "dt_finalize a second time");
+    printf("twice: done\n");
+    exit(0);
 }
 
 struct gathering {
@@ -790,6 +812,8 @@ int main(int argc, char **argv)
                    { "devices", devices },
                    { "mixed", mixed },
                    { "reset", reset },
+                   { "gone", finalize_gone },
+                   { "twice", finalize_twice },
                    { "contexts", contexts },
                    { "pool", pool } };
 
