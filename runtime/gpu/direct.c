@@ -14,8 +14,10 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
 {
     struct dt_directs *all = &c->gpu.directs;
 
-    if (!all->made)
+    if (!all->made) {
         pthread_mutex_init(&all->mutex, NULL);
+        pthread_mutex_init(&all->free_mutex, NULL);
+    }
     all->made = true;
     all->context = c->gpu.nccl.context;
     all->life = c->gpu.nccl.life;
@@ -55,8 +57,10 @@ void dt_direct_close(struct dt_comm *c)
         dt_cuda_leave(&scope);
     atomic_store(&all->done, NULL);
     all->last = NULL;
-    if (all->made)
+    if (all->made) {
         pthread_mutex_destroy(&all->mutex);
+        pthread_mutex_destroy(&all->free_mutex);
+    }
     all->made = false;
 }
 
@@ -101,20 +105,20 @@ static struct dt_direct *take(struct dt_directs *all)
 {
     struct dt_direct *d;
 
-    pthread_mutex_lock(&all->mutex);
+    pthread_mutex_lock(&all->free_mutex);
     d = all->free;
     if (d)
         all->free = d->next;
-    pthread_mutex_unlock(&all->mutex);
+    pthread_mutex_unlock(&all->free_mutex);
     return d;
 }
 
 static void give_back(struct dt_directs *all, struct dt_direct *d)
 {
-    pthread_mutex_lock(&all->mutex);
+    pthread_mutex_lock(&all->free_mutex);
     d->next = all->free;
     all->free = d;
-    pthread_mutex_unlock(&all->mutex);
+    pthread_mutex_unlock(&all->free_mutex);
 }
 
 CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call)

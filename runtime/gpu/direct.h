@@ -35,8 +35,9 @@ struct dt_direct { /* a call */
     const char *name; /* of the function that failed */
 };
 
-struct dt_directs { /* of a communicator; all zero at first */
-    pthread_mutex_t mutex;
+struct dt_directs {             /* of a communicator; all zero at first */
+    pthread_mutex_t mutex;      /* held while a call is launched, which may take long */
+    pthread_mutex_t free_mutex; /* of the list of free ones, for a moment */
     bool made;
     _Atomic bool open; /* calls may be launched */
     struct dt_direct *free;
