@@ -575,18 +575,21 @@ static dt_result_t make(struct dt_comm *c, void *arg)
 
 /* ---- calls that another thread launches ---- */
 
+/* While a later call is launched NCCL is in progress, which says nothing of this one. */
 static enum progress look_at_direct(struct dt_comm *c, const struct dt_direct *d)
 {
     ncclResult_t state;
     CUresult result;
+    bool well;
 
     if (atomic_load(&d->state) == DT_DIRECT_LAUNCHING)
         return WAITING;
     state = d->result ? d->result : look(&c->gpu.nccl);
-    result = d->error || state ? d->error : dt_cuda()->cuEventQuery(d->done);
-    if (!result && !state)
+    well = state == ncclSuccess || state == ncclInProgress;
+    result = d->error || !well ? d->error : dt_cuda()->cuEventQuery(d->done);
+    if (well && !result)
         return DONE;
-    if (result == CUDA_ERROR_NOT_READY || (!result && state == ncclInProgress))
+    if (result == CUDA_ERROR_NOT_READY)
         return WAITING;
     if (result)
         cuda_trouble(c, d->error ? d->name : "cuEventQuery", result);
