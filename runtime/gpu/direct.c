@@ -31,6 +31,11 @@ void dt_direct_shut(struct dt_comm *c)
     atomic_store(&c->gpu.directs.open, false);
 }
 
+bool dt_direct_is_left(const struct dt_directs *all)
+{
+    return !atomic_load(&all->inside);
+}
+
 static void destroy_events(const struct dt_direct *d)
 {
     if (d->begun)
@@ -176,25 +181,44 @@ static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
     }
 }
 
-static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+static void refuse(struct dt_direct *d)
 {
-    const struct dt_cuda *cuda = dt_cuda();
+    d->result = ncclInternalError;
+    d->name = "ncclCommAbort";
+}
+
+/* NCCL's communicator is used only between the look at `open` and the end of `inside`. */
+static void queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+{
     const struct dt_nccl *n = &c->gpu.nccl;
-    struct dt_directs *all = &c->gpu.directs;
     struct dt_direct *d = o->direct;
     struct dt_ncclcall call = {
         .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
     };
+
+    d->result = dt_ncclcalls_queue(&call, o);
+    d->name = call.name;
+    if (d->result == ncclSuccess || d->result == ncclInProgress)
+        d->result = await_launch(c, call.comm);
+}
+
+static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_directs *all = &c->gpu.directs;
+    struct dt_direct *d = o->direct;
 
     d->name = "cuStreamWaitEvent";
     if (all->last && all->last != stream)
         d->error = cuda->cuStreamWaitEvent(stream, atomic_load(&all->done), CU_EVENT_WAIT_DEFAULT);
     if (d->error)
         return;
-    d->result = dt_ncclcalls_queue(&call, o);
-    d->name = call.name;
-    if (d->result == ncclSuccess || d->result == ncclInProgress)
-        d->result = await_launch(c, n->comm);
+    atomic_store(&all->inside, true);
+    if (atomic_load(&all->open))
+        queue(c, o, stream);
+    else
+        refuse(d);
+    atomic_store(&all->inside, false);
     if (d->result)
         return;
     all->last = stream;
@@ -210,12 +234,10 @@ void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream 
     struct dt_direct *d = o->direct;
 
     pthread_mutex_lock(&all->mutex);
-    if (atomic_load(&all->open)) {
+    if (atomic_load(&all->open))
         launch(c, o, stream);
-    } else {
-        d->result = ncclInternalError;
-        d->name = "ncclCommAbort";
-    }
+    else
+        refuse(o->direct);
     pthread_mutex_unlock(&all->mutex);
     if (atomic_exchange(&d->state, DT_DIRECT_LAUNCHED) == DT_DIRECT_LEFT)
         give_back(all, d);

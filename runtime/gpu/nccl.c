@@ -1,10 +1,8 @@
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/devicecall.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/api/operation.h"
 #include "runtime/base/clock.h"
@@ -91,7 +89,7 @@ struct ending {
     uint64_t life;
     ncclComm_t comm;
     bool gently;
-    pthread_mutex_t *launching; /* NULL: nobody else ever launches */
+    const struct dt_directs *directs;
     CUdeviceptr kept[DT_NCCL_KEPT];
 };
 
@@ -105,18 +103,14 @@ static bool is_well(ncclComm_t comm)
     return api()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
 }
 
-/* A thread that launches a call leaves soon, unless the driver makes it wait, which only the end of
- * NCCL's kernels can change. */
-static void let_leave(pthread_mutex_t *launching)
+/* A thread that launches a call leaves NCCL soon, unless the driver makes it wait there, which only
+ * the end of NCCL's kernels can change. */
+static void let_leave(const struct dt_directs *directs)
 {
-    struct timespec until;
+    uint64_t until = dt_clock_ns() + (uint64_t)LEAVE_MS * 1000000;
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LEAVE_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    if (!pthread_mutex_timedlock(launching, &until))
-        pthread_mutex_unlock(launching);
+    for (unsigned turn = 0; !dt_direct_is_left(directs) && dt_clock_ns() < until; turn++)
+        dt_gpu_pause(turn);
 }
 
 /* NCCL's functions use the thread's current context. */
@@ -126,8 +120,7 @@ static void end(void *arg)
     struct dt_cuda_scope scope;
     bool there;
 
-    if (e->launching)
-        let_leave(e->launching);
+    let_leave(e->directs);
     if (dt_cuda_enter(&scope, e->context))
         return;
     if (e->gently && is_well(e->comm))
@@ -174,7 +167,7 @@ static void begin_end(struct dt_comm *c, bool gently)
                         .life = n->life,
                         .comm = n->comm,
                         .gently = gently,
-                        .launching = c->gpu.directs.made ? &c->gpu.directs.mutex : NULL };
+                        .directs = &c->gpu.directs };
 
     memcpy(e.kept, n->kept, sizeof e.kept);
     dt_direct_shut(c);
