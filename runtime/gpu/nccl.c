@@ -203,6 +203,24 @@ static bool await_end(struct dt_comm *c, bool gently)
     return ended;
 }
 
+/* All but `end`, which another thread may be about to claim: it stays claimed. */
+static void forget(struct dt_nccl *n)
+{
+    n->comm = NULL;
+    n->rank = 0;
+    n->size = 0;
+    n->device = 0;
+    n->context = NULL;
+    n->life = 0;
+    n->stream = NULL;
+    n->begun = NULL;
+    n->done = NULL;
+    n->scratch = 0;
+    n->has_pools = false;
+    n->ending = NULL;
+    memset(n->kept, 0, sizeof n->kept);
+}
+
 /* What NCCL does not end in time is lost: to free what its kernel may still use would wait for it.
  */
 static void take_down(struct dt_comm *c, bool gently)
@@ -212,7 +230,7 @@ static void take_down(struct dt_comm *c, bool gently)
 
     if (ended && n->context)
         free_rest(n);
-    *n = (struct dt_nccl){ 0 };
+    forget(n);
 }
 
 /* A destroy would wait for a lost peer, whether or not a call has met with that. */
@@ -374,6 +392,7 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
 
     if (n->comm)
         return DT_OK;
+    atomic_store(&n->end, NOT_ENDING); /* no call has been launched that could be stuck */
     n->rank = rank;
     n->size = size;
     n->context = order->context;
