@@ -44,9 +44,10 @@ CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
     uint64_t life = dt_gpu_life(context);
     CUresult result;
 
-    if (s->context == context && s->life == life)
+    if (s->stream && s->context == context && s->life == life)
         return CUDA_SUCCESS;
-    dt_gpu_copies_close(s);
+    if (s->stream)
+        dt_gpu_copies_close(s);
     s->context = context;
     s->life = life;
     result = dt_cuda_make_stream(&s->stream);
@@ -79,12 +80,14 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
     return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
 }
 
+/* Its entry in a list keeps the context, and the memory that is reserved by its address: the stream
+ * is made again in place. */
 void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed)
 {
     if (!failed || dt_gpu_settles(s->stream))
         dt_pinned_give(pinned);
     else
-        *s = (struct dt_gpu_copies){ .next = s->next };
+        *s = (struct dt_gpu_copies){ .next = s->next, .context = s->context };
 }
 
 CUresult dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context,
