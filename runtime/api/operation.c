@@ -126,13 +126,25 @@ static dt_result_t make(struct dt_comm *c, struct dt_operation *o)
     return o->memory == DT_MEMORY_HOST ? o->kind->make(c, o) : dt_gpu_make(c, o);
 }
 
+/* Its stream waits for a call behind a gate, and the program may fill the driver's queue behind it.
+ */
+static dt_result_t make_behind_gate(struct dt_comm *c, struct dt_operation *o)
+{
+    dt_result_t r;
+
+    dt_comm_watch(c, true);
+    r = make(c, o);
+    dt_comm_watch(c, false);
+    return r;
+}
+
 static dt_result_t make_checked(struct dt_operation *o)
 {
     struct dt_comm *c;
     dt_result_t r = dt_context_enter(o->kind->name, o->comm, &c);
 
     if (r == DT_OK) {
-        r = make(c, o);
+        r = o->gate ? make_behind_gate(c, o) : make(c, o);
         dt_context_leave(c);
     }
     dt_gpu_order_drop(&o->order);

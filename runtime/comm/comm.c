@@ -100,6 +100,32 @@ static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
     dt_hostshm_note_call(me, call->number, inside | call->kind);
 }
 
+static void note_driver(struct dt_comm *c)
+{
+    const struct dt_call call = { .number = c->calls, .kind = DT_CALL_GPU_COPY, .root = -1 };
+
+    note(c, &call, DT_HOSTSHM_INSIDE);
+}
+
+static void note_end(struct dt_comm *c, const struct dt_call *call)
+{
+    if (c->watched)
+        note_driver(c);
+    else
+        note(c, call, 0);
+}
+
+void dt_comm_watch(struct dt_comm *c, bool on)
+{
+    const struct dt_call none = { .number = c->calls };
+
+    c->watched = on;
+    if (on)
+        note_driver(c);
+    else
+        note(c, &none, 0);
+}
+
 /* Calls that take microseconds, unless somebody comes late. */
 static bool is_brief(const struct dt_comm *c, const struct dt_call *call)
 {
@@ -125,7 +151,8 @@ static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_
     record_end(c, r);
     if (r != DT_OK)
         r = dt_comm_fail(c, dt_error_report(c, &c->coll_error, call, c->shm.ring));
-    note(c, call, 0); /* last: who has lost a peer is seen in the call, or to have lost it */
+    note_end(c,
+             call); /* last: a rank that has lost a peer is seen in the call, or to have lost it */
     return r;
 }
 

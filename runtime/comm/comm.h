@@ -69,6 +69,7 @@ struct dt_comm {
     struct dt_coll_error coll_error;
     struct dt_gpu gpu;
     bool on_device; /* calls that begin now are for data in GPU memory, on all ranks */
+    bool watched;   /* dt_comm_watch */
 };
 
 /* Every collective is between these two. begin names the call, of which its caller has set all but
@@ -87,6 +88,9 @@ dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result
  * returns as what is between begin and end does. */
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
                           dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg);
+/* While this is on, the rank counts as waiting for its GPU whenever it is in no other call, so that
+ * the limit of calls holds: a driver whose queue is full may make any thread wait that uses it. */
+void dt_comm_watch(struct dt_comm *c, bool on);
 /* What ends a call for which this rank lacks memory. */
 dt_result_t dt_comm_no_memory(struct dt_comm *c);
 
