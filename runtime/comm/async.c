@@ -12,7 +12,14 @@ _Thread_local const struct dt_ticketlock *dti_held
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
 {
-    *a = (struct dt_async){ .lock = lock };
+    a->started = false;
+    a->ending = false;
+    a->first = NULL;
+    a->last = NULL;
+    a->lock = lock;
+    atomic_store(&a->unsaid, false); /* a thread that waits for the lock may read it meanwhile */
+    atomic_store(&a->ahead, 0);
+    a->limit_ms = 0;
     pthread_mutex_init(&a->mutex, NULL);
     pthread_cond_init(&a->handed_in, NULL);
 }
