@@ -167,8 +167,8 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 }
 
 @test "D7: the thread that enqueues a call on DT_WORLD hands it to NCCL, and launches keep one order" {
-    stream gpustream die -x DTRUN_DEVICE=nccl
-    code_is 137
+    stream gpustream endless -x DTRUN_DEVICE=nccl
+    code_is 124
     grep -q 'in device memory, ok by nccl+stream' "$ERR" || { show; false; }
     clean
     stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
