@@ -76,23 +76,35 @@ static _Noreturn void die(float *buf, const char *file)
     exit(2);
 }
 
-/* Seconds from rank 1's death until this rank's call has returned and its GPU is idle. */
-static double outlive(const char *file)
+static float *begin(void)
 {
     float *buf;
-    dt_result_t r;
-    double seconds;
 
     device_use(0);
     buf = device_new(sizeof *buf);
     warm_up(buf);
-    if (dt_rank() == 1)
-        die(buf, file);
-    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
-    seconds = seconds_since(time_of_death(file));
-    expect(r, DT_ERR_PEER);
+    return buf;
+}
+
+/* Seconds from what rank 1 has noted until this rank's call has failed as expected. */
+static double fail_after(float *buf, const char *file, dt_result_t expected)
+{
+    dt_result_t r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    double seconds = seconds_since(time_of_death(file));
+
+    expect(r, expected);
     DRIVE(cuCtxSynchronize());
     return seconds;
+}
+
+/* Seconds from rank 1's death until this rank's call has returned. The GPU is idle then. */
+static double outlive(const char *file)
+{
+    float *buf = begin();
+
+    if (dt_rank() == 1)
+        die(buf, file);
+    return fail_after(buf, file, DT_ERR_PEER);
 }
 
 void probe_kill(const char *arg)
@@ -112,17 +124,12 @@ void probe_grace(const char *arg)
 
 /* ---- a rank aborts ---- */
 
-/* Seconds from rank 1's abort until this rank's call has returned and its GPU is idle. */
+/* Seconds from rank 1's abort until this rank's call has returned. The GPU is idle then. */
 void probe_abort(const char *arg)
 {
+    float *buf = begin();
     struct gate gate;
-    float *buf;
-    dt_result_t r;
-    double seconds;
 
-    device_use(0);
-    buf = device_new(sizeof *buf);
-    warm_up(buf);
     if (dt_rank() == 1) {
         keep_waiting(buf, &gate);
         note_death(arg);
@@ -131,11 +138,7 @@ void probe_abort(const char *arg)
         DRIVE(cuCtxSynchronize());
         exit(3);
     }
-    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
-    seconds = seconds_since(time_of_death(arg));
-    expect(r, DT_ERR_ABORTED);
-    DRIVE(cuCtxSynchronize());
-    printf("= %.3f s\n", seconds);
+    printf("= %.3f s\n", fail_after(buf, arg, DT_ERR_ABORTED));
     fflush(stdout);
     exit(3);
 }

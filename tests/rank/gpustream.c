@@ -108,6 +108,15 @@ static void need_sum(const float *device, int round, const char *what)
     }
 }
 
+/* One all-reduce, enqueued and waited for. */
+static void need_call(CUstream stream, dt_comm_t *view, float *buf, const char *what)
+{
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need_sum(buf, 0, what);
+}
+
 static void need_busy(CUstream stream, const char *what)
 {
     if (dt_cuda()->cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
@@ -472,10 +481,7 @@ static void devices(void)
     }
     need_refused(DT_WORLD, others[0], "a view on another device");
     need_refused(DT_WORLD, others[1], "a view in another context");
-    fill_on(stream, buf, 0);
-    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
-    need(dt_stream_wait(view));
-    need_sum(buf, 0, "a call after a view was refused");
+    need_call(stream, view, buf, "a call after a view was refused");
 }
 
 /* The calls of the first view are held while the second one is made, and used. */
@@ -515,10 +521,7 @@ static void use_view(const char *what)
     dt_comm_t *view = view_of(DT_WORLD, stream);
     float *buf = device_new(COUNT * sizeof *buf);
 
-    fill_on(stream, buf, 0);
-    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
-    need(dt_stream_wait(view));
-    need_sum(buf, 0, what);
+    need_call(stream, view, buf, what);
     need(dt_comm_free(view));
 }
 
@@ -695,10 +698,7 @@ static void capture(void)
     expect(dt_stream_wait(view), DT_ERR_UNSUPPORTED, "dt_stream_wait in a capture");
     expect(dt_comm_on_stream(DT_WORLD, stream, &other), DT_ERR_UNSUPPORTED, "a view in a capture");
     DRIVE(cuStreamEndCapture(stream, &graph));
-    fill_on(stream, buf, 0);
-    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
-    need(dt_stream_wait(view));
-    need_sum(buf, 0, "a call after a capture");
+    need_call(stream, view, buf, "a call after a capture");
 }
 
 /* ---- what goes wrong ---- */
@@ -711,9 +711,7 @@ static void end_badly(void (*of_rank_1)(dt_comm_t *view))
     dt_comm_t *view = view_of(DT_WORLD, stream);
     float *buf = device_new(COUNT * sizeof *buf);
 
-    fill_on(stream, buf, 0);
-    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
-    need(dt_stream_wait(view));
+    need_call(stream, view, buf, "a call before a failure");
     if (dt_rank() == 1)
         of_rank_1(view);
     need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));

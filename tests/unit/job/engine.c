@@ -330,6 +330,14 @@ static void assert_last_sent(const struct world *w, size_t host, uint8_t type)
     assert_string_equal(dt_msg_name(w->sent[host][w->nsent[host] - 1]), dt_msg_name(type));
 }
 
+/* Both hosts connect, and the first generation starts. */
+static void meet_and_start(struct world *w)
+{
+    for (size_t host = 0; host < HOSTS; host++)
+        greet(w, host);
+    start_ranks(w);
+}
+
 static void test_ranks_that_exit_with_0_end_the_job(void **state)
 {
     struct world w;
@@ -361,9 +369,7 @@ static void test_killed_rank_restarts_the_job_once_all_are_gone(void **state)
 
     (void)state;
     begin(&w);
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     end_rank(&w, 1, -1, 9);
     answer_query(&w, 0, 1);
     answer_query(&w, 1, 1);
@@ -405,9 +411,7 @@ static void test_no_table_is_sent_while_recovering(void **state)
 
     (void)state;
     begin(&w);
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     say_hello(&w, 1);
     end_rank(&w, 1, -1, 9);
     answer_query(&w, 0, 1);
@@ -457,9 +461,7 @@ static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **stat
 
     (void)state;
     begin(&w);
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     disconnect(&w, 1);
     lost_ns = w.now_ns;
     answer_query(&w, 0, 1);
@@ -513,9 +515,7 @@ static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state
 
     (void)state;
     begin(&w);
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     disconnect(&w, 0);
     answer_query(&w, 1, 1);
     end_rank(&w, 1, -1, SIGKILL);
@@ -558,9 +558,7 @@ static void d16_a_host_lost_while_recovering_is_not_struck(void **state)
 
     (void)state;
     begin_injecting(&w, "host:node=1,restart=1");
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     end_rank(&w, 0, -1, SIGKILL);
     answer_query(&w, 0, 1);
     answer_query(&w, 1, 1);
@@ -576,9 +574,7 @@ static void begin_in_steps(struct world *w)
     prepare(w);
     w->in_step = true;
     launch(w);
-    greet(w, 0);
-    greet(w, 1);
-    start_ranks(w);
+    meet_and_start(w);
 }
 
 static void signal_step(struct world *w, size_t host, int signo)
