@@ -1,5 +1,5 @@
-/* The running job as those files see it that do not have a struct of their own yet: job.c (the
- * table's actions, and where events arrive), pulse.c (heartbeats), launch.c (starting a
+/* The running job, for the files that have no struct of their own yet: job.c (the table's
+ * actions, and where events arrive), pulse.c (heartbeats), launch.c (starting a
  * generation), streams.c (input and output), failure.c (deaths and what follows), verdict.c,
  * recovery.c (starting again), rehost.c (on other hosts), stragglers.c (ranks that run on beside
  * ended ones), auxiliaries.c (those that run on when all ranks have ended), report.c, stopping.c
@@ -57,7 +57,7 @@ struct dt_job {
     struct dt_deaths deaths;
     struct dt_failed_calls failed_calls;
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
-    bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
+    bool reached_is_known; /* a rank's exit has reported it; a lost host reports nothing */
 
     uint64_t failed_ns;
     struct dt_last_calls last_calls;
@@ -70,9 +70,9 @@ struct dt_job {
     uint64_t fence_ns; /* no rank is started before */
     struct dt_history history;
     struct dt_quarantine quarantine;
-    bool rehost;                /* there are news of hosts, by which ranks have to be placed anew */
-    struct dt_death last_cause; /* of the last of them */
-    unsigned alike;             /* so many in a row had the same cause */
+    bool rehost;                /* hosts were lost or may be used again: ranks are placed anew */
+    struct dt_death last_cause; /* of the last failure */
+    unsigned alike;             /* the number of failures in a row with this cause */
 
     struct dt_pause pause;
     struct dt_signal_gather gather;
@@ -91,14 +91,9 @@ struct dt_job {
     size_t stdin_owed;    /* credit that came while FAILING */
 };
 
-/* failure.c */
-/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
- */
-void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
-
 /* verdict.c */
 const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
-/* The job has failed for good: its ranks have so long to end, and dtrun exits with exit_code. */
+/* The job has failed for good: its ranks get grace_ms to end, and dtrun exits with exit_code. */
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
 
 /* pulse.c */
@@ -132,6 +127,9 @@ void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 
 /* failure.c */
+/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
+ */
+void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
 void dt_job_collect(struct dt_job *j);
@@ -171,10 +169,9 @@ bool dt_job_end_auxiliaries(struct dt_job *j);
 /* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */
 bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
 
+/* stopping.c */
 void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m);
 void dt_job_on_gathered(struct dt_job *j);
-
-/* stopping.c */
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
 void dt_job_refuse(struct dt_job *j);
 void dt_job_end_ranks(struct dt_job *j);
