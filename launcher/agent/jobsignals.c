@@ -54,8 +54,8 @@ void dt_jobsignals_pass_on(pid_t process)
         sigaction(signos[i], &action, NULL);
 }
 
-/* A signal that came by way of the keeper names its first sender. The kernel keeps only one of two
- * that are pending: the keeper's, if slurmstepd signals the keeper first. */
+/* A signal that the keeper passes on names its original sender. Of two pending signals the kernel
+ * keeps only one: the keeper's, if slurmstepd signals the keeper first. */
 static pid_t sender_of(const struct signalfd_siginfo *info)
 {
     return info->ssi_code == SI_QUEUE && (pid_t)info->ssi_pid == getppid() ? info->ssi_int

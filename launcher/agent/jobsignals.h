@@ -14,7 +14,7 @@ struct dt_jobsignals;
 /* For a process without a loop; handler may be SIG_IGN. */
 void dt_jobsignals_handle(void (*handler)(int signo));
 
-/* The process gets the signals that come to this one from now on, with their senders. 0: nobody. */
+/* From now on passes this process's signals, and their senders, to that process; 0: to none. */
 void dt_jobsignals_pass_on(pid_t process);
 
 /* told: called for each that comes. */
@@ -24,7 +24,8 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg
 /* Whether Slurm, which signals every process of a step, has just sent this signal to the ranks of
  * this host, too. They must not get it twice. */
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
-/* From now on the ranks have not had this signal (0: any): it was answered for, or they are new. */
+/* Forgets that the ranks have had this signal (0: any), because it is dealt with or they are new.
+ */
 void dt_jobsignals_forget(struct dt_jobsignals *s, int signo);
 
 #endif

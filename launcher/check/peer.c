@@ -11,7 +11,7 @@
 #include "launcher/watch/words.h"
 
 enum { PINGS = 8 };            /* the quickest answer of these gives the offset of the clocks */
-enum { FACTS_HEARTBEATS = 6 }; /* file systems respond within so many times --heartbeat */
+enum { FACTS_HEARTBEATS = 6 }; /* the number of --heartbeat times in which file systems respond */
 
 static void moved(struct dt_check_peer *p)
 {

@@ -19,8 +19,8 @@ struct dt_news_failure {
 struct dt_news {
     struct dt_job *job;
     uint32_t nprocs;
-    size_t *shown;     /* bytes by stream: of all processes standard output, then error */
-    uint32_t *streams; /* those of which some were shown, in order */
+    size_t *shown;     /* bytes by stream: standard output of all processes, then their error */
+    uint32_t *streams; /* the streams with bytes in shown, in order */
     size_t nstreams;
     struct dt_news_failure *failures;
     size_t nfailures;
@@ -28,13 +28,14 @@ struct dt_news {
     uv_idle_t idle; /* active while there is news */
 };
 
-/* The next three as the events of the engine (launcher/job/job.h), which come soon. */
+/* These queue the engine's events of the same names (launcher/job/job.h) until the loop's next
+ * turn. */
 void dt_news_shown(struct dt_news *n, uint32_t number, int fd, size_t bytes);
 void dt_news_output_moved(struct dt_news *n);
 void dt_news_output_failed(struct dt_news *n, const char *what, int error);
 
 void dt_news_open(struct dt_news *n, uv_loop_t *loop, uint32_t nprocs, struct dt_job *job);
-void dt_news_close(struct dt_news *n); /* before the loop ends; what waits is not told */
+void dt_news_close(struct dt_news *n); /* before the loop ends; what still waits is dropped */
 void dt_news_free(struct dt_news *n);  /* after it has ended */
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { WAIT_MS = 300 }; /* for other ranks, where the job goes on */
 
-/* Who has called dt_finalize had no more to tell. */
+/* A rank that has called dt_finalize has nothing left to report. */
 static bool was_cut_short(const struct dt_rank *r)
 {
     return r->hello && r->ended && (r->end.flags & DT_EXITED_STOPPED) &&
@@ -36,7 +36,7 @@ void dt_last_calls_say(struct dt_last_calls *l)
     dt_flight_record_said(&l->record);
 }
 
-/* While the job is failing it is not decided yet whether the calls are said or forgotten. */
+/* While the job is failing, it is not decided yet whether the calls are printed or dropped. */
 void dt_last_calls_on_due(struct dt_last_calls *l)
 {
     if (l->core->state != DT_JOB_FAILING)

@@ -1,5 +1,5 @@
-/* What ranks tell of their last calls when a call has failed. It is said once all of them have had
- * the time to tell. */
+/* The last calls that ranks report when a call has failed. dtrun prints them once all ranks have
+ * had time to report theirs. */
 #ifndef DT_JOB_FLIGHT_RECORD_H
 #define DT_JOB_FLIGHT_RECORD_H
 
@@ -8,7 +8,7 @@
 
 struct dt_last_calls {
     struct dt_core *core;
-    struct dt_flight_record record; /* while it is not said yet */
+    struct dt_flight_record record; /* what is not printed yet */
 };
 
 void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,

@@ -10,9 +10,9 @@
 
 enum {
     WARN_MS = 60 * 1000,
-    WHOM_MAX = 4,       /* that are described one by one */
-    TICKS_A_LIMIT = 20, /* looks until it is over: so exact it is */
-    ASKED_MAX = 10000,  /* communicators in a PING: the answers are to fit */
+    WHOM_MAX = 4,       /* the most ranks that are described one by one */
+    TICKS_A_LIMIT = 20, /* checks within a limit, which is exact to a twentieth */
+    ASKED_MAX = 10000,  /* communicators in a PING, so that the answers fit */
 };
 
 struct blame {
@@ -111,7 +111,7 @@ static void add_whom_all(const struct dt_hangs *d, const struct dt_waitgroup *g,
         dt_strbuf_printf(out, "; and %u more", whom->n - WHOM_MAX);
 }
 
-/* Of those in the end, whom nobody has been told of yet. */
+/* Those at the end of the chain of waits that are not named yet. */
 static void add_in_the_end(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
                            const struct blame *b, struct dt_strbuf *out)
 {
@@ -174,7 +174,7 @@ static void give_up(struct dt_hangs *d, uint32_t culprit, const char *text)
     dt_core_event(d->core, DT_EV_RANK_FAILED);
 }
 
-/* On its ranks alone; the program goes on as it likes. */
+/* Only the calls on this communicator fail; the program decides how to go on. */
 static void fail_comm(struct dt_hangs *d, struct dt_waitgroup *g, int code, uint32_t culprit,
                       const struct dt_strbuf *text)
 {
@@ -187,7 +187,7 @@ static void fail_comm(struct dt_hangs *d, struct dt_waitgroup *g, int code, uint
     dt_hostlinks_send_all(&d->core->links, DT_MSG_ABORT, &abort);
 }
 
-/* Whom nothing tells apart from those who wait is not blamed: then the one who waits is. */
+/* If no rank can be blamed for the wait, the rank that waits is blamed. */
 static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t who, const struct blame *b)
 {
     if (b->whom.n == 0)
@@ -235,8 +235,8 @@ static void describe_unlike(const struct dt_hangs *d, const struct dt_waitgroup 
     free(others.v);
 }
 
-/* Ranks see that their calls do not fit when they hear of each other; where hosts are many, each
- * may wait for one that it will not hear of. */
+/* Ranks notice calls that do not match when they hear from each other. Among many hosts, each may
+ * wait for one that it never hears from. */
 static bool end_unlike(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
 {
     struct dt_strbuf text = { 0 };
@@ -252,8 +252,8 @@ static bool end_unlike(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
     return g->failed;
 }
 
-/* As long as that wait lasts: which of those that began together is the first changes from look to
- * look. */
+/* A warning counts for as long as its wait lasts. Among waits that began together, the first may
+ * differ from check to check. */
 static bool has_warned(const struct dt_waitgroup *g)
 {
     return g->warned_of && dt_wait_inside(&g->waits[g->warned]) == g->warned_of;

@@ -1,5 +1,5 @@
-/* Ranks that are alive but never come to a call for which the others wait. The user is told who
- * waits for whom. When --collective-timeout is over, the calls return DT_ERR_TIMEOUT and the rank
+/* Ranks that are alive but never come to a call for which the others wait. dtrun says which rank
+ * waits for which. When --collective-timeout is over, the calls return DT_ERR_TIMEOUT and the rank
  * that has not come counts as lost. A limit that the program has given a communicator ends only the
  * calls on that communicator, unless it is the communicator of all ranks. */
 #ifndef DT_JOB_HANG_DETECT_H
@@ -14,23 +14,23 @@ struct dt_hangs {
     struct dt_deaths *deaths; /* a rank that hangs is added to them */
     struct dt_wait_graph waits;
     bool said_more; /* not all communicators can be watched; once in a job */
-    char *text;     /* who waited for whom, when a rank hung; or NULL */
+    char *text;     /* which rank waited for which, when a rank hung; or NULL */
 };
 
 void dt_hangs_init(struct dt_hangs *d, struct dt_core *core, struct dt_deaths *deaths);
 void dt_hangs_free(struct dt_hangs *d);
 
 void dt_hangs_note(struct dt_hangs *d, const struct dt_hostlink *h, const struct dt_msg_pong *m);
-/* Whether a PONG tells of the generation that runs, and not of a moment before it began. */
+/* Whether a PONG describes the running generation, and answers a PING sent after it began. */
 bool dt_hangs_is_current(const struct dt_hangs *d, const struct dt_msg_pong *m);
-/* LIMIT: calls on the host may wait so long. Returns whether that is less than was known. */
+/* LIMIT: calls on the host may wait for ms. Returns whether that is less than was known. */
 bool dt_hangs_limit(struct dt_hangs *d, const struct dt_hostlink *h, uint32_t ms);
 /* Adds to a PING the communicators that the agents are to report; the caller frees ping->comms.v.
  */
 void dt_hangs_ask(const struct dt_hangs *d, struct dt_msg_ping *ping);
 /* How often to look, so that a limit is noticed soon after it is over; 0: there is no limit. */
 uint64_t dt_hangs_look_ms(const struct dt_hangs *d);
-void dt_hangs_watch(struct dt_hangs *d);  /* looks at all ranks; unless they are being stopped */
+void dt_hangs_watch(struct dt_hangs *d);  /* checks all ranks; not to be called during a pause */
 void dt_hangs_forget(struct dt_hangs *d); /* a generation begins, or all ranks were stopped */
 
 #endif

@@ -1,4 +1,4 @@
-/* Whether the job has failed, and that it has for good: asked and decided in several parts. */
+/* Whether the job has failed, and how it fails for good. Several parts of the engine need both. */
 #include "launcher/job/engine.h"
 
 const struct dt_death *dt_job_cause(const struct dt_job *j)

@@ -48,8 +48,9 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
 /* DT_ERR_NOMEM, of which nothing has been said: there can be no thread; nothing was handed in.
  * DT_ERR_UNSUPPORTED, likewise: it was to be ahead, and another task or call comes before it. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
-/* Tasks that are ahead begin later, for to wake the thread takes time: when somebody waits for
- * them, or within a moment (gpu/gate.h). Costs a load otherwise. */
+/* Wakes the thread for tasks that are ahead. They begin late, since waking a thread takes time:
+ * when a thread waits for them, or within a millisecond (gpu/gate.h). Otherwise this costs one
+ * load. */
 void dt_async_say(struct dt_async *a);
 /* Starts the thread before there is a task that needs it. DT_ERR_NOMEM, as above. */
 dt_result_t dt_async_start(struct dt_async *a);

@@ -89,7 +89,7 @@ dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
                           dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg);
 /* While this is on, the rank counts as waiting for its GPU whenever it is in no other call, so that
- * the limit of calls holds: a driver whose queue is full may make any thread wait that uses it. */
+ * the limit of calls holds: a driver whose queue is full may block any thread that uses it. */
 void dt_comm_watch(struct dt_comm *c, bool on);
 /* What ends a call for which this rank lacks memory. */
 dt_result_t dt_comm_no_memory(struct dt_comm *c);

@@ -31,8 +31,8 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
 void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed);
 void dt_gpu_copies_close(struct dt_gpu_copies *s);
 
-/* Those of a list that are in this context, which is current: made if there are none. Those of
- * other contexts stay: to make them again might wait for a stream that is held. */
+/* Finds the entry of this context, which is current, or makes one. Entries of other contexts stay,
+ * since making them again might wait for a stream that is held. */
 CUresult dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context,
                           struct dt_gpu_copies **copies);
 void dt_gpu_copies_close_all(struct dt_gpu_copies **list);

@@ -237,7 +237,7 @@ void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream 
     if (atomic_load(&all->open))
         launch(c, o, stream);
     else
-        refuse(o->direct);
+        refuse(d);
     pthread_mutex_unlock(&all->mutex);
     if (atomic_exchange(&d->state, DT_DIRECT_LAUNCHED) == DT_DIRECT_LEFT)
         give_back(all, d);

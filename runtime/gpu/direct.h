@@ -1,10 +1,10 @@
-/* Calls that the program's thread hands to NCCL itself, on the stream on which it enqueues them:
- * neither is the stream held, nor does another thread have to run before the GPU gets its work.
+/* Calls that the program's thread hands to NCCL itself, on the stream on which it enqueues them.
+ * The stream is not held, and no other thread has to run before the GPU gets its work.
  *
  * The communicator's thread makes the rest of such a call in its turn: it matches the call with
  * those of the other ranks, watches over its limit and its peers, and ends NCCL's communicator when
- * anything goes wrong, which lets the stream go on. All that other ranks see of a call is as of one
- * that this thread has launched.
+ * anything goes wrong, which lets the stream go on. Other ranks see no difference to a call that
+ * the communicator's thread launches.
  *
  * It is for one thread at a time, and for the communicator's. */
 #ifndef DT_GPU_DIRECT_H
@@ -49,25 +49,25 @@ struct dt_directs {             /* of a communicator; all zero at first */
     struct dt_gpu_watched watched;
 };
 
-/* When NCCL is connected: calls may come from now on. stuck: for the thread that watches over gates
- * (gate.h), when the communicator has been stopped, and its thread has not ended it. */
+/* NCCL is connected, and calls may be launched. stuck: the thread that watches gates (gate.h) calls
+ * this when the communicator has been stopped and its own thread does not end it. */
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 /* Launches no more. A thread that launches one right now is not waited for. */
 void dt_direct_shut(struct dt_comm *c);
-/* Then: whether no thread uses NCCL's communicator, nor will. For any thread. */
+/* After that: whether no thread uses NCCL's communicator any more. For any thread. */
 bool dt_direct_is_left(const struct dt_directs *all);
-/* Whether the GPU has done all there were, which the communicator's thread is then about to see. */
+/* Whether the GPU has finished all calls. The communicator's thread then notices soon. */
 bool dt_direct_are_done(struct dt_comm *c);
 /* Frees everything; no call may be under way. */
 void dt_direct_close(struct dt_comm *c);
 
-/* In the stream's context: a call that is to come on this stream. */
+/* Prepares a call on this stream, whose context is current. */
 CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call);
-/* When it has been handed in: launches the operation. What goes wrong is the call's to tell. */
+/* Launches the operation after it has been handed in. The call reports what goes wrong. */
 void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream);
-/* It is not handed in. */
+/* The call is not handed in after all. */
 void dt_direct_cancel(struct dt_comm *c, struct dt_direct *call);
-/* In the communicator's thread: it has been made. */
+/* The communicator's thread has made the call. */
 void dt_direct_end(struct dt_comm *c, struct dt_direct *call);
 
 #endif

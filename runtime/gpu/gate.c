@@ -17,7 +17,7 @@ enum {
     APART = 128, /* bytes from one word to the next, so that they share no line */
     GATES = PAGE / APART,
     LOOK_NS = 1000 * 1000, /* from one look of the thread's to the next */
-    LINGER_LOOKS = 1000,   /* until it sleeps: to wake it would delay the next call */
+    LINGER_LOOKS = 1000,   /* until it sleeps, as waking it would delay the next call */
     STUCK_LOOKS = 200,     /* until a communicator that was stopped should have been ended */
 };
 
@@ -189,8 +189,8 @@ static CUresult make(void)
     return result;
 }
 
-/* Those whose words have ended with their context. The gates of a page stand together, at least
- * those that are open: each page is looked at as often as that changes. */
+/* Drops the gates whose words have gone with their context. Neighbours in the list mostly share a
+ * page, and one look serves all of them. */
 static void forget_gone_locked(void)
 {
     struct dt_gpu_gate **at = &dti_gates.open;

@@ -9,13 +9,12 @@
 
 #include "runtime/gpu/nvidia/cuda.h"
 
-/* Of pinned memory: the number that no other allocation of this process has, and whether it is
- * still there. Neither waits for the GPU. 0: the driver does not tell. */
+/* The number that only this allocation of pinned memory has in this process (0: the driver does not
+ * say), and whether the allocation still exists. Neither call waits for the GPU. */
 uint64_t dt_gpu_allocation(const void *pinned);
 bool dt_gpu_is_there(const void *pinned, uint64_t allocation);
 
-/* Of a context, which is current; 0: that cannot be told. The first one asked for in each life
- * pins memory. */
+/* The life of a context, which is current; 0: unknown. The first call in each life pins memory. */
 uint64_t dt_gpu_life(CUcontext context);
 /* Enters a context, until dt_cuda_leave, if it is still in this life. False: what was made in it is
  * gone. */

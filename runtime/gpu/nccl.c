@@ -103,8 +103,8 @@ static bool is_well(ncclComm_t comm)
     return api()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
 }
 
-/* A thread that launches a call leaves NCCL soon, unless the driver makes it wait there, which only
- * the end of NCCL's kernels can change. */
+/* A thread that launches a call leaves NCCL soon, unless the driver makes it wait. Only the end of
+ * NCCL's kernels ends such a wait. */
 static void let_leave(const struct dt_directs *directs)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)LEAVE_MS * 1000000;
@@ -407,7 +407,7 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
 
 /* ---- calls ---- */
 
-/* To free it waits for the whole device, so that it is kept for later calls. */
+/* Freeing this memory would wait for the whole device, so it is kept for later calls. */
 static CUresult take_kept(struct dt_nccl *n, size_t bytes, CUdeviceptr *scratch)
 {
     int power = bytes > 1 ? 64 - __builtin_clzl(bytes - 1) : 0;
@@ -587,7 +587,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
 
 /* ---- calls that another thread launches ---- */
 
-/* While a later call is launched NCCL is in progress, which says nothing of this one. */
+/* NCCL is in progress while a later call is launched, which says nothing about this one. */
 static enum progress look_at_direct(struct dt_comm *c, const struct dt_direct *d)
 {
     ncclResult_t state;
