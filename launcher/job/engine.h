@@ -172,6 +172,8 @@ bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
 /* stopping.c */
 void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m);
 void dt_job_on_gathered(struct dt_job *j);
+/* A step has reported a signal, or its ranks are gone: does the job still wait for another one? */
+void dt_job_look_for_steps(struct dt_job *j);
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
 void dt_job_refuse(struct dt_job *j);
 void dt_job_end_ranks(struct dt_job *j);

@@ -133,6 +133,7 @@ void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_pha
 {
     bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
 
+    dt_job_look_for_steps(j);
     if (j->core.state == DT_JOB_CONNECTING)
         dt_say("%s: %s", dt_core_host_name(&j->core, h->host),
                h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");

@@ -86,6 +86,7 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (m->generation != j->core.generation || !dt_hostlink_has_ranks(h))
         return;
     h->phase = DT_HOST_IDLE;
+    dt_job_look_for_steps(j);
     dt_job_settle(j);
 }
 

@@ -249,6 +249,13 @@ void dt_job_take_signal(struct dt_job *j, int signo)
     }
 }
 
+void dt_job_look_for_steps(struct dt_job *j)
+{
+    if (dt_timers_runs(&j->core.timers, DT_TIMER_GATHER) &&
+        !dt_hostlinks_await_signals(&j->core.links, j->gather.gathered))
+        dt_signal_gather_complete(&j->gather, &j->core.timers);
+}
+
 /* h: the host that reports the signal, or NULL. */
 static void gather(struct dt_job *j, struct dt_hostlink *h, int signo)
 {
@@ -256,8 +263,7 @@ static void gather(struct dt_job *j, struct dt_hostlink *h, int signo)
         return;
     if (h)
         h->signalled |= dt_signal_bit(signo);
-    if (!dt_hostlinks_await_signals(&j->core.links, j->gather.gathered))
-        dt_signal_gather_complete(&j->gather, &j->core.timers);
+    dt_job_look_for_steps(j);
 }
 
 void dt_job_signal(struct dt_job *j, int signo)

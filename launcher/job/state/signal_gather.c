@@ -51,9 +51,8 @@ void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timer
 {
     uint64_t since_ms = (dt_timers_now_ns(timers) - g->began_ns) / 1000000;
 
-    if (dt_timers_runs(timers, DT_TIMER_GATHER))
-        dt_timers_hasten(timers, DT_TIMER_GATHER,
-                         since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
+    dt_timers_hasten(timers, DT_TIMER_GATHER,
+                     since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
 }
 
 uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)

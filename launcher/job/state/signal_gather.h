@@ -28,7 +28,7 @@ struct dt_signal_gather {
 bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
 /* The job acts on this signal without gathering it. */
 void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
-/* Every step has reported the signal. */
+/* While DT_TIMER_GATHER runs: every step that has ranks has reported the signal. */
 void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers);
 /* DT_TIMER_GATHER is over. Returns the signals to act on: one that ends the job, or all others. */
 uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers);

@@ -624,6 +624,33 @@ static void d18_a_signal_waits_until_every_step_has_it(void **state)
     }
 }
 
+static void end_step(struct world *w, size_t host)
+{
+    end_rank(w, host, 0, 0);
+    sweep(w, host);
+}
+
+/* A step that has ended reports nothing any more. */
+static void d24_a_signal_does_not_wait_for_a_step_that_ends(void **state)
+{
+    static void (*const ways[])(struct world * w, size_t host) = { end_step, disconnect };
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        begin_in_steps(&w);
+        dt_job_signal(w.job, SIGTERM);
+        signal_step(&w, 0, SIGTERM);
+        assert_true(gathers(&w, 1500));
+        w.now_ns += 150 * 1000000;
+        ways[i](&w, 1);
+        assert_int_equal(w.due_ns[DT_TIMER_GATHER], w.now_ns + 50 * 1000000);
+        dt_job_timer(w.job, DT_TIMER_GATHER);
+        assert_last_sent(&w, 0, DT_MSG_STOP);
+        end(&w);
+    }
+}
+
 static void d18_a_signal_for_dtrun_alone_stops_the_job(void **state)
 {
     struct world w;
@@ -686,6 +713,7 @@ int main(void)
         cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
         cmocka_unit_test(d18_a_signal_waits_until_every_step_has_it),
         cmocka_unit_test(d18_a_signal_for_dtrun_alone_stops_the_job),
+        cmocka_unit_test(d24_a_signal_does_not_wait_for_a_step_that_ends),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
