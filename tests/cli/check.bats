@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# --check on this machine: what it prints, and that it tells a job that would start from one that would
-# not. What crosses hosts is in tests/cluster/check.bats.
+# What --check prints on this machine, and which jobs it says would not start. tests/cluster/check.bats tests
+# what happens between hosts.
 bats_require_minimum_version 1.5.0
 load common
 
@@ -20,7 +20,7 @@ json() { # a Python expression over the report o
     grep -q '^localhost  *local ' "$OUT"
 }
 
-@test "--check --json tells scripts the same, as the host itself sees it" {
+@test "--check --json prints the same facts for scripts, as the host itself sees them" {
     dtrun -np 3 --check --json sh -c 'touch ran'
     code_is 0
     err_is_empty
@@ -61,7 +61,7 @@ json() { # a Python expression over the report o
     clean
 }
 
-@test "--check prepares as many ranks as the job has: a limit of the host is found" {
+@test "--check prepares as many ranks as the job has, and so finds the limits of the host" {
     (ulimit -n 10 && dtrun --check -np 2 true; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun --check -np 500 true; code_is 125)
@@ -69,7 +69,7 @@ json() { # a Python expression over the report o
     clean
 }
 
-@test "--check sends what --push names, and removes it" {
+@test "--check sends the files that --push names and removes them" {
     printf '#!/bin/sh\necho hello\n' >sent
     chmod +x sent
     XDG_CACHE_HOME="$T/cache" HOME="$T/home" dtrun --check --push sent --wdir / sent
@@ -81,7 +81,7 @@ json() { # a Python expression over the report o
     clean
 }
 
-@test "a terminal that is too narrow gets a paragraph for each host" {
+@test "--check prints a paragraph for each host if the terminal is too narrow for the table" {
     command -v script >/dev/null || skip "script is not installed"
     env "$TOKEN" script -qec "stty cols 200; $DTRUN --check" wide >/dev/null
     env "$TOKEN" script -qec "stty cols 40; $DTRUN --check" narrow >/dev/null
@@ -92,7 +92,7 @@ json() { # a Python expression over the report o
     grep -qE '^  memory  +[0-9.]+ [KMGT]iB' narrow
 }
 
-# What dtrun's agent runs as nvidia-smi is the shell script on standard input.
+# Makes the shell script on standard input the nvidia-smi that dtrun's agent runs.
 fake_smi() {
     mkdir -p fake
     { echo '#!/bin/sh'; cat; } >fake/nvidia-smi
@@ -101,7 +101,7 @@ fake_smi() {
     [ ! -e /proc/driver/nvidia ] || skip "there is a GPU here"
 }
 
-@test "--check tells driver, links and memory errors of GPUs as nvidia-smi does" {
+@test "--check prints driver, links and memory errors of GPUs as nvidia-smi reports them" {
     fake_smi <<'END'
 case $1 in
 --query-gpu=*) printf 'NVIDIA H100 80GB HBM3, 580.65.06, 0\nNVIDIA H100 80GB HBM3, 580.65.06, 7\n' ;;
@@ -120,7 +120,7 @@ END
     clean
 }
 
-@test "--check: an nvidia-smi that does not answer is told, and delays nothing" {
+@test "--check reports an nvidia-smi that does not answer, and does not wait for it" {
     fake_smi <<'END'
 [ "$1" != topo ] || exit 9
 trap '' TERM
@@ -133,13 +133,13 @@ END
     clean
 }
 
-@test "a directory for checkpoints that cannot be written is a problem where a job needs it; none is made" {
+@test "--check reports a checkpoint directory that a job needs and cannot write, and makes none itself" {
     echo >file
     dtrun --check --checkpoint-dir file/run7
     code_is 125
     err_has "dtrun: localhost: checkpoint directory $T/file/run7: Not a directory"
     err_lines 1
-    echo >checkpoints # a job need not write any
+    echo >checkpoints # a job need not save checkpoints
     dtrun --check
     code_is 0
     err_has "localhost: checkpoints cannot be written: $T/checkpoints: Not a directory"
@@ -150,7 +150,7 @@ END
     clean
 }
 
-@test "--check looks whether the files of --output-dir can be made, and leaves those that are there as they are" {
+@test "--check finds out whether the files of --output-dir can be made, and leaves existing ones alone" {
     mkdir -p there
     echo kept >there/rank.00000.out
     for dir in there new 'new/%h/%r' new/a/b %r /tmp/%r; do
@@ -198,8 +198,8 @@ END
 
 started_agent() { [ -n "$(keeper)" ]; }
 
-@test "an agent that falls silent is given up after --heartbeat" {
-    : | "$DTRUN_AGENT" | cat >hello # it says so before it sees that nobody is there
+@test "--check gives up an agent that has been silent for as long as --heartbeat says" {
+    : | "$DTRUN_AGENT" | cat >hello # it sends HELLO before it sees that nobody is there
     [ -s hello ]
     printf '#!/bin/sh\ncat %s\nexec cat >/dev/null\n' "$T/hello" >agent
     chmod +x agent
@@ -210,9 +210,8 @@ started_agent() { [ -n "$(keeper)" ]; }
     becomes_clean
 }
 
-# A path of NCCL that opens only when somebody writes to it is like one on a file system that does not
-# respond.
-# An agent that sees a pipe in the place of libnccl.so.2, and waits for somebody to write into it.
+# Makes an agent that finds a pipe in place of libnccl.so.2. Opening it blocks until somebody writes to it, as
+# on a file system that does not respond.
 stuck_agent() {
     unshare --mount true 2>/dev/null || skip "needs root, to put another file in the place of ld.so.cache"
     mkfifo libnccl.so.2
@@ -222,7 +221,7 @@ stuck_agent() {
     chmod +x agent
 }
 
-@test "D17: a host whose file system does not respond is waited for, not called silent" {
+@test "D17: --check waits for a host whose file system does not respond, and does not call it silent" {
     stuck_agent
     DTRUN_AGENT=$T/agent dtrun_start --check --heartbeat 3
     await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
@@ -243,7 +242,7 @@ stuck_agent() {
     clean
 }
 
-@test "--fanout: one host after the other; this machine plays them" {
+@test "--fanout 1 checks one host after the other" {
     dtrun --check --json --transport local --fanout 1 -H a,b,c,d,e
     code_is 0
     [ "$(json '[x["next"] for x in h]')" = "['b', 'c', 'd', 'e', 'a']" ]
@@ -259,7 +258,7 @@ stuck_agent() {
     clean
 }
 
-@test "44: a check whose reader has left ends as by SIGPIPE, without a word" {
+@test "case 44: a check whose reader has left prints no message and exits with 141" {
     mkfifo "$T/pipe"
     exec 7<>"$T/pipe" 8>"$T/pipe" 7<&-
     RC=0

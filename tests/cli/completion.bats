@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --completion: what a shell offers while a command line is being typed.
+# --completion: what the shells offer while the user types a command line.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -19,7 +19,7 @@ dtrun() {
     timeout 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
 }
 
-# What bash offers behind the line, one a line; it is given to readline as it stands.
+# Prints the words that bash offers after the line, one a line, as it hands them to readline.
 offered() { # LINE
     timeout 180 bash -c '
         source ./script
@@ -40,7 +40,7 @@ offers() { # LINE WORD...
     diff want got
 }
 
-@test "every option of --help is offered, with one dash and with two" {
+@test "bash offers every option of --help, with one dash and with two" {
     dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
         sed -nE 's/^ *(--?[a-zA-Z-]+).*/\1/p' | sort >want
     [ "$(wc -l <want)" -gt 25 ]
@@ -51,7 +51,7 @@ offers() { # LINE WORD...
     offers 'dtrun --nothing-like-it'
 }
 
-@test "words, files, directories, variables and hosts are offered where they belong" {
+@test "bash offers words, files, directories, variables and hosts where an option takes them" {
     offers 'dtrun --map-by ' node slot
     offers 'dtrun --transport l' libssh2 local
     offers 'dtrun -np 4 --stdin ' all none
@@ -69,7 +69,7 @@ offers() { # LINE WORD...
     offered 'dtrun --ssh-user ro' | grep -qx root
 }
 
-@test "a value behind = or behind other hosts replaces only what readline takes for the word" {
+@test "after = or a comma bash replaces only the part of the word that readline completes" {
     offers 'dtrun --map-by=' node slot
     offers 'dtrun --map-by=n' node
     offers 'dtrun -H gpu-b,gpu-' gpu-b,gpu-a gpu-b,gpu-b gpu-b,gpu-c
@@ -80,7 +80,7 @@ offers() { # LINE WORD...
     [ "$(offered 'dtrun -H gpu-b:4,gpu-a' ' ')" = gpu-b:4,gpu-a ]
 }
 
-@test "the program is offered, and its arguments are not ours" {
+@test "bash offers the program, and leaves the program's arguments alone" {
     offered 'dtrun -np 4 sle' | grep -qx sleep
     offered 'dtrun -- sle' | grep -qx sleep
     offered 'dtrun ./tra' | grep -qx ./train
@@ -91,7 +91,7 @@ offers() { # LINE WORD...
     offers 'dtrun --wrong 4 '
 }
 
-@test "zsh: the script is right, and has every option and its values" {
+@test "the script for zsh has every option with its values" {
     dtrun --completion zsh >zscript
     dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
         sed -nE 's/^ *(--?[a-zA-Z-]+).*/\1/p' | sort >want
@@ -107,7 +107,7 @@ offers() { # LINE WORD...
     zsh -n zscript
 }
 
-@test "fish: the script is right, and has every option and its values" {
+@test "the script for fish has every option with its values" {
     dtrun --completion fish >fishscript
     dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
         sed -nE 's/^ *--?([a-zA-Z-]+).*/\1/p' | sort >want
@@ -134,14 +134,14 @@ fish_offers() { # LINE WORD...
     diff want got
 }
 
-@test "only dtrun's own options are offered, not those of other launchers" {
+@test "the shells offer dtrun's own options only, not those of other launchers" {
     for shell in bash zsh fish; do
         run ! grep -qE -- '(nproc-per-node|rdzv|allow-run-as-root|timestamp-output)' \
             <(dtrun --completion "$shell")
     done
 }
 
-@test "--completion needs no program, no configuration, and somebody who reads" {
+@test "--completion needs no program and no configuration, and fails if its output cannot be written" {
     run dtrun --config gone --completion bash
     [ "$status" -eq 0 ]
     run bash -c "'$DTRUN_BUILD/cmd/dtrun' --completion zsh >/dev/full"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --dry-run: the plan, as a table and as JSON, without a connection.
+# --dry-run prints the plan, as a table or as JSON, without connecting to any host.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -22,7 +22,7 @@ need_jq() {
     command -v jq >/dev/null || skip "jq is not installed"
 }
 
-@test "the table" {
+@test "--dry-run prints the placement table" {
     cat >nodes <<'END'
 host1 slots=3 gpus=0,2,3 addr=10.0.0.1
 host2 slots=1
@@ -41,14 +41,14 @@ END
     diff -u want got
 }
 
-@test "case 65: hosts that do not exist are not contacted" {
+@test "case 65: --dry-run does not contact the hosts, so they need not exist" {
     run --separate-stderr dtrun -np 4 -H no-such-host.invalid:2,192.0.2.1:2 --dry-run ./train
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     [ "${#lines[@]}" -eq 5 ]
 }
 
-@test "case 52: 16 ranks on 8 slots: 8 + 8, devices shared, one warning" {
+@test "case 52: 16 ranks on 8 slots are placed 8 and 8, share devices, and cause one warning" {
     run --separate-stderr dtrun -np 16 -H host1:4,host2:4 --dry-run --json ./train
     [ "$status" -eq 0 ]
     [ "$stderr" = "dtrun: 16 ranks on 8 slots: 2 ranks per slot, devices are shared \
@@ -60,7 +60,7 @@ END
         "[8,9,10,11,12,13,14,15]" ]
 }
 
-@test "case 65: JSON: every rank, and null for what only the host knows" {
+@test "case 65: --json lists every rank, with null for what only the host knows" {
     need_jq
     printf 'host1:2 gpus=5,GPU-8d addr=10.0.0.1\nhost2\n' >nodes
     dtrun --hostfile nodes --dry-run --json ./train 'a "b"' $'\xff' >got
@@ -72,7 +72,7 @@ END
     [ "$(jq '.ranks | length' got)" -eq 3 ]
 }
 
-@test "no hosts: one rank, or as many as -np says, on localhost" {
+@test "without hosts, all ranks run on localhost: one, or as many as -np says" {
     run dtrun --dry-run true
     [ "${#lines[@]}" -eq 2 ]
     run dtrun -np 3 --dry-run true
@@ -81,7 +81,7 @@ END
     [[ "${lines[3]}" == *"2  localhost"*"2"*"?"*"-" ]]
 }
 
-@test "--npernode: so many ranks on each host, numbered host by host" {
+@test "--npernode starts that many ranks on each host, numbered host by host" {
     need_jq
     dtrun --npernode 2 -H 'host1,host2:4' --dry-run --json true >got 2>warning
     [ ! -s warning ]
@@ -94,7 +94,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["localhost","localhost","localhost"]' ]
 }
 
-@test "51: --gpu-bind decides which devices a rank sees" {
+@test "case 51: --gpu-bind decides which devices a rank sees" {
     need_jq
     devices() { dtrun "$@" --dry-run --json true >got; jq -c '[.ranks[].device]' got; }
     printf 'localhost slots=2 gpus=4,5,6\n' >nodes
@@ -106,7 +106,7 @@ END
     [ "$(devices -H host1:2 --gpu-bind host)" = '[null,null]' ]
 }
 
-@test "--bind-to is told" {
+@test "--dry-run prints the value of --bind-to" {
     need_jq
     dtrun -H a --dry-run --json true >got
     [ "$(jq -r .bind_to got)" = none ]
@@ -116,7 +116,7 @@ END
     [ "$(tail -1 got)" = "each rank is bound to CPUs of its host: --bind-to core" ]
 }
 
-@test "--map-by node: one rank on each host in turn" {
+@test "--map-by node places one rank on each host in turn" {
     need_jq
     dtrun --map-by node -H a:3,b:1,c:2 --dry-run --json true >got
     [ "$(jq -c '[.ranks[] | [.rank, .host, .local_rank, .local_size, .node_rank]]' got)" = \
@@ -130,7 +130,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","b","b"]' ]
 }
 
-@test "--npernode beyond the slots, and against -np" {
+@test "--npernode may exceed the slots, but not contradict -np" {
     run dtrun --npernode 4 -H a:8,b:2 --dry-run true
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "dtrun: 8 ranks on 10 slots: up to 2 ranks per slot, devices are shared \
@@ -143,7 +143,7 @@ END
     [ "$output" = "dtrun: --npernode 4: 16 ranks are too many: 4 on each of 2 hosts are 8" ]
 }
 
-@test "inside an allocation hosts and slots come from the scheduler" {
+@test "inside an allocation, hosts and slots come from the scheduler" {
     need_jq
     export SLURM_JOB_NODELIST='node[01-02],gpu7' SLURM_TASKS_PER_NODE='2(x2),1'
     dtrun --dry-run --json true >got
@@ -170,7 +170,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["a","b","b"]' ]
 }
 
-@test "a configuration file gives options, and the command line wins" {
+@test "options on the command line override those in a configuration file" {
     need_jq
     printf '# mine\n; too\n\n hosts = a:2, b:2 \r\nhostfile=\nno-oversubscribe = yes' >bad
     run dtrun --config bad --dry-run true
@@ -197,7 +197,7 @@ END
     [ "$(jq .np got)" -eq 1 ]
 }
 
-@test "paths of a configuration file: from the current directory, or from home with ~/" {
+@test "a relative path in a configuration file starts at the current directory, ~/ at the home directory" {
     need_jq
     mkdir -p work elsewhere
     echo a >nodes
@@ -211,7 +211,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["a"]' ]
 }
 
-@test "mistakes in a configuration file are named with their line" {
+@test "a mistake in a configuration file is reported with its line number" {
     while IFS='|' read -r line want; do
         printf 'np = 2\n%s\n' "$line" >config
         run dtrun --config config --dry-run true
@@ -233,34 +233,34 @@ END
     [ "$output" = "dtrun: configuration file gone: No such file or directory" ]
 }
 
-@test "two names of this machine are one host" {
+@test "two names of this machine count as one host" {
     need_jq
     dtrun -H "localhost:2,host2:1,127.0.0.1:1" --dry-run --json true >got
     [ "$(jq -c '[.ranks[] | [.host, .local_rank]]' got)" = \
         '[["localhost",0],["localhost",1],["localhost",2],["host2",0]]' ]
 }
 
-@test "this machine's device mask is known" {
+@test "--dry-run knows this machine's CUDA_VISIBLE_DEVICES" {
     need_jq
     CUDA_VISIBLE_DEVICES=2,3 dtrun -np 3 -H localhost:2 --dry-run --json true >got 2>/dev/null
     [ "$(jq -c '[.ranks[].device]' got)" = '["2","3","2"]' ]
 }
 
-@test "-H filters a hostfile" {
+@test "-H filters the hosts of a hostfile" {
     need_jq
     printf 'node[01-04] slots=2\n^node02\n' >nodes
     dtrun -H node01,node03:1 --hostfile nodes --dry-run --json true >got
     [ "$(jq -c '[.ranks[].host]' got)" = '["node01","node01","node03"]' ]
 }
 
-@test "case 53: comments, blank lines, CRLF, tabs, duplicates, ranges, removals, no last newline" {
+@test "case 53: hostfiles may have comments, CRLF, tabs, duplicates, ranges, removals and no last newline" {
     need_jq
     printf '# nodes\r\n\r\n\ta\tslots = 2 # two\r\nb:1\nA slots=1\n  n[08-10]:1 max_slots =2\n^n09\n\n^b\nme@[fe80::7]' >nodes
     dtrun --hostfile nodes --dry-run --json true >got
     [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","a","n08","n10","fe80::7"]' ]
 }
 
-@test "a hostfile on standard input" {
+@test "--hostfile - reads the hostfile from standard input" {
     run dtrun --hostfile - --dry-run true <<<"a slots=2"
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 3 ]
@@ -268,14 +268,14 @@ END
     [ "$output" = "dtrun: standard input:1: slots=x: a number was expected" ]
 }
 
-@test "D13: a hostfile line of 60,000 ranges is refused, in little memory" {
+@test "D13: a hostfile line of 60,000 ranges is refused without using much memory" {
     printf '[0]%.0s' {1..60000} >nodes
     run bash -c 'ulimit -v 500000; timeout 180 "$DTRUN_BUILD/cmd/dtrun" --hostfile nodes --dry-run true'
     [ "$status" -eq 2 ]
     [[ "$output" == "dtrun: nodes:1: [0][0]"*": the name is longer than 255 bytes" ]]
 }
 
-@test "D28: a host without slots takes no ranks" {
+@test "D28: a host with 0 slots gets no ranks" {
     need_jq
     hosts() { dtrun "$@" --dry-run --json true 2>/dev/null | jq -c '[.ranks[].host]'; }
     printf 'head slots=0\nnode01 slots=2\nnode02:0\n' >nodes
@@ -289,7 +289,7 @@ END
     [ "$output" = "dtrun: no host has slots: a host with 0 slots takes no ranks" ]
 }
 
-@test "case 53: 10,000 lines, and a million ranks" {
+@test "case 53: a hostfile may have 10,000 lines, and a job a million ranks" {
     seq -f 'node%.0f slots=4' 0 9999 >nodes
     dtrun -np 1000000 --hostfile nodes --dry-run true >got 2>warning
     [ "$(wc -l <got)" -eq 1000001 ]
@@ -298,7 +298,7 @@ END
     grep -q "1000000 ranks on 40000 slots: 25 ranks per slot" warning
 }
 
-@test "output that cannot be written is an error" {
+@test "--dry-run fails if its output cannot be written" {
     run bash -c "timeout 180 '$DTRUN_BUILD/cmd/dtrun' --dry-run true >/dev/full"
     [ "$status" -eq 125 ]
     [ "$output" = "dtrun: standard output cannot be written: No space left on device" ]

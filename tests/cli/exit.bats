@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
-# How a job ends by itself, and what dtrun then says. Numbers are those of the list of duties.
+# How a job ends by itself, and what dtrun prints then. A case number is its number in the project's list of
+# test cases.
 
 load common
 
-@test "1: all ranks exit 0: code 0, not a word" {
+@test "case 1: a job whose ranks all exit with 0 prints nothing and exits with 0" {
     dtrun -np 4 true
     code_is 0
     err_is_empty
@@ -11,7 +12,7 @@ load common
     clean
 }
 
-@test "1: on a terminal one line at the start and one at the end" {
+@test "case 1: on a terminal a successful job prints one line at its start and one at its end" {
     type script >/dev/null || skip "script(1) is not installed"
     env "$TOKEN" timeout "$PATIENCE" script -qec "'$DTRUN' -np 2 true" "$T/typescript" </dev/null >"$OUT"
     grep -q "^dtrun: 2 ranks on 1 host: localhost 0-1" "$OUT"
@@ -20,7 +21,7 @@ load common
     clean
 }
 
-@test "2: one rank fails, the others sleep: they are stopped, its code is dtrun's" {
+@test "case 2: when one rank fails, dtrun stops the others and exits with the failed rank's code" {
     dtrun -np 8 sh -c 'if [ $DTRUN_RANK = 3 ]; then exit 7; fi; exec sleep 600'
     code_is 7
     grep -qE '^dtrun: rank 3 \(localhost, pid [0-9]+\) exited with code 7; stopping the other 7 ranks$' "$ERR"
@@ -28,7 +29,7 @@ load common
     clean
 }
 
-@test "2: the last words of the failed rank are told, at most five lines" {
+@test "case 2: the failure message quotes at most the last five lines of the failed rank" {
     dtrun -np 2 sh -c 'if [ $DTRUN_RANK = 1 ]; then for i in 1 2 3 4 5 6 7; do echo "word $i" >&2; done; exit 1; fi
         exec sleep 600'
     code_is 1
@@ -38,7 +39,7 @@ load common
     clean
 }
 
-@test "2: a rank that chose a GPU it does not see is told of the options" {
+@test "case 2: a rank that chose a GPU it cannot see gets a hint that names the options" {
     local fails='if [ $DTRUN_RANK = 1 ]; then echo "CUDA error: invalid device ordinal" >&2
         echo "CUDA kernel errors might be asynchronous" >&2; exit 1; fi; exec sleep 600'
 
@@ -53,7 +54,7 @@ load common
     clean
 }
 
-@test "3: the first failure counts, not one that follows while the others are stopped" {
+@test "case 3: the first failure sets the exit code, not a rank that fails while it is being stopped" {
     dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
         trap "exit 4" TERM; while :; do sleep 0.1; done'
     code_is 3
@@ -61,7 +62,7 @@ load common
     clean
 }
 
-# Ranks 0 and 1 exit as soon as rank 2, which writes to them, is dead.
+# Rank 2 dies of a signal. Ranks 0 and 1 read from it and exit as soon as it is dead.
 one_of_many() {
     mkdir "$1"
     cd "$1"
@@ -71,7 +72,7 @@ one_of_many() {
     echo "$RC" >rc
 }
 
-@test "3: a signal comes before the exits that it causes: 139 every time (tests/cluster has 40 of the 100)" {
+@test "case 3: a signal precedes the exits that it causes: 139 in 60 of 60 jobs (tests/cluster runs 40 more)" {
     for i in {1..60}; do
         one_of_many "$i" &
         [ $((i % 6)) != 0 ] || wait
@@ -81,14 +82,14 @@ one_of_many() {
     clean
 }
 
-@test "4: SIGSEGV: 139, and the message names it" {
+@test "case 4: a rank that dies of SIGSEGV ends the job with 139, and the message names the signal" {
     dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && kill -SEGV $$; exec sleep 600'
     code_is 139
     err_has "was killed by signal 11 (SIGSEGV: Segmentation fault)"
     clean
 }
 
-@test "4: a core dump is told of" {
+@test "case 4: the message says that a core was dumped" {
     bash -c 'ulimit -c unlimited; sh -c "kill -SEGV \$\$"; :' 2>said || true
     grep -q "core dumped" said || skip "no cores are dumped here"
     (ulimit -c unlimited && dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && kill -SEGV $$; exec sleep 600'; code_is 139)
@@ -96,7 +97,8 @@ one_of_many() {
     clean
 }
 
-# A cgroup with little memory, in $LITTLE; whoever is to run in it moves itself there.
+# Makes a cgroup with little memory and sets LITTLE to its path. A process that is to run in it moves itself
+# there.
 make_little() {
     for LITTLE in /sys/fs/cgroup/memory/little.$$ /sys/fs/cgroup/little.$$; do
         mkdir "$LITTLE" 2>/dev/null || continue
@@ -120,19 +122,19 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "5: a rank that the kernel kills for memory: 137, and said so" {
+@test "case 5: when the kernel kills a rank for memory, the job ends with 137 and the message says so" {
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_of_hunger
 }
 
-@test "5: the same where no cgroup counts it, but the kernel's log may be read" {
+@test "case 5: dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
     dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
     [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_of_hunger unshare --mount sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh
 }
 
-@test "5: a rank is killed from outside: 137, the rest is stopped" {
+@test "case 5: when a rank is killed from outside, dtrun stops the others and exits with 137" {
     dtrun_start -np 3 sh -c 'echo pid $$; exec sleep 600'
     out_has 3 pid
     kill -KILL "$(sed -n 's/^\[1\] pid //p' "$OUT")"
@@ -143,7 +145,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "6: ranks that dtrun stops are no failures and do not set the code" {
+@test "case 6: ranks that dtrun stops do not count as failures and do not set the exit code" {
     dtrun --kill-grace 1 -np 4 sh -c 'case $DTRUN_RANK in
         0) exit 5;; 1) trap "exit 77" TERM;; 2) trap "" TERM;; esac; while :; do sleep 0.1; done'
     code_is 5
@@ -151,7 +153,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "7: a program that does not exist: 127 and one message that names the host" {
+@test "case 7: a program that does not exist ends the job with 127 and one message that names the host" {
     dtrun -np 4 ./trian
     code_is 127
     err_has "dtrun: ./trian: No such file or directory (on localhost)"
@@ -163,11 +165,11 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     dtrun --transport local -H a,b,c "$T/nosuch"
     code_is 127
     err_lines 1
-    # the first host that says so ends the start; others may have said it by then
+    # The first host that reports it ends the start. Others may have reported it by then.
     grep -qE "^dtrun: $T/nosuch: No such file or directory \(on [abc](, [abc])*\)$" "$ERR"
 }
 
-@test "8: a program that cannot be executed: 126 and one message" {
+@test "case 8: a program that cannot be executed ends the job with 126 and one message" {
     echo data >plain
     dtrun -np 4 ./plain
     code_is 126
@@ -184,7 +186,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "9: a working directory that does not exist: named, nothing is started" {
+@test "case 9: a working directory that does not exist is named, and no rank starts" {
     dtrun -np 4 --wdir "$T/none" sh -c "echo started >>$T/started"
     code_is 125
     err_has "dtrun: working directory $T/none: No such file or directory (on localhost)"
@@ -193,7 +195,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "a checkpoint directory that cannot be made or written: said before anything starts, nothing is made" {
+@test "a checkpoint directory that cannot be made or written is reported before any rank starts" {
     : >file
     mkdir mine
     dtrun -np 2 --checkpoint-dir mine/sub/dir touch ran
@@ -215,7 +217,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "19: the program under a wrapper is killed with it" {
+@test "case 19: when a rank's wrapper is killed, dtrun kills the program under it" {
     dtrun_start -np 2 sh -c 'echo pid $$; sleep 600; true'
     out_has 2 pid
     kill -KILL "$(sed -n 's/^\[0\] pid //p' "$OUT")"
@@ -224,7 +226,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "50: ranks know their places" {
+@test "case 50: each rank finds its rank, local rank, node and device in its environment" {
     dtrun -np 3 sh -c 'echo $DTRUN_RANK $DTRUN_SIZE $DTRUN_LOCAL_RANK $DTRUN_LOCAL_SIZE \
         $DTRUN_NODE_RANK $DTRUN_NODES $RANK $WORLD_SIZE $CUDA_VISIBLE_DEVICES'
     code_is 0
@@ -233,10 +235,10 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
 [2] 2 3 2 3 0 1 2 3 2")
 }
 
-# Rank 0 ends; the others go on until the file "end" is there.
+# Rank 0 ends. The others run until the file "end" exists.
 UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05; done; exit $((DTRUN_RANK / 2))'
 
-@test "--exit-grace: ranks that still run after one has exited with 0 are stopped, code 124" {
+@test "--exit-grace stops ranks that still run after one has exited with 0, and dtrun exits with 124" {
     dtrun --exit-grace 1 --report r.json -np 4 sh -c "$UNEVEN"
     code_is 124
     err_has "dtrun: a rank exited with 0 1 s ago (--exit-grace); stopping the ranks that are still running: 1-3"
@@ -245,7 +247,7 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     clean
 }
 
-@test "--exit-grace: a failure within it is one; ranks that end in time are not disturbed" {
+@test "within --exit-grace a rank may still fail, and ranks that end in time are left alone" {
     dtrun_start --exit-grace 60 -np 4 sh -c "$UNEVEN"
     out_has 3 up
     touch end
@@ -257,7 +259,7 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     clean
 }
 
-@test "a minute after a rank has exited with 0, dtrun says once which ranks have exited" {
+@test "a minute after the first rank has exited with 0, dtrun reports once which ranks have exited" {
     dtrun_start_clock -np 4 sh -c "$UNEVEN"
     out_has 3 up # the hosts' minute for their start is no longer looked at
     is_over 60
@@ -267,7 +269,7 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     kill -TERM "$BACKGROUND"
     dtrun_wait
     code_is 143
-    # ranks of the library do not wait for one that has ended; the limit is what is over next
+    # Ranks that use libdtrun do not wait for a rank that has ended, so the next limit to expire is --timeout.
     rm 60000
     dtrun_start_clock --timeout 600 -np 2 sh -c '"$0"; echo up; [ $DTRUN_RANK = 0 ] || exec sleep 600
         until [ -e end ]; do sleep 0.05; done' "$RANK/steps"
@@ -284,7 +286,7 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     clean
 }
 
-@test "the report tells what happened, also of a job that failed" {
+@test "--report writes how the job ended, also when it failed" {
     type jq >/dev/null || skip "jq is not installed"
     dtrun -np 2 --report r.json true
     code_is 0
@@ -300,7 +302,7 @@ out
 r.json" ]
 }
 
-@test "a report is UTF-8, whatever the command is" {
+@test "the report is valid UTF-8 even if the command line is not" {
     dtrun -np 1 --report r.json sh -c 'exit 3' $'caf\xe9'
     code_is 3
     python3 -c 'import json; assert json.load(open("r.json", encoding="utf-8"))["command"][3] == "caf\ufffd"'
@@ -309,7 +311,7 @@ r.json" ]
     python3 -c 'import json; assert json.load(open("r.json", encoding="utf-8"))["cause"]["message"].startswith("./caf\ufffd: ")'
 }
 
-@test "a report that cannot be written is said before anything starts" {
+@test "a report file that cannot be written is reported before any rank starts" {
     for path in "$T/none/r.json" "$T/dir" ; do
         mkdir -p "$T/dir"
         dtrun -np 1 --report "$path" touch ran
@@ -319,7 +321,7 @@ r.json" ]
     done
 }
 
-@test "a report that cannot be written at the end is no success, and hides no failure" {
+@test "a report that cannot be written at the end fails a successful job and keeps a failed job's code" {
     dtrun -np 1 --report /dev/full true
     code_is 125
     err_has "dtrun: --report /dev/full: No space left on device"
@@ -327,7 +329,7 @@ r.json" ]
     code_is 7
 }
 
-@test "paths that are too long for any host are refused" {
+@test "a path that is longer than hosts allow is refused" {
     long=$(printf 'a/%.0s' {1..3000})
     dtrun --wdir "$long" -np 1 true
     code_is 2
@@ -338,7 +340,7 @@ r.json" ]
     err_has "dtrun: --checkpoint-dir $T/a/a/"
 }
 
-@test "programs that are none: code 126, one line; ranks without output, home or a small stack" {
+@test "what is not a program ends the job with 126; ranks need no output, home directory or large stack" {
     : >empty
     chmod +x empty
     mkdir dir
@@ -367,7 +369,7 @@ r.json" ]
     clean
 }
 
-@test "a report replaces files only: no device, no FIFO, no link, not dtrun's own output" {
+@test "--report never replaces a device, a FIFO, a symbolic link or dtrun's own output" {
     type jq >/dev/null || skip "jq is not installed"
     mkfifo fifo
     dtrun -np 1 --report fifo true # nobody reads
@@ -392,7 +394,7 @@ r.json" ]
     [ -c null ]
 }
 
-@test "--report /dev/stdout, where that is a file, is not written over by what follows" {
+@test "--report /dev/stdout into a file is not overwritten by what the shell writes next" {
     {
         env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --report /dev/stdout echo hello
         echo after
@@ -403,7 +405,7 @@ r.json" ]
     clean
 }
 
-@test "a rank that exits with 75 is preempted: no failure, and not started again" {
+@test "a rank that exits with 75 counts as preempted: it has not failed and is not restarted" {
     dtrun --max-restarts 3 --no-tag -np 3 sh -c '
         trap "exit 0" TERM; echo begun; [ "$RANK" != 1 ] || exit 75; while :; do sleep 0.05; done'
     code_is 75
@@ -413,7 +415,7 @@ r.json" ]
     clean
 }
 
-@test "ranks that exit with 75 when dtrun is told to end make that its exit code" {
+@test "if ranks exit with 75 after dtrun was told to end, dtrun exits with 75, too" {
     dtrun_start -np 2 sh -c 'trap "exit 75" TERM; echo ready; while :; do sleep 0.05; done'
     await eval '[ "$(grep -c ready "$OUT")" = 2 ]'
     kill -TERM "$BACKGROUND"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Whatever of dtrun is killed, nothing of the job remains.
+# Whichever process of dtrun is killed, nothing of the job remains.
 
 load common
 
-# A rank with a child in a session of its own, as the hardest thing to find again.
+# A rank with a child in a session of its own, which is the hardest to find again.
 FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
 
-@test "20: kill -9 of dtrun: all is gone at once, not only when the lease is over" {
+@test "case 20: after kill -9 of dtrun all ranks end at once, not only when the lease expires" {
     for i in 1 2 3; do
         dtrun_start --heartbeat 600 -np 3 sh -c "$FAMILY"
         out_has 3 ready
@@ -16,7 +16,7 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     done
 }
 
-@test "21: kill -9 of the keeper: all is gone at once, the job fails with 125" {
+@test "case 21: after kill -9 of the keeper all ranks end at once, and the job fails with 125" {
     dtrun_start --heartbeat 600 -np 3 sh -c "$FAMILY"
     out_has 3 ready
     kill -KILL "$(keeper)"
@@ -27,7 +27,7 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     becomes_clean
 }
 
-@test "21: kill -9 of the worker: all is gone at once, the job fails with 125" {
+@test "case 21: after kill -9 of the worker all ranks end at once, and the job fails with 125" {
     dtrun_start --heartbeat 600 -np 3 sh -c "$FAMILY"
     out_has 3 ready
     kill -KILL "$(worker)"
@@ -37,7 +37,7 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     clean
 }
 
-# stop_by_agent SIGNAL PROCESS CODE: the signal is the job's, whichever process of the agent gets it.
+# stop_by_agent SIGNAL PROCESS CODE: the signal stops the job, whichever process of the agent gets it.
 stop_by_agent() {
     dtrun_start -np 2 sh -c "$FAMILY"
     out_has 2 ready
@@ -48,11 +48,11 @@ stop_by_agent() {
     clean
 }
 
-@test "21: SIGTERM to the worker of an agent stops the job as SIGTERM to dtrun does" {
+@test "case 21: SIGTERM to the worker of an agent stops the job as SIGTERM to dtrun does" {
     stop_by_agent TERM worker 143
 }
 
-@test "21: SIGINT and SIGHUP to the keeper of an agent stop the job as they do for dtrun" {
+@test "case 21: SIGINT and SIGHUP to the keeper of an agent stop the job as they do for dtrun" {
     stop_by_agent INT keeper 130
     stop_by_agent HUP keeper 129
 }
@@ -74,7 +74,7 @@ need_cgroup() {
     grep -q '^0::.*/\.dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"
 }
 
-# Kills both processes of the agent, as far as they can tell at the same instant.
+# Kills both processes of the agent, at the same instant as far as they can tell.
 kill_agent() {
     local keeper="$(keeper)" worker="$(worker)"
 
@@ -83,7 +83,7 @@ kill_agent() {
     kill -KILL "$keeper"
 }
 
-@test "21: both processes of an agent are killed at once: what they leave ends with the next job" {
+@test "case 21: the next job ends what remains after both processes of an agent were killed at once" {
     need_cgroup
     cp "$(command -v sh)" "./family$$"
     dtrun_start -np 2 "./family$$" -c "$FAMILY"
@@ -96,10 +96,10 @@ kill_agent() {
     no_cgroup "family$$"
 }
 
-@test "D3: what both killed processes of an agent leave ends before the ranks start again" {
+@test "D3: what both killed processes of an agent leave behind ends before the ranks restart" {
     hide_cgroups
     dtrun_start --heartbeat 600 --max-restarts 1 -np 1 sh -c '
-        if [ $DTRUN_RESTART_COUNT != 0 ]; then # one that is dead has no environ any more
+        if [ $DTRUN_RESTART_COUNT != 0 ]; then # a dead process has no environ any more
             ! grep -q . "/proc/$(cat child)/environ" 2>/dev/null; exit
         fi
         setsid sh -c "echo \$\$ >child; echo ready; exec sleep 600" & wait'
@@ -111,7 +111,7 @@ kill_agent() {
     clean
 }
 
-@test "D3: a job does not start again beside what it cannot end, and names it" {
+@test "D3: a job does not restart beside a process that it cannot end, and names it" {
     command -v setpriv >/dev/null || skip "needs setpriv"
     hide_cgroups setpriv --bounding-set=-kill --inh-caps=-kill
     dtrun_start --heartbeat 600 --max-restarts 1 -np 1 sh -c '
@@ -131,7 +131,7 @@ exec_is() { # PID NAME
     [ "$(cat "/proc/$1/comm")" = "$2" ]
 }
 
-@test "an agent leaves no cgroup behind, and ends none that is in use" {
+@test "an agent leaves no cgroup behind and removes none that is in use" {
     need_cgroup
     cp "$(command -v sh)" "./used$$"
     dtrun_start -np 1 "./used$$" -c 'echo ready; exec sleep 600'
@@ -148,7 +148,7 @@ no_cgroup() {
     [ -z "$(find /sys/fs/cgroup -type d -name ".dtrun-$1-*")" ]
 }
 
-@test "23: a frozen agent is noticed by its silence" {
+@test "case 23: dtrun notices a frozen agent by its silence" {
     dtrun_start --heartbeat 6 -np 2 sh -c "$FAMILY"
     out_has 2 ready
     worker="$(worker)"
@@ -156,10 +156,10 @@ no_cgroup() {
     dtrun_wait
     code_is 125
     err_has "dtrun: localhost has not answered for 6 s; its ranks 0-1 are taken as lost"
-    becomes_clean # killing the keeper has woken the worker
+    becomes_clean # the end of the keeper has woken the worker
 }
 
-@test "23: an agent whose worker is stopped leaves no ranks behind" {
+@test "case 23: an agent whose worker is stopped leaves no ranks behind" {
     dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
     out_has 2 ready
     kill -STOP "$(worker)"
@@ -174,7 +174,7 @@ no_cgroup() {
     becomes_clean
 }
 
-@test "23: the ranks of a frozen agent have ended before new ones take their place" {
+@test "case 23: the ranks of a frozen agent end before new ones take their place" {
     for which in worker both; do
         rm -f log then
         dtrun_start --heartbeat 6 --max-restarts 1 -np 1 sh -c '
@@ -187,12 +187,12 @@ no_cgroup() {
         dtrun_wait
         code_is 0
         [ -s then ]
-        cmp then log # nobody has written since
+        cmp then log # the old rank has written nothing since
         clean
     done
 }
 
-# To every process of the job in the background; one may end while they are listed.
+# Sends the signal to every process of the job in the background. One may end while they are listed.
 signal_job() { # SIGNAL
     kill "-$1" $(left_behind) 2>/dev/null || true
 }
@@ -203,7 +203,7 @@ has_passed() { # TIME in seconds since boot
     [ "${now%.*}" -ge "$1" ]
 }
 
-@test "D2: a job that is frozen as a whole goes on where it was" {
+@test "D2: a job whose processes were all frozen goes on where it was" {
     dtrun_start --heartbeat 2 -np 2 sh -c 'echo ready; until [ -e go ]; do sleep 0.05; done; echo done'
     out_has 2 ready
     for i in 1 2; do
@@ -220,7 +220,7 @@ has_passed() { # TIME in seconds since boot
     clean
 }
 
-@test "told to end while a lost agent is being brought back: at once" {
+@test "a job that is told to end while it brings back a lost agent ends at once" {
     printf '#!/bin/sh\n[ ! -e first ] || { : >second; exec cat; }\n: >first\nexec "%s"\n' \
         "$DTRUN_AGENT" >agent
     chmod +x agent
@@ -234,7 +234,7 @@ has_passed() { # TIME in seconds since boot
     clean
 }
 
-@test "what a lost agent's rank had begun to write stays a line of its own" {
+@test "a line that a lost agent's rank left unfinished stays a line of its own" {
     dtrun_start --max-restarts 1 -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600
         [ $DTRUN_RESTART_COUNT = 0 ] || { echo again; exit 1; }
         printf "half a line"; : >half; exec sleep 600'
@@ -246,14 +246,14 @@ has_passed() { # TIME in seconds since boot
     clean
 }
 
-@test "a process whose main thread has ended is found, too" {
+@test "a process whose main thread has ended is found and killed" {
     command -v flock >/dev/null || skip "needs flock"
     dtrun -np 1 "$RANK/headless" lock
     code_is 0
     flock -n lock true
 }
 
-@test "an agent says that it does not understand dtrun; not that dtrun left it while nothing ran" {
+@test "an agent reports a frame that it does not understand, and is silent if dtrun leaves before any rank runs" {
     printf 'this is no frame' | env "$TOKEN" "$DTRUN_AGENT" 2>"$ERR" | cat >"$OUT"
     RC=${PIPESTATUS[1]}
     code_is 125

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# Output of the ranks: whole lines, nothing lost, nobody hangs.
+# How dtrun relays the output of ranks: in whole lines, without loss, and without blocking the job.
 
 load common
 
-@test "41: 64 ranks write 10 MiB each at once: every line whole and in order" {
+@test "case 41: when 64 ranks write 10 MiB each at once, every line stays whole and in order" {
     set -o pipefail
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 64 "$RANK/flood" 52429 </dev/null 2>"$ERR" |
@@ -13,7 +13,7 @@ load common
     clean
 }
 
-@test "42: a line of 1 MiB and a last line without its end" {
+@test "case 42: a line of 1 MiB and a last line without a newline are printed whole" {
     dtrun -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exit 0; head -c 1048576 /dev/zero | tr "\0" y; echo; printf end'
     code_is 0
     [ "$(wc -c <"$OUT")" = $((4 + 1048576 + 1 + 4 + 3 + 1)) ]
@@ -25,7 +25,7 @@ load common
     clean
 }
 
-@test "43: one rank's bytes pass through as they are" {
+@test "case 43: the output of a single rank passes through byte for byte" {
     head -c 300000 /dev/urandom >bytes
     dtrun -np 1 cat bytes
     code_is 0
@@ -35,7 +35,7 @@ load common
     clean
 }
 
-@test "43: progress bars show at once, also with labels" {
+@test "case 43: progress bars are shown at once, also with labels" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600; printf "50%%\r"; exec sleep 600'
     await has_line '50%' "$OUT"
     [ "$(head -c 8 "$OUT" | tr '\r' R)" = "[0] 50%R" ]
@@ -44,7 +44,7 @@ load common
     clean
 }
 
-@test "43: with --tag one rank has a label, too; --timestamp puts the time before it" {
+@test "case 43: --tag labels a single rank, too, and --timestamp prints the time before the label" {
     dtrun --tag -np 1 printf 'a\nb'
     code_is 0
     out_is "[0] a
@@ -67,7 +67,7 @@ load common
     clean
 }
 
-# dtrun with a terminal for its standard output and error, both of which come to be in $OUT.
+# Runs dtrun with a terminal as standard output and standard error; both end up in $OUT.
 on_terminal() {
     RC=0
     : >"$ERR"
@@ -76,7 +76,7 @@ on_terminal() {
         "$DTRUN" "$@" </dev/null >"$OUT" || RC=$?
 }
 
-@test "labels have colours on a terminal, and nowhere else; NO_COLOR and a dumb terminal are respected" {
+@test "labels are coloured on a terminal only, and NO_COLOR and TERM=dumb turn colours off" {
     type python3 >/dev/null || skip "python3 is not installed"
     local esc=$'\033' setting
     SETTINGS=(-u NO_COLOR TERM=xterm)
@@ -95,7 +95,7 @@ ${esc}[36m[0]${esc}[0m hello" ]
     clean
 }
 
-@test "45: dtrun, blocked by its reader, still supervises: a death stops the others, its code stays" {
+@test "case 45: while its reader blocks, dtrun still stops the other ranks after a death and keeps the exit code" {
     mkfifo slow
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --max-restarts 0 -np 4 sh -c \
         '[ $DTRUN_RANK = 3 ] || exec yes; until [ -e go ]; do sleep 0.05; done; exit 9' \
@@ -104,14 +104,14 @@ ${esc}[36m[0]${esc}[0m hello" ]
     exec 8<slow # not read yet
     await stalled yes 3
     touch go
-    # nobody reads, and the ranks end all the same
+    # Nobody reads, and yet the ranks end.
     await no_rank_runs
     await has_line "rank 3 .* exited with code 9" "$ERR"
     cat <&8 >"$OUT"
     exec 8<&-
     dtrun_wait
     code_is 9
-    [ "$(grep -cv "^\[[0-2]\] y$" "$OUT")" -le 3 ] # a line may have been cut by the end of its rank
+    [ "$(grep -cv "^\[[0-2]\] y$" "$OUT")" -le 3 ] # a rank may have been killed in the middle of a line
     clean
 }
 
@@ -122,7 +122,7 @@ no_rank_runs() {
     done
 }
 
-@test "44: the reader leaves: the job is stopped, 141, without a word" {
+@test "case 44: when the reader of its output leaves, dtrun stops the job silently and exits with 141" {
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
     RC="${PIPESTATUS[0]}"
     code_is 141
@@ -132,13 +132,13 @@ no_rank_runs() {
     clean
 }
 
-@test "45: a slow reader: ranks wait, dtrun's memory is bounded, nothing is lost" {
+@test "case 45: a slow reader makes ranks wait, dtrun's memory stays bounded, and nothing is lost" {
     mkfifo slow
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 "$RANK/flood" 50000 </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow
     head -c 65536 <&8 >part
-    # the ranks have 40 MB to write; wait until they cannot go on
+    # The ranks have 40 MB to write. Wait until they cannot go on.
     await stalled flood 4
     rss="$(awk '/VmRSS/ { s += $2 } END { print s }' $(for p in $(left_behind); do echo "/proc/$p/status"; done))"
     [ "$rss" -lt 60000 ] || { echo "all together have $rss KiB"; false; }
@@ -150,7 +150,7 @@ no_rank_runs() {
     clean
 }
 
-@test "D12: 64 ranks of empty lines and a blocked reader: dtrun stays below 64 MB" {
+@test "D12: while 64 ranks write empty lines and the reader is blocked, dtrun stays below 64 MB" {
     mkfifo slow
     env --default-signal=INT "$TOKEN" "$DTRUN" -np 64 yes "" </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
@@ -167,7 +167,7 @@ no_rank_runs() {
     clean
 }
 
-# No rank is running any more: all wait for their pipe.
+# Succeeds if RANKS processes of this name wait in a write to their pipe.
 stalled() { # COMMAND RANKS
     local pid n=0
     for pid in $(left_behind); do
@@ -177,7 +177,7 @@ stalled() { # COMMAND RANKS
     [ "$n" = "$2" ]
 }
 
-@test "D11: a prompt without a newline is shown, labelled once, and the answer goes on behind it" {
+@test "D11: a prompt without a newline is shown, labelled once, and the rank's next output continues its line" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
         printf "ready? "; until [ -e go ]; do sleep 0.05; done; echo yes; exec sleep 600'
     await has_line 'ready? ' "$OUT"
@@ -191,7 +191,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-@test "D11: an unfinished line that another rank's line has ended goes on with a label of its own" {
+@test "D11: an unfinished line that another rank's line has cut off continues with a label of its own" {
     dtrun_start -np 2 sh -c 'if [ $DTRUN_RANK = 0 ]; then
             printf .; until [ -e go ]; do sleep 0.05; done; printf ".\\n"; exec sleep 600
         fi
@@ -210,7 +210,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-@test "D11: the half of a line whose rest is late on its way is not shown" {
+@test "D11: half a line is not shown while its rest is still on its way" {
     local agent
     head -c 2000000 /dev/zero | tr '\0' y >line
     echo >>line
@@ -225,7 +225,7 @@ stalled() { # COMMAND RANKS
     touch write
     await stalled dd 1
     kill -STOP $agent
-    kill -CONT "$BACKGROUND" # and receives a part of the line
+    kill -CONT "$BACKGROUND" # it receives part of the line
     touch ask
     await has_line 'ready? ' "$OUT"
     out_is "[1] ready? "
@@ -237,7 +237,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-@test "D11: a prompt behind a long text is shown" {
+@test "D11: a prompt that follows a long text is shown" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
         printf "%060000d\\nready? " 0; exec sleep 600'
     await has_line 'ready? ' "$OUT"
@@ -247,7 +247,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-# dtrun_start where writing to regular files stands still while there is a file $T/still.
+# Runs dtrun_start with writes to regular files blocked while the file $T/still exists.
 dtrun_start_still() {
     preload="$DTRUN_BUILD/tests/fake/.libs/libstandstill.so"
     [ -e "$preload" ] || skip "built without shared libraries"
@@ -255,7 +255,7 @@ dtrun_start_still() {
     LD_PRELOAD="$preload" TEST_STANDSTILL="$T/still" dtrun_start --unset LD_PRELOAD "$@"
 }
 
-@test "D1: standard output in a file that stands still: output waits, the job does not" {
+@test "D1: when the file system of standard output hangs, output waits and the job runs on" {
     mkfifo in
     exec 7<>in
     STDIN=in dtrun_start_still -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec true
@@ -273,7 +273,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "D1: --output-dir on a file system that stands still: output waits, the job does not" {
+@test "D1: when the file system of --output-dir hangs, output waits and the job runs on" {
     mkfifo in
     exec 7<>in
     for tee in "" --tee; do
@@ -282,7 +282,7 @@ dtrun_start_still() {
         await test -e still.waits
         echo line >&7
         await test -e heard
-        await stalled yes 1 # memory is bounded: who writes waits, too
+        await stalled yes 1 # memory is bounded, so the rank that writes waits, too
         [ ! -s logs/rank.00000.out ]
         rm still still.waits heard
         dtrun_wait
@@ -294,8 +294,8 @@ dtrun_start_still() {
     exec 7>&-
 }
 
-@test "D1: a job that is told to stop does not wait for a file system that stands still" {
-    mkfifo "$ERR" # a regular file would stand still, too
+@test "D1: a job that is told to stop does not wait for a file system that hangs" {
+    mkfifo "$ERR" # writes to a regular file would block, too
     exec 9<>"$ERR"
     dtrun_start_still --output-dir logs -np 2 sh -c 'echo waits; exec sleep 600' 9>&-
     await test -e still.waits
@@ -309,7 +309,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "47: standard output and standard error stay apart" {
+@test "case 47: standard output and standard error stay apart" {
     dtrun -np 2 sh -c 'echo out $DTRUN_RANK; echo err $DTRUN_RANK >&2'
     code_is 0
     sort "$OUT" | diff - <(echo "[0] out 0
@@ -319,7 +319,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "47: in one file their lines do not cut each other" {
+@test "case 47: standard output and standard error can share a file without cutting each other's lines" {
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 sh -c "'$RANK/flood' 3000; '$RANK/flood' 3000 >&2" \
         </dev/null >"$OUT" 2>&1
     [ "$(wc -l <"$OUT")" = 24000 ]
@@ -327,7 +327,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "47: with --merge-stderr both go to standard output, in the order in which a rank wrote them" {
+@test "case 47: --merge-stderr sends both streams to standard output in the order in which a rank wrote them" {
     dtrun --merge-stderr -np 2 sh -c 'i=0; while [ $i -lt 500 ]; do echo "$i out"; echo "$i err" >&2; i=$((i + 1)); done'
     code_is 0
     err_is_empty
@@ -337,7 +337,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "47: with --merge-stderr a rank's last words still stand in the message of its death" {
+@test "case 47: with --merge-stderr the failure message still quotes the rank's last lines" {
     dtrun --merge-stderr -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600; echo "the disk is on fire" >&2; exit 3'
     code_is 3
     [ "$(cat "$OUT")" = "[1] the disk is on fire" ]
@@ -345,7 +345,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "46: --output-dir: one file per rank and stream, raw, emptied first" {
+@test "case 46: --output-dir writes the raw bytes of each rank and stream to a file that it empties first" {
     mkdir logs
     echo "of an earlier job" | tee logs/rank.00000.out >logs/rank.00001.err
     head -c 300000 /dev/urandom >bytes
@@ -360,7 +360,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "46: the directory is made; --tee shows the output, too; --merge-stderr needs one file" {
+@test "case 46: --output-dir makes the directory, --tee also shows the output, --merge-stderr needs one file a rank" {
     dtrun --output-dir new --tee -np 2 sh -c 'echo "$DTRUN_RANK out"; echo "$DTRUN_RANK err" >&2'
     code_is 0
     [ "$(sort "$OUT")" = "[0] 0 out
@@ -379,7 +379,7 @@ c" ]
     clean
 }
 
-@test "D27: --output-dir makes the directories above it" {
+@test "D27: --output-dir makes missing parent directories" {
     for dir in a/b/c "$T//x/y/" 'p/q/%h/%r'; do
         dtrun --output-dir "$dir" -np 1 echo plain
         code_is 0
@@ -388,7 +388,7 @@ c" ]
     clean
 }
 
-@test "--output-dir: what NCCL is asked to log goes beside the output of each rank" {
+@test "--output-dir puts NCCL's log beside the output of each rank" {
     local show='echo "$NCCL_DEBUG_FILE"'
     dtrun --output-dir logs/%h --tee --no-tag -np 2 -x NCCL_DEBUG=INFO sh -c "$show"
     code_is 0
@@ -403,7 +403,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "46: --output-dir with %r and %h: a path of one's own for each rank" {
+@test "case 46: %r and %h in --output-dir give each rank and host a path of its own" {
     dtrun --output-dir 'logs/%h/%%-%r' --merge-stderr -np 2 -H localhost:2 sh -c 'echo "$DTRUN_RANK"'
     code_is 0
     [ "$(cd logs && find . -type f | sort | tr '\n' ' ')" = "./localhost/%-00000.out ./localhost/%-00001.out " ]
@@ -423,7 +423,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "46: two files for each of many ranks: dtrun raises ulimit -n as far as it may, for itself" {
+@test "case 46: for the files of many ranks dtrun raises its own limit of open files as far as it may" {
     (ulimit -Sn 64 && dtrun --output-dir logs -np 40 sh -c 'ulimit -Sn' && code_is 0)
     [ "$(cat logs/*.out | sort -u)" = 64 ]
     [ "$(cat logs/*.out | wc -l)" = 40 ]
@@ -433,7 +433,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "46: a directory that may not be written: 125 before anything starts" {
+@test "case 46: an output directory that cannot be written ends the job with 125 before any rank starts" {
     [ "$(id -u)" = 0 ] || skip "needs root to mount a read-only file system"
     mkdir locked
     unshare -m mount -t tmpfs -o ro none locked 2>/dev/null || skip "cannot mount"
@@ -446,7 +446,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "46: after a restart the ranks write on" {
+@test "case 46: after a restart the output is appended to the files" {
     dtrun --output-dir logs --max-restarts 1 -np 2 sh -c 'echo "run $DTRUN_RESTART_COUNT"
         [ $DTRUN_RESTART_COUNT$DTRUN_RANK != 00 ]'
     code_is 0
@@ -454,7 +454,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "46: a file that cannot be made: 125 before anything starts" {
+@test "case 46: an output file that cannot be made ends the job with 125 before any rank starts" {
     : >file
     dtrun --output-dir file -np 2 touch started
     code_is 125
@@ -473,7 +473,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "46: a file that cannot be written ends the job, with its name" {
+@test "case 46: an output file that cannot be written ends the job with a message that names it" {
     type prlimit >/dev/null || skip "prlimit is not installed"
     dtrun_start --output-dir logs -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600
         echo ready; until [ -e go ]; do sleep 0.05; done; yes'
@@ -501,7 +501,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "a full disk ends the job with a message" {
+@test "a full disk under standard output ends the job with a message" {
     [ -w /dev/full ] || skip "there is no /dev/full"
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'echo x; exec sleep 600' </dev/null >/dev/full 2>"$ERR" || RC=$?

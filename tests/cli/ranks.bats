@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
-# What a rank is given, and that jobs do not get into each other's way.
+# What each rank gets (arguments, environment, devices, CPUs, descriptors), and that jobs do not disturb each
+# other.
 
 load common
 
-@test "48: arguments arrive byte for byte" {
+@test "case 48: arguments reach the program byte for byte" {
     long="$(head -c 100000 /dev/zero | tr '\0' z)"
     set -- ' two  words ' "it's" '"' '$HOME `id` $(id)' ';&|<>' '' -- -np '*' $'new\nline' $'\xff\xfe' '\' "$long"
     dtrun -np 1 sh -c 'printf "%s\0" "$@"' sh "$@"
@@ -12,7 +13,7 @@ load common
     clean
 }
 
-@test "48: there may be as many as Linux lets a program have" {
+@test "case 48: a program may get as many arguments as Linux allows" {
     dtrun -np 1 sh -c 'echo $#' sh $(printf 'a %.0s' {1..110000})
     code_is 0
     out_is '110000
@@ -20,7 +21,7 @@ load common
     clean
 }
 
-@test "49: the environment arrives as the options say, and shows in no command line" {
+@test "case 49: ranks get the environment that the options name, and no command line shows it" {
     big="$(head -c 120000 /dev/zero | tr '\0' b)"
     env A_ONE=1 A_TWO=$'two\nlines' SECRET="s3cr3t-$$" BIG="$big" GONE=1 "$TOKEN" timeout "$PATIENCE" \
         "$DTRUN" -np 2 --no-tag -x A_ONE -x 'NEW=b c' -x 'A_*' --unset GONE \
@@ -33,7 +34,7 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
-@test "56: too few open files: said with the limit, by dtrun and by the agent" {
+@test "case 56: too few open files are reported with the limit, by dtrun and by the agent" {
     (ulimit -n 10 && dtrun -np 2 touch ran; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun -np 20 touch ran; code_is 125)
@@ -43,15 +44,15 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
-@test "a small stack is enough, for dtrun and for its agents" {
+@test "dtrun and its agents run with a small stack" {
     (ulimit -S -s 56 && dtrun -np 2 "$RANK/steps" meet; code_is 0)
     out_has 2 9
     clean
 }
 
-@test "56: too few processes: said with the limit, and those that were forked end" {
+@test "case 56: too few processes are reported with the limit, and no forked rank is left" {
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || skip "needs root and setpriv"
-    there="$(mktemp -d /tmp/dtrun-test.XXXXXX)" # where another user may go, too
+    there="$(mktemp -d /tmp/dtrun-test.XXXXXX)" # another user can reach it
     cp "$DTRUN" "$DTRUN_AGENT" "$there"
     chmod 755 "$there"
     (
@@ -69,7 +70,8 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
-# A cgroup with few processes, in $FEW, which the caller of dtrun enters.
+# Makes a cgroup that allows few processes and sets FEW to its path. The process that runs dtrun moves itself
+# there.
 make_few() {
     for FEW in /sys/fs/cgroup/pids/few.$$ /sys/fs/cgroup/few.$$; do
         mkdir "$FEW" 2>/dev/null || continue
@@ -79,7 +81,7 @@ make_few() {
     return 1
 }
 
-@test "D19: too few processes in the cgroup: it is named, and no other limit" {
+@test "D19: a cgroup that allows too few processes is named, and no other limit" {
     make_few || skip "no cgroup with a limit of processes can be made here"
     RC=0
     env "$TOKEN" timeout -k 5 "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$FEW" \
@@ -93,7 +95,7 @@ make_few() {
     clean
 }
 
-@test "a limit of a file's size holds for ranks, and is named where dtrun-agent cannot work with it" {
+@test "ranks keep the limit of file sizes, and it is named where it is too low for dtrun-agent" {
     (ulimit -Sf 100 && dtrun -np 1 sh -c 'ulimit -f >limit' && code_is 0)
     [ "$(cat limit)" = "$(ulimit -Sf 100; sh -c 'ulimit -f')" ]
     (ulimit -f 8 && dtrun -np 2 touch ran; code_is 125)
@@ -103,7 +105,7 @@ make_few() {
     clean
 }
 
-@test "limits of memory, and of ranks on a host, are named, too" {
+@test "limits of memory and of ranks on a host are named, too" {
     (ulimit -v 100000 && dtrun -np 64 touch ran; code_is 125)
     err_has "dtrun: cannot prepare 64 ranks: Cannot allocate memory; the limit of memory (ulimit -v)"
     err_lines 1
@@ -115,7 +117,7 @@ make_few() {
     clean
 }
 
-@test "51: --gpu-bind and --virtual-local-rank decide which devices a rank sees" {
+@test "case 51: --gpu-bind and --virtual-local-rank decide which devices a rank sees" {
     while IFS='|' read -r mask gpus options want; do
         unset CUDA_VISIBLE_DEVICES
         [ "$mask" = unset ] || export CUDA_VISIBLE_DEVICES="$mask"
@@ -144,7 +146,7 @@ END
     clean
 }
 
-@test "51: more ranks than devices: they are shared in turn, and one line says so" {
+@test "case 51: ranks that outnumber their devices share them in turn, and one line says so" {
     export CUDA_VISIBLE_DEVICES=2,3
     dtrun -H localhost:3 --no-tag sh -c 'echo "$RANK:$CUDA_VISIBLE_DEVICES"'
     code_is 0
@@ -165,7 +167,7 @@ END
     clean
 }
 
-@test "--env: ranks are told their place in the words of other launchers" {
+@test "--env tells ranks their place in the variables of other launchers" {
     dtrun -np 3 --no-tag --env horovod,mpi --env tensorflow sh -c 'python3 - <<\END
 import json, os, socket
 e = os.environ
@@ -191,7 +193,7 @@ END'
     clean
 }
 
-@test "NCCL of each job answers at a port of its own, unless the user names one" {
+@test "NCCL of each job listens at a port of its own, unless the user names one" {
     local show='echo "$NCCL_RAS_ADDR"'
     mkfifo hold
     dtrun_start --no-tag -np 2 sh -c "$show; read -r _ <hold"
@@ -214,13 +216,13 @@ END'
     clean
 }
 
-# For each rank: the CPUs it may use, and its OMP_NUM_THREADS.
+# Each rank prints the CPUs it may use and its OMP_NUM_THREADS.
 cpus() {
     dtrun --no-tag "$@" sh -c 'echo "$(grep Cpus_allowed_list /proc/self/status | cut -f2) $OMP_NUM_THREADS"'
     code_is 0
 }
 
-@test "--bind-to: a rank keeps to its cores, and starts as many threads" {
+@test "--bind-to binds a rank to its cores and sets OMP_NUM_THREADS to their number" {
     local mine=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
     local cores
 
@@ -247,7 +249,7 @@ cpus() {
     clean
 }
 
-@test "--bind-to keeps within the CPUs that the agent may use" {
+@test "--bind-to uses only CPUs that the agent may use" {
     type taskset >/dev/null || skip "taskset(1) is not installed"
     local one=$(grep Cpus_allowed_list /proc/self/status | grep -oE '[0-9]+$')
 
@@ -264,7 +266,7 @@ $one 1
     clean
 }
 
-@test "55: 256 ranks on one host" {
+@test "case 55: 256 ranks run on one host" {
     dtrun -np 256 -H localhost:256 sh -c 'echo "$DTRUN_LOCAL_RANK"'
     code_is 0
     err_is_empty
@@ -272,21 +274,21 @@ $one 1
     clean
 }
 
-@test "57: a rank that closes its standard descriptors ends the job as it should" {
+@test "case 57: a rank may close its standard descriptors without failing the job" {
     dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0
     err_is_empty
     clean
 }
 
-@test "57: a daemon that keeps the output open does not hang dtrun" {
+@test "case 57: a daemon that keeps the output open does not hang dtrun" {
     dtrun -np 2 sh -c 'echo said; setsid sleep 600 & exit 0'
     code_is 0
     [ "$(grep -c said "$OUT")" = 2 ]
     clean
 }
 
-@test "58: ranks see descriptors 0, 1, 2 and their sockets, default signals, a group of their own" {
+@test "case 58: a rank has its sockets, default signals, and a process group of its own" {
     dtrun -np 1 "$RANK/fds"
     code_is 0
     out_is "fds 0 1 2 agent pmi
@@ -294,7 +296,7 @@ SigBlk 0000000000000000
 SigIgn 0000000000000000
 group own, session the agent's, no terminal
 "
-    # Nor have they dtrun's own, where it has one.
+    # A terminal of dtrun's own is not passed on to ranks either.
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" -- "$DTRUN" -np 1 "$RANK/fds" >"$OUT"
     out_has 1 "group own, session the agent's, no terminal"
     out_has 1 "exit code 0"
@@ -325,7 +327,7 @@ END
     clean
 }
 
-@test "62: two jobs at once; killing one leaves the other" {
+@test "case 62: two jobs run side by side, and killing one leaves the other alone" {
     mkdir one two
     (cd one && exec env "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready; exec sleep 600' </dev/null >out 2>err 3>&-) &
     one=$!
@@ -341,7 +343,7 @@ END
     becomes_clean
 }
 
-# Names in shared places that dtrun could have left there; other jobs of this machine come and go.
+# Lists names in shared places that dtrun could have left there. Other jobs on this machine come and go.
 traces() {
     ls -A "$TMPDIR" 2>/dev/null
     for f in /dev/shm/* /tmp/* /run/*; do
@@ -349,7 +351,7 @@ traces() {
     done | grep -v -e "$BATS_RUN_TMPDIR" || true
 }
 
-@test "63: no file, socket or shared memory is left, however the job ends" {
+@test "case 63: a job leaves no file, socket or shared memory behind, however it ends" {
     export TMPDIR="$T/tmp"
     mkdir "$TMPDIR" empty
     cd empty
@@ -367,7 +369,7 @@ traces() {
     [ -z "$(ls -A "$TMPDIR")" ]
 }
 
-@test "a failing call names rank, host and call, and what was called last is told" {
+@test "the message of a failed call names rank, host and call, and dtrun prints the last calls" {
     dtrun --transport local -H a:2,b:1 "$RANK/steps" hang 1
     code_is 124
     err_has "dtrun: the last calls on DT_WORLD:"
@@ -375,16 +377,16 @@ traces() {
     err_has "dtrun: | call 7: barrier, DT_ERR_TIMEOUT by shm+tcp, up to "
     [ "$(grep -c '^dtrun: | call' err)" -eq 4 ]
     [ "$(grep -c 's (ranks 0-1)$' err)" -ge 1 ]
-    [ "$(ls)" = "$(printf '%s\n' err out)" ] # nothing is left where nobody asked for it
+    [ "$(ls)" = "$(printf '%s\n' err out)" ] # no file unless the user asks for one
     DTRUN_RECORDER=off dtrun -np 2 "$RANK/steps" hang 1
     code_is 124
     ! grep -q 'last calls' err || false
     clean
 }
 
-@test "of a rank that has left, and a job that begins again, no last calls are told" {
+@test "dtrun does not print the last calls if a rank has left or the job restarts" {
     dtrun -np 2 --max-restarts 1 sh -c '[ $DTRUN_GENERATION = 1 ] || exec "$0" meet
-        if [ $DTRUN_RANK = 0 ]; then "$0" hang; exec sleep 600; fi # which takes a second to give up
+        if [ $DTRUN_RANK = 0 ]; then "$0" hang; exec sleep 600; fi # the call takes a second to give up
         { "$0" hang & } | sed 5q >seen' "$RANK/steps"
     code_is 0
     err_has "dtrun: restarting 2 ranks from the beginning"
@@ -393,7 +395,7 @@ traces() {
     clean
 }
 
-@test "where what was called last cannot be written is told once for each host" {
+@test "a record of last calls that cannot be written is reported once for each host" {
     DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 "$RANK/steps" hang 1
     code_is 124
     for host in a b; do
@@ -403,7 +405,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "what was called last stands beside the output of --output-dir" {
+@test "the records of last calls are beside the output in --output-dir" {
     dtrun -np 2 --output-dir 'o/%h.%r' "$RANK/steps" hang 1
     code_is 124
     grep -q '^failure: rank 0 (localhost): barrier, call 7: timed out: ' o/rank.00000.1.txt
@@ -415,7 +417,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "what was called last is kept where asked" {
+@test "DTRUN_RECORDER names the directory of the records of last calls" {
     DTRUN_RECORDER=calls dtrun --transport local -H a:1,b:1 "$RANK/steps" hang 1
     code_is 124
     err_has "rank 0 (a): barrier, call 7: timed out: rank 0 has waited"
@@ -430,8 +432,8 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-# The file is a pipe that nobody reads until all have been told to end.
-@test "a rank of several threads that writes down its last calls is told to end when it has" {
+# The record is a pipe that nobody reads until all ranks have been told to end.
+@test "a rank of several threads that is writing its record is told to end after it has written it" {
     mkdir calls
     mkfifo calls/rank.00000.1.txt
     DTRUN_RECORDER=calls dtrun_start -np 2 --kill-grace 600 "$RANK/late" told
@@ -443,7 +445,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "a wrapper is told to end where its rank has died of writing down its last calls" {
+@test "a wrapper whose rank dies while it writes its record is told to end" {
     local wrapper='[ "$DTRUN_RANK" = 0 ] || exec "$0" told
         trap "echo wrapper told; exit" TERM
         "$0" told &
@@ -464,7 +466,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "who hears of a death has time to say so, and to exit, before dtrun ends it" {
+@test "ranks that learn of a death have time to report it and exit before dtrun ends them" {
     for where in world dup recv; do
         dtrun -np 4 --inject kill:rank=1,step=5 "$RANK/steps" slow $where
         code_is 137
@@ -473,7 +475,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
         grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\)[^;]*$' "$ERR" ||
             { show; false; }
     done
-    dtrun -np 4 --inject kill:rank=1,step=4 "$RANK/steps" idle # who is in no call is ended at once
+    dtrun -np 4 --inject kill:rank=1,step=4 "$RANK/steps" idle # a rank outside any call is ended at once
     code_is 137
     grep -q '; stopping the other rank' "$ERR" || { show; false; }
     err_has "dtrun: | rank 0: ended before it told of its last calls"
@@ -499,7 +501,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "D34: communicators that are freed or aborted leave the exit code to the ranks" {
+@test "D34: a job whose ranks free or abort a failed communicator ends with the exit code of the ranks" {
     for how in "" abort drop end; do
         dtrun -np 3 "$RANK/unlike" $how
         code_is 0

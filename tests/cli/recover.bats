@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Linked ranks: whatever dies, the job goes on from its newest checkpoint, and the result is that of a run
-# in which nothing died.
+# Jobs of linked ranks: whatever dies, the job goes on from its newest checkpoint, and its result is that of
+# an undisturbed run.
 
 load common
 
@@ -8,7 +8,7 @@ TRAIN() {
     echo "$RANK/train"
 }
 
-# What "train STEPS" prints for so many ranks: every step done exactly once.
+# What "train STEPS" prints with so many ranks if every step was done exactly once.
 sum() { # RANKS STEPS
     echo "[0] sum $(($1 * ($1 + 1) / 2 * $2 * ($2 + 1) / 2))"
 }
@@ -18,8 +18,8 @@ result_is() {
     grep -qxF "$(sum "$1" "$2")" "$OUT" || { show; return 1; }
 }
 
-# A run that lasts until it is told to end: the ranks train on while there is no file "go".
-endless() { # RANKS OPTIONS...: in the background; returns when a checkpoint is there
+# A run that lasts until it is told to end: the ranks train until the file "go" exists.
+endless() { # in the background; returns when there is a checkpoint
     local np="$1"
     shift
     dtrun_start --checkpoint-dir "$T/ckpt" "$@" -np "$np" "$RANK/train" 100000000 50 until "$T/go"
@@ -30,8 +30,8 @@ has_checkpoint() {
     [ -n "$(ls -d "$T"/ckpt/step_* 2>/dev/null)" ]
 }
 
-# A newer checkpoint than the one before the failure: the job does go on.
-goes_on() { # newest step known
+# A checkpoint that is newer than the last one before the failure shows that the job goes on.
+goes_on() { # the newest step before
     [ "$(newest)" -gt "$1" ]
 }
 
@@ -47,7 +47,7 @@ ends_well() {
     clean
 }
 
-@test "a rank is killed: restarted from the newest checkpoint, the result is the same" {
+@test "a job whose rank is killed restarts from the newest checkpoint and has the same result" {
     dtrun -np 4 --report r.json --inject kill:rank=2,step=57 "$(TRAIN)" 100 10
     result_is 4 100
     grep -qE '^dtrun: rank 2 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\) \(--inject\) after step 57$' "$ERR"
@@ -61,7 +61,7 @@ ends_well() {
     clean
 }
 
-@test "who does not find the checkpoint that was committed says so" {
+@test "a restarted job that does not find the committed checkpoint says so" {
     local lose='[ "$RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"'
 
     GONE=ckpt/step_000000000050 dtrun --checkpoint-dir ckpt -np 2 --inject kill:rank=1,step=57 \
@@ -78,7 +78,7 @@ ends_well() {
     clean
 }
 
-@test "a checkpoint that is lost is announced once" {
+@test "the loss of a checkpoint is reported once" {
     GONE=ckpt/step_000000000050 dtrun --checkpoint-dir ckpt -np 2 --report r.json --inject kill:rank=1,step=57 \
         --inject kill:rank=1,step=47,restart=1 \
         sh -c '[ "$RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"' sh "$(TRAIN)" 100 10
@@ -93,7 +93,7 @@ ends_well() {
     clean
 }
 
-@test "a checkpoint that was not announced is told of" {
+@test "a job that finds a checkpoint of which dtrun did not know says so" {
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
     result_is 2 50
     dtrun --checkpoint-dir ckpt --resume --max-restarts 1 -np 2 \
@@ -104,7 +104,7 @@ ends_well() {
     clean
 }
 
-@test "a checkpoint of which dtrun hears when it has announced an older one is told of" {
+@test "a job that finds a newer checkpoint than dtrun has announced says so" {
     local agent known
 
     endless 2 --transport local -H here1:1,here2:1 --heartbeat 600
@@ -119,7 +119,7 @@ ends_well() {
     ends_well
 }
 
-@test "dtrun says at the end which faults did not happen, and why" {
+@test "dtrun reports at the end which --inject faults did not happen, and why" {
     dtrun -np 3 --inject kill:rank=2,step=500 --inject stop:rank=1,after=900 \
         --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$(TRAIN)" 20 10
     result_is 3 20
@@ -155,13 +155,13 @@ is_stopped() { # RANK
     dtrun_start -np 2 --inject stop:rank=1,step=25 "$(TRAIN)" 40 10
     await is_stopped 1
     kill -KILL "$(rank_pid 0)"
-    dtrun_wait # rank 1 comes by step 25 once more
+    dtrun_wait # rank 1 passes step 25 again
     code_is 0
     grep -q "sum is right" "$OUT"
     clean
 }
 
-@test "two faults are two recoveries; each strikes once" {
+@test "two faults cause two recoveries, and each strikes once" {
     dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$(TRAIN)" 100 10
     result_is 3 100
     err_has "exited with code 5 (--inject) after step 71"
@@ -169,7 +169,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "check 44: a rank is killed 100 times, each time in a new generation: the result is the same" {
+@test "check 44: a job whose ranks are killed 100 times, each time after a restart, has the same result" {
     local i kills=100 faults=()
 
     for ((i = 0; i < kills; i++)); do
@@ -181,7 +181,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "SIGSEGV, a failing exit, leaving without dt_finalize" {
+@test "a job recovers from SIGSEGV, a failing exit, and a rank that leaves without dt_finalize" {
     for fault in segv fail leave; do
         dtrun -np 3 "$(TRAIN)" 60 10 $fault 1 35
         result_is 3 60
@@ -190,7 +190,7 @@ is_stopped() { # RANK
     done
 }
 
-@test "kill -9 of a rank from outside" {
+@test "a job recovers when a rank is killed from outside" {
     endless 3
     at="$(newest)"
     kill -KILL "$(pgrep -P "$(worker)" -o train)"
@@ -200,7 +200,7 @@ is_stopped() { # RANK
     err_has "; recovered 1 failure, "
 }
 
-@test "kill -9 of the keeper: a new agent, the same result" {
+@test "after kill -9 of the keeper a new agent brings the job to the same result" {
     endless 3
     at="$(newest)"
     kill -KILL "$(keeper)"
@@ -209,7 +209,7 @@ is_stopped() { # RANK
     err_has "its ranks 0-2 are taken as lost"
 }
 
-@test "kill -9 of the worker: a new agent, the same result" {
+@test "after kill -9 of the worker a new agent brings the job to the same result" {
     endless 3
     at="$(newest)"
     kill -KILL "$(worker)"
@@ -218,7 +218,7 @@ is_stopped() { # RANK
     err_has "its ranks 0-2 are taken as lost"
 }
 
-@test "20: kill -9 of dtrun with linked ranks under wrappers: all is gone at once" {
+@test "case 20: after kill -9 of dtrun, linked ranks under wrappers end at once" {
     dtrun_start --heartbeat 600 -np 3 sh -c "'$RANK/train' 100000000 50 until '$T/go' & setsid sleep 300 & wait"
     await test -d checkpoints
     kill -KILL "$BACKGROUND"
@@ -227,7 +227,7 @@ is_stopped() { # RANK
     becomes_clean
 }
 
-@test "D24: a job that dies before its first checkpoint, but restores, starts afresh" {
+@test "D24: a job that restores and dies before its first checkpoint restarts from the beginning" {
     dtrun -np 3 --report r.json "$(TRAIN)" 100 10 fail 1 5
     result_is 3 100
     err_has "exited with code 9 after step 5"
@@ -239,7 +239,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D23: three restarts without progress do not overrule --max-restarts" {
+@test "D23: --max-restarts overrides the limit of three restarts without progress" {
     dtrun --max-restarts 4 -np 3 "$(TRAIN)" 100 10 fail-always 1 25
     code_is 9
     [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 4 ]
@@ -247,7 +247,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "three restarts without progress end the job with the failure's code" {
+@test "three restarts without progress end the job with the failed rank's code" {
     dtrun -np 3 "$(TRAIN)" 100 10 fail-always 1 25
     code_is 9
     [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 3 ]
@@ -255,14 +255,14 @@ is_stopped() { # RANK
     clean
 }
 
-@test "--max-restarts 0: no restart in spite of a checkpoint" {
+@test "--max-restarts 0 forbids a restart even if there is a checkpoint" {
     dtrun --max-restarts 0 -np 3 "$(TRAIN)" 100 10 fail 1 25
     code_is 9
     ! grep -q restarting "$ERR" || false
     clean
 }
 
-@test "a job is resumed where it ended, or begun anew" {
+@test "--resume goes on where a job ended, and --fresh starts anew" {
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
     result_is 2 50
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 80 10
@@ -275,7 +275,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "a resumed job recovers before its own first checkpoint: it has one to go on from" {
+@test "a resumed job that fails before its own first checkpoint recovers from the one it resumed" {
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
     dtrun --checkpoint-dir ckpt --resume -np 2 --inject kill:rank=1,step=55 "$(TRAIN)" 80 10
     result_is 2 80
@@ -283,7 +283,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "a fresh start that fails before its first checkpoint does not fall back to an old one" {
+@test "a fresh job that fails before its first checkpoint does not restore an old one" {
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
     dtrun --checkpoint-dir ckpt --fresh --max-restarts 1 -np 2 --inject kill:rank=1,step=5 "$(TRAIN)" 40 10
     result_is 2 40
@@ -291,7 +291,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "a rank that ends without dt_init: the others do not wait for it for ever" {
+@test "when a rank ends without dt_init, the job ends instead of waiting for it forever" {
     local train="exec '$(TRAIN)' 60 10"
     for ranks in "[ \$RANK = 1 ] || $train" "[ \$RANK = 1 ] || $train; sleep 0.5; exit 0" \
         "[ \$RANK = 1 ] || { sleep 0.3; $train; }"; do
@@ -303,7 +303,7 @@ is_stopped() { # RANK
     done
 }
 
-@test "how many steps a lost host has cost is said only where it is known" {
+@test "dtrun reports the steps lost with a host only where it knows their number" {
     dtrun -np 3 --report r.json --inject agent:node=0,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     grep -qE '^dtrun: recovered in [0-9.]+ m?s$' "$ERR" || { show; false; }
@@ -314,7 +314,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "--transport local: this machine plays hosts, of which one is lost" {
+@test "with --transport local this machine plays several hosts, and the job survives the loss of one" {
     dtrun --transport local -H here1:2,here2:1 --inject agent:node=1,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     err_has "dtrun: here2: agent: dtrun-agent was killed by signal 9 (Killed) (--inject); its rank 2 is taken as lost"
@@ -325,7 +325,7 @@ is_stopped() { # RANK
     [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
 }
 
-@test "D25: --inject host: loses a host for good; its ranks move" {
+@test "D25: --inject host takes a host away for good, and its ranks move" {
     dtrun --transport local -H here1:2,here2:1 --report r.json --inject host:node=1,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     err_has " (--inject); its rank 2 is taken as lost"
@@ -334,21 +334,21 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D25: --inject host: and --on-host-loss stop end the job" {
+@test "D25: --inject host with --on-host-loss stop ends the job" {
     dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject host:rank=2,step=55 "$(TRAIN)" 100 10
     code_is 125
     err_has "dtrun: giving up: here2 cannot be used any more, and --on-host-loss stop was given"
     clean
 }
 
-@test "D25: --inject agent: brings the host back" {
+@test "D25: --inject agent loses a host that comes back" {
     dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject agent:rank=2,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     ! grep -q "going on without" "$ERR" || { show; false; }
     clean
 }
 
-@test "check 38: a rank that is stopped is named, and its job goes on from the checkpoint" {
+@test "check 38: a stopped rank is named, and its job goes on from the checkpoint" {
     endless 4 --collective-timeout 2
     before="$(newest)"
     kill -STOP "$(rank_pid 2)"
@@ -359,7 +359,7 @@ is_stopped() { # RANK
     ends_well
 }
 
-@test "check 38: a rank that goes on before --collective-timeout has lost nothing" {
+@test "check 38: a stopped rank that continues before --collective-timeout costs no restart" {
     endless 3 --collective-timeout 12
     kill -STOP "$(rank_pid 1)"
     await grep -q '^dtrun: warning: ' "$ERR"
@@ -369,7 +369,7 @@ is_stopped() { # RANK
     [ "$(grep -c restarting "$ERR")" = 0 ]
 }
 
-@test "check 33: a rank that never comes: DT_ERR_TIMEOUT names it on all ranks and hosts, code 124" {
+@test "check 33: all ranks and hosts name a rank that never joins a call, and the job ends with 124" {
     DTRUN_COLLECTIVE_TIMEOUT=2 dtrun --transport local -H a:2,b:2 "$RANK/steps" hang
     code_is 124
     for rank in 0 1 2; do
@@ -385,7 +385,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D29: a second job that saves in a checkpoint directory is refused, with the first one's name" {
+@test "D29: a second job that saves in a checkpoint directory is refused by the name of the first" {
     endless 2
     OUT=second.out ERR=second.err dtrun -np 2 --checkpoint-dir "$T/ckpt" --resume --max-restarts 0 \
         "$RANK/train" 200000000 50
@@ -398,7 +398,8 @@ is_stopped() { # RANK
     clean
 }
 
-# A job that only restores, run by a command (as root: without a capability, or with a mount of its own).
+# Runs a job that only restores, under COMMAND if that is given (as root: without a capability, or with a
+# mount of its own).
 evaluates() { # DIRECTORY [COMMAND...]
     local dir="$1" rc=0
     shift
@@ -407,7 +408,7 @@ evaluates() { # DIRECTORY [COMMAND...]
     [ "$rc" = 0 ] && grep -q "sum is right" second.out || { cat second.out second.err; return 1; }
 }
 
-@test "D29: a job that only restores does so beside the training job, where it may not write, too" {
+@test "D29: a job that only restores runs beside the training job, also where it may not write" {
     unshare -m true 2>/dev/null && command -v setpriv >/dev/null || skip "needs root and setpriv"
     endless 2
     evaluates "$T/ckpt"
@@ -422,7 +423,7 @@ evaluates() { # DIRECTORY [COMMAND...]
     ends_well
 }
 
-@test "D29: going on from another job's checkpoints by hand needs DTRUN_RESUME=1" {
+@test "D29: continuing another job's checkpoints by hand needs DTRUN_RESUME=1" {
     export DTRUN_CHECKPOINT_DIR="$T/ckpt"
     timeout "$PATIENCE" "$RANK/train" 20 10 >"$OUT"
     local line job

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# A job that is started again.
+# How dtrun restarts a job after a failure.
 
 load common
 
-@test "59: --max-restarts 1: one restart, the second death ends the job with its code" {
+@test "case 59: --max-restarts 1 allows one restart, and a second death ends the job with its code" {
     dtrun --max-restarts 1 -np 3 sh -c 'echo run $DTRUN_RESTART_COUNT $DTRUN_GENERATION
         [ $DTRUN_RANK = 1 ] && exit $((5 + DTRUN_RESTART_COUNT)); exec sleep 600'
     code_is 6
@@ -17,7 +17,7 @@ load common
     clean
 }
 
-@test "59: a job that recovers ends with 0 and says so" {
+@test "case 59: a job that recovers exits with 0 and reports its restarts" {
     dtrun --max-restarts 3 --report r.json -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 0 ] || exit 0
         [ $DTRUN_RANK = 0 ] && kill -KILL $$; exec sleep 600'
     code_is 0
@@ -31,7 +31,7 @@ load common
     clean
 }
 
-@test "59: without --max-restarts and without a checkpoint nothing is restarted" {
+@test "case 59: without --max-restarts and without a checkpoint a failed job is not restarted" {
     dtrun -np 2 sh -c 'echo run; exit 3'
     code_is 3
     ! grep -q restarting "$ERR" || false
@@ -50,7 +50,7 @@ load common
     clean
 }
 
-@test "D7: restarts without progress wait longer and longer, and say so" {
+@test "D7: restarts without progress wait longer each time, and dtrun says how long" {
     dtrun --max-restarts 2 --report r.json -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 2 ] || exit 5'
     code_is 0
     grep -qxF "dtrun: restarting 2 ranks from the beginning" "$ERR" || { show; false; }
@@ -72,7 +72,7 @@ load common
     clean
 }
 
-@test "D23: a host whose ranks keep failing is left out, and the job ends well on the other" {
+@test "D23: a host whose ranks keep failing is left out, and the job succeeds on the other" {
     as_list
     dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $DTRUN_HOSTID != b ] || exit 5; [ $DTRUN_RESTART_COUNT -lt 3 ] || exit 0; exec sleep 600'
@@ -88,7 +88,7 @@ load common
     clean
 }
 
-@test "D23: a host comes back when its rank fails elsewhere, too, and no other one is left out then" {
+@test "D23: a host comes back if its rank fails elsewhere, too, and no other host is left out" {
     as_list
     dtrun --rsh './on-list %h' --max-restarts 4 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
@@ -102,7 +102,7 @@ load common
     clean
 }
 
-@test "D23: the only host, or --on-host-loss stop: no host is left out" {
+@test "D23: neither the only host nor any host under --on-host-loss stop is left out" {
     as_list
     for hosts in "-H b:2" "--on-host-loss stop -H a:1,b:1"; do
         dtrun --rsh './on-list %h' --max-restarts 3 $hosts sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
@@ -113,7 +113,7 @@ load common
     done
 }
 
-@test "Ctrl-C while recovering ends the job" {
+@test "a signal ends a job that is recovering" {
     dtrun_start --max-restarts 100 -np 2 sh -c 'echo run; exit 1'
     out_has 6 run
     kill -TERM "$BACKGROUND"
@@ -121,7 +121,7 @@ load common
     clean
 }
 
-@test "a checkpoint directory that is in use needs --resume or --fresh" {
+@test "a checkpoint directory that holds checkpoints needs --resume or --fresh" {
     mkdir -p ckpt/step_10
     dtrun --checkpoint-dir ckpt -np 1 true
     code_is 2
@@ -133,7 +133,7 @@ load common
     mkdir -p empty replaced/.replaced-step_000000000010
     dtrun --checkpoint-dir empty -np 1 true
     code_is 0
-    dtrun --checkpoint-dir replaced -np 1 true # what is left of a job that ended in the middle of saving anew
+    dtrun --checkpoint-dir replaced -np 1 true # a job that ended while it replaced a checkpoint leaves this
     code_is 2
     err_has "dtrun: --checkpoint-dir replaced holds checkpoints of an earlier job"
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Standard input: it goes to rank 0, at the speed at which rank 0 reads.
+# Standard input reaches rank 0 no faster than rank 0 reads it.
 
 load common
 
-@test "38: a large file reaches a rank 0 that begins to read late, in bounded memory" {
+@test "case 38: a large file reaches a rank 0 that starts reading late, and dtrun's memory stays bounded" {
     head -c 100M /dev/zero | tr '\0' 'x' >big
-    # rank 0 waits until the file "go" is there
+    # Rank 0 waits until the file "go" exists.
     STDIN=big dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exit 0
         echo ready; until [ -e go ]; do sleep 0.05; done; cksum'
     out_has 1 ready
@@ -18,7 +18,7 @@ load common
     clean
 }
 
-@test "38: through a pipe too, byte for byte" {
+@test "case 38: standard input from a pipe arrives byte for byte" {
     head -c 3M /dev/urandom >big
     RC=0
     cat big | env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 1 cat >"$OUT" 2>"$ERR" || RC=$?
@@ -27,7 +27,7 @@ load common
     clean
 }
 
-@test "39: standard input that nobody reads does not hold up the job" {
+@test "case 39: standard input that no rank reads does not hold up the job" {
     head -c 10M /dev/zero >big
     STDIN=big dtrun -np 2 true
     code_is 0
@@ -39,7 +39,7 @@ load common
     clean
 }
 
-@test "39: a rank that stops reading does not end the job" {
+@test "case 39: a rank may stop reading standard input without ending the job" {
     head -c 10M /dev/zero >big
     STDIN=big dtrun -np 1 sh -c 'head -c 100000 | wc -c; exec <&-; sleep 0.3; echo on'
     code_is 0
@@ -48,7 +48,7 @@ load common
     clean
 }
 
-@test "39: closed standard input is an empty one" {
+@test "case 39: closed standard input reads as empty" {
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'cat; echo end' <&- >"$OUT" 2>"$ERR" || RC=$?
     code_is 0
@@ -57,7 +57,7 @@ load common
     clean
 }
 
-@test "39: all three closed" {
+@test "case 39: a job runs with all three standard descriptors closed" {
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c "echo x >>$T/said" <&- >&- 2>&- || RC=$?
     OUT=/dev/null ERR=/dev/null code_is 0
@@ -65,7 +65,7 @@ load common
     clean
 }
 
-@test "39: a terminal in the background: no stop, no spin" {
+@test "case 39: a job in the background of a terminal neither stops nor spins" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/background.py" "$DTRUN" -np 1 \
         sh -c 'echo ready; sleep 1.5; echo end' >"$OUT"
@@ -77,7 +77,7 @@ load common
     clean
 }
 
-@test "40: ranks other than 0 see the end of standard input at once" {
+@test "case 40: ranks other than 0 see the end of standard input at once" {
     echo hello >in
     STDIN=in dtrun -np 3 sh -c 'echo "got $(cat)"'
     code_is 0
@@ -87,7 +87,7 @@ load common
     clean
 }
 
-@test "40: --stdin: another rank reads, or none" {
+@test "case 40: --stdin names another rank as the reader, or none" {
     head -c 1M /dev/urandom >in
     STDIN=in dtrun --stdin 2 -np 3 sh -c 'echo "got $(cksum)"'
     code_is 0
@@ -102,7 +102,7 @@ load common
     clean
 }
 
-@test "40: --stdin all: every rank reads all of it; one that leaves holds up nobody" {
+@test "case 40: --stdin all gives every rank all of standard input, and a rank that leaves holds up no other" {
     head -c 20M /dev/urandom >in
     STDIN=in dtrun --stdin all -np 4 sh -c 'case $DTRUN_RANK in
         0 | 1) echo "got $(cksum)" ;;
@@ -117,13 +117,13 @@ load common
     clean
 }
 
-@test "40: --stdin all: the slowest rank decides how far dtrun reads" {
+@test "case 40: with --stdin all the slowest rank decides how far dtrun reads" {
     head -c 40M /dev/urandom >in
     STDIN=in dtrun_start --stdin all -np 3 sh -c 'if [ $DTRUN_RANK = 1 ]; then
             until [ -e go ]; do sleep 0.05; done; fi
         head -c 100 >/dev/null; echo ready; echo "got $(cksum)"'
     out_has 2 ready
-    # all windows and pipes together hold less than that
+    # All windows and pipes together hold less than this.
     [ "$(awk '/^pos/ { print $2 }' "/proc/$BACKGROUND/fdinfo/0")" -lt 1000000 ]
     [ "$(grep -c got "$OUT")" = 0 ]
     touch go
@@ -133,7 +133,7 @@ load common
     clean
 }
 
-@test "40: --stdin all: after a restart all ranks read on at the same place" {
+@test "case 40: with --stdin all every rank reads on at the same place after a restart" {
     seq 1 20000000 >big
     STDIN=big dtrun --stdin all --max-restarts 1 -np 3 sh -c 'read n; read n
         [ $DTRUN_RESTART_COUNT = 0 ] || { echo "now $n"; exit 0; }
@@ -145,7 +145,7 @@ load common
     clean
 }
 
-@test "40: with --stdin none nothing is read" {
+@test "case 40: with --stdin none dtrun leaves standard input to other programs" {
     printf 'for another program\n' >in
     RC=0
     { env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --stdin none -np 1 cat 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
@@ -155,18 +155,18 @@ load common
     clean
 }
 
-@test "after a restart rank 0 reads on where the one before it stopped" {
+@test "after a restart rank 0 reads on where its predecessor stopped" {
     seq 1 20000000 >big
     STDIN=big dtrun --max-restarts 1 -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
-        read n; read n # the first may be the rest of a line, or of none but its end
+        read n; read n # the first line may be incomplete
         [ $DTRUN_RESTART_COUNT = 1 ] || { sleep 600 & kill -KILL $$; }; echo "now $n"; exit 1'
     read -r _ _ n <<<"$(grep -a "now" "$OUT")"
-    # what the dead one had been given is lost: its pipe and the windows, not more
+    # What the dead rank had been given is lost: what was in its pipe and in the windows, and no more.
     [ "$n" -lt 200000 ] || { echo "went on with line $n"; false; }
     clean
 }
 
-@test "--stdin none: nothing is read, even if an agent gives credit for it" {
+@test "--stdin none reads nothing even if an agent grants credit" {
     command -v python3 >/dev/null || skip "needs python3"
     export OVERPAID_AGENT="$DTRUN_AGENT"
     DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/overpaid.py"

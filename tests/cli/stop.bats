@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# The user ends a job: signals, Ctrl-C, --timeout. Nothing survives.
+# How the user ends a job: by signals, Ctrl-C or --timeout. No process survives.
 
 load common
 
-# Ranks that say "ready" and then what signal they got.
+# These ranks print "ready" and then each signal that they get.
 PATIENT='trap "echo got INT; exit 0" INT; trap "echo got TERM; exit 0" TERM
     trap "echo got USR1" USR1; trap "echo got USR2" USR2
     echo ready; while :; do sleep 0.05; done'
 STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 
-@test "10: SIGINT goes to every rank; code 130" {
+@test "case 10: SIGINT to dtrun reaches every rank, and dtrun exits with 130" {
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
     kill -INT "$BACKGROUND"
@@ -21,7 +21,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "10: ranks that ignore SIGINT are killed after the grace" {
+@test "case 10: ranks that ignore SIGINT are killed after --kill-grace" {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
     kill -INT "$BACKGROUND"
@@ -30,16 +30,16 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "10: Ctrl-C on a terminal" {
+@test "case 10: Ctrl-C on a terminal reaches every rank, and dtrun dies of SIGINT" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C -- "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"
     out_has 3 "got INT"
-    out_has 1 "exit code -2$" # killed by SIGINT, as shells want to see it
+    out_has 1 "exit code -2$" # killed by SIGINT, as shells expect
     out_has 1 "^terminal blocks"
     clean
 }
 
-@test "D6: one Ctrl-C ends a shell's loop of jobs" {
+@test "D6: one Ctrl-C ends a shell loop of jobs" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^C -- \
         bash -c 'for i in 1 2 3; do "$0" -np 2 sh -c "echo ready; exec sleep 600"; echo round; done' "$DTRUN" >"$OUT"
@@ -49,7 +49,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "D6: SIGTERM and SIGHUP, too, end dtrun as such" {
+@test "D6: after SIGTERM or SIGHUP dtrun dies of that signal" {
     type python3 >/dev/null || skip "python3 is not installed"
     for signal in 15 1; do
         env "$TOKEN" timeout "$PATIENCE" python3 -c 'import subprocess, sys
@@ -62,7 +62,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     done
 }
 
-@test "D4: signals that a parent has blocked reach dtrun and its agent" {
+@test "D4: dtrun and its agent get signals even if their parent has blocked these" {
     RC=0
     env "$TOKEN" --block-signal=CHLD timeout -k 5 "$PATIENCE" "$DTRUN" -np 1 true || RC=$?
     code_is 0
@@ -75,14 +75,14 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "D15: a job in the background writes to a terminal that stops background output" {
+@test "D15: a job in the background may write to a terminal that stops background output" {
     env "$TOKEN" timeout "$PATIENCE" script -qec \
         "stty tostop; set -m; '$DTRUN' -np 1 echo hello & wait" "$T/typescript" </dev/null >"$OUT"
     out_has 1 hello
     clean
 }
 
-@test "11: SIGINT twice: killed at once, code 130" {
+@test "case 11: a second SIGINT kills the ranks at once, and dtrun exits with 130" {
     dtrun_start --kill-grace 600 -np 3 sh -c "$STUBBORN"
     out_has 3 ready
     kill -INT "$BACKGROUND"
@@ -93,14 +93,14 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "11: Ctrl-C twice on a terminal" {
+@test "case 11: a second Ctrl-C on a terminal kills the ranks at once" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C 1 interrupted ^C -- "$DTRUN" --kill-grace 600 -np 3 sh -c "$STUBBORN" >"$OUT"
-    out_has 1 "exit code -2$" # killed by SIGINT, as shells want to see it
+    out_has 1 "exit code -2$" # killed by SIGINT, as shells expect
     clean
 }
 
-@test "11: insisting also ends a dtrun whose output nobody reads" {
+@test "case 11: a second SIGINT ends dtrun even if nobody reads its output" {
     mkfifo slow
     env --default-signal=INT "$TOKEN" "$DTRUN" --kill-grace 600 -np 2 \
         sh -c 'trap "" INT; echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
@@ -116,7 +116,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "10: SIGINT while a host has not answered yet" {
+@test "case 10: SIGINT ends dtrun while a host has not answered yet" {
     printf '#!/bin/sh\necho waiting >>said\nexec sleep 600\n' >agent
     chmod +x agent
     DTRUN_AGENT="$T/agent" dtrun_start -np 2 true
@@ -127,9 +127,9 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "10: SIGINT at the instant in which an agent has been started" {
+@test "case 10: SIGINT ends dtrun at the instant at which it has started an agent" {
     preload_into_libuv impatient
-    printf '#!/bin/sh\nexec sleep 600\n' >agent # does not end by itself when its channel does
+    printf '#!/bin/sh\nexec sleep 600\n' >agent # does not end when its channel closes
     chmod +x agent
     LD_PRELOAD="$preload" DTRUN_AGENT="$T/agent" dtrun_start -np 2 true
     dtrun_wait
@@ -138,7 +138,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "12: SIGTERM: TERM to the ranks, code 143" {
+@test "case 12: SIGTERM to dtrun reaches every rank, and dtrun exits with 143" {
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
     kill -TERM "$BACKGROUND"
@@ -148,7 +148,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "13: SIGUSR1 and SIGUSR2 go to every rank, and the job goes on" {
+@test "case 13: SIGUSR1 and SIGUSR2 reach every rank, and the job goes on" {
     dtrun_start -np 2 sh -c "$PATIENT"
     out_has 2 ready
     kill -USR1 "$BACKGROUND"
@@ -161,7 +161,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-state_of() { # T: stopped
+state_of() { # prints T for a stopped process
     sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"
 }
 
@@ -180,16 +180,16 @@ has_woken() { # PID TIMES
     [ "$(wakings_of "$1")" -ge "$2" ]
 }
 
-@test "13: SIGTSTP stops the ranks and dtrun; after three leases SIGCONT brings all back" {
-    # a shell that is just starting a program (vfork) does not count as stopped before that does
-    set -m # a process group of its own, which the shell can continue: one that nobody can is not stopped
+@test "case 13: SIGTSTP stops dtrun and its ranks, and SIGCONT continues them even after three leases" {
+    # A shell that is starting a program (vfork) does not count as stopped before that program does.
+    set -m # own process group, which the shell can continue; the kernel does not stop an orphaned one
     dtrun_start --heartbeat 1 -np 2 sh -c 'trap "echo got USR1" USR1; sleep 600 & echo pid $$; while :; do wait; done'
     set +m
     out_has 2 pid
     ranks="$(sed -n 's/.* pid //p' "$OUT")"
     kill -TSTP "$BACKGROUND"
     await is_stopped "$BACKGROUND" $ranks
-    # each beat of its worker, of which a lease has four, wakes the keeper, and nothing else does
+    # Only the beats of its worker wake the keeper: four in each lease.
     await has_woken "$(keeper)" $(($(wakings_of "$(keeper)") + 14))
     is_stopped $ranks
     kill -CONT "$BACKGROUND"
@@ -201,7 +201,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "D5: Ctrl-Z in a session without a shell does not stop the job: nobody could continue it" {
+@test "D5: Ctrl-Z does not stop a job in a session without a shell, where nothing could continue it" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^Z 2 "got CONT" ^C -- \
         "$DTRUN" -np 2 sh -c "trap 'echo got CONT' CONT; $PATIENT" >"$OUT"
@@ -210,7 +210,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "14: SIGHUP is like SIGTERM, code 129" {
+@test "case 14: SIGHUP stops the job as SIGTERM does, and dtrun exits with 129" {
     dtrun_start -np 2 sh -c "$PATIENT"
     out_has 2 ready
     kill -HUP "$BACKGROUND"
@@ -220,7 +220,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "14: under nohup SIGHUP is ignored" {
+@test "case 14: under nohup dtrun ignores SIGHUP" {
     env "$TOKEN" nohup "$DTRUN" -np 2 sh -c "$PATIENT" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     out_has 2 ready
@@ -234,7 +234,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "10: in the background of a script, where SIGINT is ignored, dtrun leaves it so" {
+@test "case 10: dtrun leaves SIGINT ignored where a script started it in the background" {
     env --ignore-signal=INT "$TOKEN" "$DTRUN" -np 2 sh -c "$PATIENT" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     out_has 2 ready
@@ -249,7 +249,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "a batch system ends the job: ranks that die of its signal have not failed" {
+@test "when a batch system ends the job, ranks that die of its signal do not count as failed" {
     local victim
 
     SLURM_JOB_ID=1 dtrun_start --max-restarts 1 -H localhost:2 -np 2 sh -c 'echo "pid $$"; exec sleep 600'
@@ -263,7 +263,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "in a batch job a rank that is killed by a signal of its own is started again" {
+@test "in a batch job a rank that is killed by a signal meant for it alone is restarted" {
     SLURM_JOB_ID=1 dtrun --max-restarts 1 -H localhost:2 -np 2 sh -c \
         '[ "$DTRUN_RESTART_COUNT" = 1 ] || [ "$RANK" = 0 ] || kill -TERM $$; exit 0'
     code_is 0
@@ -272,7 +272,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "15: a rank that ignores SIGTERM is killed after the grace" {
+@test "case 15: a rank that ignores SIGTERM is killed after --kill-grace" {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
     kill -TERM "$BACKGROUND"
@@ -281,7 +281,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "16: a stopped rank is continued, so that it can end" {
+@test "case 16: a stopped rank is continued so that it can end" {
     dtrun_start --kill-grace 600 -np 2 sh -c "echo pid \$\$; $PATIENT"
     out_has 2 ready
     kill -STOP "$(sed -n 's/^\[1\] pid //p' "$OUT")"
@@ -292,13 +292,13 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "17: a child that outlives its rank is swept, and does not hold up the end" {
+@test "case 17: a child that outlives its rank is killed and does not delay the end of the job" {
     dtrun -np 2 sh -c 'sleep 600 & exit 0'
     code_is 0
     clean
 }
 
-@test "18: grandchildren in sessions of their own are found and killed" {
+@test "case 18: grandchildren in sessions of their own are found and killed" {
     dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
     code_is 0
     clean
@@ -310,7 +310,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "17, 18: the same where no cgroup can be made" {
+@test "cases 17, 18: children and grandchildren are killed also where no cgroup can be made" {
     hide_cgroups
     dtrun -np 2 sh -c 'sleep 600 & exit 0'
     code_is 0
@@ -323,7 +323,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "D17: without /proc, background processes end by process group" {
+@test "D17: without /proc, background processes are killed by process group" {
     hide /proc
     dtrun -np 2 sh -c 'sleep 600 & sh -c "sleep 600 & sleep 600" & exit 0'
     code_is 0
@@ -336,9 +336,9 @@ has_woken() { # PID TIMES
     becomes_clean
 }
 
-@test "D17: without /proc, dtrun says what it may have left" {
+@test "D17: without /proc, dtrun reports what may still run" {
     hide /proc
-    mkfifo away # sleep has left the process group of its rank before that ends
+    mkfifo away # ensures that sleep leaves the rank's process group before the rank ends
     dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'
     code_is 0
     err_has "dtrun: localhost: dtrun-agent: what its ranks started in process groups of their own may still run; without /proc it cannot be found: mount it"
@@ -348,9 +348,9 @@ has_woken() { # PID TIMES
     becomes_clean
 }
 
-@test "24: --timeout ends the job with 124 and names the ranks that ran" {
+@test "case 24: --timeout ends the job with 124 and names the ranks that still ran" {
     dtrun_start_clock --timeout 600 --exit-grace 700 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
-    stands 700 # since a rank has ended
+    stands 700 # starts when a rank has ended
     is_over 600
     dtrun_wait
     code_is 124
@@ -359,7 +359,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "24: --timeout does not disturb a job that is done in time" {
+@test "case 24: --timeout does not disturb a job that ends in time" {
     dtrun --timeout 600 -np 2 true
     code_is 0
     err_is_empty
@@ -369,13 +369,13 @@ only_dtrun_is_left() {
     [ "$(left_behind)" = "$BACKGROUND" ]
 }
 
-@test "a signal while the last output waits for its reader: said, and a failure's exit code stays" {
+@test "a signal while the last output waits for its reader is reported and keeps a failed rank's exit code" {
     mkfifo "$OUT"
     exec 9<>"$OUT"
     head -c 65536 /dev/zero >&9 # the pipe is full
     for end in 0 7; do
         dtrun_start -np 1 sh -c "echo last; : >ran; exit $end" 9>&-
-        await test -e ran # only dtrun is there before its agent has begun, too
+        await test -e ran # dtrun is also alone before its agent has started
         await only_dtrun_is_left
         rm ran
         kill -TERM "$BACKGROUND"
@@ -386,7 +386,7 @@ only_dtrun_is_left() {
     code_is 7
 }
 
-@test "Ctrl-C while ranks wait for those of another host: there is nothing that could use the grace" {
+@test "Ctrl-C while ranks wait for those of another host ends the job without using the grace" {
     command -v python3 >/dev/null || skip "needs python3"
     export NOGO_AGENT="$DTRUN_AGENT" NOGO_SEEN="$T/seen"
     DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/nogo.py"
@@ -399,7 +399,7 @@ only_dtrun_is_left() {
     clean
 }
 
-@test "a reader that takes nothing does not keep a job that is told to stop" {
+@test "a reader that takes no output does not hold up a job that is told to stop" {
     mkfifo "$OUT"
     exec 9<>"$OUT"
     head -c 65536 /dev/zero >&9 # the pipe is full
