@@ -113,8 +113,11 @@ static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t w
     return r;
 }
 
+/* Ranks that have no more data make the call as it comes, on host memory and piece by piece. Those
+ * that have data compare what their programs have called. */
 static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
 {
+    const struct dt_call *meant = c->whole ? c->whole : call;
     static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
     const dt_all_reduce_options_t *how = c->announced ? c->announced : &none;
     int64_t words[WORDS] = {
@@ -124,8 +127,8 @@ static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
         [POSTSCALE] = to_bits(how->postscale),
         [THRESHOLD] = to_bits((double)how->threshold),
         [PIECES] = (int64_t)dt_reduceoptions_pieces(call->options),
-        [MARK] = (int64_t)dt_call_signature(call),
-        [UNMARK] = ~(int64_t)dt_call_signature(call),
+        [MARK] = (int64_t)dt_call_signature(meant),
+        [UNMARK] = ~(int64_t)dt_call_signature(meant),
     };
 
     if (call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER)
@@ -133,7 +136,7 @@ static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
                        "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce "
                        "and dt_barrier",
                        c->world->rank);
-    return tell(c, call, words);
+    return tell(c, meant, words);
 }
 
 /* ---- neutral elements ---- */

@@ -236,6 +236,7 @@ static dt_result_t settle(struct dt_comm *c, const struct dt_gpu_order *order)
 
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
 {
+    struct dt_call whole = dt_gpu_call(o);
     dt_result_t r;
 
     if (o->memory == DT_MEMORY_MANAGED) {
@@ -253,8 +254,11 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
         return dt_shared_make(c, o);
     if (c->gpu.way == DT_GPU_NCCL && can_make(c, o))
         return dt_nccl_make(c, o);
+    whole.kind = (uint8_t)o->kind->call;
     c->on_device = is_alike(c, o);
+    c->whole = c->announce ? &whole : NULL;
     r = dt_staging_make(c, o);
+    c->whole = NULL;
     c->on_device = false;
     return r;
 }

@@ -54,6 +54,23 @@ by_staging() { # WHAT [dtrun option...]
 
 @test "staging: dt_join between ranks with different numbers of calls" { by_staging join; }
 
+@test "D27: between dt_join_begin and dt_join, calls of different memory or size do not match" {
+    local of_0 of_1 where
+    gpu joinunlike -x DTRUN_DEVICE=staging
+    code_is 0
+    while read -r of_0 of_1 where; do
+        [ "$(grep -c "^$of_0, $of_1 on the $where: -3: .*all-reduce of $of_0 f32 (sum) in device memory" "$OUT")" = 3 ]
+        [ "$where" = GPU ] && where=' in device memory' || where='[,;]'
+        [ "$(grep -c "^$of_0, $of_1 on the .*all-reduce of $of_1 f32 (sum)$where" "$OUT")" = 3 ]
+    done <<'END'
+1 1 host
+2200000 2200000 host
+2097152 1048576 host
+2097152 1048576 GPU
+END
+    clean
+}
+
 @test "staging: factors and wire formats" { by_staging factors; }
 
 @test "staging: communicators of some ranks" {

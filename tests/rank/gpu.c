@@ -7,6 +7,7 @@
  * - sooner: requests before which nothing is queued, but after which something is that never ends
  * - managed: memory of both sides, which the GPU fills after the call has been made
  * - join: ranks make different numbers of all-reduces
+ * - joinunlike: between dt_join_begin and dt_join, ranks 0 and 1 make calls that do not match
  * - split: a communicator of every other rank
  * - factors: all-reduces with options
  * - mixed: host memory in, device memory out
@@ -515,6 +516,40 @@ static void join(void)
     need(dt_join(DT_WORLD, &last));
 }
 
+/* Rank 0 makes one call on device memory. Rank 1 makes smaller ones, on either memory. The others
+ * have no more data. */
+static void join_unlike_by(size_t count, size_t of_rank_1, bool host)
+{
+    float *device = device_new(count * sizeof *device);
+    float *buf = dt_rank() == 1 && host ? calloc(count, sizeof *buf) : device;
+    size_t mine = dt_rank() == 1 ? of_rank_1 : count;
+    dt_result_t r = DT_OK;
+    dt_comm_t *comm;
+
+    need(dt_comm_dup(DT_WORLD, &comm));
+    need(dt_join_begin(comm));
+    for (size_t at = 0; r == DT_OK && dt_rank() < 2 && at < count; at += mine)
+        r = dt_all_reduce(comm, DT_IN_PLACE, buf + at, mine, DT_F32, DT_SUM);
+    if (r == DT_OK)
+        r = dt_join(comm, NULL);
+    printf("%zu, %zu on the %s: %d: %s\n", count, of_rank_1, host ? "host" : "GPU", (int)r,
+           dt_last_error());
+    dt_comm_free(comm); /* returns the mismatch once more */
+    if (buf != device)
+        free(buf);
+    DRIVE(cuMemFree_v2(address(device)));
+}
+
+static void join_unlike(void)
+{
+    enum { STAGED = 1024 * 1024 }; /* f32 that are staged at a time */
+
+    join_unlike_by(1, 1, true);
+    join_unlike_by(SEVERAL, SEVERAL, true);
+    join_unlike_by((size_t)2 * STAGED, STAGED, true);
+    join_unlike_by((size_t)2 * STAGED, STAGED, false);
+}
+
 static void split(void)
 {
     float *buf = device_new(sizeof *buf);
@@ -781,6 +816,7 @@ int main(int argc, char **argv)
                    { "sooner", sooner },
                    { "managed", managed },
                    { "join", join },
+                   { "joinunlike", join_unlike },
                    { "split", split },
                    { "factors", factors },
                    { "mixed", mixed },
