@@ -5,8 +5,8 @@
 
 #include "launcher/base/mem.h"
 
-/* Moving the waiting bytes to the front costs their length. It is done only if they take less than
- * half of the buffer, so that each byte is moved a bounded number of times. */
+/* Moving the waiting bytes to the front costs their length. This happens only if they take less
+ * than half of the buffer, so each byte is moved a bounded number of times. */
 static void make_room(struct dt_bytequeue *q, size_t n)
 {
     size_t cap = q->cap ? q->cap : 4096;

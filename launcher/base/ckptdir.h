@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether dir holds checkpoints (entries named step_*, or .replaced-step_*, which may be put back);
- * false also when there is no such directory. */
+/* Returns whether dir holds checkpoints: entries named step_*, or .replaced-step_*, which a restore
+ * may put back. Returns false if there is no such directory. */
 bool dt_ckptdir_is_used(const char *dir);
 
 #endif

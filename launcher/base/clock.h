@@ -1,4 +1,4 @@
-/* dtrun's clock: CLOCK_BOOTTIME, which also counts the time a machine sleeps. */
+/* dtrun's clock is CLOCK_BOOTTIME, which also counts the time that a machine sleeps. */
 #ifndef DT_BASE_CLOCK_H
 #define DT_BASE_CLOCK_H
 

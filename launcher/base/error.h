@@ -1,6 +1,5 @@
-/* The one way to report an error inside dtrun and dtrun-agent: the failing function fills a text
- * that a user can act on (what happened, where, what to do) and returns -1; cmd/ prints it, once.
- */
+/* The only way to report an error inside dtrun and dtrun-agent. The failing function writes a text
+ * that a user can act on (what happened, where, what to do) and returns -1. cmd/ prints it once. */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
 
@@ -9,7 +8,7 @@
 /* dtrun's own exit codes; every other code is a rank's. */
 enum dt_exit {
     DT_EXIT_USAGE = 2,
-    DT_EXIT_PREEMPTED = 75, /* EX_TEMPFAIL: a preempted rank ended so that it can go on later */
+    DT_EXIT_PREEMPTED = 75, /* EX_TEMPFAIL: a preempted rank ended and can continue later */
     DT_EXIT_TIMEOUT = 124,
     DT_EXIT_LAUNCH = 125,
     DT_EXIT_NOT_EXECUTABLE = 126,
@@ -20,18 +19,18 @@ enum dt_exit {
 enum { DT_ERROR_SIZE = 1024 };
 
 struct dt_error {
-    int exit_code; /* of dtrun if this error ends the job; 0 stands for 125 */
+    int exit_code; /* dtrun's exit code if this error ends the job; 0 means DT_EXIT_LAUNCH */
     char text[DT_ERROR_SIZE];
 };
 
-/* Fills err (which may be NULL) and returns -1. exit_code is left as it was. */
+/* Fills err (which may be NULL) and returns -1. Leaves exit_code as it is. */
 int dt_error_set(struct dt_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same for a mistake in what the user typed: exit code 2. */
+/* The same for a mistake in what the user typed: sets exit code 2. */
 int dt_error_usage(struct dt_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Puts text in front of what err already says, as in "nodes:3: " + "slots=abc: ..."; returns -1. */
+/* Puts text in front of what err already says, as in "nodes:3: " + "slots=abc: ...". Returns -1. */
 int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

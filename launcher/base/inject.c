@@ -23,7 +23,7 @@ static int parse_kind(struct dt_inject *fault, const char *text, size_t n)
     return -1;
 }
 
-/* Decimal digits only, up to end. */
+/* Accepts decimal digits only, up to end. */
 static int parse_whole(const char *text, const char *end, int64_t max, int64_t *value)
 {
     int64_t v = 0;
@@ -50,7 +50,7 @@ static int parse_seconds(const char *text, const char *end, int64_t *ms)
     return 0;
 }
 
-/* One NAME=VALUE, from text to end. */
+/* Parses one NAME=VALUE, from text to end. */
 static int parse_field(struct dt_inject *fault, const char *text, const char *end)
 {
     int64_t code = UNSET;
@@ -83,7 +83,7 @@ static int parse_field(struct dt_inject *fault, const char *text, const char *en
     return -1;
 }
 
-/* Each field is well-formed. Returns NULL if they make sense together, else what is wrong. */
+/* All fields are well-formed. Returns NULL if they make sense together, else what is wrong. */
 static const char *check(const struct dt_inject *fault, bool has_code)
 {
     bool host = dt_inject_takes_all_ranks(fault);

@@ -7,9 +7,9 @@
  *     host:node=K|rank=R[,step=N|,after=S]    the same, and the host does not come back
  *
  * Each also takes restart=K: only after the K-th restart (0: in the first run). A fault without
- * step and after strikes as soon as the ranks run. A rank is struck inside the dt_step(N) that
- * reaches N, before it returns. dtrun and dtrun-agent read the same text with the same function.
- * Pure. */
+ * step and after strikes as soon as the ranks run. With step=N it strikes inside the rank's dt_step
+ * call that reaches step N, before the call returns. dtrun and dtrun-agent parse the text with the
+ * same function. Pure. */
 #ifndef DT_BASE_INJECT_H
 #define DT_BASE_INJECT_H
 
@@ -29,20 +29,20 @@ enum dt_inject_kind {
 
 struct dt_inject {
     enum dt_inject_kind kind;
-    int64_t rank;     /* -1: not given (HOST, AGENT with node=) */
-    int64_t node;     /* HOST, AGENT: the host's node rank, or -1: the host that rank runs on */
+    int64_t rank;     /* -1: not given (HOST and AGENT with node=) */
+    int64_t node;     /* HOST, AGENT: the host's node rank; -1: the host that runs the rank */
     int64_t step;     /* -1: not given */
     int64_t after_ms; /* -1: not given */
-    int64_t restart;  /* -1: any */
-    int code;         /* EXIT */
+    int64_t restart;  /* -1: any restart */
+    int code;         /* EXIT: the exit code */
 };
 
 /* Returns 0, or -1 with what is wrong with text in err (exit code 2). */
 int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *err);
 
-/* HOST or AGENT: it strikes all ranks of a host at once. */
+/* Returns whether the fault strikes all ranks of a host at once (HOST and AGENT). */
 bool dt_inject_takes_all_ranks(const struct dt_inject *fault);
-/* Whether the fault concerns the host with this node rank and these ranks. */
+/* Returns whether the fault concerns the host with this node rank and these ranks. */
 bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks);
 
 #endif

@@ -41,7 +41,7 @@ void dt_log_tame(char *text)
     }
 }
 
-/* One write per line, so that lines of several processes on one terminal never mix. */
+/* Each line is one write, so that lines of several processes on one terminal never mix. */
 static void say(const char *fmt, va_list ap)
 {
     struct dt_strbuf b = { 0 };

@@ -1,13 +1,13 @@
-/* What dtrun itself says: standard error, each line beginning with "dtrun: ". */
+/* dtrun's own messages: each is a line on standard error that begins with "dtrun: ". */
 #ifndef DT_BASE_LOG_H
 #define DT_BASE_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Replaces control characters by '?': they would move the cursor or begin a line in the middle of a
- * message. dt_say and dt_verbose do so. Control characters above 0x7f count as well, alone or as
- * UTF-8: many terminals treat 0x9b and U+009B like ESC [. */
+/* Replaces control characters by '?', because they would move the cursor or begin a line in the
+ * middle of a message. dt_say and dt_verbose call this. Control characters above 0x7f count as
+ * well, alone or as UTF-8: many terminals treat 0x9b and U+009B like ESC [. */
 void dt_log_tame(char *text);
 
 void dt_log_set_verbose(bool on);

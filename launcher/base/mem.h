@@ -1,5 +1,5 @@
-/* Allocation that cannot fail: dtrun and dtrun-agent print one line and exit 125 when memory runs
- * out. libdtrun never uses these; it returns DT_ERR_NOMEM. */
+/* Allocation that cannot fail: when memory runs out, dtrun and dtrun-agent print one line and exit
+ * with code 125. libdtrun never uses these functions; it returns DT_ERR_NOMEM. */
 #ifndef DT_BASE_MEM_H
 #define DT_BASE_MEM_H
 
@@ -8,7 +8,7 @@
 #include "runtime/wire/codec.h"
 
 void *dt_xcalloc(size_t n, size_t size);
-void *dt_xrealloc(void *p, size_t n, size_t size); /* n * size is checked for overflow */
+void *dt_xrealloc(void *p, size_t n, size_t size); /* checks n * size for overflow */
 char *dt_xstrdup(const char *s);
 char *dt_xstrndup(const char *s, size_t n);
 char *dt_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number, but not of digits alone: 0.2, -1. */
+/* A number that does not consist of digits alone, such as 0.2 or -1. */
 static bool is_other_number(const char *text)
 {
     char *end;

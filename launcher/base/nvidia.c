@@ -23,7 +23,7 @@ const char *dt_nvidia_value(const char *information, const char *key)
     return at ? at + strspn(at, " \t") : NULL;
 }
 
-/* Whether the GPU has a device file here. */
+/* A container may see only some of the driver's GPUs: those with a device file. */
 static bool is_visible(const char *root, const char *information)
 {
     const char *minor = dt_nvidia_value(information, "Device Minor:");

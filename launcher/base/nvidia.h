@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 /* Calls see with the driver's text for each GPU that has a device file here (a container may have
- * only some of them), in the order of the bus, as CUDA counts with CUDA_DEVICE_ORDER=PCI_BUS_ID.
- * root: "", or a directory that stands for / (tests). Returns false if there is no such driver. */
+ * only some of them). The order is that of the PCI bus, as CUDA counts with
+ * CUDA_DEVICE_ORDER=PCI_BUS_ID. root is "", or a directory that stands for / in tests. Returns
+ * false if there is no such driver. */
 bool dt_nvidia_each(const char *root, void (*see)(void *arg, const char *information), void *arg);
 
-/* The value of key in such a text, or NULL. */
+/* Returns the value of key in such a text, or NULL. */
 const char *dt_nvidia_value(const char *information, const char *key);
 
 #endif

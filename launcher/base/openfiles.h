@@ -1,5 +1,5 @@
-/* How many files this process may have open: the limit of "ulimit -n", which it may raise by itself
- * as far as "ulimit -Hn". */
+/* How many files this process may have open. "ulimit -n" shows the limit, and the process may raise
+ * it up to "ulimit -Hn". */
 #ifndef DT_BASE_OPENFILES_H
 #define DT_BASE_OPENFILES_H
 
@@ -7,11 +7,12 @@
 
 #include "launcher/base/error.h"
 
-/* Raises the limit to n if it is lower. If that is not allowed, fails and says what for. */
+/* Raises the limit to n if it is lower. If that is not allowed, fails with an error that names what
+ * needs the files. */
 int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err);
-/* The limit before it was raised, for processes that must not inherit the higher one; 0: it was not
- * raised. */
+/* Returns the limit before it was raised, for processes that must not inherit the higher one, or 0
+ * if it was not raised. */
 uint64_t dt_openfiles_before(void);
-void dt_openfiles_set(uint64_t n); /* lowers it to that again */
+void dt_openfiles_set(uint64_t n); /* Lowers the limit to n again. */
 
 #endif

@@ -10,8 +10,8 @@
 
 static int ended_by;
 
-/* A descriptor that the parent closed would otherwise be reused, and written to, by something else.
- */
+/* If a parent closed a standard descriptor, the next open would get its number, and messages would
+ * be written into that file. */
 static void open_standard_fds(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -27,11 +27,11 @@ static void reset_signals(void)
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGCHLD, SIG_DFL); /* the kernel would reap children itself */
-    signal(SIGPIPE, SIG_IGN); /* EPIPE: the reader has left */
-    signal(SIGXFSZ, SIG_IGN); /* EFBIG: the file may not grow (ulimit -f) */
-    signal(SIGTTIN, SIG_IGN); /* EIO: the terminal may not be read */
-    signal(SIGTTOU, SIG_IGN); /* the terminal may be written to, also after "stty tostop" */
+    signal(SIGCHLD, SIG_DFL); /* otherwise the kernel reaps children itself */
+    signal(SIGPIPE, SIG_IGN); /* write reports EPIPE when the reader has gone */
+    signal(SIGXFSZ, SIG_IGN); /* write reports EFBIG when the file may not grow (ulimit -f) */
+    signal(SIGTTIN, SIG_IGN); /* read reports EIO when the terminal may not be read */
+    signal(SIGTTOU, SIG_IGN); /* the terminal may be written to, even after "stty tostop" */
 }
 
 void dt_process_init(void)
@@ -52,7 +52,7 @@ int dt_process_end(int code)
     fflush(NULL);
     signal(ended_by, SIG_DFL);
     raise(ended_by);
-    return code; /* init of a container does not die of signals */
+    return code; /* the signal did not end the process: it is PID 1 of a container */
 }
 
 bool dt_process_ignores(int signo)

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* n is at most 256. Ends the process, saying why, if the system has no random numbers. */
+/* n is at most 256. If the system has no random numbers, ends the process with a message. */
 void dt_random_fill(void *data, size_t n);
 
 #endif

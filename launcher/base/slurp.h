@@ -1,4 +1,4 @@
-/* Reading a small file whole. */
+/* Reads a small file whole. */
 #ifndef DT_BASE_SLURP_H
 #define DT_BASE_SLURP_H
 
@@ -8,7 +8,7 @@
 #include "launcher/base/strbuf.h"
 
 /* Appends the content of the file at path ("-": standard input) to b. Returns 0, or -1 with the
- * reason in err, without the file's name; more than max bytes are an error. */
+ * reason, without the file's name, in err. More than max bytes are an error. */
 int dt_slurp(struct dt_strbuf *b, const char *path, size_t max, struct dt_error *err);
 
 #endif

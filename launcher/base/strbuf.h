@@ -1,4 +1,5 @@
-/* A growing byte buffer, always NUL-terminated after len. Zero-initialise it; free with _free. */
+/* A growing byte buffer that always has a NUL after its len bytes. Zero-initialise it and free it
+ * with dt_strbuf_free. */
 #ifndef DT_BASE_STRBUF_H
 #define DT_BASE_STRBUF_H
 

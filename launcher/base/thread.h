@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* Starts a thread that receives no signals, which are for the loop. Returns 0 or an error code. */
+/* Starts a thread that receives no signals: the loop handles them. Returns 0 or an error code. */
 int dt_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 #endif

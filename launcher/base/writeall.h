@@ -1,4 +1,4 @@
-/* Writing to a blocking descriptor until all is written. */
+/* Writes to a blocking descriptor until everything is written. */
 #ifndef DT_BASE_WRITEALL_H
 #define DT_BASE_WRITEALL_H
 

@@ -32,7 +32,7 @@ static int add_item(struct dt_hostlist *list, const char *item, struct dt_error 
     return rc;
 }
 
-/* The length of the item at text: up to a comma that stands outside brackets. */
+/* Returns the length of the item at text: up to a comma outside brackets. */
 static size_t item_length(const char *text)
 {
     int depth = 0;

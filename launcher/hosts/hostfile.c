@@ -14,11 +14,11 @@
 
 struct line {
     struct dt_hostword word;
-    struct dt_host host; /* what the line says about each of word's names */
+    struct dt_host host; /* what the line says about each name of word */
     unsigned seen;       /* bit i: key i was given */
 };
 
-struct removal { /* a ^host line; applied after all others */
+struct removal { /* a ^host line; it takes effect after all others */
     char *name;
     int line;
 };
@@ -43,7 +43,7 @@ static int set_max_slots(struct line *l, const char *value, struct dt_error *err
     return dt_number_parse(value, 1, DT_SLOTS_MAX, &l->host.max_slots, err);
 }
 
-/* A device's number, UUID, or MIG name; -1 hides all devices as it does in CUDA_VISIBLE_DEVICES. */
+/* A device is a number, a UUID or a MIG name. As in CUDA_VISIBLE_DEVICES, -1 hides all devices. */
 static bool is_device(const char *s)
 {
     if (strcmp(s, "-1") == 0)
@@ -124,7 +124,7 @@ static int set_key(struct line *l, const char *name, const char *value, struct d
     return dt_error_usage(err, "%.200s= is unknown; known are: " KEYS, name);
 }
 
-/* Cuts the word at *at off and moves on to what follows it. */
+/* Cuts the word at *at off and advances *at beyond it. */
 static char *take_word(char **at)
 {
     char *word = *at;

@@ -27,7 +27,8 @@ static void index_put(struct dt_hostlist *list, size_t position)
     list->index[at] = position + 1;
 }
 
-/* A table of this size serves half as many hosts, and list->v has room for them. */
+/* The table is twice as large as the number of hosts it serves, and list->v has room for all of
+ * them. */
 static void index_build(struct dt_hostlist *list, size_t size)
 {
     free(list->index);
@@ -119,7 +120,7 @@ static int merge_text(char **into, const char *from, const char *host, const cha
     return 0;
 }
 
-/* 0 means no limit, and so does a number above the slots that a host can have. */
+/* 0 means no limit. So does a number above the slots that a host can have. */
 static int sum_of_limits(int a, int b)
 {
     if (!a || !b)
@@ -194,8 +195,8 @@ int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, vo
     return 0;
 }
 
-/* The hostfile's entry for a name in -H: the one of that name, else this machine under another
- * name. */
+/* Finds the hostfile's entry for a name in -H: the entry of that name, else the local host under
+ * another name. */
 static struct dt_host *filter_find(const struct dt_hostlist *list, const struct dt_host *wanted,
                                    dt_is_local_f is_local, void *arg)
 {

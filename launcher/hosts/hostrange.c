@@ -10,7 +10,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
 
-enum { DIGITS_MAX = 9 }; /* any such number is an int */
+enum { DIGITS_MAX = 9 }; /* any number of so many digits fits an int */
 
 struct numbers { /* one item between brackets */
     int first;
@@ -30,9 +30,9 @@ struct range {
 struct pattern {
     struct range *v;
     size_t n;
-    const char *after; /* the text behind the last range */
-    size_t names;      /* number of names that the pattern stands for */
-    size_t length;     /* of the longest of them, as far as the pattern has been read */
+    const char *after; /* the text after the last range */
+    size_t names;      /* how many names the pattern stands for */
+    size_t length;     /* of the longest name, as far as the pattern has been read */
 };
 
 static size_t larger(size_t a, size_t b)
@@ -40,7 +40,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* from and to are digits. */
+/* from and to consist of digits. */
 static int parse_numbers(struct numbers *n, const char *from, const char *to, struct dt_error *err)
 {
     if (strlen(from) > DIGITS_MAX || strlen(to) > DIGITS_MAX ||
@@ -55,7 +55,7 @@ static int parse_numbers(struct numbers *n, const char *from, const char *to, st
     return 0;
 }
 
-/* list: what stands between brackets. */
+/* list is the text between brackets. */
 static int parse_range(struct pattern *p, struct range *r, char *list, struct dt_error *err)
 {
     size_t count = 0, width = 0;
@@ -90,7 +90,7 @@ static int add_length(struct pattern *p, size_t n, struct dt_error *err)
     return 0;
 }
 
-/* Every range adds to the length, so its limit also bounds the number of ranges. */
+/* Every range adds to the length, so the limit on the length also bounds the number of ranges. */
 static int parse(struct pattern *p, const char *text, struct dt_error *err)
 {
     size_t plain;
@@ -132,7 +132,7 @@ static void add_name(struct dt_strs *names, const struct pattern *p)
     dt_strbuf_free(&b);
 }
 
-/* Returns false if the range begins again. */
+/* Returns false if the range starts over. */
 static bool next_number(struct range *r)
 {
     bool more = true;

@@ -8,9 +8,9 @@
 enum { DT_HOST_NAME_MAX = 255 };
 
 /* Adds every name that text stands for to names, in order. With several ranges the last one changes
- * fastest. A number is as wide as the first of its range. Fails (exit code 2), and adds nothing, if
- * a range is malformed, if text stands for more than DT_HOSTS_MAX names, or if one of them would be
- * longer than DT_HOST_NAME_MAX bytes. */
+ * fastest. Numbers have the width of the first number of their range. Fails (exit code 2), and adds
+ * nothing, if a range is malformed, if text stands for more than DT_HOSTS_MAX names, or if one of
+ * them would be longer than DT_HOST_NAME_MAX bytes. */
 int dt_hostrange_expand(struct dt_strs *names, const char *text, struct dt_error *err);
 
 #endif

@@ -30,7 +30,7 @@ static int check_name(const char *name, struct dt_error *err)
     return 0;
 }
 
-/* text: an IPv6 address, perhaps with %zone. */
+/* text is an IPv6 address, perhaps with %zone. */
 static int check_ipv6(const char *text, struct dt_error *err)
 {
     size_t n = strcspn(text, "%");

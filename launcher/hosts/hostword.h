@@ -1,5 +1,5 @@
-/* One host as users write it, in -H and in a hostfile: [user@]host[:slots], where host may hold
- * ranges, as in node[01-16,20], or be an IPv6 address in brackets. Pure. */
+/* One host as users write it, in -H and in a hostfile: [user@]host[:slots]. host may hold ranges,
+ * as in node[01-16,20], or be an IPv6 address in brackets. Pure. */
 #ifndef DT_HOSTS_HOSTWORD_H
 #define DT_HOSTS_HOSTWORD_H
 
@@ -12,12 +12,13 @@ struct dt_hostword {
     int slots;            /* -1: not given */
 };
 
-/* Fills w; on failure (exit code 2) w holds nothing and err says what is wrong, beginning with
+/* Fills w. On failure (exit code 2) w holds nothing, and err says what is wrong, beginning with
  * word. */
 int dt_hostword_parse(struct dt_hostword *w, const char *word, struct dt_error *err);
 void dt_hostword_free(struct dt_hostword *w);
 
-/* 0 when text can be a user's name: nothing that ssh or a shell would take for something else. */
+/* Returns 0 if text can be a user's name and contains nothing that ssh or a shell would interpret.
+ */
 int dt_hostword_check_user(const char *text, struct dt_error *err);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum { HOSTS_FILE_MAX = 4 * 1024 * 1024 };
 
-/* Writes address in the form that inet_ntop gives, so that equal addresses are equal texts; false
- * when it is no address. */
+/* Writes address in the form that inet_ntop gives, so that equal addresses are equal texts. Returns
+ * false if it is not an address. */
 static bool canonical(char out[INET6_ADDRSTRLEN], const char *address)
 {
     struct in_addr v4;
@@ -61,7 +61,7 @@ static void add_hostname(struct dt_localhost *l)
         dt_xstrs_add(&l->names, name);
 }
 
-/* The names that the hosts file gives to addresses of this machine. */
+/* Adds the names that the hosts file gives to addresses of this machine. */
 static void add_hosts_file(struct dt_localhost *l, const char *path)
 {
     struct dt_strbuf b = { 0 };

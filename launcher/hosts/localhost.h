@@ -1,4 +1,4 @@
-/* Which names and addresses mean this machine. Asks the kernel and /etc/hosts, never a name server.
+/* Which names and addresses mean this machine. Asks the kernel and /etc/hosts, but no name server.
  */
 #ifndef DT_HOSTS_LOCALHOST_H
 #define DT_HOSTS_LOCALHOST_H
@@ -8,7 +8,7 @@
 #include "runtime/wire/codec.h"
 
 struct dt_localhost {
-    struct dt_strs names; /* names and addresses in numeric form */
+    struct dt_strs names; /* names, and addresses in numeric form */
 };
 
 /* hosts_path: /etc/hosts, or NULL for none. */

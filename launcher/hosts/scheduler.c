@@ -10,7 +10,7 @@
 
 #define BLANKS " \t\r\v\f\n"
 
-/* A name as a scheduler writes it: without user, slots, ranges or addresses in brackets. */
+/* Schedulers write plain names, without user, slots, ranges or addresses in brackets. */
 static int add_slots(struct dt_hostlist *list, const char *name, int slots, struct dt_error *err)
 {
     const struct dt_host more = { .slots = slots, .slots_given = true };
@@ -24,7 +24,7 @@ static int add_slots(struct dt_hostlist *list, const char *name, int slots, stru
     return dt_hostlist_put(list, name, &more, err);
 }
 
-/* item: one of Slurm's counts, as in "4", or "4(x2)" for two hosts. */
+/* item is one of Slurm's counts, as in "4", or "4(x2)" for two hosts. */
 static int parse_count(char *item, int *count, int *hosts, struct dt_error *err)
 {
     char *times = strchr(item, '(');
@@ -43,7 +43,7 @@ static int parse_count(char *item, int *count, int *hosts, struct dt_error *err)
     return dt_number_parse(item, 1, DT_SLOTS_MAX, count, err);
 }
 
-/* Gives the hosts of list, in order, the slots that text counts, as in "4(x2),1". */
+/* Gives the hosts of list, in order, the numbers of slots in text, as in "4(x2),1". */
 static int slurm_slots(struct dt_hostlist *list, const char *text, struct dt_error *err)
 {
     char *copy = dt_xstrdup(text), *rest = copy, *item;
@@ -92,7 +92,7 @@ static int slurm(struct dt_hostlist *list, const char *nodes, const struct dt_sc
     return 0;
 }
 
-/* text: one host on each line, once for each slot. */
+/* text names one host on each line, once for each slot. */
 static int parse_lines(struct dt_hostlist *list, char *text, struct dt_error *err)
 {
     char *line;
@@ -137,7 +137,7 @@ static int lsf_file(struct dt_hostlist *list, const char *path,
     return node_file(list, "LSB_DJOB_HOSTFILE", path, view, err);
 }
 
-/* text: names and slots by turns, as in "hostA 4 hostB 2". */
+/* text alternates names and numbers of slots, as in "hostA 4 hostB 2". */
 static int parse_pairs(struct dt_hostlist *list, char *text, struct dt_error *err)
 {
     char *name, *count, *rest = NULL;
@@ -166,7 +166,7 @@ static int lsf_pairs(struct dt_hostlist *list, const char *text,
     return rc < 0 ? dt_error_prefix(err, "LSB_MCPU_HOSTS=%.200s: ", text) : 0;
 }
 
-/* The first variable that is set and not empty decides which scheduler it is. */
+/* The first variable that is set and not empty decides which scheduler runs the job. */
 static const struct scheduler {
     const char *variable;
     const char *name;

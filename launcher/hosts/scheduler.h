@@ -1,5 +1,5 @@
-/* The hosts of the batch job that dtrun is started in: a Slurm, PBS or LSF allocation. Pure but for
- * the two functions it is given; a scheduler's variables are read and never set. */
+/* The hosts of the batch job that dtrun is started in: a Slurm, PBS or LSF allocation. Pure except
+ * for the two functions it is given. It reads a scheduler's variables and never sets them. */
 #ifndef DT_HOSTS_SCHEDULER_H
 #define DT_HOSTS_SCHEDULER_H
 
@@ -8,16 +8,17 @@
 
 struct dt_scheduler_view {
     const char *(*variable)(const char *name, void *arg); /* NULL when unset */
-    /* Appends the content of the file at path to text; 0, or -1 with the reason in err. */
+    /* Appends the content of the file at path to text. Returns 0, or -1 with the reason in err. */
     int (*file)(struct dt_strbuf *text, const char *path, void *arg, struct dt_error *err);
     void *arg;
 };
 
-/* The allocation as messages name it, as in "the Slurm allocation", or NULL outside of all. */
+/* Returns the allocation's name for messages, as in "the Slurm allocation", or NULL outside of any.
+ */
 const char *dt_scheduler_name(const struct dt_scheduler_view *view);
 
-/* Adds the allocation's hosts and slots to list, which is empty, in the scheduler's order; nothing
- * outside of an allocation. A mistake is "VARIABLE: what is wrong", exit code 2. */
+/* Adds the allocation's hosts and slots to list, which is empty, in the scheduler's order. Outside
+ * of an allocation it adds nothing. A mistake is "VARIABLE: what is wrong", exit code 2. */
 int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view *view,
                        struct dt_error *err);
 

@@ -15,7 +15,7 @@ struct elf {
     unsigned n;
 };
 
-/* A file that was cut, or lies about what it has where, ends here. */
+/* Fails for a file that was truncated or whose offsets lie outside of it. */
 static bool read_at(const struct elf *e, uint64_t offset, void *to, size_t n)
 {
     return offset <= INT64_MAX && pread(e->fd, to, n, (off_t)offset) == (ssize_t)n;
@@ -33,7 +33,7 @@ static bool read_segments(struct elf *e)
     return read_at(e, head.e_phoff, e->segments, e->n * sizeof *e->segments);
 }
 
-/* Where in the file an address of the running program comes from; 0 for none. */
+/* Translates an address of the running program to an offset in the file; 0 if there is none. */
 static uint64_t offset_of(const struct elf *e, uint64_t address)
 {
     for (unsigned i = 0; i < e->n; i++) {
@@ -45,7 +45,7 @@ static uint64_t offset_of(const struct elf *e, uint64_t address)
     return 0;
 }
 
-/* The next entry of the dynamic section from the *i-th on that has this tag. */
+/* Finds the next entry with this tag in the dynamic section, from the *i-th on. */
 static bool find_entry(const struct elf *e, int64_t tag, unsigned *i, Elf64_Dyn *entry)
 {
     const Elf64_Phdr *s = e->segments;

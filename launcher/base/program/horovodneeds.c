@@ -16,7 +16,7 @@ static size_t skip_blanks(const char *p, size_t n)
     return i;
 }
 
-/* Whether the n bytes at p begin with the word, and more does not belong to it. */
+/* Returns whether the n bytes at p begin with word, and the word ends there. */
 static bool begins_with(const char *p, size_t n, const char *word)
 {
     size_t word_n = strlen(word);
@@ -25,7 +25,7 @@ static bool begins_with(const char *p, size_t n, const char *word)
            (n == word_n || strchr(" \t\r,.;#", p[word_n]));
 }
 
-/* "horovod", "horovod.torch as hvd", or one of these in a list. */
+/* Matches "horovod", "horovod.torch as hvd", or a list that contains one of these. */
 static bool names_module(const char *p, size_t n)
 {
     for (;;) {

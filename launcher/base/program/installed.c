@@ -30,7 +30,7 @@ static char *own_folder(void)
     return slash ? dt_xstrndup(path, (size_t)(slash - path)) : NULL;
 }
 
-/* A program that dtrun starts; folder: dtrun's own, or NULL. */
+/* Finds a program that dtrun starts. folder is dtrun's own, or NULL. */
 static char *find_helper(const char *folder, const char *name)
 {
     char *found = NULL;

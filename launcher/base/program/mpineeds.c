@@ -6,7 +6,7 @@
 #include "launcher/base/program/elfneeds.h"
 #include "launcher/base/program/script.h"
 
-/* What MPICH, Intel MPI and MVAPICH call their library alike; all of them speak PMI-1. */
+/* MPICH, Intel MPI and MVAPICH share this soname. All of them speak PMI-1. */
 static const char mpich_abi[] = "libmpi.so.12";
 
 static const char module[] = "mpi4py";

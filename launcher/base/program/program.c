@@ -46,7 +46,7 @@ int dt_program_find(char *path, size_t size, const char *name, const char *searc
     return found;
 }
 
-/* The interpreter that the first line names; false when there is no such line. */
+/* Reads the interpreter that the first line names; returns false if there is no such line. */
 static bool read_interpreter(char *interpreter, size_t size, const char *path)
 {
     char line[256] = "";

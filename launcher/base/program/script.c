@@ -16,7 +16,7 @@ static bool has_script_name(const char *path)
     return n > 3 && strcmp(path + n - 3, ".py") == 0;
 }
 
-/* "#!/usr/bin/env python3" */
+/* Matches "#!/usr/bin/env python3". */
 static bool names_python(const char *text, size_t n)
 {
     const char *end = memchr(text, '\n', n);
@@ -26,7 +26,7 @@ static bool names_python(const char *text, size_t n)
            memmem(text, line_n, "python", strlen("python")) != NULL;
 }
 
-/* Only regular files are opened: a pipe would be waited for. */
+/* Opens regular files only: reading a pipe would block. */
 static size_t read_file(const char *path, char bytes[SCRIPT_BYTES])
 {
     struct stat st;
@@ -40,7 +40,8 @@ static size_t read_file(const char *path, char bytes[SCRIPT_BYTES])
     return n > 0 ? (size_t)n : 0;
 }
 
-/* An argument may name any file; the program is one to be run. */
+/* An argument may name any file, so only scripts among arguments are read. The program itself is
+ * always read. */
 static bool is_passing(const char *path, bool is_program, dt_script_test *passes)
 {
     static char bytes[SCRIPT_BYTES];
@@ -50,7 +51,7 @@ static bool is_passing(const char *path, bool is_program, dt_script_test *passes
     return n && (named || names_python(bytes, n)) && passes(bytes, n);
 }
 
-/* "python3 -m pkg.train": a file below the working directory. */
+/* Finds the file of "python3 -m pkg.train" below the working directory. */
 static const char *find_module(const char *name, dt_script_test *passes)
 {
     static const char *const endings[] = { ".py", "/__main__.py" };
