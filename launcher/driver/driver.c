@@ -14,13 +14,13 @@
 #include "launcher/job/job.h"
 #include "launcher/session/loop.h"
 
-struct conn { /* to a host */
+struct conn { /* a connection to a host */
     struct driver *driver;
     size_t host;
     struct dt_session *session;
     uint64_t opened_ns;
     bool greeted;
-    bool closing; /* by the engine */
+    bool closing; /* the engine closes it */
 };
 
 struct driver {
@@ -28,7 +28,7 @@ struct driver {
     struct dt_job_ops ops;
     struct dt_job *job;
     uv_loop_t loop;
-    struct conn **conns; /* by host: the newest, or NULL */
+    struct conn **conns; /* by host: the newest connection, or NULL */
     struct dt_streams *streams;
     uv_timer_t timers[DT_JOB_TIMERS];
     struct dt_loop_signals signals;
@@ -173,7 +173,7 @@ static void watch_signals(struct driver *d)
 }
 
 /* Does what SIGTSTP does by default. In an orphaned process group (of "ssh -t host dtrun", or of a
- * container's first process) the kernel does not stop us: no shell could continue us. */
+ * container's first process) the kernel does not stop dtrun, because no shell could continue it. */
 static void op_suspend(void *arg)
 {
     const struct sigaction by_default = { .sa_handler = SIG_DFL };
@@ -183,7 +183,7 @@ static void op_suspend(void *arg)
     sigaction(SIGTSTP, &by_default, &ours);
     raise(SIGTSTP);
     sigaction(SIGTSTP, &ours, NULL);
-    uv_update_time(&d->loop); /* timers that are set now start now, not when we were stopped */
+    uv_update_time(&d->loop); /* timers that are set now start now, not when dtrun was stopped */
 }
 
 /* ---- output and input ---- */
@@ -239,7 +239,7 @@ static void op_stdin_hold(void *arg)
 
 /* ---- from beginning to end ---- */
 
-/* Empties the loop. */
+/* Runs the loop until it is empty. */
 static void op_end(void *arg)
 {
     struct driver *d = arg;
@@ -284,7 +284,7 @@ static struct dt_job *new_job(struct driver *d)
 static void begin(struct driver *d)
 {
     dt_loop_open(&d->loop);
-    watch_signals(d); /* before there is anything that a signal would leave behind */
+    watch_signals(d); /* first, before there is anything that a signal would leave behind */
     for (unsigned i = 0; i < DT_JOB_TIMERS; i++) {
         uv_timer_init(&d->loop, &d->timers[i]);
         d->timers[i].data = d;

@@ -1,5 +1,5 @@
-/* Runs the engine of a job (launcher/job/job.h) in this process: links to the hosts' agents, a loop
- * with timers and signals, and dtrun's own input and output. */
+/* Runs the engine of a job (launcher/job/job.h) in this process: the links to the agents, the event
+ * loop with timers and signals, and dtrun's own input and output. */
 #ifndef DT_DRIVER_DRIVER_H
 #define DT_DRIVER_DRIVER_H
 
@@ -7,7 +7,7 @@
 #include "launcher/job/config.h"
 #include "launcher/session/session.h"
 
-struct dt_driver_config { /* what it points to must outlive dt_driver_run */
+struct dt_driver_config { /* everything it points to must outlive dt_driver_run */
     struct dt_job_config job;
     struct dt_access access;
     struct dt_streams_config streams;

@@ -28,7 +28,7 @@ static void tell_failures(struct dt_news *n)
     n->failures = NULL;
     n->nfailures = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!uv_is_closing((uv_handle_t *)&n->idle)) /* the event before may have ended the job */
+        if (!uv_is_closing((uv_handle_t *)&n->idle)) /* the previous event may have ended the job */
             dt_job_output_failed(n->job, failures[i].what, failures[i].error);
         free(failures[i].what);
     }

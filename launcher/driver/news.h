@@ -1,6 +1,6 @@
-/* Events of the user's streams for the engine. Many occur while the engine acts, for example when
- * output is shown at once. No op may call back into the engine (launcher/job/ops.h), so the events
- * wait for the loop. */
+/* Queues events of the user's streams for the engine. Many occur while the engine acts, for example
+ * when output is shown at once. No op may call back into the engine (launcher/job/ops.h), so the
+ * events wait for the loop. */
 #ifndef DT_DRIVER_NEWS_H
 #define DT_DRIVER_NEWS_H
 
@@ -19,23 +19,24 @@ struct dt_news_failure {
 struct dt_news {
     struct dt_job *job;
     uint32_t nprocs;
-    size_t *shown;     /* bytes by stream: standard output of all processes, then their error */
+    size_t
+        *shown; /* bytes by stream: standard output of all processes, then their standard error */
     uint32_t *streams; /* the streams with bytes in shown, in order */
     size_t nstreams;
     struct dt_news_failure *failures;
     size_t nfailures;
     bool moved;
-    uv_idle_t idle; /* active while there is news */
+    uv_idle_t idle; /* active while events wait */
 };
 
 /* These queue the engine's events of the same names (launcher/job/job.h) until the loop's next
- * turn. */
+ * iteration. */
 void dt_news_shown(struct dt_news *n, uint32_t number, int fd, size_t bytes);
 void dt_news_output_moved(struct dt_news *n);
 void dt_news_output_failed(struct dt_news *n, const char *what, int error);
 
 void dt_news_open(struct dt_news *n, uv_loop_t *loop, uint32_t nprocs, struct dt_job *job);
-void dt_news_close(struct dt_news *n); /* before the loop ends; what still waits is dropped */
-void dt_news_free(struct dt_news *n);  /* after it has ended */
+void dt_news_close(struct dt_news *n); /* before the loop ends; drops waiting events */
+void dt_news_free(struct dt_news *n);  /* after the loop has ended */
 
 #endif

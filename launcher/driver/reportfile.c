@@ -30,7 +30,7 @@ static int write_file(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* Which of our own descriptors refers to that file, as with /dev/stdout; -1: none. */
+/* Returns which of dtrun's own descriptors refers to that file, as with /dev/stdout, or -1. */
 static int own_output(const struct stat *st)
 {
     struct stat ours;
@@ -42,9 +42,9 @@ static int own_output(const struct stat *st)
     return -1;
 }
 
-/* A file that is our own output must be written through the same descriptor: with another offset,
- * later writers would overwrite the report. O_NONBLOCK: a FIFO without a reader is an error, not a
- * reason to wait. */
+/* If the file is dtrun's own output, it must be written through the same descriptor: with another
+ * offset, later writers would overwrite the report. With O_NONBLOCK, opening a FIFO without a
+ * reader fails instead of waiting. */
 static int open_stream(const char *path)
 {
     struct stat st;
@@ -72,7 +72,7 @@ static int write_into(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* The file appears complete or not at all. */
+/* Renaming makes the file appear complete or not at all. */
 static int replace(const char *path, const char *text)
 {
     char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
@@ -88,8 +88,8 @@ static int replace(const char *path, const char *text)
     return rc;
 }
 
-/* Whether it is a device, a FIFO or our own output, as with /dev/stdout, which must be written to
- * and never replaced. */
+/* Devices, FIFOs and dtrun's own output (as with /dev/stdout) must be written to and never
+ * replaced. */
 static bool is_stream(const char *path)
 {
     struct stat st;

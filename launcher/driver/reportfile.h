@@ -4,10 +4,12 @@
 
 #include "launcher/base/error.h"
 
-/* Before the job: returns 0, or -1 with err (exit code 2) if no report could be written there. */
+/* Call this before the job. Returns 0, or -1 with err (exit code 2) if no report could be written
+ * to path. */
 int dt_report_check(const char *path, struct dt_error *err);
 
-/* Writes beside path and renames, so that a reader never sees half a report. 0 or -1 with err. */
+/* Writes a file beside path and renames it, so that a reader never sees half a report. Returns 0,
+ * or -1 with err. */
 int dt_report_write(const char *path, const char *text, struct dt_error *err);
 
 #endif

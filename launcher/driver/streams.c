@@ -10,7 +10,7 @@
 #include "launcher/io/stdinpump.h"
 #include "launcher/job/job.h"
 
-struct tee { /* bytes that have gone only one of the two ways so far */
+struct tee { /* bytes that have reached only one of file and terminal so far */
     size_t written;
     size_t shown;
 };
@@ -21,11 +21,12 @@ struct dt_streams {
     struct dt_job *job;
     struct dt_news news;
     struct dt_outmux *out;
-    struct tee *tees; /* by stream, with files: of all processes standard output, then error */
+    struct tee *tees; /* by stream, if there are files: standard output of all processes, then
+                         standard error */
     struct dt_stdinpump *in;
 };
 
-/* With --tee a stream gets credit for bytes that are both written to its file and shown. */
+/* With --tee a stream gets credit only for bytes that are both written to its file and shown. */
 static void note_tee(struct dt_streams *s, uint32_t number, int fd, size_t written, size_t shown)
 {
     struct tee *t = &s->tees[(size_t)(fd == STDERR_FILENO) * s->nprocs + number];
@@ -67,7 +68,7 @@ static void on_file_failed(void *arg, const char *name, int error)
     dt_news_output_failed(&s->news, name, error);
 }
 
-/* Without standard error there is nobody to tell; the job goes on. */
+/* Without standard error nothing can be reported, but the job continues. */
 static void on_output_failed(void *arg, int fd, int error)
 {
     struct dt_streams *s = arg;

@@ -1,5 +1,6 @@
-/* The streams between the engine and the user: the output of ranks and dtrun's own messages go to
- * standard output and error or to files; standard input goes to the engine, as it gives credit. */
+/* Connects the engine's streams with the user: the output of ranks and dtrun's own messages go to
+ * standard output and error or to files, and standard input goes to the engine, as it gives credit.
+ */
 #ifndef DT_DRIVER_STREAMS_H
 #define DT_DRIVER_STREAMS_H
 
@@ -14,18 +15,19 @@
 struct dt_job;
 
 struct dt_streams_config {
-    struct dt_outfiles *files; /* for the output of ranks; or NULL */
-    bool tee;                  /* and to dtrun's standard output and error, too */
+    struct dt_outfiles *files; /* for the output of ranks, or NULL */
+    bool tee;                  /* also write to dtrun's standard output and error */
     bool labels;
     bool stamps;
 };
 
 struct dt_streams;
 
-/* From here on it tells the job's events of its streams, and is where log.h's lines go. */
+/* From this call on it reports the events of the job's streams to job, and log.h's lines go to it.
+ */
 struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_config *config,
                                    const struct dt_plan *plan, struct dt_job *job);
-/* The next seven as the ops of the engine (launcher/job/ops.h): output and so on. */
+/* The next seven functions are the ops of the engine with the same meaning (launcher/job/ops.h). */
 void dt_streams_add(struct dt_streams *s, uint32_t number, int fd, const void *data, size_t n);
 void dt_streams_quiet(struct dt_streams *s, uint32_t number, int fd);
 void dt_streams_eof(struct dt_streams *s, uint32_t number, int fd);
@@ -33,8 +35,8 @@ void dt_streams_end_all(struct dt_streams *s);
 const char *dt_streams_await(const struct dt_streams *s);
 void dt_streams_credit_stdin(struct dt_streams *s, size_t n);
 void dt_streams_hold_stdin(struct dt_streams *s);
-/* Drops what is not out, before the loop ends: perhaps in a call of one of the streams' own events,
- * so that these go on to use s until the loop has ended. */
+/* Drops what is not written, before the loop ends. It may run inside an event of one of the
+ * streams, so these use s until the loop has ended. */
 void dt_streams_close(struct dt_streams *s);
 void dt_streams_free(struct dt_streams *s);
 

@@ -8,9 +8,9 @@
 #include "launcher/base/mem.h"
 
 enum {
-    TOKENS = 32 * 1024,        /* more pieces than this are merged */
-    SAME_NS = 1000 * 1000,     /* pieces of one stream that came within this time are one */
-    KEPT_WHEN_EMPTY = 4 * 1024 /* of a stream's memory */
+    TOKENS = 32 * 1024,        /* a backlog of more pieces merges new ones */
+    SAME_NS = 1000 * 1000,     /* pieces of one stream that arrive within this time are merged */
+    KEPT_WHEN_EMPTY = 4 * 1024 /* bytes of memory that an empty stream keeps */
 };
 
 struct token {
@@ -21,15 +21,15 @@ struct token {
 
 struct stream {
     struct dt_bytequeue bytes;
-    uint64_t last; /* its newest token, counted from 1 for the first ever */
+    uint64_t last; /* position of its newest token; the first token ever has position 1 */
 };
 
 struct dt_backlog {
     struct token *tokens;
     size_t ntokens, head, cap;
-    uint64_t gone;        /* tokens dropped from the array's front */
-    struct stream *taken; /* the stream of the last piece, or NULL */
-    size_t taken_n;       /* bytes of that piece, which are still in the queue */
+    uint64_t gone;        /* number of tokens removed from the front of the array */
+    struct stream *taken; /* the stream of the last piece taken, or NULL */
+    size_t taken_n;       /* bytes of that piece, which stay in the queue until the next take */
     size_t nstreams;
     struct stream streams[];
 };
@@ -79,7 +79,7 @@ static int64_t between_ns(const struct timespec *a, const struct timespec *b)
     return (b->tv_sec - a->tv_sec) * INT64_C(1000000000) + b->tv_nsec - a->tv_nsec;
 }
 
-/* The token that more bytes of the stream may join, or NULL. */
+/* Returns the token that further bytes of the stream may join, or NULL. */
 static struct token *joined(struct dt_backlog *b, size_t stream, const struct timespec *now)
 {
     uint64_t last = b->streams[stream].last;
@@ -115,7 +115,7 @@ void dt_backlog_end(struct dt_backlog *b, size_t stream)
     add_token(b, &(struct token){ .stream = stream });
 }
 
-/* A stream that is quiet again keeps little memory. */
+/* A stream that has become quiet keeps little memory. */
 static void drop_piece(struct dt_backlog *b)
 {
     if (!b->taken)

@@ -15,12 +15,12 @@ struct dt_filewriter_file {
     int fd;
     dt_filewriter_wrote_f wrote;
     void *arg;
-    struct dt_strbuf queue;   /* the loop's */
-    struct dt_strbuf writing; /* the thread's, while busy */
+    struct dt_strbuf queue;   /* belongs to the loop */
+    struct dt_strbuf writing; /* belongs to the thread while busy */
     bool busy;
     bool failed;
-    int result;                          /* of the last write: the thread's, while busy */
-    struct dt_filewriter_file *next;     /* of all files */
+    int result;                          /* of the last write; belongs to the thread while busy */
+    struct dt_filewriter_file *next;     /* in the list of all files */
     struct dt_filewriter_file *next_job; /* in todo or done */
 };
 
@@ -32,11 +32,11 @@ struct dt_filewriter {
     uv_async_t woken;
     struct dt_filewriter_file *files;
     bool started;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     struct jobs todo, done;
     bool closed;
-    unsigned users; /* the loop and the thread: the last one frees all */
+    unsigned users; /* the loop and the thread; the last one frees everything */
 };
 
 static void push(struct jobs *jobs, struct dt_filewriter_file *f)
@@ -130,7 +130,7 @@ static void submit(struct dt_filewriter_file *f)
 static void on_written(struct dt_filewriter_file *f)
 {
     size_t n = f->writing.len;
-    int error = f->result; /* the next write may change it at once */
+    int error = f->result; /* copied, because the next write may change it at once */
 
     if (error) {
         f->failed = true;

@@ -1,6 +1,6 @@
-/* Writes to regular files in a thread: a file system that stands still stops output, not the loop.
+/* Writes regular files in a thread: if a file system hangs, output stops but the loop runs on.
  *
- * Each file has a queue of its own; the thread writes one file's queue after the other. */
+ * Each file has its own queue. The thread writes the queues one after the other. */
 #ifndef DT_IO_FILEWRITER_H
 #define DT_IO_FILEWRITER_H
 
@@ -10,18 +10,18 @@
 struct dt_filewriter;
 struct dt_filewriter_file;
 
-/* n bytes of the file are written or, with an error, lost. After an error nothing more is written
- * to the file: later bytes are reported with error 0 and dropped. */
+/* n bytes of the file were written or, if error is set, lost. After an error the writer drops all
+ * later bytes of the file and reports them with error 0. */
 typedef void (*dt_filewriter_wrote_f)(void *arg, size_t n, int error);
 
 struct dt_filewriter *dt_filewriter_open(uv_loop_t *loop);
-/* fd remains the caller's, who keeps it open as long as the writer. */
+/* The caller owns fd and keeps it open until the writer is closed. */
 struct dt_filewriter_file *dt_filewriter_file(struct dt_filewriter *w, int fd,
                                               dt_filewriter_wrote_f wrote, void *arg);
 void dt_filewriter_add(struct dt_filewriter_file *f, const void *data, size_t n);
 size_t dt_filewriter_pending(const struct dt_filewriter_file *f);
-/* Drops what is not written yet. A write that stands still is left to the thread, which frees all
- * when it returns. Accepts NULL. */
+/* Drops what is not written yet. If a write hangs, the thread frees everything when the write
+ * returns. Accepts NULL. */
 void dt_filewriter_close(struct dt_filewriter *w);
 
 #endif

@@ -1,5 +1,5 @@
-/* Members of JSON objects that may be unknown, which is null, and text that may be no UTF-8, which
- * JSON must be: U+FFFD stands for what is none. */
+/* Adds members to JSON objects. Unknown values become null. JSON must be UTF-8, so U+FFFD replaces
+ * invalid bytes in text. */
 #ifndef DT_IO_JSON_H
 #define DT_IO_JSON_H
 
@@ -8,14 +8,14 @@
 
 #include "runtime/wire/codec.h"
 
-/* From here on cJSON ends the process when memory runs out, as mem.h does. */
+/* From this call on cJSON ends the process when memory runs out, as mem.h does. */
 void dt_json_init(void);
 
-void dt_json_add_text(cJSON *object, const char *key, const char *text); /* NULL: null */
+void dt_json_add_text(cJSON *object, const char *key, const char *text); /* text NULL adds null */
 void dt_json_add_texts(cJSON *object, const char *key, const struct dt_strs *texts);
 void dt_json_append_text(cJSON *array, const char *text);
 void dt_json_add_number(cJSON *object, const char *key, bool known, double value);
-/* The text of json, for the caller to free. Frees json. */
+/* Returns the text of json, which the caller frees. Frees json. */
 char *dt_json_text(cJSON *json);
 
 #endif

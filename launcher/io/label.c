@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Those that can be read on light and on dark ground. */
+/* Colours that are readable on light and dark backgrounds. */
 static const int colours[] = { 36, 35, 32, 33, 34, 31 };
 
 size_t dt_label(char out[DT_LABEL_MAX], uint32_t number, uint32_t np, bool colour)

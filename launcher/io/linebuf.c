@@ -14,7 +14,7 @@ static void release(struct dt_linebuf *b, const char *text, size_t n, dt_linebuf
     emit(arg, text, n, piece);
 }
 
-/* Length of the first line of data including its end, or 0 when it does not end here. */
+/* Returns the length of the first line of data including its end, or 0 if it does not end here. */
 static size_t line_length(const char *data, size_t n)
 {
     const char *lf = memchr(data, '\n', n);
@@ -34,7 +34,8 @@ static void hold(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f 
     b->held.len = 0;
 }
 
-/* The first line is complete: with what is held of it, or straight from the input. */
+/* The first line is complete. Releases it together with the held beginning, or straight from the
+ * input. */
 static void complete(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit, void *arg)
 {
     if (b->held.len == 0) {

@@ -21,7 +21,7 @@ static void open_again(struct dt_nonblock *f, int flags)
     }
 }
 
-/* epoll refuses what is always ready: files, /dev/null. */
+/* epoll refuses files that are always ready: regular files and /dev/null. */
 static int watch(int fd, int flags)
 {
     struct epoll_event ev = { .events = flags == O_WRONLY ? EPOLLOUT : EPOLLIN };
@@ -62,7 +62,7 @@ ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t 
     if (f->kind == DT_FD_SOCKET)
         return send(f->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (f->kind == DT_FD_SHARED && n > PIPE_BUF)
-        n = PIPE_BUF; /* a pipe that polls writable takes this much */
+        n = PIPE_BUF; /* a pipe that polls writable accepts this much */
     return write(f->fd, data, n);
 }
 

@@ -1,8 +1,8 @@
-/* A non-blocking way into a descriptor that belongs to others too. O_NONBLOCK is a property of the
- * open file description, which dtrun shares with its parent: it is never set there (uv_poll_t
- * would). Pipes and terminals are opened once more through /proc/self/fd instead, sockets take
- * MSG_DONTWAIT, files are written by a thread (filewriter.h); readiness is told by an epoll
- * descriptor around the file, which the loop can watch. */
+/* Non-blocking input and output on a descriptor that other processes share. O_NONBLOCK belongs to
+ * the open file description, which dtrun shares with its parent, so dtrun must not set it there
+ * (uv_poll_t would). Instead it opens pipes and terminals once more through /proc/self/fd, uses
+ * MSG_DONTWAIT on sockets, and writes files in a thread (filewriter.h). An epoll descriptor around
+ * the file, which the loop can watch, reports readiness. */
 #ifndef DT_IO_NONBLOCK_H
 #define DT_IO_NONBLOCK_H
 
@@ -14,7 +14,7 @@ enum dt_fd_kind {
     DT_FD_OWN,  /* opened once more, non-blocking */
     DT_FD_FILE, /* a regular file */
     DT_FD_SOCKET,
-    DT_FD_SHARED, /* could not be opened once more (another user's terminal): small writes */
+    DT_FD_SHARED, /* cannot be opened once more (another user's terminal): small writes */
 };
 
 struct dt_nonblock {
@@ -25,8 +25,8 @@ struct dt_nonblock {
 
 /* flags: O_RDONLY or O_WRONLY. Always succeeds. */
 void dt_nonblock_open(struct dt_nonblock *f, int fd, int flags);
-/* Like read and write, but with -1 and EAGAIN where they would block. With DT_FD_SHARED only to be
- * called when ready_fd says so. */
+/* Like read and write, but they return -1 and EAGAIN where those would block. With DT_FD_SHARED
+ * call them only when ready_fd polls readable. */
 ssize_t dt_nonblock_read(const struct dt_nonblock *f, void *data, size_t n);
 ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t n);
 void dt_nonblock_close(struct dt_nonblock *f);

@@ -18,12 +18,12 @@ struct dt_outfd {
     struct dt_outfd_events events;
     void *arg;
     struct dt_bytequeue queue;
-    struct dt_filewriter *writer; /* of a regular file, which has no queue here */
+    struct dt_filewriter *writer; /* of a regular file, which then has no queue here */
     struct dt_filewriter_file *written;
     bool failed;
     bool polling;
     uv_prepare_t flush; /* writes what was added before the loop waits again */
-    uv_poll_t poll;     /* waits while the other side is slow */
+    uv_poll_t poll;     /* active while the reader is slow */
     int open_handles;
 };
 
@@ -90,7 +90,7 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 {
     struct dt_outfd *o = poll->data;
 
-    (void)status; /* the write tells the error, with its number */
+    (void)status; /* the write itself returns the error, with its number */
     (void)events;
     write_queue(o);
 }

@@ -1,6 +1,6 @@
-/* Writes to one of dtrun's own descriptors without ever blocking the loop, and without making the
- * descriptor non-blocking for the others that share it (a terminal is shared with the user's
- * shell). */
+/* Writes to one of dtrun's own descriptors. It never blocks the loop, and never makes the
+ * descriptor non-blocking for other processes that share it (the user's shell shares the terminal).
+ */
 #ifndef DT_IO_OUTFD_H
 #define DT_IO_OUTFD_H
 
@@ -11,16 +11,16 @@
 struct dt_outfd;
 
 struct dt_outfd_events {
-    void (*wrote)(void *arg);   /* less is pending than before: more may be added */
+    void (*wrote)(void *arg);   /* less is pending than before, so more may be added */
     void (*drained)(void *arg); /* nothing is pending, even after wrote(); o may be closed */
-    void (*failed)(void *arg, int error); /* once; what is queued, or added later, is dropped */
+    void (*failed)(void *arg, int error); /* called once; queued and later bytes are dropped */
 };
 
 struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_events *events,
                                void *arg);
 void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n); /* appends to the queue */
 size_t dt_outfd_pending(const struct dt_outfd *o);
-/* Drops what is queued. Frees o once the loop has run again. */
+/* Drops what is queued. Frees o after the loop has run once more. */
 void dt_outfd_close(struct dt_outfd *o);
 
 #endif

@@ -27,7 +27,8 @@ struct dt_outfiles {
     struct dt_filewriter *writer;
     size_t pending; /* bytes that are neither written nor dropped */
     size_t n;
-    struct outfile *v; /* nprocs of standard output, then nprocs of standard error unless merged */
+    struct outfile
+        *v; /* nprocs files of standard output, then nprocs of standard error unless merged */
 };
 
 size_t dt_outfiles_count(const struct dt_outfiles_config *config)
@@ -44,7 +45,7 @@ static char *name_of(const struct dt_outfiles *f, size_t i)
                            i < c->nprocs ? ".out" : ".err");
 }
 
-/* Makes the first n bytes of path a directory, unless it is there. */
+/* Creates the directory named by the first n bytes of path, unless it exists. */
 static int make_dir(char *path, size_t n, struct dt_error *err)
 {
     char after = path[n];
@@ -66,7 +67,7 @@ static int make_parents(char *name, struct dt_error *err)
     return 0;
 }
 
-/* Without blocking: a FIFO of that name would wait for its reader. */
+/* Opens without blocking: a FIFO of that name would wait for its reader. */
 static int open_file(const char *name, struct dt_error *err)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
@@ -107,8 +108,7 @@ struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, st
     return f;
 }
 
-/* Whether something of that name can be made where there is nothing, with the directories that are
- * missing above it. */
+/* Checks that the file, and the directories that are missing above it, could be created. */
 static int check_place(char *name, struct dt_error *err)
 {
     char *slash = strrchr(name, '/');
@@ -203,8 +203,8 @@ void dt_outfiles_stop(struct dt_outfiles *f)
         dt_filewriter_close(f->writer);
 }
 
-/* Descriptors to which a write may still be under way are left to the end of the process: closing
- * them could wait for the file system, too. */
+/* Leaves descriptors open on which a write may be in progress: closing them could block on the file
+ * system as well. They close when the process ends. */
 int dt_outfiles_close(struct dt_outfiles *f, char **name)
 {
     int error = 0;

@@ -1,5 +1,5 @@
-/* The output of ranks and auxiliaries in files, with --output-dir: bytes as they are. Like standard
- * output in a file they are written in a thread (filewriter.h). */
+/* Writes the output of ranks and auxiliaries to files, with --output-dir, byte for byte. Like
+ * standard output to a file, they are written in a thread (filewriter.h). */
 #ifndef DT_IO_OUTFILES_H
 #define DT_IO_OUTFILES_H
 
@@ -13,37 +13,38 @@
 struct dt_outfiles;
 
 struct dt_outfiles_config {
-    const char *pattern; /* as in outname.h, checked */
+    const char *pattern; /* as in outname.h, already checked */
     uint32_t np;
-    uint32_t nprocs;          /* ranks and auxiliaries */
-    const char *const *hosts; /* by number (role.h): where each first runs */
-    bool merged;              /* only standard output */
+    uint32_t nprocs;          /* number of ranks and auxiliaries */
+    const char *const *hosts; /* by number (role.h): the host on which the process first runs */
+    bool merged;              /* standard error goes to the file of standard output */
 };
 
 struct dt_outfiles_events {
-    /* n bytes of a stream are written, or dropped after a failure. */
+    /* n bytes of a stream were written, or dropped after a failure. */
     void (*wrote)(void *arg, uint32_t number, int fd, size_t n);
-    /* This file cannot be written; what comes later for it is dropped. Once for each. */
+    /* The file cannot be written; later bytes for it are dropped. Called once for each file. */
     void (*failed)(void *arg, const char *name, int error);
-    void (*drained)(void *arg); /* all that was given is written */
+    void (*drained)(void *arg); /* everything that was added is written */
 };
 
-/* How many descriptors that takes. */
+/* Returns how many descriptors the files take. */
 size_t dt_outfiles_count(const struct dt_outfiles_config *config);
-/* Makes everybody's files, empty, and the directories above them. NULL on failure. What config
- * points to must outlive it. */
+/* Creates all files, empty, and the directories above them. Returns NULL on failure. What config
+ * points to must outlive the result. */
 struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err);
-/* Whether that would do, so far as can be told without making or emptying anything. */
+/* Checks whether dt_outfiles_open would succeed, as far as possible without creating or emptying
+ * anything. */
 int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *err);
-/* From now on the files can be written. */
+/* Starts writing to the files. */
 void dt_outfiles_start(struct dt_outfiles *f, uv_loop_t *loop,
                        const struct dt_outfiles_events *events, void *arg);
 void dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n);
 bool dt_outfiles_is_drained(const struct dt_outfiles *f); /* accepts NULL */
-/* Drops what is not written yet, before the loop ends. Accepts NULL. */
+/* Drops what is not written yet. Call it before the loop ends. Accepts NULL. */
 void dt_outfiles_stop(struct dt_outfiles *f);
-/* Returns 0, or -1 with errno and, in *name, the first file that is not whole, which only closing
- * tells of a full disk on NFS. Frees f in any case; accepts NULL. */
+/* Returns 0, or -1 with errno and the first incomplete file in *name: on NFS, only closing reports
+ * a full disk. Frees f in any case; accepts NULL. */
 int dt_outfiles_close(struct dt_outfiles *f, char **name);
 
 #endif

@@ -13,23 +13,23 @@
 #include "launcher/io/stamp.h"
 
 enum {
-    HELD_ALL = 64 * 1024 * 1024, /* unfinished lines of all streams together */
+    HELD_ALL = 64 * 1024 * 1024, /* of unfinished lines of all streams together */
     HELD_MIN = 64 * 1024,
     HELD_MAX = 4 * 1024 * 1024,
     CREDIT_STEP = 32 * 1024,  /* smaller amounts wait until the stream has nothing queued */
-    PENDING_MAX = 128 * 1024, /* more is not made into lines before some of it is written */
-    PIECE_MAX = 4 * 1024,     /* made into lines at once: labels make it many times larger */
+    PENDING_MAX = 128 * 1024, /* lines are made only while less than this waits to be written */
+    PIECE_MAX = 4 * 1024,     /* made into lines at once; labels can multiply the size */
 };
 
 struct sink {
     struct dt_outmux *mux;
-    struct dt_backlog *backlog; /* of streams, by their index; and of messages */
+    struct dt_backlog *backlog; /* of the streams, by index, and of messages */
     struct dt_outfd *out;
     int fd;
     bool colour;
     bool pumping;
-    size_t nquiet;    /* of its streams */
-    const void *open; /* the stream whose unfinished line stands at the end, or NULL */
+    size_t nquiet;    /* number of its quiet streams */
+    const void *open; /* the stream whose unfinished line was written last, or NULL */
 };
 
 struct stream {
@@ -37,21 +37,21 @@ struct stream {
     struct dt_linebuf lines;
     uint32_t number;
     int fd;
-    size_t taken;         /* out of the backlog and not credited yet */
-    struct timespec came; /* what is being made into lines */
-    bool quiet;           /* nothing follows what came: an unfinished line is to be shown */
+    size_t taken;         /* bytes taken from the backlog that are not credited yet */
+    struct timespec came; /* arrival time of the bytes that are being made into lines */
+    bool quiet;           /* nothing follows for now, so an unfinished line is to be shown */
 };
 
 struct dt_outmux {
     struct dt_outmux_events events;
     void *arg;
-    bool lines; /* only whole lines */
+    bool lines; /* show only whole lines */
     bool labels;
     bool stamps;
-    bool marks; /* labels or stamps: something stands before each line */
+    bool marks; /* labels or stamps stand in front of each line */
     struct sink sinks[2];
-    unsigned nsinks;        /* 1 where both descriptors are one file */
-    struct stream *streams; /* nprocs of standard output, nprocs of standard error */
+    unsigned nsinks;        /* 1 if both descriptors refer to one file */
+    struct stream *streams; /* nprocs of standard output, then nprocs of standard error */
     size_t nstreams;
     uint32_t np;
     uint32_t nprocs;
@@ -83,8 +83,8 @@ static void put(struct stream *s, const char *text, size_t n)
     dt_outfd_add(s->sink->out, text, n);
 }
 
-/* Another stream's unfinished line is ended before a new one begins beside it. Where nothing stands
- * before the lines, nothing is ever inserted. */
+/* Ends another stream's unfinished line before it begins a new one. Without marks nothing is ever
+ * inserted. */
 static void begin_line(struct stream *s)
 {
     struct dt_outmux *m = s->sink->mux;
@@ -100,7 +100,8 @@ static void begin_line(struct stream *s)
         put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
 }
 
-/* Only the end of a line that was shown unfinished, and that another stream's line has ended. */
+/* Returns whether the piece is only the end of a line that was shown unfinished and that another
+ * stream's line has ended already. */
 static bool is_ended_already(const struct stream *s, const char *text, size_t n, unsigned piece)
 {
     bool only_end = (n == 1 && text[0] == '\n') || (n == 2 && memcmp(text, "\r\n", 2) == 0);
@@ -162,8 +163,8 @@ static void set_quiet(struct stream *s, bool quiet)
     s->sink->nquiet += quiet ? 1 : -(size_t)1;
 }
 
-/* Not before all that came earlier is out: a line that another rank's follows at once would be cut
- * for nothing. */
+/* Waits until everything that came earlier is written. Otherwise a line of another rank that
+ * follows at once would split the unfinished line for nothing. */
 static void show_quiet(struct sink *sink)
 {
     struct dt_outmux *m = sink->mux;
@@ -180,7 +181,7 @@ static void show_quiet(struct sink *sink)
     }
 }
 
-/* Whatever is added while this runs is found by it. */
+/* The loop also handles bytes that are added while it runs. */
 static void pump(struct sink *sink)
 {
     struct dt_outmux *m = sink->mux;
@@ -251,7 +252,8 @@ static void end(struct stream *s)
     pump(s->sink);
 }
 
-/* Without marks lines stay whole: another stream's text would stand in the middle of this one's. */
+/* Without marks unfinished lines stay hidden, because another stream's text would end up in the
+ * middle of them. */
 void dt_outmux_quiet(struct dt_outmux *m, uint32_t number, int fd)
 {
     struct stream *s;
@@ -289,7 +291,8 @@ bool dt_outmux_is_drained(const struct dt_outmux *m)
     return true;
 }
 
-/* Standard output and error of "2>&1": two queues to one file would cut each other's lines. */
+/* With "2>&1" standard output and error are one file, and two queues to it would split each other's
+ * lines. */
 static bool same_file(int a, int b)
 {
     struct stat sa, sb;
@@ -298,7 +301,7 @@ static bool same_file(int a, int b)
            sa.st_ino == sb.st_ino && sa.st_rdev == sb.st_rdev;
 }
 
-/* As users ask for it everywhere: see no-color.org. */
+/* Follows the convention of no-color.org. */
 static bool shows_colour(int fd)
 {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");

@@ -1,4 +1,4 @@
-/* What stands before each line with --timestamp: "2026-11-21 03:22:10.123 ", local time. */
+/* The local time in front of each line with --timestamp: "2026-11-21 03:22:10.123 ". */
 #ifndef DT_IO_STAMP_H
 #define DT_IO_STAMP_H
 
@@ -7,7 +7,7 @@
 
 enum { DT_STAMP_MAX = 40 };
 
-/* Writes the stamp and its NUL; returns its length. */
+/* Writes the stamp and a NUL; returns its length. */
 size_t dt_stamp(char out[DT_STAMP_MAX], const struct timespec *t);
 
 #endif

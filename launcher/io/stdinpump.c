@@ -12,7 +12,7 @@
 
 enum {
     CHUNK = DT_FRAME_PAYLOAD_MAX - 64, /* leaves room for the message's other fields */
-    BACKGROUND_MS = 500, /* how often a terminal in the background is looked at again */
+    BACKGROUND_MS = 500,               /* how often to check a terminal in the background */
 };
 
 struct dt_stdinpump {
@@ -22,9 +22,9 @@ struct dt_stdinpump {
     size_t credit;
     bool ended;
     bool reading;
-    uv_idle_t idle;   /* for what is always ready */
-    uv_poll_t poll;   /* for everything else */
-    uv_timer_t later; /* while a terminal is not ours */
+    uv_idle_t idle;   /* for input that is always ready */
+    uv_poll_t poll;   /* for all other input */
+    uv_timer_t later; /* while dtrun is in the background of the terminal */
     int open_handles;
 };
 
@@ -64,7 +64,8 @@ static void wait_for_foreground(struct dt_stdinpump *p)
     uv_timer_start(&p->later, on_later, BACKGROUND_MS, 0);
 }
 
-/* tcgetpgrp fails where fd is no terminal, or not our controlling one: then nobody stops us. */
+/* tcgetpgrp fails if fd is no terminal, or not dtrun's controlling terminal. Then reading it cannot
+ * stop dtrun. */
 static bool in_background(const struct dt_stdinpump *p)
 {
     pid_t foreground = tcgetpgrp(p->file.fd);
@@ -92,7 +93,7 @@ static void read_some(struct dt_stdinpump *p)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0 && errno == EIO && tcgetpgrp(p->file.fd) > 0) {
-        wait_for_foreground(p); /* put into the background since the look above */
+        wait_for_foreground(p); /* dtrun went into the background after the check above */
         return;
     }
     if (n <= 0) {

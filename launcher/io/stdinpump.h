@@ -1,6 +1,6 @@
-/* Reads dtrun's standard input as fast as its receiver gives credit, and no faster.
+/* Reads dtrun's standard input only as fast as its receiver gives credit.
  *
- * A terminal is only read while dtrun's process group is its foreground group: reading in the
+ * Reads a terminal only while dtrun's process group is its foreground group: reading in the
  * background would stop dtrun (SIGTTIN). */
 #ifndef DT_IO_STDINPUMP_H
 #define DT_IO_STDINPUMP_H
@@ -11,17 +11,19 @@
 struct dt_stdinpump;
 
 struct dt_stdinpump_events {
-    void (*data)(void *arg, const void *data, size_t n); /* n is at most a data frame's worth */
-    void (*eof)(void *arg);                              /* once */
+    void (*data)(void *arg, const void *data,
+                 size_t n); /* n is at most the payload of a data frame */
+    void (*eof)(void *arg); /* called once */
 };
 
-/* Reads nothing until credit is given. */
+/* Reads nothing until dt_stdinpump_credit is called. */
 struct dt_stdinpump *dt_stdinpump_open(uv_loop_t *loop, int fd,
                                        const struct dt_stdinpump_events *events, void *arg);
-/* The receiver takes n more bytes. */
+/* The receiver accepts n more bytes. */
 void dt_stdinpump_credit(struct dt_stdinpump *p, size_t n);
 /* The receiver is gone; a new one begins with the next credit. */
 void dt_stdinpump_hold(struct dt_stdinpump *p);
-void dt_stdinpump_close(struct dt_stdinpump *p); /* accepts NULL; frees p once the loop ran again */
+void dt_stdinpump_close(
+    struct dt_stdinpump *p); /* accepts NULL; frees p after the loop has run once more */
 
 #endif
