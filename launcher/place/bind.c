@@ -41,7 +41,7 @@ uint32_t dt_cpus_cores(const struct dt_cpus *cpus)
     return n;
 }
 
-/* Of the equal parts of n things that the ranks get one after the other, this rank's. */
+/* Ranks get consecutive, equal parts of n things; computes the part of this rank. */
 static void part_of(uint32_t n, uint64_t local_rank, uint32_t local_size, uint32_t *first,
                     uint32_t *end)
 {
@@ -64,7 +64,7 @@ static void take_cores(struct dt_u32s *own, const struct dt_cpus *cpus, uint32_t
     }
 }
 
-/* Neighbours in rank are neighbours in the machine. */
+/* Neighbouring ranks get neighbouring cores. */
 static uint32_t bind_to_cores(struct dt_u32s *own, const struct dt_cpus *cpus, uint32_t local_rank,
                               uint32_t local_size)
 {
@@ -99,7 +99,7 @@ static bool begins_domain(const struct dt_cpus *cpus, uint32_t i, enum dt_bind_t
     return true;
 }
 
-/* The n-th domain in the order of the CPUs. */
+/* Returns the n-th domain in the order of the CPUs. */
 static uint32_t nth_domain(const struct dt_cpus *cpus, enum dt_bind_to to, uint32_t n)
 {
     for (uint32_t i = 0; i < cpus->n; i++)

@@ -8,19 +8,19 @@
 
 enum dt_bind_to {
     DT_BIND_NONE,
-    DT_BIND_CORE, /* each rank gets cores of its own, about as many as any other */
+    DT_BIND_CORE, /* each rank gets its own cores, about equally many */
     /* each rank gets all CPUs of one of these, in turn: */
     DT_BIND_SOCKET,
     DT_BIND_NUMA,
     DT_BIND_L3,
-    DT_BIND_HWTHREAD, /* each rank gets hardware threads of its own, about as many as any other */
+    DT_BIND_HWTHREAD, /* each rank gets its own hardware threads, about equally many */
 };
 
 struct dt_cpu { /* a hardware thread */
     uint32_t package;
     uint32_t numa;
     uint32_t l3;   /* the lowest id of the CPUs that share the cache */
-    uint32_t core; /* the lowest id of its hardware threads: no two cores have the same */
+    uint32_t core; /* the lowest id of its hardware threads, which is unique among cores */
     uint32_t id;
 };
 
@@ -29,14 +29,14 @@ struct dt_cpus {
     uint32_t n;
 };
 
-/* As dt_bind wants them: packages together, and in them cores. */
+/* Sorts the CPUs as dt_bind expects them: by package, then by core. */
 void dt_cpus_sort(struct dt_cpus *cpus);
 uint32_t dt_cpus_cores(const struct dt_cpus *cpus);
 
-/* Fills own, which has room for all, with those of the CPUs (at least one) that one of local_size
- * ranks may use; a core goes with all its hardware threads that are among them, except with
- * DT_BIND_HWTHREAD. Where there are more ranks than cores (or threads) some share one. Returns how
- * many cores (or threads) the rank has for itself, at least 1. */
+/* Fills own, which has room for all CPUs, with the CPUs that one of local_size ranks may use. cpus
+ * has at least one. A core comes with all its hardware threads in cpus, except with
+ * DT_BIND_HWTHREAD. If there are more ranks than cores (or threads), some ranks share one. Returns
+ * how many cores (or threads) the rank has for itself, at least 1. */
 uint32_t dt_bind(struct dt_u32s *own, enum dt_bind_to to, const struct dt_cpus *cpus,
                  uint32_t local_rank, uint32_t local_size);
 

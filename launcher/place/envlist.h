@@ -1,5 +1,5 @@
-/* A list of variables, each "NAME=VALUE". What puts one replaces that of the same name; 0, or -1
- * out of memory. Pure. */
+/* A list of environment variables, each "NAME=VALUE". A put function replaces an entry of the same
+ * name; it returns 0, or -1 out of memory. Pure. */
 #ifndef DT_PLACE_ENVLIST_H
 #define DT_PLACE_ENVLIST_H
 
@@ -18,7 +18,7 @@ struct dt_envlist_text {
     const char *value; /* NULL or empty: the variable is not set */
 };
 
-/* The entry of the variable whose name is the n bytes at name, or NULL. */
+/* Returns the entry of the variable whose name is the n bytes at name, or NULL. */
 const char *dt_envlist_find(const struct dt_strs *env, const char *name, size_t n);
 
 void dt_envlist_drop_at(struct dt_strs *s, uint32_t i);

@@ -10,7 +10,7 @@
 #include "launcher/place/frameworks.h"
 #include "runtime/wire/env.h"
 
-/* What describes the launching host or login: every host has its own. */
+/* These describe the launching host or login; every host has its own. */
 static const char *const of_host[] = { "HOME",
                                        "USER",
                                        "LOGNAME",
@@ -37,7 +37,7 @@ static const char *const of_host[] = { "HOME",
                                        DT_ENV_AGENT,
                                        NULL };
 
-/* What belongs to another launcher, or to the job that dtrun itself may run in. */
+/* These belong to another launcher, or to the job that dtrun itself runs in. */
 static const char *const of_launchers[] = { "PMI_*",
                                             "PMIX_*",
                                             "PRTE_*",
@@ -73,7 +73,7 @@ static const char *const of_launchers[] = { "PMI_*",
                                             DT_ENV_ALONE,
                                             NULL };
 
-/* What dtrun sets for every rank, and what decides the value. */
+/* The variables that dtrun sets for every rank, and how the user can decide their values. */
 static const struct {
     const char *name;
     const char *decided_by;
@@ -125,7 +125,7 @@ static bool is_name(const char *s, size_t n)
     return true;
 }
 
-/* Whether the n bytes of name are pattern, or begin with it where it ends in a star. */
+/* A pattern that ends in a star matches every name with that beginning. */
 static bool matches(const char *pattern, const char *name, size_t n)
 {
     size_t m = strlen(pattern);
@@ -143,7 +143,8 @@ static bool matches_any(const char *const *patterns, const char *name, size_t n)
     return false;
 }
 
-/* What decides the value of a variable that dtrun sets for every rank, or NULL for any other. */
+/* Returns how the user decides the value of a variable that dtrun sets for every rank, or NULL for
+ * any other variable. */
 static const char *decided_by(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof per_rank / sizeof *per_rank; i++)
@@ -172,7 +173,7 @@ int dt_env_check_rule(const char *rule, struct dt_error *err)
     return 0;
 }
 
-/* Passes on every variable that pattern matches; per-rank names are dtrun's own and stay behind. */
+/* Passes on every variable that pattern matches, except those that dtrun sets for every rank. */
 static int pass_matching(struct dt_strs *env, struct dt_strs *unset, char *const *from,
                          const char *pattern)
 {
@@ -283,7 +284,7 @@ bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_envi
            lookup(agent_environ, name);
 }
 
-/* The host's own variables under those that were sent. */
+/* Takes the variables that dtrun sent, then adds the host's own ones of other names. */
 static int lay_over(struct dt_strs *env, char *const *agent_environ,
                     const struct dt_msg_start *start)
 {
@@ -343,8 +344,8 @@ static int put_nccl_log(struct dt_strs *env, const struct dt_env_rank *rank)
     return rc;
 }
 
-/* The port at which NCCL answers ncclras is a fixed one by default: a second job on the host could
- * not be asked. */
+/* NCCL answers ncclras at a fixed port by default, so a second job on the host could not be
+ * queried. */
 static int put_nccl(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     char address[32];
@@ -355,7 +356,7 @@ static int put_nccl(struct dt_strs *env, const struct dt_env_rank *rank)
     return put_nccl_log(env, rank);
 }
 
-/* What helps where nobody has said anything else. */
+/* Sets useful values unless the user or the host has set others. */
 static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     char number[16];
@@ -408,7 +409,7 @@ static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
     return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
-/* What holds for all processes of the job on this host. */
+/* Sets what is the same for all processes of the job on this host. */
 static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
 {
     const struct dt_envlist_number numbers[] = {
@@ -423,7 +424,8 @@ static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
     return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
-/* Of another job around this one, or of the host's own, none stays, even where none is set. */
+/* Removes variables of another job around this one, or of the host, even those that this job does
+ * not set. */
 static void drop_frameworks(struct dt_strs *env, unsigned set)
 {
     for (uint32_t i = 0; i < env->n;) {
@@ -450,7 +452,7 @@ int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struc
     return rank->device ? dt_envlist_put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
 }
 
-/* NCCL takes a name for the beginning of one, unless "=" stands before it. */
+/* NCCL matches every interface that begins with the name, unless "=" precedes it. */
 static int put_interface(struct dt_strs *env, const struct dt_env_rank *rank, const char *iface)
 {
     char exact[64];
@@ -464,7 +466,8 @@ static int put_interface(struct dt_strs *env, const struct dt_env_rank *rank, co
     return put_default(env, rank, "NCCL_SOCKET_IFNAME", exact);
 }
 
-/* What Open MPI can be told otherwise is a default; where the PMIx server is, is not. */
+/* Open MPI's own settings are defaults that the user may change; the address of the PMIx server is
+ * not. */
 static int put_mpi(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_strs *mpi)
 {
     const struct dt_envlist_number number = { "PMIX_RANK", rank->number };

@@ -66,8 +66,7 @@ const char *dt_frameworks_owner(unsigned set, const char *name, size_t n)
     return NULL;
 }
 
-/* Horovod's "cross" counts, of the hosts before this one and of all, those that have the local rank
- * at all. */
+/* Horovod's "cross" numbers count hosts, and of these only the ones that have the local rank. */
 static int add_horovod_place(struct dt_strs *values, const struct dt_msg_start *s,
                              uint32_t local_rank, const struct dt_u32s *local_sizes)
 {
@@ -88,8 +87,8 @@ static int add_horovod_place(struct dt_strs *values, const struct dt_msg_start *
     return dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* Without an interface gloo would ask the resolver for the host's own address, which is often one
- * that other hosts do not reach. */
+/* Without an interface gloo asks the resolver for the host's own address, which other hosts often
+ * cannot reach. */
 static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank,
                        const struct dt_msg_go *go)
 {
@@ -110,7 +109,7 @@ static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uin
     return dt_envlist_put_texts(values, texts, sizeof texts / sizeof *texts);
 }
 
-/* Open MPI's "node rank" counts the processes of all jobs on a host; there is one job. */
+/* Open MPI's "node rank" counts the processes of all jobs on a host. Here there is only one job. */
 static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
 {
     const struct dt_envlist_number numbers[] = {
@@ -144,7 +143,7 @@ static const char *const dmlc_roles[] = {
     [DT_ROLE_SERVER] = "server",
 };
 
-/* As MXNet's launch.py does it: the workers' task ids begin at 0, the servers' follow them. */
+/* Follows MXNet's launch.py: the workers' task ids begin at 0, and the servers' ids follow. */
 static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint32_t number,
                      const struct dt_msg_go *go)
 {

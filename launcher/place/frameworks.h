@@ -1,4 +1,4 @@
-/* --env: the variables by which launchers of other frameworks tell a rank its place. Pure. */
+/* --env: the variables that launchers of other frameworks set to tell a rank its place. Pure. */
 #ifndef DT_PLACE_FRAMEWORKS_H
 #define DT_PLACE_FRAMEWORKS_H
 
@@ -13,17 +13,18 @@ enum dt_framework {
     DT_FRAMEWORK_HOROVOD = 1,
     DT_FRAMEWORK_TENSORFLOW = 2,
     DT_FRAMEWORK_MPI = 4,
-    DT_FRAMEWORK_MXNET = 8, /* the job has auxiliaries, too */
+    DT_FRAMEWORK_MXNET = 8, /* the job also has auxiliaries */
 };
 
-/* Adds to *set what list names, as in "horovod,mpi"; on failure err tells what is known. */
+/* Adds the frameworks that list names to *set, as in "horovod,mpi". On failure err names the known
+ * ones. */
 int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err);
 
-/* The framework of set that has a variable named so (n bytes), or NULL. */
+/* Returns the framework in set that sets the variable of this name (n bytes), or NULL. */
 const char *dt_frameworks_owner(unsigned set, const char *name, size_t n);
 
-/* Puts into values every variable of the process with that number (role.h), which start starts. 0,
- * or -1 out of memory. */
+/* Adds to values every variable of the process with that number (role.h), which start starts.
+ * Returns 0, or -1 out of memory. */
 int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
                          const struct dt_msg_go *go);
 

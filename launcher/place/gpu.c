@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CUDA ends the list at the first entry that names no device: an empty one or -1. */
+/* CUDA ends the list at the first entry that names no device: an empty entry or -1. */
 static bool ends_mask(const char *entry)
 {
     return !*entry || strcmp(entry, "-1") == 0;
@@ -57,7 +57,7 @@ static int add_devices(struct dt_strs *list, const struct dt_gpu_source *source)
     return add_numbers(list, source->slots);
 }
 
-/* Makes one entry of all. */
+/* Joins all entries into one. */
 static int join(struct dt_strs *list)
 {
     struct dt_strs all = { 0 };

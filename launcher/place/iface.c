@@ -7,12 +7,12 @@
 
 enum scope { GLOBAL, LINK, LOOPBACK };
 
-struct network { /* IPv4 as ::ffff:a.b.c.d */
+struct network { /* IPv4 is stored as ::ffff:a.b.c.d */
     struct in6_addr addr;
     unsigned bits;
 };
 
-/* text: an address, perhaps with %zone; n bytes. */
+/* text is an address of n bytes, perhaps with %zone. */
 static bool parse_address(struct network *net, const char *text, size_t n)
 {
     static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -33,7 +33,7 @@ static bool parse_address(struct network *net, const char *text, size_t n)
     return inet_pton(AF_INET6, copy, &net->addr) == 1;
 }
 
-/* "10.0.0.0/8", "fd00::/8", or an address. */
+/* Accepts "10.0.0.0/8", "fd00::/8", or an address. */
 static bool parse_network(struct network *net, const char *text, size_t n)
 {
     const char *slash = memchr(text, '/', n);
@@ -94,9 +94,9 @@ bool dt_iface_is_loopback(const char *addr)
     return scope_of(addr) == LOOPBACK;
 }
 
-struct list { /* of --iface, taken apart */
+struct list { /* the parsed list of --iface */
     bool excluding;
-    bool whole; /* names are whole ones */
+    bool whole; /* names are whole names, not beginnings */
     const char *items;
 };
 
@@ -120,7 +120,7 @@ static bool item_fits(const struct list *l, const char *item, size_t n,
     return strncmp(a->iface, item, n) == 0 && (!l->whole || !a->iface[n]);
 }
 
-/* The number of the item that a fits, or -1. */
+/* Returns the number of the item that a fits, or -1. */
 static int place_in(const struct list *l, const struct dt_msg_netaddr *a)
 {
     const char *item = l->items;
@@ -175,7 +175,8 @@ static bool names_all(const struct dt_iface_want *want)
     return !want->list || *want->list == '^';
 }
 
-/* Smaller is better, by the order of the list; -1: the list does not want it. */
+/* Returns the position in the user's list (smaller is better), or -1 if the list excludes the
+ * address. */
 static int place_of(const struct dt_iface_want *want, const struct dt_msg_netaddr *a)
 {
     struct list l;
@@ -190,7 +191,8 @@ static int place_of(const struct dt_iface_want *want, const struct dt_msg_netadd
     return place;
 }
 
-/* Smaller is better; -1: not to be used. best: the widest scope that there is. */
+/* Rates an address: smaller is better, -1 means not usable. best is the widest scope that any
+ * address has. */
 static int rank_of(const struct dt_iface_want *want, const struct dt_msg_netaddr *a,
                    enum scope best)
 {
@@ -209,7 +211,8 @@ static void add(struct dt_candidates *out, const struct dt_msg_netaddr *a)
         out->v[out->n++] = (struct dt_candidate){ a->addr, a->iface, a->mtu };
 }
 
-/* The one that the hostfile names may be that of a router in front of the host. */
+/* The address in the hostfile may belong to a router in front of the host, so it need not be in
+ * addrs. */
 static void take_given(struct dt_candidates *out, const struct dt_msg_list *addrs, const char *addr)
 {
     const struct dt_msg_netaddr *v = addrs->v;

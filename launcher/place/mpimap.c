@@ -6,14 +6,14 @@
 #include "launcher/base/strbuf.h"
 
 struct triple {
-    uint32_t first; /* node */
+    uint32_t first; /* the first node */
     uint32_t nodes;
-    uint32_t ranks; /* on each */
+    uint32_t ranks; /* on each node */
 };
 
 enum { WORDS = sizeof(struct triple) / sizeof(uint32_t) };
 
-/* How many ranks from this one on run on its node. */
+/* Counts the consecutive ranks from this one on that run on its node. */
 static uint32_t run_at(const uint32_t *node_of, uint32_t np, uint32_t rank)
 {
     uint32_t n = 1;
@@ -23,7 +23,7 @@ static uint32_t run_at(const uint32_t *node_of, uint32_t np, uint32_t rank)
     return n;
 }
 
-/* The triple that begins at *rank, which becomes the first rank behind it. */
+/* Returns the triple that begins at *rank, and advances *rank beyond its ranks. */
 static struct triple next_triple(const uint32_t *node_of, uint32_t np, uint32_t *rank)
 {
     struct triple t = { node_of[*rank], 0, run_at(node_of, np, *rank) };
@@ -36,7 +36,7 @@ static struct triple next_triple(const uint32_t *node_of, uint32_t np, uint32_t 
     return t;
 }
 
-/* Whether t says again what the first triple says, as far as there are ranks. */
+/* Returns whether t repeats the first triple; the last triple may be cut short. */
 static bool repeats(const struct triple *t, const struct triple *first, bool is_last)
 {
     return t->first == first->first && t->ranks == first->ranks &&
@@ -74,7 +74,7 @@ char *dt_mpimap_text(const struct dt_u32s *map)
     return text;
 }
 
-/* Returns the first rank behind those of the triple, or 0 where it is none. */
+/* Returns the first rank after those of the triple, or 0 if the triple is invalid. */
 static uint32_t expand_triple(const uint32_t *words, uint32_t nodes, uint32_t *node_of,
                               uint32_t rank, uint32_t np)
 {

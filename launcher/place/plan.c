@@ -6,15 +6,16 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/msg.h"
 
-/* A heap of hosts, by how full they are: the top takes the next rank. */
+/* A heap of hosts ordered by how full they are: the top takes the next rank. */
 struct heap {
     const struct dt_hostlist *hosts;
-    const int *ranks; /* by host */
+    const int *ranks; /* number of ranks, by host */
     size_t *v;        /* indices of hosts */
     size_t n;
 };
 
-/* Whether host a takes a rank before host b: fewer ranks per slot, then the order of the list. */
+/* Returns whether host a takes a rank before host b: fewer ranks per slot first, then the order of
+ * the list. */
 static bool before(const struct heap *h, size_t a, size_t b)
 {
     long long full_a = (long long)h->ranks[a] * h->hosts->v[b].slots;
@@ -45,7 +46,7 @@ static bool is_full(const struct dt_host *host, int ranks)
     return host->max_slots && ranks >= host->max_slots;
 }
 
-/* Places left more ranks where every slot is taken. Returns how many found no place. */
+/* Every slot is taken: places left more ranks. Returns how many found no place. */
 static int place_extra(const struct dt_hostlist *hosts, int *ranks, int left)
 {
     struct heap h = { hosts, ranks, dt_xcalloc(hosts->n, sizeof(size_t)), 0 };
@@ -79,8 +80,8 @@ static int total_slots(const struct dt_hostlist *hosts, int *total, struct dt_er
     return 0;
 }
 
-/* One rank to each host in turn, up to the host's limit, total in all if they take so many: turns
- * says for each rank which host it is. Returns how many have been dealt. */
+/* Deals one rank to each host in turn, up to the host's limit, until total ranks are dealt or all
+ * limits are reached. turns receives the host of each rank. Returns how many ranks were dealt. */
 static int deal(const int *limits, size_t n, int total, uint32_t *turns)
 {
     uint32_t *open = dt_xcalloc(n, sizeof *open);
@@ -103,7 +104,7 @@ static int deal(const int *limits, size_t n, int total, uint32_t *turns)
     return dealt;
 }
 
-/* Both return how many of np ranks found no slot. */
+/* deal_slots and fill_slots return how many of np ranks found no slot. */
 static int deal_slots(const struct dt_hostlist *hosts, int *ranks, int np)
 {
     uint32_t *turns = dt_xcalloc((size_t)np, sizeof *turns);
@@ -154,7 +155,7 @@ static struct dt_u32s *list_of(const struct dt_plan *plan, int number)
     return number < plan->np ? &node->ranks : &node->auxiliaries;
 }
 
-/* Makes the list a part of numbers, to be filled again. */
+/* Makes the list a part of numbers; the caller then fills it again. */
 static void make_room(struct dt_u32s *list, uint32_t **numbers)
 {
     list->v = *numbers;
@@ -162,7 +163,7 @@ static void make_room(struct dt_u32s *list, uint32_t **numbers)
     list->n = 0;
 }
 
-/* Gives each node its numbers: node_of the other way round. */
+/* Fills each node's lists of numbers: the inverse of node_of. */
 static void list_numbers(struct dt_plan *plan)
 {
     uint32_t *next = plan->numbers;
@@ -182,7 +183,8 @@ static void list_numbers(struct dt_plan *plan)
     }
 }
 
-/* The scheduler is on the first node, and servers are dealt from it on. */
+/* The scheduler runs on the first node. Servers are dealt to the nodes in turn, from the first one
+ * on. */
 static uint32_t aux_node(const struct dt_plan *plan, int number)
 {
     return number == plan->np ? 0 : (uint32_t)((size_t)(number - plan->np - 1) % plan->nnodes);
@@ -204,7 +206,7 @@ static int count_processes(struct dt_plan *plan, const struct dt_placement *how,
     return 0;
 }
 
-/* ranks: how many each host gets, plan->np in all. */
+/* ranks holds the number of ranks of each host; their sum is plan->np. */
 static void number_ranks(struct dt_plan *plan, const struct dt_hostlist *hosts, const int *ranks,
                          enum dt_map_by map_by)
 {

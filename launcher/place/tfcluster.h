@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* The "cluster" of TF_CONFIG, the same for every rank: worker i is at addrs[i] and ports[i]. The
- * caller frees it. */
+/* Returns the "cluster" of TF_CONFIG, the same for every rank: worker i is at addrs[i] and
+ * ports[i]. The caller frees it. */
 char *dt_tfcluster(const char *const *addrs, const uint16_t *ports, uint32_t n);
 
 #endif

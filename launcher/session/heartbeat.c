@@ -1,6 +1,6 @@
 #include "launcher/session/heartbeat.h"
 
-/* Two clocks drift apart by less than 1 ns in this many ns: each is within 100 ppm. */
+/* Each clock is within 100 ppm, so two clocks drift apart by less than 1 ns in this many ns. */
 enum { NS_PER_NS_OF_DRIFT = 5000 };
 
 static uint64_t largest_error(const struct dt_heartbeat *h, uint64_t now_ns)

@@ -1,5 +1,5 @@
-/* What PING and PONG show: whether an agent is alive, and how its clock differs from ours. Pure;
- * all times are CLOCK_BOOTTIME in nanoseconds, except those the agent read from its own. */
+/* What PING and PONG show: whether an agent is alive, and the offset of its clock. Pure. All times
+ * are CLOCK_BOOTTIME in nanoseconds and read from dtrun's clock, except those named agent_ns. */
 #ifndef DT_SESSION_HEARTBEAT_H
 #define DT_SESSION_HEARTBEAT_H
 
@@ -8,23 +8,23 @@
 
 struct dt_heartbeat {
     uint64_t heard_ns;    /* when the agent last sent anything */
-    int64_t offset_ns;    /* agent's clock minus ours */
-    uint64_t best_rtt_ns; /* of the answer that offset_ns comes from; 0: none yet */
+    int64_t offset_ns;    /* the agent's clock minus dtrun's */
+    uint64_t best_rtt_ns; /* round trip of the answer that gave offset_ns; 0: none yet */
     uint64_t best_at_ns;  /* when that answer came */
 };
 
 /* The first message of an agent gives a rough offset: its travel time counts as 0. */
 void dt_heartbeat_hello(struct dt_heartbeat *h, uint64_t agent_ns, uint64_t now_ns);
-/* An answer came. The offset is that of the answer with the smallest possible error, which is half
- * its round trip plus the drift of the clocks since. */
+/* An answer arrived. The best offset is that of the answer with the smallest possible error, which
+ * is half its round trip plus the clocks' drift since then. */
 void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_ns,
                        uint64_t now_ns);
-/* An agent's time in our clock. */
+/* Converts an agent's time to dtrun's clock. */
 uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns);
 
-/* Whether the agent has been silent for too long. If dtrun itself did not run for a while (the last
- * look was more than a quarter of the limit late, because a laptop slept or dtrun was stopped), the
- * silence counts only from now on. */
+/* Returns whether the agent has been silent for too long. If dtrun itself did not run for a while
+ * (the last check was late by more than a quarter of the limit, because a laptop slept or dtrun was
+ * stopped), the silence counts only from now on. */
 bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
                           uint64_t limit_ns);
 

@@ -5,7 +5,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/watch/words.h"
 
-enum { NAMED_MAX = 8 }; /* callers that a message names */
+enum { NAMED_MAX = 8 }; /* at most so many callers in a message */
 
 void dt_hostnet_init(struct dt_hostnet *net, uint32_t n, const char *iface)
 {
@@ -23,8 +23,8 @@ void dt_hostnet_free(struct dt_hostnet *net)
     *net = (struct dt_hostnet){ 0 };
 }
 
-/* An address that has worked already: for a remote host that at which its sshd was reached, for
- * this machine that which a remote host saw. */
+/* Returns an address that has already worked: for a remote host the one at which its sshd was
+ * reached, for this machine the one that a remote host saw. */
 static const char *preferred(const struct dt_hostnet *net, uint32_t node)
 {
     if (net->nodes[node].addr[0])

@@ -8,9 +8,9 @@
 #include "launcher/base/log.h"
 #include "launcher/base/process.h"
 
-enum { FILES_MIN = 24 }; /* for one local host */
+enum { FILES_MIN = 24 }; /* the least number of open files, for one local host */
 
-/* libuv aborts the process where it cannot open the first descriptors it needs. */
+/* libuv aborts the process if it cannot open the first descriptors it needs. */
 void dt_loop_open(uv_loop_t *loop)
 {
     struct rlimit files;

@@ -11,12 +11,12 @@ struct dt_loop_signals {
     unsigned n;
 };
 
-/* Ends the process, saying why, if there can be no loop: nothing has been started yet. */
+/* If no loop can be created, ends the process with a message: nothing has been started yet. */
 void dt_loop_open(uv_loop_t *loop);
 
-/* From now on calls on_signal, with data in its handle, for each of these n signals. What was
- * ignored when dtrun was started stays so: HUP under nohup, INT in the background of a script,
- * where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
+/* From now on calls on_signal, with data in its handle, for each of these n signals. HUP, INT and
+ * TSTP stay ignored if dtrun's parent ignores them: HUP under nohup, INT in the background of a
+ * script (Ctrl-C is meant for the foreground), TSTP under a shell without job control. */
 void dt_loop_watch_signals(struct dt_loop_signals *signals, uv_loop_t *loop, const int *signos,
                            unsigned n, uv_signal_cb on_signal, void *data);
 void dt_loop_close_signals(struct dt_loop_signals *signals);

@@ -18,14 +18,14 @@
 
 enum {
     OUTBOX_MAX = 512 * 1024,
-    PIECE = DT_FRAME_PAYLOAD_MAX - 4, /* beside the file's number */
+    PIECE = DT_FRAME_PAYLOAD_MAX - 4, /* leaves room for the file's number */
     BLOCK = 256 * 1024,
     NAME_LENGTH = sizeof DT_LIBRARY_FILE - 1,
 };
 
 struct loading {
     struct dt_push_set *set;
-    bool names_library; /* some file is linked with it: the file has its name among its strings */
+    bool names_library; /* some file has the library's name among its strings, so it links it */
     struct dt_error *err;
 };
 
@@ -34,8 +34,8 @@ static int refuse(struct loading *l, const char *path)
     return dt_error_usage(l->err, "--push %s: %s", path, strerror(errno));
 }
 
-/* Reads fd to its end: for the checksum, and for the library's name, which may lie across two
- * blocks. Returns -1 with errno. */
+/* Reads fd to its end, for the checksum and for the library's name, which may cross the border of
+ * two blocks. Returns -1 with errno. */
 static int read_content(struct loading *l, struct dt_push_file *f, int fd)
 {
     static char block[NAME_LENGTH + BLOCK];
@@ -92,7 +92,7 @@ static int load_link(struct loading *l, struct dt_push_file *f)
 
 static int add(struct loading *l, const char *path, const char *name, const struct stat *st);
 
-/* Everything in a directory, in the order of names: the same everywhere. */
+/* Loads everything in a directory, sorted by name, so that the order is the same everywhere. */
 static int load_dir(struct loading *l, const char *path, const char *name)
 {
     struct dirent **entries;
@@ -134,7 +134,7 @@ static int add(struct loading *l, const char *path, const char *name, const stru
     return S_ISLNK(st->st_mode) ? load_link(l, f) : load_file(l, f);
 }
 
-/* The name on the hosts: the last component, also of "dir/", "." and "..". NULL for "/". */
+/* Returns the name on the hosts: the last component, also of "dir/", "." and "..". NULL for "/". */
 static char *name_of(const char *path)
 {
     char *whole = realpath(path, NULL);
@@ -154,7 +154,7 @@ static char *name_of(const char *path)
     return name;
 }
 
-/* A symbolic link that the user named is followed; links in a directory stay links. */
+/* A symbolic link that the user named is followed. Links in a directory stay links. */
 static int add_named(struct loading *l, const char *path)
 {
     char *name;
@@ -243,7 +243,7 @@ static int send_piece(struct dt_push *p, struct dt_link *link, struct dt_error *
 {
     const struct dt_push_file *f = &p->set->v[p->next];
     uint64_t left = f->size - p->offset;
-    static uint8_t piece[PIECE]; /* dtrun has one thread that sends */
+    static uint8_t piece[PIECE]; /* static, because only one thread of dtrun sends */
     ssize_t n = pread(p->fd, piece, left < PIECE ? (size_t)left : (size_t)PIECE, (off_t)p->offset);
     struct dt_msg_file_data m = { .id = p->next, .data = { piece, n > 0 ? (size_t)n : 0 } };
 
@@ -279,7 +279,7 @@ int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct 
     if (!p->dir)
         p->dir = dt_xstrdup(m->dir);
     if (p->begun && m->id == p->next)
-        end(p); /* the host had kept it */
+        end(p); /* the host already had the file */
     return 0;
 }
 

@@ -1,8 +1,9 @@
-/* --push: files and directories that every host receives before ranks start, over the same channel.
+/* --push: files and directories that every host receives, over the same channel, before ranks
+ * start.
  *
- * The set is read once, for its checksums. Each host has a dt_push that feeds it as fast as its
- * link takes the bytes: the next pieces follow when the outbox has been sent, so memory stays
- * bounded. */
+ * The set is read once for its checksums. Each host has a dt_push that sends bytes as fast as its
+ * link takes them: the next pieces follow when the outbox has been sent, so memory stays bounded.
+ */
 #ifndef DT_SESSION_PUSH_H
 #define DT_SESSION_PUSH_H
 
@@ -15,42 +16,42 @@
 #include "launcher/remote/link.h"
 #include "runtime/wire/codec.h"
 
-struct dt_push_file { /* or directory, or symbolic link */
-    char *path;       /* here */
+struct dt_push_file { /* a file, directory or symbolic link */
+    char *path;       /* on this machine */
     char *name;       /* on the hosts, in the job's directory */
-    char *target;     /* of a symbolic link; else NULL */
+    char *target;     /* of a symbolic link, else NULL */
     mode_t mode;
-    uint64_t size; /* of a file; else 0 */
-    uint64_t hash; /* XXH3-64 of its content */
+    uint64_t size; /* of a file, else 0 */
+    uint64_t hash; /* XXH3-64 of the content */
 };
 
 struct dt_push_set {
-    struct dt_push_file *v; /* directories come before what is in them */
+    struct dt_push_file *v; /* a directory precedes what is in it */
     uint32_t n;
     bool keep; /* hosts may use files that earlier jobs kept, and keep these */
 };
 
-/* library (or NULL) is libdtrun's file, which is sent too if one of the files names it. */
+/* library is libdtrun's file, or NULL. It is sent too if one of the files links it. */
 int dt_push_load(struct dt_push_set *set, const struct dt_strs *paths, const char *library,
                  struct dt_error *err);
 void dt_push_free(struct dt_push_set *set);
 
-struct dt_push { /* one host's progress; zero-initialise */
+struct dt_push { /* one host's progress; zero-initialise it */
     const struct dt_push_set *set;
     uint32_t next;   /* the file whose bytes are being sent */
-    uint64_t offset; /* of it */
-    bool begun;      /* its FILE has been sent */
-    int fd;          /* when begun: of a file with content; else -1 */
-    uint32_t done;   /* files that the host has put in place */
-    char *dir;       /* where they are on the host; NULL until the first is */
+    uint64_t offset; /* within that file */
+    bool begun;      /* FILE has been sent for it */
+    int fd;          /* of a file with content while begun, else -1 */
+    uint32_t done;   /* number of files that the host has put in place */
+    char *dir;       /* the directory on the host; NULL until the first file is in place */
 };
 
-/* Fails when a file cannot be read any more. */
+/* Fails if a file can no longer be read. */
 int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id,
                      struct dt_error *err);
-/* The host has answered for one file. Fails if the host could not put it in place. */
+/* The host answered for one file. Fails if the host could not put it in place. */
 int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct dt_error *err);
 bool dt_push_is_complete(const struct dt_push *p);
-void dt_push_end(struct dt_push *p); /* frees what it holds, but not the set */
+void dt_push_end(struct dt_push *p); /* frees what p holds, but not the set */
 
 #endif

@@ -38,7 +38,8 @@ enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n)
     enum dt_reach_outcome outcome = DT_REACH_CHOSEN;
     uint32_t targets[DT_REACH_TARGETS];
 
-    /* During the loop over callers, "chosen" holds the bits that are left. */
+    /* During the loop over callers, "chosen" holds the bits of the addresses that all of them
+     * reach. */
     for (uint32_t i = 0; i < n; i++)
         nodes[i].chosen = UINT32_MAX;
     for (uint32_t i = 0; i < n; i++) {
@@ -59,7 +60,7 @@ enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n)
     return outcome;
 }
 
-/* How many connections to and from nodes that are not left out are broken, for each node. */
+/* Counts, for each node, its broken connections to and from nodes that are not left out. */
 static void count_broken(const struct dt_reach_node *nodes, uint32_t n, const bool *out,
                          uint32_t *broken)
 {
@@ -89,7 +90,8 @@ void dt_reach_leave_out(const struct dt_reach_node *nodes, uint32_t n, bool *out
         out[worst] |= broken[worst] > 0;
         left_out += broken[worst] > 0;
     } while (broken[worst] > 0);
-    /* A node whose callers do not agree on an address: the others may agree without it. */
+    /* No connection is broken, but the callers of some node do not agree on an address. Without
+     * that node the others may agree. */
     for (uint32_t i = n; i-- > 0 && left_out == 0;) {
         out[i] = nodes[i].chosen == DT_REACH_NOWHERE;
         left_out += out[i];

@@ -13,7 +13,7 @@ struct dt_session {
     struct dt_push push;
     bool greeted;
     bool closing;
-    struct dt_error why; /* the files could not be sent */
+    struct dt_error why; /* why the files could not be sent */
 };
 
 static void fail(struct dt_session *s, const struct dt_error *why)
