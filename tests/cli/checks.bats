@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
-# tests/checks is a map of the tests of collectives, and stays true.
+# tests/checks maps the duties of collectives to their tests. These tests keep the map complete.
 
-# The numbers in the titles of tests, each once.
+# Prints the numbers in the titles of tests, each once.
 named() {
     grep -rhoE '(@test "|")checks? [0-9, ]+:|CHECKS[A-Z_]*\("[0-9, ]+"' \
         "$DTRUN_SOURCE"/tests/{unit,cli,cluster} --include='*.c' --include='*.bats' |
         grep -oE '[0-9]+' | sort -nu
 }
 
-# listed shown|not: the numbers of tests/checks without, and with a reason.
+# listed shown|not: prints the numbers of tests/checks that have no reason, or have one.
 listed() {
     awk -v wanted="$1" '
         function tell() { if (number && (reason ? "not" : "shown") == wanted) print number }
@@ -17,12 +17,12 @@ listed() {
         END { tell() }' "$DTRUN_SOURCE/tests/checks" | sort -n
 }
 
-@test "every check of collectives has a test that names it, or a reason why it has none" {
+@test "every check of collectives is named by a test or has a reason why none names it" {
     cd "$BATS_TEST_TMPDIR"
     named >named
     listed shown >shown
     listed not >not
-    sort -n shown not | diff - <(seq 54) # none is missing, none is there twice
+    sort -n shown not | diff - <(seq 54) # none is missing or repeated
     comm -23 <(sort shown) <(sort named) >unshown
     comm -12 <(sort not) <(sort named) >excused
     comm -23 <(sort named) <(sort shown not) >unknown

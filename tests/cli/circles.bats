@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Files and folders depend on each other in one direction.
 
-@test "no circle of files or folders in cmd, launcher and runtime" {
+@test "no files or folders of cmd, launcher and runtime depend on each other in a circle" {
     type python3 >/dev/null || skip "python3 is not installed"
     run python3 "$DTRUN_SOURCE/tests/circles.py" "$DTRUN_BUILD" "$DTRUN_SOURCE"
     echo "$output"
@@ -9,7 +9,7 @@
     [ -z "$output" ]
 }
 
-@test "a circle is found, and named" {
+@test "tests/circles.py finds and names a circle" {
     type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
     cd "$BATS_TEST_TMPDIR"
     mkdir -p launcher/{a,b}

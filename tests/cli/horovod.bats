@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# Horovod programs, which look for a rendezvous over HTTP. tests/rank/horovod asks it as they do.
+# Horovod programs look for a rendezvous over HTTP. tests/rank/horovod sends the requests that they send.
 
 load common
 
-# A script that imports Horovod, and runs that program instead.
+# Makes a script that imports Horovod and then runs tests/rank/horovod.
 script() { # WORD...
     cat >train.py <<END
 import os, sys
@@ -15,7 +15,7 @@ os.execv("$RANK/horovod", ["horovod"] + sys.argv[1:])
 END
 }
 
-# So many ranks, of a program that has begun so many times, have told the right sums.
+# Checks that NP ranks of a program that started Horovod TIMES times printed the right sums.
 sums_are() { # NP TIMES
     local rank sum=$(($1 * ($1 + 1) / 2))
 
@@ -25,7 +25,7 @@ sums_are() { # NP TIMES
     done
 }
 
-@test "ranks of --env horovod meet, in every scope, and add up right" {
+@test "ranks of --env horovod find each other in every scope and compute the right sums" {
     for np in 1 2 4 16; do
         dtrun --no-tag -np "$np" --env horovod "$RANK/horovod" elastic
         code_is 0
@@ -35,7 +35,7 @@ sums_are() { # NP TIMES
     clean
 }
 
-@test "Horovod's variables say where to meet, and on which interface" {
+@test "--env horovod sets the variables that name the rendezvous and the interface" {
     dtrun --no-tag -np 2 --env horovod sh -c 'env | grep -E "^(HOROVOD|PYTHONUNB)" | grep -v _PORT= | sort'
     code_is 0
     [ "$(sort -u "$OUT")" = "HOROVOD_CONTROLLER=gloo
@@ -58,31 +58,31 @@ PYTHONUNBUFFERED=1" ] || { show; return 1; }
     clean
 }
 
-@test "process sets, and a program that begins Horovod again" {
+@test "Horovod programs can use process sets and start Horovod again" {
     dtrun --no-tag -np 4 --env horovod "$RANK/horovod" sets again
     code_is 0
     sums_are 4 3
     clean
 }
 
-@test "requests that come byte by byte" {
+@test "the rendezvous accepts requests that arrive byte by byte" {
     dtrun --no-tag -np 3 --env horovod "$RANK/horovod" split
     code_is 0
     sums_are 3 1
     clean
 }
 
-@test "clients that say nothing, or half a request, hold nobody up" {
+@test "clients that send nothing, or half a request, do not hold up the others" {
     local began=$SECONDS
 
     dtrun --no-tag -np 4 --env horovod "$RANK/horovod" crowd
     code_is 0
     sums_are 4 1
-    [ $((SECONDS - began)) -lt 8 ] # sooner than the first of them is given up
+    [ $((SECONDS - began)) -lt 8 ] # less time than it takes to give up the first of them
     clean
 }
 
-@test "what is no request, or too much, is answered with its status, and told once" {
+@test "the rendezvous answers each malformed request with its HTTP status, and reports refusals once" {
     dtrun --no-tag -np 1 --env horovod "$RANK/horovod" statuses
     code_is 0
     out_is "POST: 405
@@ -99,7 +99,7 @@ after that: 200
     clean
 }
 
-@test "a rank that dies while others wait for it: the next generation meets anew" {
+@test "after a rank dies while others wait for it, the next generation finds each other anew" {
     dtrun --no-tag -np 4 --env horovod --max-restarts 1 "$RANK/horovod" die-once
     code_is 0
     err_has "rank 1 (localhost, pid "
@@ -123,7 +123,7 @@ END
     clean
 }
 
-@test "on one machine the rendezvous answers at its own address only" {
+@test "on one machine the rendezvous serves its own address only" {
     cat >ask <<'END'
 import os, socket
 for addr in "127.0.0.1", "127.0.0.2":
@@ -142,7 +142,7 @@ END
     clean
 }
 
-@test "a script that imports Horovod is served without --env horovod" {
+@test "a script that imports Horovod gets a rendezvous without --env horovod" {
     script
     dtrun --no-tag -np 4 python3 train.py
     code_is 0
@@ -163,7 +163,7 @@ END
     clean
 }
 
-@test "HOROVOD_CONTROLLER of the user's: Horovod is left alone, and one line says so" {
+@test "dtrun leaves Horovod alone if the user sets or unsets HOROVOD_CONTROLLER, and one line says so" {
     script
     sed -i 's/os.execv.*/print(os.environ.get("HOROVOD_SIZE"), os.environ.get("HOROVOD_CONTROLLER"))/' train.py
     dtrun --no-tag -np 2 -x HOROVOD_CONTROLLER=mpi python3 train.py

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The arithmetic of host memory, on processors of all kinds: tests/kernels/bytes prints what it gives.
+# The arithmetic on host memory is the same on all processors: tests/kernels/bytes prints its results.
 bats_require_minimum_version 1.5.0
 
 readonly SOURCES="tests/kernels/bytes.c runtime/kernels/dtype.c runtime/kernels/reduce.c
@@ -9,14 +9,14 @@ setup() {
     cd "$BATS_TEST_TMPDIR"
 }
 
-# same_bytes WIDTH COMMAND...: in every instruction set that it has, whose vectors have WIDTH bytes at
-# most.
+# same_bytes WIDTH COMMAND...: COMMAND prints the same bytes with each instruction set that it has. Their
+# vectors have at most WIDTH bytes.
 same_bytes() {
     local width=$1 set
 
     shift
     "$DTRUN_BUILD/tests/kernels/bytes" plain "$width" >plain
-    [ "$(wc -l <plain)" -eq 94 ] # operations that apply to types, scaling, wire formats
+    [ "$(wc -l <plain)" -eq 94 ] # operations with their types, scaling, wire formats
     for set in $("$@"); do
         "$@" "$set" "$width" >bytes
         diff plain bytes || { echo "other bytes: $* $set"; return 1; }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Ranks that live but do not come to a call, on whatever communicator: who waits for whom is said, and no call
-# waits for ever.
+# Ranks that are alive but do not join a call, on any communicator: dtrun says which rank waits for which, and
+# no call waits for ever.
 
 load common
 
-# Every kind at once, for they only wait.
-@test "check 33: a rank that never comes: DT_ERR_TIMEOUT and dtrun name it, or a deadlock, for every kind of call" {
+# All kinds run at once, because they only wait.
+@test "check 33: DT_ERR_TIMEOUT and dtrun name a rank that never joins a call, or the deadlock, for every call" {
     local each_other="they wait for each other: a deadlock, unless another of their threads ends it"
     local how pid kinds="never join send behind recv irecv free cross aside chain ring itself"
     declare -A pids
@@ -44,7 +44,7 @@ load common
     says itself "^dtrun: warning: rank 0 has waited .* in send to rank 0 \(call 1\) on communicator [0-9.]+ for rank 0 \(a, pid [0-9]+\), which is in send to rank 0 \(call 1\); it waits for itself: a deadlock, unless another of its threads ends it$"
     says itself "^\[0\] rank 0 \(a\): send of 1 i32 to rank 0, call 1 on communicator [0-9.]+: timed out: "
     says ring "^dtrun: warning: rank [0-3] has waited .* in send to rank [0-3] \(call 1\) .*; $each_other$"
-    [ "$(grep -c '^dtrun: warning: ' "$T/ring")" = 1 ] || { cat "$T/ring"; false; } # whoever seems to be the first
+    [ "$(grep -c '^dtrun: warning: ' "$T/ring")" = 1 ] || { cat "$T/ring"; false; } # whichever rank seems to be the first
     clean
 }
 
@@ -55,19 +55,19 @@ says() { # FILE PATTERN
     return 1
 }
 
-@test "a communicator's own timeout ends its calls alone, and what is made of it has the same" {
+@test "a timeout of a communicator ends its calls alone, and communicators made from it inherit it" {
     dtrun --transport local -H a:2,b:1 "$RANK/late" own
     code_is 0
     [ "$(grep -cE '^\[[01]\] -5: rank [01] \(a\): barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout 1\)$' "$ERR")" = 2 ] || { show; false; }
     [ "$(grep -cx '\[[01]\] again: timed out' "$OUT")" = 2 ] || { show; false; }
     [ "$(grep -c '^dtrun: warning: ' "$ERR")" = 1 ] || { show; false; }
-    err_has "dtrun: | call 1: dt_comm_dup, ok " # what made it, as the program wrote it
+    err_has "dtrun: | call 1: dt_comm_dup, ok " # the call that made it, as the program wrote it
     clean
 }
 
-# Were the time that was set last that of a call handed in before, the third would end at once, or the first never;
-# did to set it wait for what is under way, the last rank would never be told to come.
-@test "check 33: each of several calls under way has the timeout that was set when it was asked for" {
+# If a call took the timeout that was set last, the third would end at once, or the first never. If setting a
+# timeout waited for the calls under way, the last rank would never be told to join.
+@test "check 33: each of several calls under way keeps the timeout that was set when it was made" {
     dtrun --transport local -H a:2,b:1 "$RANK/late" several
     code_is 0
     local late="timed out: ranks? 0(-1)? ha(ve|s) waited .* for rank 2 \\(b, .*"
@@ -79,12 +79,12 @@ says() { # FILE PATTERN
     done
     said 0 "fifth: -5: rank 0 \\(a\\): recv of 1 i32 from rank 2, call 1 on communicator 0\\.1: $late \\(dt_comm_set_timeout 1\\)"
     grep -qx '\[0\] third: 0, then 3' "$OUT" || { show; false; }
-    grep -qx '\[1\] third: [01], then 3' "$OUT" || { show; false; } # rank 0 may have told the last one already
+    grep -qx '\[1\] third: [01], then 3' "$OUT" || { show; false; } # rank 0 may already have told the last rank
     clean
 }
 
-# Four are watched at once.
-@test "check 33: a call with a timeout ends although more threads than are watched wait without one" {
+# dtrun watches four threads at once.
+@test "check 33: a call with a timeout ends even if more threads than are watched wait without one" {
     dtrun --transport local -H a:2,b:1 "$RANK/late" crowd
     code_is 0
     said 0 "last: -5: rank 0 \\(a\\): recv of 1 i32 from rank 2, call 1 on communicator 0\\.1: timed out: rank 0 has waited .* in recv from rank 2 .* for rank 2 \\(b, .* \\(dt_comm_set_timeout 1\\)"
@@ -96,8 +96,9 @@ said() { # RANK PATTERN
     grep -qE -- "^\[$1\] $2\$" "$ERR" || { echo "rank $1 has not said: $2"; show; false; }
 }
 
-# Of so many that not all are connected with all; they would wait for connections that the others never come to.
-@test "check 27, 30: calls that do not fit among many hosts are seen by the ranks themselves" {
+# There are so many ranks that not all pairs are connected. They would wait for connections that the others
+# never make.
+@test "checks 27, 30: ranks on many hosts find calls that do not match by themselves" {
     dtrun --transport local -H "$(seq -s, -f 'h%g:1' 18)" --collective-timeout 30 "$RANK/late" differ
     code_is 3
     grep -qE "^\[[0-8]\] rank [0-8] \(h[1-9]\) called all-reduce of 65536 f32 \(sum\) as f16, call 3; .*rank [0-9]+ \(h[0-9]+\) called barrier, call 3" "$ERR" || { show; false; }
@@ -105,7 +106,7 @@ said() { # RANK PATTERN
     clean
 }
 
-@test "a wait for a request is as long as it may be, and the request goes on" {
+@test "dt_wait waits no longer than its timeout, and the request goes on" {
     dtrun -np 3 "$RANK/late" request
     code_is 0
     [ "$(grep -cx '\[[01]\] done: 0' "$OUT")" = 2 ] || { show; false; }
@@ -113,7 +114,7 @@ said() { # RANK PATTERN
     clean
 }
 
-@test "check 38: a rank that is stopped in a call of some ranks is named; one that goes on in time has lost nothing" {
+@test "check 38: a rank stopped in a call of some ranks is named, and one that continues in time loses nothing" {
     dtrun_start -np 3 --collective-timeout 6 "$RANK/late" loop
     await grep -q . "$OUT"
     local pid=$(grep -lzFx "DTRUN_RANK=1" $(for p in $(left_behind); do echo "/proc/$p/environ"; done) | cut -d/ -f3)

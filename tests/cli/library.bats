@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# libdtrun as programs see it: its header, its symbols, what it needs, its manual page.
+# libdtrun as programs see it: its header, symbols, dependencies and manual pages.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -17,11 +17,11 @@ declared() {
     sed -nE 's/^DT_API .*[ *](dt_[a-z_]+)\(.*/\1/p' "$HEADER" "${HEADER%.h}_tune.h" | sort
 }
 
-@test "the library exports what the header declares, and nothing besides" {
+@test "the library exports exactly the functions that the header declares" {
     need nm
     declared >declared
     nm -D --defined-only "$LIB" | sed -nE 's/.* [A-Z] ([^@]+)@.*/\1/p' | grep -v '^DTRUN_' | sort >exported
-    [ "$(wc -l <declared)" -ge 43 ] # else the pattern above has lost some
+    [ "$(wc -l <declared)" -ge 43 ] # fewer would mean that the pattern above misses some
     diff declared exported
 }
 
@@ -48,7 +48,7 @@ declared() {
     [ "$(cat needed)" = libc.so.6 ] || { cat needed; false; }
 }
 
-@test "the header is clean C99 and C++" {
+@test "the header compiles without warnings as C99 and C++" {
     need "$CC"
     echo '#include "runtime/dtrun_tune.h"' >c.c
     echo 'int main(void) { dt_error_info_t e = DT_ERROR_INFO_INIT; return DT_IN_PLACE == DT_WORLD && !e.size; }' >>c.c
@@ -57,12 +57,12 @@ declared() {
     c++ -x c++ -std=c++98 -Wno-long-long -Wall -Wextra -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
 }
 
-# described PAGE: the functions that its synopsis declares.
+# described PAGE: prints the functions that its synopsis declares.
 described() {
     sed -nE '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[no] (dt_[a-z_]+).*/\1/p' "$1"
 }
 
-@test "every function of the header is on one page of section 3, and no other is" {
+@test "every function of the header is on exactly one page of section 3, and no other function is" {
     declared >declared
     for page in "$DTRUN_SOURCE"/man/*.3; do
         described "$page" | sort >synopsis
@@ -72,14 +72,14 @@ described() {
     diff declared described
 }
 
-@test "dt_error(3) explains every result of the header, and none besides" {
+@test "dt_error(3) explains exactly the results of the header" {
     grep -oE 'DT_(OK|ERR_[A-Z]+)' "$HEADER" | sort -u >results
     sed -nE '/^\.Sh RETURN VALUES/,$s/^\.It Dv (DT_.*)/\1/p' "$DTRUN_SOURCE/man/dt_error.3" |
         sed 's/ , /\n/g' | sort >explained
     diff results explained
 }
 
-@test "make install puts a page in place for every function" {
+@test "make install installs a page for every function" {
     need make
     make -s -C "$DTRUN_BUILD" install-man install-data-hook DESTDIR="$PWD/root" >out 2>&1 || { cat out; false; }
     pages="$(find root -name man3)"
@@ -94,7 +94,7 @@ described() {
     [ -z "$(find root -type f)" ]
 }
 
-# examples PAGE: each program goes to N.c; each command that runs it, and what that prints, to N.M.run.
+# examples PAGE: writes each program to N.c, and each command that runs it, with its output, to N.M.run.
 examples() {
     awk '/^\.Sh / { on = 0; examples = /EXAMPLES/ }
          /^\.Bd -literal/ { on = examples; first = 1; next }
@@ -104,8 +104,8 @@ examples() {
     sed -i 's/\\e/\\/g' -- *.c
 }
 
-# What has no main is a part of a program.
-@test "the examples of every page of section 3 compile, and print what the page says" {
+# An example without main is part of a program.
+@test "the examples on every page of section 3 compile and print what the page says" {
     need "$CC"
     mkdir include bin && cp "$HEADER" "${HEADER%.h}_tune.h" include/
     ln -s "$DTRUN_BUILD/cmd/dtrun" bin/
@@ -127,7 +127,7 @@ examples() {
     done
 }
 
-@test "examples/halo comes to the same bytes with any number of ranks" {
+@test "examples/halo computes the same bytes with any number of ranks" {
     halo="$DTRUN_BUILD/examples/halo"
     "$halo" >alone
     [ "$(wc -l <alone)" = 50 ]
@@ -138,7 +138,7 @@ examples() {
     done
 }
 
-@test "DTRUN_WIRE: a format that is none, and one that needs memory of the program, are errors" {
+@test "dt_init refuses an unknown DTRUN_WIRE, and a format that needs memory of the program" {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_WIRE=f16 "$hello"
     run -1 env DTRUN_WIRE=fp16 "$hello"
@@ -147,15 +147,14 @@ examples() {
     [[ $output == "hello: dt_init: DTRUN_WIRE=2bit cannot be: "*"with dt_all_reduce_with; here exact, f16, bf16 and int8 can be chosen" ]]
 }
 
-@test "DTRUN_ISA chooses the kernels, and one that is not there is an error" {
+@test "DTRUN_ISA chooses the kernels, and dt_init refuses one that this processor lacks" {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_ISA=plain "$hello"
     run -1 env DTRUN_ISA=mmx "$hello"
     [[ $output == "hello: dt_init: DTRUN_ISA=mmx is none of this processor's: "*plain ]]
 }
 
-# What its objects use of others: memory, strings, JSON, and dtrun's own helpers, which say things
-# through a sink.
+# What its objects may use: memory, strings, JSON, and helpers of dtrun that print through a sink.
 @test "the engine of a job does no input or output and reads no clock" {
     need nm
     engine="$DTRUN_BUILD/launcher/.libs/libengine.a"
@@ -166,5 +165,5 @@ examples() {
         -e '^dt_(error|hostshm|inject|log|mpimap|msg|put|role|say|strbuf|strs|u32s|utf8|verbose|x)' \
         >foreign || true
     [ ! -s foreign ] || { cat foreign; false; }
-    [ "$(wc -l <used)" -gt 20 ] # else nm printed something else
+    [ "$(wc -l <used)" -gt 20 ] # fewer would mean that nm failed
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The manual pages say what the programs do, and the example files work.
+# The manual pages agree with the programs, and the example files work.
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -20,14 +20,14 @@ options_of_page() {
         sed -nE 's/^Fl Fl ([a-zA-Z-]+).*/--\1/p; s/^Fl ([a-zA-Z-]+).*/-\1/p' | grep -v '^-Fl$' | sort
 }
 
-@test "every option of --help is in dtrun(1), and none besides" {
+@test "dtrun(1) lists exactly the options of --help" {
     options_of_help >"$BATS_TEST_TMPDIR/help"
     options_of_page >"$BATS_TEST_TMPDIR/page"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/help")" -gt 25 ]
     diff "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/page"
 }
 
-@test "every key of a hostfile is in dtrun-hostfile(5), and none besides" {
+@test "dtrun-hostfile(5) lists exactly the keys of a hostfile" {
     run dtrun --hostfile - --dry-run true <<<"host nosuchkey=1"
     [ "$status" -eq 2 ]
     tr ' ' '\n' <<<"${output#*known are: }" | sort >"$BATS_TEST_TMPDIR/program"
@@ -36,24 +36,24 @@ options_of_page() {
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
 
-@test "every threshold of collectives is in dtrun-tuning(5), and none besides" {
+@test "dtrun-tuning(5) lists exactly the thresholds of collectives" {
     sed -nE 's/^    KEY\(([a-z_]+),.*/\1/p' runtime/base/tuning.c | sort >"$BATS_TEST_TMPDIR/program"
     sed -nE 's/^\.It Cm ((shm|net)_[a-z_]+)$/\1/p' man/dtrun-tuning.5 | sort >"$BATS_TEST_TMPDIR/page"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/page")" -eq 8 ]
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
 
-# section TITLE: of PROTOCOL.md.
+# section TITLE: prints that section of PROTOCOL.md.
 section() {
     awk -v title="## $1" '/^## / { on = $0 == title } on' PROTOCOL.md
 }
 
-# messages PREFIX ENUM HEADER: names and numbers.
+# messages PREFIX ENUM HEADER: prints names and numbers.
 messages() {
     sed -nE "/^enum $2 /,/^}/s/^    $1([A-Z_]+) = ([0-9a-fA-Fx]+),.*/\\1 \\2/p" "runtime/wire/$3"
 }
 
-@test "every message between launcher and agent is in PROTOCOL.md, with its class, and none besides" {
+@test "PROTOCOL.md lists exactly the messages between launcher and agent, with their class" {
     sed -nE 's/^    ROW\(([A-Z_]+), (\w+), .*/\1 \2/p' runtime/wire/msg.h | while read -r name number; do
         echo "$name $([ $((number)) -lt 128 ] && echo control || echo data)"
     done | sort >"$BATS_TEST_TMPDIR/program"
@@ -63,7 +63,7 @@ messages() {
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
 
-@test "every message between agent and rank is in PROTOCOL.md, with its direction, and none besides" {
+@test "PROTOCOL.md lists exactly the messages between agent and rank, with their direction" {
     messages DT_RANK_ dt_rankmsg_type rankmsg.h | while read -r name number; do
         echo "$name $([ "$number" -lt 65 ] && echo "to the agent" || echo "to the rank")"
     done | sort >"$BATS_TEST_TMPDIR/program"
@@ -74,9 +74,9 @@ messages() {
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
 
-@test "the pages are clean mdoc" {
+@test "the manual pages are clean mdoc" {
     command -v mandoc >/dev/null || skip "mandoc is not installed"
-    # Whether other pages are installed here is not the pages' fault.
+    # Pages may refer to pages that are not installed here.
     mandoc -T lint man/*.[1-9] 2>/dev/null | grep -v "referenced manual not found" \
         >"$BATS_TEST_TMPDIR/lint" || true
     cat "$BATS_TEST_TMPDIR/lint"
@@ -92,7 +92,7 @@ messages() {
     done
 }
 
-@test "hostfile examples in dtrun-hostfile(5) work" {
+@test "the hostfile examples in dtrun-hostfile(5) work" {
     awk '/^\.Bd -literal/ { n++; on = 1; next }
          /^\.Ed/ { on = 0 }
          on { print > (dir "/" n) }' dir="$BATS_TEST_TMPDIR" man/dtrun-hostfile.5
@@ -101,7 +101,7 @@ messages() {
     done
 }
 
-@test "the example file of dtrun-tuning(5) has no mistake" {
+@test "the example file in dtrun-tuning(5) has no mistakes" {
     awk '/^\.Bd -literal/ { on = 1; next } /^\.Ed/ { on = 0 } on' man/dtrun-tuning.5 >"$BATS_TEST_TMPDIR/tuning"
     [ "$(grep -c = "$BATS_TEST_TMPDIR/tuning")" -eq 3 ]
     export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" DTRUN_TUNING="$BATS_TEST_TMPDIR/tuning"

@@ -1,23 +1,23 @@
 #!/usr/bin/env bats
-# Command lines of horovodrun, torchrun and mpirun. What dtrun-migrate(7) says of each option is tested in
-# tests/unit/cmd/foreign.c.
+# dtrun accepts command lines of horovodrun, torchrun and mpirun. tests/unit/cmd/foreign.c tests what
+# dtrun-migrate(7) says of each option.
 bats_require_minimum_version 1.5.0
 load common
 
-# The options in a section of dtrun-migrate(7), without dashes.
+# Prints the options in a section of dtrun-migrate(7), without dashes.
 page_options() { # SECTION
     awk -v title=".Sh $1" '/^\.Sh / { on = $0 == title } on' "$DTRUN_SOURCE/man/dtrun-migrate.7" |
         sed -nE 's/^\.It (Fl Fl|Fl) ([a-zA-Z-]+).*/\2/p' | sort -u
 }
 
-# dtrun's plan for this command line, "rank host" in each line.
+# Prints dtrun's plan for a command line: "rank host" for each rank.
 plan() {
     dtrun "$@" --dry-run ./train
     code_is 0
     tail -n +2 "$OUT" | awk '{ print $1 " " $2 }' | paste -sd, -
 }
 
-@test "every option of the mpirun that is installed here is in dtrun-migrate(7)" {
+@test "dtrun-migrate(7) lists every option of the installed mpirun" {
     command -v mpirun >/dev/null || skip "mpirun is not installed"
     mpirun --allow-run-as-root --help all >help 2>&1 || true
     grep -q '^mpirun (Open MPI) 4' help || skip "this mpirun is not Open MPI 4"
@@ -29,7 +29,7 @@ plan() {
     [ -z "$(comm -23 program page)" ] || { comm -23 program page; return 1; }
 }
 
-@test "torchrun's command line with -H starts as many ranks on each host" {
+@test "torchrun's command line with -H starts the same number of ranks on each host" {
     [ "$(plan --nproc-per-node 2 -H host1,host2)" = "0 host1,1 host1,2 host2,3 host2" ]
     [ "$(plan --nnodes=2 --nproc_per_node=1 --rdzv-backend c10d --rdzv-endpoint host1:29400 \
         -H host1,host2,host3)" = "0 host1,1 host2" ]
@@ -37,7 +37,7 @@ plan() {
     err_is_empty
 }
 
-@test "horovodrun's and mpirun's command lines are planned as there" {
+@test "command lines of horovodrun and mpirun place ranks as those launchers do" {
     [ "$(plan -np 3 -H host1:2,host2:1 -p 2222 -i key --disable-cache --gloo)" = \
         "0 host1,1 host1,2 host2" ]
     [ "$(plan -n 3 -bynode --oversubscribe -host host1:2,host2 --allow-run-as-root)" = \
@@ -47,7 +47,7 @@ plan() {
     err_is_empty
 }
 
-@test "an option without effect is named once, and the job runs" {
+@test "an option without effect is reported once, and the job runs" {
     dtrun -np 1 --mca btl tcp,self --master-port 29500 sh -c 'echo "ran with $#"' sh --mca a b
     code_is 0
     out_is 'ran with 3
@@ -57,7 +57,7 @@ plan() {
     err_has "dtrun: --master-port 29500 has no effect: "
 }
 
-@test "what horovodrun's options set up reaches Horovod's library" {
+@test "what horovodrun's options set reaches Horovod's library" {
     dtrun -np 1 --no-tag --cycle-time-ms 0.5 --timeline-filename /tmp/t.json --autotune --no-torus-allreduce \
         --gloo-timeout-seconds=90 --log-level DEBUG --fusion-threshold-mb 32 --no-stall-check \
         --stall-check-warning-time-seconds 7 --log-hide-timestamp --env horovod sh -c 'env | grep -E "^HOROVOD_(A|CY|F|GLOO_TIME|LOG|STALL|TI|TO)" | sort'
@@ -80,14 +80,14 @@ HOROVOD_TORUS_ALLREDUCE=0
     clean
 }
 
-@test "an option that cannot be had is refused in one line that says what to do" {
+@test "an option that dtrun does not support is refused in one line that says what to do" {
     dtrun --xml -np 1 true
     code_is 2
     err_lines 1
     err_has "dtrun: --xml: --report FILE writes JSON"
 }
 
-@test "--nproc-per-node gpu, cpu and auto: what is given counts, then what this machine has" {
+@test "--nproc-per-node gpu, cpu and auto use the given slots, or else what this machine has" {
     [ "$(plan --nproc-per-node gpu -H host1:2,host2:1)" = "0 host1,1 host1,2 host2" ]
     CUDA_VISIBLE_DEVICES=0,3 dtrun --nproc-per-node gpu --dry-run ./train
     [ "$(tail -n +2 "$OUT" | wc -l)" -eq 2 ]
@@ -113,13 +113,13 @@ HOROVOD_TORUS_ALLREDUCE=0
     clean
 }
 
-@test "--nnodes wants no more hosts than there are" {
+@test "--nnodes refuses more hosts than are given" {
     dtrun --nnodes 3 -H host1,host2 --dry-run ./train
     code_is 2
     err_has "--nnodes 3: only 2 hosts are given"
 }
 
-@test "ROLE_RANK and ROLE_WORLD_SIZE are set as torchrun sets them" {
+@test "ROLE_RANK and ROLE_WORLD_SIZE have the values that torchrun sets" {
     dtrun --nproc-per-node 2 --no-tag sh -c 'echo "$RANK $ROLE_RANK $WORLD_SIZE $ROLE_WORLD_SIZE"'
     code_is 0
     [ "$(sort "$OUT")" = "0 0 2 2
@@ -141,12 +141,12 @@ ran
     [ "$(grep -c localhost "$ERR")" -eq 2 ]
 }
 
-@test "--report-bindings: each rank says which CPUs it may use" {
+@test "--report-bindings prints which CPUs each rank may use" {
     dtrun -np 2 --bind-to hwthread --report-bindings --no-tag \
         grep Cpus_allowed_list /proc/self/status
     code_is 0
     [ "$(grep -c '^dtrun: rank [01] on localhost may use CPUs ' "$ERR")" -eq 2 ]
-    # What a rank says is what its program has.
+    # The report agrees with the CPUs that the program has.
     [ "$(cut -f2 "$OUT" | sort)" = "$(sed -E 's/.*CPUs //' "$ERR" | sort)" ]
     dtrun -np 1 --bind-to numa --report-bindings true
     err_has "rank 0 on localhost may use CPUs "
@@ -164,7 +164,7 @@ ran
     [ "$(cat logs/rank.00000.out)" = hello ]
 }
 
-@test "--check-build names every library, with a version, yes or no" {
+@test "--check-build lists every library with its version, yes or no" {
     dtrun --check-build
     code_is 0
     for library in libssh2 libuv cJSON libsodium NCCL CUDA PMI-1 PMIx; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Unmodified MPI programs on one machine: MPICH's, which ask the agent by PMI-1, and Open MPI's, which
-# ask by PMIx. Each test runs with every MPI that is installed.
+# Unmodified MPI programs on one machine: MPICH's, which speak PMI-1 with the agent, and Open MPI's, which
+# speak PMIx. Each test runs with every MPI that is installed.
 
 load common
 
@@ -13,7 +13,7 @@ setup_file() {
     done
 }
 
-# Runs the function with each MPI; $MPI is the program of the tests, built with it.
+# Runs the function with each MPI. $MPI is the test program, built with it.
 with_each() { # FUNCTION
     local mpi found=
 
@@ -30,7 +30,7 @@ with_each() { # FUNCTION
     [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
 }
 
-# Other tests may be running MPI programs at this moment.
+# Other tests may run MPI programs at the same time.
 await_no_mpi_dir() {
     local dirs
 
@@ -44,7 +44,7 @@ needs_openmpi() {
     [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
 }
 
-@test "an MPI program is one job of all ranks, which share memory" {
+@test "all ranks of an MPI program are one job and share memory" {
     check() {
         dtrun --no-tag -np 4 "$MPI" sum
         code_is 0
@@ -67,7 +67,7 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
-@test "MPI_Abort with 0 is a failure all the same" {
+@test "MPI_Abort with 0 is a failure, too" {
     check() {
         dtrun -np 2 "$MPI" abort 0
         code_is 1
@@ -75,7 +75,7 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
-@test "a rank of an MPI program that is killed ends the job with 137" {
+@test "a killed rank of an MPI program ends the job with 137" {
     check() {
         dtrun -np 4 "$MPI" die
         code_is 137
@@ -92,7 +92,7 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
-@test "MPI and libdtrun live in one process, whichever begins and leaves first" {
+@test "MPI and libdtrun work in one process, in any order of starting and ending" {
     local lib="$DTRUN_BUILD/runtime/.libs"
 
     [ -e "$lib/libdtrun.so" ] || skip "built without shared libraries"
@@ -120,7 +120,7 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
-@test "more MPI ranks than slots" {
+@test "more MPI ranks than slots can run" {
     check() {
         dtrun --no-tag -H localhost:2 -np 6 "$MPI" sum
         code_is 0
@@ -129,7 +129,7 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
-@test "an MPI rank that ends with 7 ends the job with 7" {
+@test "an MPI rank that exits with 7 ends the job with 7" {
     check() {
         dtrun -np 2 "$MPI" exit 7
         code_is 7
@@ -137,14 +137,14 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
-@test "a rank that writes nonsense to its PMI-1 socket is told so, and the job goes on" {
+@test "a rank that writes nonsense to its PMI-1 socket is reported, and the job goes on" {
     dtrun -np 1 bash -c 'echo hello >&$PMI_FD; read -t 10 -u $PMI_FD || exit 0'
     code_is 0
     err_has "rank 0 (localhost): what it writes to PMI_FD is not PMI-1: it sends a request before init"
     clean
 }
 
-@test "mpi4py in a script, under a Python that knows nothing of MPI" {
+@test "a script can use mpi4py under a Python that is not linked with MPI" {
     /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "needs python3-mpi4py"
     needs_openmpi
     cat >sum.py <<'END'
@@ -158,7 +158,7 @@ END
     clean
 }
 
-@test "what Open MPI has in files goes with a job that is stopped" {
+@test "the files of Open MPI are removed when a job is stopped" {
     needs_openmpi
     local dirs
 
@@ -173,9 +173,9 @@ END
     clean
 }
 
-@test "64: without a PMIx server one line says that the ranks of an Open MPI program are jobs of their own" {
+@test "case 64: without a PMIx server one line says that each Open MPI rank is a job of its own" {
     type gcc >/dev/null || skip "needs gcc"
-    # what makes a program one of Open MPI's is the library that it names
+    # A program counts as one of Open MPI's if it names this library.
     echo 'int MPI_Init(void) { return 0; }' | gcc -shared -Wl,-soname,libmpi.so.40 -o libmpi.so.40 -xc -
     echo 'int MPI_Init(void); int main(void) { return MPI_Init(); }' |
         gcc -o mpi -xc - -xnone -Wl,-rpath,"$T" libmpi.so.40

@@ -1,23 +1,22 @@
 #!/usr/bin/env bats
-# --env mxnet: ranks are workers, and beside them run a scheduler and servers. tests/rank/pslite does what
-# a program does that imports MXNet.
+# With --env mxnet the ranks are workers, and a scheduler and servers run beside them. tests/rank/pslite acts
+# as a program that imports MXNet.
 
 load common
 
-# The process of a role, as it has said itself (what others have said may have come out before):
-# pid_of 'server 0'.
+# pid_of 'server 0': prints the process ID that a role has printed. Lines of other roles may precede it.
 pid_of() {
     out_has 1 "^\[$1\] .*pid " >&2
     sed -n "s/^\[$1\] .*pid //p" "$OUT" | tail -1
 }
 
-# All have met and work until they are killed: two workers, two servers.
+# Two workers and two servers have found each other and work until they are killed.
 start_forever() {
     dtrun_start -np 2 --env mxnet "$@" "$RANK/pslite" 0
     out_has 2 '^\[[01]\] sum 6$'
 }
 
-@test "workers, servers and a scheduler meet, work, and end by themselves" {
+@test "workers, servers and a scheduler find each other, work, and end by themselves" {
     dtrun -np 2 --env mxnet "$RANK/pslite"
     code_is 0
     err_is_empty
@@ -30,7 +29,7 @@ start_forever() {
     clean
 }
 
-@test "only ranks are ranks" {
+@test "servers and the scheduler get no rank, no standard input and no socket to the agent" {
     echo words >in
     STDIN=in dtrun -np 2 --env mxnet,mpi --num-servers 1 --no-tag --stdin all sh -c \
         'cat; echo "$DMLC_ROLE ${RANK-none} ${DMLC_WORKER_ID-none} ${OMPI_COMM_WORLD_RANK-none} ${DTRUN_AGENT_FD-none}"'
@@ -41,7 +40,7 @@ start_forever() {
     clean
 }
 
-@test "a server that is killed ends the job, which names it" {
+@test "a server that is killed ends the job, and the message names it" {
     start_forever --report report
     pid=$(pid_of 'server 1')
     kill -KILL "$pid"
@@ -56,7 +55,7 @@ start_forever() {
     clean
 }
 
-@test "a scheduler that fails ends the job with its code, and its last words" {
+@test "a scheduler that fails ends the job with its code, and the message quotes it" {
     dtrun -np 2 --env mxnet sh -c '[ $DMLC_ROLE = scheduler ] || exec sleep 600; echo no >&2; exit 7'
     code_is 7
     err_has "dtrun: scheduler (localhost, pid "
@@ -65,7 +64,7 @@ start_forever() {
     clean
 }
 
-@test "ranks that use the library are told which server died" {
+@test "ranks that use libdtrun learn which server died" {
     dtrun_start -np 2 --env mxnet --num-servers 1 sh -c \
         '[ $DMLC_ROLE = worker ] && exec "$0" hang; echo pid $$; exec sleep 600' "$RANK/steps"
     out_has 1 '^\[server 0\] pid'
@@ -77,7 +76,7 @@ start_forever() {
     clean
 }
 
-@test "when a worker is killed nobody is left" {
+@test "when a worker is killed no process is left" {
     start_forever
     pid=$(pid_of 0)
     kill -KILL "$pid"
@@ -87,7 +86,7 @@ start_forever() {
     clean
 }
 
-@test "--max-restarts: all roles begin again, whoever was killed" {
+@test "--max-restarts restarts all roles, whichever of them was killed" {
     for who in scheduler 'server 0' 1; do
         start_forever --max-restarts 1
         kill -KILL "$(pid_of "$who")"
@@ -116,7 +115,7 @@ start_forever() {
     clean
 }
 
-@test "Ctrl-C when only auxiliaries are left: nothing is said of their ends" {
+@test "Ctrl-C when only auxiliaries are left ends them without reporting each" {
     dtrun_start -np 1 --env mxnet "$RANK/pslite" 1 stay
     out_has 1 '^\[0\] worker pid'
     await gone "$(pid_of 0)"
@@ -128,7 +127,7 @@ start_forever() {
     clean
 }
 
-@test "SIGUSR1 and SIGUSR2 go to ranks only" {
+@test "SIGUSR1 and SIGUSR2 reach ranks only" {
     dtrun_start -np 2 --env mxnet --num-servers 1 sh -c \
         '[ $DMLC_ROLE = worker ] || exec sleep 600
         trap "echo got" USR1 USR2; while :; do sleep 600 & echo here; wait; done'
@@ -144,7 +143,7 @@ start_forever() {
     clean
 }
 
-@test "auxiliaries that stay when the ranks have ended are ended" {
+@test "auxiliaries that outlive the ranks are stopped" {
     dtrun -np 1 --env mxnet "$RANK/pslite" 1 stay
     code_is 0
     err_lines 1
@@ -154,7 +153,7 @@ start_forever() {
 
 @test "a time limit that ends only auxiliaries is no failure" {
     dtrun_start_clock -np 1 --timeout 600 --env mxnet "$RANK/pslite" 1 stay
-    stands 5 # since all ranks have ended
+    stands 5 # starts when all ranks have ended
     is_over 600
     dtrun_wait
     code_is 0
@@ -163,7 +162,7 @@ start_forever() {
     clean
 }
 
-@test "a time limit that ends while auxiliaries are being ended gives them no more time" {
+@test "a time limit that expires while auxiliaries are being stopped gives them no more time" {
     dtrun_start_clock -np 1 --env mxnet --num-servers 1 --timeout 600 --kill-grace 4 sh -c \
         '[ $DMLC_ROLE = server ] || exit 0; trap "" TERM; echo up; while :; do sleep 0.1; done'
     out_has 1 up
@@ -178,7 +177,7 @@ start_forever() {
     clean
 }
 
-@test "what auxiliaries say when the ranks have ended is all there" {
+@test "output of auxiliaries after the end of the ranks is complete" {
     dtrun -np 1 --env mxnet sh -c '[ $DMLC_ROLE = worker ] || { seq 20000; printf last; }'
     code_is 0
     out_has 2 '^\[[a-z0-9 ]*\] last'
@@ -187,7 +186,7 @@ start_forever() {
     clean
 }
 
-@test "an auxiliary that fails when the ranks are ending does no harm" {
+@test "an auxiliary that fails while the ranks end does not fail the job" {
     dtrun -np 2 --env mxnet --num-servers 1 "$RANK/pslite" 1 fall
     code_is 0
     err_lines 1
@@ -195,7 +194,7 @@ start_forever() {
     clean
 }
 
-@test "an agent that is lost when only auxiliaries are left does no harm" {
+@test "an agent that is lost when only auxiliaries are left does not fail the job" {
     dtrun_start -np 1 --env mxnet --max-restarts 1 --verbose "$RANK/pslite" 1 stay
     await grep -q "rank 0 ended: code 0" "$ERR"
     kill -KILL "$(ps -o ppid= -p "$(pid_of 'server 0')" | tr -d ' ')"
@@ -206,7 +205,7 @@ start_forever() {
     becomes_clean
 }
 
-@test "kill -9 dtrun, and no auxiliary is left" {
+@test "after kill -9 of dtrun no auxiliary is left" {
     start_forever
     kill -KILL "$BACKGROUND"
     wait "$BACKGROUND" || true
@@ -214,7 +213,7 @@ start_forever() {
     becomes_clean
 }
 
-@test "--output-dir has a file of each" {
+@test "--output-dir has a file of each auxiliary" {
     dtrun -np 2 --env mxnet --num-servers 1 --output-dir logs "$RANK/pslite"
     code_is 0
     out_is ""
@@ -226,7 +225,7 @@ start_forever() {
     clean
 }
 
-@test "--dry-run shows where they will run" {
+@test "--dry-run prints where auxiliaries will run" {
     dtrun -np 3 -H a:2,b --env mxnet --dry-run train
     code_is 0
     grep -qx 'beside the ranks: scheduler on a, server 0 on a, server 1 on b, server 2 on a' "$OUT"
@@ -236,7 +235,7 @@ start_forever() {
     jq -e 'has("auxiliaries") | not' "$OUT"
 }
 
-@test "a program that cannot run is told of once" {
+@test "a program that cannot be run is reported once" {
     dtrun -np 2 --env mxnet ./none
     code_is 127
     err_lines 1

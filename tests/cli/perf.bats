@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
-# dtrun-perf: the table of nccl-tests.
+# dtrun-perf prints the table of nccl-tests.
 bats_require_minimum_version 1.5.0
 load common
 load ../standin/standin
 
-# What scripts made for nccl-tests do: rows begin with a size, columns stand where theirs do.
+# Prints the rows as scripts for nccl-tests find them: rows begin with a size, and columns are where theirs
+# are.
 rows() { # [FILE]
     awk '!/^#/ && NF' "${1:-$OUT}"
 }
@@ -28,7 +29,7 @@ rows() { # [FILE]
     clean
 }
 
-@test "-d cuda: buffers lie in the memory of GPUs, which the table names" {
+@test "-d cuda puts buffers in the memory of GPUs, which the table names" {
     local name
 
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
@@ -44,7 +45,7 @@ rows() { # [FILE]
     clean
 }
 
-@test "--raw: NCCL itself is measured on the same buffers, with the ratio" {
+@test "--raw measures NCCL itself on the same buffers and prints the ratio" {
     local name
 
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
@@ -85,14 +86,14 @@ rows() { # [FILE]
     clean
 }
 
-@test "the table has labels only where --tag asks for them" {
+@test "the table has labels only if --tag asks for them" {
     dtrun -np 2 --tag "$DTRUN_BUILD/cmd/dtrun-perf" barrier -n 1
     code_is 0
     grep -q '^\[0\] # Out of bounds values' "$OUT"
     clean
 }
 
-@test "the head is there before the first row is" {
+@test "the head of the table is printed before the first row is measured" {
     local pid
 
     "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4M -n 1000000000 >table &
@@ -106,7 +107,7 @@ rows() { # [FILE]
     clean
 }
 
-@test "check 54: scripts written for nccl-tests read the table" {
+@test "check 54: scripts for nccl-tests can read the table" {
     command -v python3 >/dev/null || skip "python3 is not installed"
     dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_gather -b 1M -e 64M -f 64 -n 2 -d double
     code_is 0
@@ -121,8 +122,8 @@ rows() { # [FILE]
     clean
 }
 
-# What of #wrong in place is said of each of nccl-tests' collectives; all have times.
-@test "check 54: and of every collective that nccl-tests measure" {
+# In place, #wrong is known for each of nccl-tests' collectives except sendrecv. All have times.
+@test "check 54: scripts for nccl-tests can read the tables of all its collectives" {
     local name wrong
 
     command -v python3 >/dev/null || skip "python3 is not installed"
@@ -137,7 +138,7 @@ rows() { # [FILE]
     clean
 }
 
-# measured ROWS COLLECTIVE [IN_PLACE]: all of it is right; #wrong in place has IN_PLACE, where it is not 0.
+# measured ROWS COLLECTIVE [IN_PLACE]: every row is right. #wrong in place is IN_PLACE if that is given.
 measured() {
     dtrun -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all --link 1
     code_is 0
@@ -145,7 +146,7 @@ measured() {
         END { exit n != rows || bad }' "$OUT" || { show; false; }
 }
 
-measure_all() { # the rows: types by operations by roots
+measure_all() { # rows: types times operations times roots
     measured 84 all_reduce
     measured 252 reduce
     measured 36 broadcast
@@ -162,19 +163,19 @@ measure_all() { # the rows: types by operations by roots
     measured 1 barrier N/A
 }
 
-@test "checks 1, 18, 21: every collective, type, operation and root is measured and right" {
+@test "checks 1, 18, 21: dtrun-perf measures every collective, type, operation and root with right results" {
     where=()
     measure_all
     clean
 }
 
-@test "checks 18, 21: and among hosts" {
+@test "checks 18, 21: dtrun-perf measures every collective with right results also between hosts" {
     where=(--transport local -H a:2,b)
     measure_all
     clean
 }
 
-# weighed WHERE...: among four ranks all types of floats are, and right.
+# weighed WHERE...: four ranks measure Adasum of every floating-point type, and the results are right.
 weighed() {
     dtrun -np 4 "$@" "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1000 -e 100K -f 100 -n 1 -w 0 -d all -o adasum --link 1
     code_is 0
@@ -182,13 +183,13 @@ weighed() {
         "2 half adasum 0,2 bfloat16 adasum 0,2 float adasum 0,2 double adasum 0," ]
 }
 
-@test "check 23: Adasum is measured where it is asked for, and right" {
+@test "check 23: dtrun-perf measures Adasum on request, with right results" {
     weighed
     weighed --transport local -H a:3,b
     clean
 }
 
-# The program itself, whose all-reduces of f32 are wrong on rank 1, and counted (tests/fake).
+# Runs the program itself with all-reduces of f32 that are wrong on rank 1, and counted (tests/fake).
 spoiled() { # OPTIONS
     local fake="$DTRUN_BUILD/tests/fake/.libs/libspoiled.so"
 
@@ -197,7 +198,7 @@ spoiled() { # OPTIONS
         "$DTRUN_BUILD/cmd/.libs/dtrun-perf" "$@"
 }
 
-@test "wrong results are counted, and the job fails; with -c 0 nobody looks" {
+@test "wrong results are counted and fail the job, and -c 0 skips the check" {
     command -v jq >/dev/null || skip "jq is not installed"
     spoiled all_reduce -b 4 -e 16 -n 3 -J "$T/file"
     code_is 1
@@ -211,8 +212,9 @@ spoiled() { # OPTIONS
     clean
 }
 
-# Out of place and in place, after the others, come so many back to back, and as many one by one; with -c 1 one more.
-@test "-w and -n are calls, -i adds to the size, -f multiplies it" {
+# For out of place and for in place there are warm-up calls, then -n calls back to back, then -n single ones,
+# and one more with -c 1.
+@test "-w and -n set numbers of calls, -i adds to the size, and -f multiplies it" {
     spoiled all_reduce -b 4 -n 3 -w 2 -c 0
     code_is 0
     [ "$(sort -u "$ERR")" = "$((2 * (2 + 3 + 3))) all-reduces of f32" ]
@@ -226,8 +228,8 @@ spoiled() { # OPTIONS
     clean
 }
 
-# Rank 0 takes 0.4 s more for each call.
-@test "-a tells whose time is printed" {
+# Rank 0 takes 0.4 s longer for each call.
+@test "-a chooses whose time is printed" {
     local us
 
     command -v jq >/dev/null || skip "jq is not installed"
@@ -246,8 +248,8 @@ spoiled() { # OPTIONS
     clean
 }
 
-# Before the calls that are measured there are two, in the same turn.
-@test "-n is the calls that are measured, also of --tune" {
+# Before the measured calls there are two others in each round.
+@test "-n sets the number of measured calls, also for --tune" {
     local one three
 
     DTRUN_TUNING="$T/tuning" spoiled --tune -n 1
@@ -262,13 +264,13 @@ spoiled() { # OPTIONS
     clean
 }
 
-# bound_by_network FILE: the column is what its network's rate makes of 1 MiB each way, as far as digits go.
+# bound_by_network FILE: %bound follows from the network's rate and 1 MiB each way, as far as its digits go.
 bound_by_network() {
     jq -e '.rows[0] as $r | ($r.percent_of_bound / 100 * $r.out_of_place.time_us)
         / ($r.bytes * 8e-3 / .network.gbits) | . > 0.99 and . < 1.01' "$1"
 }
 
-@test "between hosts the bound is what their network was measured to carry, unless --link tells" {
+@test "between hosts the bound is the measured rate of their network, unless --link gives one" {
     command -v jq >/dev/null || skip "jq is not installed"
     dtrun --transport local -H a:2,b "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1M -n 2 -J "$T/measured"
     code_is 0
@@ -284,7 +286,7 @@ bound_by_network() {
     clean
 }
 
-@test "no network is measured where none is used" {
+@test "no network is measured if none is used" {
     local -a where
 
     while read -r -a where; do
@@ -299,7 +301,7 @@ END
     clean
 }
 
-@test "--json is JSON with the same figures, beside the table or alone" {
+@test "--json writes the same figures as JSON, beside the table or instead of it" {
     command -v jq >/dev/null || skip "jq is not installed"
     dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 1K -e 4K -f 2 -n 5 -d half -r 1 --json -
     code_is 0
@@ -316,7 +318,7 @@ END
     clean
 }
 
-@test "--tune writes what it measured where the runtime finds it" {
+@test "--tune writes what it measured to the file that the runtime reads" {
     mkdir home home/.config home/.config/dtrun
     printf '# mine\nshm_direct[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
     HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
@@ -328,7 +330,7 @@ END
     [ "$(grep -cE '^shm_huge\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_direct_fold\[2\] = [1-9][0-9]* # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_small\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
-    sed 's/ #.*//' "$file" | tail -n +3 >written # each is what was printed
+    sed 's/ #.*//' "$file" | tail -n +3 >written # each line was also printed
     grep ' = ' "$OUT" | sed -E 's/ (as before|instead of .*)//' | diff - written
     grep -qE '^shm_huge\[2\] = [0-9]+ (as before|instead of 5: )' "$OUT"
     grep -qx "written to $T/$file" "$OUT"
@@ -342,7 +344,7 @@ END
     clean
 }
 
-@test "--tune tells before it measures that its file cannot be written" {
+@test "--tune says before it measures that its file cannot be written" {
     : >plain
     for case in "$T/plain/tuning: Not a directory" "/dev/null is not a regular file: name one with DTRUN_TUNING"; do
         DTRUN_TUNING=${case%%[: ]*} dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
@@ -357,10 +359,10 @@ END
     clean
 }
 
-@test "--tune measures what is between hosts" {
+@test "--tune measures the thresholds between hosts" {
     export DTRUN_TUNING="$T/tuning"
     : >tuning
-    dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1 # which are written, not how sure
+    dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1 # the test looks at which thresholds are written, not at their values
     code_is 0
     for name in exchange direct streams; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
@@ -369,7 +371,7 @@ END
     clean
 }
 
-@test "--tune measures what several ranks of every host do" {
+@test "--tune measures the thresholds for several ranks on every host" {
     export DTRUN_TUNING="$T/tuning"
     : >tuning
     dtrun --transport local -H a:2,b:2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
@@ -381,14 +383,14 @@ END
     clean
 }
 
-@test "memory that does not suffice is told" {
+@test "dtrun-perf says so if memory does not suffice" {
     for options in "all_reduce -b 1G" --tune; do
         run -1 timeout "$PATIENCE" bash -c 'ulimit -v 120000; exec "$@"' - "$DTRUN_BUILD/cmd/dtrun-perf" $options
         [[ $output == "dtrun-perf: out of memory; "* ]] || { echo "$options: $output"; false; }
     done
 }
 
-@test "a wrong command line is told, and exits with 2" {
+@test "dtrun-perf reports a wrong command line and exits with 2" {
     while IFS='|' read -r options message; do
         run -2 timeout "$PATIENCE" "$DTRUN_BUILD/cmd/dtrun-perf" $options
         [ "$output" = "dtrun-perf: $message; --help lists everything" ] || { echo "$options: $output"; false; }
@@ -424,7 +426,7 @@ END
     clean
 }
 
-@test "every option of dtrun-perf's --help is in dtrun-perf(1), and none besides" {
+@test "dtrun-perf(1) lists exactly the options of dtrun-perf --help" {
     "$DTRUN_BUILD/cmd/dtrun-perf" --help | grep '^  ' | grep -v 'dtrun-perf' | grep -oE -- '(^|[ ,])--?[A-Za-z_]+' | tr -d ' ,' | sort -u >help
     sed -nE 's/^\.It (Fl .*)/\1/p' "$DTRUN_SOURCE/man/dtrun-perf.1" | grep -oE 'Fl Fl [a-z_]+|Fl [A-Za-z]\b' |
         sed -E 's/Fl Fl /--/; s/Fl /-/' | sort -u >page
@@ -432,12 +434,12 @@ END
     diff help page
 }
 
-# (The sanitizers are quickstart's, which runs the unit tests with each.)
-@test "check 53: valgrind finds nothing, neither within a host nor between two" {
+# (quickstart runs the unit tests with each sanitizer.)
+@test "check 53: valgrind finds no error, neither within a host nor between two" {
     local check="valgrind -q --error-exitcode=9 $DTRUN_BUILD/cmd/.libs/dtrun-perf"
 
     command -v valgrind >/dev/null || skip "valgrind is not installed"
-    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" # not through libtool's script
+    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" # without libtool's script
     dtrun --no-tag -np 3 -x LD_LIBRARY_PATH $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
     code_is 0
     [ "$(rows | wc -l)" -eq 3 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Programs that link or load libdtrun: how they get into a job, and how they leave it.
+# How programs that link or load libdtrun enter a job, and how they leave it.
 
 load common
 
@@ -15,7 +15,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D36: a child of a rank is told that it is none, by whom, and what to do" {
+@test "D36: dt_init in a child of a rank says which process is the rank, and what to do" {
     dtrun --no-tag -np 1 "$RANK/parent" child "$HELLO"
     code_is 0
     parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 1$/\1/p' "$OUT")"
@@ -25,7 +25,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D36: so is a grandchild" {
+@test "D36: dt_init in a grandchild of a rank says which process is the rank" {
     dtrun --no-tag -np 1 "$RANK/parent" child /bin/sh -c '"$0"; exit 3' "$HELLO"
     code_is 0
     parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 3$/\1/p' "$OUT")"
@@ -33,21 +33,21 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D36: what a rank executes in its own place hears of both ways to lose the socket" {
+@test "D36: dt_init in a program that replaced a rank names both ways to lose the socket" {
     dtrun --no-tag -np 1 "$RANK/parent" exec "$HELLO"
     code_is 1
     err_has "is not the socket to dtrun-agent: either a wrapper between dtrun and the program has closed it, and must leave it open; or a program that has called dt_init"
     clean
 }
 
-@test "a wrapper that has closed the socket is not called a rank" {
+@test "dt_init under a wrapper that closed the socket does not call the wrapper a rank" {
     dtrun --no-tag -np 1 bash -c 'eval "exec $DTRUN_AGENT_FD>&-"; "$0"; exit $?' "$HELLO"
     code_is 1
     err_has "either a wrapper between dtrun and the program has closed it"
     clean
 }
 
-@test "with DTRUN_ALONE=1 the child of a rank is a job of one rank" {
+@test "with DTRUN_ALONE=1 a child of a rank is a job of one rank" {
     dtrun --no-tag -np 2 "$RANK/parent" child /usr/bin/env DTRUN_ALONE=1 "$HELLO"
     code_is 0
     [ "$(grep -c 'rank 0 of 1' "$OUT")" = 2 ] || { show; false; }
@@ -66,7 +66,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-# What another launcher would set, and not what it sets for a single process.
+# Runs hello with the variables that another launcher sets.
 foreign() { # NAME=VALUE...
     RC=0
     env -u DTRUN_ALONE "$TOKEN" timeout -k 5 "$PATIENCE" env "$@" "$HELLO" >"$OUT" 2>"$ERR" || RC=$?
@@ -78,7 +78,7 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     [ ! -s "$OUT" ]
 }
 
-@test "dt_init is an error where another launcher started several processes" {
+@test "dt_init fails where another launcher started several processes" {
     foreign OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1
     refuses "Open MPI's mpirun" 4 OMPI_COMM_WORLD_SIZE
     foreign PMI_SIZE=3 PMI_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_STEP_ID=0
@@ -91,7 +91,7 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     clean
 }
 
-@test "one process of a launcher, and the shell of an allocation, are jobs of one rank" {
+@test "a launcher's only process, and the shell of an allocation, are jobs of one rank" {
     foreign OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0
     code_is 0
     foreign PMI_SIZE=1 PMI_RANK=0
@@ -104,7 +104,7 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     clean
 }
 
-@test "dt_init under the real mpirun and mpiexec names dtrun" {
+@test "dt_init under the real mpirun and mpiexec fails and names dtrun" {
     local found=
 
     if type mpirun.openmpi >/dev/null 2>&1; then
@@ -125,14 +125,14 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     becomes_clean
 }
 
-@test "dtrun keeps DTRUN_ALONE from its ranks" {
+@test "dtrun does not pass DTRUN_ALONE on to its ranks" {
     DTRUN_ALONE=1 dtrun --no-tag -np 2 "$HELLO"
     code_is 0
     [ "$(grep -c ' of 2' "$OUT")" = 2 ] || { show; false; }
     clean
 }
 
-@test "dt_wait_any ends with the deadline where none of the requests is ever done" {
+@test "dt_wait_any ends at the deadline if none of the requests is ever done" {
     dtrun --no-tag -np 2 "$RANK/stuck" any
     code_is 124
     has_line '^rank [01]: timed out$' "$OUT" || { show; false; }

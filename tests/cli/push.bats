@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# --push: the program and its files travel to the hosts. (tests/cluster has hosts that lack them.)
+# --push sends the program and its files to the hosts. In tests/cluster the hosts lack them.
 
 load common
 
-@test "a pushed program runs, with pushed files beside it, and both are gone afterwards" {
+@test "a pushed program runs with the pushed files beside it, and all are removed afterwards" {
     mkdir here
     head -c 3000001 /dev/urandom >here/data
     printf '#!/bin/sh\ncd "${LD_LIBRARY_PATH%%%%:*}" && pwd && sha256sum <data\n' >here/program
@@ -17,7 +17,7 @@ load common
     clean
 }
 
-@test "libdtrun goes along with a program that is linked with it" {
+@test "--push also sends libdtrun if the program is linked with it" {
     printf '#!/bin/sh\n# libdtrun.so.0\nls "${LD_LIBRARY_PATH%%%%:*}"\n' >linked
     printf '#!/bin/sh\nls "${LD_LIBRARY_PATH%%%%:*}"\n' >plain
     chmod 755 linked plain
@@ -28,7 +28,7 @@ load common
     clean
 }
 
-@test "D18: no name of a pushed file is the agent's own: not even .part-0, incoming or files" {
+@test "D18: pushed files may have the names that the agent itself uses: .part-0, incoming and files" {
     local name
     for name in .part-0 .part-1 incoming files; do
         echo "$name holds this" >"$name"
@@ -45,13 +45,13 @@ files holds this
     clean
 }
 
-# Every name in a directory, with type, mode, content and target.
+# Lists every name in a directory with type, mode, content and target.
 list() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %l\0' | sort -z | tr '\0' '\n'
         find . -type f -print0 | sort -z | xargs -0 sha256sum)
 }
 
-@test "a directory travels whole: blanks, links, modes, empty directories; nothing of it stays" {
+@test "a directory arrives whole, with blanks, links, modes and empty directories, and is removed again" {
     mkdir -p "a dir/sub/deep" "a dir/empty"
     printf '#!/bin/sh\n' >"a dir/sub/run me"
     chmod 751 "a dir/sub/run me"
@@ -66,7 +66,7 @@ list() {
     chmod 755 copy
     export HOME="$T"
     (cd "a dir" && dtrun -np 1 --push ../copy --push . ./copy "$T/got" && code_is 0)
-    chmod 750 "a dir/sub/deep" # the owner may always write
+    chmod 750 "a dir/sub/deep" # so that the owner can remove it
     diff <(list "a dir") <(list got)
     [ ! -e "$(head -n 1 "$OUT")" ]
     [ -z "$(ls .cache/dtrun)" ]
@@ -75,7 +75,7 @@ list() {
     clean
 }
 
-@test "--keep: what is there already is linked into place, unless it was damaged" {
+@test "--keep links a file that is already there into place, unless it is damaged" {
     head -c 3000000 /dev/urandom >data
     printf '#!/bin/sh\ncd "${LD_LIBRARY_PATH%%%%:*}" && pwd && stat -c "inode %%i" data && sha256sum <data\n' >program
     chmod 755 program
@@ -99,8 +99,8 @@ list() {
     clean
 }
 
-@test "a large file takes little memory; a push that is cut off leaves nothing half" {
-    truncate -s 2G big # sent to the end it would be before anybody looks, if it were small
+@test "pushing a large file takes little memory, and a push that is cut off leaves no partial file" {
+    truncate -s 2G big # a small file would be sent completely before the test looks
     export HOME="$T"
     dtrun_start -np 1 --keep --push big touch started
     await sent 50000000
@@ -113,8 +113,8 @@ list() {
     [ ! -e started ]
 }
 
-# Pushes data to a home directory that stands still: opening the file that is kept there waits, as on a
-# file system that does not respond, until somebody writes to it.
+# Pushes data to a home directory that hangs: opening the kept file blocks until somebody writes to it, as on
+# a file system that does not respond.
 push_to_stuck_home() {
     head -c 100000 /dev/urandom >data
     export HOME="$T"
@@ -128,7 +128,7 @@ push_to_stuck_home() {
     err_has "dtrun: localhost: the file system on which pushed files are put (HOME) does not respond; waiting for it"
 }
 
-@test "D8: a home directory that stands still for many heartbeats is waited for" {
+@test "D8: dtrun waits many heartbeats for a home directory that hangs" {
     push_to_stuck_home
     timeout "$PATIENCE" sh -c ': >"$1"' sh "$kept"
     dtrun_wait
@@ -138,7 +138,7 @@ push_to_stuck_home() {
     clean
 }
 
-@test "D8: a job that ends while a home directory stands still leaves nothing" {
+@test "D8: a job that ends while a home directory hangs leaves nothing behind" {
     push_to_stuck_home
     kill -KILL "$BACKGROUND"
     becomes_clean
@@ -152,7 +152,7 @@ cleaned() {
     [ "$(ls -A .cache/dtrun)" = kept ] && [ -z "$(ls -A .cache/dtrun/kept)" ]
 }
 
-@test "a file that cannot be sent is refused before anything starts" {
+@test "a file that cannot be sent is refused before any rank starts" {
     mkdir dir other
     : >file
     : >dir/file
@@ -175,7 +175,7 @@ cleaned() {
     [ ! -e started ]
 }
 
-@test "a host without room for the file says so" {
+@test "a host without room for a pushed file is reported" {
     [ "$(id -u)" = 0 ] || skip "needs root to mount a small file system"
     mkdir small
     unshare -m sh -c 'mount -t tmpfs -o size=64k none small 2>/dev/null' || skip "cannot mount"

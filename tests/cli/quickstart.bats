@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# ./quickstart, in a tree whose tools are stand-ins: what it runs, and how it ends.
+# ./quickstart in a tree with stand-ins for the tools: what it runs, and how it ends.
 
 load common
 
@@ -13,7 +13,7 @@ setup() {
     touch configure.ac Makefile.am
     printf 'UNIT_TESTS = \\\n\ttests/unit/remote/boot \\\n\ttests/unit/job/stop\n' >tests/local.mk
     touch tests/unit/remote/boot.c tests/unit/job/stop.c tests/unit/helper.c tests/cli/stop.bats
-    # All packages are there, whatever this machine lacks.
+    # All packages count as installed, whatever this machine lacks.
     for tool in gcc pkg-config automake autoconf make libtoolize bats; do
         stand_in "$tool" 'exit 0'
     done
@@ -25,10 +25,10 @@ stand_in() {
     chmod +x "$T/bin/$1"
 }
 
-@test "D16: Ctrl-C ends the step that runs" {
+@test "D16: Ctrl-C ends the step that is running" {
     type python3 >/dev/null || skip "python3 is not installed"
-    # timeout(1), which starts it, passes on no signal before it waits: it would exit alone, and the
-    # terminal with it.
+    # timeout(1), which starts the step, passes on no signal until it waits. Before that it would exit alone,
+    # and the terminal with it.
     stand_in autoreconf 'trap "echo interrupted >/dev/tty; exit 130" INT
         until grep -q "^State:.S" /proc/$PPID/status; do sleep 0.02; done
         echo ready >/dev/tty
@@ -40,7 +40,7 @@ stand_in() {
     clean
 }
 
-# A tree that is configured, and a make that makes what it is asked for. Tests tell who they are.
+# Makes a configured tree and a make that makes what it is asked for. Each test prints its name.
 configured() {
     printf '#!/bin/sh\ntouch config.status\n' >configure
     chmod +x configure
@@ -60,7 +60,7 @@ quickstart() {
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
 }
 
-@test "test NAME builds and runs the unit test of that name" {
+@test "quickstart test NAME builds and runs the unit test of that name" {
     configured
     quickstart test boot
     code_is 0
@@ -71,7 +71,7 @@ quickstart() {
     out_has 1 "^I am tests/unit/remote/boot"
 }
 
-@test "test NAME runs every test of that name, and a path one of them" {
+@test "quickstart test NAME runs every test of that name, and quickstart test PATH only one" {
     configured
     quickstart test stop
     code_is 0
@@ -83,7 +83,7 @@ quickstart() {
     [ "$(grep -c "I am" "$OUT")" = 1 ]
 }
 
-@test "test NAME names what is near to a name that no test has" {
+@test "quickstart test NAME suggests similar names if no test has this one" {
     configured
     quickstart test oot
     code_is 2
@@ -96,7 +96,7 @@ quickstart() {
     [ ! -e made ]
 }
 
-# A tree for "check", with stand-ins for all that it runs. Files tell make and cppcheck what to do.
+# Makes a tree for "check", with stand-ins for all that it runs. Files tell make and cppcheck what to do.
 checked() {
     local tool
     configured
@@ -124,7 +124,7 @@ check_tree() {
     ! grep -q "^quickstart: missing" "$ERR" || skip "what the tests need is not installed"
 }
 
-@test "check counts what runs beside the tests" {
+@test "quickstart check counts the checks that run beside the tests" {
     checked
     check_tree
     [ "$RC" = 0 ]
@@ -133,7 +133,7 @@ check_tree() {
     clean
 }
 
-@test "check tells what fails beside the tests, and counts it" {
+@test "quickstart check reports and counts a check that fails beside the tests" {
     checked
     touch "$T/bad"
     check_tree
@@ -144,7 +144,7 @@ check_tree() {
     clean
 }
 
-@test "check, when it is ended, ends what runs beside the tests" {
+@test "a quickstart check that is ended also ends what runs beside the tests" {
     checked
     touch "$T/hang"
     env "$TOKEN" PATH="$T/bin:$PATH" ./quickstart check </dev/null >"$OUT" 2>"$ERR" 3>&- &

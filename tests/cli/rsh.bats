@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# Hosts that are reached by a command of the user's (--rsh): here two that run everything on this
-# machine, each as one kind of such commands does.
+# Hosts that a command of the user's reaches (--rsh). Here two commands run everything on this machine, each
+# as one kind of such commands does.
 
 load common
 
-# Joins its arguments for a shell, as rsh does.
+# Makes a command that joins its arguments for a shell, as rsh does.
 as_shell() {
     cat >on-shell <<'END'
 #!/bin/sh
@@ -25,7 +25,7 @@ b 3 of 4" ]
 
 readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
 
-@test "--rsh with a command that takes a list of arguments" {
+@test "--rsh works with a command that takes a list of arguments" {
     as_list
     dtrun --rsh './on-list %h' --no-tag -H a:2,b:2 sh -c "$SAY"
     code_is 0
@@ -33,7 +33,7 @@ readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
     clean
 }
 
-@test "--rsh with a command that joins its arguments for a shell" {
+@test "--rsh works with a command that joins its arguments for a shell" {
     as_shell
     dtrun --rsh './on-shell %h %c' --no-tag -H a:2,b:2 sh -c "$SAY"
     code_is 0
@@ -50,7 +50,7 @@ readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
     clean
 }
 
-@test "a command that fails is told with its words, and nothing runs" {
+@test "a failed --rsh command is reported with what it printed, and nothing runs" {
     cat >broken <<'END'
 #!/bin/sh
 echo "broken: no such pod: $1" >&2
@@ -65,14 +65,14 @@ END
     clean
 }
 
-@test "a command that is not there is told, and what to do" {
+@test "a missing --rsh command is reported with what to do" {
     dtrun --rsh './none %h' -H a true
     code_is 125
     err_has "./none: no such file or directory; install it, or choose another --rsh or --transport"
     clean
 }
 
-@test "a command that is killed in mid-job is a lost host" {
+@test "an --rsh command that is killed during the job counts as a lost host" {
     as_list
     dtrun_start --rsh './on-list %h' -H a:1,b:1 sh -c 'echo up; exec sleep 600'
     await eval '[ "$(grep -c up "$OUT")" = 2 ]'
@@ -82,7 +82,7 @@ END
     becomes_clean
 }
 
-# A home directory in which agents are kept for the next job, as on a host.
+# Sets a home directory that keeps agents for the next job, as on a host.
 own_home() {
     export HOME=$T/home
     mkdir "$HOME"
@@ -98,7 +98,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     dtrun --rsh './on-list %h' -H a:1 true
     code_is 0
     size=$(stat -c %s "$(cached_agent)")
-    for kept in 0 64 4096; do # bytes of it that are still right; the rest are zeros
+    for kept in 0 64 4096; do # bytes that are still right; the rest are zeros
         truncate -s "$kept" "$(cached_agent)"
         truncate -s "$size" "$(cached_agent)"
         dtrun -v --rsh './on-list %h' -H a:1 echo done
@@ -113,7 +113,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
-@test "D14: an agent that does not start even afresh is sent once, not for ever" {
+@test "D14: an agent that does not start even after it was replaced is sent once, not for ever" {
     own_home
     printf '#!/bin/sh\necho start >>"%s/starts"\nexit 3\n' "$T" >broken-agent
     chmod +x broken-agent
@@ -141,7 +141,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
-@test "D14: agents of other versions that nobody has used for a month are removed" {
+@test "D14: agents of other versions that have not been used for a month are removed" {
     own_home
     mkdir -p -m 700 "$HOME/.cache/dtrun/kept"
     cd "$HOME/.cache/dtrun"
@@ -158,7 +158,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
-@test "--rsh that is no command is refused before any host is reached" {
+@test "a value of --rsh that is no command is refused before any host is contacted" {
     dtrun --rsh 'ssh host1' -H a true
     code_is 2
     err_has "--rsh ssh host1: it says nowhere which host"

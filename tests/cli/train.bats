@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# A real training program under dtrun: what it computes, and that failures do not change it.
+# A real training program under dtrun: its results, and that failures do not change them.
 
 load common
 load ../standin/standin
 
-# The programs themselves, not libtool's scripts, which are not made for being started four at a time.
+# Runs the programs themselves. Four of libtool's scripts cannot be started at the same time.
 training() {
     CHARLM="$DTRUN_BUILD/examples/.libs/charlm"
     HELLO="$DTRUN_BUILD/examples/.libs/hello"
@@ -14,12 +14,12 @@ training() {
     [ -x "$CHARLM" ] || skip "built without shared libraries"
 }
 
-# The lines that tell of losses, without their speed.
+# Prints the lines with losses, without their speed.
 losses() {
     sed -n 's/.*\(step  *[0-9]* of .*bits\).*/\1/p' "$1"
 }
 
-@test "hello: every rank learns the sum of all" {
+@test "every rank of examples/hello learns the sum of all ranks" {
     training
     dtrun -np 4 "$HELLO"
     code_is 0
@@ -49,7 +49,7 @@ losses() {
     [ ! -e cut ]
 }
 
-@test "charlm learns to write" {
+@test "examples/charlm learns to write" {
     training
     dtrun -np 2 "$CHARLM" --steps 250 --batch 256 --checkpoint-every 0 "$TEXT"
     code_is 0
@@ -61,7 +61,7 @@ losses() {
     clean
 }
 
-@test "charlm: the same losses with 1, 2 and 4 ranks, to rounding" {
+@test "charlm has the same losses with 1, 2 and 4 ranks, up to rounding" {
     training
     for np in 1 2 4; do
         dtrun -np $np "$CHARLM" $SMALL "$TEXT"
@@ -77,7 +77,7 @@ losses() {
     done
 }
 
-@test "charlm: bit for bit the same from run to run" {
+@test "charlm's results are the same from run to run, bit for bit" {
     training
     for run in a b; do
         dtrun -np 3 --checkpoint-dir $run "$CHARLM" $SMALL "$TEXT"
@@ -89,7 +89,7 @@ losses() {
     diff <(sed '1,/a sample/d' a.out) <(sed '1,/a sample/d' b.out)
 }
 
-# The GPU's side of charlm, on the stand-in for CUDA's driver; what its kernels do, C functions do there.
+# charlm on the stand-in for CUDA's driver, in which C functions replace its kernels.
 gpu_training() {
     training
     grep -q charlm_gpu "$CHARLM" || skip "built without nvcc"
@@ -98,7 +98,7 @@ gpu_training() {
     SMALL="--steps 20 --batch 24 --width 16 --checkpoint-every 10 --sample 0"
 }
 
-# The losses of two runs differ by at most so many bits a byte.
+# The losses of two runs differ by at most TOLERANCE bits a byte.
 losses_agree() { # FILE FILE TOLERANCE
     losses "$1" >a.losses
     losses "$2" >b.losses
@@ -109,7 +109,7 @@ losses_agree() { # FILE FILE TOLERANCE
     }
 }
 
-@test "charlm --device cuda: the losses of the processor, within 0.001 bits a byte" {
+@test "charlm --device cuda has the losses of the processor, within 0.001 bits a byte" {
     gpu_training
     dtrun -np 2 --checkpoint-dir h "$CHARLM" $SMALL "$TEXT"
     code_is 0
@@ -125,7 +125,7 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
-@test "charlm --device cuda: a killed rank changes nothing in the result" {
+@test "charlm --device cuda has the same result after a rank was killed" {
     gpu_training
     dtrun -np 2 --checkpoint-dir undisturbed -x DTRUN_DEVICE=staging $GPU "$CHARLM" --device cuda $SMALL "$TEXT"
     code_is 0
@@ -137,7 +137,7 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
-@test "charlm --device: each goes on from the other's checkpoint" {
+@test "charlm on host and GPU can continue from each other's checkpoints" {
     gpu_training
     for first in host cuda; do
         for second in host cuda; do
@@ -154,7 +154,7 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
-@test "charlm --device: what is wrong is told" {
+@test "charlm --device reports what is wrong" {
     training
     dtrun -np 1 "$CHARLM" --device gpu
     code_is 1
@@ -166,7 +166,7 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
-@test "charlm: a killed rank changes nothing in the result" {
+@test "charlm has the same result after a rank was killed" {
     training
     dtrun -np 4 --checkpoint-dir undisturbed "$CHARLM" $SMALL "$TEXT"
     code_is 0
@@ -185,12 +185,12 @@ losses_agree() { # FILE FILE TOLERANCE
     done
 }
 
-@test "61: --resume goes on to what an unbroken run ends with; a damaged checkpoint is passed by" {
+@test "case 61: --resume leads to the result of an unbroken run, and skips a damaged checkpoint" {
     training
     dtrun -np 2 --checkpoint-dir unbroken "$CHARLM" $SMALL "$TEXT"
     code_is 0
     dtrun -np 2 --checkpoint-dir broken --inject exit:rank=1,step=70 "$CHARLM" $SMALL "$TEXT"
-    code_is 0 # recovered by itself
+    code_is 0 # the job recovered by itself
     rm -r broken/step_000000000100
     printf x | dd of=broken/step_000000000080/rank_00001.shard bs=1 seek=5000 conv=notrunc status=none
     dtrun -np 2 --checkpoint-dir broken --resume "$CHARLM" $SMALL "$TEXT"
@@ -209,7 +209,7 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
-@test "--resume with another number of ranks is refused in words; --fresh sets the old ones aside" {
+@test "--resume with another number of ranks is refused, and --fresh sets old checkpoints aside" {
     training
     dtrun -np 2 --checkpoint-dir c "$CHARLM" $SMALL "$TEXT"
     code_is 0
@@ -222,7 +222,7 @@ losses_agree() { # FILE FILE TOLERANCE
     code_is 0
     out_has 1 "going on after step 60"
     diff -r -x LINEAGE before c/earlier-charlm-*
-    [ "$(ls -A c | wc -l)" = 4 ] # two checkpoints, LINEAGE, and what was set aside
+    [ "$(ls -A c | wc -l)" = 4 ] # two checkpoints, LINEAGE, and the old ones that were set aside
     clean
 }
 
