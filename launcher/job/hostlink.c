@@ -44,7 +44,7 @@ static uint64_t now_ns(const struct dt_hostlink *h)
 
 static void set_phase(struct dt_hostlink *h, enum dt_host_phase phase)
 {
-    if (phase == DT_HOST_CLOSED && dt_hostlink_has_ranks(h))
+    if (phase == DT_HOST_CLOSED && dt_hostlink_has_ranks(h) && h->went)
         h->orphans_ns = h->sent_ns;
     h->shared->connecting -= h->phase == DT_HOST_CONNECTING;
     h->shared->connecting += phase == DT_HOST_CONNECTING;
@@ -106,6 +106,7 @@ void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct d
     if (!h->open || h->phase == DT_HOST_CONNECTING)
         return;
     h->ending |= type == DT_MSG_END;
+    h->went |= type == DT_MSG_GO;
     h->sent_ns = now_ns(h);
     h->shared->ops->send(h->shared->ops->arg, h->host, type, frames);
 }

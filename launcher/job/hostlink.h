@@ -40,6 +40,7 @@ struct dt_hostlink {
     bool answered;      /* ANSWER to the newest QUERY */
     bool ready;         /* READY of this generation */
     bool probing;       /* PROBE is sent, REACH has not come */
+    bool went;          /* GO of this generation is sent: its ranks may run */
     bool started;       /* STARTED of this generation */
     bool in_step;       /* as its HELLO said */
     uint64_t signalled; /* those of the signals gathered now that the agent has reported */
@@ -55,7 +56,8 @@ struct dt_hostlink {
     uint64_t pinged_ns;  /* or 0 */
     uint64_t sent_ns;    /* anything: when the agent's lease can have been renewed last */
     uint64_t orphans_ns; /* the same for ranks that this connection or an earlier one to the host
-                          * has left there when it ended; 0: none are left */
+                          * has left there when it ended; 0: none are left. Ranks that still wait
+                          * at the gate do not count: without GO they never run the program */
     char *dir;           /* of the files that --push has put there; NULL until they are */
     struct dt_error why; /* when closed */
 };

@@ -172,8 +172,7 @@ void dt_job_start_generation(struct dt_job *j)
 
         send_start(j, &j->core.plan.nodes[i], map);
         h->phase = DT_HOST_STARTING;
-        h->ready = false;
-        h->started = false;
+        h->ready = h->went = h->started = false;
     }
     free(map.v);
     dt_job_start_stdin(j);

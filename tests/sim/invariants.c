@@ -8,20 +8,48 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { PATIENCE_NS = 2 * 1000 * 1000 * 1000 }; /* that a job which is told to end has */
+enum {
+    PATIENCE_NS = 2 * 1000 * 1000 * 1000, /* that a job which is told to end has */
+    FENCE_MARGIN_MS = 500,
+};
 
 /* ---- what dtrun sends ---- */
+
+/* Ranks whose agent was never sent GO wait at the gate until it ends them. */
+static bool may_run(const struct sim_agent *a)
+{
+    return a->left && a->conn->went == a->generation;
+}
 
 /* No rank starts in place of those of a silent agent, and none runs anywhere, while one of an
  * earlier generation may still run. */
 static void check_alone(struct sim_world *w, uint32_t generation, bool run)
 {
     for (const struct sim_agent *a = w->agents; a; a = a->next) {
-        if (a->left && a->generation < generation && a->fenced_in_time &&
+        if (may_run(a) && a->generation < generation && a->fenced_in_time &&
             (run || a->conn->given_up) && !sim_agent_is_fenced(w, a))
             sim_broken(w, "ranks of generation %u %s while those of %u on %s are alive", generation,
                        run ? "run" : "start", a->generation, a->host->name);
     }
+}
+
+/* The job waits no longer than it has to: for leases of agents whose ranks may run, and for the
+ * delay of a restart. */
+void sim_check_fence(struct sim_world *w, uint64_t until_ns)
+{
+    uint64_t due_ns = sim_restarts_due_ns(w);
+    uint64_t latest_ns = due_ns > w->now_ns ? due_ns : w->now_ns;
+
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        uint64_t fenced_ns =
+            w->hosts[i].orphans_ns + (uint64_t)w->s->heartbeat_s * SIM_S + FENCE_MARGIN_MS * SIM_MS;
+
+        if (w->hosts[i].orphans_ns && fenced_ns > latest_ns)
+            latest_ns = fenced_ns;
+    }
+    if (until_ns > latest_ns + SIM_MS)
+        sim_broken(w, "dtrun waits %" PRIu64 " ms longer than it has to",
+                   (until_ns - latest_ns) / SIM_MS);
 }
 
 /* A host whose connection has ended is left out only after a fresh one has failed, or because
@@ -85,6 +113,7 @@ static void check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_
 
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
 {
+    c->sent_ns = w->now_ns;
     switch (type) {
     case DT_MSG_START:
         check_start(w, c, &m->start);
@@ -114,7 +143,7 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
             sim_broken(w, "GO of generation %u in %u", m->go.generation, w->witness.generation);
         if (w->witness.went != m->go.generation) /* once for all hosts */
             check_alone(w, m->go.generation, true);
-        w->witness.went = m->go.generation;
+        w->witness.went = c->went = m->go.generation;
         break;
     default:
         break;
@@ -159,6 +188,10 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     switch (type) {
     case DT_MSG_STRUCK:
         sim_check_struck(w, m->struck.fault);
+        break;
+    case DT_MSG_READY:
+        if (m->ready.generation == w->witness.generation)
+            c->host->orphans_ns = 0;
         break;
     case DT_MSG_STARTED:
         w->witness.running += m->started.generation == w->witness.generation;
@@ -229,6 +262,8 @@ void sim_check_lost(struct sim_world *w, struct sim_conn *c)
         sim_oracle_lost(w, c);
         sim_check_injected_loss(w, c);
     }
+    if (c->started && c->went == c->started)
+        c->host->orphans_ns = c->sent_ns;
     c->started = 0;
     w->witness.lost_early |= w->witness.generation == 0;
 }

@@ -355,6 +355,8 @@ static void ops_set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)
 {
     struct sim_world *w = arg;
 
+    if (timer == DT_TIMER_FENCE)
+        sim_check_fence(w, w->now_ns + ms * SIM_MS);
     sim_later(w, ms * SIM_MS,
               (struct sim_event){
                   .act = ring, .n = timer, .epoch = ++w->timer_epoch[timer], .for_engine = true });

@@ -41,6 +41,16 @@ static void count(struct sim_restarts *r)
     r->n++;
 }
 
+uint64_t sim_restarts_due_ns(const struct sim_world *w)
+{
+    struct sim_restarts next = w->witness.restarts;
+
+    if (w->witness.cut_off) /* this is no restart: nothing has run */
+        return 0;
+    count(&next);
+    return w->witness.decided_ns + delay_ns(&next);
+}
+
 void sim_restarts_started(struct sim_world *w)
 {
     struct sim_witness *x = &w->witness;

@@ -38,6 +38,12 @@ caught() {
 @test "D12: worlds show that a host that is left out is not fenced" {
     caught "a host that is left out is not fenced"
 }
+@test "D23: worlds show that a host that was never sent GO is fenced" {
+    caught "a host that was never sent GO is fenced"
+}
+@test "D23: worlds show that a host is fenced only when its ranks are known to run" {
+    caught "a host is fenced only when its ranks are known to run"
+}
 @test "D19: worlds show that the job ends with 125 where a restart is due" {
     caught "the job ends with 125 where a restart is due"
 }

@@ -70,6 +70,8 @@ struct sim_conn {
     uint64_t most_ns;        /* the longest that a message has been under way */
     bool pausing;            /* its last START came between SIGSTOP and SIGCONT */
     uint32_t started;        /* generation that it was sent START of and has not ended; or 0 */
+    uint32_t went;           /* generation that it was sent GO of last; or 0 */
+    uint64_t sent_ns;        /* when it was sent anything last */
     uint32_t signalled;      /* the last round of signals in which it was sent one */
     uint64_t stopped_ns;     /* when it was sent STOP last */
     uint32_t stop_grace;     /* of its last STOP; UINT32_MAX: none */
@@ -91,7 +93,9 @@ struct sim_host {
     uint64_t clock_ns; /* its clock less the simulator's, at the beginning */
     int64_t drift_ppm;
     bool spawn_fails;
-    bool lost; /* it could not be connected to again, or others do not reach it */
+    uint64_t orphans_ns; /* when anything was sent last to agents that were lost while their ranks
+                          * might run; 0: none, or another agent has swept the host */
+    bool lost;           /* it could not be connected to again, or others do not reach it */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
     uint32_t generation;                 /* of the last START that went to it */
     uint32_t node;                       /* its number in that generation */
@@ -265,6 +269,7 @@ void sim_faults_plan(struct sim_world *w);
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
 void sim_check_closed(struct sim_world *w, struct sim_conn *c); /* by the engine */
+void sim_check_fence(struct sim_world *w, uint64_t until_ns);   /* the engine sets DT_TIMER_FENCE */
 void sim_check_lost(struct sim_world *w, struct sim_conn *c);
 void sim_check_said(struct sim_world *w, const char *line);
 void sim_check_end(struct sim_world *w);
@@ -317,7 +322,8 @@ void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun);
 /* restarts.c */
 bool sim_restarts_allowed(const struct sim_world *w);
 void sim_restarts_decided(struct sim_world *w);
-void sim_restarts_started(struct sim_world *w); /* a new generation */
+void sim_restarts_started(struct sim_world *w);          /* a new generation */
+uint64_t sim_restarts_due_ns(const struct sim_world *w); /* no ranks start again before */
 
 /* oracle.c */
 void sim_oracle_started(struct sim_world *w, uint32_t generation);

@@ -273,7 +273,7 @@ static void answer_probe(struct world *w, size_t host)
     answer_probe_with(w, host, DT_REACH_OK);
 }
 
-static void start_ranks(struct world *w)
+static void get_ready(struct world *w)
 {
     for (size_t host = 0; host < HOSTS; host++) {
         union dt_msg ready = { .ready = { .generation = w->generation[host] } };
@@ -281,6 +281,11 @@ static void start_ranks(struct world *w)
         answer_probe(w, host);
         dt_job_message(w->job, host, DT_MSG_READY, &ready);
     }
+}
+
+static void start_ranks(struct world *w)
+{
+    get_ready(w);
     for (size_t host = 0; host < HOSTS; host++) {
         struct dt_msg_started_rank rank = { .rank = (uint32_t)host,
                                             .pid = 100 + (uint32_t)host,
@@ -531,6 +536,54 @@ static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state
     end(&w);
 }
 
+/* b does not reach a. Its ranks wait at the gate, and a goes on without it. */
+static void d23_a_host_that_was_never_sent_go_is_not_fenced(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    w.hosts.v[0].slots = 2;
+    meet_and_start(&w);
+    end_rank(&w, 1, 1, 0);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    end_rank(&w, 0, -1, SIGKILL);
+    sweep(&w, 0);
+    sweep(&w, 1);
+    assert_int_equal(w.generation[1], 2);
+    answer_probe_with(&w, 0, DT_REACH_CONNECT);
+    answer_probe_with(&w, 1, DT_REACH_CONNECT);
+    assert_false(w.open[1]);
+    dt_job_hung_up(w.job, 1);
+    sweep(&w, 0);
+    assert_int_equal(w.due_ns[DT_TIMER_FENCE], 0);
+    assert_int_equal(w.generation[0], 3);
+    end(&w);
+}
+
+/* GO may be under way, or STARTED lost. */
+static void d23_a_host_that_was_sent_go_is_fenced(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    for (size_t host = 0; host < HOSTS; host++)
+        greet(&w, host);
+    get_ready(&w);
+    assert_last_sent(&w, 1, DT_MSG_GO);
+    disconnect(&w, 1);
+    answer_query(&w, 0, 1);
+    end_rank(&w, 0, -1, SIGKILL);
+    sweep(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.due_ns[DT_TIMER_FENCE] >= w.now_ns + w.config.heartbeat_s * UINT64_C(1000000000));
+    assert_int_equal(w.generation[0], 1);
+    end(&w);
+}
+
 static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
 {
     struct world w;
@@ -709,6 +762,8 @@ int main(void)
         cmocka_unit_test(d12_ranks_move_only_when_those_of_a_lost_host_are_fenced),
         cmocka_unit_test(test_each_recovery_gives_a_lost_host_a_fresh_connection),
         cmocka_unit_test(d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
+        cmocka_unit_test(d23_a_host_that_was_never_sent_go_is_not_fenced),
+        cmocka_unit_test(d23_a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
         cmocka_unit_test(d18_a_signal_waits_until_every_step_has_it),
