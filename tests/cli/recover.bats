@@ -19,7 +19,7 @@ result_is() {
 }
 
 # A run that lasts until it is told to end: the ranks train until the file "go" exists.
-endless() { # in the background; returns when there is a checkpoint
+endless() { # RANKS OPTIONS...: in the background; returns when there is a checkpoint
     local np="$1"
     shift
     dtrun_start --checkpoint-dir "$T/ckpt" "$@" -np "$np" "$RANK/train" 100000000 50 until "$T/go"

@@ -15,7 +15,7 @@ setup() {
 
 teardown() { cluster_await_quiet; }
 
-@test "there is indeed nothing there" {
+@test "hosts lack dtrun's files, and without --push a job fails there" {
     ! cluster_on 1 test -e "$CHARLM" || false
     ! cluster_on 1 test -e "$DTRUN_BUILD/cmd/dtrun-agent" || false
     cluster_dtrun -np 2 -H host1,host2 "$CHARLM"
@@ -26,7 +26,7 @@ teardown() { cluster_await_quiet; }
     grep -q '^dtrun: host2: agent start: dtrun-agent was not found (looked for /' "$ERR"
 }
 
-@test "hello and charlm run, sent along with libdtrun and the agent" {
+@test "hello and charlm run on hosts that get them, libdtrun and the agent from dtrun" {
     for t in libssh2 ssh; do
         cluster_on 1 rm -rf /run/home/.cache
         cluster_dtrun --transport $t --push "$HELLO" -np 4 -H host1:2,host2:2 "$HELLO"
@@ -40,7 +40,7 @@ teardown() { cluster_await_quiet; }
     cluster_err_has "recovered 1 failure"
 }
 
-@test "with --keep a host is not sent again what it has, and shares nothing with the others" {
+@test "with --keep a host gets only files that it lacks, and shares nothing with the others" {
     local before again
 
     mkdir -p "$CLUSTER_HOME/tree/sub"
@@ -61,7 +61,7 @@ teardown() { cluster_await_quiet; }
     cluster_on 2 rm -r /run/home/.cache/dtrun/kept
 }
 
-@test "a disk that is full on one host: its name, nothing started, nothing left" {
+@test "a full disk on one host is reported with the host's name, and nothing starts or remains" {
     head -c 9000000 /dev/zero >"$CLUSTER_HOME/data"
     cluster_on 2 sh -c 'mkdir -p /run/home/.cache && mount -t tmpfs -o size=4m full /run/home/.cache'
     cluster_dtrun --push "$CLUSTER_HOME/data" -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
@@ -73,7 +73,7 @@ teardown() { cluster_await_quiet; }
     [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name data)" ]
 }
 
-@test "pushed files are gone when the job is" {
+@test "pushed files are removed when the job ends" {
     local before
 
     before=$(cluster_on 1 find /run/home /tmp -type f | sort)

@@ -1,8 +1,8 @@
-# The benches work: one round of each, whose figures nobody looks at.
+# The benches work: each runs one round, whose figures do not matter.
 
 setup() { cd "$BATS_TEST_TMPDIR"; }
 
-bench() { # NAME: skips where it does
+bench() { # NAME: skips the test if the bench says SKIP
     run timeout -k 5 300 "$DTRUN_SOURCE/tests/bench/$1" --quick
     [[ "$output" != SKIP:* ]] || skip "${output#SKIP: }"
     echo "$output"
@@ -19,18 +19,18 @@ bench() { # NAME: skips where it does
     [ "$peers" = 10 ] || grep -q ': SKIP: ' <<<"$output"
 }
 
-@test "tests/bench/agents tells time and memory for each agent" {
+@test "tests/bench/agents prints time and memory for each agent" {
     bench agents
     [[ "${lines[1]}" =~ ^\ +20\ +[0-9.]+\ s\ +[0-9.]+\ ms\ .*KiB$ ]]
 }
 
-@test "check 50: tests/bench/overlap tells what part of reducing is hidden" {
+@test "check 50: tests/bench/overlap prints how much of the reduction computation hides" {
     bench overlap
     [ "$(grep -cE '^buckets .*: compute [0-9.]+ ms, reduce [0-9.]+ ms, both [0-9.]+ ms: -?[0-9]+ % hidden, at most -?[0-9]+$' \
         <<<"$output")" = 12 ]
 }
 
-@test "check 49: tests/bench/tcp compares all-reduce between hosts, and tells what part of a shaped link it uses" {
+@test "check 49: tests/bench/tcp compares all-reduce between hosts, and prints how much of a shaped link it uses" {
     bench tcp
     [ "$(grep -c '^hosts: 2, .*, reno' <<<"$output")" = 6 ]
     [ "$(grep -cE '^hosts: 2, connections: [124], each held at 1 Gbit/s, reno' <<<"$output")" = 3 ]
@@ -39,25 +39,25 @@ bench() { # NAME: skips where it does
     [ "$(grep -cE '^ +1 MiB, +2 calls, (dtrun|Open MPI) +[0-9.]+ %, +[0-9.]+ s of CPU for each GB$' <<<"$output")" = 2 ]
 }
 
-@test "tests/bench/wire tells what rounding saves" {
+@test "tests/bench/wire prints how much time compressed formats save" {
     bench wire
     [ "$(grep -cE '^ +1 MiB (exact|f16|bf16|int8|2bit) +[0-9.]+ ms +[0-9.]+$' <<<"$output")" = 10 ]
 }
 
-@test "check 37: tests/bench/death tells when those that are left know" {
+@test "check 37: tests/bench/death prints how soon the survivors know of a death" {
     bench death
     [ "$(grep -cE '^dtrun +[a-z_]+( +[0-9.]+){6}$' <<<"$output")" = 1 ]
     [ "$(grep -cE '^(openmpi|mpich) +[a-z_]+ .* [0-9.]+ +[0-9.]+$' <<<"$output")" = 2 ]
 }
 
-@test "checks 47, 48, 52: tests/bench/shape shows cliffs, odd numbers of ranks, and what starting and waiting cost" {
+@test "checks 47, 48, 52: tests/bench/shape prints cliffs, odd numbers of ranks, and costs of starting and waiting" {
     bench shape
     [ "$(grep -cE '^2\^1[02]( +[0-9.]+){7}' <<<"$output")" = 2 ]
     [ "$(grep -cE '^[3567] ranks +[0-9.]+, [48] ranks +[0-9.]+: [0-9.]+$' <<<"$output")" = 4 ]
     [ "$(grep -cE '^ *[28] ranks: dt_init [0-9.]+ ms, memory [0-9]+ KiB a rank, .* rank -?[0-9.]+ us$' <<<"$output")" = 2 ]
 }
 
-@test "checks 46, 47, 51: tests/bench/allreduce shows times, percentiles and ratios beside other libraries and bare processes, and what waiting costs" {
+@test "checks 46, 47, 51: tests/bench/allreduce prints times and ratios beside other libraries, and costs of waiting" {
     bench allreduce
     [ "$(grep -A 1 '^a rank that waits 2 s for another uses, in per cent of them$' <<<"$output" |
         grep -cE '^ +dtrun [0-9.]+$')" = 1 ]

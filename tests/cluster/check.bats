@@ -1,4 +1,4 @@
-# --check on several hosts: who cannot be used, who is unlike the others.
+# --check on several hosts finds hosts that cannot be used, or differ from the others.
 
 load lib
 
@@ -20,24 +20,24 @@ json() { # a Python expression over the report o
         "$OUT" "$1"
 }
 
-# Waits until dtrun has said it.
+# Waits until dtrun has printed the text.
 cluster_err_gets() {
     await grep -qF -- "$1" "$ERR" || cluster_err_has "$1"
 }
 
-# What hosts keep of jobs, or of agents that were sent.
+# Lists the files of jobs, and of agents that were sent, on a host.
 files_on() { # HOST
     cluster_on "$1" find /run/home /tmp -regextype posix-extended -path "$DTRUN_SOURCE" -prune -o \
         -regex '.*check-[0-9a-f]{8}[^/]*|.*\.part[^/]*' -print
 }
 
-# Agents tidy up when dtrun has said its last word to them.
+# Agents remove their files only after dtrun has sent its last message.
 is_tidy() { [ -z "$(files_on "$1")" ]; }
 tidy() { # HOST
     await is_tidy "$1" || { files_on "$1"; return 1; }
 }
 
-@test "hosts on which all is well: 0, a line for each, nothing is left" {
+@test "--check of usable hosts exits with 0, prints a line for each host, and leaves nothing behind" {
     for t in libssh2 ssh; do
         cluster_dtrun --transport $t --check -np 6 -H host1:2,host2:2,host3:2 touch "$CLUSTER_SHARED/ran"
         [ "$RC" = 0 ]
@@ -52,7 +52,7 @@ tidy() { # HOST
     cluster_await_quiet
 }
 
-@test "one host without the program, one unknown, one unreachable: each is named, the rest is shown" {
+@test "--check names every host that cannot be used, and shows the others" {
     cluster_on 2 mkdir -p /run/home/bin
     printf '#!/bin/sh\n' | cluster_on 2 sh -c 'cat >/run/home/bin/prog && chmod +x /run/home/bin/prog'
     sed -i '/^host3 /d' "$CLUSTER_HOME/.ssh/known_hosts"
@@ -72,7 +72,7 @@ tidy() { # HOST
     grep -qE '^hots4 ! +failed: resolve ' "$OUT"
 }
 
-@test "the slowest way between neighbours is measured and named" {
+@test "--check measures and names the slowest connection between neighbours" {
     cluster_on 2 tc qdisc add dev eth0 root tbf rate 40mbit burst 32k latency 100ms 2>/dev/null ||
         skip "the kernel lacks the tbf queueing discipline"
     cluster_dtrun --check -H host1,host2,host3
@@ -88,7 +88,7 @@ tidy() { # HOST
     grep -qE '^host2 .* [0-9.]+ Mbit/s !$' "$BATS_TEST_TMPDIR/table"
 }
 
-@test "hosts that cannot reach each other are named as a job would name them" {
+@test "--check names hosts that cannot reach each other as a job does" {
     cluster_on 2 nft 'add table inet t; add chain inet t in { type filter hook input priority 0; };
         add rule inet t in tcp dport != 22 tcp flags syn / syn,ack reject with tcp reset'
     cluster_dtrun --check --json -H host1,host2,host3
@@ -103,7 +103,7 @@ tidy() { # HOST
     grep -qE '^dtrun: host1(, host2)?: --iface nosuch0: no interface of this host fits' "$ERR"
 }
 
-@test "a host that is lost while others measure the way to it does not hold up the check" {
+@test "a host that is lost while others measure the connection to it does not hold up --check" {
     cluster_on 2 tc qdisc add dev eth0 root tbf rate 64kbit burst 4k latency 5s 2>/dev/null ||
         skip "the kernel lacks the tbf queueing discipline"
     cluster_dtrun_start --check --verbose --heartbeat 2 -H host1,host2,host3
@@ -117,7 +117,7 @@ tidy() { # HOST
     grep -qE '^host1 .*libssh2' "$OUT"
 }
 
-@test "two names for one machine" {
+@test "--check refuses two names for one machine" {
     sed -n 's/^host1 /twin /p' "$CLUSTER_HOME/.ssh/known_hosts" >"$BATS_TEST_TMPDIR/twin"
     cat "$BATS_TEST_TMPDIR/twin" >>"$CLUSTER_HOME/.ssh/known_hosts"
     cluster_dtrun --check -H host1,host2,twin
@@ -125,7 +125,7 @@ tidy() { # HOST
     cluster_err_has "dtrun: twin: it is the same machine as host1: name it once, with all its slots"
 }
 
-@test "Ctrl-C during a check: 130 at once, no process is left" {
+@test "Ctrl-C ends --check at once with 130 and leaves no process behind" {
     cluster_cut 2
     cluster_dtrun_start --check --verbose -H host1,host2 true
     cluster_err_gets "host1: connected"

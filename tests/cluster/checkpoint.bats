@@ -1,5 +1,4 @@
-# A checkpoint directory that the hosts do not share. (Recovery on several hosts is tested with the rest
-# of it.)
+# Checkpoint directories that not all hosts see. (recover.bats tests recovery on several hosts.)
 
 load lib
 
@@ -31,7 +30,7 @@ save() { # DIRECTORY
     cluster_on 2 test ! -e /tmp/mine
 }
 
-@test "where only the host of rank 0 sees checkpoints, it takes --resume or --fresh, too" {
+@test "checkpoints that only the host of rank 0 sees need --resume or --fresh, too" {
     alone() {
         cluster_dtrun -np 1 -H host1 --checkpoint-dir /tmp/alone "$@" \
             "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
@@ -47,7 +46,7 @@ save() { # DIRECTORY
     [ "$RC" = 0 ]
 }
 
-@test "where only dtrun sees checkpoints, --resume says that the job starts afresh" {
+@test "with --resume and checkpoints that only dtrun's host sees, the job says that it starts afresh" {
     anew() { # DIRECTORY [OPTION...]
         mkdir -p "$BATS_TEST_TMPDIR/$1/step_000000000003"
         cluster_on 1 test ! -e "$BATS_TEST_TMPDIR/$1"
@@ -60,7 +59,7 @@ save() { # DIRECTORY
     anew again --max-restarts 1 sh -c '[ $DTRUN_RESTART_COUNT = 1 ] && exec "$@"' sh
 }
 
-@test "one that only some see names the others; one that all see is used" {
+@test "a directory that only some hosts see is an error that names the others, and one that all see is used" {
     for host in 1 2; do
         cluster_on $host sh -c "mkdir -p /tmp/some && mount --bind $CLUSTER_SHARED /tmp/some"
     done

@@ -1,5 +1,5 @@
-# What ends a job, in the middle of its collectives: all ranks that are left are told, soon, and nothing
-# is left on any host; and what must not end it.
+# What ends a job in the middle of its collectives: all survivors learn of it soon, and nothing remains on any
+# host. And what must not end it.
 
 load lib
 
@@ -15,13 +15,13 @@ teardown() {
     cluster_await_quiet
 }
 
-# Six ranks on three hosts that reduce without end; a host that is silent for 2 s counts as lost.
+# Starts six ranks on three hosts that reduce without end. A host that is silent for 2 s counts as lost.
 start() {
     cluster_dtrun_start --heartbeat 2 --no-tag -np 6 -H host1:2,host2:2,host3:2 busy 65536 1000000000
     cluster_out_has 6 '^busy$'
 }
 
-# So many ranks said that their call failed for that.
+# Checks that RANKS ranks printed this reason for the failure of their call.
 were_told() { # RANKS PATTERN
     local who='rank [0-9] \(host[123]\)' call='all-reduce of 65536 f32 \(sum\), call [0-9]+'
 
@@ -34,11 +34,11 @@ ends() { # CODE
     cluster_await_quiet
 }
 
-on_host() { # N PATTERN: the oldest such process
+on_host() { # N PATTERN: prints the oldest such process
     cluster_on "$1" pgrep -fo -- "$2"
 }
 
-@test "check 39: a host is cut off: the lease of --heartbeat is the bound" {
+@test "check 39: when a host is cut off, all ranks know it within the lease of --heartbeat" {
     start
     cluster_cut 2
     ends 125
@@ -47,7 +47,7 @@ on_host() { # N PATTERN: the oldest such process
     were_told 4 '(rank [23]|host2) '
 }
 
-@test "check 39: what a host sends is lost: the same" {
+@test "check 39: when what a host sends is lost, all ranks know it within the lease of --heartbeat" {
     command -v nft >/dev/null || skip "needs nft"
     start
     cluster_mute 2
@@ -57,7 +57,7 @@ on_host() { # N PATTERN: the oldest such process
     were_told 4 '(rank [23]|host2) '
 }
 
-@test "check 40: rank 0 is killed: the others are told whom" {
+@test "check 40: when rank 0 is killed, all other ranks name it" {
     start
     cluster_on 1 kill -9 "$(on_host 1 '^busy 65536')"
     ends 137
@@ -66,7 +66,7 @@ on_host() { # N PATTERN: the oldest such process
     grep -qE '^rank [01]: .* died or left \(killed by signal 9\)$' "$OUT"
 }
 
-@test "check 40: an agent is killed: its ranks are gone, the others are told" {
+@test "check 40: when an agent is killed, its ranks end and the others learn of it" {
     start
     cluster_on 2 kill -9 "$(on_host 2 'dtrun-agent-')"
     ends 125
@@ -74,14 +74,14 @@ on_host() { # N PATTERN: the oldest such process
     were_told 4 '(rank [23]|host2) '
 }
 
-@test "check 40: dtrun is killed: all is gone" {
+@test "check 40: when dtrun is killed, all ranks end" {
     start
     kill -9 "$DTRUN_PID"
     cluster_await_quiet
     wait "$DTRUN_PID" || true
 }
 
-# All four ranks told of that quarrel, within a second, what rank 1 called, and what the others.
+# Checks that all four ranks printed within a second what rank 1 called, and what the others called.
 all_told() { # KIND ODD OTHERS
     local at='rank [0-9] \(host[123]\) called' odd='rank 1 \(host[123]\) called'
 
@@ -89,8 +89,8 @@ all_told() { # KIND ODD OTHERS
         { echo "not all were told of $1"; cat "$OUT"; return 1; }
 }
 
-# Placements in which rank 1 has a host with others, or alone.
-@test "checks 27, 28, 29, 30, 31, 32: calls that do not fit are named on all ranks within a second" {
+# Rank 1 shares its host with other ranks in one placement, and is alone in the other.
+@test "checks 27, 28, 29, 30, 31, 32: all ranks name calls that do not match within a second" {
     local hosts
 
     for hosts in host1:2,host2:2 host1:1,host2:1,host3:2; do
@@ -107,11 +107,11 @@ all_told() { # KIND ODD OTHERS
     done
 }
 
-has_connections() { # N COUNT: of the rank there with others, and with what listens
+has_connections() { # N COUNT: connections of the rank there with other ranks, and with its own listener
     [ "$(cluster_on "$1" ss -tnpH state established | grep -c '"busy"')" = "$2" ]
 }
 
-@test "check 40: hosts of one rank share what is long among connections; one that dies ends all" {
+@test "check 40: hosts of one rank use several connections for large calls, and a death ends all of them" {
     command -v ss >/dev/null || skip "needs ss"
     for streams in 1 3; do
         echo "net_streams = $streams" >"$CLUSTER_SHARED/tuning"
@@ -127,7 +127,7 @@ has_connections() { # N COUNT: of the rank there with others, and with what list
     done
 }
 
-# Seconds until host N has taken a connection: there and back, once.
+# Prints the seconds until host N has accepted a connection: one round trip.
 there_and_back() {
     cluster_run python3 -c 'import socket, sys, time
 began = time.monotonic()
@@ -135,9 +135,9 @@ socket.create_connection((sys.argv[1], 22))
 print(time.monotonic() - began)' "$CLUSTER_NET.$1"
 }
 
-@test "check 41: 1 Mbit/s, 200 ms there and back, 1 % lost: nobody is called dead" {
+@test "check 41: on a line with 1 Mbit/s, 200 ms round trip and 1 % loss no host counts as dead" {
     [ -c /dev/net/tun ] || skip "needs /dev/net/tun"
-    cluster_dtrun -H host2 true # which sends the agent
+    cluster_dtrun -H host2 true # this also sends the agent
     cluster_far 2 100 1e6 1
     there=$(there_and_back 2)
     cluster_dtrun --no-tag --heartbeat 3 -np 2 -H host1,host2 busy 16384 6
@@ -150,14 +150,14 @@ print(time.monotonic() - began)' "$CLUSTER_NET.$1"
         END { exit !(there >= 0.2 && carried > 500 && lost > 0) }' "$BATS_TEST_TMPDIR/line"
 }
 
-shm_is() { # COMMAND: what is done to /dev/shm of host1, and to /dev of its processes
+shm_is() { # COMMAND: runs on host1, to change /dev/shm, and /dev of its processes
     cluster_on 1 sh -c "$1"
     cluster_dtrun --no-tag -np 3 -H host1:2,host2:1 busy 1048576 3
     [ "$RC" = 0 ]
     [ "$(grep -c '^done$' "$OUT")" = 3 ]
 }
 
-@test "check 42: /dev/shm is full, or is not there" {
+@test "check 42: ranks of a host need no /dev/shm: it may be full or missing" {
     shm_is 'mount -t tmpfs -o size=4k small /dev/shm && head -c 4096 /dev/zero >/dev/shm/full'
     cluster_on 1 umount /dev/shm
     shm_is 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/zero c 1 5 &&

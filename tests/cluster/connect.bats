@@ -1,4 +1,4 @@
-# Connecting to hosts: the options for it, many hosts at once, and hosts that keep dtrun waiting.
+# How dtrun connects to hosts: its options, many hosts at once, and hosts that do not answer.
 
 load lib
 
@@ -6,12 +6,12 @@ setup_file() {
     cluster_up 2
     [ -z "$CLUSTER_SKIP" ] || return 0
     CLUSTER_STARTUPS=10:100:10 cluster_host 3 /bin/bash "Port 2222" "MaxAuthTries 3"
-    # one where nobody's login comes to an end
+    # This host never completes a login.
     cluster_host 4 /bin/bash "AuthorizedKeysCommand /bin/sleep 300" "AuthorizedKeysCommandUser root" \
         "AuthorizedKeysFile none"
     _cluster_await_sshd 3
     _cluster_await_sshd 4
-    # host1 takes connections to port 2300 and says nothing, and drops what comes to 2301 and 53
+    # host1 accepts connections at port 2300 and then stays silent, and drops packets to ports 2301 and 53.
     cluster_on 1 python3 -c 'import socket, signal
 s = socket.create_server(("", 2300), backlog=64)
 signal.pause()' >/dev/null 2>&1 3>&- &
@@ -51,11 +51,11 @@ teardown() {
     await _no_others || { _others; _cluster_kill "$(_others)"; return 1; }
 }
 
-# All but the process that listens and says nothing.
+# All processes but the silent listener.
 _others() { cluster_processes | grep -v 'python3 -c'; }
 _no_others() { ! _others >/dev/null; }
 
-# From now on names are asked of host1, which never answers; and as it was.
+# From now on dtrun asks host1 for names, which never answers. knows_names undoes this.
 asks_names() {
     printf 'hosts: files dns\npasswd: files\ngroup: files\nshadow: files\n' \
         >"/etc/netns/$CLUSTER_TAG-l/nsswitch.conf"
@@ -72,19 +72,19 @@ was_asked() {
     ip netns exec "$CLUSTER_TAG-h1" nft list counter inet silent asked | grep -q 'packets [1-9]'
 }
 
-# The key is where only an option can find it.
+# Moves the key to where only an option can find it.
 hide_key() {
     mv "$CLUSTER_HOME/.ssh/id_ed25519" "$CLUSTER_HOME/.ssh/kept"
     KEY=$CLUSTER_HOME/.ssh/kept
 }
 
-# Many names for host3, each of which is a host of its own for its agent.
+# Gives host3 many names. For its agents each of them is a host of its own.
 aliases() {
     printf 'Host n*\n HostName host3\n Port 2222\n HostKeyAlias host3\n' >"$CLUSTER_HOME/.ssh/config"
     cluster_on 3 sh -c 'echo "export DTRUN_HOSTID=\$\$" >/run/home/.bashrc'
 }
 
-@test "--ssh-port, --ssh-user, --ssh-identity: over ssh's settings, under those of one host" {
+@test "--ssh-port, --ssh-user and --ssh-identity override ssh's settings, and settings of one host override them" {
     hide_key
     printf 'Host host3\n Port 1\n User nobody\n IdentityFile ~/.ssh/none\n' >"$CLUSTER_HOME/.ssh/config"
     printf 'host3 port=2222 user=root identity=%s\n' "$KEY" >"$BATS_TEST_TMPDIR/hosts"
@@ -111,7 +111,7 @@ aliases() {
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "a key of the SSH agent that is named comes before all others of the agent" {
+@test "a key that --ssh-identity names is offered before all others of the SSH agent" {
     local i
 
     hide_key
@@ -128,19 +128,19 @@ aliases() {
     cluster_dtrun --transport libssh2 --ssh-port 2222 --ssh-identity "$KEY" -np 1 -H host3 hostname
     kill "$SSH_AGENT_PID"
     [ "$RC" = 0 ]
-    [ $unnamed = 125 ] # host3 cuts off after three
+    [ $unnamed = 125 ] # host3 disconnects after three attempts
     grep -q "^dtrun: host3: authenticate as root: " "$BATS_TEST_TMPDIR/unnamed"
 }
 
-@test "case 55: 129 hosts, never more at once than --fanout says" {
+@test "case 55: a job on 129 hosts never connects to more at once than --fanout says" {
     aliases
-    # MaxStartups of host3 refuses the eleventh that has not yet logged in
+    # MaxStartups of host3 refuses the eleventh connection that has not yet logged in.
     PATIENCE=300 cluster_dtrun --fanout 8 -np 129 -H "n[001-129]" sh -c 'echo $DTRUN_NODE_RANK'
     [ "$RC" = 0 ]
     [ "$(sed 's/.* //' "$OUT" | sort -n)" = "$(seq 0 128)" ]
 }
 
-@test "case 55: one host less than --fanout, as many, and one more" {
+@test "case 55: jobs run on one host fewer than --fanout says, as many, and one more" {
     aliases
     for n in 2 3 4; do
         cluster_dtrun --fanout 3 -np $n -H "n[1-$n]" echo up
@@ -149,7 +149,7 @@ aliases() {
     done
 }
 
-@test "case 25: --start-timeout names every host that is not ready, and how far it is" {
+@test "case 25: --start-timeout names every host that is not ready, and the phase it is in" {
     cat >"$CLUSTER_HOME/.ssh/config" <<CONFIG
 Host silent*
     HostName host1
@@ -180,7 +180,7 @@ CONFIG
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-# Cuts host N off as soon as COMMAND succeeds there, and waits for dtrun.
+# Cuts off host N as soon as COMMAND succeeds there, and waits for dtrun.
 cut_when() { # N COMMAND...
     await cluster_on "$@" >/dev/null
     cluster_cut "$1"
@@ -190,12 +190,12 @@ cut_when() { # N COMMAND...
     [ "$RC" = 125 ]
 }
 
-@test "27: a host that falls silent while it is connected to is given up; one that is slow is not" {
+@test "case 27: dtrun gives up a host that falls silent while connecting, but not a slow one" {
     echo 'ConnectTimeout 3' >"$CLUSTER_HOME/.ssh/config"
     cluster_dtrun_start --transport libssh2 -H host4 true
     cut_when 4 pgrep -x sleep
     cluster_err_has "dtrun: host4: authenticate: the connection broke: Connection timed out"
-    # two connection timeouts long
+    # This takes two connection timeouts.
     cluster_on 2 sh -c 'echo "sleep 6" >/run/home/.bashrc'
     cluster_dtrun --transport libssh2 -H host2 true
     [ "$RC" = 0 ]
@@ -205,20 +205,20 @@ cut_when() { # N COMMAND...
     cluster_err_has "dtrun: host2: connection: it was lost (Connection timed out)"
 }
 
-@test "27: a login has three times ConnectTimeout" {
+@test "case 27: a login may take three times ConnectTimeout" {
     echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config"
     cluster_dtrun --transport libssh2 -H host4 true
     [ "$RC" = 125 ]
     cluster_err_has "dtrun: host4: authenticate: no answer for 3 s; try: ssh host4 true"
 }
 
-@test "case 25: a start in time is not disturbed, however long the job runs" {
+@test "case 25: --start-timeout does not disturb a job that starts in time, however long it runs" {
     cluster_dtrun --start-timeout 9 -np 2 -H host1,host2 sleep 10
     [ "$RC" = 0 ]
     [ ! -s "$ERR" ]
 }
 
-@test "a silent name server: Ctrl-C and --start-timeout end dtrun at once" {
+@test "Ctrl-C and --start-timeout end dtrun at once while a name server is silent" {
     for t in libssh2 ssh; do
         asks_names
         cluster_dtrun_start --transport $t -np 2 -H host2,lost.example true

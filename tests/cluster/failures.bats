@@ -1,9 +1,9 @@
-# Whatever dies, and however silently: at once (or when the lease is over) nothing of the job is left on
-# any host, and dtrun says what happened.
+# Whatever dies, and however silently: at once, or when the lease expires, nothing of the job remains on any
+# host, and dtrun reports what happened.
 
 load lib
 
-# A rank that leaves processes behind if it is let: one that waits, one in a session of its own.
+# A rank with children that outlive it unless they are killed: one waits, one has a session of its own.
 RANK='echo up; (echo $DTRUN_RANK >/dev/null; exec sleep 301) & setsid sleep 302 & wait'
 
 setup_file() {
@@ -14,25 +14,25 @@ teardown_file() { cluster_down; }
 setup() { cluster_require; }
 teardown() { cluster_await_quiet; }
 
-start() { # OPTION... : a job of 4 ranks on host1 and host2, with a lease that nobody sees the end of
+start() { # OPTION...: starts 4 ranks on host1 and host2 with a lease that does not expire during a test
     cluster_dtrun_start --heartbeat 600 "$@" -np 4 -H host1:2,host2:2 sh -c "$RANK"
     cluster_out_has 4 up
 }
 
-# Process ids on a host: of the agent's outer process and its inner one.
+# Print process ids on a host: of the agent's outer process, and of its inner one.
 keeper() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (!(p[i] in p)) print i }'; }
 worker() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (p[i] in p) print i }'; }
 rank_shell() { cluster_on "$1" pgrep -f "^sh -c echo up" | head -1; }
 session() { cluster_on "$1" ps -eo pid=,args= | awk '/sshd: root@notty/ { print $1; exit }'; }
 
-# The other ranks have been stopped, and dtrun has ended with CODE.
+# Checks that dtrun ended with CODE and has stopped the other ranks.
 job_ends() { # CODE
     cluster_dtrun_wait
     [ "$RC" = "$1" ]
     cluster_await_quiet
 }
 
-@test "20: kill -9 of dtrun: all ranks are gone on all hosts, at once" {
+@test "case 20: after kill -9 of dtrun all ranks on all hosts end at once" {
     for t in libssh2 ssh; do
         start --transport $t
         kill -9 "$DTRUN_PID"
@@ -41,14 +41,14 @@ job_ends() { # CODE
     done
 }
 
-@test "5: kill -9 of a rank: the job ends with 137" {
+@test "case 5: kill -9 of a rank ends the job with 137" {
     start
     cluster_on 2 kill -9 "$(rank_shell 2)"
     job_ends 137
     grep -qE '^dtrun: rank [23] \(host2, pid [0-9]+\) was killed by signal 9' "$ERR"
 }
 
-@test "21: kill -9 of an agent's keeper, of its worker: its ranks die at once, the job ends" {
+@test "case 21: after kill -9 of an agent's keeper or worker its ranks die at once, and the job ends" {
     local which
 
     for which in keeper worker; do
@@ -59,7 +59,7 @@ job_ends() { # CODE
     done
 }
 
-@test "22: kill -9 of the ssh session: as if the host were lost" {
+@test "case 22: kill -9 of the ssh session counts as the loss of the host" {
     for t in libssh2 ssh; do
         start --transport $t
         cluster_on 2 kill -9 "$(session 2)"
@@ -68,7 +68,7 @@ job_ends() { # CODE
     done
 }
 
-one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, as soon as it is dead
+one_of_many() { # NUMBER: the peers of rank 3, on its host and on others, exit as soon as it is dead
     mkfifo "pipe.$1"
     RC=0
     cluster_run timeout -k 5 "$PATIENCE" dtrun -np 4 -H host1,host2:1,host3:2 sh -c '
@@ -77,7 +77,7 @@ one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, a
     echo "$RC" >"rc.$1"
 }
 
-@test "3: a rank's SIGSEGV, not the exits that it causes on other hosts: 139, 40 times of the 100" {
+@test "case 3: a rank's SIGSEGV, not the exits that it causes on other hosts, sets the code: 139 in 40 of 40 jobs" {
     local i
 
     mkdir "$CLUSTER_SHARED/many"
@@ -91,7 +91,7 @@ one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, a
     [ "$(grep -c '^dtrun: rank 3 (host3, pid .* was killed by signal 11' err.* | grep -c :1)" = 40 ]
 }
 
-@test "23: a partition ends on both sides when the lease runs out" {
+@test "case 23: a partition ends the ranks on both sides when the lease expires" {
     start --heartbeat 2
     cluster_cut 2
     cluster_dtrun_wait
@@ -105,7 +105,7 @@ gone_from() { [ -z "$(rank_shell "$1")$(worker "$1")" ]; }
 is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
 
 @test "D13: a connection that dies while Ctrl-Z holds the job frees its host" {
-    set -m # a process group of its own: dtrun stops only where a shell could continue it
+    set -m # own process group: dtrun stops only where a shell could continue it
     start --heartbeat 1
     set +m
     kill -TSTP "$DTRUN_PID"
@@ -121,7 +121,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_on 2 sh -c 'echo 15 >/proc/sys/net/ipv4/tcp_retries2'
 }
 
-@test "--on-host-loss stop: a job that could go on elsewhere ends when a host does not come back" {
+@test "with --on-host-loss stop a job ends when a host does not come back, even if it could go on elsewhere" {
     start --heartbeat 1 --max-restarts 3 --on-host-loss stop
     cluster_cut 2
     cluster_dtrun_wait
@@ -132,7 +132,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_await_quiet
 }
 
-@test "23: what a host sends is lost: the same" {
+@test "case 23: a host whose packets are lost ends the job when the lease expires" {
     command -v nft >/dev/null || skip "needs nft"
     start --heartbeat 2
     cluster_mute 2
@@ -143,7 +143,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_unmute 2
 }
 
-@test "23: a frozen agent: the same, by its keeper" {
+@test "case 23: the keeper of a frozen agent ends its ranks, and the job ends" {
     start --heartbeat 2
     cluster_on 2 kill -STOP "$(worker 2)"
     cluster_dtrun_wait
@@ -152,7 +152,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_await_quiet
 }
 
-@test "a power failure" {
+@test "a power failure of a host ends the job when the lease expires" {
     start --heartbeat 2
     cluster_power_off 2
     cluster_dtrun_wait
@@ -161,9 +161,9 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_power_on 2
 }
 
-@test "a host that is dead when the job starts is named in time" {
+@test "a host that is dead when the job starts is reported in time" {
     printf 'ConnectTimeout 5\n' >"$CLUSTER_HOME/.ssh/config" # enough for the others where all are busy
-    cluster_mute 3 # and not cut off: who does not find it on its network knows that before
+    cluster_mute 3 # not cut off: a host that finds no neighbour knows that sooner
     cluster_dtrun -np 3 -H host1,host2,host3 touch "$CLUSTER_SHARED/ran"
     rm "$CLUSTER_HOME/.ssh/config"
     cluster_unmute 3
@@ -173,7 +173,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "62: two jobs on the same hosts do not see each other" {
+@test "case 62: two jobs on the same hosts do not disturb each other" {
     local first
 
     start

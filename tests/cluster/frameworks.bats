@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Programs of other frameworks, as their users have them, on hosts over SSH.
+# Programs of other frameworks, as users have them, on hosts reached by SSH.
 
 load lib
 
 setup_file() { cluster_up 2; }
 
-PATIENCE=300 # PyTorch is slow to load, and its threads get into each other's way
+PATIENCE=300 # PyTorch loads slowly, and its threads slow each other down
 
 setup() { cluster_require; }
 
@@ -13,17 +13,17 @@ teardown() { cluster_await_quiet; }
 
 teardown_file() { cluster_down; }
 
-# Trains on both hosts; Debian's python3-torch belongs to Debian's python3.
+# Trains on both hosts. Debian's python3-torch belongs to Debian's python3.
 ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     local run=$1 checkpoint=$2
 
     shift 2
-    # The hosts share their processors: threads of both ranks would wait for each other in loops.
+    # The hosts share their processors. Threads of both ranks would spin while they wait for each other.
     "$run" -H host1,host2 -x OMP_NUM_THREADS=1 "$@" \
         /usr/bin/python3 "$DTRUN_SOURCE/examples/ddp.py" --steps 400 --every 50 --checkpoint "$checkpoint"
 }
 
-@test "PyTorch's DDP loses a rank, and ends where a run ends that was not disturbed" {
+@test "PyTorch's DDP loses a rank and ends with the result of an undisturbed run" {
     local undisturbed pid
 
     /usr/bin/python3 -c 'import importlib.util as i, sys; sys.exit(not i.find_spec("torch"))' ||
@@ -45,7 +45,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     [ "$(grep '^\[0\] step   400 of 400' "$OUT")" = "$undisturbed" ]
 }
 
-@test "TensorFlow's workers are where the hosts can be reached, each with a port of its own" {
+@test "TF_CONFIG gives TensorFlow's workers reachable addresses, each with a port of its own" {
     cluster_dtrun -H host1:2,host2 --map-by node --no-tag --env tensorflow \
         sh -c '[ $RANK = 1 ] || exit 0; printf %s "$TF_CONFIG"'
     [ "$RC" = 0 ]
@@ -55,7 +55,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     [ "$(jq -r '.cluster.worker[]' "$OUT" | sort -u | wc -l)" = 3 ]
 }
 
-@test "MXNet's scheduler, servers and workers meet across hosts" {
+@test "MXNet's scheduler, servers and workers find each other across hosts" {
     cluster_dtrun -H host1,host2 --env mxnet pslite
     [ "$RC" = 0 ]
     grep -qx '\[scheduler\] 2 workers and 2 servers have met' "$OUT"
@@ -73,7 +73,7 @@ worker $CLUSTER_NET.1 $CLUSTER_NET.2 eth0
 END
 }
 
-@test "an MXNet server on another host is killed: all begin again, or all end" {
+@test "an MXNet server that is killed on another host restarts all roles, or ends the job" {
     local pid
 
     cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 pslite 0
@@ -92,8 +92,8 @@ END
     [ "$RC" = 137 ]
 }
 
-@test "MXNet's servers of a host that is lost move with its ranks" {
-    echo "ConnectTimeout 1" >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
+@test "MXNet's servers on a lost host move together with its ranks" {
+    echo "ConnectTimeout 1" >"$CLUSTER_HOME/.ssh/config" # for the single attempt to reach the host again
     cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 --heartbeat 2 pslite 0
     cluster_out_has 2 'sum 6'
     cluster_power_off 2

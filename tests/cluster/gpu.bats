@@ -1,4 +1,4 @@
-# Collectives on GPU memory on several hosts, each with four devices that are stand-ins.
+# Collectives on GPU memory on several hosts, each with four stand-in devices.
 
 load lib
 load ../standin/standin
@@ -24,7 +24,7 @@ gpu() { # WHAT [dtrun option...]
         "$DTRUN_BUILD/tests/rank/gpu" "$what"
 }
 
-@test "-np 16 -H host1:4,host2:4: every collective is right where two ranks share each GPU" {
+@test "-np 16 -H host1:4,host2:4: collectives are right where two ranks share each GPU" {
     gpu calls -np 16 -H host1:4,host2:4 -x DTRUN_NCCL=/none
     [ "$RC" = 0 ]
     [ "$(wc -l <"$OUT")" = 16 ]
@@ -41,10 +41,10 @@ share() { # WHAT [dtrun option...]
         "$DTRUN_BUILD/tests/rank/gpushared" $what
 }
 
-# The stand-in for NCCL tells of calls that do not match, and of launch orders that differ.
+# The stand-in for NCCL prints a line about calls that do not match, and launch orders that differ.
 nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
 
-@test "-np 16 -H host1:4,host2:4: ranks fold on each GPU, and NCCL adds up what the GPUs of both hosts have" {
+@test "-np 16 -H host1:4,host2:4: ranks reduce on each GPU, and NCCL reduces between the GPUs" {
     share "hosts 1" -np 16 -H host1:4,host2:4
     [ "$RC" = 0 ]
     [ "$(grep -c '^hosts: done$' "$OUT")" = 16 ]
@@ -57,7 +57,7 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
     nccl_is_content
 }
 
-@test "-np 16 -H host1:4,host2:4: staging that is asked for needs no warning" {
+@test "-np 16 -H host1:4,host2:4: DTRUN_DEVICE=staging causes no warning" {
     gpu factors -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=staging
     [ "$RC" = 0 ]
     [ "$(sort -u "$OUT")" = "factors: 48 comparisons" ]
@@ -65,15 +65,15 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
     cluster_err_has "dtrun: 16 ranks on 8 slots"
 }
 
-@test "-np 8 -H host1:4,host2:4: NCCL makes every call among GPUs of two hosts" {
+@test "-np 8 -H host1:4,host2:4: NCCL makes every call between GPUs of two hosts" {
     gpu factors -np 8 -H host1:4,host2:4 -x DTRUN_DEVICE=nccl
     [ "$RC" = 0 ]
     [ "$(sort -u "$OUT")" = "factors: 48 comparisons" ]
     [ ! -s "$ERR" ]
 }
 
-# Rank 8 leads the ranks of a GPU; rank 15 does not.
-@test "-np 16 -H host1:4,host2:4: a rank dies, is named, and the job ends with the bytes of a calm one" {
+# Rank 8 leads the ranks of a GPU. Rank 15 does not.
+@test "-np 16 -H host1:4,host2:4: a job whose rank dies names it and has the result of an undisturbed run" {
     share train -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared --checkpoint-dir "$CLUSTER_SHARED/calm"
     [ "$RC" = 0 ]
     calm=$(sort -u "$OUT" | grep weights)
@@ -94,7 +94,7 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
     cluster_err_has "dtrun: 16 ranks on 8 slots"
 }
 
-@test "without NCCL ranks share the GPU of each host, and stage what concerns both, with one warning" {
+@test "without NCCL, ranks share the GPU of their host and stage calls between hosts, with one warning" {
     share "hosts 1" -np 6 -H host1:1,host2:1 -x DTRUN_NCCL=/none
     [ "$RC" = 0 ]
     [ "$(grep -c '^hosts: done$' "$OUT")" = 6 ]
@@ -102,13 +102,13 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
     cluster_err_has "go through host memory"
 }
 
-@test "device and host memory do not fit between hosts either" {
+@test "device memory on one host and host memory on another do not match" {
     gpu unlike -np 2 -H host1:1,host2:1 -x DTRUN_DEVICE=staging
     [ "$RC" = 1 ]
     grep -q -- '^-3: .*rank 0 .*in device memory.*; rank 1 .*called all-reduce of 1 f32 (sum), call 2' "$OUT"
 }
 
-@test "sends, requests and buckets pass between hosts on device memory" {
+@test "sends, requests and buckets on device memory work between hosts" {
     gpu pairs -np 3 -H host1:2,host2:1 -x DTRUN_DEVICE=staging
     [ "$RC" = 0 ]
     gpu later -np 3 -H host1:2,host2:1 -x DTRUN_DEVICE=staging

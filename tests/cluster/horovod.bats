@@ -1,4 +1,4 @@
-# Horovod programs on several hosts. tests/rank/horovod asks for its peers as they do.
+# Horovod programs on several hosts. tests/rank/horovod looks for its peers as they do.
 
 load lib
 
@@ -17,12 +17,12 @@ setup() {
 
 teardown() { cluster_await_quiet; }
 
-# rank R of N: the sums of all ranks, of those of its host, and of those with its local rank.
+# The line of rank R of N has the sums over all ranks, over its host, and over its local rank.
 says() { # TIMES LINE
     [ "$(grep -cxF "$2" "$OUT")" = "$1" ] || { echo "not $1 times: $2"; cat "$OUT" "$ERR"; return 1; }
 }
 
-@test "16 Horovod ranks on 4 hosts meet in every scope" {
+@test "16 Horovod ranks on 4 hosts find each other in every scope" {
     local rank host
 
     cluster_dtrun --no-tag -np 16 -H host1:4,host2:4,host3:4,host4:4 --env horovod horovod sets again
@@ -34,7 +34,7 @@ says() { # TIMES LINE
     done
 }
 
-@test "Horovod ranks on hosts with different numbers of slots" {
+@test "Horovod ranks run on hosts with different numbers of slots" {
     cluster_dtrun --no-tag -np 6 -H host1:3,host2:1,host3:2 --env horovod horovod
     [ "$RC" = 0 ]
     says 1 'rank 0 of 6: sums 21 6 10'
@@ -45,7 +45,7 @@ says() { # TIMES LINE
     says 1 'rank 5 of 6: sums 21 11 8'
 }
 
-@test "Horovod's interface is that of each host towards the others, or what --iface says" {
+@test "Horovod's interface is the one between the hosts, or the one that --iface names" {
     cluster_dtrun --no-tag -np 2 -H host1,host2 --env horovod \
         sh -c 'echo $HOROVOD_GLOO_RENDEZVOUS_ADDR $HOROVOD_GLOO_IFACE'
     [ "$RC" = 0 ]
@@ -57,7 +57,7 @@ says() { # TIMES LINE
     says 1 "rank 1 of 2: sums 3 2 3"
 }
 
-@test "a Horovod rank on another host is killed: all begin again and add up right" {
+@test "a Horovod rank that is killed on another host restarts all, and the sums are right" {
     cluster_dtrun --no-tag -np 4 -H host1,host2,host3,host4 --max-restarts 1 --env horovod horovod die-once
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: rank 1 (host2, pid "
@@ -65,7 +65,7 @@ says() { # TIMES LINE
     says 1 'rank 1 of 4: sums 10 2 10'
 }
 
-@test "Horovod where hosts reach each other by IPv6 alone: refused, with what to do" {
+@test "Horovod is refused where hosts reach each other by IPv6 only, with what to do" {
     local i
 
     [ -e /proc/sys/net/ipv6 ] || skip "needs IPv6"
@@ -82,9 +82,9 @@ says() { # TIMES LINE
     [ "$RC" = 0 ]
 }
 
-# Comes after those that need the second network, without which host1 comes back.
-@test "Horovod's first host is lost: another one serves the rendezvous" {
-    echo "ConnectTimeout 1" >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
+# Runs after those that need the second network, because host1 comes back without it.
+@test "when Horovod's first host is lost, another one serves the rendezvous" {
+    echo "ConnectTimeout 1" >"$CLUSTER_HOME/.ssh/config" # for the single attempt to reach the host again
     cluster_dtrun_start -np 2 -H host1,host2 --max-restarts 1 --heartbeat 2 --env horovod sh -c \
         'horovod && echo met; [ "$DTRUN_RESTART_COUNT" != 0 ] || exec sleep 600'
     cluster_out_has 2 'met'
@@ -96,7 +96,7 @@ says() { # TIMES LINE
     [ "$(grep -cx '\[[01]\] met' "$OUT")" = 4 ]
 }
 
-@test "a script that imports Horovod meets across hosts without --env horovod" {
+@test "a script that imports Horovod works across hosts without --env horovod" {
     printf 'import os\nif 0:\n    import horovod.torch\nos.execvp("horovod", ["horovod"])\n' \
         >"$CLUSTER_SHARED/train.py"
     cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 python3 "$CLUSTER_SHARED/train.py"

@@ -1,4 +1,4 @@
-# Jobs on several hosts: who runs where, what ranks are given, what comes back.
+# Jobs on several hosts: where ranks run, what they get, and what comes back.
 
 load lib
 
@@ -15,7 +15,7 @@ setup() {
 
 teardown() { cluster_await_quiet; }
 
-@test "case 52: -np 16 on 8 slots: 8 ranks a host, each device twice, one warning" {
+@test "case 52: -np 16 on 8 slots runs 8 ranks on each host, two for each device, with one warning" {
     cluster_dtrun -np 16 -H host1:4,host2:4 \
         sh -c 'echo "$(hostname) $DTRUN_LOCAL_RANK $CUDA_VISIBLE_DEVICES"'
     [ "$RC" = 0 ]
@@ -27,7 +27,7 @@ teardown() { cluster_await_quiet; }
     cluster_err_has "dtrun: 16 ranks on 8 slots"
 }
 
-@test "--nproc-per-node 2 -H host1,host2 ./train: two ranks on each host, as torchrun's users mean it" {
+@test "--nproc-per-node 2 -H host1,host2 ./train runs two ranks on each host, as torchrun does" {
     printf '#!/bin/sh\necho "$(hostname) $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK"\n' \
         >"$CLUSTER_SHARED/train"
     chmod +x "$CLUSTER_SHARED/train"
@@ -39,7 +39,7 @@ host2 2/4 0/2 1
 host2 3/4 1/2 1" ]
 }
 
-@test "case 52: --no-oversubscribe refuses that, with both numbers" {
+@test "case 52: --no-oversubscribe refuses 16 ranks on 8 slots, and names both numbers" {
     cluster_dtrun --no-oversubscribe -np 16 -H host1:4,host2:4 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 2 ]
     cluster_err_lines 1
@@ -65,15 +65,15 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
         "$(sort "$BATS_TEST_TMPDIR/ran" | sed 's|/.*||')" ]
 }
 
-@test "case 50: uneven hosts: block order, and what a rank is told agrees with --dry-run" {
+@test "case 50: uneven hosts are filled in block order, and ranks get what --dry-run prints" {
     uneven slot 0/3@1 1/3@1 2/3@1 0/1@2 0/2@3 1/2@3
 }
 
-@test "case 50: --map-by node: in turn, likewise" {
+@test "case 50: --map-by node takes uneven hosts in turn, and ranks get what --dry-run prints" {
     uneven node 0/3@1 0/1@2 0/2@3 1/3@1 1/2@3 2/3@1
 }
 
-@test "arguments and environment arrive byte for byte, and stand on no command line" {
+@test "arguments and environment arrive byte for byte and are on no command line" {
     local odd=$'a b\'c"d$HOME;`x`\n\tö\xff*'
 
     printf '%s\0' "$odd" '' '--' '-n' >"$BATS_TEST_TMPDIR/want"
@@ -90,7 +90,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     [ "$(cat "$OUT")" = squeamish ]
 }
 
-@test "48, 49: an argument of 100 KiB and 200 KiB of environment, on remote and local hosts" {
+@test "cases 48, 49: remote and local hosts get an argument of 100 KiB and 200 KiB of environment" {
     local long i want t
 
     long=$(head -c 76800 /dev/urandom | base64 -w 0) # 102400 characters
@@ -105,7 +105,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     unset BULK1 BULK2 BULK3 BULK4
 }
 
-@test "49: neither ssh nor anything else has the environment on its command line" {
+@test "case 49: no command line, of ssh or any other process, shows the environment" {
     local t
 
     for t in libssh2 ssh; do
@@ -118,7 +118,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     done
 }
 
-# The processes of this cluster's ranks that are called so.
+# Lists the processes of this cluster's ranks that have this name.
 ranks_called() { # COMMAND
     local dir
     for dir in $(grep -lx "$1" /proc/[0-9]*/comm 2>/dev/null); do
@@ -127,7 +127,7 @@ ranks_called() { # COMMAND
     done
 }
 
-# Each of the four waits for its pipe.
+# Checks that each of the four waits for its pipe.
 stalled() {
     local pid n=0
     for pid in $(ranks_called flood); do
@@ -136,13 +136,13 @@ stalled() {
     [ "$n" = 4 ]
 }
 
-# In so many looks: on the way all may wait for a moment.
+# Checks this several times: before the pipes are full all ranks may wait for a moment.
 stalled_for_good() {
     if stalled; then still=$((still + 1)); else still=0; fi
     [ "$still" = 10 ]
 }
 
-@test "45: a slow reader holds up ranks on other hosts; dtrun and agents stay small" {
+@test "case 45: a slow reader makes ranks on other hosts wait, while dtrun and agents stay small" {
     local t still pids pid
 
     mkfifo "$BATS_TEST_TMPDIR/slow"
@@ -164,7 +164,7 @@ stalled_for_good() {
     done
 }
 
-@test "standard input reaches rank 0 on its host, output of all ranks comes back whole" {
+@test "standard input reaches rank 0 on its host, and the output of all ranks comes back whole" {
     head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
     STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --no-tag -np 2 -H host2:1,host3:1 cat
     [ "$RC" = 0 ]
@@ -177,7 +177,7 @@ stalled_for_good() {
     done
 }
 
-@test "40: --stdin all: every rank reads all of it, and each host is sent it once" {
+@test "case 40: --stdin all gives every rank all of standard input, and sends it to each host once" {
     local before after
 
     head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
@@ -190,7 +190,7 @@ stalled_for_good() {
     [ $((after - before)) -lt 7500000 ]
 }
 
-@test "2, 4: the exit code is that of the rank that failed; the others are stopped everywhere" {
+@test "cases 2, 4: the failed rank's exit code is dtrun's, and the others are stopped on all hosts" {
     cluster_dtrun -np 4 -H host1:2,host2:2 \
         sh -c '[ $DTRUN_RANK = 3 ] && exit 7; sleep 300 & setsid sleep 300 & wait'
     [ "$RC" = 7 ]
@@ -201,7 +201,7 @@ stalled_for_good() {
     grep -q '^dtrun: rank 1 (host2, .*signal 11' "$ERR"
 }
 
-@test "hosts that cannot be used are all named, and nothing is started" {
+@test "all hosts that cannot be used are named, and nothing is started" {
     sed -i '/^host3 /d' "$CLUSTER_HOME/.ssh/known_hosts"
     cluster_dtrun -np 6 -H host1:2,hots2:2,host3:2 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
@@ -220,7 +220,7 @@ stalled_for_good() {
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "7, 9: a missing program and a missing directory: one message with host and path" {
+@test "cases 7, 9: a missing program or directory is reported in one message with host and path" {
     cluster_dtrun -np 4 -H host1:2,host2:2 ./trian
     [ "$RC" = 127 ]
     cluster_err_lines 1
@@ -228,13 +228,13 @@ stalled_for_good() {
     cluster_on 1 mkdir -p /run/home/work
     cluster_dtrun --wdir /run/home/work -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
-    [ ! -e "$CLUSTER_SHARED/ran" ] # no rank runs before every host can run its own
+    [ ! -e "$CLUSTER_SHARED/ran" ] # no rank runs before every host can run its ranks
     cluster_err_lines 1
     grep -q '^dtrun: .*host2' "$ERR"
     cluster_err_has /run/home/work
 }
 
-@test "this machine and others together; a hostfile; both transports forced" {
+@test "a hostfile may name this machine and others, and both transports can be chosen" {
     printf 'localhost slots=1\nhost2 slots=2 user=root port=22 identity=%s\n' \
         "$CLUSTER_HOME/.ssh/id_ed25519" >"$BATS_TEST_TMPDIR/hosts"
     cluster_dtrun --hostfile "$BATS_TEST_TMPDIR/hosts" -np 3 sh -c 'echo $(hostname)'
@@ -250,7 +250,7 @@ stalled_for_good() {
     done
 }
 
-@test "a talkative login shell is heard of, and does no harm" {
+@test "output of a login shell is shown with --verbose and does no harm" {
     cluster_on 1 sh -c 'echo "echo welcome; echo careful >&2" >/run/home/.bashrc'
     cluster_dtrun --verbose --no-tag -np 2 -H host1,host2 echo hello
     cluster_on 1 rm /run/home/.bashrc
@@ -260,7 +260,7 @@ stalled_for_good() {
     grep -q 'host1.*careful' "$ERR"
 }
 
-@test "10, 11: an interrupt ends all ranks on all hosts; the second one at once" {
+@test "cases 10, 11: an interrupt ends all ranks on all hosts, and a second one ends them at once" {
     for t in ssh libssh2; do
         cluster_dtrun_start --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo up; sleep 300 & wait'
         cluster_out_has 4 up
@@ -272,7 +272,7 @@ stalled_for_good() {
     cluster_dtrun_start --kill-grace 600 -np 2 -H host1,host2 sh -c 'trap "" INT TERM; echo up; while :; do sleep 1; done'
     cluster_out_has 2 up
     kill -INT "$DTRUN_PID"
-    await grep -q interrupted "$ERR" # two signals that come at once are one
+    await grep -q interrupted "$ERR" # two signals at the same time would count as one
     kill -INT "$DTRUN_PID"
     cluster_dtrun_wait
     [ "$RC" = 130 ]

@@ -1,23 +1,23 @@
-# Hosts for tests: network namespaces with an sshd of their own, joined by a bridge.
+# Hosts for tests: network namespaces with an sshd each, joined by a bridge.
 #
 #     load lib
-#     setup_file()    { cluster_up 4; }              # host1 ... host4, where that is possible
-#     setup()         { cluster_require; }           # and a skip where it is not
+#     setup_file()    { cluster_up 4; }              # host1 ... host4, if that is possible
+#     setup()         { cluster_require; }           # and a skip if it is not
 #     teardown()      { cluster_await_quiet; }
 #     teardown_file() { cluster_down; }
 #     @test "..."     { cluster_dtrun -H host1,host2 ...; }
 #
-# Every host has its own processes, hostname, /tmp, /dev/shm, /run and home directory; what the
-# machine has elsewhere it sees too. $CLUSTER_SHARED is a directory that all hosts share. The
-# launching side is a namespace as well: nothing here touches the machine's own network, /etc/hosts
-# or ~/.ssh. Names hold a random tag, so that suites may run side by side; all is removed by
-# cluster_down, and by a guard when the test program dies before it comes to that.
+# Every host has its own processes, hostname, /tmp, /dev/shm, /run and home directory. Other files are the
+# machine's. $CLUSTER_SHARED is a directory that all hosts share. The launching side is a namespace as well:
+# nothing here touches the machine's own network, /etc/hosts or ~/.ssh. Names contain a random tag, so that
+# suites can run side by side. cluster_down removes everything, and so does a guard if the test program dies
+# first.
 
 . "${BASH_SOURCE[0]%/*}/../await.bash"
 
-CLUSTER_NET=10.213.77 # in nobody's way: the bridge has no leg in the machine's own network
+CLUSTER_NET=10.213.77 # disturbs nobody: the bridge is not connected to the machine's own network
 
-# Why there can be no hosts here; nothing when there can.
+# Prints why there can be no hosts here, or nothing if there can.
 _cluster_missing() {
     local tool
 
@@ -32,10 +32,10 @@ _cluster_missing() {
 
 _cluster_sshd() { command -v sshd || echo /usr/sbin/sshd; }
 
-# To be called in setup. (bats 1.8 takes a skip in setup_file for a failure.)
+# Call this in setup. (bats 1.8 takes a skip in setup_file for a failure.)
 cluster_require() { [ -z "$CLUSTER_SKIP" ] || skip "$CLUSTER_SKIP"; }
 
-# The password file of one namespace: root's home and shell are the test's business.
+# Writes the password file of one namespace. A test chooses root's home and shell.
 _cluster_etc() { # NAMESPACE HOME SHELL
     local dir=/etc/netns/$1
 
@@ -53,7 +53,7 @@ set -e
 name=$1 dir=$2 hide=$3
 hostname "$name"
 mount --make-rprivate /
-keep() { # makes a tree that a new tmpfs is about to cover appear in it again
+keep() { # makes a directory that a new tmpfs will cover appear in it again
     local at=$dir/keep/$name/$2
     case $1/ in /tmp/* | /run/* | /dev/shm/*)
         mkdir -p "$at"; mount --bind "$1" "$at"; kept="$kept $2 $1" ;;
@@ -78,8 +78,8 @@ exec "$CLUSTER_SSHD" -D -f "$dir/$name/sshd_config" -E "$dir/$name/sshd.log"
 SCRIPT
 }
 
-# Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]; with CLUSTER_HIDE=hide it sees neither
-# source nor build tree. CLUSTER_STARTUPS is its sshd's MaxStartups, of which the last line counts.
+# Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]. With CLUSTER_HIDE=hide it sees neither source nor
+# build tree. CLUSTER_STARTUPS is MaxStartups of its sshd, whose last line counts.
 cluster_host() {
     local i=$1 shell=${2:-/bin/bash} ns=$CLUSTER_TAG-h$1 dir=$CLUSTER_DIR/host$1 pid
 
@@ -115,7 +115,7 @@ BATCH
         bash -c "$(_cluster_host_script)" host "host$i" "$CLUSTER_DIR" "${CLUSTER_HIDE:-show}" \
         </dev/null >"$dir/log" 2>&1 3>&- &
     echo $! >"$dir/pid"
-    disown $! # its end by a signal is the test's doing, and no news
+    disown $! # tests kill it on purpose, which the shell must not report
 }
 
 _cluster_listens() { # N
@@ -168,7 +168,7 @@ BATCH
     cluster_trust
 }
 
-# known_hosts as it should be: every host's key, nothing else.
+# Writes known_hosts with every host's key and nothing else.
 cluster_trust() {
     local key
 
@@ -178,8 +178,8 @@ cluster_trust() {
     done >"$CLUSTER_HOME/.ssh/known_hosts"
 }
 
-# Becomes a command on the launching side, with the build's programs in PATH. (What bash starts in the
-# background ignores SIGINT unless told otherwise.)
+# Replaces this process by a command on the launching side, with the build's programs in PATH. (A process that
+# bash starts in the background ignores SIGINT unless told otherwise.)
 _cluster_exec() {
     cd "$CLUSTER_SHARED" || exit
     exec ip netns exec "$CLUSTER_TAG-l" env -u SSH_AUTH_SOCK --default-signal=INT,QUIT \
@@ -189,7 +189,7 @@ _cluster_exec() {
 
 cluster_run() { (_cluster_exec "$@"); }
 
-# The first process of a host, as the machine sees it.
+# Prints the process id that the first process of a host has on this machine.
 cluster_init() { # N
     local pid
 
@@ -197,7 +197,8 @@ cluster_init() { # N
     cat "/proc/$pid/task/$pid/children" 2>/dev/null | tr -d ' '
 }
 
-# dtrun on the launching side, under a watchdog; its exit code is in RC, its output in $OUT and $ERR.
+# Runs dtrun on the launching side, under a watchdog. Sets RC to its exit code; its output is in $OUT and
+# $ERR.
 cluster_dtrun() {
     OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err RC=0
     cluster_run timeout -k 5 "$PATIENCE" dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" ||
@@ -207,7 +208,7 @@ cluster_dtrun() {
     head -c 4000 "$ERR"
 }
 
-# The same in the background; its process id is in DTRUN_PID.
+# Runs dtrun in the background and sets DTRUN_PID.
 cluster_dtrun_start() {
     OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
     : >"$OUT" 2>"$ERR"
@@ -219,7 +220,7 @@ _cluster_dtrun_ended() {
     [ ! -e "/proc/$DTRUN_PID" ] || grep -q '^State:.Z' "/proc/$DTRUN_PID/status"
 }
 
-# Waits for it.
+# Waits for dtrun in the background.
 cluster_dtrun_wait() {
     if ! await _cluster_dtrun_ended; then
         echo "dtrun still runs"
@@ -247,12 +248,12 @@ cluster_err_has() {
     grep -qF -- "$1" "$ERR" || { echo "dtrun did not say: $1"; return 1; }
 }
 
-# dtrun said exactly that many lines.
+# Checks that dtrun printed exactly this many lines of its own.
 cluster_err_lines() {
     [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] || { echo "dtrun did not say $1 lines"; return 1; }
 }
 
-# Example programs, as themselves: libtool's scripts are not made for being started side by side.
+# Finds the example programs themselves, because libtool's scripts cannot be started side by side.
 cluster_examples() {
     CHARLM=$DTRUN_BUILD/examples/.libs/charlm
     HELLO=$DTRUN_BUILD/examples/.libs/hello
@@ -262,7 +263,7 @@ cluster_examples() {
     cp "$DTRUN_SOURCE/examples/charlm.c" "$TEXT"
 }
 
-cluster_on() { # N COMMAND...: runs it on the host, without SSH
+cluster_on() { # N COMMAND...: runs the command on the host, without SSH
     local pid
 
     pid=$(cluster_init "$1")
@@ -270,7 +271,7 @@ cluster_on() { # N COMMAND...: runs it on the host, without SSH
     nsenter -t "$pid" -a -- "$@" 3>&-
 }
 
-# What runs on the hosts but sshd, a line each: "host2 PID ARGS"; and what is left of cluster_run.
+# Lists what runs on the hosts except sshd, "host2 PID ARGS" in each line, and what is left of cluster_run.
 cluster_processes() {
     local dir i p
 
@@ -301,7 +302,7 @@ _cluster_kill() { # LINES of cluster_processes
 
 _cluster_is_quiet() { [ -z "$(cluster_processes)" ]; }
 
-# Waits until nothing of a job is left; else it says what still runs, ends that, and fails.
+# Waits until nothing of a job is left. If something stays, prints it, ends it, and fails.
 cluster_await_quiet() {
     local left
 
@@ -313,7 +314,7 @@ cluster_await_quiet() {
     return 1
 }
 
-# Another network for the hosts 1 ... N, which the launching side is not in: 10.213.78.N on eth1.
+# Adds a second network for hosts 1 to N that the launching side is not in: 10.213.78.N on eth1.
 cluster_second_network() { # N
     local i
 
@@ -327,13 +328,13 @@ cluster_second_network() { # N
     done
 }
 
-cluster_cut() { ip -n "$CLUSTER_TAG-l" link set "h$1" down; } # N: both directions, in silence
-cluster_mend() { # N: it forgets whom it could not find meanwhile, or it would not look again at once
+cluster_cut() { ip -n "$CLUSTER_TAG-l" link set "h$1" down; } # N: drops packets in both directions, silently
+cluster_mend() { # N: also forgets failed neighbours, which the host would not look for again at once
     ip -n "$CLUSTER_TAG-l" link set "h$1" up
     ip -n "$CLUSTER_TAG-h$1" neighbour flush dev eth0
 }
 
-# N: what the host sends is lost; what is sent to it arrives.
+# N: drops what the host sends. What is sent to it arrives.
 cluster_mute() {
     ip netns exec "$CLUSTER_TAG-h$1" nft \
         'add table inet mute; add chain inet mute out { type filter hook output priority 0; policy drop; }'
@@ -342,8 +343,8 @@ cluster_unmute() { ip netns exec "$CLUSTER_TAG-h$1" nft delete table inet mute; 
 
 _cluster_has_card() { ip -n "$CLUSTER_TAG-l" link show "$1" >/dev/null 2>&1; }
 
-# From now on host N is at the other end of a line that takes MILLISECONDS each way, lets BITS through in
-# a second, and loses PERCENT of all packets. (Few kernels have netem, which would do the same.)
+# Puts host N at the other end of a line that takes MILLISECONDS each way, carries BITS a second, and loses
+# PERCENT of all packets. (Few kernels have netem, which would do the same.)
 cluster_far() { # N MILLISECONDS BITS PERCENT
     local i=$1 ns=$CLUSTER_TAG-h$1 lan=$CLUSTER_TAG-l mac
 
@@ -367,13 +368,13 @@ link set far$i up
 BATCH
 }
 
-# As before; prints how many packets the line carried and lost, towards the host and back. By the shell
-# that made it far: no other one can wait for the line's end.
+# Undoes cluster_far, and prints how many packets the line carried and lost, towards the host and back. Only
+# the shell that called cluster_far can wait for the line's end.
 cluster_near() { # N
     local pid
 
     read -r pid <"$CLUSTER_DIR/host$1/line.pid"
-    kill "$pid" # its cards end with it
+    kill "$pid" # its network cards end with it
     wait "$pid"
     rm "$CLUSTER_DIR/host$1/line.pid"
     ip -n "$CLUSTER_TAG-h$1" address add "$CLUSTER_NET.$1/24" dev eth0
@@ -382,7 +383,7 @@ cluster_near() { # N
     cat "$CLUSTER_DIR/host$1/line"
 }
 
-# N: no packet tells of it, then everything on the host is dead.
+# N: cuts the host off, then kills everything on it, so that no packet reports the deaths.
 cluster_power_off() {
     local pid
 
@@ -395,7 +396,7 @@ cluster_power_on() { # N
     ip -n "$CLUSTER_TAG-l" link del "h$1"
     ip netns del "$CLUSTER_TAG-h$1"
     cluster_host "$1"
-    ip -n "$CLUSTER_TAG-l" neighbour flush dev br0 # its card has another address now
+    ip -n "$CLUSTER_TAG-l" neighbour flush dev br0 # the host's card has a new address
     _cluster_await_sshd "$1"
 }
 

@@ -22,7 +22,7 @@ setup() {
 
 teardown() { cluster_await_quiet; }
 
-# Runs the function with each MPI; $MPI is the program of the tests, built with it.
+# Runs the function with each MPI. $MPI is the test program, built with it.
 with_each() { # FUNCTION
     local mpi found=
 
@@ -38,12 +38,12 @@ with_each() { # FUNCTION
     [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
 }
 
-# What MPICH leaves in /dev/shm without MPI_Finalize is its own.
+# dtrun does not remove what MPICH leaves in /dev/shm without MPI_Finalize.
 no_files() { # HOST
     [ -z "$(cluster_on "$1" sh -c 'ls -d /dev/shm/dtrun-mpi.* /tmp/dtrun-mpi.* /tmp/ompi.* 2>/dev/null')" ]
 }
 
-@test "an MPI program on two hosts: right sums, neighbours share memory" {
+@test "an MPI program on two hosts computes right sums, and ranks of a host share memory" {
     check() {
         cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 "$MPI" leave
         [ "$RC" = 0 ]
@@ -52,7 +52,7 @@ no_files() { # HOST
     with_each check
 }
 
-@test "ranks that are placed in turn find their neighbours" {
+@test "MPI ranks that are placed with --map-by node find those of their host" {
     check() {
         cluster_dtrun --no-tag --map-by node -np 6 -H host1:4,host2:4 "$MPI" leave
         [ "$RC" = 0 ]
@@ -69,7 +69,7 @@ no_files() { # HOST
     with_each check
 }
 
-@test "a killed rank of an MPI job on two hosts: the restarted one sums right" {
+@test "an MPI job on two hosts computes right sums after a rank was killed and the job restarted" {
     check() {
         cluster_dtrun --no-tag --max-restarts 1 -np 4 -H host1:2,host2:2 "$MPI" die-once
         [ "$RC" = 0 ]

@@ -1,4 +1,4 @@
-# How ranks of different hosts find each other: which network they use, and what is said of hosts that
+# How ranks of different hosts find each other: which network they use, and what dtrun prints about hosts that
 # cannot reach each other.
 
 load lib
@@ -27,7 +27,7 @@ teardown() {
     cluster_await_quiet
 }
 
-# N RULE...: what host N does with packets that come to it.
+# N RULE...: filters the packets that host N receives.
 filter() {
     local i=$1
 
@@ -38,7 +38,7 @@ filter() {
 
 show='echo "$(hostname) $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME"'
 
-@test "ranks meet where ssh reaches their hosts, whatever the hosts' own names resolve to" {
+@test "ranks use the addresses at which ssh reaches their hosts, whatever the hosts' own names resolve to" {
     printf '127.0.1.1 host1\n' | cluster_on 1 sh -c 'cat /etc/hosts >>/tmp/h; cat - /tmp/h >/tmp/hosts
         mount --bind /tmp/hosts /etc/hosts'
     cluster_on 1 getent hosts host1 | grep -q '^127.0.1.1 '
@@ -52,13 +52,13 @@ show='echo "$(hostname) $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME"'
     [ "$RC" = 0 ]
 }
 
-@test "what the user says of interfaces to Gloo and NCCL stays" {
+@test "the user's own settings of interfaces for Gloo and NCCL stay" {
     cluster_dtrun -np 2 -H host1,host2 -x GLOO_SOCKET_IFNAME=lo --unset NCCL_SOCKET_IFNAME sh -c "$show"
     [ "$RC" = 0 ]
     grep -qx "\[1\] host2 $CLUSTER_NET.1 lo " "$OUT"
 }
 
-@test "MASTER_ADDR and MASTER_PORT can be listened at and reached from every host" {
+@test "rank 0 can listen at MASTER_ADDR and MASTER_PORT, and every host reaches it" {
     cluster_dtrun -np 3 -H host1,host2,host3 python3 -c '
 import os, socket
 at = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
@@ -82,13 +82,13 @@ else:
         [ "$RC" = 0 ]
         grep -qx "\[2\] host3 10.213.78.1 eth1 =eth1" "$OUT"
     done
-    # The first network carries nothing but ssh: linked ranks meet in the second one.
+    # The first network carries only ssh. Linked ranks connect over the second one.
     filter 2 'iif eth0 tcp dport != 22 ct state new drop'
     cluster_dtrun --iface eth1 -np 3 -H host1,host2,host3 "$HELLO"
     [ "$RC" = 0 ]
 }
 
-@test "check 36: --iface with one that a host lacks, or with loopback: said for each host, nothing is started" {
+@test "check 36: an --iface that a host lacks, or loopback, is reported for each host, and nothing starts" {
     cluster_dtrun --iface ib0 -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
     grep -q "^dtrun: host2: --iface ib0: .*lo (127.0.0.1.*), eth0 ($CLUSTER_NET.2.*), eth1 (10.213.78.2" "$ERR"
@@ -102,7 +102,7 @@ else:
     cluster_err_has "--iface 10.0.0.0/99: 10.0.0.0/99 is not a network"
 }
 
-@test "check 36: a network that every host has for itself alone is not taken, although its addresses answer" {
+@test "check 36: a private network of each host is not used, although its addresses answer" {
     for i in 1 2 3; do
         cluster_on "$i" ip link add docker0 type bridge
         cluster_on "$i" ip link add dummy0 type dummy 2>/dev/null || true
@@ -120,7 +120,7 @@ else:
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "hosts behind a firewall, or on the far side of a small MTU, are named with what was seen" {
+@test "hosts behind a firewall or a small MTU are named with what was observed" {
     filter 3 "ip saddr $CLUSTER_NET.2 tcp dport != 22 ct state new drop"
     filter 2 "ip saddr $CLUSTER_NET.1 meta length > 1400 drop"
     filter 1 "ip saddr $CLUSTER_NET.3 tcp dport != 22 ct state new reject with tcp reset"
@@ -134,7 +134,7 @@ else:
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "a way that is closed is no harm where there is another" {
+@test "a blocked network does no harm if there is another" {
     filter 1 "iif eth0 ip saddr $CLUSTER_NET.2 tcp dport != 22 ct state new drop"
     cluster_dtrun -np 3 -H host1,host2,host3 sh -c "$show"
     [ "$RC" = 0 ]

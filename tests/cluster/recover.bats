@@ -1,4 +1,4 @@
-# Training goes on after any part of a job has died, with the same result as if nothing had happened.
+# Training goes on after any part of a job has died, with the result of an undisturbed run.
 
 load lib
 
@@ -24,7 +24,7 @@ teardown() {
 
 losses() { sed -n 's/.*\(step  *[0-9]* of .*bits\).*/\1/p' "$1" | tail -1; }
 
-# What 4 ranks on 2 hosts make of it when nobody disturbs them; computed once.
+# The result of 4 ranks on 2 hosts that nothing disturbs, computed once.
 undisturbed() {
     if [ ! -e undisturbed.loss ]; then
         cluster_dtrun -np 4 -H host1:2,host2:2 --checkpoint-dir undisturbed "$CHARLM" $SMALL "$TEXT"
@@ -39,13 +39,12 @@ same_as_undisturbed() {
     losses "$OUT" | diff undisturbed.loss -
 }
 
-# Sums run in another order: equal to rounding.
+# Sums run in another order, so results are equal up to rounding only.
 about() { # FILE
     paste <(losses "$OUT") "$1" | awk '{ d = $6 - $13; if (NF != 14 || d * d > 1e-4) exit 1 }'
 }
 
-# Starts the training so that it waits in step 50 for something to happen: rank $STUCK, which is on
-# host1, is stopped there.
+# Starts the training so that it waits in step 50 until something happens: rank $STUCK, on host1, stops there.
 start_stuck() { # OPTION...
     rm -rf disturbed
     cluster_dtrun_start -np "${NP:-4}" --checkpoint-dir disturbed --report report.json \
@@ -68,13 +67,13 @@ recovered() {
 
 agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) print (p[i] in p) ? "worker" : "keeper", i }'; }
 
-@test "hello: ranks on several hosts add up" {
+@test "examples/hello on several hosts computes the sum of all ranks" {
     cluster_dtrun -np 6 -H host1:3,host2:1,host3:2 "$HELLO"
     [ "$RC" = 0 ]
     [ "$(grep -c 'of 6: all ranks add up to 15' "$OUT")" = 6 ]
 }
 
-@test "a killed rank: the same losses and the same checkpoint, byte for byte" {
+@test "after a rank was killed, losses and checkpoint are those of an undisturbed run, byte for byte" {
     undisturbed
     cluster_dtrun -np 4 -H host1:2,host2:2 --checkpoint-dir killed --report report.json \
         --inject kill:rank=2,step=50 "$CHARLM" $SMALL "$TEXT"
@@ -86,7 +85,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     cluster_err_has "recovered 1 failure"
 }
 
-@test "check 22: gradients in 2 bits: what they leave over is in the checkpoint, and a killed rank changes nothing" {
+@test "check 22: the residual of 2-bit gradients is in the checkpoint, so a killed rank changes no result" {
     WIRE="--wire 2bit --threshold 0.004"
     cluster_dtrun -np 3 -H host1:2,host2:1 --checkpoint-dir whole "$CHARLM" $SMALL $WIRE "$TEXT"
     [ "$RC" = 0 ]
@@ -103,7 +102,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
-@test "a killed worker, keeper, or ssh session of an agent: the same" {
+@test "a killed worker, keeper or ssh session of an agent changes no result" {
     undisturbed
     for t in libssh2 ssh; do
         for what in worker keeper session; do
@@ -119,9 +118,9 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
-@test "60: a host that loses power: its ranks go on where there is room, with one warning" {
+@test "case 60: ranks of a host that loses power go on where there is room, with one warning" {
     undisturbed
-    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
+    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the single attempt to reach the host again
     start_stuck --heartbeat 2 -H host1:2,host2:2,host3:2
     cluster_power_off 2
     recovered
@@ -133,9 +132,9 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
-@test "a host that is cut off for good: the rest goes on, and what it left there ends by itself; a spare that is another name for the rest does not count" {
+@test "a job goes on without a host that is cut off, which ends its ranks itself; a spare must be another machine" {
     undisturbed
-    # for the one attempt to reach it again
+    # For the single attempt to reach the host again.
     printf 'ConnectTimeout 1\nHost twin\n    HostKeyAlias host1\n' >"$CLUSTER_HOME/.ssh/config"
     start_stuck --heartbeat 2 -H host1:2,host2:2,twin:2
     cluster_cut 2
@@ -146,7 +145,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     cluster_mend 2
 }
 
-# What host N sends to host TO is refused on the way out, and what comes from there at the door.
+# Host N rejects what it sends to host TO, and what it receives from there.
 cut_pair() { # N TO
     cluster_on "$1" nft "add table inet t
         add chain inet t in { type filter hook input priority 0; }
@@ -155,7 +154,7 @@ cut_pair() { # N TO
         add rule inet t out ip daddr $CLUSTER_NET.$2 meta l4proto tcp reject with tcp reset"
 }
 
-@test "two hosts that do not reach each other when ranks start again: the job goes on without one" {
+@test "if two hosts cannot reach each other when ranks restart, the job goes on without one of them" {
     undisturbed
     for how in move stop; do
         start_stuck --on-host-loss $how -H host1:2,host2:2
@@ -175,7 +174,7 @@ cut_pair() { # N TO
     done
 }
 
-@test "--map-by node on uneven hosts: the same after a kill; ranks of a lost host move" {
+@test "with --map-by node on uneven hosts a kill changes no result, and ranks of a lost host move" {
     local in_turn=(--map-by node -H host1:3,host2:1,host3:2) NP=6 STUCK=3
 
     echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config"

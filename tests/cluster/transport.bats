@@ -1,4 +1,4 @@
-# How dtrun reaches hosts: both SSH transports, keys, known hosts, ssh's settings, sending the agent.
+# How dtrun reaches hosts: both SSH transports, keys, known hosts, ssh's settings, and sending the agent.
 
 load lib
 
@@ -32,7 +32,7 @@ probe() { run cluster_run timeout "$PATIENCE" linkprobe "$@"; echo "--- $* -> $s
 says() { [[ "$output" == *"$1"* ]] || { echo "not said: $1"; return 1; }; }
 fails_with() { [ "$status" = 1 ] && says "closed: $1"; }
 
-# Other keys than the usual one, for this test only.
+# Replaces the usual keys for this test.
 own_keys() {
     cp -a "$CLUSTER_HOME/.ssh" "$CLUSTER_HOME/.ssh.kept"
     rm "$CLUSTER_HOME"/.ssh/id_*
@@ -64,7 +64,7 @@ own_keys() {
     cluster_run sh -c "echo 4096 16384 4194304 >$wmem"
 }
 
-@test "cases 26, 27: an unknown name, a closed port, a host that is down" {
+@test "cases 26, 27: an unknown name, a closed port and a host that is down are each reported" {
     for t in libssh2 ssh; do
         probe --transport $t hots1 true
         fails_with "resolve: Name or service not known"
@@ -82,7 +82,7 @@ own_keys() {
     cluster_mend 1
 }
 
-@test "case 30: an unknown host key is refused, with its fingerprint and the way to add it" {
+@test "case 30: an unknown host key is refused, with its fingerprint and the command that adds it" {
     local print
 
     print=$(ssh-keygen -lf "$CLUSTER_DIR/host1/key.pub" | awk '{ print $2 }')
@@ -95,7 +95,7 @@ own_keys() {
     [ ! -s "$CLUSTER_HOME/.ssh/known_hosts" ]
 }
 
-@test "--ssh-accept-new adds one line, once" {
+@test "--ssh-accept-new adds a host's key once" {
     for t in libssh2 ssh; do
         printf '# no newline at the end' >"$CLUSTER_HOME/.ssh/known_hosts"
         [ $t = libssh2 ] || : >"$CLUSTER_HOME/.ssh/known_hosts"
@@ -110,7 +110,7 @@ own_keys() {
     done
 }
 
-@test "D21: HashKnownHosts holds for a key that is added" {
+@test "D21: --ssh-accept-new keeps HashKnownHosts" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     printf 'HashKnownHosts yes\n' >"$CLUSTER_HOME/.ssh/config"
@@ -123,7 +123,7 @@ own_keys() {
     [ "$status" = 0 ]
 }
 
-@test "case 31: a changed host key is refused, whatever is accepted" {
+@test "case 31: a changed host key is refused even with --ssh-accept-new" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     sed -i "s|^host1 .*|host1 $(cut -d' ' -f1,2 "$CLUSTER_DIR/host2/key.pub")|" "$known"
@@ -136,7 +136,7 @@ own_keys() {
     cmp "$known" "$BATS_TEST_TMPDIR/known"
 }
 
-@test "case 32: a revoked host key is refused, even where another line lists it" {
+@test "case 32: a revoked host key is refused, even if another line lists it" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     echo "@revoked * $(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")" >>"$known"
@@ -147,7 +147,7 @@ own_keys() {
     fails_with "host key: it is marked as revoked"
 }
 
-@test "case 33: hashed names, patterns, garbage and long lines in known_hosts" {
+@test "case 33: known_hosts may have hashed names, patterns, garbage and long lines" {
     local known=$CLUSTER_HOME/.ssh/known_hosts key1 key2
 
     key1=$(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")
@@ -175,7 +175,7 @@ own_keys() {
     [ "$status" = 0 ]
 }
 
-@test "case 28: keys that are not accepted, encrypted, or missing" {
+@test "case 28: keys that are not accepted, encrypted or missing are each reported" {
     own_keys
     probe --transport libssh2 host1 true
     fails_with "authenticate as root: there is no key to offer"
@@ -193,7 +193,7 @@ own_keys() {
     fails_with "authenticate as root: none of the keys can be used (id_ed25519 [encrypted: ssh-add"
 }
 
-@test "a host that takes no keys, and one that hears too many" {
+@test "a host that takes no keys, and one that refuses further keys, are reported" {
     cluster_host 3 /bin/bash "PubkeyAuthentication no" "KbdInteractiveAuthentication yes"
     cluster_host 4 /bin/bash "MaxAuthTries 1"
     _cluster_await_sshd 3
@@ -208,7 +208,7 @@ own_keys() {
     fails_with "authenticate as root: the host closed the connection after 1 of 2 keys; name the"
 }
 
-@test "an ECDSA key, and each key is offered once" {
+@test "an ECDSA key is accepted, and each key is offered once" {
     local before after
 
     own_keys
@@ -226,7 +226,7 @@ own_keys() {
     [ "$(grep -c "Failed publickey" "$CLUSTER_DIR/host1/sshd.log" || true)" = "$before" ]
 }
 
-@test "keys of the SSH agent, also encrypted ones; IdentitiesOnly" {
+@test "keys of the SSH agent work, also encrypted ones, and IdentitiesOnly is kept" {
     own_keys
     ssh-keygen -q -t ed25519 -N secret -C 'anna@laptop' -f "$CLUSTER_HOME/.ssh/agentkey"
     cat "$CLUSTER_HOME/.ssh/agentkey.pub" >>"$CLUSTER_DIR/authorized_keys"
@@ -259,7 +259,7 @@ own_keys() {
     says "no SSH agent: $BATS_TEST_TMPDIR/agent"
 }
 
-@test "case 29: RSA keys go through ssh, and libssh2 says why it cannot" {
+@test "case 29: RSA keys go through ssh, and libssh2 says why it cannot use them" {
     own_keys
     ssh-keygen -q -t rsa -b 2048 -N '' -f "$CLUSTER_HOME/.ssh/id_rsa"
     cat "$CLUSTER_HOME/.ssh/id_rsa.pub" >>"$CLUSTER_DIR/authorized_keys"
@@ -274,7 +274,7 @@ for which this libssh2 is too old: use --transport ssh or an ed25519 key])"
     [ "$(cat "$OUT")" = host1 ]
 }
 
-@test "ssh's settings hold: HostName, Port, User, IdentityFile, HostKeyAlias, UserKnownHostsFile" {
+@test "libssh2 keeps HostName, Port, User, IdentityFile, HostKeyAlias and UserKnownHostsFile" {
     own_keys
     cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh/key for work"
     sed -i 's/^host2 /work /' "$CLUSTER_HOME/.ssh/known_hosts"
@@ -316,7 +316,7 @@ CONFIG
     says "ssh-keyscan -t ed25519 -p 2222 host2 | sed 's/^[^ ]*/work/' >>"
 }
 
-@test "case 34: ProxyJump and ProxyCommand go through ssh" {
+@test "case 34: hosts with ProxyJump or ProxyCommand are reached through ssh" {
     for way in "ProxyJump host1" "ProxyCommand ssh -W %h:%p host1"; do
         printf 'Host host2\n    %s\n' "$way" >"$CLUSTER_HOME/.ssh/config"
         probe host2 'echo from $SSH_CONNECTION'
@@ -325,11 +325,11 @@ CONFIG
     done
 }
 
-@test "D9: ssh's settings hold that libssh2 does not keep: Ciphers, SetEnv" {
+@test "D9: hosts with settings that libssh2 does not keep, such as Ciphers and SetEnv, are reached through ssh" {
     cluster_dtrun --verbose -np 1 -H host2 true
     [ "$RC" = 0 ]
     grep -q 'host2: transport libssh2$' "$ERR"
-    # No server offers this cipher, so that nobody can log in who keeps to it.
+    # No server offers this cipher, so nobody who keeps this setting can log in.
     printf 'Ciphers 3des-cbc\n' >"$CLUSTER_HOME/.ssh/config"
     probe host2 true
     fails_with "agent: the command there was killed, or ssh failed and did not say why; try: ssh host2"
@@ -339,17 +339,17 @@ CONFIG
     grep -q 'host2: transport ssh: setenv is set$' "$ERR"
 }
 
-@test "a mistake in ssh's settings is named" {
+@test "a mistake in ssh's settings is reported with file and line" {
     printf 'Prot 22\n' >"$CLUSTER_HOME/.ssh/config"
     probe host1 true
     fails_with "settings: ssh -G host1 failed: $CLUSTER_HOME/.ssh/config: line 1: Bad configuration"
 }
 
-@test "a connection that breaks is reported" {
+@test "a broken connection is reported" {
     local out
 
     for t in libssh2 ssh; do
-        out="$BATS_TEST_TMPDIR/out.$t" # the shell in the background makes it when it likes
+        out="$BATS_TEST_TMPDIR/out.$t" # the shell in the background creates it at some time
         cluster_run timeout "$PATIENCE" linkprobe --transport $t host1 'echo $PPID; exec sleep 600' >"$out" 3>&- &
         await grep -qx '[0-9][0-9]*' "$out"
         cluster_on 1 kill -9 "$(grep -x '[0-9]*' "$out")"
@@ -367,7 +367,7 @@ agent=$DTRUN_BUILD/cmd/dtrun-agent
 cached() { cluster_on 1 sh -c "ls -i ${1:-/run/home/.cache/dtrun}"; }
 forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/home/.cache /run/home/.[b-z]* /tmp/dtrun-0'; }
 
-@test "the agent is sent where it is missing, and found where it is not" {
+@test "the agent is sent where it is missing, and reused where it is not" {
     forget
     for t in libssh2 ssh; do
         probe --transport $t --agent "$agent" host1
@@ -384,7 +384,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ "$(cluster_on 1 stat -c %a /run/home/.cache/dtrun "/run/home/.cache/dtrun/${before#* }" | tr '\n' ' ')" = "700 700 " ]
 }
 
-@test "a cached agent that is not whole is replaced" {
+@test "an incomplete cached agent is replaced" {
     forget
     probe --agent "$agent" host1
     cluster_on 1 sh -c 'for f in /run/home/.cache/dtrun/*; do : >"$f"; done'
@@ -392,7 +392,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ "$status" = 0 ]
 }
 
-@test "D14: a cached agent that is damaged, but as large as it should be, is replaced by every transport" {
+@test "D14: a damaged cached agent of the right size is replaced by every transport" {
     for t in libssh2 ssh auto; do
         forget
         probe --transport $t --agent "$agent" host1
@@ -420,7 +420,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     forget
 }
 
-@test "many hosts that share one home do not get into each other's way" {
+@test "many hosts can share one home directory without disturbing each other" {
     local i pids=()
 
     forget
@@ -433,7 +433,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name '.*' -type f)" ]
 }
 
-@test "a home without room for programs: /tmp; nowhere at all: a clear error" {
+@test "without room in the home directory the agent goes to /tmp, and without any room an error says so" {
     forget
     cluster_on 1 sh -c 'mkdir -p /run/home/.cache && mount -t tmpfs -o noexec x /run/home/.cache'
     probe --agent "$agent" host1
@@ -454,7 +454,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     fails_with "agent start: this host is of type $(uname -m), the dtrun-agent to be sent is for aarch64"
 }
 
-@test "case 35: login shells: csh and fish, all of them talkative" {
+@test "case 35: bash, csh and fish may be login shells and may print output" {
     local shell
 
     for shell in /bin/bash "$(command -v csh)" "$(command -v fish)"; do
@@ -480,7 +480,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     forget
 }
 
-@test "cases 36, 37: --no-push: the installed agent, or what was looked for; another version is refused" {
+@test "cases 36, 37: --no-push runs the installed agent, names where it looked, and refuses another version" {
     probe --no-push --agent "$agent" host1
     [ "$status" = 0 ]
     probe --no-push --agent /nowhere/dtrun-agent host1
@@ -489,6 +489,6 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     fails_with "version: its dtrun-agent is version 0.0.1 (protocol 1), this dtrun is version "
 }
 
-@test "nothing of all this is left" {
+@test "the tests of this file leave no process behind" {
     cluster_await_quiet
 }

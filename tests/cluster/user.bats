@@ -1,5 +1,5 @@
-# A small set for those without root: two sshd of the user's own on 127.0.0.1 stand for two hosts (agents
-# tell them apart by DTRUN_HOSTID), and an `ssh` in front of the real one keeps ~/.ssh out of it.
+# A few tests for users without root: two sshd of the user's own on 127.0.0.1 stand for two hosts, which
+# agents tell apart by DTRUN_HOSTID. An `ssh` in front of the real one ignores ~/.ssh.
 
 setup_file() {
     export D=$BATS_FILE_TMPDIR WHY_NOT
@@ -8,7 +8,7 @@ setup_file() {
 
 setup() { [ -z "$WHY_NOT" ] || skip "$WHY_NOT"; }
 
-# Starts the hosts, or says why there can be none.
+# Starts the hosts, or prints why that is impossible.
 prepare() {
     local i sshd ssh
 
@@ -32,7 +32,7 @@ prepare() {
     "$D/bin/ssh" -o BatchMode=yes host1 true || echo "sshd does not let this user log in"
 }
 
-# On a port that is free.
+# Uses a free port.
 start_sshd() { # NUMBER SSHD
     local port tries
 
@@ -69,7 +69,7 @@ dtrun() {
     [ -z "$(grep -lzFx "DTRUN_TOKEN=$D" /proc/[0-9]*/environ 2>/dev/null)" ]
 }
 
-@test "ranks on two hosts, through both transports" {
+@test "ranks run on two hosts, through both transports" {
     for t in auto libssh2 ssh; do
         dtrun --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo $DTRUN_RANK on node $DTRUN_NODE_RANK'
         [ "$RC" = 0 ]
@@ -80,12 +80,12 @@ dtrun() {
     done
 }
 
-@test "a failing rank ends the job, and nothing is left" {
+@test "a failing rank ends the job, and nothing remains" {
     dtrun -np 4 -H host1:2,host2:2 sh -c '[ $DTRUN_RANK = 2 ] && exit 5; sleep 300 & setsid sleep 300 & wait'
     [ "$RC" = 5 ]
 }
 
-@test "a host key that is not known" {
+@test "an unknown host key is refused" {
     mv "$D/known_hosts" "$D/known_hosts.kept"
     dtrun -np 2 -H host1,host2 true
     mv "$D/known_hosts.kept" "$D/known_hosts"
