@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
-# The engine of a job in model worlds (tests/sim/run), and mistakes of the engine that they catch.
+# Runs the engine of a job in simulated worlds (tests/sim/run), and checks that the simulator catches mistakes
+# in it.
 
 readonly SIM="$DTRUN_BUILD/tests/sim/sim" WATCHDOG="timeout -k 5 300"
 
-# caught MISTAKE: an engine with that mistake breaks an invariant, and the simulator names the seed.
+# caught MISTAKE: an engine with that mistake breaks an invariant, and the simulator prints the seed.
 caught() {
     "$DTRUN_SOURCE/tests/sim/mutate" "$DTRUN_BUILD" "$BATS_TEST_TMPDIR" "$1"
     run $WATCHDOG "$BATS_TEST_TMPDIR/sim" --first
@@ -16,7 +17,7 @@ caught() {
     $WATCHDOG "$SIM" --seeds 2000
 }
 
-@test "a seed repeats itself, event by event" {
+@test "a seed replays the same events" {
     $WATCHDOG "$SIM" --seed 7 >"$BATS_TEST_TMPDIR/once"
     $WATCHDOG "$SIM" --seed 7 | diff "$BATS_TEST_TMPDIR/once" -
     [ "$(wc -l <"$BATS_TEST_TMPDIR/once")" -gt 20 ]
@@ -26,74 +27,74 @@ caught() {
     $WATCHDOG "$SIM" --hosts 1000
 }
 
-@test "worlds show that the fence is dropped" { caught "the fence is dropped"; }
-@test "worlds show that the generation is not checked" {
+@test "the simulator catches a fence that is dropped" { caught "the fence is dropped"; }
+@test "the simulator catches a generation that is not checked" {
     caught "the generation of a death is not checked"
 }
-@test "worlds show that a death is forgotten" { caught "a death is forgotten"; }
-@test "worlds show that an old checkpoint counts" { caught "a checkpoint of an old generation counts"; }
-@test "worlds show that a timer is not stopped" { caught "a timer is not stopped"; }
-@test "worlds show that STOP is sent twice" { caught "STOP is sent twice"; }
-@test "worlds show that a later death decides" { caught "the exit code is that of a later death"; }
-@test "D12: worlds show that a host that is left out is not fenced" {
+@test "the simulator catches a death that is forgotten" { caught "a death is forgotten"; }
+@test "the simulator catches an old checkpoint that counts as new" { caught "a checkpoint of an old generation counts"; }
+@test "the simulator catches a timer that is not stopped" { caught "a timer is not stopped"; }
+@test "the simulator catches a STOP that is sent twice" { caught "STOP is sent twice"; }
+@test "the simulator catches an exit code that is that of a later death" { caught "the exit code is that of a later death"; }
+@test "D12: the simulator catches a host that is left out without a fence" {
     caught "a host that is left out is not fenced"
 }
-@test "D23: worlds show that a host that was never sent GO is fenced" {
+@test "D23: the simulator catches a host that is fenced although it was never sent GO" {
     caught "a host that was never sent GO is fenced"
 }
-@test "D23: worlds show that a host is fenced only when its ranks are known to run" {
+@test "D23: the simulator catches a host that is fenced only if its ranks are known to run" {
     caught "a host is fenced only when its ranks are known to run"
 }
-@test "D19: worlds show that the job ends with 125 where a restart is due" {
+@test "D19: the simulator catches a job that ends with 125 instead of restarting" {
     caught "the job ends with 125 where a restart is due"
 }
-@test "D19: worlds show that a host is given up early" { caught "a host is given up early"; }
-@test "D19: worlds show that a lost host gets no fresh connection" {
+@test "D19: the simulator catches a host that is given up early" { caught "a host is given up early"; }
+@test "D19: the simulator catches a lost host that gets no new connection" {
     caught "a lost host gets no fresh connection"
 }
-@test "D20: worlds show that restarts are never counted" { caught "restarts are never counted"; }
-@test "D20: worlds show that one restart too many is allowed" {
+@test "D20: the simulator catches restarts that are not counted" { caught "restarts are never counted"; }
+@test "D20: the simulator catches one restart too many" {
     caught "one restart too many is allowed"
 }
-@test "D20: worlds show that a restart does not wait" { caught "a restart does not wait"; }
-@test "D21: worlds show that a stream is dropped" { caught "a stream is dropped"; }
-@test "D21: worlds show that the end of a stream is dropped" {
+@test "D20: the simulator catches a restart that does not wait" { caught "a restart does not wait"; }
+@test "D21: the simulator catches a stream that is dropped" { caught "a stream is dropped"; }
+@test "D21: the simulator catches the end of a stream that is dropped" {
     caught "the end of a stream is dropped"
 }
-@test "D21: worlds show that a lost host's streams do not end" {
+@test "D21: the simulator catches streams of a lost host that do not end" {
     caught "a lost host's streams do not end"
 }
-@test "D22: worlds show that standard input is credited too early" {
+@test "D22: the simulator catches standard input that is credited too early" {
     caught "standard input is credited too early"
 }
-@test "D22: worlds show that standard input is read while ranks start again" {
+@test "D22: the simulator catches standard input that is read while ranks restart" {
     caught "standard input is read while ranks start again"
 }
-@test "D22: worlds show that restarted ranks do not see the end of standard input" {
+@test "D22: the simulator catches restarted ranks that do not see the end of standard input" {
     caught "restarted ranks do not see the end of standard input"
 }
-@test "D22: worlds show that an echo of a batch system's signal counts" {
+@test "D22: the simulator catches an echo of a batch system's signal that counts as a second one" {
     caught "an echo of a batch system's signal counts"
 }
-@test "D22: worlds show that a batch system's signal is not awaited" {
+@test "D22: the simulator catches a job that does not wait for a batch system's signal" {
     caught "a batch system's signal is not awaited"
 }
-@test "D22: worlds show that the exit grace is forgotten" { caught "the exit grace is forgotten"; }
-@test "D22: worlds show that a restart does not leave hosts out" {
+@test "D22: the simulator catches an exit grace that is forgotten" { caught "the exit grace is forgotten"; }
+@test "D22: the simulator catches a restart that does not leave hosts out" {
     caught "a restart does not leave hosts out"
 }
-@test "D22: worlds show that a failed output ends the job with 0" {
+@test "D22: the simulator catches a failed output that ends the job with 0" {
     caught "a failed output ends the job with 0"
 }
-@test "D22: worlds show that a rank that hangs is given up early" {
+@test "D22: the simulator catches a hanging rank that is given up early" {
     caught "a rank that hangs is given up early"
 }
-@test "D22: worlds show that a rank that hangs is not noticed" {
+@test "D22: the simulator catches a hanging rank that is not noticed" {
     caught "a rank that hangs is not noticed"
 }
-@test "D22: worlds show that an injected fault strikes again" {
+@test "D22: the simulator catches an injected fault that strikes again" {
     caught "an injected fault strikes again"
 }
-@test "D22: worlds show that a host that a fault took away is used again" {
+@test "D22: the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"
 }
