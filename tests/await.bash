@@ -1,10 +1,10 @@
-# Waiting for what is bound to happen, in black-box tests.
+# Waiting for events that are bound to happen, in black-box tests.
 
-# In seconds: a watchdog for what takes a moment where nothing is wrong, however slow and busy the
-# machine is. What must not be waited for (graces, leases, sleeping ranks) is set to more.
+# A watchdog in seconds, for what takes a moment if nothing is wrong, however slow and busy the machine is.
+# Set times that a test must not wait for (graces, leases, sleeping ranks) to more.
 PATIENCE=180
 
-# Tries a command until it succeeds: at first often, then 10 times a second, as each look costs several
+# Tries a command until it succeeds: often at first, later 10 times a second, because each try costs several
 # processes.
 await() { # COMMAND...
     local end=$((SECONDS + PATIENCE)) pause=20 # milliseconds

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who uses whom, from the symbols of a build's objects: prints each circle between files, and each
-between folders. usage: circles.py BUILD_DIR SOURCE_DIR"""
+"""Prints each circle of files and of folders that use each other, from the symbols of a build's objects.
+usage: circles.py BUILD_DIR SOURCE_DIR"""
 import os
 import re
 import subprocess
@@ -10,8 +10,8 @@ PARTS = ("cmd", "launcher", "runtime")
 
 
 def objects(build, sources):
-    """Each object of the products, and the source that it was made of, without its suffix. (A build
-    keeps objects of sources that are gone.)"""
+    """Yields each object of the products with its source, without the suffix. (A build keeps objects
+    of removed sources.)"""
     for part in PARTS:
         for folder, _, files in os.walk(os.path.join(build, part)):
             for name in files:
@@ -24,7 +24,7 @@ def objects(build, sources):
 
 
 def symbols(build, sources):
-    """By symbol the sources that define it, and by source the symbols that it needs."""
+    """Returns for each symbol the sources that define it, and for each source the symbols that it needs."""
     defined, needed = {}, {}
     for path, source in objects(build, sources):
         needed.setdefault(source, set())
@@ -38,7 +38,7 @@ def symbols(build, sources):
 
 
 def circles(graph):
-    """The sets of nodes that all reach each other (Tarjan's algorithm)."""
+    """Returns the sets of nodes that all reach each other (Tarjan's algorithm)."""
     order, low, stack, found = {}, {}, [], []
 
     def visit(node):

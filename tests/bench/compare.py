@@ -3,14 +3,13 @@
 
     compare.py ROUNDS NAME=COMMAND ...
 
-A COMMAND that is one word per argument is run by itself, anything a shell must read by bash. In each
-round every command runs once, and each round begins with another one, so that what disturbs the
-machine disturbs all alike. One round more, before the first, is not counted: caches are warm, the
-agents are there. A command that fails ends all.
+A COMMAND runs by itself, or by bash if it needs a shell. In each round every command runs once, and each
+round begins with another command, so that disturbances of the machine affect all alike. A first round is not
+counted: it warms caches and sends agents. A command that fails ends the whole measurement.
 
-The table has, for each command, the median and the quartiles of the wall time, the median of the CPU
-time that the whole machine spent meanwhile (SSH servers and their children are nobody's children
-here), and the median of the first command's time to that one's, round by round.
+The table has, for each command, the median and the quartiles of the wall time, the median of the CPU time of
+the whole machine (because SSH servers are no children of the command), and the median over the rounds of the
+first command's time divided by this one's.
 """
 import os
 import shlex
@@ -30,7 +29,7 @@ def argv_of(command):
 
 
 def machine_cpu():
-    """Seconds that all processors have been busy."""
+    """Returns the seconds that all processors have been busy."""
     with open("/proc/stat") as stat:
         user, nice, system, _idle, _iowait, irq, softirq = map(int, stat.readline().split()[1:8])
     return (user + nice + system + irq + softirq) / TICK
@@ -49,7 +48,7 @@ def run(name, argv):
 
 
 def measure(rounds, commands):
-    """Returns, by name, the list of (seconds, cpu), a pair for each round."""
+    """Returns for each name a list with a pair (seconds, cpu) for each round."""
     names = list(commands)
     times = {name: [] for name in names}
     for i in range(rounds + 1):

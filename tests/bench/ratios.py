@@ -3,10 +3,10 @@
 
     ratios.py ROUNDS NAME=COMMAND ...
 
-Each COMMAND, run by bash, prints lines "BYTES MICROSECONDS". In each round every command runs once.
-The table has the median of the rounds, and by how much the first is faster than the best of the
-others: the median, over the rounds, of the least of their times in the round to its own. A command
-that fails is left out, and said to be.
+Each COMMAND, run by bash, prints lines "BYTES MICROSECONDS". In each round every command runs once. The table
+has the median of the rounds, and by how much the first command is faster than the best of the others: the
+median over the rounds of the shortest of their times divided by its own. A command that fails is left out,
+with a message.
 """
 import math
 import statistics
@@ -24,7 +24,7 @@ def run(command):
 
 
 def measure(rounds, commands):
-    """Returns, by name, a list with a {bytes: microseconds} for each round."""
+    """Returns for each name a list with a dictionary {bytes: microseconds} for each round."""
     results = {name: [] for name in commands}
     for _ in range(rounds):
         for name in list(results):

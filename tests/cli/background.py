@@ -1,6 +1,6 @@
 """Runs a command in the background of a terminal on which somebody types.
 
-Tells whether the command was stopped (SIGTTIN), how it ended, and how much time of a processor it took.
+Prints whether the command was stopped (SIGTTIN), how it ended, and how much CPU time it took.
 """
 import fcntl
 import os
@@ -14,7 +14,7 @@ import termios
 terminal, shared = pty.openpty()
 leader = os.fork()
 if leader == 0:
-    # The session's leader stays in the foreground; the command gets a process group of its own.
+    # The session leader stays in the foreground. The command gets a process group of its own.
     os.setsid()
     fcntl.ioctl(shared, termios.TIOCSCTTY, 0)
     pid = os.fork()

@@ -1,5 +1,5 @@
-# What the black-box tests share. Each test runs dtrun under a watchdog, with a token of its own in the
-# environment: what still carries it afterwards was left behind.
+# What the black-box tests share. Each test runs dtrun under a watchdog with a token of its own in the
+# environment. A process that still has the token at the end was left behind.
 
 . "${BASH_SOURCE[0]%/*}/../await.bash"
 
@@ -22,24 +22,24 @@ teardown() {
     done
 }
 
-# dtrun with these arguments; its exit code is in RC, what it wrote in $OUT and $ERR. Standard input is
-# the caller's when STDIN is set.
+# Runs dtrun with these arguments. Sets RC to its exit code; its output is in $OUT and $ERR. Standard input is
+# the file STDIN if that is set.
 dtrun() {
     RC=0
     env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" "$@" \
         <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" || RC=$?
 }
 
-# The same in the background; its process id is in BACKGROUND. (What bash starts there ignores SIGINT
-# unless told otherwise.) What an earlier one wrote is gone at once, not only when this one runs.
+# Runs dtrun in the background and sets BACKGROUND to its process id. (A process that bash starts there
+# ignores SIGINT unless told otherwise.) Output of an earlier dtrun is removed before this one runs.
 dtrun_start() {
     : >"$OUT" 2>"$ERR"
     env --default-signal=INT "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
 }
 
-# Makes a command for --rsh that runs every host's agent on this machine, as ./on-list HOST COMMAND...; it
-# takes a list of arguments, as kubectl exec does.
+# Makes a command for --rsh that runs every host's agent on this machine: ./on-list HOST COMMAND... It takes a
+# list of arguments, as kubectl exec does.
 as_list() {
     cat >on-list <<'END'
 #!/bin/sh
@@ -62,25 +62,25 @@ hide() { # DIRECTORY [COMMAND...]
     DTRUN="$T/hidden"
 }
 
-# So that it can make no cgroup.
+# From now on dtrun can make no cgroup.
 hide_cgroups() { # [COMMAND...]
     hide /sys/fs/cgroup "$@"
 }
 
-# What stands between dtrun and libuv, of tests/fake, goes into preload.
+# Sets preload to the library of tests/fake that goes between dtrun and libuv.
 preload_into_libuv() { # NAME
     preload="$DTRUN_BUILD/tests/fake/.libs/lib$1.so"
     [ -e "$preload" ] || skip "built without shared libraries"
     case "$(ldd "$DTRUN")" in *libuv*) ;; *) skip "dtrun has libuv inside" ;; esac
 }
 
-# dtrun_start, but of dtrun's own time limits and graces those of five seconds or more stand still.
+# Runs dtrun_start. dtrun's own time limits and graces of five seconds or more do not expire by themselves.
 dtrun_start_clock() {
     preload_into_libuv clock
     LD_PRELOAD="$preload" TEST_CLOCK="$T" dtrun_start --unset LD_PRELOAD "$@"
 }
 
-# SECONDS: one of so many stands since now or before; it is over.
+# stands SECONDS: waits until such a limit has started. is_over SECONDS: lets it expire.
 stands() {
     await test -e "$T/${1}000.stands"
 }
@@ -89,7 +89,7 @@ is_over() {
     : >"$T/${1}000"
 }
 
-# Waits for the one in the background.
+# Waits for dtrun in the background.
 dtrun_wait() {
     local pid="$BACKGROUND"
     await gone "$pid" || { echo "dtrun still runs"; show; return 1; }
@@ -113,7 +113,7 @@ is_clean() {
     [ -z "$(left_behind)" ]
 }
 
-# Nothing of the job is left, as after a dtrun that ended.
+# Checks that nothing of the job is left after a dtrun that ended by itself.
 clean() {
     is_clean && return
     for pid in $(left_behind); do
@@ -122,12 +122,12 @@ clean() {
     return 1
 }
 
-# The same a little later, as after one that was killed.
+# Waits until nothing of the job is left, as after a dtrun that was killed.
 becomes_clean() {
     await is_clean || clean
 }
 
-# Checks that show what they saw when they fail.
+# The next functions print what they saw if they fail.
 code_is() {
     [ "$RC" = "$1" ] && return
     echo "exit code $RC instead of $1"
@@ -148,7 +148,7 @@ err_is_empty() {
     return 1
 }
 
-# dtrun says exactly this many lines of its own.
+# Checks that dtrun printed exactly this many lines of its own.
 err_lines() {
     [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] && return
     echo "dtrun did not say $1 lines"
@@ -183,7 +183,8 @@ enough() {
     [ "$(grep -c -- "$2" "$OUT" 2>/dev/null)" -ge "$1" ]
 }
 
-# The agent of the dtrun in the background: the process that dtrun forked, and the one that this forked.
+# The agent of the dtrun in the background: keeper is the process that dtrun started, worker is the keeper's
+# child.
 keeper() {
     ps -o pid= --ppid "$BACKGROUND" | tr -d ' '
 }

@@ -1,9 +1,9 @@
 """Runs a command on a terminal of its own and presses keys there.
 
 usage: keys.py [N TEXT KEY]... -- COMMAND... : waits until TEXT has appeared N times and presses KEY, "^C"
-or "^Z", then goes on to the next three words, and tells how the command ended. No signal is sent: whom a
-key reaches is decided by process groups, as it is for a user. The command leads the terminal's session,
-as after "ssh -t": no shell is there that could bring it back once it is stopped.
+or "^Z". Does the same with the next three words, and at the end prints how the command ended. It sends no
+signal: as for a user, process groups decide which processes a key reaches. The command leads the terminal's
+session, as after "ssh -t", so no shell could continue it if it were stopped.
 """
 import fcntl
 import os
@@ -38,6 +38,6 @@ while status is None or select.select([terminal], [], [], 0)[0]:
         status = code if done else None
 sys.stdout.write(seen.decode(errors="replace").replace("\r\n", "\n"))
 print("exit code", os.waitstatus_to_exitcode(status))
-# The file description that the command was given is this process's too, as it is the shell's.
+# This process shares the file description with the command, as a shell does.
 nonblocking = fcntl.fcntl(shared, fcntl.F_GETFL) & os.O_NONBLOCK
 print("terminal does not block" if nonblocking else "terminal blocks")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads a table as scripts written for nccl-tests do, and prints what they would make of it.
+"""Reads a table as scripts for nccl-tests do, and prints what they find in it.
 
 usage: nccl_tests.py FILE
 
-By a regular expression and by columns, which must agree; for every row: size, count, type, redop, root, then time,
-algbw, busbw, wrong for out-of-place and for in-place. Ends with the lines' totals."""
+It reads each row by a regular expression and by columns, which must agree, and prints size, count, type, redop and
+root, then time, algbw, busbw and wrong for out of place and for in place. The last line has the totals."""
 import re
 import sys
 
@@ -14,7 +14,7 @@ ROW = re.compile(
     rf"\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+(\d+|N/A)"
     rf"\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+(\d+|N/A)"
 )
-# Where nccl-tests ends its columns: "%12li  %12li  %8s  %6s  %6s", then twice "  %7s  %6s  %6s  %6s".
+# The columns of nccl-tests end here: "%12li  %12li  %8s  %6s  %6s", then twice "  %7s  %6s  %6s  %6s".
 ENDS = [12, 26, 36, 44, 52, 61, 69, 77, 85, 94, 102, 110, 118]
 
 

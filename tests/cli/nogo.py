@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A dtrun-agent whose ranks stay at the gate: passes on all that dtrun says but GO.
+"""A dtrun-agent whose ranks stay at the gate: passes on every message of dtrun except GO.
 
-$NOGO_AGENT is the real one; $NOGO_SEEN is a file that is made when GO has come.
+$NOGO_AGENT is the real agent. The file $NOGO_SEEN is made when GO arrives.
 """
 import os
 import select
@@ -12,7 +12,7 @@ GO = 11
 
 
 def take(n):
-    """n bytes of standard input, or fewer at its end. (The agent, which shares the socket, has made it
+    """Reads n bytes of standard input, or fewer at its end. (The agent shares the socket and has made it
     non-blocking.)"""
     data = b""
     while len(data) < n:

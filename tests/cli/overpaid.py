@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A dtrun-agent that gives credit for standard input although none of its ranks reads it.
+"""A dtrun-agent that grants credit for standard input although none of its ranks reads it.
 
-$OVERPAID_AGENT is the real one, which does the rest.
+$OVERPAID_AGENT is the real agent, which does everything else.
 """
 import os
 import subprocess

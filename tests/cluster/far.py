@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Carries packets between two network cards that it makes, as a long, thin line does that loses some.
+"""Makes two network cards and carries packets between them, as a slow, distant, lossy line does.
 
-far.py CARD CARD MILLISECONDS BITS PERCENT: each way they take so long, so many bits pass in a second,
-and so many per cent are lost. Ends by SIGTERM; then it tells how many packets it carried, and lost.
+far.py CARD CARD MILLISECONDS BITS PERCENT: each direction has this delay, carries this many bits a second,
+and loses this percentage of packets. On SIGTERM it prints how many packets it carried and lost, and ends.
 """
 import collections
 import fcntl
@@ -15,12 +15,12 @@ import sys
 import time
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
-FRAME = 2048  # bytes, more than a packet of an Ethernet has
-QUEUE = 0.25  # seconds that a packet waits for its turn; what would wait longer is lost
+FRAME = 2048  # bytes, more than an Ethernet packet has
+QUEUE = 0.25  # seconds that a packet may wait for its turn; others are lost
 
 
 class Way:
-    """From one card to the other."""
+    """The direction from one card to the other."""
 
     def __init__(self, source, to, delay, bits, loss):
         self.source, self.to, self.delay, self.bits, self.loss = source, to, delay, bits, loss
@@ -51,7 +51,7 @@ class Way:
                 os.write(self.to, packet)
                 self.carried += 1
             except OSError:
-                pass  # at the beginning: that card is not up yet
+                pass  # at the beginning the card is not up yet
 
     def next_at(self):
         return self.under_way[0][0] if self.under_way else float("inf")

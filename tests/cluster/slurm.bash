@@ -4,7 +4,7 @@
 #     slurm_missing               # prints why there can be none
 #     slurm_up NODES CPUS [ssh]   # ssh: the nodes have an sshd, too
 #     in_lab salloc -N2 dtrun ...
-#     slurm_power_off 2           # the last thing that node2 does
+#     slurm_power_off 2           # node2 does not come back
 #     slurm_down
 
 export PATH=$PATH:/usr/sbin
@@ -20,7 +20,7 @@ slurm_missing() {
         echo "needs namespaces, which are not allowed here"
 }
 
-# LAB is its directory, which all nodes see.
+# Sets LAB to its directory, which all nodes see.
 slurm_up() { # NODES CPUS [ssh]
     LAB=$(mktemp -d /var/tmp/dtrun-slurm.XXXXXX)
     export LAB
@@ -33,7 +33,7 @@ slurm_up() { # NODES CPUS [ssh]
     return 1
 }
 
-# Nobody is told: what it was connected to hears nothing more.
+# Peers of the node get no packet any more, not even of its end.
 slurm_power_off() { # NODE
     in_lab ip link set "v$1" down
     in_lab sh -c 'kill -KILL "$(cat "$LAB/node$0")"' "$1"
@@ -50,7 +50,7 @@ slurm_down() {
     rm -rf "$LAB"
 }
 
-# Runs a command where the Slurm is, which may leave a job pending for ever.
+# Runs a command in the Slurm, under a watchdog, because Slurm may leave a job pending for ever.
 in_lab() {
     local pid
 
