@@ -93,7 +93,7 @@ static int read_agent(struct dt_strbuf *content, const char *path, struct dt_err
     return n < 0 ? -1 : 0;
 }
 
-/* The file is the same for all hosts of a job. */
+/* The file is the same for all hosts of a job, so it is read once. */
 static struct {
     char *path;
     struct dt_strbuf content;
@@ -114,7 +114,7 @@ const struct dt_strbuf *dt_boot_agent(const char *path, struct dt_error *err)
     return &agent.content;
 }
 
-/* What uname -m prints where the ELF file runs, as a shell pattern, or NULL. */
+/* Returns what uname -m prints on machines that run the ELF file, as a shell pattern, or NULL. */
 static const char *machine_of(const struct dt_strbuf *elf)
 {
     static const struct {
@@ -136,7 +136,7 @@ static const char *machine_of(const struct dt_strbuf *elf)
     return NULL;
 }
 
-/* May stand between double quotes inside the script. */
+/* Returns whether path may stand between double quotes inside the script. */
 static bool is_plain(const char *path)
 {
     return path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -161,11 +161,12 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
                      arguments(boot));
 }
 
-/* %1$s: the pattern of the machine, %2$s: the name of the agent there, %3$zu: its size, %4$s: the
- * token, %5$s: the agent's arguments, %6$s: 1 if the agent there must not be used. A
- * directory that others may write to is not trusted. The probe is a script: it runs exactly where
- * files may be executed. An agent in the usual place is found with as few processes as possible,
- * for every job begins with that. */
+/* %1$s is the pattern of the machine, %2$s the name of the agent there, %3$zu its size, %4$s the
+ * token, %5$s the agent's arguments, and %6$s is 1 if the agent there must not be used.
+ *
+ * The script does not trust a directory that others may write to. It tests a directory by running a
+ * small script in it, because that shows whether files there may be executed. It finds an agent in
+ * the usual place with as few processes as possible, because every job begins this way. */
 static const char push_script[] =
     "exec /bin/sh -c '"
     "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"

@@ -11,7 +11,7 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    LOOK_MS = 1, /* 0 could mean before the loop looks */
+    LOOK_MS = 1, /* 0 could expire before the loop polls */
 };
 
 struct dt_child {
@@ -22,16 +22,16 @@ struct dt_child {
     struct dt_child_events events;
     void *arg;
     struct dt_child_end end;
-    int handles; /* not yet closed */
-    int streams; /* of channel and errors, that have not ended */
+    int handles; /* number of handles that are still open */
+    int streams; /* how many of channel and errors have not ended */
     unsigned grace_ms;
     bool has_process;
     bool begun;     /* its streams are being read */
-    bool exited;    /* or never started */
+    bool exited;    /* has exited, or never started */
     bool finishing; /* the last handles are being closed */
-    bool looking;   /* the time is over: what its streams hold is read, then they are closed */
+    bool looking;   /* the time is over: reads what its streams hold, then closes them */
     bool paused;
-    size_t pending; /* bytes that are kept; libuv's own count leaves out what it will free later */
+    size_t pending; /* bytes that wait; libuv's own count leaves out what it will free later */
 };
 
 struct write {
@@ -68,8 +68,9 @@ static void finish(struct dt_child *c)
     close_handle(&c->timer);
 }
 
-/* The process has ended and something else holds its streams, or it outlives its streams. Or we
- * stood still for so long, and what it wrote has not been read. */
+/* The grace period is over: the process has exited while something else holds its streams, or it
+ * outlives its streams. A third case is that dtrun itself did not run for so long and has not read
+ * the last output yet, so this polls once more. */
 static void cleanup_expired(uv_timer_t *timer)
 {
     struct dt_child *c = timer->data;
@@ -86,13 +87,13 @@ static void cleanup_expired(uv_timer_t *timer)
 
 static void step_to_end(struct dt_child *c)
 {
-    if (c->finishing || !c->begun) /* the timer is still begin's */
+    if (c->finishing || !c->begun) /* begin still uses the timer */
         return;
     c->looking = false;
     if (c->exited && c->streams == 0)
         finish(c);
     else if (c->exited && c->paused)
-        uv_timer_stop(&c->timer); /* what is left will be read when there is room for it */
+        uv_timer_stop(&c->timer); /* the remaining output is read when there is room for it */
     else if (c->exited || uv_is_closing((uv_handle_t *)&c->channel))
         uv_timer_start(&c->timer, cleanup_expired, c->grace_ms, 0);
 }
@@ -116,7 +117,7 @@ static void stream_ended(struct dt_child *c, uv_stream_t *stream)
     step_to_end(c);
 }
 
-/* One for all: what was read is used up before the loop reads again. */
+/* All children share one buffer: its content is consumed before the loop reads again. */
 static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     static char buffer[READ_SIZE];
@@ -165,8 +166,8 @@ static void init_handles(struct dt_child *c, uv_loop_t *loop)
     c->streams = 2;
 }
 
-/* Returns 0 or libuv's error code. One socket for both directions, so that the child sees the end
- * of its input when, and only when, its output has nowhere to go either. */
+/* Returns 0 or libuv's error code. One socket serves both directions, so the child sees the end of
+ * its input exactly when its output has no reader any more. */
 static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[],
                  const char *const env[])
 {
@@ -194,7 +195,7 @@ static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[],
     if (rc) {
         close(pair[0]);
     } else {
-        c->handles++; /* uv_spawn initialises the process handle even when it fails */
+        c->handles++; /* uv_spawn initialises the process handle even if it fails */
         c->has_process = true;
         rc = uv_spawn(loop, &c->process, &options);
     }
@@ -245,7 +246,8 @@ static void on_written(uv_write_t *req, int status)
 {
     struct dt_child *c = req->handle->data;
 
-    (void)status; /* a child that no longer reads is about to end: on_process_exit tells how */
+    (void)
+        status; /* a child that no longer reads is about to end, and on_process_exit reports how */
     c->pending -= ((struct write *)req->data)->bytes;
     free(req->data);
     if (!c->finishing && !c->end.closed && c->pending == 0)

@@ -1,4 +1,4 @@
-/* Which program carries an SSH connection: libssh2 in this process, or OpenSSH's ssh. Pure. */
+/* Decides what carries an SSH connection: libssh2 in this process, or OpenSSH's ssh. Pure. */
 #ifndef DT_REMOTE_CHOOSE_H
 #define DT_REMOTE_CHOOSE_H
 
@@ -8,9 +8,9 @@
 #include "launcher/remote/ssh/knownhosts.h"
 #include "launcher/remote/ssh/sshconfig.h"
 
-/* NULL: libssh2 can do all that the settings and the keys demand. Else the reason why it cannot, as
- * "ProxyJump is set". Whether a key will be accepted is known only to the host: so one key that
- * only ssh can use is enough for ssh. */
+/* Returns NULL if libssh2 can do everything that the settings and the keys demand, else the reason
+ * why it cannot, as in "ProxyJump is set". Only the host knows which key it accepts, so a single
+ * key that only ssh can use decides for ssh. */
 const char *dt_choose_openssh(const struct dt_sshconfig *config, const struct dt_auth_keys *keys,
                               const struct dt_knownhosts *known, bool rsa_works);
 

@@ -9,10 +9,10 @@
 
 struct dt_dial {
     uv_loop_t *loop;
-    struct dt_resolve *resolve; /* NULL once answered */
+    struct dt_resolve *resolve; /* NULL once it has answered */
     uv_connect_t connect;
     uv_timer_t timer;
-    uv_tcp_t *tcp; /* that is being connected, or is connected */
+    uv_tcp_t *tcp; /* the connection that is being made, or is made */
     struct addrinfo *list;
     struct addrinfo *next;
     int port;
@@ -82,7 +82,7 @@ static void on_connected(uv_connect_t *req, int status)
         uv_close((uv_handle_t *)d->tcp, on_failed_closed);
 }
 
-/* Closing makes on_connected come with UV_ECANCELED. */
+/* Closing the handle makes libuv call on_connected with UV_ECANCELED. */
 static void on_expired(uv_timer_t *timer)
 {
     struct dt_dial *d = timer->data;

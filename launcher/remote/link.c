@@ -14,16 +14,17 @@
 #include "runtime/wire/frame.h"
 
 enum {
-    START_MS = 60 * 1000,   /* from opening to HELLO; transports' own limits are shorter */
-    NOISE_MAX = 256 * 1024, /* what a login shell may print before the agent speaks */
-    AHEAD_MAX = 64 * 1024,  /* data handed to the transport, where control cannot overtake it */
+    START_MS = 60 * 1000,   /* from opening to HELLO; the transports' own limits are shorter */
+    NOISE_MAX = 256 * 1024, /* a login shell may print so much before the agent answers */
+    AHEAD_MAX =
+        64 * 1024, /* bytes of data in the transport, where control messages cannot overtake them */
 };
 
 enum state {
-    BOOTING, /* the far side prints lines */
+    BOOTING, /* the remote side prints lines */
     GREETED, /* the agent runs; its HELLO comes next */
     OPEN,
-    CLOSING, /* nothing more is delivered but closed() */
+    CLOSING, /* closed() is the only event that follows */
 };
 
 struct dt_link {
@@ -32,23 +33,23 @@ struct dt_link {
     void *arg;
     struct dt_remote remote;
     struct dt_strbuf command;
-    struct dt_transport *transport; /* NULL: it could not even be tried */
+    struct dt_transport *transport; /* NULL: opening failed before a transport existed */
     uv_timer_t timer;
     enum state state;
-    const char *carrier;  /* as the transport said last */
-    bool up;              /* the command there runs */
-    bool ending;          /* END has been sent: the agent will go */
-    bool pushing;         /* the agent has been asked for */
-    char *cached;         /* the file of one that was there and has been started, or NULL */
-    bool afresh;          /* that one did not start: it is replaced */
-    size_t pushed;        /* bytes of it that the transport has */
-    size_t noise;         /* bytes of it while booting */
-    struct dt_strbuf in;  /* what arrived while booting */
+    const char *carrier;  /* as the transport reported it last */
+    bool up;              /* the remote command runs */
+    bool ending;          /* END has been sent, so the agent will exit */
+    bool pushing;         /* the remote side has asked for the agent */
+    char *cached;         /* the file of a cached agent that was started, or NULL */
+    bool afresh;          /* the cached agent did not start and is replaced */
+    size_t pushed;        /* bytes of the agent that the transport has */
+    size_t noise;         /* bytes of noise while booting */
+    struct dt_strbuf in;  /* bytes that arrived while booting */
     struct dt_strbuf err; /* an unfinished line of standard error */
     struct dt_strbuf line;
     char last_noise[256];
     struct dt_unframe unframe;
-    struct dt_bytequeue data; /* whole frames */
+    struct dt_bytequeue data; /* complete frames */
     struct dt_error why;
 };
 
@@ -258,7 +259,7 @@ static void on_drained(void *arg)
         l->events.drained(l->arg);
 }
 
-/* Puts what the transport knows and what the conversation had come to into one text. */
+/* Combines what the transport knows with the state of the conversation. */
 static void explain_end(struct dt_link *l, const char *why)
 {
     static const char phase[] = "agent: ";
@@ -321,7 +322,7 @@ static void on_start_timeout(uv_timer_t *timer)
 
 static void on_closed(void *arg, const struct dt_error *why);
 
-/* Returns -1 when there is nothing to be started, which l->why explains. */
+/* Returns -1, with the reason in l->why, if there is nothing to start. */
 static int begin(struct dt_link *l)
 {
     static const struct dt_transport_events events = { on_up, on_data, on_noise, on_drained,
@@ -335,7 +336,7 @@ static int begin(struct dt_link *l)
     return 0;
 }
 
-/* A cached agent that is intact either greets or says what is in its way. */
+/* An intact cached agent either greets or prints an error of its own. */
 static bool cannot_run(const struct dt_link *l)
 {
     static const char own[] = "dtrun-agent: ";
@@ -344,7 +345,7 @@ static bool cannot_run(const struct dt_link *l)
            strncmp(l->last_noise, own, sizeof own - 1) != 0;
 }
 
-/* Connects again, with a command that replaces the agent which is there. */
+/* Connects again, with a command that replaces the agent on the host. */
 static int begin_afresh(struct dt_link *l)
 {
     snprintf(l->last_noise, sizeof l->last_noise, "%s did not start; it is sent again", l->cached);

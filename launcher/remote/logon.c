@@ -74,8 +74,8 @@ static int offer(struct dt_logon *l, LIBSSH2_SESSION *session, const struct dt_a
                                       key->key.blob.len, sign_by_agent, &abstract);
 }
 
-/* No key has opened the door: what would? The question comes last, since a server takes it for an
- * attempt to log in without a key, and answers such attempts slowly. */
+/* The host accepted no key: asks which methods it accepts. The question comes last, because a
+ * server takes it for an attempt to log in without a key and answers such attempts slowly. */
 static enum dt_logon_verdict ask_methods(const struct dt_logon *l, LIBSSH2_SESSION *session,
                                          const struct dt_sshsocket *socket, struct dt_error *err)
 {

@@ -1,5 +1,5 @@
-/* Logging in over a libssh2 session: one key is offered after the other, and the SSH agent is asked
- * to sign without anybody waiting for it. */
+/* Logs in over a libssh2 session: offers one key after the other, and waits for the SSH agent's
+ * signatures without blocking. */
 #ifndef DT_REMOTE_LOGON_H
 #define DT_REMOTE_LOGON_H
 
@@ -17,14 +17,14 @@
 struct dt_logon {
     uv_loop_t *loop;
     const struct dt_remote *remote;
-    size_t key; /* the next to offer */
+    size_t key; /* the next key to offer */
     struct dt_sshagent_call *agent_call;
     struct dt_strbuf signature;
-    const char *agent_why; /* the agent would not sign */
+    const char *agent_why; /* why the agent did not sign */
     bool signed_;
     bool closing;
-    void (*wake)(void *arg);   /* the agent has answered: the next step can be made */
-    void (*closed)(void *arg); /* nothing more will come */
+    void (*wake)(void *arg);   /* the agent has answered: call dt_logon_step again */
+    void (*closed)(void *arg); /* called once; no event follows */
     void *arg;
 };
 
@@ -34,15 +34,15 @@ void dt_logon_init(struct dt_logon *l, uv_loop_t *loop, const struct dt_remote *
 enum dt_logon_verdict {
     DT_LOGON_WAITS,
     DT_LOGON_IN,
-    DT_LOGON_REFUSED, /* err tells why */
-    DT_LOGON_BROKE,   /* the session did, with its connection */
+    DT_LOGON_REFUSED, /* err says why */
+    DT_LOGON_BROKE,   /* the session broke, together with its connection */
 };
 
-/* As far as it goes now, over a session that has shaken hands. */
+/* Proceeds as far as possible without blocking, over a session that has finished its handshake. */
 enum dt_logon_verdict dt_logon_step(struct dt_logon *l, LIBSSH2_SESSION *session,
                                     const struct dt_sshsocket *socket, struct dt_error *err);
 
-/* closed comes now or soon. */
+/* closed follows now or soon. */
 void dt_logon_close(struct dt_logon *l);
 
 #endif

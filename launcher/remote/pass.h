@@ -1,12 +1,12 @@
-/* Events that what lies between a stream of bytes and its user only passes on. struct dt_pass is
- * the first member of that which is given as arg. */
+/* Passes the events of a byte stream on unchanged. struct dt_pass is the first member of the struct
+ * that is given as arg. */
 #ifndef DT_REMOTE_PASS_H
 #define DT_REMOTE_PASS_H
 
 #include "launcher/remote/transport.h"
 
 struct dt_pass {
-    struct dt_transport_events events; /* the user's */
+    struct dt_transport_events events; /* the receiver's */
     void *arg;
 };
 

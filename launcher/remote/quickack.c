@@ -19,8 +19,9 @@ static bool is_connection(int fd)
            info.tcpi_state == TCP_ESTABLISHED;
 }
 
-/* The descriptor is held for the moment of the call alone: a connection that its process closes is
- * closed. If the number stands for something else by then, the option does no harm. */
+/* Holds a copy of the descriptor only for the duration of the call, so that a connection closes
+ * when its process closes it. If the number refers to something else by then, the option does no
+ * harm. */
 static bool set_option(const struct dt_quickack *q, int number, int option)
 {
     static const int on = 1;

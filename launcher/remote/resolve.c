@@ -1,6 +1,6 @@
-/* Each lookup has a thread of its own, because nothing ends a getaddrinfo that waits for a silent
- * name server: it is left to itself, and ends with the process at the latest. (libuv's threads
- * would be waited for at exit, and look up only two names at once.) */
+/* Each lookup has its own thread, because nothing can stop a getaddrinfo that waits for a silent
+ * name server. Such a thread is abandoned, and ends with the process at the latest. (libuv would
+ * wait for its threads at exit, and looks up only two names at once.) */
 #include "launcher/remote/resolve.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/thread.h"
 
-struct lookup { /* shared with the thread; freed by whichever of the two comes last */
+struct lookup { /* shared with the thread; the last of the two frees it */
     pthread_mutex_t lock;
-    uv_async_t *waker; /* NULL: nobody waits any more */
+    uv_async_t *waker; /* NULL: the result is no longer wanted */
     bool answered;
     char *hostname;
     char service[16];
-    int rc; /* of getaddrinfo */
+    int rc; /* the result of getaddrinfo */
     int error;
     struct addrinfo *list;
 };
@@ -83,7 +83,7 @@ static void on_answer(uv_async_t *waker)
     if (!l)
         return;
     r->lookup = NULL;
-    pthread_mutex_lock(&l->lock); /* the thread has let go of it */
+    pthread_mutex_lock(&l->lock); /* the thread has released it */
     pthread_mutex_unlock(&l->lock);
     if (l->rc)
         r->why = l->rc == EAI_SYSTEM ? strerror(l->error) : gai_strerror(l->rc);
@@ -104,7 +104,7 @@ static int start_thread(struct lookup *l)
     return rc;
 }
 
-/* An address is understood at once; a name needs the thread. */
+/* A numeric address resolves at once; a name needs the thread. */
 static bool begin(struct lookup *l)
 {
     int failed;

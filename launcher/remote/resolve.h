@@ -1,4 +1,4 @@
-/* The addresses of a name, found without making the event loop wait. */
+/* Finds the addresses of a name without blocking the event loop. */
 #ifndef DT_REMOTE_RESOLVE_H
 #define DT_REMOTE_RESOLVE_H
 
@@ -7,12 +7,14 @@
 
 struct dt_resolve;
 
-/* list: for freeaddrinfo, the callee's; NULL with the reason in why, or after a cancel. */
+/* The callee frees list with freeaddrinfo. After a failure or a cancel it is NULL, with the reason
+ * in why. */
 typedef void (*dt_resolve_f)(void *arg, struct addrinfo *list, const char *why);
 
-/* done is called once, from the loop. */
+/* Calls done once, from the loop. */
 struct dt_resolve *dt_resolve_open(uv_loop_t *loop, const char *hostname, int port,
                                    dt_resolve_f done, void *arg);
-void dt_resolve_cancel(struct dt_resolve *r); /* done comes soon, however silent the name server */
+void dt_resolve_cancel(
+    struct dt_resolve *r); /* done follows soon, however slow the name server is */
 
 #endif

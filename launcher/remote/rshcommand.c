@@ -7,7 +7,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 
-/* The mark that follows the percent sign at text, or 0 where there is none that is known. */
+/* Returns the letter of a known mark (%h, %c, %%) at text, or 0. */
 static char mark_at(const char *text)
 {
     return text[0] == '%' && text[1] && strchr("hc%", text[1]) ? text[1] : 0;

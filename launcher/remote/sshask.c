@@ -8,7 +8,7 @@
 #include "launcher/remote/child.h"
 
 enum {
-    ASK_MS = 20 * 1000, /* machines that start many jobs are busy */
+    ASK_MS = 20 * 1000, /* generous, because machines that start many jobs are busy */
     GRACE_MS = 100,
     TEXT_MAX = 256 * 1024,
 };
@@ -24,15 +24,16 @@ struct dt_sshask {
     struct dt_strbuf out;
     struct dt_strbuf err;
     struct dt_child_end end;
-    struct dt_sshask *next; /* that waits for the defaults, too */
+    struct dt_sshask *next; /* the next query that waits for the defaults */
 };
 
-/* What ssh -G prints without a configuration file: the same for every host, and asked once. */
+/* What ssh -G prints without a configuration file. It is the same for every host, so dtrun asks
+ * once. */
 static struct {
     char *text; /* NULL until known */
     struct dt_child *child;
     struct dt_strbuf out;
-    unsigned users; /* asks that are not over yet */
+    unsigned users; /* number of unfinished queries */
     struct dt_sshask *waiting;
 } defaults;
 
@@ -101,7 +102,7 @@ static void on_default_noise(void *arg, const void *bytes, size_t n)
     (void)n;
 }
 
-/* Where ssh does not say its defaults, every setting is taken for one that only ssh can honour. */
+/* If ssh does not print its defaults, every setting counts as one that only ssh can honour. */
 static void on_defaults_ended(void *arg, const struct dt_child_end *end)
 {
     bool usable = !end->spawn_error && !end->closed && end->code == 0;

@@ -20,7 +20,7 @@ void dt_sshsocket_take(struct dt_sshsocket *s, uv_tcp_t *tcp, void (*moved)(void
     uv_tcp_nodelay(tcp, 1);
 }
 
-/* One for all: what was read is used up before the loop reads again. */
+/* All sockets share one buffer: its content is consumed before the loop reads again. */
 static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     static char buffer[READ_SIZE];
@@ -30,8 +30,8 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(buffer, sizeof buffer);
 }
 
-/* sshd leaves Nagle's algorithm on: a short packet of it waits until the one before has been
- * acknowledged, with which the kernel here would take its time (40 ms). */
+/* sshd leaves Nagle's algorithm on, so a short packet waits until the previous one is acknowledged.
+ * The kernel here would delay that acknowledgement by 40 ms. */
 static void acknowledge(struct dt_sshsocket *s)
 {
     static const int yes = 1;
@@ -96,7 +96,7 @@ static LIBSSH2_RECV_FUNC(give_bytes)
     return (ssize_t)n;
 }
 
-/* The host says that it will close the connection. */
+/* The host announces that it will close the connection. */
 static LIBSSH2_DISCONNECT_FUNC(note_goodbye)
 {
     struct dt_sshsocket *s = *abstract;

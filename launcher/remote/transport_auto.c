@@ -1,5 +1,5 @@
-/* The SSH transports as the launcher sees them: find out what the user's settings and keys are,
- * then let libssh2 or ssh carry the bytes. */
+/* The SSH transports as the launcher sees them: they query the user's settings and keys, then let
+ * libssh2 or ssh carry the bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +15,12 @@ struct dt_transport {
     struct dt_pass pass;
     uv_loop_t *loop;
     struct dt_remote remote;
-    const struct dt_transport_ops *forced; /* NULL: choose */
-    struct dt_sshlogin_query *query;       /* NULL once answered */
+    const struct dt_transport_ops *forced; /* NULL: auto chooses */
+    struct dt_sshlogin_query *query;       /* NULL once it has answered */
     struct dt_sshlogin *login;
     const struct dt_transport_ops *ops; /* of inner */
     struct dt_transport *inner;         /* NULL until chosen */
-    struct dt_bytequeue early;          /* written before that */
+    struct dt_bytequeue early;          /* bytes written before a transport was chosen */
     bool paused;
     bool closing;
 };
@@ -48,7 +48,7 @@ static void open_inner(struct dt_transport *t)
     dt_bytequeue_free(&t->early);
 }
 
-/* The same file is read for every host. */
+/* Many hosts use the same file, so it warns once. */
 static void warn_of_garbage(const struct dt_knownhosts *known)
 {
     static bool warned;

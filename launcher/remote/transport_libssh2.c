@@ -1,4 +1,4 @@
-/* libssh2 as transport: one session, one channel, never blocking. */
+/* Transport over libssh2: one session, one channel, never blocking. */
 #include <libssh2.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "launcher/remote/transport.h"
 
 enum {
-    LOGIN_FACTOR = 3, /* of ConnectTimeout: from the connection to the running command */
+    LOGIN_FACTOR = 3, /* times ConnectTimeout: from the connection to the running command */
     WIRE_MAX = 128 * 1024,
 };
 
@@ -35,10 +35,10 @@ struct dt_transport {
     void *arg;
     enum phase phase;
     bool driving;
-    bool released; /* session and handles are on their way out */
+    bool released; /* session and handles are being closed */
     bool paused;
     bool owes_drained;
-    int holds; /* what must end before this can be freed */
+    int holds; /* how many parts must end before this can be freed */
     struct dt_dial *dial;
     uv_timer_t timer;
     struct dt_sshsocket socket;
@@ -70,7 +70,7 @@ static void on_timer_closed(uv_handle_t *handle)
     release_hold(handle->data);
 }
 
-/* Says goodbye as far as that goes without waiting. */
+/* Sends the disconnect message as far as that does not block. */
 static void release(struct dt_transport *t)
 {
     if (t->released)
@@ -111,7 +111,7 @@ static void fail(struct dt_transport *t, const char *fmt, ...)
     over(t);
 }
 
-/* libssh2 gave up; a broken connection is the better reason. */
+/* libssh2 gave up. If the connection broke, that is the better reason. */
 static void fail_session(struct dt_transport *t)
 {
     char *text = NULL;
@@ -179,7 +179,7 @@ static int begin_session(struct dt_transport *t)
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_SC, ciphers);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_MAC_CS, macs);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_MAC_SC, macs);
-    /* A host offers one key of several: it must be of a type that can be compared. */
+    /* A host with several keys offers one of them. It must be of a type that known_hosts has. */
     dt_knownhosts_methods(&t->remote->login->known, &methods);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_HOSTKEY,
                                 methods.len ? methods.data
@@ -194,7 +194,7 @@ static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
     struct dt_transport *t = arg;
 
     t->dial = NULL;
-    if (tcp) /* the dial's hold becomes the socket's */
+    if (tcp) /* the socket takes over the dial's hold */
         dt_sshsocket_take(&t->socket, tcp, on_moved, release_hold, t);
     if (t->phase == OVER) {
         if (tcp)
@@ -218,7 +218,7 @@ static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
     drive(t);
 }
 
-/* ---- the phases: each returns true when the next one can be tried at once ---- */
+/* ---- the phases: each returns true if the next step can be tried at once ---- */
 
 static bool check_host(struct dt_transport *t)
 {
@@ -329,7 +329,7 @@ static bool step_exec(struct dt_transport *t)
     return t->phase == RUNNING;
 }
 
-/* Reads one stream until it would block; returns whether there was something. */
+/* Reads one stream until it would block. Returns whether it read anything. */
 static bool read_stream(struct dt_transport *t, int stream)
 {
     char block[8 * 1024];
@@ -403,7 +403,7 @@ static bool step_ending(struct dt_transport *t)
     return false;
 }
 
-/* Goes on as far as that is possible now. */
+/* Proceeds as far as possible without blocking. */
 static void drive(struct dt_transport *t)
 {
     static bool (*const steps[])(struct dt_transport *) = {
@@ -435,7 +435,7 @@ static struct dt_transport *stream_open(uv_loop_t *loop, const struct dt_remote 
     t->remote = remote;
     t->events = *events;
     t->arg = arg;
-    t->holds = 3; /* the timer; the logon; the dial, then the socket */
+    t->holds = 3; /* the timer, the logon, and the dial or socket */
     dt_logon_init(&t->logon, loop, remote, on_wake, release_hold, t);
     uv_timer_init(loop, &t->timer);
     t->timer.data = t;

@@ -39,7 +39,8 @@ static void ended(void *arg, const struct dt_child_end *end)
 
 extern char **environ;
 
-/* This process's environment, and before it what tells an agent from others of one machine. */
+/* Returns this process's environment, preceded by a variable that tells several agents on one
+ * machine apart. */
 static const char **environment_with(const char *identity)
 {
     size_t n = 0;

@@ -1,5 +1,6 @@
-/* Any command that runs a command on a host over a clean pipe as transport: --rsh's, and Slurm's
- * srun, whose steps stand in the job's accounting and limits. */
+/* Transport over any command that runs a command on a host and connects to it byte for byte: the
+ * one of --rsh, or Slurm's srun. Steps of srun appear in the accounting of the Slurm job and obey
+ * its limits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,8 @@ enum { GRACE_MS = 500 };
 struct dt_transport {
     struct dt_pass pass;
     struct dt_child *child;
-    char *program;               /* the command's first word */
-    struct dt_quickack quickack; /* srun's */
+    char *program;               /* the first word of the command */
+    struct dt_quickack quickack; /* for srun */
 };
 
 static void explain(const struct dt_transport *t, const struct dt_child_end *end,
@@ -83,8 +84,8 @@ static struct dt_transport *rsh_open(uv_loop_t *loop, const struct dt_remote *re
     return open_with(loop, remote, events, arg, remote->rsh);
 }
 
-/* Unbuffered, or the end of what was written would not arrive. A step that may not overlap others
- * would wait for a node that has one. */
+/* --unbuffered, because srun would otherwise hold back the end of the output. --overlap, because a
+ * step that may not overlap others would wait for a node where one runs. */
 static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *remote,
                                       const struct dt_transport_events *events, void *arg)
 {
@@ -122,7 +123,7 @@ static void rsh_close(struct dt_transport *t)
     dt_child_close(t->child);
 }
 
-/* By now srun is connected to the agent's step. */
+/* srun is connected to the agent's step by now. */
 static void srun_greeted(struct dt_transport *t)
 {
     dt_quickack_open(&t->quickack, dt_child_pid(t->child));

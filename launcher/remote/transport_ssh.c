@@ -1,6 +1,6 @@
-/* OpenSSH's ssh as transport: for what libssh2 cannot do (RSA keys before libssh2 1.11, jump hosts,
- * hardware keys, certificates, GSSAPI). Everything the user configured holds, except what would ask
- * a question, start another program or share a connection. */
+/* Transport over OpenSSH's ssh, for what libssh2 cannot do: RSA keys before libssh2 1.11, jump
+ * hosts, hardware keys, certificates, GSSAPI. Everything the user configured holds, except settings
+ * that would ask a question, start another program or share a connection. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum {
     GRACE_MS = 500,
-    SSH_FAILED = 255, /* how ssh reports an error of its own */
+    SSH_FAILED = 255, /* exit code with which ssh reports its own errors */
 };
 
 struct dt_transport {
@@ -21,11 +21,12 @@ struct dt_transport {
     struct dt_child *child;
     const struct dt_remote *remote;
     bool talks;           /* the remote command has written something */
-    struct dt_strbuf err; /* what was said on standard error before that, or at last; bounded */
+    struct dt_strbuf err; /* standard error before that, or at the end; bounded */
 };
 
-/* What precedes the remote command's first word is ssh's own, or of the host's start-up files;
- * which of them is known when ssh has failed or the command has spoken. */
+/* Output before the remote command's first word comes from ssh itself or from the host's start-up
+ * files. Which of the two is known only when ssh has failed or the command has written something.
+ */
 static void release_noise(struct dt_transport *t)
 {
     if (t->err.len)
@@ -96,9 +97,11 @@ static void ended(void *arg, const struct dt_child_end *end)
 static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
 {
     static const char *const options[] = {
-        "BatchMode=yes",           "RemoteCommand=none", "RequestTTY=no",
-        "ClearAllForwardings=yes", "ControlMaster=no",   "ControlPath=none",
-        "PermitLocalCommand=no",   "LogLevel=ERROR",     "ServerAliveInterval=0", /* we do that */
+        "BatchMode=yes",         "RemoteCommand=none",
+        "RequestTTY=no",         "ClearAllForwardings=yes",
+        "ControlMaster=no",      "ControlPath=none",
+        "PermitLocalCommand=no", "LogLevel=ERROR",
+        "ServerAliveInterval=0", /* dtrun itself watches */
     };
     char *timeout;
 
@@ -140,7 +143,7 @@ static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
     dt_child_write(t->child, bytes, n);
 }
 
-/* ssh does not say how far it is before it fails. */
+/* ssh does not report its progress before it fails. */
 static const char *ssh_phase(const struct dt_transport *t)
 {
     (void)t;

@@ -29,7 +29,7 @@ void dt_auth_add_agent_key(struct dt_auth_keys *keys, const struct dt_strbuf *bl
     k->key.kind = dt_sshkey_kind_of_blob(blob);
 }
 
-/* Returns the position of the key with this public half among the first n, or n. */
+/* Returns the index of the key with this public half among the first n, or n. */
 static size_t find(const struct dt_auth_keys *keys, size_t n, const struct dt_strbuf *blob)
 {
     for (size_t i = 0; i < n; i++) {
@@ -41,8 +41,8 @@ static size_t find(const struct dt_auth_keys *keys, size_t n, const struct dt_st
     return n;
 }
 
-/* A host cuts off after some keys: those of the agent that an identity file names come first, and
- * with IdentitiesOnly the others not at all. */
+/* A host disconnects after a few keys. So agent keys that an identity file names come first, and
+ * with IdentitiesOnly the others are left out. */
 static void sort_agent_keys(struct dt_auth_keys *keys, size_t n, const bool *named, bool only_named)
 {
     struct dt_auth_key *sorted = dt_xcalloc(keys->n, sizeof *sorted);
@@ -110,7 +110,7 @@ const char *dt_auth_obstacle(const struct dt_auth_key *key, bool rsa_works)
     return NULL;
 }
 
-/* Without any usable key there was nothing to refuse. */
+/* Counts the keys that could be offered: without any, the host had nothing to refuse. */
 static size_t count_offered(const struct dt_auth_keys *keys, bool rsa_works)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* The keys with which to log in to one host, in the order in which they are offered: what the SSH
- * agent holds, then the identity files, each key once. Pure but for reading the files. */
+/* The keys with which to log in to one host, in the order in which they are offered: first those of
+ * the SSH agent, then the identity files, each key once. Pure except for reading the files. */
 #ifndef DT_REMOTE_SSH_AUTH_H
 #define DT_REMOTE_SSH_AUTH_H
 
@@ -12,7 +12,7 @@
 #include "launcher/remote/ssh/sshkey.h"
 
 struct dt_auth_key {
-    char *name; /* for people: "id_ed25519", "agent: anna@laptop" */
+    char *name; /* for messages: "id_ed25519", "agent: anna@laptop" */
     char *file; /* NULL: the SSH agent signs */
     struct dt_sshkey key;
 };
@@ -20,21 +20,22 @@ struct dt_auth_key {
 struct dt_auth_keys {
     struct dt_auth_key *v;
     size_t n;
-    char *agent_error; /* why the SSH agent could not be asked, or NULL */
+    char *agent_error; /* why the SSH agent could not be queried, or NULL */
 };
 
-/* One key of the agent; blob and comment are copied. */
+/* Adds one key of the agent; copies blob and comment. */
 void dt_auth_add_agent_key(struct dt_auth_keys *keys, const struct dt_strbuf *blob,
                            const char *comment);
-/* After the agent's: adds the identity files of config that exist. With IdentitiesOnly it takes
- * those agent keys away that no identity file names; else those that one names come first. */
+/* Call this after adding the agent's keys. Adds the identity files of config that exist. With
+ * IdentitiesOnly it removes agent keys that no identity file names; otherwise the named ones come
+ * first. */
 void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *config);
 void dt_auth_free(struct dt_auth_keys *keys);
 
-/* NULL: libssh2 can sign with it; else why not, as "it is encrypted". */
+/* Returns NULL if libssh2 can sign with the key, else why not, as in "it is encrypted". */
 const char *dt_auth_obstacle(const struct dt_auth_key *key, bool rsa_works);
 
-/* Words the failure of a login in which no key was accepted. methods: what the host takes. */
+/* Explains a login in which no key was accepted. methods are those that the host accepts. */
 void dt_auth_explain(struct dt_error *err, const struct dt_auth_keys *keys,
                      const struct dt_sshconfig *config, const char *host, const char *methods,
                      bool rsa_works);

@@ -10,8 +10,8 @@
 
 void dt_base64_encode(struct dt_strbuf *out, const void *data, size_t n, bool padding);
 
-/* Appends the bytes that n characters stand for; blanks and line ends between them are skipped.
- * Returns 0, or -1 on anything else. */
+/* Appends the bytes that n characters encode; skips blanks and line ends between them. Returns 0,
+ * or -1 for anything else. */
 int dt_base64_decode(struct dt_strbuf *out, const char *text, size_t n);
 
 #endif

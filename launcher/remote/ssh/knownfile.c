@@ -143,7 +143,7 @@ static bool is_sha1(const char *text, size_t n)
     return is;
 }
 
-/* "|1|salt|hash". libssh2 1.10 leaks memory over what is malformed. */
+/* Accepts only well-formed "|1|salt|hash": libssh2 1.10 leaks memory on malformed ones. */
 static bool is_hashed(const char *names)
 {
     const char *salt = names + 3, *bar = strncmp(names, "|1|", 3) == 0 ? strchr(salt, '|') : NULL;
@@ -151,12 +151,12 @@ static bool is_hashed(const char *names)
     return bar && is_sha1(salt, (size_t)(bar - salt)) && is_sha1(bar + 1, strlen(bar + 1));
 }
 
-/* libssh2 computes the HMAC; the key beside the name is of no interest here. */
+/* libssh2 computes the HMAC only together with a key, so this is a placeholder. */
 static const char any_key[] = "AAAAAAAAAAAAAAAAAAAAAAAA";
 
 static LIBSSH2_KNOWNHOSTS *make_list(const char *names)
 {
-    static LIBSSH2_SESSION *session; /* one for all, as long as this process lives */
+    static LIBSSH2_SESSION *session; /* one for all, for the life of this process */
     LIBSSH2_KNOWNHOSTS *list;
     char *line;
 

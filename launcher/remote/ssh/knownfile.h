@@ -1,5 +1,5 @@
-/* A known_hosts file, parsed once for all hosts that are looked up in it: lines of any length,
- * markers, hashed names, and lines that mean nothing, which are skipped. */
+/* A known_hosts file, parsed once for all hosts that are looked up in it. It may have lines of any
+ * length, markers and hashed names; lines without meaning are skipped. */
 #ifndef DT_REMOTE_SSH_KNOWNFILE_H
 #define DT_REMOTE_SSH_KNOWNFILE_H
 
@@ -13,28 +13,28 @@ struct dt_knownline {
     enum dt_knownline_marker marker;
     const char *names; /* patterns, or one hashed name */
     const char *type;  /* "ssh-ed25519" */
-    const char *key;   /* base64, as far as anybody knows */
+    const char *key;   /* should be base64; not checked */
     unsigned number;
-    LIBSSH2_KNOWNHOSTS *hashed; /* made by the first dt_knownline_hashes */
+    LIBSSH2_KNOWNHOSTS *hashed; /* made by the first call of dt_knownline_hashes */
 };
 
 struct dt_knownfile {
     char *path;
-    char *text; /* to which the lines point */
+    char *text; /* the text that the lines point into */
     struct dt_knownline *v;
     size_t n;
-    unsigned garbage; /* the number of the first line that could not be read, or 0 */
+    unsigned garbage; /* number of the first line that could not be parsed, or 0 */
 };
 
-/* Fills f, which is empty. */
+/* Parses text into f, which is empty. */
 void dt_knownfile_parse(struct dt_knownfile *f, const char *text, size_t n, const char *path);
 void dt_knownfile_free(struct dt_knownfile *f);
 
-/* The file at path as it is now, parsed again only if it has changed; empty if it does not exist.
- * It is valid until the next call. */
+/* Returns the file at path as it is now. Parses it again only if it has changed; a missing file is
+ * empty. The result is valid until the next call. */
 const struct dt_knownfile *dt_knownfile_get(const char *path);
 
-/* line->names begins with '|': is name the one whose hash stands there? */
+/* line->names begins with '|'. Returns whether its hash is that of name. */
 bool dt_knownline_hashes(struct dt_knownline *line, const char *name);
 
 #endif

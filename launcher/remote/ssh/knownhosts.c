@@ -15,8 +15,8 @@
 #include "launcher/remote/ssh/sshkey.h"
 #include "launcher/remote/ssh/sshwire.h"
 
-/* fnmatch would take brackets for a set of characters; in known_hosts they surround a name. Only
- * the last star is ever tried again, so that a line full of stars costs no more than another. */
+/* fnmatch would treat brackets as a set of characters; in known_hosts they surround a name. Only
+ * the last star is retried, so that a line full of stars costs no more than another. */
 static bool pattern_matches(const char *pattern, const char *end, const char *name)
 {
     const char *star = NULL, *resume = NULL;
@@ -41,7 +41,7 @@ static bool pattern_matches(const char *pattern, const char *end, const char *na
     return pattern == end;
 }
 
-/* A list of patterns; a negated one that matches rules the line out. */
+/* In a list of patterns, a negated one that matches rules the line out. */
 static bool names_match(struct dt_knownline *line, const char *name)
 {
     const char *names = line->names;
@@ -68,7 +68,7 @@ static void note_garbage(struct dt_knownhosts *k, const char *path, unsigned num
         k->garbage = dt_xasprintf("%s:%u", path, number);
 }
 
-/* "[name]:port" without the brackets and the port, or NULL. */
+/* Returns the name in "[name]:port", or NULL. */
 static char *portless_name(const char *name)
 {
     const char *end = *name == '[' ? strrchr(name, ']') : NULL;
@@ -197,7 +197,7 @@ static bool same_blob(const struct dt_strbuf *a, const struct dt_strbuf *b)
     return a->len == b->len && memcmp(dt_strbuf_text(a), dt_strbuf_text(b), a->len) == 0;
 }
 
-/* The name of the key's type as people write it, "ED25519", and as ssh-keyscan takes it. */
+/* Returns the name of the key's type: "ED25519", or the spelling of ssh-keyscan. */
 static const char *type_shown(const struct dt_strbuf *blob, bool for_keyscan)
 {
     switch (dt_sshkey_kind_of_blob(blob)) {

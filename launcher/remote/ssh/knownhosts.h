@@ -1,5 +1,5 @@
-/* What known_hosts files say about one host, as OpenSSH takes them: patterns, hashed names, keys of
- * a name without its port, @revoked. */
+/* What known_hosts files say about one host, interpreted as OpenSSH does: patterns, hashed names,
+ * keys of a name without its port, @revoked. */
 #ifndef DT_REMOTE_SSH_KNOWNHOSTS_H
 #define DT_REMOTE_SSH_KNOWNHOSTS_H
 
@@ -15,38 +15,39 @@ struct dt_knownkey {
     struct dt_strbuf blob;
     char *where; /* "FILE:LINE" */
     bool revoked;
-    bool portless; /* listed for the name without its port: proves, but refutes nothing */
+    bool portless; /* listed for the name without its port: such a key can prove the host, but not
+                      refute it */
 };
 
 struct dt_knownhosts { /* what the files say about one host */
     char *name;        /* as known_hosts spells it: "host3", "[host3]:2222" */
     struct dt_knownkey *v;
     size_t n;
-    bool authority; /* an @cert-authority line matches: only OpenSSH can check that */
-    char *garbage;  /* FILE:LINE of the first line that could not be read, or NULL */
+    bool authority; /* an @cert-authority line matches, which only OpenSSH can check */
+    char *garbage;  /* FILE:LINE of the first line that could not be parsed, or NULL */
 };
 
-/* Looks the host of config up in all its files. */
+/* Looks up the host of config in all its files. */
 void dt_knownhosts_load(struct dt_knownhosts *k, const struct dt_sshconfig *config);
-/* Takes all lines of a file that holds text; k->name is set. Pure. */
+/* Adds the lines of a file, given as text. k->name is set. Pure. */
 void dt_knownhosts_take_text(struct dt_knownhosts *k, const char *text, size_t n, const char *file);
 void dt_knownhosts_free(struct dt_knownhosts *k);
 
-/* For LIBSSH2_METHOD_HOSTKEY: the types of the known keys, or "" when none is known. */
+/* Writes the types of the known keys for LIBSSH2_METHOD_HOSTKEY, or "" if none is known. */
 void dt_knownhosts_methods(const struct dt_knownhosts *k, struct dt_strbuf *out);
-/* Some key is known, and each is of a type that this libssh2 cannot verify. */
+/* Returns whether there are known keys and this libssh2 can verify none of them. */
 bool dt_knownhosts_needs_openssh(const struct dt_knownhosts *k, bool rsa_works);
 
 enum dt_hostkey_verdict { DT_HOSTKEY_KNOWN, DT_HOSTKEY_NEW, DT_HOSTKEY_REFUSED };
 
-/* Judges the key that the host presented. REFUSED: err tells why (changed, revoked). NEW: nothing
- * is known of the host; err holds the text for those who do not accept that. */
+/* Judges the key that the host presented. REFUSED: err says why (changed, revoked). NEW: nothing is
+ * known about the host; err holds the message for users who do not accept that. */
 enum dt_hostkey_verdict dt_knownhosts_check(const struct dt_knownhosts *k,
                                             const struct dt_strbuf *blob, const char *fingerprint,
                                             const struct dt_sshconfig *config,
                                             struct dt_error *err);
 
-/* Adds one line to the user's first file, in one write. */
+/* Appends one line to the user's first file, in one write. */
 int dt_knownhosts_append(const struct dt_knownhosts *k, const struct dt_strbuf *blob,
                          const struct dt_sshconfig *config, struct dt_error *err);
 

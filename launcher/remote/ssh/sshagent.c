@@ -23,7 +23,7 @@ struct dt_sshagent_call {
     void *arg;
     struct dt_strbuf request;
     struct dt_strbuf reply;
-    const char *why; /* NULL once the reply is whole */
+    const char *why; /* NULL once the reply is complete */
     int handles;
     char buffer[4096];
 };

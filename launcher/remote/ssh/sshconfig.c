@@ -36,7 +36,7 @@ void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host
     dt_xstrs_add(argv, host->name);
 }
 
-/* ssh takes the home directory from the password file, not from HOME; so do we. */
+/* Like ssh, takes the home directory from the password file and not from HOME. */
 static const struct passwd *me(void)
 {
     static struct passwd nobody = { .pw_name = (char *)"root", .pw_dir = (char *)"/root" };
@@ -51,8 +51,8 @@ static void set(char **field, const char *value)
     *field = dt_xstrdup(value);
 }
 
-/* Expands "~/" and the percent tokens that a path of an identity may hold; NULL: one that is not
- * known here. */
+/* Expands "~/" and the percent tokens in the path of an identity. Returns NULL if a token is
+ * unknown. */
 static char *expand(const struct dt_sshconfig *c, const char *path)
 {
     struct dt_strbuf b = { 0 };
@@ -215,7 +215,8 @@ static void take_global_files(struct dt_sshconfig *c, const char *value)
     add_words(c, &c->globalknownhosts, value);
 }
 
-/* dtrun sends the locale itself, with the rest of its environment; distributions set SendEnv so. */
+/* dtrun itself sends the locale, with the rest of its environment, so it can ignore the SendEnv
+ * that distributions set for it. */
 static void take_sendenv(struct dt_sshconfig *c, const char *value)
 {
     if (strncmp(value, "LANG", 4) != 0 && strncmp(value, "LC_", 3) != 0 &&
@@ -223,11 +224,12 @@ static void take_sendenv(struct dt_sshconfig *c, const char *value)
         need_openssh(c, "sendenv", "set");
 }
 
-/* The settings for which the libssh2 transport does what ssh does. Any other, known or unknown, has
- * to have the value that it has without a configuration file. */
+/* The settings that the libssh2 transport implements as ssh does. Any other setting, known or
+ * unknown, must have the value that it has without a configuration file. */
 static const struct setting {
     const char *key;
-    void (*take)(struct dt_sshconfig *c, const char *value); /* NULL: it changes nothing here */
+    void (*take)(struct dt_sshconfig *c,
+                 const char *value); /* NULL: the setting changes nothing here */
 } settings[] = {
     { "hostname", take_hostname },
     { "user", take_user },
@@ -272,7 +274,7 @@ static const struct setting {
     { "serveraliveinterval", NULL },
     { "streamlocalbindmask", NULL },
     { "streamlocalbindunlink", NULL },
-    /* these matter to a person at a terminal */
+    /* these matter only to a person at a terminal */
     { "addkeystoagent", NULL },
     { "enableescapecommandline", NULL },
     { "escapechar", NULL },
@@ -289,7 +291,8 @@ static const struct setting {
     { "updatehostkeys", NULL },
     { "visualhostkey", NULL },
     { "xauthlocation", NULL },
-    /* distributions allow Kerberos everywhere; what it alone can do needs --transport ssh */
+    /* distributions enable Kerberos by default; to log in with nothing but Kerberos, use
+     * --transport ssh */
     { "gssapiauthentication", NULL },
     { "gssapidelegatecredentials", NULL },
     { "gssapikexalgorithms", NULL },
@@ -337,7 +340,7 @@ static void set_first_defaults(struct dt_sshconfig *c, const struct dt_host *hos
     take_agent(c, "SSH_AUTH_SOCK");
 }
 
-/* Where the text gave none: what OpenSSH would use. */
+/* Sets what OpenSSH would use for settings that the text lacks. */
 static void set_last_defaults(struct dt_sshconfig *c, const struct dt_host *host)
 {
     static const char *const keys[] = { "~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519" };

@@ -14,26 +14,26 @@ struct dt_sshconfig {
     char *hostkeyalias;  /* or NULL */
     char *identityagent; /* path of the agent's socket, or NULL: none */
     bool identitiesonly;
-    bool accept_new;    /* StrictHostKeyChecking accept-new; less strict is not possible here */
+    bool accept_new;    /* StrictHostKeyChecking is accept-new; weaker settings are not supported */
     int connecttimeout; /* seconds */
     struct dt_strs identityfile;
     struct dt_strs userknownhosts;
     struct dt_strs globalknownhosts;
     bool hashknownhosts;
-    char *beyond; /* what only OpenSSH can honour, as "proxyjump is set", or NULL */
-    bool has_ssh; /* ssh is installed: all this is the user's, not the default */
+    char *beyond; /* a setting that only OpenSSH can honour, as in "proxyjump is set", or NULL */
+    bool has_ssh; /* ssh is installed, so these are the user's settings and not defaults */
 };
 
-/* Adds "-l user -p port -i identity" as far as the host entry gives them, and "-- name". */
+/* Adds "-l user -p port -i identity", as far as the host entry has them, and "-- name". */
 void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host);
 
-/* An identity file that the user named must be there (exit code 2): ssh would go on without it.
- * What only OpenSSH can expand (~anna/, %h) is taken on trust. */
+/* Checks that an identity file named by the user exists (exit code 2): ssh would continue without
+ * it. A path that only OpenSSH can expand (~anna/, %h) is not checked. */
 int dt_sshconfig_check_identity(const char *path, struct dt_error *err);
 
-/* Fills c from text, which ssh -G printed for the host; what is missing there keeps its default.
- * defaults: what ssh -G prints without a configuration file. Pure but for c's defaults, which come
- * from SSH_AUTH_SOCK and the password file. */
+/* Fills c from text, which ssh -G printed for the host; settings that text lacks keep their
+ * defaults. defaults is what ssh -G prints without a configuration file. Pure except for c's
+ * defaults, which come from SSH_AUTH_SOCK and the password file. */
 void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text,
                         const char *defaults);
 void dt_sshconfig_free(struct dt_sshconfig *c);

@@ -93,7 +93,7 @@ void dt_sshkey_parse(struct dt_sshkey *key, const char *text, size_t n)
         }
     if (n < strlen(openssh) || memcmp(at, openssh, strlen(openssh)) != 0)
         return;
-    at += strlen(openssh); /* whose dashes are not those of the end */
+    at += strlen(openssh); /* skip it, so that its dashes are not taken for those of the end */
     end = memmem(at, n - strlen(openssh), "-----END", 8);
     if (end)
         parse_openssh(key, at, (size_t)(end - at));
