@@ -96,12 +96,10 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/check/check.c launcher/check/check.h \
 	launcher/check/host.c launcher/check/host.h \
 	launcher/check/json.c launcher/check/json.h \
+	launcher/check/paths.c launcher/check/paths.h \
 	launcher/check/peer.c launcher/check/peer.h \
 	launcher/check/remarks.c launcher/check/remarks.h \
-	launcher/check/rounds.c launcher/check/rounds.h \
 	launcher/check/table.c launcher/check/table.h \
-	launcher/check/wallclock.c launcher/check/wallclock.h \
-	launcher/check/ways.c launcher/check/ways.h \
 	launcher/driver/driver.c launcher/driver/driver.h \
 	launcher/driver/news.c launcher/driver/news.h \
 	launcher/driver/reportfile.c launcher/driver/reportfile.h \

@@ -13,7 +13,7 @@ static void host(struct dt_strbuf *out, const struct dt_check_host *h)
     dt_strbuf_puts(out, h->name);
 }
 
-/* "authenticate as anna: none of ..." has failed in the phase before the first colon. */
+/* A problem begins with the phase that failed, as in "authenticate as anna: none of ...". */
 static void ssh(struct dt_strbuf *out, const struct dt_check_host *h)
 {
     if (h->greeted && strcmp(h->carrier, "local") == 0)
@@ -119,7 +119,8 @@ static void errors(struct dt_strbuf *out, const struct dt_check_host *h)
 static const struct column {
     struct dt_table_column look;
     enum { ALWAYS, GREETED, FACTS } known;
-    void (*say)(struct dt_strbuf *out, const struct dt_check_host *h); /* nothing: unknown */
+    void (*say)(struct dt_strbuf *out,
+                const struct dt_check_host *h); /* writes nothing if the value is unknown */
 } columns[DT_CHECK_COLUMNS] = {
     [DT_CHECK_HOST] = { { "host", false }, ALWAYS, host },
     [DT_CHECK_SSH] = { { "ssh", false }, ALWAYS, ssh },
@@ -151,7 +152,7 @@ static char *make_cell(const struct column *c, const struct dt_check_host *h)
     return text;
 }
 
-/* How many of the columns are shown. */
+/* Returns how many of the columns to show: those of GPUs only if a host has some. */
 static size_t count_columns(const struct dt_check_host *hosts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -160,7 +161,7 @@ static size_t count_columns(const struct dt_check_host *hosts, size_t n)
     return DT_CHECK_LINKS;
 }
 
-/* Which cells a remark is about. */
+/* Returns which cells have a remark. */
 static bool *find_marks(const struct dt_check_host *hosts, size_t n, const struct dt_remarks *r)
 {
     bool *marks = dt_xcalloc(n * DT_CHECK_COLUMNS, sizeof *marks);
@@ -182,8 +183,7 @@ static void append(char **cell, const char *suffix)
 }
 
 /* If one cell of a column is marked, the others leave room for a mark, so that figures stay
- * aligned.
- */
+ * aligned. */
 static void mark_column(const struct dt_table *table, char **cells, const bool *marks,
                         size_t column)
 {

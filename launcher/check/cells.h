@@ -6,8 +6,8 @@
 #include "launcher/check/host.h"
 #include "launcher/check/remarks.h"
 
-/* Appends the table: a line for each host, "-" for what is not known, "!" after a cell that a
- * remark or the host's problem is about. width as in dt_table_print. */
+/* Appends the table: a line for each host, "-" for an unknown value, "!" after a cell that a remark
+ * or the host's problem is about. width is as in dt_table_print. */
 void dt_check_print(struct dt_strbuf *out, const struct dt_check_host *hosts, size_t n,
                     const struct dt_remarks *remarks, size_t width);
 

@@ -16,9 +16,9 @@
 #include "launcher/base/random.h"
 #include "launcher/check/cells.h"
 #include "launcher/check/json.h"
+#include "launcher/check/paths.h"
 #include "launcher/check/peer.h"
 #include "launcher/check/remarks.h"
-#include "launcher/check/ways.h"
 #include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/io/json.h"
 #include "launcher/session/loop.h"
@@ -33,21 +33,21 @@ struct check {
     struct dt_check_peer *peers; /* one for each host of the job */
     struct dt_check_host *hosts;
     size_t n;
-    struct dt_check_ways ways; /* begun when no host has anything left to do */
+    struct dt_check_paths paths; /* begun when every host has nothing left to do */
     uv_timer_t tick;
     uint64_t last_look_ns;
     uv_timer_t start;    /* --start-timeout */
     uv_timer_t timeout;  /* --timeout */
-    uv_timer_t patience; /* with agents that have got END */
+    uv_timer_t patience; /* for agents that were sent END */
     struct dt_loop_signals signals;
-    size_t lost; /* unusable hosts when the ways were begun */
+    size_t lost; /* unusable hosts when the measurement of paths began */
     bool ending;
-    bool left;     /* the loop is being emptied */
-    int exit_code; /* of a signal or the time limit; 0: neither came */
+    bool left;     /* the loop is running out of handles */
+    int exit_code; /* after a signal or the time limit, else 0 */
 };
 
 /* If two names mean one machine, its slots would count twice. */
-static void find_twins(struct check *c)
+static void find_duplicate_hosts(struct check *c)
 {
     const char **identities = dt_xcalloc(c->n, sizeof *identities);
     size_t *first = dt_xcalloc(c->n, sizeof *first);
@@ -90,7 +90,7 @@ static void leave(struct check *c)
     dt_loop_close_signals(&c->signals);
 }
 
-static void begin_ways(struct check *c)
+static void begin_paths(struct check *c)
 {
     struct dt_check_peer **usable = dt_xcalloc(c->n, sizeof *usable);
     uint32_t n = 0;
@@ -98,12 +98,12 @@ static void begin_ways(struct check *c)
     for (size_t i = 0; i < c->n; i++)
         if (dt_check_peer_is_open(&c->peers[i]))
             usable[n++] = &c->peers[i];
-    dt_check_ways_begin(&c->ways, c->job, usable, n);
+    dt_check_paths_begin(&c->paths, c->job, usable, n);
     c->lost = c->n - n;
     free(usable);
 }
 
-/* As many of the waiting hosts as --fanout leaves room for, in order. */
+/* Connects to waiting hosts, in order, as far as --fanout allows. */
 static void connect_next(struct check *c)
 {
     int connecting = 0;
@@ -130,10 +130,10 @@ static void on_moved(void *arg)
         open += dt_check_peer_is_open(&c->peers[i]);
         closed += !c->peers[i].session;
     }
-    if (settled == c->n && !c->ways.begun && !c->ending)
-        begin_ways(c);
-    /* A host that is lost meanwhile will not answer. */
-    if (c->ways.begun && (c->ways.over || open < c->n - c->lost) && !c->ending)
+    if (settled == c->n && !c->paths.begun && !c->ending)
+        begin_paths(c);
+    /* A host that was lost meanwhile will not answer. */
+    if (c->paths.begun && (c->paths.over || open < c->n - c->lost) && !c->ending)
         end(c);
     if (closed == c->n && !c->left)
         leave(c);
@@ -143,7 +143,7 @@ static void on_reached(void *arg, struct dt_check_peer *peer, struct dt_msg_reac
 {
     struct check *c = arg;
 
-    dt_check_ways_reach(&c->ways, peer, m);
+    dt_check_paths_answer(&c->paths, peer, m);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -157,7 +157,7 @@ static void on_tick(uv_timer_t *timer)
     on_moved(c);
 }
 
-/* What is not known yet stays unknown. */
+/* Ends the check of each host that is not done. Its unknown facts stay unknown. */
 static void give_up(struct check *c, int limit_s, const char *option)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -197,7 +197,7 @@ static void on_timeout(uv_timer_t *timer)
     stop(c, DT_EXIT_TIMEOUT);
 }
 
-/* The second signal does not wait for agents to end. */
+/* A second signal does not wait for the agents to end. */
 static void on_signal(uv_signal_t *handle, int signo)
 {
     struct check *c = handle->data;
@@ -251,9 +251,9 @@ static void begin(struct check *c, const struct dt_job_config *job, const struct
     connect_next(c);
 }
 
-/* --- the result --- */
+/* ---- the result ---- */
 
-/* Names all hosts that have the problem of the first one, unless one before it has named them. */
+/* Names all hosts that have the same problem, when it reaches the first of them. */
 static void say_problem(const struct check *c, size_t first)
 {
     const char *problem = c->hosts[first].problem;
@@ -348,13 +348,13 @@ int dt_check_run(const struct dt_job_config *config, const struct dt_access *acc
     begin(&c, config, access);
     uv_run(&c.loop, UV_RUN_DEFAULT);
     uv_loop_close(&c.loop);
-    find_twins(&c);
+    find_duplicate_hosts(&c);
     rc = c.exit_code > DT_EXIT_SIGNAL ? c.exit_code : report(&c, json, err);
     for (size_t i = 0; i < c.n; i++) {
         dt_check_peer_free(&c.peers[i]);
         dt_check_host_free(&c.hosts[i]);
     }
-    dt_check_ways_free(&c.ways);
+    dt_check_paths_free(&c.paths);
     free(c.peers);
     free(c.hosts);
     return rc;

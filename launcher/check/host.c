@@ -6,6 +6,16 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 
+/* Computes with unsigned numbers, because the clocks of other hosts may have any value. */
+struct dt_check_clock dt_check_clock_of(const struct dt_heartbeat *h, int64_t host_wall_ahead_ns,
+                                        int64_t own_wall_ahead_ns)
+{
+    uint64_t offset =
+        (uint64_t)h->offset_ns + (uint64_t)host_wall_ahead_ns - (uint64_t)own_wall_ahead_ns;
+
+    return (struct dt_check_clock){ (int64_t)offset, h->best_rtt_ns / 2 };
+}
+
 double dt_check_cores(const struct dt_check_host *h)
 {
     double limit = h->facts.cpu_limit / 100.0;
@@ -20,7 +30,7 @@ double dt_check_host_memory(const struct dt_check_host *h)
     return (double)(limit && limit < h->memory ? limit : h->memory);
 }
 
-/* Everybody knows whose they are. */
+/* Everybody knows whose models they are, so leaves out the vendor. */
 static const char *short_model(const char *model)
 {
     static const char vendor[] = "NVIDIA ";

@@ -1,5 +1,5 @@
-/* What --check has found out about one host. The pure parts read it: cells (how it looks in the
- * table), remarks (how it compares with the others), json. */
+/* What --check has found out about one host. Three pure parts read it: cells (the host's line in
+ * the table), remarks (a comparison with the others) and json. */
 #ifndef DT_CHECK_HOST_H
 #define DT_CHECK_HOST_H
 
@@ -7,14 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/check/wallclock.h"
+#include "launcher/session/heartbeat.h"
 #include "runtime/wire/msg.h"
+
+/* How a host's wall clock differs from this machine's, as NTP would estimate it. */
+struct dt_check_clock {
+    int64_t offset_ns; /* the host's clock minus this machine's */
+    uint64_t error_ns; /* of the offset: half the round trip of the fastest answer */
+};
 
 struct dt_check_host {
     const char *name;
-    char *problem;       /* why a job would not start here, as "phase: reason"; NULL: it would */
-    const char *carrier; /* of the connection: local, libssh2, ssh; auto: none was made */
-    bool greeted;        /* the agent said HELLO: the members from here to has_facts are known */
+    char *problem;       /* why a job would not start here, as "phase: reason", or NULL */
+    const char *carrier; /* of the connection: local, libssh2, ssh; auto: no connection was made */
+    bool greeted;        /* the agent said HELLO, so the members up to has_facts are known */
     double connect_seconds;
     bool agent_sent;
     char *agent_version;
@@ -22,20 +28,29 @@ struct dt_check_host {
     uint64_t memory;
     bool has_facts; /* facts and clock are known */
     struct dt_msg_facts facts;
-    struct dt_wallclock clock;
-    const char *next; /* in the ring, if the way there was measured; else NULL */
+    struct dt_check_clock clock;
+    const char *next; /* the next host in the ring if the path there was measured, else NULL */
     uint32_t rtt_us;
     double bandwidth; /* bit/s */
 };
 
-/* Cores that ranks may keep busy, after affinity and limits of the cgroup; and bytes of memory. */
+/* PING and PONG compare clocks that count from boot, and each side knows how far its wall clock is
+ * ahead of that. h must have had an answer. wall_ahead: CLOCK_REALTIME minus CLOCK_BOOTTIME on
+ * either side. */
+struct dt_check_clock dt_check_clock_of(const struct dt_heartbeat *h, int64_t host_wall_ahead_ns,
+                                        int64_t own_wall_ahead_ns);
+
+/* dt_check_cores returns the cores that ranks may keep busy, after affinity and limits of the
+ * cgroup; dt_check_host_memory returns the bytes of memory. */
 double dt_check_cores(const struct dt_check_host *h);
 double dt_check_host_memory(const struct dt_check_host *h);
-/* The models of its GPUs, each once, as in "H100 80GB HBM3, A100"; to be freed. */
+/* Returns the models of its GPUs, each once, as in "H100 80GB HBM3, A100". The caller frees them.
+ */
 char *dt_check_gpu_models(const struct dt_check_host *h);
-/* The sum of their uncorrected memory errors. Returns false if no GPU counts them. */
+/* Computes the sum of their uncorrected memory errors. Returns false if no GPU counts them. */
 bool dt_check_gpu_ecc(const struct dt_check_host *h, uint64_t *sum);
-void dt_check_set_problem(struct dt_check_host *h, const char *text); /* later ones are ignored */
-void dt_check_host_free(struct dt_check_host *h);                     /* what it points to */
+void dt_check_set_problem(struct dt_check_host *h,
+                          const char *text);      /* ignored if it already has one */
+void dt_check_host_free(struct dt_check_host *h); /* frees its contents */
 
 #endif

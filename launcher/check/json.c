@@ -4,7 +4,7 @@
 
 #include "launcher/io/json.h"
 
-/* A number for each GPU, null for a GPU that does not count errors. */
+/* A GPU that does not count errors is null. */
 static void add_ecc(cJSON *to, const struct dt_strs *counts)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "gpu_ecc_errors");

@@ -10,8 +10,8 @@
 #include "launcher/session/start.h"
 #include "launcher/watch/words.h"
 
-enum { PINGS = 8 };            /* the quickest answer of these gives the offset of the clocks */
-enum { FACTS_HEARTBEATS = 6 }; /* the number of --heartbeat times in which file systems respond */
+enum { PINGS = 8 };            /* the fastest answer of so many gives the offset of the clocks */
+enum { FACTS_HEARTBEATS = 6 }; /* file systems must respond within so many times --heartbeat */
 
 static void moved(struct dt_check_peer *p)
 {
@@ -25,14 +25,15 @@ static void ping(struct dt_check_peer *p)
     dt_session_send(p->session, DT_MSG_PING, &m);
 }
 
-/* Where checkpoints would go; a job without --checkpoint-dir has a directory of its own in it. */
+/* Returns where checkpoints would go. A job without --checkpoint-dir uses its own directory there.
+ */
 static char *checkpoint_dir(const struct dt_job_config *job)
 {
     return job->checkpoint_dir ? dt_xstrdup(job->checkpoint_dir)
                                : dt_xasprintf("%s/checkpoints", job->wdir);
 }
 
-/* A START without GO. A host that would have no rank prepares one, too. */
+/* Sends a START that no GO follows. A host that would have no rank prepares one, too. */
 static void prepare_ranks(struct dt_check_peer *p, const char *dir)
 {
     static char *any_program[] = { (char *)"/bin/sh", NULL };
@@ -112,17 +113,17 @@ static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)
     h->has_facts = true;
 }
 
-/* The next PING follows the answer, so that none waits in a queue behind another. */
+/* Sends the next PING after the answer, so that no PING waits in a queue behind another. */
 static void on_pong(struct dt_check_peer *p, const struct dt_msg_pong *m)
 {
     if (!m->ping_time_ns)
-        return; /* a sign of life that nothing asked for */
+        return; /* a sign of life that no PING asked for */
     dt_heartbeat_pong(&p->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
     if (p->asked_ns && ++p->pongs < PINGS)
         ping(p);
     if (p->host->has_facts)
         p->host->clock =
-            dt_wallclock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, own_wall_ahead_ns());
+            dt_check_clock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, own_wall_ahead_ns());
 }
 
 static void on_spawn_failed(struct dt_check_peer *p, const struct dt_msg_spawn_failed *m)
@@ -274,7 +275,7 @@ void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
 {
     if (problem)
         dt_check_set_problem(p->host, problem);
-    p->connected = true; /* it is not tried any more */
+    p->connected = true; /* do not try it any more */
     p->closing = true;
     if (p->session)
         dt_session_close(p->session);

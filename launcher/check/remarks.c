@@ -18,7 +18,7 @@ static void add(struct dt_remarks *r, size_t host, enum dt_check_column column,
     dt_strbuf_free(text);
 }
 
-/* --- figures: NAN where one is not known --- */
+/* ---- figures: NAN if unknown ---- */
 
 static double cores(const struct dt_check_host *h)
 {
@@ -70,18 +70,18 @@ static void say_ms(struct dt_strbuf *out, double value)
     dt_strbuf_printf(out, "%.2f ms", value);
 }
 
-enum about { ITSELF, COUNT, WAY };
+enum about { ITSELF, COUNT, PATH };
 
 static const struct figure {
     enum dt_check_column column;
     double (*of)(const struct dt_check_host *h);
     bool more_is_worse;
-    double factor; /* worse than factor * median + slack is remarked on */
+    double factor; /* a figure worse than factor * median + slack gets a remark */
     double slack;
-    const char *before; /* around the figure */
+    const char *before; /* text around the figure */
     void (*say)(struct dt_strbuf *out, double value);
     const char *after;
-    /* COUNT: after is a noun in the singular; WAY: the next host's name follows */
+    /* COUNT: after is a singular noun; PATH: the next host's name follows */
     enum about about;
 } figures[] = {
     { DT_CHECK_CORES, cores, false, 1, 0, "", say_number, " core", COUNT },
@@ -89,8 +89,8 @@ static const struct figure {
     { DT_CHECK_LOAD, load_share, true, 1, 25, "a load of ", say_percent, " of its cores", ITSELF },
     { DT_CHECK_GPUS, gpus, false, 1, 0, "", say_number, " GPU", COUNT },
     { DT_CHECK_DISK, disk, false, 0.5, 0, "", dt_words_bytes, " free for checkpoints", ITSELF },
-    { DT_CHECK_RTT, rtt, true, 2, 0.2, "", say_ms, " there and back to ", WAY },
-    { DT_CHECK_BANDWIDTH, bandwidth, false, 0.7, 0, "", dt_words_bits, " to ", WAY },
+    { DT_CHECK_RTT, rtt, true, 2, 0.2, "", say_ms, " there and back to ", PATH },
+    { DT_CHECK_BANDWIDTH, bandwidth, false, 0.7, 0, "", dt_words_bits, " to ", PATH },
 };
 
 static int compare(const void *a, const void *b)
@@ -100,7 +100,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The better one if two are in the middle. */
+/* If two are in the middle, the better one is the median. */
 static double median(const struct figure *f, const struct dt_check_host *hosts, size_t n)
 {
     double *v = dt_xcalloc(n, sizeof *v), found;
@@ -124,7 +124,7 @@ static void say_figure(struct dt_strbuf *b, const struct figure *f, const struct
     dt_strbuf_puts(b, f->after);
     if (f->about == COUNT && value != 1)
         dt_strbuf_puts(b, "s");
-    if (f->about == WAY)
+    if (f->about == PATH)
         dt_strbuf_puts(b, h->next);
     dt_strbuf_puts(b, " (usual: ");
     f->say(b, usual);
@@ -141,14 +141,14 @@ static void compare_figures(struct dt_remarks *r, const struct figure *f,
         double value = f->of(&hosts[i]);
         struct dt_strbuf b = { 0 };
 
-        if (!(f->more_is_worse ? value > limit : value < limit)) /* neither is true for NAN */
+        if (!(f->more_is_worse ? value > limit : value < limit)) /* both are false for NAN */
             continue;
         say_figure(&b, f, &hosts[i], value, usual);
         add(r, i, f->column, &b);
     }
 }
 
-/* --- names --- */
+/* ---- names ---- */
 
 static char *driver(const struct dt_check_host *h)
 {
@@ -177,7 +177,7 @@ static char *nccl(const struct dt_check_host *h)
 
 static const struct name {
     enum dt_check_column column;
-    char *(*of)(const struct dt_check_host *h); /* "": not compared */
+    char *(*of)(const struct dt_check_host *h); /* returns "" if the host is not to be compared */
     const char *what;
 } names[] = {
     { DT_CHECK_GPUS, dt_check_gpu_models, "GPU" }, { DT_CHECK_DRIVER, driver, "driver" },
@@ -185,7 +185,7 @@ static const struct name {
     { DT_CHECK_COLUMNS, kernel, "kernel" },        { DT_CHECK_COLUMNS, machine, "machine type" },
 };
 
-/* Its index in v; n when all are empty. */
+/* Returns its index in v, or n if all are empty. */
 static size_t most_frequent(char *const *v, size_t n)
 {
     size_t best = n, most = 0;
@@ -225,7 +225,7 @@ static void compare_names(struct dt_remarks *r, const struct name *name,
     free(v);
 }
 
-/* --- what needs no comparison --- */
+/* ---- what needs no comparison ---- */
 
 static void judge_clock(struct dt_remarks *r, const struct dt_check_host *h, size_t host)
 {
@@ -246,7 +246,7 @@ static void judge_disk(struct dt_remarks *r, const struct dt_check_host *h, size
     struct dt_strbuf b = { 0 };
 
     if (h->facts.disk_error == 0 || (h->problem && strstr(h->problem, h->facts.disk_dir)))
-        return; /* all is well, or it was said already */
+        return; /* there is no error, or the host's problem says it already */
     dt_strbuf_printf(&b, "checkpoints cannot be written: %s: %s", h->facts.disk_dir,
                      strerror(h->facts.disk_error));
     add(r, host, DT_CHECK_DISK, &b);

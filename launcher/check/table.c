@@ -9,7 +9,8 @@
 
 enum { GAP = 2, INDENT = 2 };
 
-/* Appends text to out (or nowhere), made harmless; returns how many columns it takes. */
+/* Appends text to out (or nowhere) without control characters. Returns how many columns it takes.
+ */
 static size_t put(struct dt_strbuf *out, const char *text)
 {
     mbstate_t state = { 0 };
@@ -61,7 +62,7 @@ static size_t measure(const struct dt_table *t, size_t *widths)
     return sum;
 }
 
-/* No blanks follow the last word of a line. */
+/* Removes the blanks after the last word of a line, and ends the line. */
 static void trim(struct dt_strbuf *out)
 {
     while (out->len && out->data[out->len - 1] == ' ')
@@ -121,7 +122,7 @@ static void print(struct dt_strbuf *out, const struct dt_table *t, size_t width)
     free(widths);
 }
 
-/* Names of hosts and GPUs come from elsewhere, so the user's locale must not decide what a
+/* Names of hosts and GPUs come from other machines, so the user's locale must not decide what a
  * character is. */
 void dt_table_print(struct dt_strbuf *out, const struct dt_table *table, size_t width)
 {

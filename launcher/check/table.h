@@ -9,20 +9,20 @@
 
 struct dt_table_column {
     const char *title;
-    bool right; /* aligned there, as numbers are */
+    bool right; /* aligned to the right, as numbers are */
 };
 
 struct dt_table {
     const struct dt_table_column *columns;
     size_t ncolumns;
-    char *const *cells; /* row by row; the first of a row names it */
+    char *const *cells; /* row by row; the first cell names the row */
     size_t nrows;
 };
 
-/* Appends a line of titles and a line for each row. If they would be wider than width (0: no
+/* Appends a line of titles and a line for each row. If the lines would be wider than width (0: no
  * limit), each row becomes a paragraph instead: its name, then a line with title and cell for each
- * other column. Widths count characters as a terminal shows them, not bytes. Bytes that would move
- * the cursor, or are not UTF-8, become question marks. */
+ * other column. Widths count the columns of a terminal, not bytes. Bytes that would move the
+ * cursor, or are not UTF-8, become question marks. */
 void dt_table_print(struct dt_strbuf *out, const struct dt_table *table, size_t width);
 
 #endif

@@ -21,6 +21,16 @@ uint32_t dt_reach_targets(uint32_t node, uint32_t nodes, uint32_t targets[DT_REA
     return n;
 }
 
+size_t dt_reach_rounds(size_t n)
+{
+    return n < 2 ? 0 : 2 + n % 2;
+}
+
+size_t dt_reach_round_of(size_t i, size_t n)
+{
+    return i + 1 == n && n % 2 ? 2 : i % 2;
+}
+
 uint32_t dt_reach_mask(const struct dt_reach_node *nodes, uint32_t caller, uint32_t target)
 {
     const struct dt_msg_reached *v = nodes[caller].results.v;

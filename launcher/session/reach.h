@@ -16,6 +16,13 @@ enum { DT_REACH_TARGETS = 3 };
  * itself. */
 uint32_t dt_reach_targets(uint32_t node, uint32_t nodes, uint32_t targets[DT_REACH_TARGETS]);
 
+/* Nodes measure the paths to their successors in the ring, in rounds, so that no node takes part in
+ * two measurements at once. dt_reach_rounds returns how many rounds n nodes need: none for one
+ * node, else two, or three if n is odd. dt_reach_round_of returns the round in which node i
+ * measures. */
+size_t dt_reach_rounds(size_t n);
+size_t dt_reach_round_of(size_t i, size_t n);
+
 enum { DT_REACH_NOWHERE = DT_CANDIDATES_MAX };
 
 struct dt_reach_node {

@@ -3,9 +3,7 @@
 
 #include "launcher/check/cells.h"
 #include "launcher/check/remarks.h"
-#include "launcher/check/rounds.h"
 #include "launcher/check/table.h"
-#include "launcher/check/wallclock.h"
 #include "tests/unit/unit.h"
 
 #define S  INT64_C(1000000000)
@@ -13,7 +11,7 @@
 
 /* The agent was booted boot_ns earlier than we were, and its wall clock is off ahead of ours; the
  * question took there_ns, the answer back_ns. */
-static void test_wallclock(void **state)
+static void test_clock(void **state)
 {
     static const struct {
         int64_t boot_ns, off_ns, there_ns, back_ns;
@@ -34,11 +32,11 @@ static void test_wallclock(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_heartbeat h = { 0 };
         int64_t heard = now + cases[i].there_ns + cases[i].boot_ns;
-        struct dt_wallclock w;
+        struct dt_check_clock w;
 
         dt_heartbeat_pong(&h, (uint64_t)now, (uint64_t)heard,
                           (uint64_t)(now + cases[i].there_ns + cases[i].back_ns));
-        w = dt_wallclock_of(&h, own_ahead - cases[i].boot_ns + cases[i].off_ns, own_ahead);
+        w = dt_check_clock_of(&h, own_ahead - cases[i].boot_ns + cases[i].off_ns, own_ahead);
         assert_int_equal(w.offset_ns, cases[i].offset_ns);
         assert_int_equal(w.error_ns, cases[i].error_ns);
     }
@@ -232,7 +230,7 @@ static void clocks(struct dt_check_host *h)
 {
     h[0].clock.offset_ns = -3200 * MS;
     h[1].clock.offset_ns = 90 * S;
-    h[2].clock = (struct dt_wallclock){ 2 * S, 1100 * MS }; /* may be a second or less */
+    h[2].clock = (struct dt_check_clock){ 2 * S, 1100 * MS }; /* may be a second or less */
 }
 
 static void disk(struct dt_check_host *h)
@@ -376,7 +374,7 @@ static void test_print(void **state)
     hosts[1].carrier = "local";
     hosts[1].facts.cpu_limit = 450;
     hosts[1].facts.load = 1250;
-    hosts[1].clock = (struct dt_wallclock){ -MS / 100, 0 }; /* no "-0.0" */
+    hosts[1].clock = (struct dt_check_clock){ -MS / 100, 0 }; /* no "-0.0" */
     hosts[1].facts.gpu_models.n = 0;
     hosts[1].facts.gpu_driver = hosts[1].facts.gpu_links = hosts[1].facts.nccl = (char *)"";
     hosts[1].facts.gpu_ecc.n = 0;
@@ -409,40 +407,13 @@ static void test_print(void **state)
     dt_remarks_free(&r);
 }
 
-/* Each host measures once, and none has a part in two measurements of a round. */
-static void test_rounds(void **state)
-{
-    (void)state;
-    assert_int_equal(dt_rounds_count(0), 0);
-    assert_int_equal(dt_rounds_count(1), 0);
-    for (size_t n = 2; n < 20; n++) {
-        size_t rounds = dt_rounds_count(n);
-
-        assert_int_equal(rounds, n % 2 ? 3 : 2);
-        for (size_t i = 0; i < n; i++)
-            assert_true(dt_rounds_of(i, n) < rounds);
-        for (size_t round = 0; round < rounds; round++) {
-            int parts[20] = { 0 };
-
-            for (size_t i = 0; i < n; i++) {
-                bool measures = dt_rounds_of(i, n) == round;
-
-                parts[i] += measures;
-                parts[(i + 1) % n] += measures;
-                assert_in_range(parts[i], 0, 1);
-                assert_in_range(parts[(i + 1) % n], 0, 1);
-            }
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wallclock), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_remarks),   cmocka_unit_test(test_one_host_is_usual),
-        cmocka_unit_test(test_print),     cmocka_unit_test(test_print_without_gpus),
-        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_clock),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_remarks), cmocka_unit_test(test_one_host_is_usual),
+        cmocka_unit_test(test_print),   cmocka_unit_test(test_print_without_gpus),
+
     };
 
     return cmocka_run_group_tests_name("check", tests, NULL, NULL);

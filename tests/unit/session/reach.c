@@ -172,9 +172,37 @@ static void one_address_of_each_that_all_reach(void **state)
     }
 }
 
+/* No node takes part in two measurements of a round. */
+static void each_node_measures_in_one_round(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_reach_rounds(0), 0);
+    assert_int_equal(dt_reach_rounds(1), 0);
+    for (size_t n = 2; n < 20; n++) {
+        size_t rounds = dt_reach_rounds(n);
+
+        assert_int_equal(rounds, n % 2 ? 3 : 2);
+        for (size_t i = 0; i < n; i++)
+            assert_true(dt_reach_round_of(i, n) < rounds);
+        for (size_t round = 0; round < rounds; round++) {
+            int parts[20] = { 0 };
+
+            for (size_t i = 0; i < n; i++) {
+                bool measures = dt_reach_round_of(i, n) == round;
+
+                parts[i] += measures;
+                parts[(i + 1) % n] += measures;
+                assert_in_range(parts[i], 0, 1);
+                assert_in_range(parts[(i + 1) % n], 0, 1);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_node_measures_in_one_round),
         cmocka_unit_test(everybody_probes_neighbours_and_the_first),
         cmocka_unit_test(one_address_of_each_that_all_reach),
         cmocka_unit_test(those_with_most_broken_ways_are_left_out),
