@@ -46,21 +46,23 @@ struct check {
     int exit_code; /* after a signal or the time limit, else 0 */
 };
 
+static const char *identity_of(const void *arg, size_t i)
+{
+    const struct check *c = arg;
+
+    return c->peers[i].identity;
+}
+
 /* If two names mean one machine, its slots would count twice. */
 static void find_duplicate_hosts(struct check *c)
 {
-    const char **identities = dt_xcalloc(c->n, sizeof *identities);
-    size_t *first = dt_xcalloc(c->n, sizeof *first);
+    size_t *first = dt_duplicate_hosts_find(c->n, identity_of, c);
 
-    for (size_t i = 0; i < c->n; i++)
-        identities[i] = c->peers[i].identity;
-    dt_duplicate_hosts_find(identities, c->n, first);
     for (size_t i = 0; i < c->n; i++)
         if (first[i] != i && !c->hosts[i].problem)
             c->hosts[i].problem =
                 dt_xasprintf("it is the same machine as %s: name it once, with all its slots",
                              c->hosts[first[i]].name);
-    free(identities);
     free(first);
 }
 

@@ -18,19 +18,20 @@ static int compare(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-void dt_duplicate_hosts_find(const char *const *identities, size_t n, size_t *first)
+size_t *dt_duplicate_hosts_find(size_t n, dt_identity_f identity, const void *arg)
 {
     struct named *v = dt_xcalloc(n, sizeof *v);
-    size_t known = 0;
+    size_t *first = dt_xcalloc(n, sizeof *first), known = 0;
 
     for (size_t i = 0; i < n; i++) {
         first[i] = i;
-        if (identities[i])
-            v[known++] = (struct named){ identities[i], i };
+        v[known] = (struct named){ identity(arg, i), i };
+        known += v[known].identity != NULL;
     }
     qsort(v, known, sizeof *v, compare);
     for (size_t i = 1; i < known; i++)
         if (strcmp(v[i].identity, v[i - 1].identity) == 0)
             first[v[i].index] = first[v[i - 1].index];
     free(v);
+    return first;
 }

@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 
-/* Sets first[i] to the lowest index with the same identity as i, or to i itself if that identity is
- * NULL (unknown). O(n log n). */
-void dt_duplicate_hosts_find(const char *const *identities, size_t n, size_t *first);
+typedef const char *(*dt_identity_f)(const void *arg, size_t i); /* NULL: unknown */
+
+/* Returns an array: for each of n hosts the lowest index of a host with the same identity, or its
+ * own index if its identity is unknown. The caller frees the array. O(n log n). */
+size_t *dt_duplicate_hosts_find(size_t n, dt_identity_f identity, const void *arg);
 
 #endif

@@ -1,5 +1,9 @@
 #include "launcher/job/core.h"
 
+#include <stdlib.h>
+
+#include "launcher/hosts/duplicate_hosts.h"
+
 void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
                   const struct dt_job_ops *ops,
                   void (*act)(struct dt_core *c, enum dt_job_action action))
@@ -44,6 +48,28 @@ uint64_t dt_core_now(const struct dt_core *c)
 const char *dt_core_host_name(const struct dt_core *c, size_t host)
 {
     return c->config->hosts->v[host].name;
+}
+
+static const char *identity_of(const void *arg, size_t node)
+{
+    const struct dt_core *c = arg;
+
+    return c->links.v[c->plan.nodes[node].host]->identity;
+}
+
+bool dt_core_find_duplicate_hosts(const struct dt_core *c, size_t *one, size_t *other)
+{
+    size_t *first = dt_duplicate_hosts_find(c->plan.nnodes, identity_of, c);
+    size_t found = 0;
+
+    while (found < c->plan.nnodes && first[found] == found)
+        found++;
+    if (found < c->plan.nnodes) {
+        *one = c->plan.nodes[first[found]].host;
+        *other = c->plan.nodes[found].host;
+    }
+    free(first);
+    return found < c->plan.nnodes;
 }
 
 void dt_core_ask(struct dt_core *c)

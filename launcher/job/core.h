@@ -36,6 +36,9 @@ void dt_core_event(struct dt_core *c, enum dt_job_event event);
 void dt_core_check(struct dt_core *c);
 uint64_t dt_core_now(const struct dt_core *c);
 const char *dt_core_host_name(const struct dt_core *c, size_t host);
+/* Finds two hosts of the plan that are the same machine, whose slots would count twice. All hosts
+ * of the plan have been connected. */
+bool dt_core_find_duplicate_hosts(const struct dt_core *c, size_t *one, size_t *other);
 /* Sends QUERY: asks the agents which deaths they know of, and in which ranks a call has returned
  * DT_ERR_PEER or is about to. */
 void dt_core_ask(struct dt_core *c);

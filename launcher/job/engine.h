@@ -114,8 +114,6 @@ void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);
-/* Two hosts of the plan, all connected, that are one machine, whose slots would count twice. */
-bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other);
 void dt_job_start_generation(struct dt_job *j);
 void dt_job_on_start_timeout(struct dt_job *j);
 void dt_job_maybe_go(struct dt_job *j);

@@ -4,7 +4,6 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/state/exitpolicy.h"
 #include "launcher/place/frameworks.h"
@@ -22,30 +21,10 @@ static size_t count_unusable(const struct dt_job *j)
     return n;
 }
 
-bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other)
-{
-    const char **identities = dt_xcalloc(j->core.plan.nnodes, sizeof *identities);
-    size_t *first = dt_xcalloc(j->core.plan.nnodes, sizeof *first);
-    size_t found = 0;
-
-    for (size_t i = 0; i < j->core.plan.nnodes; i++)
-        identities[i] = j->core.links.v[j->core.plan.nodes[i].host]->identity;
-    dt_duplicate_hosts_find(identities, j->core.plan.nnodes, first);
-    while (found < j->core.plan.nnodes && first[found] == found)
-        found++;
-    if (found < j->core.plan.nnodes) {
-        *one = j->core.plan.nodes[first[found]].host;
-        *other = j->core.plan.nodes[found].host;
-    }
-    free(identities);
-    free(first);
-    return found < j->core.plan.nnodes;
-}
-
 static bool is_named_twice(const struct dt_job *j)
 {
     size_t one, other;
-    bool found = dt_job_find_twins(j, &one, &other);
+    bool found = dt_core_find_duplicate_hosts(&j->core, &one, &other);
 
     if (found)
         dt_say("%s and %s are one machine: name it once, with all its slots; nothing was started",

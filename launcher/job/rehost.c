@@ -97,11 +97,11 @@ static char *drop_missing(struct dt_job *j)
 
 /* A host that had no ranks so far may turn out to be one that has: it cannot help then. It is the
  * later of the two, for a plan takes hosts in order. */
-static char *drop_twin(struct dt_job *j)
+static char *drop_duplicate_host(struct dt_job *j)
 {
     size_t one, other;
 
-    if (!dt_job_find_twins(j, &one, &other))
+    if (!dt_core_find_duplicate_hosts(&j->core, &one, &other))
         return NULL;
     dt_say("%s and %s are one machine", dt_core_host_name(&j->core, one),
            dt_core_host_name(&j->core, other));
@@ -208,7 +208,7 @@ bool dt_job_rehost(struct dt_job *j)
         char *missing = drop_missing(j);
 
         if (!missing)
-            missing = drop_twin(j);
+            missing = drop_duplicate_host(j);
         if (!missing && !j->rehost)
             return true;
         if (missing)
