@@ -64,6 +64,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/group.c runtime/checkpoint/group.h \
 	runtime/checkpoint/holder.c runtime/checkpoint/holder.h \
 	runtime/checkpoint/lineage.c runtime/checkpoint/lineage.h \
+	runtime/checkpoint/lineage_file.c runtime/checkpoint/lineage_file.h \
 	runtime/checkpoint/listing.c runtime/checkpoint/listing.h \
 	runtime/checkpoint/names.c runtime/checkpoint/names.h \
 	runtime/checkpoint/owner.c runtime/checkpoint/owner.h \

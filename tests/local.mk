@@ -65,6 +65,7 @@ UNIT_TESTS = \
 	tests/unit/check/check \
 	tests/unit/agent/hostfacts \
 	tests/unit/checkpoint/checkpoint \
+	tests/unit/checkpoint/checkpoint_anew \
 	tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/checkpoint/checkpoint_format \
 	tests/unit/checkpoint/checkpoint_owner \
@@ -152,7 +153,8 @@ tests_unit_wire_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 # -rpath makes libtool build shared libraries of them.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
-	tests/fake/libimpatient.la tests/fake/libspoiled.la tests/fake/libthreadless.la
+	tests/fake/libimpatient.la tests/fake/libspoiled.la tests/fake/libthreadless.la \
+	tests/fake/libunfinished.la
 check_LTLIBRARIES = $(FAKES)
 tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
 tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
@@ -166,6 +168,8 @@ tests_fake_libspoiled_la_SOURCES = tests/fake/spoiled.c
 tests_fake_libspoiled_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libthreadless_la_SOURCES = tests/fake/threadless.c
 tests_fake_libthreadless_la_LDFLAGS = -avoid-version -rpath /nowhere
+tests_fake_libunfinished_la_SOURCES = tests/fake/unfinished.c
+tests_fake_libunfinished_la_LDFLAGS = -avoid-version -rpath /nowhere
 
 # A stand-in for NVIDIA's driver: tests/standin/standin.bash tells programs of it.
 EXTRA_DIST += tests/standin/standin.bash
@@ -376,6 +380,13 @@ tests_unit_checkpoint_checkpoint_SOURCES = tests/unit/checkpoint/checkpoint.c \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_checkpoint_checkpoint_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_checkpoint_checkpoint_anew_SOURCES = tests/unit/checkpoint/checkpoint_anew.c \
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
+	tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_anew_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_checkpoint_anew_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+	$(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_crash_SOURCES = tests/unit/checkpoint/checkpoint_crash.c \
 	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \

@@ -1,54 +1,19 @@
 #include "runtime/checkpoint/lineage.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/listing.h"
 
-enum { TEXT_MAX = DT_HOLDER_TEXT + 64, WHO_MAX = 128 };
+enum { WHO_MAX = 128 };
 
 static const char words[] = "--resume goes on from the newest one, --fresh starts afresh and sets "
                             "them aside (without dtrun: DTRUN_RESUME=1, DTRUN_FRESH=1)";
-
-static void parse(const char *text, struct dt_lineage *l)
-{
-    const char *job = strchr(text, '\n');
-
-    *l = (struct dt_lineage){ .id = "" };
-    if (!job || sscanf(text, "lineage %16[0-9a-f]\n", l->id) != 1 ||
-        !dt_holder_parse(job + 1, &l->job))
-        *l = (struct dt_lineage){ .id = "" };
-}
-
-/* A damaged file names nobody, as if there were none. One that cannot be read is an error: the
- * caller may be about to replace it. */
-dt_result_t dt_lineage_read(struct dt_lineage *l, const struct dt_dir *d)
-{
-    char text[TEXT_MAX];
-    dt_result_t result = DT_OK;
-    ssize_t n;
-    int fd = openat(d->fd, DT_LINEAGE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-    *l = (struct dt_lineage){ .id = "" };
-    if (fd < 0)
-        return errno == ENOENT
-                   ? DT_OK
-                   : dt_fail_errno(DT_ERR_IO, errno, "%s/%s: open", d->path, DT_LINEAGE_NAME);
-    n = pread(fd, text, sizeof text - 1, 0);
-    if (n < 0)
-        result = dt_fail_errno(DT_ERR_IO, errno, "%s/%s: read", d->path, DT_LINEAGE_NAME);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    parse(text, l);
-    return result;
-}
 
 static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)
 {
@@ -61,12 +26,33 @@ static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)
     return sum;
 }
 
-dt_result_t dt_head_read(struct dt_head *h, const struct dt_dir *d, int64_t step)
+void dt_head_note(struct dt_head *h, const struct dt_dir *d, int64_t step)
 {
-    *h = (struct dt_head){ .step = step };
-    if (step >= 0)
-        h->sum = sum_of_manifest(d, step);
-    return dt_lineage_read(&h->line, d);
+    h->step = step;
+    h->sum = step >= 0 ? sum_of_manifest(d, step) : (struct dt_checksum){ { 0 } };
+}
+
+/* The checkpoint that the job was about to begin with has got its name. */
+static bool has_begun(const struct dt_beginning *b, const struct dt_dir *d)
+{
+    struct dt_dir from = { .fd = -1 };
+    struct dt_checksum sum;
+    bool same = b->step >= 0 && dt_dir_open_in(&from, d, dt_name_checkpoint(b->step).s) == DT_OK &&
+                dt_steps_sum(&sum, &from) == DT_OK && memcmp(&sum, &b->sum, sizeof sum) == 0;
+
+    dt_dir_close(&from);
+    return same;
+}
+
+dt_result_t dt_lineage_read(struct dt_lineage *l, int64_t *only, const struct dt_dir *d)
+{
+    struct dt_lineage_file f;
+    dt_result_t result = dt_lineage_file_read(&f, d);
+    bool begun = has_begun(&f.begins, d);
+
+    *l = f.begins.step < 0 || begun ? f.line : f.begins.before;
+    *only = begun ? f.begins.step : -1;
+    return result;
 }
 
 bool dt_lineage_equal(const struct dt_lineage *a, const struct dt_lineage *b)
@@ -150,37 +136,4 @@ dt_result_t dt_lineage_begin(struct dt_lineage *l)
     *l = (struct dt_lineage){ .id = "" };
     snprintf(l->id, sizeof l->id, "%016" PRIx64, id);
     return DT_OK;
-}
-
-static dt_result_t write_new(const struct dt_dir *d, const char *name, const struct dt_lineage *l)
-{
-    char who[DT_HOLDER_TEXT], text[TEXT_MAX];
-    struct dt_file f = { .fd = -1 };
-    dt_result_t result = dt_file_create(&f, d, name);
-
-    dt_holder_write(who, &l->job);
-    snprintf(text, sizeof text, "lineage %s\n%s", l->id, who);
-    if (result == DT_OK)
-        result = dt_file_write(&f, text, strlen(text));
-    if (result == DT_OK)
-        result = dt_file_finish(&f);
-    dt_file_close(&f);
-    return result;
-}
-
-dt_result_t dt_lineage_write(const struct dt_lineage *l, const struct dt_dir *d,
-                             const struct dt_owner *me)
-{
-    struct dt_name temporary = dt_name_unfinished(me, "lineage");
-    dt_result_t result;
-
-    if (!l->id[0])
-        return dt_dir_remove(d, DT_LINEAGE_NAME, DT_LINEAGE_NAME);
-    unlinkat(d->fd, temporary.s, 0);
-    result = write_new(d, temporary.s, l);
-    if (result == DT_OK)
-        result = dt_dir_rename(d, temporary.s, DT_LINEAGE_NAME);
-    if (result != DT_OK)
-        unlinkat(d->fd, temporary.s, 0);
-    return result;
 }

@@ -12,17 +12,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/checkpoint/format.h"
-#include "runtime/checkpoint/holder.h"
-
-#define DT_LINEAGE_NAME "LINEAGE"
-
-enum { DT_LINEAGE_ID = 16 };
-
-/* All empty: nothing says to whom the checkpoints belong. */
-struct dt_lineage {
-    char id[DT_LINEAGE_ID + 1];
-    struct dt_holder job;
-};
+#include "runtime/checkpoint/lineage_file.h"
 
 /* What a job finds in a directory. */
 struct dt_head {
@@ -31,9 +21,11 @@ struct dt_head {
     struct dt_lineage line;
 };
 
+/* The lineage that counts. *only: the step of the one checkpoint that is of it, while a job that
+ * has begun anew has not set the others aside; else -1, and all are. */
+dt_result_t dt_lineage_read(struct dt_lineage *l, int64_t *only, const struct dt_dir *d);
 /* step: of the newest checkpoint, or -1. */
-dt_result_t dt_head_read(struct dt_head *h, const struct dt_dir *d, int64_t step);
-dt_result_t dt_lineage_read(struct dt_lineage *l, const struct dt_dir *d);
+void dt_head_note(struct dt_head *h, const struct dt_dir *d, int64_t step);
 bool dt_lineage_is_of(const struct dt_lineage *l, const struct dt_owner *me);
 bool dt_lineage_equal(const struct dt_lineage *a, const struct dt_lineage *b);
 
@@ -50,8 +42,5 @@ dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head 
 
 /* Draws an id. */
 dt_result_t dt_lineage_begin(struct dt_lineage *l);
-/* Writes l to the file, or removes the file if l is empty. */
-dt_result_t dt_lineage_write(const struct dt_lineage *l, const struct dt_dir *d,
-                             const struct dt_owner *me);
 
 #endif

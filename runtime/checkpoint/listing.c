@@ -92,6 +92,15 @@ dt_result_t dt_steps_list_restorable(struct dt_steps *steps, const struct dt_dir
     return result;
 }
 
+dt_result_t dt_steps_list_one(struct dt_steps *steps, int64_t step)
+{
+    struct dt_listing l = { .n = 0 };
+    dt_result_t result = add(&l, dt_name_checkpoint(step).s, step);
+
+    *steps = steps_of(&l);
+    return result;
+}
+
 dt_result_t dt_steps_open(struct dt_dir *from, const struct dt_dir *d, int64_t step)
 {
     struct dt_name replaced = dt_name_replaced(step);

@@ -34,6 +34,8 @@ dt_result_t dt_steps_list(struct dt_steps *steps, const struct dt_dir *d,
  * when the job ended. */
 dt_result_t dt_steps_list_restorable(struct dt_steps *steps, const struct dt_dir *d,
                                      const struct dt_owner *owner);
+/* Likewise, that step alone. */
+dt_result_t dt_steps_list_one(struct dt_steps *steps, int64_t step);
 /* Opens the directory of such a step. */
 dt_result_t dt_steps_open(struct dt_dir *from, const struct dt_dir *d, int64_t step);
 /* The checksum of its manifest's bytes, sound or not. */

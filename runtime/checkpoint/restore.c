@@ -81,9 +81,10 @@ static bool is_there(const struct restore *r, int64_t step)
     struct dt_dir now = { .fd = -1 };
     struct stat mine, named;
     struct dt_lineage line;
+    int64_t only;
     bool same;
 
-    if (dt_lineage_read(&line, &r->dir) != DT_OK || !dt_lineage_equal(&line, &r->head.line))
+    if (dt_lineage_read(&line, &only, &r->dir) != DT_OK || !dt_lineage_equal(&line, &r->head.line))
         return false;
     if (dt_steps_open(&now, &r->dir, step) != DT_OK)
         return errno != ENOENT;

@@ -15,6 +15,7 @@ struct save {
     struct dt_name temporary;
     struct dt_shard_head head;
     struct dt_shard_info *shards; /* of all ranks */
+    struct dt_checksum sum;       /* of the manifest's bytes */
 };
 
 /* Names the first rank that saves the least step, and of those with the largest. */
@@ -100,8 +101,10 @@ static dt_result_t write_manifest(struct save *w)
         result = dt_fail(DT_ERR_NOMEM, "out of memory for a manifest");
     else
         result = dt_file_create(&f, &w->work, DT_MANIFEST_NAME);
-    if (result == DT_OK)
+    if (result == DT_OK) {
+        w->sum = dt_checksum(bytes.data, bytes.len);
         result = dt_file_write(&f, bytes.data, bytes.len);
+    }
     if (result == DT_OK)
         result = dt_file_finish(&f);
     if (result == DT_OK)
@@ -111,10 +114,23 @@ static dt_result_t write_manifest(struct save *w)
     return result;
 }
 
+/* Makes LINEAGE durable before what follows. begins: as before the first checkpoint of a job that
+ * begins anew. */
+static dt_result_t write_lineage(const struct save *w, const struct dt_beginning *begins)
+{
+    const struct dt_store *s = w->store;
+    const struct dt_lineage_file f = { s->lineage, *begins };
+    dt_result_t result = dt_lineage_file_write(&f, &w->dir, &s->owner);
+
+    return result == DT_OK ? dt_dir_sync(&w->dir) : result;
+}
+
 /* The commit proper. What cannot be made durable shall not count now either. */
 static dt_result_t give_name(struct save *w, const char *final, bool replaces)
 {
-    struct dt_aside aside = { .committed = w->head.step, .replaces = replaces };
+    struct dt_aside aside = { .committed = w->head.step,
+                              .all = dt_store_begins_anew(w->store),
+                              .replaces = replaces };
     dt_result_t result = dt_dir_rename(&w->dir, w->temporary.s, final);
 
     if (result != DT_OK)
@@ -122,6 +138,8 @@ static dt_result_t give_name(struct save *w, const char *final, bool replaces)
     result = dt_store_set_aside(w->store, &w->dir, &aside);
     if (result == DT_OK)
         result = dt_dir_sync(&w->dir);
+    if (result == DT_OK && aside.all)
+        result = write_lineage(w, &(struct dt_beginning){ .step = -1 });
     if (result != DT_OK) {
         dt_store_put_back(&w->dir, &aside);
         renameat(w->dir.fd, final, w->dir.fd, w->temporary.s);
@@ -171,21 +189,25 @@ static void retire(struct save *w)
 static dt_result_t publish_first(struct save *w)
 {
     struct dt_store *s = w->store;
-    struct dt_lineage before;
+    struct dt_lineage_file before = { .begins.step = -1 };
+    struct dt_beginning begins = { .step = -1 };
+    int64_t only;
     dt_error_info_t why;
-    dt_result_t result = dt_lineage_read(&before, &w->dir);
+    dt_result_t result = dt_lineage_read(&before.line, &only, &w->dir);
 
-    s->lineage.job = dt_holder_of(&s->owner, s->host);
-    if (result == DT_OK)
-        result = dt_lineage_write(&s->lineage, &w->dir, &s->owner);
     if (result != DT_OK)
         return result;
-    result = publish(w);
+    s->lineage.job = dt_holder_of(&s->owner, s->host);
+    if (dt_store_begins_anew(s))
+        begins = (struct dt_beginning){ w->head.step, w->sum, before.line };
+    result = write_lineage(w, &begins);
+    if (result == DT_OK)
+        result = publish(w);
     s->written = result == DT_OK;
     if (s->written)
         return DT_OK;
     dt_error_keep(&why);
-    dt_lineage_write(&before, &w->dir, &s->owner);
+    dt_lineage_file_write(&before, &w->dir, &s->owner);
     return dt_error_again(&why);
 }
 

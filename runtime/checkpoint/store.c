@@ -56,7 +56,7 @@ static dt_result_t choose_aside(const struct dt_store *s, const struct dt_dir *d
     dt_result_t result = dt_steps_list(steps, d, &s->owner);
     size_t n = 0;
 
-    steps->n = dt_steps_after(steps->v, steps->n, dt_store_begins_anew(s) ? -1 : aside->committed);
+    steps->n = dt_steps_after(steps->v, steps->n, aside->all ? -1 : aside->committed);
     for (size_t i = 0; i < steps->n; i++)
         if (steps->v[i] != aside->committed || aside->replaces)
             steps->v[n++] = steps->v[i];
@@ -147,7 +147,7 @@ dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struc
     result = make_aside(s, d, aside);
     if (result == DT_OK)
         result = move_aside(d, aside);
-    if (result == DT_OK && !dt_store_begins_anew(s))
+    if (result == DT_OK && !aside->all)
         note_later(s, d, aside);
     return result;
 }
@@ -192,10 +192,30 @@ static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const c
     return DT_OK;
 }
 
+/* A job that had begun anew ended before it had set aside what was there before. LINEAGE may go on
+ * saying so: that is true until the next job that saves here writes it. */
+static dt_result_t finish_beginning(struct dt_store *s, const struct dt_dir *d)
+{
+    struct dt_aside aside = { .all = true };
+    struct dt_lineage line;
+    dt_result_t result = dt_lineage_read(&line, &aside.committed, d);
+
+    if (result != DT_OK || aside.committed < 0)
+        return result;
+    aside.replaces = faccessat(d->fd, dt_name_replaced(aside.committed).s, F_OK, 0) == 0;
+    result = dt_store_set_aside(s, d, &aside);
+    if (result != DT_OK)
+        dt_store_put_back(d, &aside);
+    free(aside.steps.v);
+    return result;
+}
+
 static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
 {
-    dt_result_t result = for_each(s, d, DT_ENTRY_REPLACED, settle_replaced);
+    dt_result_t result = finish_beginning(s, d);
 
+    if (result == DT_OK)
+        result = for_each(s, d, DT_ENTRY_REPLACED, settle_replaced);
     if (result == DT_OK)
         result = for_each(s, d, DT_ENTRY_TRASH, remove_trash);
     if (result == DT_OK)
@@ -208,9 +228,15 @@ static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
 dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
                           struct dt_head *head)
 {
-    dt_result_t result = dt_steps_list_restorable(steps, d, &s->owner);
+    int64_t only;
+    dt_result_t result = dt_lineage_read(&head->line, &only, d);
 
-    return result == DT_OK ? dt_head_read(head, d, steps->n ? steps->v[0] : -1) : result;
+    if (result == DT_OK)
+        result = only >= 0 ? dt_steps_list_one(steps, only)
+                           : dt_steps_list_restorable(steps, d, &s->owner);
+    if (result == DT_OK)
+        dt_head_note(head, d, steps->n ? steps->v[0] : -1);
+    return result;
 }
 
 /* Decides which lineage this job's checkpoints are of, if it may save there. */

@@ -75,6 +75,7 @@ bool dt_store_begins_anew(const struct dt_store *s);
  * undo the moves (dt_store_put_back), and frees aside->steps.v. */
 struct dt_aside {
     int64_t committed;     /* set by the caller, */
+    bool all;              /* whether the job begins anew, */
     bool replaces;         /* and whether an older one of this step has the name dt_name_replaced;
                             * all else begins as zeros */
     struct dt_name to;     /* empty: no directory has been made */

@@ -291,6 +291,22 @@ is_stopped() { # RANK
     clean
 }
 
+@test "D28: --resume goes on from what a --fresh job saved that was killed before it set the old aside" {
+    local fake="$DTRUN_BUILD/tests/fake/.libs/libunfinished.so"
+    [ -e "$fake" ] || skip "built without shared libraries"
+    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    result_is 2 50
+    dtrun --checkpoint-dir ckpt --fresh --max-restarts 0 -np 2 env LD_PRELOAD="$fake" "$(TRAIN)" 40 10
+    code_is 137
+    [ "$(newest)" = 50 ]
+    dtrun --checkpoint-dir ckpt --resume -np 2 --verbose "$(TRAIN)" 30 10
+    result_is 2 30
+    err_has "checkpoint of step 10 restored"
+    [ "$(newest)" = 30 ]
+    [ -n "$(ls -d "$T"/ckpt/earlier-*/step_000000000050)" ]
+    clean
+}
+
 @test "when a rank ends without dt_init, the job ends instead of waiting for it forever" {
     local train="exec '$(TRAIN)' 60 10"
     for ranks in "[ \$RANK = 1 ] || $train" "[ \$RANK = 1 ] || $train; sleep 0.5; exit 0" \

@@ -79,26 +79,28 @@ static const struct scenario {
     { { 10, 20, -1 }, 20, 21, false, false },
     { { -1 }, 10, 10, false, false }, /* the first, in a directory that is not there */
     { { 10, 20, -1 }, 5, 5, true, false },
+    { { 10, 20, -1 }, 5, 5, true, true },
     { { 10, 20, -1 }, 20, 21, true, false },
     { { 10, 20, -1 }, 20, 21, true, true },
     { { 10, 20, -1 }, 5, 5, false, false }, /* sets 10 and 20 aside */
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
-static pid_t start_traced(const struct scenario *s)
+static dt_result_t save_scenario(const struct scenario *s)
+{
+    return save(this_job, 1, s->step, s->fill, s->fresh);
+}
+
+static pid_t trace(dt_result_t (*run)(const struct scenario *s), const struct scenario *s)
 {
     int status;
-    pid_t pid;
+    pid_t pid = fork();
 
-    empty_dir();
-    for (const int64_t *step = s->before; *step >= 0; step++)
-        assert_int_equal(save(s->fresh ? job_before : this_job, 0, *step, *step, false), DT_OK);
-    pid = fork();
     if (pid == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
             _exit(77);
         raise(SIGSTOP);
-        _exit(save(this_job, 1, s->step, s->fill, s->fresh) == DT_OK ? 0 : 1);
+        _exit(run(s) == DT_OK ? 0 : 1);
     }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -110,6 +112,14 @@ static pid_t start_traced(const struct scenario *s)
     assert_int_equal(
         ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
     return pid;
+}
+
+static pid_t start_traced(const struct scenario *s)
+{
+    empty_dir();
+    for (const int64_t *step = s->before; *step >= 0; step++)
+        assert_int_equal(save(s->fresh ? job_before : this_job, 0, *step, *step, false), DT_OK);
+    return trace(save_scenario, s);
 }
 
 /* Runs to the next edge (entry or return) of a system call; false when the process has ended, with
@@ -134,10 +144,10 @@ static void only_checkpoints_are_left(void)
         closedir(d);
 }
 
-/* Whether dir/WHERE/step_STEP holds the step as it was before the disturbed save. */
-static bool is_old(const char *where, int64_t step)
+/* Whether dir/WHERE/step_STEP has that content. */
+static bool has(const char *where, int64_t step, int64_t fill)
 {
-    int64_t words[2] = { step * 1000003, step * 1000003 + 1 }; /* as job_fill does */
+    int64_t words[2] = { fill * 1000003, fill * 1000003 + 1 }; /* as job_fill does */
     static char bytes[65536];
     char name[400];
     size_t n;
@@ -150,6 +160,12 @@ static bool is_old(const char *where, int64_t step)
     n = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
     return memmem(bytes, n, words, sizeof words) != NULL;
+}
+
+/* Whether dir/WHERE/step_STEP holds the step as it was before the disturbed save. */
+static bool is_old(const char *where, int64_t step)
+{
+    return has(where, step, step);
 }
 
 /* Another job's checkpoint is set aside, or still has its name. */
@@ -173,6 +189,7 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
 {
     static struct job j;
     const int64_t *newest = s->before;
+    bool committed = has(".", s->step, s->fill);
     int64_t step;
 
     while (newest[0] >= 0 && newest[1] >= 0)
@@ -191,6 +208,10 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
         assert_true(step == *newest && job_holds(&j, *newest));
     else
         assert_true(*newest < 0 && job_holds(&j, -7));
+    if (s->fresh) { /* no checkpoint is taken for one of the other lineage */
+        assert_int_equal(step == s->step && job_holds(&j, s->fill), committed);
+        assert_string_equal(j.ranks[0].store.found.line.job.job, committed ? this_job : job_before);
+    }
     assert_int_equal(j.notes, 0);
     job_free(&j);
 }
@@ -200,6 +221,7 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
 static void check_what_is_left(const struct scenario *s, bool must_be_new, bool must_be_old)
 {
     static struct job j;
+    bool committed = has(".", s->step, s->fill);
     int64_t step;
 
     check_restored(s, must_be_new, must_be_old);
@@ -217,33 +239,86 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
     only_checkpoints_are_left();
     if (s->fresh) /* a job that goes on from them retires the lower ones */
         for (const int64_t *old = s->before; *old >= 0; old++)
-            if (!s->resumed || *old == s->step)
+            if (!s->resumed || committed || *old == s->step)
                 other_jobs_checkpoint_survives(*old);
 }
 
-/* Killed after each of its calls, and so before the next one. */
-static void d8_killed_at_any_system_call(void **state)
+/* Kills the process after so many calls, and so before the next one. Returns whether it had ended
+ * by itself. */
+static bool kill_after(pid_t pid, int calls)
+{
+    bool ended = false;
+    int status = 0;
+
+    for (int i = 0; i < calls && !ended; i++)
+        ended = !next_edge(pid, &status) || !next_edge(pid, &status);
+    if (ended) {
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    } else {
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+    }
+    return ended;
+}
+
+static void d8_d28_killed_at_any_system_call(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
         bool ended = false;
         int calls = 0;
 
-        for (int at = 1; !ended; at++) {
-            pid_t pid = start_traced(&scenarios[i]);
-            int status = 0;
-
-            for (calls = 0; calls < at && !ended; calls++)
-                ended = !next_edge(pid, &status) || !next_edge(pid, &status);
-            if (ended) {
-                assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-            } else {
-                assert_int_equal(kill(pid, SIGKILL), 0);
-                assert_int_equal(waitpid(pid, &status, 0), pid);
-            }
+        while (!ended) {
+            ended = kill_after(start_traced(&scenarios[i]), ++calls);
             check_what_is_left(&scenarios[i], ended, false);
         }
         assert_in_range(calls, 20, 1000);
+    }
+}
+
+/* Another job goes on from what is there. */
+static dt_result_t resume(const struct scenario *s)
+{
+    static struct job j;
+    dt_result_t result;
+    int64_t step;
+
+    job_init(&j, 1, dir, 0, -7);
+    j.ranks[0].store.owner.job_id = job_after;
+    j.ranks[0].store.resume = true;
+    result = job_restore(&j, &step);
+    if (result == DT_OK && step != s->before[0] && step != s->step)
+        result = dt_fail(DT_ERR_IO, "step %lld was restored", (long long)step);
+    job_fill(&j, s->fill);
+    if (result == DT_OK)
+        result = dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, s->step);
+    job_free(&j);
+    return result;
+}
+
+/* Step 5 is what a job began anew with, and 10 and 20 are older. The next job, which is killed,
+ * saves step 7 after it has set them aside. */
+static void d28_killed_while_it_finishes_the_setting_aside(void **state)
+{
+    static const struct scenario s = { .before = { 5 }, .step = 7, .fill = 7 };
+    const struct dt_lineage none = { .id = "" };
+    bool ended = false;
+
+    (void)state;
+    for (int calls = 1; !ended; calls++) {
+        empty_dir();
+        assert_int_equal(save(job_before, 0, 10, 10, false), DT_OK);
+        assert_int_equal(save(job_before, 0, 20, 20, false), DT_OK);
+        assert_int_equal(save(this_job, 0, 5, 5, true), DT_OK);
+        job_undo_setting_aside(dir, 5, &none);
+        ended = kill_after(trace(resume, &s), calls);
+        assert_int_equal(resume(&(struct scenario){ .before = { 5 }, .step = 7, .fill = 8 }),
+                         DT_OK);
+        only_checkpoints_are_left();
+        other_jobs_checkpoint_survives(10);
+        other_jobs_checkpoint_survives(20);
+        assert_false(is_old(".", 10) || is_old(".", 20));
+        assert_true(is_old(".", 5) && has(".", 7, 8));
     }
 }
 
@@ -334,7 +409,9 @@ static void no_error_goes_unseen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(d8_killed_at_any_system_call, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(d8_d28_killed_at_any_system_call, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(d28_killed_while_it_finishes_the_setting_aside, make_dir,
+                                        remove_dir),
 #ifdef __x86_64__
         cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_dir, remove_dir),
 #endif

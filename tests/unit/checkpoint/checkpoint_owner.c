@@ -369,9 +369,11 @@ static struct dt_lineage lineage(void)
 {
     struct dt_dir d = { .fd = -1 };
     struct dt_lineage l;
+    int64_t only;
 
     assert_int_equal(dt_dir_open(&d, dir), DT_OK);
-    assert_int_equal(dt_lineage_read(&l, &d), DT_OK);
+    assert_int_equal(dt_lineage_read(&l, &only, &d), DT_OK);
+    assert_int_equal(only, -1);
     dt_dir_close(&d);
     return l;
 }

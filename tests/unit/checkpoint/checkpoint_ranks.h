@@ -47,4 +47,8 @@ dt_result_t job_save(struct job *j, int64_t step);
 dt_result_t job_save_steps(struct job *j, const int64_t *steps); /* each rank its own */
 dt_result_t job_restore(struct job *j, int64_t *step);
 
+/* In dir a job has just saved step, with which it began anew. Makes of dir what it was when the job
+ * had not set the older checkpoints aside yet, which were of that lineage. */
+void job_undo_setting_aside(const char *dir, int64_t step, const struct dt_lineage *before);
+
 #endif
