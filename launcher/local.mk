@@ -192,11 +192,11 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/mpinews.c launcher/agent/mpinews.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
 	launcher/agent/probe/probeway.c launcher/agent/probe/probeway.h \
-	launcher/agent/ranklink/allowance.c launcher/agent/ranklink/allowance.h \
 	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
 	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
 	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
 	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
+	launcher/agent/ranklink/ratelimit.c launcher/agent/ranklink/ratelimit.h \
 	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h \
 	launcher/agent/ranknews.c launcher/agent/ranknews.h \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \

@@ -87,7 +87,7 @@ UNIT_TESTS = \
 	tests/unit/job/restart \
 	tests/unit/remote/quickack \
 	tests/unit/remote/rshcommand \
-	tests/unit/agent/allowance \
+	tests/unit/agent/ratelimit \
 	tests/unit/agent/quiet \
 	tests/unit/agent/removetree \
 	tests/unit/agent/segments \
@@ -283,9 +283,9 @@ tests_unit_agent_removetree_SOURCES = tests/unit/agent/removetree.c tests/unit/u
 tests_unit_agent_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_removetree_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_agent_allowance_SOURCES = tests/unit/agent/allowance.c tests/unit/unit.h
-tests_unit_agent_allowance_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_allowance_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_ratelimit_SOURCES = tests/unit/agent/ratelimit.c tests/unit/unit.h
+tests_unit_agent_ratelimit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_ratelimit_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_agent_segments_SOURCES = tests/unit/agent/segments.c
 tests_unit_agent_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -4,10 +4,10 @@
 #ifndef DT_AGENT_RANKPEER_H
 #define DT_AGENT_RANKPEER_H
 
-#include "launcher/agent/ranklink/allowance.h"
 #include "launcher/agent/ranklink/callwatch.h"
 #include "launcher/agent/ranklink/commshm.h"
 #include "launcher/agent/ranklink/ranksock.h"
+#include "launcher/agent/ranklink/ratelimit.h"
 #include "launcher/agent/ranklink/segments.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
@@ -23,7 +23,7 @@ struct dt_rankpeer {
     bool warned;  /* the user knows that something is wrong with it */
     bool told;    /* of its last calls */
     bool paused;  /* not read, until the launcher has taken what was said before */
-    struct dt_allowance notes;
+    struct dt_ratelimit notes;
 };
 
 struct dt_ranksock {
