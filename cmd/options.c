@@ -772,7 +772,7 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err,
                               "--json belongs to --dry-run or --check; for what happened in a run, "
                               "see --report FILE");
-    if (o->num_servers && !(o->frameworks & DT_FRAMEWORK_MXNET))
+    if (o->num_servers && !dt_frameworks_have_auxiliaries(o->frameworks))
         return dt_error_usage(err, "--num-servers belongs to --env mxnet");
     if (check_rules(o, err) < 0)
         return -1;

@@ -186,7 +186,7 @@ static int take_first_hosts(struct dt_hostlist *hosts, int n, struct dt_error *e
 
 static int servers(const struct dt_options *o)
 {
-    if (!(o->frameworks & DT_FRAMEWORK_MXNET))
+    if (!dt_frameworks_have_auxiliaries(o->frameworks))
         return 0;
     return o->num_servers ? o->num_servers : DT_SERVERS_AS_RANKS;
 }

@@ -1,4 +1,4 @@
-/* The auxiliaries of --env mxnet once the ranks are through. The scheduler and the servers learn
+/* The auxiliaries of a job once its ranks have ended. The scheduler and the servers learn
  * from the ranks that the job is over, and end by themselves; those that do not are ended. */
 #include <stdio.h>
 

@@ -455,13 +455,13 @@ int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struc
 /* NCCL matches every interface that begins with the name, unless "=" precedes it. */
 static int put_interface(struct dt_strs *env, const struct dt_env_rank *rank, const char *iface)
 {
+    const char *frameworks = dt_frameworks_iface(rank->start->frameworks);
     char exact[64];
 
     snprintf(exact, sizeof exact, "=%s", iface);
     if (put_default(env, rank, "GLOO_SOCKET_IFNAME", iface) < 0)
         return -1;
-    if ((rank->start->frameworks & DT_FRAMEWORK_MXNET) &&
-        put_default(env, rank, "DMLC_INTERFACE", iface) < 0)
+    if (frameworks && put_default(env, rank, frameworks, iface) < 0)
         return -1;
     return put_default(env, rank, "NCCL_SOCKET_IFNAME", exact);
 }

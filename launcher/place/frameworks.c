@@ -14,22 +14,27 @@ static const struct {
     const char *name;
     unsigned bit;
     const char *variables[NAMES_MAX + 1];
+    const char *iface; /* the variable that may name the interface, or NULL */
+    bool has_auxiliaries;
 } frameworks[] = {
-    { "horovod",
-      DT_FRAMEWORK_HOROVOD,
-      { "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
-        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME",
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_GLOO_IFACE",
-        "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS" } },
-    { "tensorflow", DT_FRAMEWORK_TENSORFLOW, { "TF_CONFIG" } },
-    { "mpi",
-      DT_FRAMEWORK_MPI,
-      { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_NODE_RANK", "OMPI_UNIVERSE_SIZE" } },
-    { "mxnet",
-      DT_FRAMEWORK_MXNET,
-      { "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER",
-        "DMLC_NODE_HOST", "DMLC_TASK_ID", "DMLC_WORKER_ID" } },
+    { .name = "horovod",
+      .bit = DT_FRAMEWORK_HOROVOD,
+      .variables = { "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
+                     "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME",
+                     "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT",
+                     "HOROVOD_GLOO_IFACE", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS" } },
+    { .name = "tensorflow", .bit = DT_FRAMEWORK_TENSORFLOW, .variables = { "TF_CONFIG" } },
+    { .name = "mpi",
+      .bit = DT_FRAMEWORK_MPI,
+      .variables = { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                     "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_NODE_RANK",
+                     "OMPI_UNIVERSE_SIZE" } },
+    { .name = "mxnet",
+      .bit = DT_FRAMEWORK_MXNET,
+      .variables = { "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER",
+                     "DMLC_NUM_SERVER", "DMLC_NODE_HOST", "DMLC_TASK_ID", "DMLC_WORKER_ID" },
+      .iface = "DMLC_INTERFACE",
+      .has_auxiliaries = true },
 };
 
 static const size_t nframeworks = sizeof frameworks / sizeof *frameworks;
@@ -64,6 +69,22 @@ const char *dt_frameworks_owner(unsigned set, const char *name, size_t n)
             if (strlen(*v) == n && memcmp(*v, name, n) == 0)
                 return frameworks[i].name;
     return NULL;
+}
+
+const char *dt_frameworks_iface(unsigned set)
+{
+    for (size_t i = 0; i < nframeworks; i++)
+        if ((set & frameworks[i].bit) && frameworks[i].iface)
+            return frameworks[i].iface;
+    return NULL;
+}
+
+bool dt_frameworks_have_auxiliaries(unsigned set)
+{
+    for (size_t i = 0; i < nframeworks; i++)
+        if ((set & frameworks[i].bit) && frameworks[i].has_auxiliaries)
+            return true;
+    return false;
 }
 
 /* Horovod's "cross" numbers count hosts, and of these only the ones that have the local rank. */
