@@ -27,9 +27,9 @@
 #include "launcher/base/mem.h"
 
 enum {
-    LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
-    SLOW_MS = 5 * 1000,       /* for one operation on a file, then the user is told */
-    DYING_MS = 8 * 1000,      /* within the launcher's patience for an ANSWER */
+    LAST_SWEEP_MS = 5 * 1000, /* the keeper continues after that */
+    SLOW_MS = 5 * 1000,       /* a file operation that takes longer is reported to the user */
+    DYING_MS = 8 * 1000,      /* shorter than the launcher's patience for an ANSWER */
 };
 
 struct agent {
@@ -47,10 +47,10 @@ struct agent {
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
-    struct dt_generation *generation; /* or NULL before the first START */
+    struct dt_generation *generation; /* NULL before the first START */
     uint32_t last_generation;
     uint32_t query;         /* the newest */
-    uv_timer_t query_timer; /* these two run while it is not answered */
+    uv_timer_t query_timer; /* the timer and query_look run while the query is not answered */
     uv_prepare_t query_look;
 };
 
@@ -62,8 +62,8 @@ static bool has_ranks(const struct agent *a)
     return a->generation && !dt_generation_over(a->generation);
 }
 
-/* Whatever the reason (what, why; or NULL), nothing of the job survives us. It is said last: who
- * should read it may not. */
+/* Ends every process of the job on this host, whatever the reason (what and why, or NULL), then
+ * exits. It prints the message last, because the write may block. */
 static void leave(struct agent *a, int code, const char *what, const char *why)
 {
     bool ran = has_ranks(a);
@@ -75,7 +75,7 @@ static void leave(struct agent *a, int code, const char *what, const char *why)
     _exit(code);
 }
 
-/* A launcher that leaves while nothing runs has its reasons, which it tells. */
+/* A launcher that closes the connection while no rank runs reports its reasons itself. */
 static void on_gone(void *arg, const char *why)
 {
     bool left = !why && !has_ranks(arg);
@@ -89,7 +89,8 @@ static void on_lease_expired(void *arg)
     on_gone(arg, "it has been silent for too long");
 }
 
-/* Ours wait while others may run in their place. */
+/* While the launcher is in doubt it may run other ranks in their place, so these must stand still.
+ */
 static void on_doubt(void *arg, bool on)
 {
     struct agent *a = arg;
@@ -105,7 +106,7 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
     leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "it was killed");
 }
 
-/* A full socket is a keeper that does not read: the kernel has its beats, ours is done. */
+/* If the socket is full, the keeper does not read; the beats that it has not read are enough. */
 static void beat(const struct agent *a)
 {
     send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -119,7 +120,7 @@ static void send_unasked_pong(struct agent *a)
 }
 
 /* A dtrun that the user has stopped sends nothing. If its machine or the network fails meanwhile,
- * only a write shows this: TCP gives up on what nobody acknowledges, and sshd ends our input. */
+ * only a write shows this: without acknowledgements TCP gives up, and sshd closes our input. */
 static void test_connection(struct agent *a)
 {
     uint64_t now = dt_clock_ns();
@@ -140,7 +141,7 @@ static void on_tick(void *arg)
         test_connection(a);
 }
 
-/* Called by another thread while a file system blocks the loop. */
+/* Another thread calls this while a file system blocks the loop. */
 static void say_blocked(struct agent *a, uint64_t ms, char *text)
 {
     const struct dt_msg_log slow = { text };
@@ -195,8 +196,8 @@ static void on_query_time(uv_timer_t *timer)
     send_answer(timer->data);
 }
 
-/* The launcher asks for causes, and a death that others have noticed may not be told yet: that is
- * waited for. */
+/* The launcher asks for the causes of deaths. Waits for a death that others have noticed but that
+ * was not reported yet. */
 static void on_query_look(uv_prepare_t *look)
 {
     struct agent *a = look->data;
@@ -288,8 +289,8 @@ static void on_check(struct agent *a, const struct dt_msg_check *m)
     dt_gpus_describe(&facts.gpu_models, &facts.gpu_driver, "");
     dt_gpustate_read(&facts, "");
     dt_standby_leave(a->facts_standby);
-    dt_standby_stop(a->facts_standby); /* nvidia-smi is forked */
-    uv_update_time(&a->loop);          /* its patience begins now */
+    dt_standby_stop(a->facts_standby); /* nvidia-smi is about to be forked */
+    uv_update_time(&a->loop);          /* its time limit starts now */
     dt_gpuask_begin(&a->loop, facts, &a->keeper->groups, send_facts, a);
 }
 
@@ -309,7 +310,7 @@ static void on_signal(struct agent *a, int signo)
     if (had && (signo == SIGUSR1 || signo == SIGUSR2))
         return;
     if (had)
-        signo = SIGCONT; /* so that a stopped process takes it */
+        signo = SIGCONT; /* a stopped process handles the earlier signal when it continues */
     /* A stopped job belongs to a dtrun that is about to be stopped too. */
     if (signo == SIGSTOP || signo == SIGCONT)
         dt_lease_hold(&a->lease, signo == SIGSTOP);
@@ -317,7 +318,7 @@ static void on_signal(struct agent *a, int signo)
         dt_generation_signal(a->generation, signo);
 }
 
-/* Messages about ranks, when there are any. Returns false for any other. */
+/* Handles messages about ranks, if there are any. Returns false for any other message. */
 static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
 {
     struct dt_generation *g = a->generation;
@@ -332,7 +333,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
             dt_generation_table(g, &msg->table);
         return true;
     case DT_MSG_STOP:
-        reap(a); /* those were not stopped by us */
+        reap(a); /* processes that ended before were not stopped by this message */
         if (g)
             dt_generation_stop(g, msg->stop.grace_ms, dt_jobsignals_ranks_had(a->signals, SIGTERM));
         return true;
@@ -415,8 +416,8 @@ static void on_room(void *arg)
         dt_generation_room(a->generation);
 }
 
-/* Each rank takes a few descriptors, and the memory that ranks share counts as a file, as does what
- * is pushed; the ranks themselves get the limits back as they were. */
+/* Each rank takes a few descriptors. The shared memory of ranks and pushed files count as files,
+ * too. The ranks get the original limits back. */
 static void raise_limit(int resource, struct rlimit *before)
 {
     struct rlimit limit;
@@ -492,5 +493,5 @@ int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone)
     a.facts_standby = dt_standby_create(on_facts_blocked, &a);
     say_hello(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
-    return DT_EXIT_LAUNCH; /* not reached: the channel is always waited for */
+    return DT_EXIT_LAUNCH; /* not reached, because the loop always waits for the channel */
 }

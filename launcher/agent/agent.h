@@ -1,5 +1,5 @@
-/* The worker: the inner of the agent's two processes. It speaks with the launcher over descriptors
- * 0 and 1 and runs the generations it is told to. */
+/* The worker: the inner of the agent's two processes. It talks to the launcher over descriptors 0
+ * and 1 and runs the generations that the launcher starts. */
 #ifndef DT_AGENT_AGENT_H
 #define DT_AGENT_AGENT_H
 
@@ -7,10 +7,10 @@
 
 #include "launcher/agent/keeper.h"
 
-/* alone: the job has no other host, so that nobody needs to connect to this agent.
+/* alone: the job has no other host, so no agent needs to connect to this one.
  *
- * Returns the code to exit with, when the launcher says END; a launcher that is gone, or a keeper
- * that is, ends the process at once with everything below it. */
+ * Returns the exit code after the launcher has sent END. If the launcher or the keeper is lost, the
+ * worker ends everything below it and exits at once. */
 int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone);
 
 #endif

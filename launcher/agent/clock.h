@@ -1,5 +1,5 @@
-/* The agent's clock: CLOCK_BOOTTIME, which also counts the time a machine sleeps. Times are in
- * nanoseconds unless their names say otherwise. */
+/* The agent's clock is CLOCK_BOOTTIME, which also counts the time that a machine sleeps. Times are
+ * in nanoseconds unless their names say otherwise. */
 #ifndef DT_AGENT_CLOCK_H
 #define DT_AGENT_CLOCK_H
 
@@ -15,7 +15,7 @@ static inline uint64_t dt_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* How much of limit_ms is left at now, counted from since. */
+/* Returns how much of limit_ms, counted from since, is left at now. */
 static inline uint64_t dt_clock_ms_left(uint64_t since, uint64_t now, uint64_t limit_ms)
 {
     uint64_t gone_ms = now > since ? (now - since) / 1000000 : 0;
@@ -23,9 +23,9 @@ static inline uint64_t dt_clock_ms_left(uint64_t since, uint64_t now, uint64_t l
     return gone_ms < limit_ms ? limit_ms - gone_ms : 0;
 }
 
-/* Whether this process stood still: it was to run at due, and runs more than a quarter of limit_ms
- * later. It was frozen or stopped, or the machine slept, and others may have been, too: that they
- * were silent meanwhile means nothing. */
+/* Returns whether this process stood still: it was to run at due, but ran more than a quarter of
+ * limit_ms later. It was frozen or stopped, or the machine slept. Others may have stood still as
+ * well, so their silence in that time means nothing. */
 static inline bool dt_clock_stood_still(uint64_t due, uint64_t now, uint64_t limit_ms)
 {
     return now > due && (now - due) / 1000000 > limit_ms / 4;

@@ -22,7 +22,7 @@
 enum {
     DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
-    SWEEP_MS = 10 * 1000, /* then the generation ends beside a process that does not die */
+    SWEEP_MS = 10 * 1000, /* after that the generation ends although a process does not die */
 };
 
 static void sweep(struct dt_generation *g);
@@ -83,7 +83,7 @@ static void sweep(struct dt_generation *g)
         dt_relay_finish(g->relay);
 }
 
-/* Moves on when the last rank has ended. */
+/* Starts the sweep when the last rank has ended. */
 static void settle(struct dt_generation *g)
 {
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
@@ -96,12 +96,12 @@ static void settle(struct dt_generation *g)
 
 static void signal_one(const struct dt_process *p, int signo)
 {
-    /* A rank that has not reached setpgid is no group yet. */
+    /* The process group does not exist before the rank has called setpgid. */
     if (p->alive && kill(-p->spawned.pid, signo) < 0)
         kill(p->spawned.pid, signo);
 }
 
-/* To the first n processes: the ranks, or all. */
+/* Signals the first n processes: the ranks, or all. */
 static void signal_first(struct dt_generation *g, uint32_t n, int signo)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -121,7 +121,8 @@ static void kill_all(struct dt_generation *g)
     dt_sweep_kill(g->host->groups, NULL);
 }
 
-/* The streams are read from now on: what a spawn that fails prints is not a rank's output. */
+/* Streams are read only from now on, because the output of a failed spawn is not a rank's output.
+ */
 static void take_streams(struct dt_generation *g)
 {
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {
@@ -156,7 +157,8 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
     settle(g);
 }
 
-/* No rank runs, because of this. Nothing has been forked, or all waits at the gate. */
+/* Ends the generation before any rank runs: nothing was forked, or all processes wait at the gate.
+ */
 static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
 {
     const struct dt_msg_spawn_failed why = {
@@ -232,7 +234,7 @@ static void spawn(struct dt_generation *g)
     struct dt_msg_spawn_failed why;
     int rc;
 
-    g->host->groups->n = 0; /* those of the generation before have ended */
+    g->host->groups->n = 0; /* those of the previous generation have ended */
     rc = dt_spawn_open(&g->spawn, g->host->loop, &g->config, processes, &events, g, &why);
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {
         g->processes[i].spawned = processes[i];
@@ -267,7 +269,7 @@ static void on_clear_round(uv_timer_t *timer)
     clear_and_spawn(timer->data);
 }
 
-/* Where the agent of the generation before was killed, what its ranks had started may still run. */
+/* If the previous generation's agent was killed, processes that its ranks started may still run. */
 static void clear_and_spawn(struct dt_generation *g)
 {
     struct dt_leftover left;
@@ -283,7 +285,7 @@ static void clear_and_spawn(struct dt_generation *g)
         spawn(g);
 }
 
-/* First the ranks, then the auxiliaries. */
+/* Lists the ranks first, then the auxiliaries. */
 static void list_processes(struct dt_generation *g)
 {
     const struct dt_u32s *ranks = &g->start.ranks, *auxiliaries = &g->start.auxiliaries;
@@ -337,7 +339,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.start = start;
     g->config.sock = g->sock;
     g->config.pmi = g->pmi;
-    dt_cgroup_end_orphans(); /* they could be in the way */
+    dt_cgroup_end_orphans(); /* groups of dead agents could be in the way */
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files = host->files;
     g->config.file_size = host->file_size;
@@ -416,7 +418,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
            !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
         i++;
     if (i == g->config.numbers.n)
-        return; /* an orphan that we inherited */
+        return; /* an orphan that the agent inherited */
     g->processes[i].alive = false;
     g->alive--;
     if (g->phase == SPAWNING) {
@@ -437,14 +439,14 @@ void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
         dt_ranksock_table(g->sock, m);
 }
 
-/* The user's own signals are for ranks: auxiliaries, which run a framework's code, would die of
- * them. */
+/* Signals of the user's own are meant for ranks. Auxiliaries run a framework's code, and would die
+ * of them. */
 void dt_generation_signal(struct dt_generation *g, int signo)
 {
     bool of_user = signo == SIGUSR1 || signo == SIGUSR2;
 
     signal_first(g, of_user ? g->start.ranks.n : g->config.numbers.n, signo);
-    /* A stopped process would take it only when it goes on. */
+    /* A stopped process would handle the signal only after it continues. */
     if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
         signal_all(g, SIGCONT);
     if (signo == SIGCONT && g->sock)
@@ -456,7 +458,8 @@ static void on_grace_over(uv_timer_t *timer)
     kill_all(timer->data);
 }
 
-/* Unless it has died over it, and what started it is left. */
+/* A rank that dies while it dumps is not dumping any more, even if a process that it started lives
+ * on. */
 static bool is_dumping(const struct dt_generation *g, uint32_t index)
 {
     struct dt_rank_state rank;
@@ -467,8 +470,8 @@ static bool is_dumping(const struct dt_generation *g, uint32_t index)
     return rank.dumping && (kill(rank.pid, 0) == 0 || errno != ESRCH);
 }
 
-/* SIGTERM, to those who are not busy with what came before a failure: whichever thread takes it,
- * it would end the one that writes that down. Returns whether all have it. */
+/* Sends SIGTERM to every process that is not writing its dump: any thread could handle the signal
+ * and end the writing thread. Returns whether all processes have been sent it. */
 static bool ask_to_end(struct dt_generation *g)
 {
     bool all = true;
@@ -512,7 +515,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_ter
     if (g->phase > RUNNING || g->failure || g->stopped_at_once)
         return;
     g->stopping = true;
-    if (g->phase == SPAWNING) { /* nothing has begun that could use the grace */
+    if (g->phase == SPAWNING) { /* no rank runs yet that could use the grace period */
         run(g);
         grace_ms = 0;
     }

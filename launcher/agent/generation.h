@@ -1,7 +1,7 @@
-/* The ranks of one START, from their fork until nothing of them is left.
+/* The ranks of one START, from the fork until no process of them is left.
  *
- * A generation ends with exactly one of SPAWN_FAILED (no rank ran) and DONE; either is sent when
- * every process of it is gone. It is over then, and may be destroyed. */
+ * A generation ends by sending either SPAWN_FAILED (no rank ran) or DONE, once every process of it
+ * is gone. Then it is over and may be destroyed. */
 #ifndef DT_AGENT_GENERATION_H
 #define DT_AGENT_GENERATION_H
 
@@ -15,54 +15,55 @@
 
 struct dt_generation;
 
-struct dt_agent_host { /* what generations need of their surroundings; outlives them */
+struct dt_agent_host { /* what generations need from the agent; outlives them */
     uv_loop_t *loop;
     struct dt_channel *channel;
-    struct dt_strs gpus; /* that were found */
+    struct dt_strs gpus; /* the GPUs that were found */
     uint32_t cores;
-    uint16_t free_port;      /* as HELLO has it */
-    struct rlimit files;     /* as it was before the agent raised its own */
-    struct rlimit file_size; /* likewise */
+    uint16_t free_port;      /* as sent in HELLO */
+    struct rlimit files;     /* the limit before the agent raised its own */
+    struct rlimit file_size; /* like files */
     struct dt_oom oom;
-    char *mpi_dir; /* DT_PMIX_DIR bytes, where the directory of the PMIx server is written down */
-    char *cgroup;  /* DT_CGROUP_PATH bytes, where the group of the ranks is written down */
-    struct dt_groups *groups;  /* where their process groups are */
+    char *mpi_dir;             /* DT_PMIX_DIR bytes that receive the directory of the PMIx server */
+    char *cgroup;              /* DT_CGROUP_PATH bytes that receive the path of the ranks' group */
+    struct dt_groups *groups;  /* receives the ranks' process groups */
     void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
     void *arg;
 };
 
-/* Takes what *start holds. */
+/* Takes over the contents of *start. */
 struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt_msg_start *start);
 void dt_generation_destroy(struct dt_generation *g); /* accepts NULL */
 
 bool dt_generation_over(const struct dt_generation *g);
 
-/* Whether a death that others may have noticed is not told yet: a process closes its files before
- * it can be reaped, and what is reaped while others of the host are being started is kept back. */
+/* Returns whether a death is not reported yet that others may have noticed. A process closes its
+ * files before it can be reaped, and deaths are held back while other processes of the host are
+ * being started. */
 bool dt_generation_owes_deaths(const struct dt_generation *g);
 
-/* The ranks that are about to hear of a death, or have, and may have something to say of it; the
- * caller frees list->v. */
+/* Lists the ranks that have seen or are about to see a death, and may report something about it.
+ * The caller frees list->v. */
 void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list);
 
-/* Any process below the agent was reaped. */
+/* Call this for each process below the agent that was reaped. */
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info);
 
-/* What the launcher sends. */
+/* The following functions handle what the launcher sends. */
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m);
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m);
 void dt_generation_signal(struct dt_generation *g, int signo);
-/* had_term: the ranks have just had SIGTERM, and are not sent it again. */
+/* had_term: the ranks have just received SIGTERM, so it is not sent again. */
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_term);
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
-/* False: it makes no sense. */
+/* Returns false if the message is invalid. */
 bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m);
 bool dt_generation_stdin(struct dt_generation *g,
-                         const struct dt_msg_stdin *m); /* false: too much */
+                         const struct dt_msg_stdin *m); /* false: more than the credit */
 void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);
-/* Every local rank's step, and who waits in calls: in those communicators that are asked for, too.
- * dt_generation_free_pong frees what is in pong. */
+/* Fills in every local rank's step, and which ranks wait in calls, also of the communicators in
+ * asked. Free the contents of pong with dt_generation_free_pong. */
 void dt_generation_pong(struct dt_generation *g, const struct dt_msg_list *asked,
                         struct dt_msg_pong *pong);
 void dt_generation_free_pong(struct dt_msg_pong *pong);

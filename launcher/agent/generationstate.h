@@ -1,8 +1,6 @@
-/* The ranks of one START, shared by the files that move them: generation.c (from the fork to the
- * end), resources.c (what they get of the host), mpinews.c (what their MPI asks for),
- * horovodnews.c (what their Horovod does), ranknews.c (what they tell) and deaths.c (how they
- * ended).
- */
+/* The state of the ranks of one START. Several files work on it: generation.c (from the fork to the
+ * end), resources.c (devices, CPUs and limits), mpinews.c (requests of their MPI), horovodnews.c
+ * (their Horovod), ranknews.c (their messages) and deaths.c (how they ended). */
 #ifndef DT_AGENT_GENERATIONSTATE_H
 #define DT_AGENT_GENERATIONSTATE_H
 
@@ -15,23 +13,23 @@
 #include "launcher/agent/ranks/injector.h"
 #include "launcher/agent/ranks/spawn.h"
 
-/* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
+/* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER. A failed spawn goes to SWEEPING at once. */
 enum dt_generation_phase {
-    SPAWNING, /* what earlier generations left is being killed; then the processes are forked, and
-                 not all have executed the program: deaths are kept back */
+    SPAWNING, /* the agent kills leftovers of earlier generations, then forks the processes; some
+                 have not executed the program yet, so deaths are held back */
     RUNNING,
-    SWEEPING, /* all processes are reaped; what they left behind is being killed */
+    SWEEPING, /* all processes are reaped; the processes that they left behind are being killed */
     FLUSHING, /* no process is left; their output is being sent */
     OVER,
 };
 
-struct dt_process { /* a rank, or an auxiliary */
+struct dt_process { /* a rank or an auxiliary */
     struct dt_spawned spawned;
     bool alive;    /* not reaped */
-    bool reported; /* EXIT is sent */
-    bool injected; /* a fault has been meant to end it */
-    int aborted;   /* by MPI_Abort with that code; 0: it has not called it */
-    bool asked;    /* by SIGTERM, to end: of the newest STOP */
+    bool reported; /* EXIT was sent */
+    bool injected; /* an injected fault was meant to end it */
+    int aborted;   /* the code that it passed to MPI_Abort; 0: it has not called it */
+    bool asked;    /* sent SIGTERM since the newest STOP */
     struct dt_msg_exit end;
 };
 
@@ -40,13 +38,13 @@ struct dt_generation {
     struct dt_msg_start start;
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
-    struct dt_pmixhelper *pmix;       /* NULL: the program needs none */
-    char *needs_pmix;                 /* why it does */
-    bool pmix_pending;                /* it is being started */
-    bool fence_is_pmix;               /* the newest one; else PMI-1 */
-    struct dt_strs mpi_env;           /* of ranks: where the PMIx server is */
-    bool uses_horovod;                /* the program does, and was not left alone with it */
-    struct dt_rendezvous *rendezvous; /* of Horovod; NULL: it is not needed, or not here */
+    struct dt_pmixhelper *pmix;       /* NULL: the program needs no PMIx server */
+    char *needs_pmix;                 /* why it needs one */
+    bool pmix_pending;                /* the server is being started */
+    bool fence_is_pmix;               /* the newest fence is PMIx's, else PMI-1's */
+    struct dt_strs mpi_env;           /* for the ranks: the address of the PMIx server */
+    bool uses_horovod;                /* the program uses Horovod and needs the rendezvous */
+    struct dt_rendezvous *rendezvous; /* Horovod's; NULL: not needed, or on another host */
     struct dt_relay *relay;
     struct dt_stdinfeed *in;
     struct dt_injector *faults;
@@ -55,16 +53,17 @@ struct dt_generation {
     enum dt_generation_phase phase;
     bool all_wait;                       /* at the gate */
     bool stopping;                       /* the launcher said STOP */
-    bool stopped_at_once;                /* ... with no grace, or the grace is over */
+    bool stopped_at_once;                /* with no grace period, or that is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
-    uv_timer_t timer;                    /* the grace, and the rounds of both sweeps */
+    uv_timer_t timer;                    /* for the grace period and the rounds of both sweeps */
     uint64_t grace_ends_ns;
     uint64_t sweep_ends_ns;
     uint32_t alive;
-    struct dt_process *processes; /* as in config.numbers: the ranks, by local rank, come first */
+    struct dt_process
+        *processes; /* in the order of config.numbers: the ranks by local rank, then auxiliaries */
 };
 
-/* For the user: dtrun prints it with the host's name. */
+/* Sends text to dtrun, which prints it with the host's name. */
 void dt_generation_log(struct dt_generation *g, const char *text);
 
 #endif

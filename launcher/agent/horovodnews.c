@@ -15,7 +15,7 @@ static bool was_asked_for(const struct dt_generation *g)
     return g->start.frameworks & DT_FRAMEWORK_HOROVOD;
 }
 
-/* Each rank would train for itself, which is easily taken for success. */
+/* Each rank would train on its own, which users easily mistake for success. */
 static void say_left_alone(struct dt_generation *g, const char *why)
 {
     char *text = dt_xasprintf("%s uses Horovod (%s), but %s is set or unset by you: its ranks are "
@@ -58,7 +58,7 @@ uint16_t dt_horovodnews_port(const struct dt_generation *g)
     return g->rendezvous ? dt_rendezvous_port(g->rendezvous) : 0;
 }
 
-/* An address without an interface is none of this host's own: something before it translates. */
+/* An address without an interface is not one of this host: something in front of it translates. */
 void dt_horovodnews_go(struct dt_generation *g, const struct dt_msg_go *go)
 {
     bool own = *go->iface || g->start.nodes == 1;

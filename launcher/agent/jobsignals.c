@@ -22,7 +22,7 @@ struct dt_jobsignals {
     int fd;
     void (*told)(void *arg, int signo);
     void *arg;
-    uint64_t had_ns[SIGNOS]; /* when ranks had it; 0: never */
+    uint64_t had_ns[SIGNOS]; /* when ranks received it; 0: never */
 };
 
 void dt_jobsignals_handle(void (*handler)(int signo))
@@ -54,7 +54,7 @@ void dt_jobsignals_pass_on(pid_t process)
         sigaction(signos[i], &action, NULL);
 }
 
-/* A signal that the keeper passes on names its original sender. Of two pending signals the kernel
+/* A signal that the keeper passes on carries its original sender. Of two pending signals the kernel
  * keeps only one: the keeper's, if slurmstepd signals the keeper first. */
 static pid_t sender_of(const struct signalfd_siginfo *info)
 {
@@ -62,7 +62,8 @@ static pid_t sender_of(const struct signalfd_siginfo *info)
                                                                            : (pid_t)info->ssi_pid;
 }
 
-/* slurmstepd signals all processes below it, and so the ranks. Anybody else signals the agent. */
+/* slurmstepd signals all processes below it, including the ranks. Every other sender signals only
+ * the agent. */
 static bool is_of_all(pid_t sender)
 {
     char path[64], name[32] = "";
@@ -83,7 +84,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct dt_jobsignals *s = poll->data;
     struct signalfd_siginfo info;
 
-    (void)status; /* read tells */
+    (void)status; /* read reports the error */
     (void)events;
     while (read(s->fd, &info, sizeof info) == sizeof info) {
         for (int i = 0; i < SIGNOS; i++) {

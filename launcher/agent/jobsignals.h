@@ -1,5 +1,5 @@
-/* Signals that a batch system or a person sends to the agent and means for the job. The agent
- * reports them to the launcher, which decides once for all hosts. */
+/* Signals that a batch system or a person sends to the agent, and that concern the whole job. The
+ * agent reports them to the launcher, which decides once for all hosts. */
 #ifndef DT_AGENT_JOBSIGNALS_H
 #define DT_AGENT_JOBSIGNALS_H
 
@@ -11,21 +11,21 @@
 
 struct dt_jobsignals;
 
-/* For a process without a loop; handler may be SIG_IGN. */
+/* For a process without a loop. handler may be SIG_IGN. */
 void dt_jobsignals_handle(void (*handler)(int signo));
 
-/* From now on passes this process's signals, and their senders, to that process; 0: to none. */
+/* From now on passes this process's signals, with their senders, to that process; 0: to none. */
 void dt_jobsignals_pass_on(pid_t process);
 
-/* told: called for each that comes. */
+/* Calls told for each signal. */
 struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
                                          void *arg, struct dt_error *err);
 
-/* Whether Slurm, which signals every process of a step, has just sent this signal to the ranks of
- * this host, too. They must not get it twice. */
+/* Returns whether Slurm, which signals every process of a step, has just sent this signal to the
+ * ranks of this host as well. They must not receive it twice. */
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
-/* Forgets that the ranks have had this signal (0: any), because it is dealt with or they are new.
- */
+/* Forgets that the ranks received this signal (0: any signal), because it has been handled or the
+ * ranks are new. */
 void dt_jobsignals_forget(struct dt_jobsignals *s, int signo);
 
 #endif

@@ -57,9 +57,9 @@ static uint64_t ms_since(uint64_t time_ns)
     return (dt_clock_ns() - time_ns) / 1000000;
 }
 
-/* For how many more ms the worker may be silent. It would not notice the end of its own lease; nor,
- * when it is stopped, that dtrun has left: so the keeper looks at the channel, too (alone_ns: when
- * that was closed, or 0). */
+/* Returns for how many more ms the worker may be silent. A stuck worker would not notice the end of
+ * its own lease, and a stopped one would not notice that dtrun has gone. So the keeper also watches
+ * the channel. alone_ns is when that was closed, or 0. */
 static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint64_t alone_ns)
 {
     uint64_t now = dt_clock_ns();
@@ -71,8 +71,9 @@ static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint
     return alone_left < left ? alone_left : left;
 }
 
-/* poll, for part of the patience that is left, so that a standstill of the keeper's own shows:
- * sets *forgiven to the time when it ran again, and else leaves that alone. */
+/* Polls for part of the time that is left, so that it notices when the keeper itself stood still.
+ * Then it sets *forgiven to the time when the keeper ran again; otherwise it leaves that unchanged.
+ */
 static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms, uint64_t *forgiven)
 {
     uint64_t turn = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;
@@ -85,8 +86,7 @@ static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms,
     return n;
 }
 
-/* Returns 0 when the worker is dead, or for how many ms it has been silent when that is too long.
- */
+/* Returns 0 if the worker is dead, or for how many ms it has been silent if that is too long. */
 static uint64_t watch(const struct dt_keeper *keeper, int fd)
 {
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
@@ -154,7 +154,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     pid_t worker;
     int code;
 
-    setsid(); /* a terminal's signals are for dtrun; fails where sshd did it already */
+    setsid(); /* signals of a terminal are for dtrun; fails if sshd did it already */
     if (keeper == MAP_FAILED)
         return fail("mmap");
     keeper->lease_ms = lease_ms;
@@ -163,18 +163,18 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
         return fail("prctl");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return fail("socketpair");
-    dt_jobsignals_handle(SIG_IGN); /* until the worker listens */
+    dt_jobsignals_handle(SIG_IGN); /* until the worker handles them */
     worker = fork();
     if (worker < 0)
         return fail_to_fork();
     if (worker == 0) {
         close(ends[0]);
-        prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */
+        prctl(PR_SET_CHILD_SUBREAPER, 1); /* children do not inherit this */
         prctl(PR_SET_PDEATHSIG, SIGCONT); /* wakes a stopped worker when the keeper is killed */
         return work(keeper, ends[1]);
     }
     close(ends[1]);
-    dt_jobsignals_pass_on(worker); /* which knows the launcher */
+    dt_jobsignals_pass_on(worker); /* the worker reports them to the launcher */
     silent_ms = watch(keeper, ends[0]);
     code = bury(worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))

@@ -37,7 +37,7 @@ static void on_timer(uv_timer_t *timer)
     if (!lease->held && certain == 0)
         set_doubt(lease, true);
     lease->tick(lease->arg);
-    /* Not later than the lease ends: dtrun counts on that before it starts ranks elsewhere. */
+    /* Not later than the lease ends: dtrun relies on that before it starts ranks elsewhere. */
     if (!lease->held && certain && next > certain)
         next = certain;
     if (!lease->held && next > left)

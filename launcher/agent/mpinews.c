@@ -7,9 +7,9 @@
 #include "launcher/agent/ranks/removetree.h"
 #include "launcher/base/mem.h"
 
-/* --- fences --- */
+/* ---- fences ---- */
 
-/* One host alone has nothing to wait for. */
+/* A job on one host does not wait for others. */
 static void fence(struct dt_generation *g, const char *data, size_t n, bool by_pmix)
 {
     const struct dt_msg_blob blob = { (const uint8_t *)data, n };
@@ -43,9 +43,9 @@ bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m
     return true;
 }
 
-/* --- MPI_Abort --- */
+/* ---- MPI_Abort ---- */
 
-/* A code that says nothing wrong, or that no exit status can hold, would hide the failure. */
+/* Code 0, or one whose low byte is 0, would hide the failure. */
 static void on_pmi_abort(void *arg, uint32_t local_rank, int code)
 {
     struct dt_generation *g = arg;
@@ -66,7 +66,7 @@ static void on_pmix_abort(void *arg, uint32_t rank, int code)
         on_pmi_abort(g, (uint32_t)local_rank, code);
 }
 
-/* --- the PMIx server --- */
+/* ---- the PMIx server ---- */
 
 static void on_log(void *arg, const char *text)
 {
@@ -91,8 +91,8 @@ static void on_pmix_ready(void *arg, struct dt_strs *env)
     dt_mpinews_maybe_ready(g);
 }
 
-/* Without a server MPI_Init makes a job of one of every process: all would write the same results,
- * which is easily taken for success. One host says so for all. */
+/* Without a server MPI_Init makes every process its own job. All would write the same results,
+ * which users easily mistake for success. Only one host prints this. */
 static void say_singletons(struct dt_generation *g, const char *why)
 {
     char *text = dt_xasprintf("%s uses Open MPI (%s), but there is no PMIx server for it: every "

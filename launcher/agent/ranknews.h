@@ -1,4 +1,4 @@
-/* What ranks tell on their sockets, passed on to the launcher. */
+/* Passes the messages that ranks send on their sockets on to the launcher. */
 #ifndef DT_AGENT_RANKNEWS_H
 #define DT_AGENT_RANKNEWS_H
 

@@ -14,12 +14,13 @@
 
 enum {
     RANKS_MAX = 32 * 1024,
-    FILES_PER_RANK = 5, /* two sockets, of which one is closed after the fork; three pipe ends */
+    FILES_PER_RANK =
+        5, /* two sockets, one of which is closed after the fork, and three pipe ends */
     FILES_BESIDE = 48,
 };
 
-/* Somebody has listed the devices, and there are fewer than ranks. Where there are more ranks than
- * slots the launcher has said so. */
+/* Warns if a list of devices (the hostfile's, or of detected ones) has fewer entries than there are
+ * ranks. If there are more ranks than slots, the launcher has warned already. */
 static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_source *source)
 {
     uint32_t ranks = g->start.ranks.n, devices = g->config.devices.n;
@@ -70,7 +71,7 @@ void dt_resources_cpus(struct dt_generation *g)
     free(text);
 }
 
-/* What ranks share grows with the square of their number. */
+/* The memory that ranks share grows with the square of their number. */
 static bool fits_memory(const struct dt_generation *g, struct dt_lack *lack)
 {
     if (g->start.ranks.n <= RANKS_MAX)
@@ -80,7 +81,8 @@ static bool fits_memory(const struct dt_generation *g, struct dt_lack *lack)
     return false;
 }
 
-/* Said before the first of thousands of descriptors is opened, in numbers. */
+/* Checks the limit in advance, and names the numbers, before the first of thousands of descriptors
+ * is opened. */
 static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
 {
     uint64_t need = (uint64_t)g->config.numbers.n * FILES_PER_RANK + FILES_BESIDE;

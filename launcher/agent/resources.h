@@ -1,5 +1,5 @@
-/* What the processes of a generation get of their host: devices, CPUs, open files, a directory for
- * checkpoints. */
+/* What the processes of a generation get from their host: devices, CPUs, open files, a directory
+ * for checkpoints. */
 #ifndef DT_AGENT_RESOURCES_H
 #define DT_AGENT_RESOURCES_H
 
@@ -9,18 +9,18 @@
 
 struct dt_generation;
 
-/* Which devices, and with --bind-to which CPUs, its ranks share; the user is told where some have
- * one in common. */
+/* Chooses the devices and, with --bind-to, the CPUs of the ranks. Warns the user if ranks share
+ * one. */
 void dt_resources_devices(struct dt_generation *g);
 void dt_resources_cpus(struct dt_generation *g);
 
 struct dt_lack { /* as in SPAWN_FAILED */
     enum dt_spawn_step step;
     int error;
-    char *what; /* to be freed */
+    char *what; /* the caller frees it */
 };
 
-/* Whether there is enough of the rest; otherwise *lack says of what there is not. */
+/* Returns whether the host has enough of everything else. If not, *lack says what is missing. */
 bool dt_resources_suffice(const struct dt_generation *g, struct dt_lack *lack);
 
 #endif
