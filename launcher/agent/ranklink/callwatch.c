@@ -9,10 +9,11 @@ struct dt_callseen {
     uint64_t signature; /* 0: not known */
     uint64_t since_ns;
     uint32_t limit_ms;
-    uint32_t waited_ms; /* before it was noted there */
+    uint32_t waited_ms; /* before the call was noted there */
 };
 
-/* What changes meanwhile is not known before the next look: it may be another call's. */
+/* If the call changes while this reads it, the rest may belong to another call, so it stays unknown
+ * until the next look. */
 static struct dt_callseen see_collective(const struct dt_hostshm_rank *r)
 {
     uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);
@@ -38,7 +39,7 @@ static struct dt_callseen see_pair(const struct dt_hostshm_rank *r, uint32_t i)
                                  .waited_ms = known ? waited_ms : 0 };
 }
 
-/* before: the same call at the last look; NULL: it was not seen. */
+/* before is the same call at the last look, or NULL if it was not seen. */
 static uint64_t since(const struct dt_callwatch *w, const struct dt_callseen *now,
                       const struct dt_callseen *before, uint64_t now_ns)
 {
@@ -80,7 +81,7 @@ bool dt_callwatch_is_inside(const struct dt_hostshm_rank *r)
     return inside;
 }
 
-/* False: some rank of this host has not written it yet. */
+/* Returns false if some rank of this host has not written its member yet. */
 static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
 {
     *members = (struct dt_u32s){ dt_xcalloc(shm->size, sizeof *members->v), shm->size };
@@ -97,7 +98,7 @@ static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
     return true;
 }
 
-/* What local rank i of the communicator does. */
+/* Adds the call of local rank i of the communicator. */
 static void add(const struct dt_callwatch *w, uint32_t i, uint32_t rank, uint64_t now_ns,
                 struct dt_msg_list *list)
 {

@@ -9,33 +9,36 @@
 #include "launcher/base/mem.h"
 
 enum {
-    MOST = 16384, /* of a host at a time: a program that frees none is told before memory ends */
-    EARLY = 4096, /* that are remembered: who invents numbers gets no more memory for them */
+    MOST = 16384, /* of a host at a time: a program that never frees any is told before memory runs
+                     out */
+    EARLY =
+        4096, /* that are remembered, so that a rank which invents numbers cannot use up memory */
 };
 
-/* A communicator that was stopped before any rank of this host wanted its memory, or that has none
- * here: which, cannot be known. */
+/* A communicator that was stopped although no rank of this host has asked for its memory. A rank
+ * may still do so, or the communicator may have no rank here: the agent cannot know. */
 struct early {
     uint64_t comm;
     int code;
     uint32_t culprit;
     char *why;
-    bool *joining; /* by local rank: it has been seen to make communicators, without a break */
+    bool *joining; /* by local rank: it has been creating communicators at each look since */
 };
 
-enum part { OUT, IN, DONE }; /* that a rank has in a communicator */
+enum part { OUT, IN, DONE }; /* whether a rank has joined a communicator, or has left it */
 
 struct entry {
     uint64_t comm;
     struct dt_hostshm shm;
-    int fd;         /* until every member has it */
-    uint8_t *parts; /* by local rank of the host: enum part */
+    int fd;         /* open until every member has it */
+    uint8_t *parts; /* enum part, by local rank of the host */
     uint32_t members;
     uint32_t served;
     uint32_t done;
-    bool told; /* the launcher knows that it has been stopped */
+    bool told; /* the launcher knows that it was stopped */
     struct dt_callwatch watch;
-    uint64_t since_ns; /* at the last look: somebody waits; 0: nobody does, or it has been told */
+    uint64_t since_ns; /* at the last look: since when a rank waits; 0: none does, or the wait was
+                          reported */
 };
 
 struct dt_commshm {
@@ -106,7 +109,7 @@ static bool is_joining(const struct dt_commshm *c, uint32_t local_rank)
     return atomic_load(&c->world->ranks[local_rank].joining) != 0;
 }
 
-/* Whether the communicator may still come. */
+/* Returns whether a rank may still ask for the communicator. */
 static bool is_awaited(const struct dt_commshm *c, struct early *s)
 {
     bool any = false;
@@ -278,13 +281,13 @@ bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm)
     return news;
 }
 
-/* ---- who waits ---- */
+/* ---- which ranks wait ---- */
 
 struct telling {
     const struct dt_u32s *ranks;
     uint64_t now_ns;
     struct dt_msg_pong *pong;
-    size_t bytes; /* of what has been added, about */
+    size_t bytes; /* approximate size of what has been added */
 };
 
 static size_t bytes_of(const struct dt_msg_comm *m)
@@ -293,7 +296,7 @@ static size_t bytes_of(const struct dt_msg_comm *m)
            m->ranks.n * sizeof(struct dt_msg_called);
 }
 
-/* e: of communicator comm, or NULL: it is not here. */
+/* e is the entry of communicator comm, or NULL if it has none here. */
 static void tell(struct telling *t, uint64_t comm, struct entry *e)
 {
     struct dt_msg_list *comms = &t->pong->comms;
@@ -358,14 +361,14 @@ void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t
     tell_waiting(c, &t);
 }
 
-/* Of one communicator, whose local ranks are in the order of its own. */
+/* Local ranks of a communicator are in the order of its ranks. */
 static void add_inside(const struct dt_hostshm *shm, const struct dt_u32s *ranks, bool *inside)
 {
     for (uint32_t rank = 0, i = 0; rank < shm->size && i < shm->local_size; rank++) {
         uint32_t word = atomic_load_explicit(&shm->members[rank], memory_order_relaxed);
         int64_t local_rank = word ? dt_u32s_find(ranks, word - 1) : -1;
 
-        if (word == 0) /* it is not known whose the others are */
+        if (word == 0) /* the ranks of the remaining members are not known yet */
             return;
         if (local_rank >= 0)
             inside[local_rank] |= dt_callwatch_is_inside(&shm->ranks[i++]);

@@ -1,5 +1,6 @@
-/* The memory files of the communicators that the ranks of a host have made beside that of all
- * ranks. One is made when the first of its ranks asks, and goes when the last is done with it. */
+/* The shared memory of communicators other than DT_WORLD that the ranks of a host have created. It
+ * is created when the first of its ranks asks for it, and freed when the last one is done with it.
+ */
 #ifndef DT_AGENT_COMMSHM_H
 #define DT_AGENT_COMMSHM_H
 
@@ -11,44 +12,47 @@
 
 struct dt_commshm;
 
-/* Of a job of np ranks. world: the memory of those that are here, which outlives this. */
+/* For a job of np ranks. world is the shared memory of all ranks of this host; it outlives the
+ * result. */
 struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t np,
                                      const struct dt_hostshm *world);
 /* Accepts NULL. */
 void dt_commshm_destroy(struct dt_commshm *c);
 
-/* For one of so many local ranks of communicator comm, which has size ranks in all. Returns a
- * descriptor, which the caller closes, or -1 with errno. */
+/* local_rank asks for the memory of communicator comm, which has size ranks in all, members of them
+ * on this host. Returns a descriptor, which the caller closes, or -1 with errno. */
 int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members,
                     uint32_t size);
-/* One of them is done with it. Returns whether it is gone. */
+/* A rank is done with the communicator. Returns whether it is gone. */
 bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm);
-/* Whether this rank is one of so many that have the memory of this communicator, or, where comm is
- * 0, of all ranks. */
+/* Returns whether this rank is one of the given number of ranks that share the memory of this
+ * communicator, or, if comm is 0, of DT_WORLD. */
 bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members);
 
-/* Stops this communicator, or all and those yet to come where comm is 0; as of
- * dt_hostshm_stop_because. One that is not here is stopped when it comes: for that as long as some
- * rank has been making communicators (all who are to be in it do so, before anybody knows it), and
- * of some thousands at most. */
+/* Stops this communicator, or, if comm is 0, all that exist or will exist (see
+ * dt_hostshm_stop_because). A communicator that does not exist here yet is stopped when it is
+ * created. It is remembered as long as some rank has been creating communicators without a break,
+ * because every rank of it does so before any rank knows its number. At most some thousands are
+ * remembered. */
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why);
 
-/* The memory of the next communicator that one of its ranks has stopped, of which the launcher has
- * not been told yet (and now is); NULL: of all. */
+/* Returns the memory of the next communicator that a rank of this host has stopped and that the
+ * launcher does not know of (it counts as known from now on), or NULL. */
 const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm);
-/* A rank says why this one is stopped: whether the launcher has yet to be told (and now is). */
+/* A rank reports why this communicator is stopped. Returns whether the launcher does not know yet
+ * (it counts as known from now on). */
 bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm);
 
-/* Adds to pong->comms those that are asked for (struct dt_msg_asked; of these that are not here,
- * the number alone), then those in which ranks wait, the longest first, as many as are to be in a
- * PONG; pong->more is how many it leaves out. Lowers pong->limit_ms. ranks: the job's, of this
- * host. */
+/* Adds to pong->comms first the communicators in asked (struct dt_msg_asked; one that does not
+ * exist here is added as a number alone), then those in which ranks wait, longest wait first, as
+ * far as they fit into a PONG. pong->more counts those that do not fit. Lowers pong->limit_ms.
+ * ranks are the job's ranks on this host. */
 void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
                      const struct dt_msg_list *asked, struct dt_msg_pong *pong);
-/* Sets inside[i] where the rank of this host with local rank i is in a call of one of them. */
+/* Sets inside[i] if the rank with local rank i is in a call of one of the communicators. */
 void dt_commshm_inside(const struct dt_commshm *c, const struct dt_u32s *ranks, bool *inside);
-/* The ranks were stopped, and go on. */
+/* The ranks were stopped and continue. */
 void dt_commshm_reset_waits(struct dt_commshm *c);
 
 #endif

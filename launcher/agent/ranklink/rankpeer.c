@@ -11,8 +11,9 @@
 #include "launcher/base/mem.h"
 
 enum {
-    /* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
-     * before, and whoever writes without end does not keep the agent from its other work. */
+    /* Messages read in one go. More than a socket holds, so that a drain reads everything sent
+     * before. Limited, so that a rank which writes without end does not keep the agent from its
+     * other work. */
     AT_ONCE = 1024,
 };
 
@@ -59,7 +60,8 @@ static void send_memory(struct dt_rankpeer *p, const struct dt_rankmsg *want)
         close(fd);
 }
 
-/* Only ranks that share a communicator may: so no more is kept than communicators live. */
+/* Only ranks that share a communicator may ask, so no more segments are kept than communicators
+ * exist. */
 static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, int given)
 {
     const struct dt_segments_wanted wanted = {
@@ -107,7 +109,7 @@ static void send_welcome(const struct dt_rankpeer *p)
     dt_rankpeer_tell(p, &msg, p->owner->shm_fd);
 }
 
-/* Once for each rank: whatever writes nonsense may write more of it. */
+/* Warns once for each rank, because a rank that writes nonsense may write a lot of it. */
 static void warn(struct dt_rankpeer *p, const char *what)
 {
     if (p->warned)
@@ -128,7 +130,7 @@ static void refuse(const struct dt_rankpeer *p, bool version, const char *why)
     dt_rankpeer_tell(p, &msg, -1);
 }
 
-/* What has stopped the job, to one who came late. */
+/* Tells a rank that came late what has stopped the job. */
 static void send_stop(const struct dt_rankpeer *p)
 {
     uint32_t culprit;
@@ -174,7 +176,7 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
     }
 }
 
-/* Blames the one who tells where a rank is named that there is not. */
+/* If the message names a rank that does not exist, blames the sender. */
 static void pass_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t teller,
                          int code, const char *text)
 {
@@ -186,7 +188,7 @@ static bool is_code(int code)
     return code < 0 && code >= DT_RANK_CODE_MIN;
 }
 
-/* The first reason counts; the others' are the same, or lies. */
+/* Only the first reason counts: the others repeat it, or are wrong. */
 static bool is_news(struct dt_ranksock *s, uint64_t comm)
 {
     bool known = s->failed;
@@ -228,7 +230,7 @@ static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
     dt_msg_free(DT_MSG_LAST_CALLS, &m);
 }
 
-/* Ranks may set one for each of their calls, all of which the launcher need not hear of. */
+/* Ranks may set a limit for each call. The launcher needs only the lowest. */
 static void on_limit(struct dt_ranksock *s, uint32_t ms)
 {
     uint32_t least = dt_hostshm_lesser_limit(s->told_limit_ms, ms);
@@ -239,7 +241,7 @@ static void on_limit(struct dt_ranksock *s, uint32_t ms)
     s->events.limit(s->arg, least);
 }
 
-/* given: a descriptor that came along, or -1. */
+/* given: a descriptor that came with the message, or -1. */
 static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid, int given)
 {
     struct dt_ranksock *s = p->owner;
@@ -295,7 +297,7 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
         } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
             warn(p, "wrote something to its socket that is not a message; it was ignored");
         } else {
-            /* The end of the stream: every process that held the rank's end has closed it. */
+            /* EOF: every process that held the rank's end has closed it. */
             if (r == 0 || errno != EAGAIN)
                 stop_reading(p);
             return;
@@ -303,7 +305,7 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
     }
 }
 
-/* Who died, the launcher learns otherwise. */
+/* Deaths reach the launcher on another path. */
 static void pass_on(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
 {
     char text[DT_HOSTSHM_WHY];

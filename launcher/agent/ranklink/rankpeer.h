@@ -1,6 +1,6 @@
-/* What the agent and one of its ranks say to each other on the rank's socket.
+/* The conversation between the agent and one of its ranks on the rank's socket.
  *
- * Inside of ranksock, whose object all ranks' sockets share. */
+ * Internal to ranksock, whose object all ranks' sockets share. */
 #ifndef DT_AGENT_RANKPEER_H
 #define DT_AGENT_RANKPEER_H
 
@@ -13,16 +13,16 @@
 #include "runtime/wire/rankmsg.h"
 
 struct dt_rankpeer {
-    uv_poll_t poll; /* data: this */
+    uv_poll_t poll; /* its data points to this struct */
     struct dt_ranksock *owner;
     uint32_t local_rank;
-    int fd;       /* our end, or -1 */
+    int fd;       /* the agent's end, or -1 */
     int child_fd; /* the rank's end until it is forked, or -1 */
     bool linked;  /* it said hello */
-    pid_t pid;    /* who did; only this process is listened to from then on */
-    bool warned;  /* the user knows that something is wrong with it */
-    bool told;    /* of its last calls */
-    bool paused;  /* not read, until the launcher has taken what was said before */
+    pid_t pid;    /* the process that said hello; others are ignored from then on */
+    bool warned;  /* the user was told that something is wrong with it */
+    bool told;    /* it has reported its last calls */
+    bool paused;  /* not read until the launcher has accepted earlier messages */
     struct dt_ratelimit notes;
 };
 
@@ -33,26 +33,27 @@ struct dt_ranksock {
     struct dt_hostshm shm;
     int shm_fd;
     struct dt_callwatch watch;
-    struct dt_commshm *comms; /* the memory of other communicators */
+    struct dt_commshm *comms; /* the memory of the other communicators */
     struct dt_segments *segments;
-    int table_fd; /* sealed copy of the encoded table, or -1 */
+    int table_fd; /* sealed memory file with the encoded table, or -1 */
     uint64_t table_bytes;
-    uint32_t told_limit_ms; /* to the launcher; 0: none */
+    uint32_t told_limit_ms; /* as sent to the launcher; 0: none */
     bool aborted;
-    bool failed;               /* a rank has said why it stopped the host */
-    uint32_t open_polls;       /* whose close callback has not run */
+    bool failed;               /* a rank has reported why it stopped the host */
+    uint32_t open_polls;       /* polls whose close callback has not run yet */
     struct dt_rankpeer *peers; /* by local rank */
 };
 
-/* A rank that is gone or has a full socket cannot be told anything: its exit is seen elsewhere. */
+/* Sends a message. If the rank is gone or its socket is full, drops it: the rank's exit is noticed
+ * elsewhere. */
 void dt_rankpeer_tell(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass);
 void dt_rankpeer_send_table(const struct dt_rankpeer *p);
 void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit);
 
-/* Reads what the rank has written, calling the events. */
+/* Reads what the rank has written, and calls the events. */
 void dt_rankpeer_drain(struct dt_rankpeer *p);
-/* A rank never waits for room in its socket, so what it says there when it fails may be missing:
- * tells of failures that are seen in memory. */
+/* A rank never waits for room in its socket, so the message about its failure may be missing. This
+ * reports the failures that are visible in shared memory. */
 void dt_rankpeer_pass_on_untold(struct dt_ranksock *s);
 
 #endif

@@ -47,7 +47,7 @@ void dt_ranksock_room(struct dt_ranksock *s)
     }
 }
 
-/* Memory goes with the last close callback: libuv touches its handles until then. */
+/* Frees the memory in the last close callback, because libuv uses its handles until then. */
 static void on_closed(uv_handle_t *handle)
 {
     struct dt_ranksock *s = ((struct dt_rankpeer *)handle->data)->owner;
@@ -134,7 +134,7 @@ void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank)
     p->child_fd = -1;
 }
 
-/* The table as a memory file that nobody can change any more, for all ranks of the host. */
+/* Writes the table to a sealed memory file for all ranks of the host. */
 static int table_file(const struct dt_msg_table *table, uint64_t *bytes)
 {
     struct dt_put p = { 0 };
@@ -217,7 +217,7 @@ bool *dt_ranksock_inside(const struct dt_ranksock *s)
     return inside;
 }
 
-/* LIMITs are passed on before PONG goes out, which has the limits of all that were. */
+/* LIMIT messages go out before the PONG that includes those limits. */
 void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
                       struct dt_msg_pong *pong)
 {
@@ -266,7 +266,7 @@ void dt_ranksock_destroy(struct dt_ranksock *s)
         close(s->shm_fd);
     if (s->table_fd >= 0)
         close(s->table_fd);
-    s->open_polls++; /* holds the memory until every handle is asked to close */
+    s->open_polls++; /* keeps the memory until every handle is being closed */
     for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         struct dt_rankpeer *p = &s->peers[i];
 

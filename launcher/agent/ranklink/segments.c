@@ -10,11 +10,11 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/sealed.h"
 
-struct entry { /* handed out in part; of a communicator and giver there is one, that of the newest
-                  call */
+struct entry { /* handed out to some ranks; for each communicator and giver there is one, of the
+                  newest call */
     struct dt_segments_wanted wanted;
     uint64_t number;
-    int fd; /* -1: there is none, because of error */
+    int fd; /* -1: error says why there is none */
     int error;
     bool *served; /* by local rank */
     uint32_t nserved;
@@ -53,8 +53,8 @@ void dt_segments_destroy(struct dt_segments *s)
     free(s);
 }
 
-/* What no host could hold is refused here: the kernel would promise it, and kill the ranks when
- * they use it. */
+/* Refuses a size that no host could hold: the kernel would grant it, and kill the ranks when they
+ * use it. */
 static int make(uint64_t bytes)
 {
     struct sysinfo host;
@@ -74,7 +74,7 @@ static struct entry *find(struct dt_segments *s, uint64_t comm, uint32_t giver)
     return NULL;
 }
 
-/* error: why fd is -1. */
+/* error says why fd is -1. */
 static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted *wanted, int fd,
                          int error)
 {
@@ -89,7 +89,8 @@ static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted 
     return e;
 }
 
-/* What the rank's request belongs to; NULL: it is none of a rank that does as the others do. */
+/* Returns the entry that the rank's request belongs to, or NULL if the request differs from the
+ * others'. */
 static struct entry *entry_of(struct dt_segments *s, uint32_t local_rank,
                               const struct dt_segments_wanted *w)
 {

@@ -1,7 +1,7 @@
-/* The memory that ranks of a host share. The agent makes a memory file when the first rank of a
- * communicator asks for one (dt_mem_alloc), or a rank gives it the descriptor of a GPU's memory. It
- * hands either to all that want it, and forgets it: the memory lives as long as they have it
- * mapped. */
+/* Memory segments that ranks of a host share. The agent creates a memory file when the first rank
+ * of a communicator asks for one (dt_mem_alloc), or receives the descriptor of a GPU's memory from
+ * a rank. It hands either to every rank that asks, and then closes it: the memory exists as long as
+ * a rank has it mapped. */
 #ifndef DT_AGENT_SEGMENTS_H
 #define DT_AGENT_SEGMENTS_H
 
@@ -16,25 +16,24 @@ void dt_segments_destroy(struct dt_segments *s);
 
 struct dt_segments_wanted {
     uint64_t comm;
-    uint64_t call; /* its number: what an earlier one has left behind is given up */
+    uint64_t call; /* number of the call; a later one discards what an earlier one left */
     uint64_t bytes;
-    uint32_t
-        members; /* so many local ranks ask, in the same words, of what is given beside the giver */
-    uint32_t giver; /* 0: the agent makes it; else the local rank + 1 of who gives it */
+    uint32_t members; /* so many local ranks, besides the giver, make the same request */
+    uint32_t giver;   /* 0: the agent creates it; else the giver's local rank + 1 */
 };
 
-/* For this local rank. Returns a descriptor, which the caller closes, or -1 with errno. *number
- * tells the file from all others. */
+/* Serves this local rank. Returns a descriptor, which the caller closes, or -1 with errno. *number
+ * identifies the file. */
 int dt_segments_want(struct dt_segments *s, uint32_t local_rank,
                      const struct dt_segments_wanted *wanted, uint64_t *number);
-/* From the giver, before others want it: keeps a copy of the descriptor. Returns 0, or -1 with
+/* The giver calls this before others ask. Keeps a copy of the descriptor. Returns 0, or -1 with
  * errno. */
 int dt_segments_give(struct dt_segments *s, uint32_t local_rank,
                      const struct dt_segments_wanted *wanted, int fd);
-/* The communicator is gone: what not all of its ranks have asked for goes, too. */
+/* The communicator is gone: closes what some of its ranks have not asked for. */
 void dt_segments_forget(struct dt_segments *s, uint64_t comm);
-/* What not all have asked for: for a communicator never more than a file, and a descriptor of each
- * of its ranks. */
+/* Returns how many descriptors wait for ranks to ask: for each communicator at most one file, and
+ * one descriptor of each of its ranks. */
 size_t dt_segments_kept(const struct dt_segments *s);
 
 #endif

@@ -21,10 +21,10 @@
 
 enum { REMOVE_TRIES = 100, REMOVE_MS = 5 };
 
-/* With a dot, so that no group of systemd's is taken for ours. */
+/* The dot distinguishes the name from systemd's groups. */
 static const char prefix[] = ".dtrun-";
 
-/* The directory of the group that this process is in, or NULL; *top: it is the whole tree's. */
+/* Returns the directory of this process's group, or NULL. *top: it is the top of the whole tree. */
 static char *find_own(bool *top)
 {
     struct dt_cgroupdir d;
@@ -39,7 +39,7 @@ static char *find_own(bool *top)
     return path;
 }
 
-/* With a controller of its own the group would compete as one with the processes beside it. */
+/* A group with its own controllers would compete as one unit with the processes beside it. */
 static bool is_plain(int dir)
 {
     int fd = openat(dir, "cgroup.controllers", O_RDONLY | O_CLOEXEC);
@@ -48,7 +48,7 @@ static bool is_plain(int dir)
 
     if (fd >= 0)
         close(fd);
-    return plain && faccessat(dir, "cgroup.kill", W_OK, 0) == 0; /* since Linux 5.14 */
+    return plain && faccessat(dir, "cgroup.kill", W_OK, 0) == 0; /* exists since Linux 5.14 */
 }
 
 int dt_cgroup_make(char *path, const char *job_id)
@@ -116,7 +116,7 @@ void dt_cgroup_remove(char *path)
     }
 }
 
-/* Whoever made it holds a lock for as long as it lives. */
+/* The agent that created the group holds a lock on it as long as it lives. */
 static void end_if_orphaned(const char *parent, const char *name)
 {
     char path[PATH_MAX];
@@ -145,7 +145,7 @@ static void end_orphans_in(const char *parent)
         closedir(dir);
 }
 
-/* Cuts own. */
+/* Modifies own. */
 static void end_orphans_beside(char *own)
 {
     char *last = strrchr(own, '/');
@@ -165,7 +165,7 @@ static void end_orphans_beside(char *own)
         closedir(dir);
 }
 
-/* Also beside our own group: a login by SSH may have one for each session. */
+/* Looks beside the agent's own group as well: SSH logins may have one group for each session. */
 void dt_cgroup_end_orphans(void)
 {
     bool top;

@@ -1,8 +1,8 @@
-/* A control group (version 2) for the ranks of one START: everything in it can be killed in one
- * step, whatever it forks meanwhile, and is still found when the agent's processes have been killed
- * with no time to sweep. It sits below the agent's own group, where that is writable; where it is
- * not, the sweep by descent does without. No controller is in force in it, so that the ranks have
- * what they would have had. */
+/* A control group (version 2) for the ranks of one START. Everything in it can be killed in one
+ * step, even while it forks, and can be found after the agent's processes were killed without time
+ * for a sweep. It lies below the agent's own group. If that is not writable, only the sweep by
+ * descent finds the processes. The group has no controllers, so the ranks get the same resources as
+ * without it. */
 #ifndef DT_AGENT_CGROUP_H
 #define DT_AGENT_CGROUP_H
 
@@ -10,19 +10,21 @@
 
 enum { DT_CGROUP_PATH = 4096 };
 
-/* Makes the group and writes its directory to path (of DT_CGROUP_PATH bytes), "" where there can be
- * none. Returns a descriptor of it, or -1. As long as that is open the group is not taken for a
- * dead agent's. */
+/* Creates the group and writes its directory to path (of DT_CGROUP_PATH bytes), or "" if that is
+ * not possible. Returns a descriptor of it, or -1. While that is open, other agents do not mistake
+ * the group for a dead agent's. */
 int dt_cgroup_make(char *path, const char *job_id);
-/* fork, with the child in the group; as fork does where that is not possible, or group is -1. The
- * caller has one thread. Not after dt_cgroup_kill: some kernels then kill what is forked, too. */
+/* Like fork, with the child in the group. If that is not possible, or group is -1, like fork alone.
+ * The caller must have only one thread. Do not call it after dt_cgroup_kill: some kernels then kill
+ * the child as well. */
 pid_t dt_cgroup_fork(int group);
-void dt_cgroup_kill(const char *path); /* everything in it, by SIGKILL; "": nothing */
-/* Removes it once everything in it has ended, which it waits for for a moment, and clears path. */
+void dt_cgroup_kill(const char *path); /* kills everything in it with SIGKILL; "": nothing */
+/* Waits a moment until everything in the group has ended, then removes the group and clears path.
+ */
 void dt_cgroup_remove(char *path);
 
-/* Ends what agents of this place left that were killed, with their groups. Blocks for a moment
- * where there is something to end. */
+/* Kills what dead agents left behind in this place, and removes their groups. Blocks for a moment
+ * if there is something to kill. */
 void dt_cgroup_end_orphans(void);
 
 #endif

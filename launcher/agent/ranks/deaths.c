@@ -5,7 +5,7 @@
 #include "launcher/agent/sweep/procstat.h"
 #include "runtime/wire/hostshm.h"
 
-/* What a rank had told before it died; an auxiliary is not spoken with. */
+/* Returns what a rank had reported before it died. Auxiliaries report nothing. */
 static struct dt_rank_state last_state(struct dt_generation *g, uint32_t index)
 {
     if (index >= g->start.ranks.n)
@@ -42,7 +42,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
         p->end.flags |= DT_EXITED_OOM;
 }
 
-/* A linked rank that ends any other way than in order leaves peers that would wait for it. */
+/* If a linked rank ends without dt_finalize, its peers would wait for it. */
 static bool leaves_peers_waiting(const struct dt_msg_exit *end)
 {
     return (end->flags & DT_EXITED_LINKED) &&

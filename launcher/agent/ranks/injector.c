@@ -6,11 +6,11 @@
 #include "runtime/wire/rankmsg.h"
 
 struct armed {
-    uv_timer_t timer; /* for a fault without step */
+    uv_timer_t timer; /* for a fault without a step */
     struct dt_injector *owner;
     struct dt_inject fault;
-    const char *text;    /* of it, in START */
-    uint32_t local_rank; /* whose step counts */
+    const char *text;    /* the fault's text in START */
+    uint32_t local_rank; /* the rank whose step counts */
     bool struck;
 };
 
@@ -20,7 +20,7 @@ struct dt_injector {
     struct dt_injector_events events;
     void *arg;
     uint32_t n;
-    uint32_t handles; /* that libuv has not let go of */
+    uint32_t handles; /* handles that libuv still uses */
     bool destroyed;
     struct armed v[];
 };
@@ -31,7 +31,7 @@ static void strike(struct armed *a)
     a->owner->events.strike(a->owner->arg, a->local_rank, &a->fault, a->text);
 }
 
-/* The runtime watches for one step of a rank: the next that is due. */
+/* The runtime watches one step of a rank at a time: the next one that is due. */
 static void watch(struct dt_injector *f, uint32_t local_rank)
 {
     int64_t next = INT64_MAX;

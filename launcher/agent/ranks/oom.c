@@ -14,7 +14,8 @@ enum { FILE_MAX = 64 * 1024 };
 
 static const char key[] = "oom_kill ";
 
-/* "oom_kill N" at the beginning of a line; false when the file or the line is not there. */
+/* Reads "oom_kill N" at the beginning of a line. Returns false if the file or the line is missing.
+ */
 static bool read_count(const char *path, uint64_t *count)
 {
     struct dt_strbuf text = { 0 };
@@ -46,7 +47,8 @@ static bool has_count(struct dt_oom *oom)
     return has && read_count(oom->path, &oom->seen);
 }
 
-/* The log has the process ids of the first namespace, whose number is fixed (PROC_PID_INIT_INO). */
+/* The log has the process ids of the initial namespace, whose inode number is fixed
+ * (PROC_PID_INIT_INO). */
 static void open_log(struct dt_oom *oom)
 {
     static const char first[] = "pid:[4026531836]";
@@ -56,7 +58,7 @@ static void open_log(struct dt_oom *oom)
         return;
     oom->log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (oom->log >= 0)
-        lseek(oom->log, 0, SEEK_END); /* what comes from now on */
+        lseek(oom->log, 0, SEEK_END); /* reads only later records */
 }
 
 void dt_oom_init(struct dt_oom *oom)
@@ -68,14 +70,15 @@ void dt_oom_init(struct dt_oom *oom)
     open_log(oom);
 }
 
-/* "... Out of memory: Killed process 815 (train) ...". */
+/* Parses "... Out of memory: Killed process 815 (train) ...". */
 static void read_log(struct dt_oom *oom)
 {
     static const char says[] = "Killed process ";
     char record[8192];
     ssize_t n;
 
-    /* EPIPE: records were overwritten before they were read; the next is there. */
+    /* EPIPE: the kernel overwrote records before they were read; the next read continues after
+     * them. */
     while ((n = read(oom->log, record, sizeof record - 1)) > 0 || (n < 0 && errno == EPIPE)) {
         const char *at;
 

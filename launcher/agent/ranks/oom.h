@@ -1,5 +1,5 @@
-/* Whether the kernel killed a process of this host for memory: a count that the agent's memory
- * cgroup keeps, where it may be read; else what the kernel logs, where that may be. */
+/* Whether the kernel killed a process of this host because memory ran out. If the agent's memory
+ * cgroup has a readable count, that decides; otherwise the kernel's log does, if it is readable. */
 #ifndef DT_AGENT_OOM_H
 #define DT_AGENT_OOM_H
 
@@ -12,14 +12,14 @@ enum { DT_OOM_PIDS = 64 };
 struct dt_oom {
     char path[4096];         /* the file with the count; "": there is none */
     uint64_t seen;           /* kills accounted for */
-    int log;                 /* the kernel's log, where there is no count; or -1 */
-    pid_t pids[DT_OOM_PIDS]; /* that the log has named, the newest ones */
+    int log;                 /* the kernel's log if there is no count, or -1 */
+    pid_t pids[DT_OOM_PIDS]; /* the newest that the log has named */
     unsigned npids;
 };
 
 void dt_oom_init(struct dt_oom *oom);
-/* To be asked for each rank that died by SIGKILL: true when the kernel has killed one more process
- * for memory than was known, which is then accounted for, or has logged that it killed this one. */
+/* Call this for each rank that died by SIGKILL. Returns true if the count shows a kill that was not
+ * accounted for yet (it is from now on), or if the log says that the kernel killed this process. */
 bool dt_oom_killed(struct dt_oom *oom, pid_t pid);
 
 #endif

@@ -56,9 +56,9 @@ static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int erro
     _exit(DT_EXIT_NOT_FOUND);
 }
 
-/* An ignored signal stays ignored across exec, so whatever our own parents ignore is undone. glibc
- * hides two signals of its own (32 and 33), which runtimes that do not use it leave ignored: hence
- * the system call; a zeroed action is SIG_DFL. */
+/* An ignored signal stays ignored across exec, so this undoes what our own parents ignore. glibc
+ * reserves two signals (32 and 33), which other runtimes may leave ignored; only the system call
+ * can reset them. A zeroed action is SIG_DFL. */
 static void default_signals(void)
 {
     static const unsigned long zero[16];
@@ -67,7 +67,7 @@ static void default_signals(void)
         syscall(SYS_rt_sigaction, signo, zero, NULL, (_NSIG - 1) / 8);
 }
 
-/* Kernels before 5.11 have no such flag; what is open is then listed. */
+/* Kernels before 5.11 lack the flag; then the open descriptors are listed. */
 static void close_on_exec_from(int first)
 {
     DIR *dir;
@@ -84,11 +84,11 @@ static void close_on_exec_from(int first)
     }
 }
 
-struct private_fds { /* as in struct dt_rankproc, where they are in nobody's way */
+struct private_fds { /* as in struct dt_rankproc, but with numbers that no target needs */
     int gate, errors, go;
 };
 
-/* Either may stand in the other's place. */
+/* The number of one socket may be the target of the other. */
 static int pass_sockets(const struct dt_rankproc *p)
 {
     int socket = fcntl(p->socket, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
@@ -99,7 +99,7 @@ static int pass_sockets(const struct dt_rankproc *p)
     return dup2(pmi, DT_SPAWN_PMI_FD);
 }
 
-/* Moves those out of the way, then puts the rank's descriptors where it expects them. */
+/* Moves the descriptors away from the target numbers, then to them. */
 static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
 {
     fds->errors = fcntl(p->errors, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
@@ -121,7 +121,7 @@ static const char *value_of(const struct dt_strs *env, const char *name)
     return entry ? entry + strlen(name) + 1 : NULL;
 }
 
-/* The directory of pushed files comes first: libdtrun may lie there beside the program. */
+/* The directory of pushed files comes first, because libdtrun may be there beside the program. */
 static int add_library_dir(struct dt_strs *env, const char *dir)
 {
     static const char name[] = "LD_LIBRARY_PATH";
@@ -138,7 +138,7 @@ static bool is_rank(const struct dt_spawn_config *config, uint32_t index)
     return index < config->start->ranks.n;
 }
 
-/* Returns how many cores the rank has for itself. Auxiliaries run wherever there is room. */
+/* Returns how many cores the rank has for itself. Auxiliaries may run on any CPU. */
 static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t index, int *error)
 {
     uint32_t ranks = config->start->ranks.n, cores;
@@ -154,7 +154,7 @@ static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t inde
     return cores;
 }
 
-/* Where each rank has a device of its own, none is left for auxiliaries. */
+/* If each rank has its own device, none is left for auxiliaries. */
 static const char *device_of(const struct dt_spawn_config *config, uint32_t index)
 {
     if (!config->has_mask)
@@ -188,7 +188,7 @@ static int make_environment(struct dt_strs *env, const struct dt_spawn_config *c
     return config->start->file_dir[0] ? add_library_dir(env, config->start->file_dir) : 0;
 }
 
-/* A pushed program runs from where it was put, whatever path it had where it came from. */
+/* A pushed program runs from where it was put, whatever path the user gave. */
 static int find_program(char *path, size_t size, const struct dt_msg_start *start,
                         const struct dt_strs *env)
 {
@@ -202,7 +202,7 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
     return dt_program_find(path, size, name, value_of(env, "PATH"));
 }
 
-/* All run the same program: one rank of each host looks what it is. */
+/* All ranks run the same program, so one rank of each host inspects it. */
 static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
 {
     struct dt_rank_report report = { .index = p->index, .ready = true };
@@ -223,7 +223,7 @@ static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, cons
         _exit(DT_EXIT_LAUNCH); /* another rank failed */
 }
 
-/* Adds the names of those defaults that the host's or the user's files for NCCL set. */
+/* Adds the names of defaults that NCCL's files of the host or the user set. */
 static int find_in_nccl_conf(struct dt_strs *names, const struct dt_strs *env)
 {
     struct dt_strs files = { 0 };
@@ -258,7 +258,7 @@ static int complete_environment(struct dt_strs *env, const struct dt_spawn_confi
     return dt_env_at_go(env, &rank, &go.go);
 }
 
-/* The rank says it itself, where its standard error goes. */
+/* The rank reports its binding itself, so that the line goes to its standard error. */
 static void report_binding(const struct dt_rankproc *p)
 {
     const struct dt_msg_start *start = p->config->start;
@@ -285,8 +285,8 @@ void dt_rankproc_run(const struct dt_rankproc *p)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != p->parent)
-        _exit(DT_EXIT_LAUNCH); /* it died before it could be our death signal */
-    setpgid(0, 0);             /* in the agent's session: see ARCHITECTURE.md */
+        _exit(DT_EXIT_LAUNCH); /* the agent died before prctl could take effect */
+    setpgid(0, 0);             /* the rank stays in the agent's session: see ARCHITECTURE.md */
     default_signals();
     if (arrange(p, &fds) < 0)
         refuse(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");

@@ -1,4 +1,5 @@
-/* What is deep is brought up: so no path grows too long, and two directories are open at a time. */
+/* Moves deep directories up to the top before it removes them. So no path grows too long, and only
+ * two directories are open at a time. */
 #include "launcher/agent/ranks/removetree.h"
 
 #include <dirent.h>
@@ -15,11 +16,11 @@
 enum { INFO_MAX = 4096 };
 
 struct tree {
-    int fd; /* of the top */
+    int fd; /* of the top directory */
     unsigned long names;
 };
 
-/* As /proc counts mounts, or -1: statx(2) tells of what is bound there since Linux 5.8 only. */
+/* Returns the mount id as in /proc, or -1. statx(2) reports bind mounts only since Linux 5.8. */
 static long mount_of(int fd)
 {
     static const char key[] = "mnt_id:";
@@ -36,8 +37,8 @@ static long mount_of(int fd)
     return id;
 }
 
-/* Of another file system, or bound there: it is not the job's. A server that is gone is not waited
- * for. */
+/* Another file system, or a bind mount, does not belong to the job. Does not wait for a server that
+ * is gone. */
 static bool is_mounted(int top, int fd)
 {
     struct statx s, t;
@@ -49,7 +50,7 @@ static bool is_mounted(int top, int fd)
            mount_of(fd) != mount_of(top);
 }
 
-/* Only through /proc can be changed what may not be opened and is no link. */
+/* A file that may not be opened and is not a link can be changed only through /proc. */
 static void permit(int handle)
 {
     char path[32];
@@ -58,7 +59,8 @@ static void permit(int handle)
     chmod(path, 0700);
 }
 
-/* A descriptor of a directory that, if it is ours, may be changed, or -1. top: -1 for itself. */
+/* Returns a descriptor of a directory, or -1. If the directory is this user's, makes it writable
+ * first. top is -1 for the top directory itself. */
 static int permitted(int top, int at, const char *name)
 {
     int handle = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -104,7 +106,7 @@ static bool remove_one(int at, const char *name)
 static bool bring_up(struct tree *t, int from, const char *name)
 {
     char fresh[32];
-    int handle = permitted(t->fd, from, name); /* its ".." is changed */
+    int handle = permitted(t->fd, from, name); /* moving it changes its ".." */
 
     if (handle >= 0)
         close(handle);
@@ -114,7 +116,7 @@ static bool bring_up(struct tree *t, int from, const char *name)
     return renameat(from, name, t->fd, fresh) == 0;
 }
 
-/* Returns whether anything has become less, or less deep. */
+/* Returns whether it removed something or moved something up. */
 static bool empty(struct tree *t, const char *name)
 {
     DIR *dir = open_dir(t->fd, t->fd, name);

@@ -23,11 +23,11 @@ struct dt_spawn {
     int gate;     /* writing end */
     int errors;   /* reading end */
     int go;       /* the file that takes GO's payload */
-    int child[3]; /* the gate's reading end, the error pipe's writing end, /dev/null */
+    int child[3]; /* reading end of the gate, writing end of the error pipe, /dev/null */
     uint32_t ready;
     bool over; /* an event was sent, or none is wanted any more */
     size_t have;
-    struct dt_rank_report report; /* arriving */
+    struct dt_rank_report report; /* the report that is arriving */
 };
 
 enum { CHILD_GATE, CHILD_ERRORS, CHILD_NULL };
@@ -76,7 +76,7 @@ static void fail(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, in
     s->events.failed(s->arg, &m);
 }
 
-/* Should it not be kept whole, the ranks will say so. */
+/* If it cannot be written whole, the ranks report that. */
 static void keep(int file, const struct dt_msg_go *go)
 {
     struct dt_put payload = { 0 };
@@ -98,12 +98,12 @@ void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
         if (n > 0)
             left -= (uint32_t)n;
         else if (errno != EINTR)
-            break; /* nobody waits there: all have died, which their parent will see */
+            break; /* no process waits there: all have died, which the agent will notice */
     }
     close_fd(&s->gate);
 }
 
-/* Returns false when nothing is there, for now or for ever. */
+/* Returns false if nothing is there, for now or for ever. */
 static bool read_report(struct dt_spawn *s)
 {
     ssize_t n = read(s->errors, (char *)&s->report + s->have, sizeof s->report - s->have);
@@ -135,7 +135,7 @@ static void on_report(uv_poll_t *poll, int status, int events)
 {
     struct dt_spawn *s = poll->data;
 
-    (void)status; /* read tells */
+    (void)status; /* read reports the error */
     (void)events;
     while (!s->over && read_report(s))
         continue;
@@ -166,7 +166,8 @@ static int open_files(struct dt_spawn *s)
     return s->child[CHILD_NULL] < 0 || s->go < 0 ? -1 : 0;
 }
 
-/* The child must not run our signal handlers, which would write into the loop it shares with us. */
+/* The child must not run the agent's signal handlers, which would write into the loop that it
+ * shares with the agent. */
 static pid_t fork_process(const struct dt_rankproc *p)
 {
     sigset_t all;
@@ -185,7 +186,7 @@ static pid_t fork_process(const struct dt_rankproc *p)
     return pid;
 }
 
-/* An auxiliary has no socket and reads nothing. */
+/* An auxiliary has no socket and no input. */
 static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t i)
 {
     const struct dt_msg_start *start = s->config->start;
@@ -230,8 +231,8 @@ static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t
     return pid < 0 ? -1 : 0;
 }
 
-/* Which limit is too low for so many processes, where it is one. The caller frees it. Clears *error
- * where the text says all of it. */
+/* Names the limit that is too low for so many processes, if there is one. The caller frees it.
+ * Clears *error if the text says everything. */
 static char *name_limit(int *error, uint32_t n)
 {
     char *cgroup = *error == EAGAIN ? dt_limits_tasks("", n) : NULL, *text;

@@ -1,8 +1,8 @@
-/* Starting the processes of one host, its ranks and the auxiliaries beside them: all or none.
+/* Starts the processes of one host, its ranks and auxiliaries: all or none.
  *
- * Every one is forked, enters its directory and finds its program, and then waits at a gate that
- * dt_spawn_go opens once all are there. The error pipe brings back, from each, that it is ready or
- * what failed, and its EOF says that all have executed their programs. */
+ * Every process is forked, enters its directory and finds its program. Then it waits at a gate,
+ * which dt_spawn_go opens once all are there. Each process reports on the error pipe that it is
+ * ready, or what failed. EOF on that pipe means that all have executed their programs. */
 #ifndef DT_AGENT_SPAWN_H
 #define DT_AGENT_SPAWN_H
 
@@ -14,53 +14,55 @@
 #include "launcher/place/bind.h"
 
 enum {
-    DT_SPAWN_SOCKET_FD = 3, /* where a rank finds its agent socket, */
-    DT_SPAWN_PMI_FD = 4,    /* and that for PMI-1 */
+    DT_SPAWN_SOCKET_FD = 3, /* the number of a rank's agent socket */
+    DT_SPAWN_PMI_FD = 4,    /* the number of its socket for PMI-1 */
 };
 
-struct dt_spawned { /* a process; each fd is -1 when there is none */
-    pid_t pid;      /* 0: was not forked */
-    int in;         /* writing end of its stdin, for the rank that has one */
+struct dt_spawned { /* a process; each fd is -1 if there is none */
+    pid_t pid;      /* 0: it was not forked */
+    int in;         /* writing end of its stdin, for a rank that has one */
     int out;        /* reading ends of its stdout and stderr */
     int err;
 };
 
 struct dt_spawn_config {
     const struct dt_msg_start *start; /* outlives the spawn */
-    struct dt_u32s numbers; /* whom to start (role.h): first the ranks, in the order of start */
+    struct dt_u32s
+        numbers; /* the processes to start (role.h): first the ranks, in the order of start */
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
-    struct dt_strs devices; /* what dt_gpu_list says */
+    struct dt_strs devices; /* from dt_gpu_list */
     bool has_mask;          /* ranks get a CUDA_VISIBLE_DEVICES */
     uint16_t ras_port;      /* for NCCL; 0: not known */
     uint32_t cores;         /* of the host */
-    struct dt_cpus cpus;    /* with --bind-to: those that ranks are bound to */
-    int cgroup;             /* that the ranks go into; -1: none */
-    struct rlimit files;    /* to restore: the agent has raised its own */
+    struct dt_cpus cpus;    /* with --bind-to: the CPUs that ranks are bound to */
+    int cgroup;             /* the ranks' group; -1: none */
+    struct rlimit files;    /* to restore, because the agent has raised its own */
     struct rlimit file_size;
 };
 
 struct dt_spawn_events {
-    /* The program does, because of this; before ready. */
+    /* The program needs PMIx, as why shows; called before ready. */
     void (*needs_pmix)(void *arg, const char *why);
     void (*uses_horovod)(void *arg, const char *why);
     void (*ready)(void *arg);   /* all wait at the gate */
     void (*running)(void *arg); /* all run their program */
-    /* The first failure, once; running does not follow. The caller kills those that were forked. */
+    /* The first failure, once; running does not follow. The caller kills the processes that were
+     * forked. */
     void (*failed)(void *arg, const struct dt_msg_spawn_failed *why);
 };
 
 struct dt_spawn;
 
-/* Forks numbers.n processes and fills processes. Returns 0, and one of the events follows; or -1
- * with *why (valid until the next call) when not all could be forked: processes then holds those
- * that were. */
+/* Forks numbers.n processes and fills processes. Returns 0, and one of the events follows. If not
+ * all could be forked, returns -1 with *why (valid until the next call); processes then holds those
+ * that were forked. */
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
                   struct dt_spawned *processes, const struct dt_spawn_events *events, void *arg,
                   struct dt_msg_spawn_failed *why);
 void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go); /* after ready */
-/* To be told when one was reaped before running or failed: it may have died without a word. */
+/* Call this if a process was reaped before running or failed: it may have died without a report. */
 void dt_spawn_died(struct dt_spawn *s, uint32_t index);
-void dt_spawn_close(struct dt_spawn *s); /* also before an event; accepts NULL */
+void dt_spawn_close(struct dt_spawn *s); /* works before an event, too; accepts NULL */
 
 #endif
