@@ -19,8 +19,8 @@ enum {
     FILES_BESIDE = 48,
 };
 
-/* Warns if a list of devices (the hostfile's, or of detected ones) has fewer entries than there are
- * ranks. If there are more ranks than slots, the launcher has warned already. */
+/* Warns if the user listed devices (gpus= or CUDA_VISIBLE_DEVICES) and there are fewer than ranks.
+ * If there are more ranks than slots, the launcher has warned already. */
 static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_source *source)
 {
     uint32_t ranks = g->start.ranks.n, devices = g->config.devices.n;

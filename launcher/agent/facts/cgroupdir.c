@@ -9,7 +9,7 @@
 
 enum { FILE_MAX = 1024 * 1024 };
 
-/* list: "rw,cpu,cpuacct". */
+/* list is comma-separated: "rw,cpu,cpuacct". */
 static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -20,8 +20,8 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* In a line "0::/GROUP" (version 2) or "4:cpu,cpuacct:/GROUP" (version 1), which it cuts; NULL: in
- * another one. */
+/* Returns the group in a line "0::/GROUP" (version 2) or "4:cpu,cpuacct:/GROUP" (version 1), or
+ * NULL for any other line. Modifies the line. */
 static const char *group_in(char *line, const char *controller)
 {
     char *list = strchr(line, ':');
@@ -46,7 +46,7 @@ static char *find_group(const char *cgroup, const char *controller)
     return found;
 }
 
-/* The kernel writes blanks and the like as "\040". */
+/* The kernel writes blanks and similar characters as "\040". */
 static void unescape(char *s)
 {
     char *to = s;
@@ -64,12 +64,13 @@ static void unescape(char *s)
 }
 
 struct mount {
-    char *root, *at;            /* what of the hierarchy is mounted, and where */
-    const char *type, *options; /* "cgroup2"; or "cgroup", and the controllers are options */
+    char *root, *at; /* root: the part of the hierarchy that is mounted; at: where */
+    const char *type,
+        *options; /* type "cgroup2"; or type "cgroup" with the controllers in options */
 };
 
-/* A line "36 35 0:30 ROOT AT rw,nosuid shared:9 - TYPE SOURCE OPTIONS", which it cuts. Returns
- * false when it is none. */
+/* Parses a line "36 35 0:30 ROOT AT rw,nosuid shared:9 - TYPE SOURCE OPTIONS" and modifies it.
+ * Returns false if it has another form. */
 static bool parse_mount(struct mount *m, char *line)
 {
     char *words[5], *end = strstr(line, " - ");
@@ -90,7 +91,8 @@ static bool parse_mount(struct mount *m, char *line)
     return true;
 }
 
-/* What is left of the group's path below root: "" where it is that. NULL: it is not below. */
+/* Returns the rest of the group's path below root, "" if it is root itself, or NULL if it is not
+ * below. */
 static const char *below(const char *group, const char *root)
 {
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -100,7 +102,7 @@ static const char *below(const char *group, const char *root)
     return strcmp(group + n, "/") == 0 ? "" : group + n;
 }
 
-/* "/../b": it lies outside of the namespace, and so of what is mounted. */
+/* A path such as "/../b" lies outside of the namespace, and so outside of what is mounted. */
 static bool is_outside(const char *group)
 {
     return strcmp(group, "/..") == 0 || strncmp(group, "/../", 4) == 0;

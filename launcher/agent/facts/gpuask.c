@@ -75,7 +75,7 @@ static void on_output(uv_poll_t *poll, int status, int events)
     char buffer[4096];
     ssize_t n = read(asked->smi.out, buffer, sizeof buffer);
 
-    (void)status; /* read tells */
+    (void)status; /* read reports the error */
     (void)events;
     if (n > 0)
         dt_strbuf_add(&asked->text, buffer, (size_t)n);

@@ -1,5 +1,5 @@
-/* Asks nvidia-smi for the state of the GPUs, beside the loop: one that does not answer is given up
- * and waited for no more. */
+/* Asks nvidia-smi for the state of the GPUs without blocking the loop. If it does not answer in
+ * time, it is abandoned. */
 #ifndef DT_AGENT_GPUASK_H
 #define DT_AGENT_GPUASK_H
 
@@ -10,8 +10,7 @@
 
 struct dt_gpuask;
 
-/* Takes facts over, and calls done with them, once, after at most 5 s; they are done's to free
- * then. */
+/* Takes over facts and calls done with them, once, after at most 5 s. done must then free them. */
 void dt_gpuask_begin(uv_loop_t *loop, struct dt_msg_facts facts, struct dt_groups *groups,
                      void (*done)(void *arg, struct dt_msg_facts *facts), void *arg);
 

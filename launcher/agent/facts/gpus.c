@@ -31,8 +31,8 @@ static bool has_device(const char *root, const char *name)
     return has;
 }
 
-/* Where the driver has no such files (Windows' subsystem for Linux), its tool is asked: a line for
- * each GPU, as in "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)". */
+/* A driver without such files (in the Windows Subsystem for Linux) has the tool nvidia-smi, which
+ * prints a line for each GPU, as in "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)". */
 static void list_of_smi(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
     static const char *const argv[] = { "nvidia-smi", "-L", NULL };
@@ -64,8 +64,8 @@ static void add_model(void *models, const char *information)
         dt_xstrs_add_n(models, model, strcspn(model, "\n"));
 }
 
-/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19": the first word that
- * begins with a digit and has a point. */
+/* Finds the version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19":
+ * the first word that begins with a digit and has a point. */
 static char *read_version(const char *root)
 {
     char *path = dt_xasprintf("%s/proc/driver/nvidia/version", root);

@@ -6,13 +6,13 @@
 #include "runtime/wire/codec.h"
 
 /* Appends the index of each GPU that the kernel's driver shows and whose device file this process
- * can see (a container may have been given a part of them). May wait up to 6 s for nvidia-smi, so
- * it is called before the loop runs. An nvidia-smi that cannot be ended stays a child, for which no
- * sweep waits (groups). root: "", or a directory that stands for / (tests). */
+ * can see (a container may see only some). May wait up to 6 s for nvidia-smi, so call it before the
+ * loop runs. If nvidia-smi cannot be ended, it stays a child, and no sweep waits for it (groups).
+ * root is "", or a directory that stands for / in tests. */
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups);
 
-/* Appends the model of each GPU of which the kernel's driver tells, and sets version (to be freed)
- * to the driver's, "" when that cannot be found out. */
+/* Appends the model of each GPU that the kernel's driver reports. Sets version, which the caller
+ * frees, to the driver's version, or "" if it is unknown. */
 void dt_gpus_describe(struct dt_strs *models, char **version, const char *root);
 
 #endif

@@ -35,7 +35,7 @@ static const char *next_line(const char *line)
 
 /* ---- nvidia-smi ---- */
 
-/* "NVIDIA H100 80GB HBM3, 580.65.06, 0"; a GPU without ECC has no number. */
+/* Parses "NVIDIA H100 80GB HBM3, 580.65.06, 0". A GPU without ECC has no number. */
 static bool parse_gpu(struct dt_msg_facts *facts, const char *line, bool needs_model)
 {
     int model = 0, version = 0, version_end = 0, errors = 0, errors_end = 0;
@@ -62,7 +62,7 @@ void dt_gpustate_parse_query(struct dt_msg_facts *facts, const char *text)
         text = next_line(text);
 }
 
-/* The header names columns; escape sequences underline it. */
+/* The header names the columns. Escape sequences underline it. */
 static uint32_t count_columns(const char *header)
 {
     const char *end = next_line(header);
@@ -81,7 +81,7 @@ static bool has(const struct dt_strs *list, const char *text, size_t n)
     return false;
 }
 
-/* "GPU0\t X \tNV18\tSYS...": each kind of link once. */
+/* Parses "GPU0\t X \tNV18\tSYS..." and adds each kind of link once. */
 static void collect_links(struct dt_strs *kinds, const char *row, uint32_t columns)
 {
     for (uint32_t i = 0; i < columns; i++) {
@@ -146,7 +146,7 @@ void dt_gpustate_parse_log(struct dt_msg_facts *facts, const char *text)
     }
 }
 
-/* The kernel gives one record a call, and EPIPE for those that it has overwritten meanwhile. */
+/* The kernel returns one record per read, and EPIPE for records that it has overwritten. */
 static void read_log(struct dt_strbuf *text, const char *root)
 {
     char *path = dt_xasprintf("%s/dev/kmsg", root), record[8192];
@@ -163,7 +163,7 @@ static void read_log(struct dt_strbuf *text, const char *root)
 
 /* ---- NCCL ---- */
 
-/* The cache has paths as strings, each with its end. */
+/* The cache stores paths as NUL-terminated strings. */
 static char *find_in_cache(const char *root)
 {
     static const char name[] = "/" DT_NCCLLIB_NAME;
@@ -185,8 +185,8 @@ static char *find_in_cache(const char *root)
     return found;
 }
 
-/* "NCCL version 2.28.9+cuda13.0" stands in the library for its log. NULL: not in these n bytes,
- * behind which is a '\0'. */
+/* The library contains "NCCL version 2.28.9+cuda13.0", which it writes to its log. Returns NULL if
+ * these n bytes, which a NUL follows, do not have it. */
 static char *version_in(const char *bytes, size_t n)
 {
     static const char says[] = "NCCL version ";

@@ -16,7 +16,7 @@
 
 enum { FILE_MAX = 1024 * 1024 };
 
-/* The file's text, to be freed; "" when it cannot be read. */
+/* Returns the file's text, which the caller frees, or "" if it cannot be read. */
 static char *text_of(const char *root, const char *path)
 {
     char *whole = dt_xasprintf("%s%s", root, path);
@@ -48,7 +48,7 @@ static void fill_system(struct dt_msg_facts *f)
     f->machine = dt_xstrdup(u.machine);
 }
 
-/* cpu0, cpu1 and so on; not cpufreq. */
+/* Matches cpu0, cpu1 and so on, but not cpufreq. */
 static int is_cpu(const struct dirent *entry)
 {
     unsigned n;
@@ -57,7 +57,7 @@ static int is_cpu(const struct dirent *entry)
     return sscanf(entry->d_name, "cpu%u%c", &n, &rest) == 1;
 }
 
-/* Hardware threads of one core name the same siblings; one that is offline has no topology. */
+/* Hardware threads of one core have the same list of siblings. An offline CPU has no topology. */
 static void fill_cores(struct dt_msg_facts *f, const char *root)
 {
     char *dir = dt_xasprintf("%s/sys/devices/system/cpu", root);

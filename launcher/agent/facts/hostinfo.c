@@ -27,7 +27,8 @@ static unsigned long long inode_of(const char *path)
     return stat(path, &st) == 0 ? (unsigned long long)st.st_ino : 0;
 }
 
-/* Containers of one machine share the boot id, but not the namespaces in which ranks meet. */
+/* Containers of one machine share the boot id, but not the namespaces through which ranks
+ * communicate. */
 static char *identity(void)
 {
     const char *given = getenv(DT_ENV_HOSTID);
@@ -44,7 +45,7 @@ static char *identity(void)
     return text;
 }
 
-/* SSH_CONNECTION: "CLIENT PORT SERVER PORT". */
+/* SSH_CONNECTION is "CLIENT PORT SERVER PORT". */
 static void ssh_addresses(char **addr, char **peer_addr)
 {
     const char *text = getenv("SSH_CONNECTION");
@@ -57,7 +58,7 @@ static void ssh_addresses(char **addr, char **peer_addr)
     *peer_addr = dt_xstrdup(client);
 }
 
-/* Binds a socket to the port (0: to any) of every address. Returns 0, or an errno. */
+/* Binds a socket to the port (0: any) of every address. Returns 0, or an errno. */
 static int try_port(int family, uint16_t *port)
 {
     struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(*port) };
@@ -77,7 +78,7 @@ static bool is_free(uint16_t *port)
 {
     int error = try_port(AF_INET6, port);
 
-    if (error && error != EADDRINUSE) /* a host without IPv6 */
+    if (error && error != EADDRINUSE) /* another error: the host has no IPv6 */
         error = try_port(AF_INET, port);
     return error == 0;
 }
@@ -93,8 +94,8 @@ static bool are_free(uint16_t first)
     return true;
 }
 
-/* Below those that the kernel gives to connections: they stay free until ranks listen on them. A
- * port for each of any number of local ranks still is a port. */
+/* Chooses ports below the range of ephemeral ports, so that they stay free until ranks listen on
+ * them. One port for each of any number of local ranks still is a valid port. */
 static uint16_t free_ports(void)
 {
     uint16_t port = 0;
@@ -132,5 +133,5 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->memory = memory();
     hello->time_ns = dt_clock_ns();
     hello->pid = (uint32_t)keeper;
-    hello->in_step = getenv("SLURM_STEP_ID") != NULL; /* not in a batch script, nor by SSH */
+    hello->in_step = getenv("SLURM_STEP_ID") != NULL; /* not set in a batch script or by SSH */
 }

@@ -1,4 +1,4 @@
-/* What this host is: the contents of HELLO. */
+/* Describes this host: the contents of HELLO. */
 #ifndef DT_AGENT_HOSTINFO_H
 #define DT_AGENT_HOSTINFO_H
 
@@ -6,7 +6,7 @@
 
 #include "runtime/wire/msg.h"
 
-/* Fills everything but the GPUs; dt_msg_free(DT_MSG_HELLO, ...) frees it. */
+/* Fills everything except the GPUs. Free it with dt_msg_free(DT_MSG_HELLO, ...). */
 void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { FILE_MAX = 64 * 1024 };
 
-/* How many of the numbers there are (2 at most) the file holds; "max" is none. */
+/* Returns how many numbers (at most 2) the file holds. "max" is not a number. */
 static int read_numbers(const char *dir, const char *name, long long numbers[2])
 {
     char *path = dt_xasprintf("%s/%s", dir, name);
@@ -32,7 +32,7 @@ static void limit_cpu(struct dt_limits *l, long long quota, long long period)
         l->cpu = hundredths < UINT32_MAX ? (uint32_t)hundredths : UINT32_MAX;
 }
 
-/* Version 1 says "no limit" by a number that no machine's memory reaches. */
+/* Version 1 writes "no limit" as a number larger than any memory. */
 static void limit_memory(struct dt_limits *l, long long bytes)
 {
     if (bytes > 0 && bytes < 1LL << 60 && (l->memory == 0 || (uint64_t)bytes < l->memory))
@@ -76,7 +76,7 @@ void dt_limits_read(struct dt_limits *limits, const char *root)
 {
     static const struct {
         const char *controller;
-        void (*look[2])(void *limits, const char *dir); /* of version 1 and 2 */
+        void (*look[2])(void *limits, const char *dir); /* for version 1 and version 2 */
     } limited[] = {
         { "cpu", { look_cpu_1, look_cpu_2 } },
         { "memory", { look_memory_1, look_memory_2 } },

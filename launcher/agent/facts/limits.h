@@ -1,5 +1,5 @@
-/* What the control groups of this process leave it of the machine: containers and batch systems
- * give a part of it. */
+/* The limits of this process's control groups: containers and batch systems grant only a part of
+ * the machine. */
 #ifndef DT_AGENT_LIMITS_H
 #define DT_AGENT_LIMITS_H
 
@@ -10,12 +10,12 @@ struct dt_limits {
     uint64_t memory; /* bytes; 0: no limit */
 };
 
-/* The narrowest of the own group and those above it, of either version. root: "", or a directory
- * that stands for / (tests). What cannot be read is no limit. */
+/* Reads the lowest limits of this process's group and of the groups above it, in either version.
+ * root is "", or a directory that stands for / in tests. What cannot be read counts as no limit. */
 void dt_limits_read(struct dt_limits *limits, const char *root);
 
-/* Which control group refuses this many more processes, if one does: "the cgroup DIR allows N
- * processes and threads (pids.max)". NULL: none does. The caller frees it. */
+/* Returns the control group that does not allow so many more processes, as in "the cgroup DIR
+ * allows N processes and threads (pids.max)", or NULL if all allow them. The caller frees it. */
 char *dt_limits_tasks(const char *root, uint32_t wanted);
 
 #endif

@@ -1,10 +1,11 @@
-/* The addresses of this host, as HELLO tells them. */
+/* The addresses of this host, as sent in HELLO. */
 #ifndef DT_AGENT_NETADDRS_H
 #define DT_AGENT_NETADDRS_H
 
 #include "runtime/wire/msg.h"
 
-/* Of every interface that is up and has a carrier, IPv4 before IPv6; struct dt_msg_netaddr. */
+/* Lists those of every interface that is up and has a carrier, IPv4 before IPv6, as struct
+ * dt_msg_netaddr. */
 void dt_netaddrs_list(struct dt_msg_list *list);
 
 #endif

@@ -14,7 +14,7 @@ int dt_savedir_check(const char *dir, char at[PATH_MAX])
 
     if (snprintf(at, PATH_MAX, "%s", dir) >= PATH_MAX)
         return ENAMETOOLONG;
-    /* What is missing will be made below the first directory that is there. */
+    /* Missing directories are created below the first one that exists. */
     while (stat(at, &st) < 0) {
         slash = strrchr(at, '/');
         if (errno != ENOENT || lstat(at, &st) == 0 || !slash)

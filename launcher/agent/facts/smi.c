@@ -39,7 +39,7 @@ bool dt_smi_start(struct dt_smi *smi, const char *const *argv)
     return pid > 0;
 }
 
-/* The id may be another process's by now, unless a pidfd tells. */
+/* Without a pidfd the id may be another process's by now. */
 void dt_smi_end(struct dt_smi *smi, struct dt_groups *groups)
 {
     if (smi->pidfd >= 0 ? pidfd_send_signal(smi->pidfd, SIGKILL, NULL, 0) == 0
@@ -51,7 +51,7 @@ void dt_smi_end(struct dt_smi *smi, struct dt_groups *groups)
     *smi = (struct dt_smi){ .pidfd = -1, .out = -1 };
 }
 
-/* What comes before the deadline. */
+/* Reads what arrives before the deadline. */
 static void read_all(struct dt_strbuf *text, int fd)
 {
     uint64_t begun = dt_clock_ns();

@@ -12,7 +12,8 @@
 
 enum { CPUS_MAX = 1 << 16, FILE_MAX = 64 * 1024 };
 
-/* The affinity mask, for as many CPUs as the kernel knows of; NULL where it cannot be read. */
+/* Reads the affinity mask, for as many CPUs as the kernel knows. Returns NULL if it cannot be read.
+ */
 static cpu_set_t *read_mask(size_t *size)
 {
     for (size_t cpus = CPU_SETSIZE; cpus <= CPUS_MAX; cpus *= 2) {
@@ -43,7 +44,7 @@ uint32_t dt_topology_count(void)
     return n;
 }
 
-/* The number with which a file about a CPU begins; otherwise where there is none. */
+/* Returns the number at the beginning of a file about a CPU, or otherwise if there is none. */
 static uint32_t read_number(const char *root, uint32_t id, const char *name, uint32_t otherwise)
 {
     char *path = dt_xasprintf("%s/sys/devices/system/cpu/cpu%u/%s", root, id, name);
@@ -61,7 +62,7 @@ static uint32_t read_number(const char *root, uint32_t id, const char *name, uin
     return number >= 0 && number <= INT32_MAX ? (uint32_t)number : otherwise;
 }
 
-/* The CPU's directory has a link to that of its node, which is named nodeN. */
+/* The CPU's directory has a link to its node's directory, which is named nodeN. */
 static uint32_t read_node(const char *root, uint32_t id, uint32_t otherwise)
 {
     char *path = dt_xasprintf("%s/sys/devices/system/cpu/cpu%u", root, id);
@@ -78,7 +79,7 @@ static uint32_t read_node(const char *root, uint32_t id, uint32_t otherwise)
     return node;
 }
 
-/* The lowest CPU that shares this one's cache of level 3. */
+/* Returns the lowest CPU that shares this CPU's level 3 cache. */
 static uint32_t read_l3(const char *root, uint32_t id, uint32_t otherwise)
 {
     uint32_t level = 0, l3 = otherwise;

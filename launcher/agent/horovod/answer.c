@@ -45,7 +45,7 @@ static int serve(struct dt_answer *a, struct dt_httprequest *r, struct dt_kvstor
         a->value = dt_kvstore_get(s, r->target);
         return a->value ? DT_ANSWER_OK : DT_ANSWER_NOT_FOUND;
     default:
-        dt_kvstore_delete(s, r->target); /* asked for again, it is done, too */
+        dt_kvstore_delete(s, r->target); /* repeating a delete is no error */
         return DT_ANSWER_OK;
     }
 }
@@ -54,7 +54,7 @@ void dt_answer_make(struct dt_answer *a, struct dt_httprequest *r, struct dt_kvs
 {
     *a = (struct dt_answer){ 0 };
     a->status = serve(a, r, s);
-    /* Horovod's client knows this header in this spelling only. */
+    /* Horovod's client recognises this header only in this spelling. */
     a->head_n =
         (size_t)snprintf(a->head, sizeof a->head,
                          "HTTP/1.1 %d %s\r\n"

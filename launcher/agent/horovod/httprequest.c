@@ -32,7 +32,7 @@ void dt_httprequest_free(struct dt_httprequest *r)
     r->body = NULL;
 }
 
-/* --- the request line --- */
+/* ---- the request line ---- */
 
 static int parse_method(struct dt_httprequest *r, const char *word, size_t n)
 {
@@ -50,7 +50,7 @@ static int parse_method(struct dt_httprequest *r, const char *word, size_t n)
     return n ? STATUS_METHOD_NOT_ALLOWED : STATUS_BAD_REQUEST;
 }
 
-/* "/SCOPE/KEY", neither of them empty, in visible characters. */
+/* Parses "/SCOPE/KEY"; both must be non-empty and consist of visible characters. */
 static int parse_target(struct dt_httprequest *r, const char *word, size_t n)
 {
     const char *key;
@@ -89,7 +89,7 @@ static int parse_request_line(struct dt_httprequest *r, const char *line)
     return status ? status : parse_target(r, target, target_n);
 }
 
-/* --- headers --- */
+/* ---- headers ---- */
 
 struct headers {
     bool has_length;
@@ -103,7 +103,7 @@ static int parse_length(struct headers *h, const char *value, size_t body_max)
     if (!*value)
         return STATUS_BAD_REQUEST;
     for (; *value >= '0' && *value <= '9'; value++) {
-        if (length <= body_max) /* what is beyond the maximum need not be known exactly */
+        if (length <= body_max) /* the exact value of a larger length does not matter */
             length = length * 10 + (size_t)(*value - '0');
     }
     if (*value || (h->has_length && h->length != length))
@@ -129,7 +129,7 @@ static int parse_header(struct headers *h, char *line, size_t body_max)
     return strcasecmp(line, "Transfer-Encoding") == 0 ? STATUS_NOT_IMPLEMENTED : 0;
 }
 
-/* Cuts the next line off; NULL behind the last one. */
+/* Cuts off the next line; returns NULL after the last one. */
 static char *next_line(char **rest)
 {
     char *line = *rest, *end = strstr(line, end_of_line);
@@ -141,7 +141,7 @@ static char *next_line(char **rest)
     return line;
 }
 
-/* head: n bytes, with the empty line that ends it. Returns 0, or the status of what is wrong. */
+/* head has n bytes and ends with an empty line. Returns 0, or the status for what is wrong. */
 static int parse_head(struct dt_httprequest *r, size_t n)
 {
     struct headers h = { 0 };
@@ -164,7 +164,7 @@ static int parse_head(struct dt_httprequest *r, size_t n)
     return 0;
 }
 
-/* --- bytes --- */
+/* ---- bytes ---- */
 
 static enum dt_http_progress refuse(struct dt_httprequest *r, int status)
 {
@@ -172,7 +172,7 @@ static enum dt_http_progress refuse(struct dt_httprequest *r, int status)
     return r->progress = DT_HTTP_WRONG;
 }
 
-/* Takes what belongs to the head. Returns how many bytes that are. */
+/* Takes the bytes that belong to the head, and returns how many they are. */
 static size_t input_head(struct dt_httprequest *r, const uint8_t *bytes, size_t n)
 {
     size_t had = r->head_have, room = sizeof r->head - had, take = n < room ? n : room;

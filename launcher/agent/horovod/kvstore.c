@@ -8,20 +8,21 @@
 
 enum {
     ADDRESS_BYTES = 136,     /* that gloo publishes for each peer */
-    OTHER_BYTES = 16 * 1024, /* what else has a body: the network addresses of an elastic rank */
-    SCOPES = 3,           /* that a rank is in at a time: all ranks, its host's, those beside it */
-    KEYS_PER_RANK = 1024, /* two in each of the scopes, and so for each of 170 process sets */
+    OTHER_BYTES = 16 * 1024, /* any other body: the network addresses of an elastic rank */
+    SCOPES = 3, /* that a rank is in at a time: all ranks, those of its host, those with its local
+                   rank */
+    KEYS_PER_RANK = 1024, /* two in each scope, and that for each of 170 process sets */
 };
 
 struct record {
-    const char *key; /* first: what compare looks at */
+    const char *key; /* first, because compare looks at it */
     struct dt_kvvalue *value;
     char text[]; /* of the key */
 };
 
 struct dt_kvstore {
     struct dt_kvlimits limits;
-    void *tree; /* tsearch(3): struct record */
+    void *tree; /* of struct record, for tsearch(3) */
     size_t keys;
     size_t bytes;
 };

@@ -15,19 +15,20 @@
 #include "runtime/wire/inet.h"
 
 enum {
-    IDLE_MS = 10 * 1000,    /* without a byte more */
-    REQUEST_MS = 60 * 1000, /* the whole of it */
-    HOLD_MS = 1000,         /* until a key that is missing has not come */
+    IDLE_MS = 10 * 1000,    /* without a further byte */
+    REQUEST_MS = 60 * 1000, /* for the whole request */
+    HOLD_MS = 1000,         /* how long a request waits for a missing key */
     TICK_MS = 500,
-    ARRIVAL_MS = 100, /* in which a request follows its connection, if it is one of Horovod's */
+    ARRIVAL_MS =
+        100, /* a client of Horovod sends its request within this time after it has connected */
     DEAF_MS = 50,
     CLIENTS_MAX = 4096,
-    CLIENTS_BESIDE = 16, /* beside two of each rank: one asks, one has just been answered */
-    ACCEPTS = 16,        /* in a row, before others have their turn */
+    CLIENTS_BESIDE = 16, /* besides two for each rank: one asks, one has just been answered */
+    ACCEPTS = 16,        /* in a row, before other events are handled */
     PIECE = 16 * 1024,
 };
 
-/* WAITING: for the key that it has asked for. The later the stage, the less a client is wanted. */
+/* WAITING: for the key that it has asked for. Clients in later stages are closed first. */
 enum stage { ANSWERING, ASKING, WAITING, LEAVING };
 
 struct client {
@@ -49,14 +50,14 @@ struct dt_rendezvous {
     void *arg;
     struct dt_kvlimits limits;
     struct dt_kvstore *store;
-    uv_poll_t poll; /* of the listener */
+    uv_poll_t poll; /* polls the listener */
     uv_timer_t timer;
-    int handles; /* of the two that are not closed */
+    int handles; /* how many of the two are not closed */
     int listener;
     uint16_t port;
     char *addr;
-    bool told; /* of an overflow */
-    bool deaf; /* there was no room for a client, or no descriptor */
+    bool told; /* the overflow was reported */
+    bool deaf; /* no room or no descriptor was left for a client */
     struct client *clients;
     unsigned n, max;
 };
@@ -64,7 +65,7 @@ struct dt_rendezvous {
 static void client_step(struct client *c);
 static void on_caller(uv_poll_t *poll, int status, int events);
 
-/* --- clients come and go --- */
+/* ---- clients come and go ---- */
 
 static void on_client_closed(uv_handle_t *handle)
 {
@@ -104,7 +105,7 @@ static void client_open(struct dt_rendezvous *r, int fd)
     client_step(c);
 }
 
-/* The client of the latest stage that came first. */
+/* Returns the oldest client of the latest stage. */
 static struct client *least_wanted(const struct dt_rendezvous *r)
 {
     struct client *found = r->clients;
@@ -122,8 +123,8 @@ static void answer(struct client *c)
     client_step(c);
 }
 
-/* Returns whether one more may come. If all clients have only just come themselves, the next one
- * is kept out. */
+/* Returns whether one more client may come. If all clients have only just come themselves, the next
+ * one must wait outside. */
 static bool make_room(struct dt_rendezvous *r)
 {
     struct client *c = least_wanted(r);
@@ -139,11 +140,11 @@ static bool make_room(struct dt_rendezvous *r)
     return true;
 }
 
-/* --- what clients ask --- */
+/* ---- what clients ask ---- */
 
 static void on_client(uv_poll_t *poll, int status, int events)
 {
-    (void)status; /* reading or writing tells */
+    (void)status; /* read or write reports the error */
     (void)events;
     client_step(poll->data);
 }
@@ -163,7 +164,7 @@ static void say_overflow(struct dt_rendezvous *r, const struct client *c)
     free(text);
 }
 
-/* Answers the clients that wait for the key which has just come. */
+/* Answers the clients that wait for the key that has just been put. */
 static void answer_waiting(struct dt_rendezvous *r, const char *key)
 {
     struct client *next;
@@ -177,9 +178,9 @@ static void answer_waiting(struct dt_rendezvous *r, const char *key)
     }
 }
 
-/* A key that is missing will be there soon, for ranks publish theirs at the same time. To answer
- * 404 only if it does not come saves connections: Horovod's client asks again after 10 ms, with a
- * new one, and has no timeout while it reads. */
+/* A missing key will be there soon, because ranks publish theirs at the same time. Answering 404
+ * only if it does not come saves connections: Horovod's client asks again after 10 ms, with a new
+ * connection, and has no timeout while it reads. */
 static void take_request(struct client *c)
 {
     const struct dt_httprequest *q = &c->request;
@@ -191,7 +192,7 @@ static void take_request(struct client *c)
         answer_waiting(c->owner, q->target);
 }
 
-/* Returns whether there may be more. */
+/* Returns whether there may be more bytes. */
 static bool read_request(struct client *c)
 {
     static uint8_t bytes[PIECE];
@@ -244,8 +245,8 @@ static bool write_answer(struct client *c)
     return true;
 }
 
-/* To close while bytes of a refused request arrive would take the answer back. That they arrive
- * does not count as movement: a client that goes on sending is not listened to for longer. */
+/* Closing the connection while bytes of a refused request arrive would discard the answer. These
+ * bytes do not count as activity, so a client that continues to send is not read for longer. */
 static bool read_to_end(struct client *c)
 {
     static uint8_t ignored[PIECE];
@@ -256,8 +257,8 @@ static bool read_to_end(struct client *c)
     return false;
 }
 
-/* What a waiting client sends, if anything, is no part of its request. It is answered at once when
- * it has closed its side. */
+/* Anything that a waiting client sends is not part of its request. If it has closed its side, it is
+ * answered at once. */
 static bool read_while_waiting(struct client *c)
 {
     static uint8_t ignored[PIECE];
@@ -285,7 +286,7 @@ static void client_step(struct client *c)
         uv_poll_start(&c->poll, c->stage == ANSWERING ? UV_WRITABLE : UV_READABLE, on_client);
 }
 
-/* --- time --- */
+/* ---- time ---- */
 
 static bool is_over(const struct client *c, uint64_t now)
 {
@@ -302,7 +303,7 @@ static void wake(struct dt_rendezvous *r)
         uv_timer_start(&r->timer, on_tick, TICK_MS, 0);
 }
 
-/* An agent that did not run for a while looks at what came in time before it closes. */
+/* An agent that did not run for a while reads what arrived in time before it closes clients. */
 static void on_tick(uv_timer_t *timer)
 {
     struct dt_rendezvous *r = timer->data;
@@ -312,7 +313,7 @@ static void on_tick(uv_timer_t *timer)
     for (struct client *c = r->clients; c; c = next) {
         next = c->next;
         if (uv_is_closing((uv_handle_t *)&c->poll))
-            continue; /* since what another client has put was its answer */
+            continue; /* the value that another client has put was its answer */
         if (c->stage == WAITING && now > c->moved_ns + HOLD_MS * 1000000ull)
             answer(c);
         if (uv_is_closing((uv_handle_t *)&c->poll) || !is_over(c, now))
@@ -328,7 +329,7 @@ static void on_tick(uv_timer_t *timer)
     wake(r);
 }
 
-/* --- the server --- */
+/* ---- the server ---- */
 
 static void stop_listening(struct dt_rendezvous *r)
 {
@@ -336,7 +337,7 @@ static void stop_listening(struct dt_rendezvous *r)
     uv_poll_stop(&r->poll);
 }
 
-/* Returns false where nobody calls, or nobody can be let in. */
+/* Returns false if no client is waiting, or none can be accepted. */
 static bool accept_one(struct dt_rendezvous *r)
 {
     int fd;
@@ -363,15 +364,16 @@ static void on_caller(uv_poll_t *poll, int status, int events)
 {
     struct dt_rendezvous *r = poll->data;
 
-    (void)status; /* accept tells */
+    (void)status; /* accept reports the error */
     (void)events;
-    /* Nobody gives way to a client who may not be there. */
+    /* If the server is full, accepts only one client at a time, so that no client is closed in
+     * favour of one that may not exist. */
     for (int i = 0; i < (r->n < r->max ? ACCEPTS : 1) && accept_one(r); i++)
         continue;
     wake(r);
 }
 
-/* Of the files that this process may have open, most are for ranks. */
+/* Most of the files that this process may open are reserved for ranks. */
 static unsigned clients_allowed(uint32_t np)
 {
     unsigned max = np < CLIENTS_MAX / 2 ? 2 * np + CLIENTS_BESIDE : CLIENTS_MAX;
@@ -420,7 +422,8 @@ void dt_rendezvous_open(struct dt_rendezvous *r, const char *addr)
     uv_poll_start(&r->poll, UV_READABLE, on_caller);
 }
 
-/* Clients outlive the server by a turn of the loop, and know that they are closed. */
+/* libuv keeps clients for one more turn of the loop after the server; they know that they are
+ * closed. */
 static void on_closed(uv_handle_t *handle)
 {
     struct dt_rendezvous *r = handle->data;

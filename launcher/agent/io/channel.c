@@ -10,9 +10,11 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    DATA_MAX = 256 * 1024,         /* ranks are not read while so much waits of what they write */
-    NEWS_MAX = 1024 * 1024,        /* ... or so much control, of which they cause a part */
-    CONTROL_MAX = 64 * 1024 * 1024 /* a launcher that reads this little is as good as gone */
+    DATA_MAX = 256 * 1024, /* ranks are not read while so much of their output waits */
+    NEWS_MAX =
+        1024 *
+        1024, /* ranks are not read while so many control bytes wait: they cause some of them */
+    CONTROL_MAX = 64 * 1024 * 1024 /* a launcher that reads so little counts as gone */
 };
 
 static const char marker[] = "DTRUN-AGENT 1\n";
@@ -27,11 +29,11 @@ struct dt_channel {
     struct dt_unframe unframe;
     struct dt_bytequeue control;
     struct dt_bytequeue data;
-    struct dt_bytequeue *current; /* whose frames are being written; NULL: none */
-    size_t left;                  /* bytes of them, which end a frame */
-    struct dt_put frame;          /* room for the next one */
-    bool polling;                 /* out is waited for */
-    bool refused;                 /* someone waits for room */
+    struct dt_bytequeue *current; /* the queue whose frames are being written, or NULL */
+    size_t left;                  /* bytes of it left to write; they end with a complete frame */
+    struct dt_put frame;          /* space for the next frame */
+    bool polling;                 /* waiting until out is writable */
+    bool refused;                 /* dt_channel_has_room has returned false */
 };
 
 static void gone(struct dt_channel *c, const char *why)
@@ -39,7 +41,8 @@ static void gone(struct dt_channel *c, const char *why)
     c->events.gone(c->arg, why);
 }
 
-/* All control there is, or as much data as fits one frame; always whole frames. */
+/* Chooses all waiting control frames, or as many data frames as fit one frame; always complete
+ * frames. */
 static void choose(struct dt_channel *c)
 {
     size_t end = 0;

@@ -18,20 +18,20 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
 
-enum { KEPT_STEP = 1024 * 1024 }; /* of a kept file is read for each piece that arrives */
+enum { KEPT_STEP = 1024 * 1024 }; /* so much of a kept file is read for each piece that arrives */
 
 struct incoming {
     uint32_t id;
     uint32_t mode;
     uint64_t size;
-    uint64_t left; /* bytes to come */
+    uint64_t left; /* bytes still to come */
     uint64_t hash;
     XXH3_state_t *state;
     int fd;
     char *temporary;
     char *path;
-    char *kept;  /* where it is kept, or is to be; NULL: nowhere */
-    int kept_fd; /* what is there is being checked; -1: nothing is */
+    char *kept;  /* path at which it is kept or will be kept, or NULL */
+    int kept_fd; /* the kept file that is being checked, or -1 */
     XXH3_state_t *kept_state;
 };
 
@@ -39,9 +39,9 @@ struct dt_files {
     struct dt_channel *channel;
     struct dt_keeper *keeper;
     struct dt_standby *standby;
-    char *dir;     /* in the job's directory: where files are in place; NULL: none yet */
-    bool can_keep; /* the job's directory is in one of the user's own */
-    struct incoming *incoming; /* or NULL */
+    char *dir;                 /* in the job's directory, for complete files; NULL: none yet */
+    bool can_keep;             /* the job's directory is in one of the user's own directories */
+    struct incoming *incoming; /* NULL: no file is arriving */
 };
 
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
@@ -60,7 +60,7 @@ void dt_files_rest(struct dt_files *f)
     dt_standby_stop(f->standby);
 }
 
-/* The channel is the other thread's only while this one waits for a file system. */
+/* The other thread uses the channel only while this one waits for a file system. */
 static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
 {
     struct dt_msg_file_done m = {
@@ -89,7 +89,7 @@ static void drop(struct dt_files *f)
     if (in->fd >= 0)
         close(in->fd);
     stop_checking(in);
-    unlink(in->temporary); /* is not there any more when all went well */
+    unlink(in->temporary); /* fails if the file is complete, and so was renamed */
     XXH3_freeState(in->state);
     XXH3_freeState(in->kept_state);
     free(in->temporary);
@@ -98,7 +98,8 @@ static void drop(struct dt_files *f)
     free(in);
 }
 
-/* The directories in which the job's directory may lie: what exists of them is made, in order. */
+/* Creates the parents in which the job's directory may lie, in order, as far as they are missing.
+ */
 static int make_parent(char *path, size_t size, int choice)
 {
     const char *home = getenv("HOME");
@@ -138,7 +139,7 @@ static int try_place(char *dir, size_t size, int choice, const char *job_id, str
     return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
 }
 
-/* Unfinished files have a directory of their own: no name there can be that of a pushed file. */
+/* Unfinished files have their own directory, so that no name there equals that of a pushed file. */
 static char *temporary_name(const struct dt_files *f, uint32_t id)
 {
     return dt_xasprintf("%s/incoming/%u", f->keeper->file_dir, id);
@@ -175,12 +176,13 @@ static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err
     return -1;
 }
 
-/* Puts what is in place among the kept files, too. Where that fails it is sent again next time. */
+/* Also adds the complete file to the kept files. If that fails, the launcher sends it again next
+ * time. */
 static void keep(const struct incoming *in)
 {
     if (!in->kept)
         return;
-    unlink(in->kept); /* damaged, or it would have been used */
+    unlink(in->kept); /* an existing one is damaged, or it would have been used */
     (void)!link(in->path, in->kept);
 }
 
@@ -217,8 +219,8 @@ static void maybe_finish(struct dt_files *f)
     drop(f);
 }
 
-/* Reads on in a kept file of this name. Once all of it has proved to be what is being sent, it is
- * put in place, and no more needs to come. Returns whether that is so. */
+/* Reads more of a kept file of this name. When all of it has proved equal to the file that is being
+ * sent, puts it in place; then no more bytes are needed. Returns whether that happened. */
 static bool use_kept(struct dt_files *f)
 {
     static char block[KEPT_STEP];
@@ -238,7 +240,7 @@ static bool use_kept(struct dt_files *f)
     return true;
 }
 
-/* The directory of kept files, in which path is one. */
+/* Creates the directory of kept files that contains path. */
 static void make_store(const char *path)
 {
     char *dir = dt_xstrndup(path, (size_t)(strrchr(path, '/') - path));
@@ -247,7 +249,7 @@ static void make_store(const char *path)
     free(dir);
 }
 
-/* Kept files lie beside the job's directory: a link cannot leave its file system. */
+/* Kept files are beside the job's directory, because a hard link cannot leave its file system. */
 static void find_kept(struct dt_files *f, struct incoming *in)
 {
     const char *dir = f->keeper->file_dir;
@@ -266,7 +268,7 @@ static void find_kept(struct dt_files *f, struct incoming *in)
         stop_checking(in);
 }
 
-/* Nothing may come to lie outside of the job's directory. */
+/* No file may be created outside of the job's directory. */
 static bool is_plain_name(const char *name)
 {
     for (;;) {
@@ -280,7 +282,8 @@ static bool is_plain_name(const char *name)
     }
 }
 
-/* A directory can be written by its owner: what it holds comes next, and is removed at the end. */
+/* The owner can write to a directory, because its content follows, and because it is removed at the
+ * end. */
 static void make_other(struct dt_files *f, const struct dt_msg_file *m, const char *path)
 {
     struct dt_error err = { 0 };
@@ -329,7 +332,7 @@ static void begin(struct dt_files *f, const struct dt_msg_file *m)
     char *path;
 
     if (f->incoming)
-        drop(f); /* a launcher that leaves a file half sent has been told that it failed */
+        drop(f); /* a launcher that stops in the middle of a file was told that it failed */
     if (!is_plain_name(m->name))
         dt_error_set(&err, "\"%s\" is no file name", m->name);
     if (err.text[0] || make_dir(f, m->job_id, &err) < 0) {
@@ -358,7 +361,7 @@ static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
     struct dt_error err = { 0 };
 
     if (!in || in->id != m->id)
-        return; /* it is there already, or has failed, which the launcher has been told */
+        return; /* it exists already or has failed, which the launcher was told */
     if (m->data.n > in->left) {
         dt_error_set(&err, "%s: more bytes came than were announced", in->path);
     } else if (dt_write_all(in->fd, m->data.p, m->data.n) < 0) {

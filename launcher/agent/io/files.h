@@ -1,8 +1,8 @@
-/* Files that the launcher sends before it starts ranks: the program, libraries beside it.
+/* The files that the launcher sends before it starts ranks: the program and libraries beside it.
  *
  * They go into a directory of this agent alone (hosts may share a home), which the keeper removes
- * with the job. Writing blocks the loop, which has nothing else to do: no rank runs yet. A thread
- * tells launcher and keeper meanwhile that the agent is alive (standby.h). */
+ * with the job. Writing blocks the loop, which has nothing else to do, because no rank runs yet.
+ * Meanwhile a thread reports to launcher and keeper that the agent is alive (standby.h). */
 #ifndef DT_AGENT_FILES_H
 #define DT_AGENT_FILES_H
 
@@ -11,14 +11,14 @@
 
 struct dt_files;
 
-/* blocked: the loop has waited for a file system for so many ms, and is alive. It is called by
- * another thread, which may use the channel. */
+/* blocked is called by another thread: the loop is alive but has waited so many ms for a file
+ * system. It may use the channel. */
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
                                  void (*blocked)(void *arg, uint64_t ms), void *arg);
-/* Each file that begins is answered with one FILE_DONE, at its last byte or its first error. */
+/* Answers each file that begins with one FILE_DONE, at its last byte or its first error. */
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m);
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m);
-/* Leaves no thread, for the process is about to fork. */
+/* Ends the thread, because the process is about to fork. */
 void dt_files_rest(struct dt_files *f);
 
 #endif

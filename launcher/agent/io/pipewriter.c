@@ -13,13 +13,13 @@
 
 enum { PIPE_NAME_MAX = 64 };
 
-/* The number that the entry's name is, or -1. */
+/* Returns the number that is the entry's name, or -1. */
 static pid_t number_of(const struct dirent *entry)
 {
     return isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : -1;
 }
 
-/* A link is read, not followed: a file behind one may be on a file system that stands still. */
+/* Reads the link and does not follow it: its target may be on a file system that hangs. */
 static bool holds(pid_t pid, const char *pipe)
 {
     const struct dirent *entry;

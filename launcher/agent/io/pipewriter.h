@@ -1,13 +1,14 @@
-/* Whether somebody may be in the middle of write(2) to a pipe that was full and has been emptied.
+/* Whether a process may be in the middle of write(2) to a pipe that was full and has been emptied.
  *
- * The kernel wakes such a writer and shows it as runnable until it has written on; who sleeps then
- * has finished. A process that holds the pipe and does something else counts as writing, too. */
+ * The kernel wakes such a writer and shows it as runnable until it has continued to write. A
+ * process that sleeps has finished. A process that holds the pipe and does something else also
+ * counts as writing. */
 #ifndef DT_AGENT_PIPEWRITER_H
 #define DT_AGENT_PIPEWRITER_H
 
 #include <stdbool.h>
 
-/* fd: either end of the pipe. Looks at every process of the machine but this one. */
+/* fd is either end of the pipe. Looks at every process of the machine except this one. */
 bool dt_pipewriter_is_awake(int fd);
 
 #endif

@@ -22,8 +22,9 @@ void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied)
     q->due_ns = uv_hrtime() + q->wait_ns;
 }
 
-/* The fewest bytes that can fill the pipe: each of its pages then holds some, and two neighbours
- * together more than one page, since the kernel would have put them into one. */
+/* Returns the fewest bytes that can fill the pipe: each of its pages holds some, and two
+ * neighbouring pages together hold more than one page, because the kernel would have merged them
+ * otherwise. */
 static size_t least_of_full(int fd)
 {
     int size = fcntl(fd, F_GETPIPE_SZ);
@@ -32,15 +33,15 @@ static size_t least_of_full(int fd)
     return size > 2 * page ? (size_t)(size / 2 - page) : 0;
 }
 
-/* A write goes into the pipe at once, as far as there is room. Where the pipe may have been full,
- * the rest may still come from a process that has been woken and waits for a processor. */
+/* A write fills the pipe at once as far as there is room. If the pipe may have been full, the rest
+ * may still come from a process that was woken and waits for a CPU. */
 static bool may_be_half_written(const struct dt_quiet *q, int fd)
 {
     return q->burst >= least_of_full(fd);
 }
 
-/* A program that buffers what it prints, as C programs do into pipes, writes whole blocks: the line
- * that the last one cuts is no prompt, and its rest will come. */
+/* A program that buffers its output, as C programs do when they write to pipes, writes whole
+ * blocks. If the last block ends inside a line, that line is no prompt, and its rest will come. */
 static bool is_cut_by_buffer(const struct dt_quiet *q)
 {
     return q->burst % STDIO_BLOCK == 0;
@@ -63,8 +64,8 @@ bool dt_quiet_begins(struct dt_quiet *q, int fd, bool *may_look)
             return false;
         }
     }
-    /* The processes were looked at before the pipe: what they have written meanwhile is seen here,
-     * and is decided about when it has been read. */
+    /* The processes were examined before the pipe. What they have written since is visible here,
+     * and is decided on when it has been read. */
     q->undecided = false;
     return ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 0 && !is_cut_by_buffer(q);
 }

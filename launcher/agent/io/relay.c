@@ -10,35 +10,36 @@
 #include "runtime/wire/frame.h"
 
 enum {
-    STREAMS = 2,                          /* of a rank: stdout, stderr */
-    CHUNK = DT_FRAME_PAYLOAD_MAX - 4 - 1, /* beside rank and stream */
-    LOOK_MS = DT_QUIET_MS / 4,            /* between two looks at whether streams are quiet */
+    STREAMS = 2,                          /* of a rank: stdout and stderr */
+    CHUNK = DT_FRAME_PAYLOAD_MAX - 4 - 1, /* leaves room for rank and stream */
+    LOOK_MS = DT_QUIET_MS / 4,            /* between two checks whether streams are quiet */
 };
 
 struct stream {
-    uv_poll_t poll; /* data: this */
+    uv_poll_t poll; /* its data points to this struct */
     struct dt_relay *owner;
     uint32_t rank;
     uint8_t number; /* 1 or 2 */
     int fd;         /* -1: not open */
     bool reading;
     uint32_t credit;
-    int left; /* bytes until the end, once that is known; -1 before */
+    int left; /* bytes until the end once that is known, else -1 */
     struct dt_quiet quiet;
 };
 
 struct dt_relay {
     uv_loop_t *loop;
-    uv_timer_t look; /* while it is open whether a stream is quiet; data: this */
+    uv_timer_t
+        look; /* runs while a stream is undecided (quiet.h); its data points to this struct */
     struct dt_channel *channel;
     void (*ended)(void *arg);
     void *arg;
     bool finishing;
-    bool told; /* ended has been called */
+    bool told; /* the ended event was called */
     const struct dt_u32s *numbers;
-    uint32_t n;       /* streams */
-    uint32_t open;    /* of them */
-    uint32_t handles; /* that libuv has not let go of; the timer is the last */
+    uint32_t n;       /* number of streams */
+    uint32_t open;    /* number of open streams */
+    uint32_t handles; /* handles that libuv still uses; the timer's is the last */
     struct stream streams[];
 };
 
@@ -110,7 +111,7 @@ static void note_read(struct stream *s, const uint8_t *data, size_t n, bool empt
         uv_timer_start(&r->look, on_look, DT_QUIET_MS, LOOK_MS);
 }
 
-/* Sends one frame of it; returns false when nothing is there, or nothing more will come. */
+/* Sends one frame of the stream. Returns false if nothing is there, or nothing more will come. */
 static bool forward(struct stream *s)
 {
     static uint8_t buffer[CHUNK];
@@ -151,7 +152,7 @@ static void set_reading(struct stream *s, bool on)
         uv_poll_stop(&s->poll);
 }
 
-/* Reading goes on exactly while what is read can be sent. */
+/* Reads from a stream exactly while its output can be sent. */
 static void update(struct stream *s)
 {
     if (s->fd >= 0)
@@ -162,7 +163,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct stream *s = poll->data;
 
-    (void)status; /* read tells */
+    (void)status; /* read reports the error */
     (void)events;
     update(s);
     if (s->reading)
@@ -171,7 +172,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     maybe_ended(s->owner);
 }
 
-/* A stream whose end is known needs no poll: what is left stands in the pipe. */
+/* A stream whose end is known needs no poll: the rest is in the pipe. */
 static void drain(struct stream *s)
 {
     while (s->fd >= 0 && (s->credit > 0 || s->left == 0) &&
@@ -226,7 +227,7 @@ void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t
     if (index < 0 || stream < 1 || stream > STREAMS)
         return;
     s = &r->streams[STREAMS * index + stream - 1];
-    /* Credit for output of the generation before may still arrive. */
+    /* Credit for output of the previous generation may still arrive. */
     s->credit = bytes < DT_STREAM_CREDIT - s->credit ? s->credit + bytes : DT_STREAM_CREDIT;
     if (r->finishing)
         drain(s);

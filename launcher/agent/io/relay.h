@@ -1,7 +1,7 @@
-/* What the ranks print, on its way to the launcher: bytes as they come, the launcher makes lines.
+/* Sends what the ranks print to the launcher, as bytes: the launcher makes lines of them.
  *
- * A stream is read only while the launcher has given credit for it and the channel has room, so
- * that a slow reader at the far end makes the rank wait, and nothing is kept here. */
+ * A stream is read only while the launcher has given credit for it and the channel has room. So a
+ * slow reader at the far end makes the rank wait, and the agent keeps nothing. */
 #ifndef DT_AGENT_RELAY_H
 #define DT_AGENT_RELAY_H
 
@@ -11,17 +11,17 @@
 
 struct dt_relay;
 
-/* numbers (role.h): whose output it is. ended is called once, after dt_relay_finish, when all
- * streams have been sent to their end. */
+/* numbers are those of the processes (role.h). ended is called once, after dt_relay_finish, when
+ * all streams have been sent to their end. */
 struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
                                  const struct dt_u32s *numbers, void (*ended)(void *arg),
                                  void *arg);
-/* Takes the reading end of the pipe that is stdout (1) or stderr (2) of numbers->v[index]. */
+/* Takes over the reading end of the pipe that is stdout (1) or stderr (2) of numbers->v[index]. */
 void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd);
 void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes);
 void dt_relay_room(struct dt_relay *r); /* the channel has room again */
-/* No process of ours can write any more: each stream ends with what its pipe holds now, even if a
- * stranger keeps the pipe open. */
+/* No process of the job can write any more: each stream ends with what its pipe holds now, even if
+ * an unrelated process keeps the pipe open. */
 void dt_relay_finish(struct dt_relay *r);
 void dt_relay_destroy(struct dt_relay *r); /* accepts NULL */
 

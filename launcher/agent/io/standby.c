@@ -7,13 +7,13 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/thread.h"
 
-enum { BEAT_MS = 250 }; /* a quarter of the least --heartbeat */
+enum { BEAT_MS = 250 }; /* a quarter of the shortest --heartbeat */
 
 struct dt_standby {
     void (*beat)(void *arg, uint64_t blocked_ms);
     void *arg;
     pthread_t thread;
-    bool started; /* the loop's own, as the three above; the rest is under the lock */
+    bool started; /* belongs to the loop, like the three above; the lock guards the rest */
     pthread_mutex_t lock;
     pthread_cond_t stopped;
     bool stop;

@@ -8,10 +8,10 @@
 #include "launcher/base/mem.h"
 
 struct reader {
-    uv_poll_t poll; /* data: this */
+    uv_poll_t poll; /* its data points to this struct */
     struct dt_stdinfeed *feed;
-    int fd;    /* -1: closed, by us or by the rank */
-    size_t at; /* so much of what waits is in its pipe */
+    int fd;    /* -1: closed, by the agent or by the rank */
+    size_t at; /* how many of the waiting bytes its pipe has taken */
     bool polling;
 };
 
@@ -21,8 +21,8 @@ struct dt_stdinfeed {
     uint32_t generation;
     bool eof;
     bool destroyed;
-    uint32_t handles;            /* that libuv has not let go of */
-    struct dt_bytequeue waiting; /* what not every reader has */
+    uint32_t handles;            /* handles that libuv still uses */
+    struct dt_bytequeue waiting; /* bytes that not every reader has taken yet */
     uint32_t n;
     struct reader readers[];
 };
@@ -50,7 +50,7 @@ static void close_pipe(struct reader *r)
     r->fd = -1;
 }
 
-/* Drops what every reader has, and gives it back as credit. */
+/* Drops the bytes that every reader has taken, and returns them as credit. */
 static void settle(struct dt_stdinfeed *f)
 {
     struct dt_msg_stdin_credit m = { .generation = f->generation };
@@ -75,7 +75,7 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 {
     struct reader *r = poll->data;
 
-    (void)status; /* write tells */
+    (void)status; /* write reports the error */
     (void)events;
     feed(r);
     settle(r->feed);
@@ -92,7 +92,7 @@ static void set_polling(struct reader *r, bool on)
         uv_poll_stop(&r->poll);
 }
 
-/* Writes what the pipe takes of what waits for it. */
+/* Writes as many waiting bytes as the pipe takes. */
 static void feed(struct reader *r)
 {
     const struct dt_bytequeue *waiting = &r->feed->waiting;
@@ -105,7 +105,7 @@ static void feed(struct reader *r)
         else if (errno == EAGAIN)
             break;
         else if (errno != EINTR)
-            close_pipe(r); /* the rank reads no more */
+            close_pipe(r); /* the rank does not read any more */
     }
     if (r->fd >= 0 && r->feed->eof && r->at == waiting->len)
         close_pipe(r);

@@ -16,13 +16,13 @@ struct client { /* a rank */
     bool greeted;
     bool in_barrier;
     bool in_spawn;
-    uint32_t puts; /* since the last barrier */
+    uint32_t puts; /* number of puts since the last barrier */
 };
 
 struct pair {
-    const char *key; /* first: what compare looks at */
+    const char *key; /* first, because compare looks at it */
     const char *value;
-    char text[]; /* of both */
+    char text[]; /* of key and value */
 };
 
 struct dt_pmi {
@@ -33,12 +33,12 @@ struct dt_pmi {
     uint32_t universe;
     struct client *clients; /* by local rank */
     uint32_t local_ranks;
-    uint32_t waiting;      /* of them, in the barrier */
-    void *space;           /* tsearch(3): struct pair */
-    struct dt_strbuf puts; /* since the last barrier: "key=value\n" */
+    uint32_t waiting;      /* how many are in the barrier */
+    void *space;           /* a tree of struct pair, for tsearch(3) */
+    struct dt_strbuf puts; /* puts since the last barrier: "key=value\n" */
 };
 
-/* --- the key-value space --- */
+/* ---- the key-value space ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -66,15 +66,15 @@ static void store(struct dt_pmi *p, const char *key, size_t key_n, const char *v
     e->key = e->text;
     e->value = e->text + key_n + 1;
     found = tsearch(e, &p->space, compare);
-    if (!found) { /* out of memory: whoever gets it hears that there is no such key */
+    if (!found) { /* out of memory: a get will find no such key */
         free(e);
-    } else if (*found != e) { /* put again: the newest counts */
+    } else if (*found != e) { /* put again: the newest value counts */
         free(*found);
         *found = e;
     }
 }
 
-/* --- lines --- */
+/* ---- lines ---- */
 
 static void reply(struct dt_pmi *p, uint32_t rank, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -92,8 +92,8 @@ static void reply(struct dt_pmi *p, uint32_t rank, const char *format, ...)
     p->ops.reply(p->arg, rank, line, (size_t)n);
 }
 
-/* The value of a word, which ends at the next blank; that of "value", the last word of put, at the
- * end of the line. Returns false where the line has no such word, or it does not fit. */
+/* Copies the value of a word, which ends at the next blank; that of "value", the last word of put,
+ * ends with the line. Returns false if the line has no such word, or the value does not fit. */
 static bool word_of(const char *line, const char *name, char *out, size_t size)
 {
     size_t name_n = strlen(name), n;
@@ -130,7 +130,7 @@ static bool number_of(const char *line, const char *name, int *out)
     return true;
 }
 
-/* --- requests --- */
+/* ---- requests ---- */
 
 static const char *on_init(struct dt_pmi *p, uint32_t rank, const char *line)
 {
@@ -214,11 +214,11 @@ static const char *on_abort(struct dt_pmi *p, uint32_t rank, const char *line)
     return NULL;
 }
 
-/* Name publishing and dynamic processes are not offered; the answers let MPI say so. */
+/* Name publishing and dynamic processes are not supported; these answers let MPI report it. */
 static const struct request {
     const char *name;
     const char *(*serve)(struct dt_pmi *p, uint32_t rank, const char *line);
-    const char *answer; /* where that is all there is to do */
+    const char *answer; /* if the request needs nothing but this answer */
 } requests[] = {
     { "init", on_init, NULL },
     { "get_maxes", NULL, "cmd=maxes rc=0 kvsname_max=64 keylen_max=64 vallen_max=1024" },
@@ -250,7 +250,7 @@ static const struct request *request_of(const char *line)
     return NULL;
 }
 
-/* A spawn is several lines, "mcmd=spawn" to "endcmd", of which the last one is answered. */
+/* A spawn has several lines, from "mcmd=spawn" to "endcmd"; only the last one is answered. */
 static const char *serve_spawn(struct dt_pmi *p, uint32_t rank, const char *line)
 {
     struct client *c = &p->clients[rank];
@@ -284,7 +284,7 @@ static const char *serve(struct dt_pmi *p, uint32_t rank, const char *line)
     return NULL;
 }
 
-/* --- the server --- */
+/* ---- the server ---- */
 
 struct dt_pmi *dt_pmi_create(const struct dt_pmi_job *job, const struct dt_pmi_ops *ops, void *arg)
 {

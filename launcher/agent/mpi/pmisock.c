@@ -12,7 +12,7 @@ struct peer {
     struct dt_pmisock *owner;
     uint32_t local_rank;
     int fd;         /* -1: closed */
-    int child_fd;   /* likewise, after the fork */
+    int child_fd;   /* -1 after the fork */
     uv_poll_t poll; /* open exactly as long as fd */
 };
 
@@ -22,8 +22,8 @@ struct dt_pmisock {
     struct dt_pmisock_events events;
     void *arg;
     struct peer *peers; /* by local rank */
-    uint32_t users;     /* of this memory: the owner, and libuv once for each poll */
-    bool refused_spawn; /* that was said */
+    uint32_t users;     /* of this memory: the owner, and libuv for each poll */
+    bool refused_spawn; /* the refusal was reported */
 };
 
 static void say(struct dt_pmisock *s, uint32_t local_rank, const char *what)
@@ -57,7 +57,7 @@ static void on_poll_closed(uv_handle_t *handle)
 }
 
 /* uv_close makes libuv forget the descriptor's number. After close() that number may belong to
- * another connection, which the loop would then never look at again. */
+ * another connection, which the loop would then never watch again. */
 static void hang_up(struct peer *p)
 {
     if (p->fd < 0)
@@ -66,9 +66,10 @@ static void hang_up(struct peer *p)
     close_fd(&p->fd);
 }
 
-/* --- what the server does --- */
+/* ---- what the server does ---- */
 
-/* A rank has one request under way, so that only one which reads no answers can fill its socket. */
+/* A rank has only one request in progress, so only a rank that reads no answers can fill its
+ * socket. */
 static void on_reply(void *arg, uint32_t local_rank, const char *line, size_t n)
 {
     struct dt_pmisock *s = arg;
@@ -103,7 +104,7 @@ static void on_spawn_refused(void *arg, uint32_t local_rank)
 
 static const struct dt_pmi_ops dti_pmi_ops = { on_reply, on_fence, on_abort, on_spawn_refused };
 
-/* --- what ranks say --- */
+/* ---- what ranks send ---- */
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
@@ -112,7 +113,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     ssize_t n = recv(p->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     const char *wrong;
 
-    (void)status; /* recv tells */
+    (void)status; /* recv reports the error */
     (void)events;
     if (n < 0)
         return;
@@ -127,7 +128,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         hang_up(p);
 }
 
-/* --- opening and closing --- */
+/* ---- opening and closing ---- */
 
 static int open_peer(uv_loop_t *loop, struct peer *p)
 {

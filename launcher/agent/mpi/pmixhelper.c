@@ -21,7 +21,7 @@ struct dt_pmixhelper {
     struct dt_pmixhelper_events events;
     void *arg;
     uv_pipe_t pipe;
-    uv_idle_t failure; /* tells why it could not be started, from the loop */
+    uv_idle_t failure; /* reports from the loop why it could not be started */
     char *why;
     struct dt_unframe unframe;
     bool ready;
@@ -30,7 +30,7 @@ struct dt_pmixhelper {
     char bytes[64 * 1024];
 };
 
-/* --- what it says --- */
+/* ---- what it sends ---- */
 
 static void give_up(struct dt_pmixhelper *h, const char *why)
 {
@@ -96,10 +96,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         give_up(h, why ? why : "dtrun-pmix sent a message that makes no sense");
 }
 
-/* --- what it is told --- */
+/* ---- what it is sent ---- */
 
 struct sending {
-    uv_write_t request; /* first: libuv returns it */
+    uv_write_t request; /* first, because libuv returns its address */
     struct dt_put bytes;
 };
 
@@ -107,7 +107,7 @@ static void on_sent(uv_write_t *request, int status)
 {
     struct sending *s = (struct sending *)request;
 
-    (void)status; /* reading tells */
+    (void)status; /* reading reports the error */
     dt_put_free(&s->bytes);
     free(s);
 }
@@ -129,9 +129,9 @@ void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m
         send_message(h, DT_MSG_FENCED, m);
 }
 
-/* --- starting it --- */
+/* ---- starting it ---- */
 
-/* It was sent with the job, stands beside the agent, or where it was installed. */
+/* It was sent with the job, is beside the agent, or is where it was installed. */
 static bool find_program(char *path, size_t size, const char *file_dir)
 {
     ssize_t n;
@@ -152,7 +152,7 @@ static bool find_program(char *path, size_t size, const char *file_dir)
     return access(path, X_OK) == 0;
 }
 
-/* In memory where that is possible: MPI puts there what ranks of a host share. */
+/* In memory if possible, because MPI puts memory that the ranks of a host share there. */
 static int make_dir(char *dir)
 {
     static const char *const places[] = { "/dev/shm/dtrun-mpi.XXXXXX", "/tmp/dtrun-mpi.XXXXXX" };

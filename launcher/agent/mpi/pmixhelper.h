@@ -1,5 +1,5 @@
-/* dtrun-pmix, the PMIx server of this host's ranks where their program needs one, as the agent sees
- * it: a process that says what ranks need in their environment, and then brings fences. */
+/* dtrun-pmix, the PMIx server for this host's ranks if their program needs one, as the agent sees
+ * it: a process that reports which variables the ranks need, and then exchanges fences. */
 #ifndef DT_AGENT_MPI_PMIXHELPER_H
 #define DT_AGENT_MPI_PMIXHELPER_H
 
@@ -14,15 +14,15 @@ enum { DT_PMIX_DIR = 64 }; /* bytes of the path of its directory */
 struct dt_pmixhelper;
 
 struct dt_pmixhelper_events {                      /* none may destroy the helper */
-    void (*ready)(void *arg, struct dt_strs *env); /* once; it may take what env holds */
+    void (*ready)(void *arg, struct dt_strs *env); /* once; it may take over the contents of env */
     void (*fence)(void *arg, const char *data, size_t n);
     void (*abort)(void *arg, uint32_t rank, int exit_code);
     void (*log)(void *arg, const char *text);
     void (*gone)(void *arg, const char *why); /* it cannot be started, or has ended */
 };
 
-/* Makes a directory for it, whose path goes into dir (DT_PMIX_DIR bytes), and starts it; ready or
- * gone follows. start outlives it. It ends with the agent's other children, when they are swept. */
+/* Creates a directory for it, writes the path to dir (DT_PMIX_DIR bytes), and starts it. ready or
+ * gone follows. start outlives it. It ends when the agent's children are swept. */
 struct dt_pmixhelper *dt_pmixhelper_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                            char *dir, const struct dt_pmixhelper_events *events,
                                            void *arg);

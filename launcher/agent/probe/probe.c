@@ -17,43 +17,43 @@
 #include "runtime/wire/inet.h"
 
 enum {
-    CONNECT_MS = 5000,    /* the other's kernel answers at once, or nobody does */
-    HANDSHAKE_MS = 30000, /* the other agent may not have had its PROBE yet */
-    STAGGER_MS = 250,     /* then the next address of a target is tried, too */
-    RETRY_MS = 100,       /* after the other hung up during the handshake */
+    CONNECT_MS = 5000,    /* the other kernel answers at once, or never */
+    HANDSHAKE_MS = 30000, /* the other agent may not have received its PROBE yet */
+    STAGGER_MS = 250,     /* after that the next address of a target is tried as well */
+    RETRY_MS = 100,       /* after the other side hung up during the handshake */
     DEAF_MS = 50,
-    GUESTS_MS = 1000, /* how often guests are looked through for those whose time is over */
+    GUESTS_MS = 1000, /* how often incoming connections are checked for expiry */
     GUESTS_MAX = 1024,
 };
 
 struct conn {
     uv_poll_t poll;
     struct dt_probe *probe;
-    struct attempt *attempt;  /* NULL: a guest */
-    struct conn *next, *prev; /* guests, the newest first */
-    bool parked;              /* its hello is none of ours, yet: the next PROBE may tell */
+    struct attempt *attempt;  /* NULL: an incoming connection */
+    struct conn *next, *prev; /* list of incoming connections, the newest first */
+    bool parked;              /* its hello matches no known PROBE; the next one may match */
     struct dt_probeway way;
 };
 
-struct attempt { /* to reach one address of one target */
+struct attempt { /* an attempt to reach one address of one target */
     const struct dt_msg_target *target;
-    struct dt_msg_reached result; /* state 0: not decided */
+    struct dt_msg_reached result; /* state 0: undecided */
     uint64_t began_ns;            /* 0: not begun */
-    uint64_t retry_ns;            /* when conn is NULL */
+    uint64_t retry_ns;            /* while conn is NULL */
     struct conn *conn;
 };
 
 struct dt_probe {
     uv_loop_t *loop;
     struct dt_channel *channel;
-    uv_poll_t poll; /* of the listener */
+    uv_poll_t poll; /* polls the listener */
     uv_timer_t timer;
     int listener;
-    bool deaf; /* there was no descriptor, or no memory, for a guest */
+    bool deaf; /* no descriptor or memory was left for an incoming connection */
     struct dt_msg_probe job;
     bool begun;               /* job is valid */
     bool answered;            /* REACH was sent */
-    struct attempt *attempts; /* target by target, each target's in order of preference */
+    struct attempt *attempts; /* by target; those of a target in order of preference */
     uint32_t n;
     struct conn *guests;
     unsigned n_guests, guests_max;
@@ -73,8 +73,8 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Ranks that wait for GO hold a copy of every descriptor: closing ours would tell the other side
- * nothing. */
+/* Shuts the connection down first: ranks that wait for GO hold copies of every descriptor, so
+ * closing ours alone would not end it. */
 static void conn_close(struct conn *c)
 {
     struct dt_probe *p = c->probe;
@@ -155,8 +155,7 @@ static void attempt_failed(struct attempt *a, int error)
     struct conn *c = a->conn;
     enum dt_reach_state state = dt_probeway_failure(&c->way, error);
 
-    /* Whoever hung up may have had too many guests, or its launcher's word comes later than ours.
-     */
+    /* The other side may have had too many connections, or have its PROBE later than this agent. */
     if (state == DT_REACH_SILENT && error != ETIMEDOUT &&
         dt_clock_ns() < a->began_ns + HANDSHAKE_MS * 1000000ull) {
         conn_close(c);
@@ -214,7 +213,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
     struct conn *c = poll->data;
     struct dt_probe *p = c->probe;
 
-    (void)status; /* reading or writing tells */
+    (void)status; /* read or write reports the error */
     (void)events;
     if (c->attempt)
         attempt_step(c->attempt);
@@ -223,8 +222,8 @@ static void on_event(uv_poll_t *poll, int status, int events)
     advance(p);
 }
 
-/* The first who came of those who have not proved themselves. Other agents keep their place: a
- * connection that ends while they send would look like a way on which data is lost. */
+/* Returns the oldest incoming connection that is not authenticated. Other agents keep theirs: a
+ * connection that ends while they send would look like a path that loses data. */
 static struct conn *oldest_stranger(struct dt_probe *p)
 {
     struct conn *oldest = NULL;
@@ -236,7 +235,7 @@ static struct conn *oldest_stranger(struct dt_probe *p)
     return oldest;
 }
 
-/* Returns whether there is a place for one more guest. */
+/* Returns whether one more incoming connection may be accepted. */
 static bool make_room(struct dt_probe *p)
 {
     struct conn *stranger;
@@ -281,8 +280,8 @@ static void on_caller(uv_poll_t *poll, int status, int events)
     advance(p);
 }
 
-/* When a, of those of its target, has its turn: once the one before has failed, or has had time;
- * when it has begun, at its next try. */
+/* Returns when attempt a may start: after the previous one of its target has failed or has had its
+ * time. Once it has begun, returns the time of its next try. */
 static uint64_t turn_of(const struct dt_probe *p, const struct attempt *a)
 {
     const struct attempt *before = a - 1;
@@ -292,7 +291,7 @@ static uint64_t turn_of(const struct dt_probe *p, const struct attempt *a)
     return before->began_ns ? before->began_ns + STAGGER_MS * 1000000ull : UINT64_MAX;
 }
 
-/* One way to a target is enough, unless all are to be known. */
+/* One working address is enough, unless all are to be known. */
 static bool is_settled(const struct dt_probe *p, const struct attempt *a)
 {
     uint32_t left = a->target->addrs.n;
@@ -323,8 +322,8 @@ static bool is_over(const struct conn *c)
     return c->way.deadline_ns <= dt_clock_ns();
 }
 
-/* An agent that did not run for a while finds the deadline passed before it has seen what came in
- * time. */
+/* An agent that did not run for a while finds that the deadline has passed before it has read what
+ * arrived in time. */
 static bool has_news(const struct conn *c)
 {
     short events = dt_probeway_is_sending(&c->way) ? POLLOUT : POLLIN;
@@ -375,8 +374,8 @@ static void on_tick(uv_timer_t *timer)
     advance(p);
 }
 
-/* Begins it when it has its turn. Returns when something is to be done about it, although nothing
- * happens; 0 when it is decided, or superfluous. */
+/* Starts the attempt when its time has come. Returns when to call it again even if nothing happens,
+ * or 0 if it is decided or not needed. */
 static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
 {
     if (a->result.state)
@@ -424,7 +423,7 @@ static void advance(struct dt_probe *p)
     wake_at(p, due);
 }
 
-/* Of the files that this process may have open, most are for ranks: anybody can call. */
+/* Anybody can connect, so most of the files that this process may open are reserved for ranks. */
 static unsigned guests_allowed(void)
 {
     struct rlimit limit;

@@ -8,7 +8,8 @@
 #include "launcher/agent/clock.h"
 
 enum {
-    BULK_MS = 5000, /* without any progress; the host waits longer, for the caller is to judge */
+    BULK_MS =
+        5000, /* without any progress; the host waits longer, because the caller is to judge */
 };
 
 void dt_probeway_call(struct dt_probeway *w, int fd, const struct dt_auth *auth)
@@ -51,7 +52,7 @@ static void enter(struct dt_probeway *w, uint32_t bytes)
         w->bulk_ns = dt_clock_ns() - w->bulk_ns;
 }
 
-/* Moves bytes, whose values are nobody's business, in the direction of the phase. */
+/* Moves bytes of arbitrary value in the direction of the phase. */
 static enum dt_verdict move(struct dt_probeway *w)
 {
     static char room[64 * 1024];

@@ -1,8 +1,9 @@
-/* One connection between two agents that find out whether their hosts reach each other: they prove
- * themselves, the caller sends, the host says with one byte that all has come, and sends as much.
+/* One connection between two agents that check whether their hosts reach each other. They
+ * authenticate themselves. The caller sends data; the host confirms with one byte that all has
+ * arrived, and sends as much back.
  *
- * No event loop: the owner of the socket waits for it, in the direction that is asked for, and
- * until the deadline. */
+ * It uses no event loop: the owner of the socket waits for it, in the requested direction and until
+ * the deadline. */
 #ifndef DT_AGENT_PROBEWAY_H
 #define DT_AGENT_PROBEWAY_H
 
@@ -23,9 +24,9 @@ struct dt_probeway {
         DT_WAY_LEAVING,
         DT_WAY_LEFT
     } phase;
-    uint32_t left;        /* bytes of this phase */
-    uint64_t bulk_ns;     /* behind DT_WAY_BACK: from the first byte there to the receipt */
-    uint64_t deadline_ns; /* moved on while bytes pass; before that the owner sets it */
+    uint32_t left;        /* bytes left in this phase */
+    uint64_t bulk_ns;     /* after DT_WAY_BACK: from the first byte sent to the confirmation */
+    uint64_t deadline_ns; /* postponed while bytes pass; before that the owner sets it */
 };
 
 void dt_probeway_call(struct dt_probeway *w, int fd, const struct dt_auth *auth);
@@ -33,17 +34,17 @@ void dt_probeway_host(struct dt_probeway *w, int fd);
 
 bool dt_probeway_is_sending(const struct dt_probeway *w);
 
-/* Connected, and the other side has not proved itself yet. */
+/* The connection is made, but the other side has not authenticated itself yet. */
 bool dt_probeway_is_shaking(const struct dt_probeway *w);
 
-/* As far as it goes now, with so many bytes each way; THROUGH: to the end. A host lets the caller
- * hang up first. FAILED: errno tells. */
+/* Proceeds as far as possible without blocking, with that many bytes each way. THROUGH: it is
+ * complete. A host lets the caller hang up first. FAILED: see errno. */
 enum dt_verdict dt_probeway_step(struct dt_probeway *w, const struct dt_auth *auth, uint32_t bytes);
 
-/* What was sent has been received there: it is only the other agent that lets us wait. */
+/* Everything sent has been received: only the other agent keeps this one waiting. */
 bool dt_probeway_has_arrived(const struct dt_probeway *w);
 
-/* What it says of the way that a caller's connection failed now. */
+/* Returns what it says about the path if a caller's connection fails now. */
 enum dt_reach_state dt_probeway_failure(const struct dt_probeway *w, int error);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { ENVIRON_MAX = 16 * 1024 * 1024 };
 
-/* Of an entry NAME=VALUE; NULL: it has another name. */
+/* Returns the value of an entry NAME=VALUE, or NULL if it has another name. */
 static const char *value_in(const char *entry, const char *name)
 {
     size_t n = strlen(name);
@@ -27,7 +27,7 @@ bool dt_leftovers_parse(const char *text, size_t n, const char *job_id, uint32_t
 {
     const char *job = NULL, *number = NULL;
 
-    /* An entry that the end of the text cuts is none. */
+    /* An entry that the end of the text truncates does not count. */
     for (const char *end = text + n, *next; (next = memchr(text, '\0', (size_t)(end - text)));
          text = next + 1) {
         if (value_in(text, DT_ENV_JOB_ID))
@@ -41,7 +41,7 @@ bool dt_leftovers_parse(const char *text, size_t n, const char *job_id, uint32_t
     return true;
 }
 
-/* A process whose main thread has ended shows its environment in its other threads alone. */
+/* A process whose main thread has ended shows its environment only in its other threads. */
 static bool read_environ(struct dt_strbuf *text, pid_t pid)
 {
     char *path = dt_xasprintf("/proc/%d/task", (int)pid);
@@ -61,8 +61,8 @@ static bool read_environ(struct dt_strbuf *text, pid_t pid)
     return text->len > 0;
 }
 
-/* The descriptor comes before the look: should the id be another process's by then, the signal
- * reaches nobody. */
+/* Opens the descriptor before it looks. If the id is another process's by then, the signal reaches
+ * no process. */
 static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct dt_leftover *left)
 {
     struct dt_strbuf text = { 0 };

@@ -7,16 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the kernel's linux/sched.h. */
+/* From the kernel's linux/sched.h. */
 enum {
     PF_EXITING = 0x4,
     PF_DUMPCORE = 0x200,
     PF_SIGNALED = 0x400,
 };
 
-/* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the
- * number of threads is the eleventh after FLAGS, the start the thirteenth, and how the process
- * ended comes last. */
+/* Parses "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold any
+ * bytes. The number of threads is the eleventh field after FLAGS, the start time the thirteenth,
+ * and the exit code comes last. */
 static bool read_file(struct dt_procstat *p, const char *path)
 {
     char text[1024];
@@ -41,7 +41,8 @@ static bool read_file(struct dt_procstat *p, const char *path)
                " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
                &state, &p->parent, &flags, &p->threads, &p->started) != 5)
         return false;
-    /* A main thread that has called pthread_exit, with 0, is a zombie while the others go on. */
+    /* A main thread that has called pthread_exit is a zombie with exit code 0 while the other
+     * threads continue. */
     main_ended = state == 'Z' || state == 'X';
     p->living = !main_ended || p->threads > 1;
     p->stopped = state == 'T';

@@ -1,4 +1,4 @@
-/* What the kernel tells about a process in /proc/PID/stat, and about a thread below it. */
+/* What the kernel reports about a process in /proc/PID/stat, and about a thread below it. */
 #ifndef DT_AGENT_PROCSTAT_H
 #define DT_AGENT_PROCSTAT_H
 
@@ -8,15 +8,16 @@
 
 struct dt_procstat {
     pid_t parent;
-    bool living;      /* no zombie, or one with threads */
+    bool living;      /* no zombie, or a zombie whose threads still run */
     bool stopped;     /* by a signal */
-    bool asleep;      /* the thread, or the main one, has ended or waits, and was not woken */
+    bool asleep;      /* the thread (or main thread) has ended or sleeps, and was not woken */
     long threads;     /* of the process */
-    bool dying;       /* on its way to being reaped: it may have closed its files already */
-    uint64_t started; /* clock ticks since boot: tells it from a later process of the same id */
+    bool dying;       /* is exiting: it may have closed its files already */
+    uint64_t started; /* clock ticks since boot; distinguishes it from a later process with the same
+                         id */
 };
 
-/* Returns false when there is no such process. */
+/* Returns false if there is no such process. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid);
 bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid);
 

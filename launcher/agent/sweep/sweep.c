@@ -60,7 +60,7 @@ static void read_processes(struct processes *all)
 
 static bool is_below(const struct processes *all, const struct process *p, pid_t top)
 {
-    /* The list is no snapshot: a reused pid could close a circle, which the bound breaks. */
+    /* The list is not a snapshot: a reused pid could close a cycle, which the bound breaks. */
     for (size_t hops = 0; p && hops < all->n; hops++) {
         struct process key = { .pid = p->stat.parent };
 
@@ -71,8 +71,8 @@ static bool is_below(const struct processes *all, const struct process *p, pid_t
     return false;
 }
 
-/* Since the list was read, the process may have ended and its id may be another's by now. What a
- * pidfd was opened for can be told from that one, and stays the same. */
+/* Since the list was read, the process may have ended, and its id may be another's by now. So this
+ * opens a pidfd, which stays the same process, and checks what it refers to. */
 static void kill_process(const struct process *p)
 {
     struct dt_procstat now;
@@ -87,9 +87,9 @@ static void kill_process(const struct process *p)
     close(fd);
 }
 
-/* Without children there are no descendants: orphans would have become ours. The kernel knows that
- * at once, whereas the list in /proc is long where many agents share a machine, and cannot prove
- * it: processes come and go while it is read. */
+/* Without children there are no descendants, because orphans become children of this process. The
+ * kernel knows that at once. The list in /proc is long if many agents share a machine, and cannot
+ * prove it, because processes come and go while it is read. */
 static bool has_children(void)
 {
     siginfo_t info;
@@ -119,7 +119,7 @@ static bool is_abandoned(const struct dt_groups *groups, const struct process *p
     return false;
 }
 
-/* Whether a child has ended and was not reaped. */
+/* Returns whether a child has ended and was not reaped. */
 static bool has_zombie(void)
 {
     siginfo_t info = { 0 };
@@ -127,7 +127,7 @@ static bool has_zombie(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-/* A group in which we have no child may be another's by now: ids are used again. */
+/* A group that has no child of this process may belong to others by now, because ids are reused. */
 static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
 {
     size_t living = 0;
@@ -170,7 +170,7 @@ size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
     return living;
 }
 
-/* Returns whether there are any left. */
+/* Returns whether any children are left. */
 static bool reap_children(void)
 {
     pid_t pid;
@@ -193,7 +193,8 @@ bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
     sigprocmask(SIG_BLOCK, &child, NULL);
     while (reap_children() && found && dt_clock_ns() < deadline) {
         found = dt_sweep_kill(groups, NULL) || access("/proc/self", F_OK) == 0;
-        /* A child's death wakes us; a deeper one only becomes visible in the next round. */
+        /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
+         * next round. */
         sigtimedwait(&child, NULL, &round);
     }
     return found || !has_children();

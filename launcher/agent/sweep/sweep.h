@@ -1,8 +1,8 @@
-/* Ending every process below the caller. With the caller a subreaper, whatever its children left
- * behind (daemons, sessions of their own) is still below it: orphans become its children.
+/* Ends every process below the caller. The caller is a subreaper, so everything that its children
+ * left behind (daemons, sessions of their own) is still below it: orphans become its children.
  *
- * Descendants are found in /proc. Where that is not mounted, only those are that have stayed in the
- * process group of their rank. */
+ * Descendants are found in /proc. If that is not mounted, only those are found that have stayed in
+ * the process group of their rank. */
 #ifndef DT_AGENT_SWEEP_H
 #define DT_AGENT_SWEEP_H
 
@@ -24,20 +24,20 @@ struct dt_groups { /* the process groups of a generation's ranks */
     } abandoned[DT_SWEEP_ABANDONED];
 };
 
-void dt_groups_add(struct dt_groups *groups, pid_t group); /* one too many is left out */
+void dt_groups_add(struct dt_groups *groups, pid_t group); /* ignored when the list is full */
 
-/* From now on sweeps neither wait for this process, a child of the caller's, nor count it. One too
- * many is waited for. */
+/* From now on sweeps neither wait for this child of the caller nor count it. If the list is full,
+ * they wait for it. */
 void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
 
-/* Sends SIGKILL to every living descendant that it finds and returns how many there were; *example,
- * unless NULL, is one of them. 0 means that none is left; until then, call again: some may have
- * just forked. Without /proc it counts groups. */
+/* Sends SIGKILL to every living descendant that it finds, and returns how many there were;
+ * *example, unless NULL, is one of them. 0 means that none is left; until then, call it again,
+ * because some may have just forked. Without /proc it counts groups. */
 size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example);
 
-/* Kills and reaps until no descendant is left, or until the deadline: a process in an
- * uninterruptible wait cannot be ended. Blocks; for the end of keeper and worker. Returns false
- * when processes are left that it cannot find without /proc. */
+/* Kills and reaps until no descendant is left, or until the deadline: a process in uninterruptible
+ * sleep cannot be ended. Blocks; keeper and worker call it when they end. Returns false if
+ * processes are left that it cannot find without /proc. */
 bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms);
 
 #endif
