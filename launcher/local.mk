@@ -191,7 +191,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
 	launcher/agent/mpinews.c launcher/agent/mpinews.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
-	launcher/agent/probe/probeway.c launcher/agent/probe/probeway.h \
+	launcher/agent/probe/probepath.c launcher/agent/probe/probepath.h \
 	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
 	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
 	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
-#include "launcher/agent/probe/probeway.h"
+#include "launcher/agent/probe/probepath.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/inet.h"
 
@@ -22,7 +22,7 @@ enum {
     STAGGER_MS = 250,     /* after that the next address of a target is tried as well */
     RETRY_MS = 100,       /* after the other side hung up during the handshake */
     DEAF_MS = 50,
-    GUESTS_MS = 1000, /* how often incoming connections are checked for expiry */
+    INCOMING_MS = 1000, /* how often incoming connections are checked for expiry */
     GUESTS_MAX = 1024,
 };
 
@@ -31,8 +31,8 @@ struct conn {
     struct dt_probe *probe;
     struct attempt *attempt;  /* NULL: an incoming connection */
     struct conn *next, *prev; /* list of incoming connections, the newest first */
-    bool parked;              /* its hello matches no known PROBE; the next one may match */
-    struct dt_probeway way;
+    bool pending;             /* its hello matches no known PROBE; the next one may match */
+    struct dt_probepath path;
 };
 
 struct attempt { /* an attempt to reach one address of one target */
@@ -55,8 +55,8 @@ struct dt_probe {
     bool answered;            /* REACH was sent */
     struct attempt *attempts; /* by target; those of a target in order of preference */
     uint32_t n;
-    struct conn *guests;
-    unsigned n_guests, guests_max;
+    struct conn *incoming;
+    unsigned n_incoming, incoming_max;
 };
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -82,14 +82,14 @@ static void conn_close(struct conn *c)
     if (c->attempt) {
         c->attempt->conn = NULL;
     } else {
-        *(c->prev ? &c->prev->next : &p->guests) = c->next;
+        *(c->prev ? &c->prev->next : &p->incoming) = c->next;
         if (c->next)
             c->next->prev = c->prev;
-        p->n_guests--;
+        p->n_incoming--;
     }
     uv_close((uv_handle_t *)&c->poll, on_closed);
-    shutdown(c->way.shake.fd, SHUT_RDWR);
-    close(c->way.shake.fd);
+    shutdown(c->path.shake.fd, SHUT_RDWR);
+    close(c->path.shake.fd);
 }
 
 static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
@@ -97,7 +97,7 @@ static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
     struct conn *c = dt_xcalloc(1, sizeof *c);
 
     c->probe = p;
-    c->way.deadline_ns = in_ms(patience_ms);
+    c->path.deadline_ns = in_ms(patience_ms);
     uv_poll_init(p->loop, &c->poll, fd);
     c->poll.data = c;
     return c;
@@ -105,7 +105,8 @@ static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
 
 static void conn_wait(struct conn *c)
 {
-    uv_poll_start(&c->poll, dt_probeway_is_sending(&c->way) ? UV_WRITABLE : UV_READABLE, on_event);
+    uv_poll_start(&c->poll, dt_probepath_is_sending(&c->path) ? UV_WRITABLE : UV_READABLE,
+                  on_event);
 }
 
 static struct dt_auth auth_for(const struct dt_probe *p, uint32_t peer)
@@ -126,15 +127,15 @@ static enum dt_verdict conn_step(struct conn *c)
     struct dt_auth a =
         auth_for(c->probe, c->attempt ? c->attempt->target->node : (uint32_t)DT_AUTH_ANYBODY);
 
-    return dt_probeway_step(&c->way, &a, c->probe->job.bytes);
+    return dt_probepath_step(&c->path, &a, c->probe->job.bytes);
 }
 
-static void guest_step(struct conn *c)
+static void incoming_step(struct conn *c)
 {
     enum dt_verdict verdict = c->probe->begun ? conn_step(c) : DT_SHAKE_UNKNOWN;
 
-    c->parked = verdict == DT_SHAKE_UNKNOWN;
-    if (c->parked)
+    c->pending = verdict == DT_SHAKE_UNKNOWN;
+    if (c->pending)
         uv_poll_stop(&c->poll);
     else if (verdict == DT_SHAKE_PENDING)
         conn_wait(c);
@@ -153,7 +154,7 @@ static void decide(struct attempt *a, enum dt_reach_state state, int error)
 static void attempt_failed(struct attempt *a, int error)
 {
     struct conn *c = a->conn;
-    enum dt_reach_state state = dt_probeway_failure(&c->way, error);
+    enum dt_reach_state state = dt_probepath_failure(&c->path, error);
 
     /* The other side may have had too many connections, or have its PROBE later than this agent. */
     if (state == DT_REACH_SILENT && error != ETIMEDOUT &&
@@ -168,21 +169,21 @@ static void attempt_failed(struct attempt *a, int error)
 static void attempt_step(struct attempt *a)
 {
     struct conn *c = a->conn;
-    bool was_connected = dt_handshake_is_connected(&c->way.shake);
+    bool was_connected = dt_handshake_is_connected(&c->path.shake);
     enum dt_verdict verdict = conn_step(c);
     struct tcp_info info;
     socklen_t len = sizeof info;
 
-    if (!was_connected && dt_probeway_is_shaking(&c->way))
-        c->way.deadline_ns = in_ms(HANDSHAKE_MS);
+    if (!was_connected && dt_probepath_is_shaking(&c->path))
+        c->path.deadline_ns = in_ms(HANDSHAKE_MS);
     if (verdict == DT_SHAKE_PENDING) {
         conn_wait(c);
     } else if (verdict == DT_SHAKE_FAILED) {
         attempt_failed(a, errno);
     } else {
-        if (getsockopt(c->way.shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        if (getsockopt(c->path.shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
             a->result.rtt_us = info.tcpi_rtt;
-        a->result.bulk_ns = c->way.bulk_ns;
+        a->result.bulk_ns = c->path.bulk_ns;
         decide(a, DT_REACH_OK, 0);
     }
 }
@@ -204,7 +205,7 @@ static void attempt_begin(struct attempt *a, struct dt_probe *p)
     }
     a->conn = conn_open(p, fd, CONNECT_MS);
     a->conn->attempt = a;
-    dt_probeway_call(&a->conn->way, fd, &auth);
+    dt_probepath_call(&a->conn->path, fd, &auth);
     conn_wait(a->conn);
 }
 
@@ -218,18 +219,18 @@ static void on_event(uv_poll_t *poll, int status, int events)
     if (c->attempt)
         attempt_step(c->attempt);
     else
-        guest_step(c);
+        incoming_step(c);
     advance(p);
 }
 
 /* Returns the oldest incoming connection that is not authenticated. Other agents keep theirs: a
  * connection that ends while they send would look like a path that loses data. */
-static struct conn *oldest_stranger(struct dt_probe *p)
+static struct conn *oldest_unauthenticated(struct dt_probe *p)
 {
     struct conn *oldest = NULL;
 
-    for (struct conn *c = p->guests; c; c = c->next) {
-        if (c->way.phase == DT_WAY_SHAKING)
+    for (struct conn *c = p->incoming; c; c = c->next) {
+        if (c->path.phase == DT_PATH_SHAKING)
             oldest = c;
     }
     return oldest;
@@ -238,14 +239,14 @@ static struct conn *oldest_stranger(struct dt_probe *p)
 /* Returns whether one more incoming connection may be accepted. */
 static bool make_room(struct dt_probe *p)
 {
-    struct conn *stranger;
+    struct conn *victim;
 
-    if (p->n_guests < p->guests_max)
+    if (p->n_incoming < p->incoming_max)
         return true;
-    stranger = oldest_stranger(p);
-    if (stranger)
-        conn_close(stranger);
-    return stranger;
+    victim = oldest_unauthenticated(p);
+    if (victim)
+        conn_close(victim);
+    return victim;
 }
 
 static void on_caller(uv_poll_t *poll, int status, int events)
@@ -270,13 +271,13 @@ static void on_caller(uv_poll_t *poll, int status, int events)
         return;
     }
     c = conn_open(p, fd, HANDSHAKE_MS);
-    c->next = p->guests;
+    c->next = p->incoming;
     if (c->next)
         c->next->prev = c;
-    p->guests = c;
-    p->n_guests++;
-    dt_probeway_host(&c->way, fd);
-    guest_step(c);
+    p->incoming = c;
+    p->n_incoming++;
+    dt_probepath_host(&c->path, fd);
+    incoming_step(c);
     advance(p);
 }
 
@@ -319,16 +320,16 @@ static void answer(struct dt_probe *p)
 
 static bool is_over(const struct conn *c)
 {
-    return c->way.deadline_ns <= dt_clock_ns();
+    return c->path.deadline_ns <= dt_clock_ns();
 }
 
 /* An agent that did not run for a while finds that the deadline has passed before it has read what
  * arrived in time. */
 static bool has_news(const struct conn *c)
 {
-    short events = dt_probeway_is_sending(&c->way) ? POLLOUT : POLLIN;
+    short events = dt_probepath_is_sending(&c->path) ? POLLOUT : POLLIN;
 
-    return poll(&(struct pollfd){ .fd = c->way.shake.fd, .events = events }, 1, 0) > 0;
+    return poll(&(struct pollfd){ .fd = c->path.shake.fd, .events = events }, 1, 0) > 0;
 }
 
 static void attempt_due(struct attempt *a)
@@ -339,16 +340,16 @@ static void attempt_due(struct attempt *a)
         attempt_step(a);
     if (!a->conn || !is_over(a->conn))
         return;
-    if (dt_probeway_has_arrived(&a->conn->way) && a->conn->way.deadline_ns < last)
-        a->conn->way.deadline_ns = last;
+    if (dt_probepath_has_arrived(&a->conn->path) && a->conn->path.deadline_ns < last)
+        a->conn->path.deadline_ns = last;
     else
         attempt_failed(a, ETIMEDOUT);
 }
 
-static void guest_due(struct conn *c)
+static void incoming_due(struct conn *c)
 {
     if (has_news(c))
-        guest_step(c);
+        incoming_step(c);
     if (!uv_is_closing((uv_handle_t *)&c->poll) && is_over(c))
         conn_close(c);
 }
@@ -362,10 +363,10 @@ static void on_tick(uv_timer_t *timer)
         if (p->attempts[i].conn && is_over(p->attempts[i].conn))
             attempt_due(&p->attempts[i]);
     }
-    for (struct conn *c = p->guests; c; c = next) {
+    for (struct conn *c = p->incoming; c; c = next) {
         next = c->next;
         if (is_over(c))
-            guest_due(c);
+            incoming_due(c);
     }
     if (p->deaf) {
         p->deaf = false;
@@ -389,7 +390,7 @@ static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
         attempt_begin(a, p);
     if (a->result.state)
         return 0;
-    return a->conn ? a->conn->way.deadline_ns : turn_of(p, a);
+    return a->conn ? a->conn->path.deadline_ns : turn_of(p, a);
 }
 
 static void wake_at(struct dt_probe *p, uint64_t due)
@@ -416,15 +417,15 @@ static void advance(struct dt_probe *p)
     }
     if (!waiting && p->begun && !p->answered)
         answer(p);
-    if (p->guests && in_ms(GUESTS_MS) < due)
-        due = in_ms(GUESTS_MS);
+    if (p->incoming && in_ms(INCOMING_MS) < due)
+        due = in_ms(INCOMING_MS);
     if (p->deaf && in_ms(DEAF_MS) < due)
         due = in_ms(DEAF_MS);
     wake_at(p, due);
 }
 
 /* Anybody can connect, so most of the files that this process may open are reserved for ranks. */
-static unsigned guests_allowed(void)
+static unsigned incoming_allowed(void)
 {
     struct rlimit limit;
 
@@ -449,7 +450,7 @@ struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
     struct dt_probe *p = dt_xcalloc(1, sizeof *p);
 
     p->loop = loop;
-    p->guests_max = guests_allowed();
+    p->incoming_max = incoming_allowed();
     p->listener = -1;
     uv_timer_init(loop, &p->timer);
     p->timer.data = p;
@@ -493,10 +494,10 @@ void dt_probe_begin(struct dt_probe *p, struct dt_channel *channel, struct dt_ms
     p->begun = true;
     p->answered = false;
     make_attempts(p);
-    for (struct conn *c = p->guests; c; c = next) {
+    for (struct conn *c = p->incoming; c; c = next) {
         next = c->next;
-        if (c->parked)
-            guest_step(c);
+        if (c->pending)
+            incoming_step(c);
     }
     advance(p);
 }

@@ -12,7 +12,7 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/agent/probe/probe.h"
-#include "launcher/agent/probe/probeway.h"
+#include "launcher/agent/probe/probepath.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
@@ -317,23 +317,23 @@ static void a_crowd_leaves_its_place_to_who_has_proved_itself(void **state)
 {
     static const char rest[DT_REACH_BYTES];
     struct dt_auth auth = { .generation = 3, .me = 0, .peer = 1, .purpose = DT_AUTH_AGENTS };
-    struct dt_probeway way = { 0 };
+    struct dt_probepath way = { 0 };
     int strangers[CROWD];
     char c;
 
     (void)state;
     begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
-    dt_probeway_call(&way, dt_inet_connect("127.0.0.1", now->agents[1].port), &auth);
-    while (way.phase < DT_WAY_RECEIPT) { /* one byte of many is sent */
-        assert_int_equal(dt_probeway_step(&way, &auth, 1), DT_SHAKE_PENDING);
+    dt_probepath_call(&way, dt_inet_connect("127.0.0.1", now->agents[1].port), &auth);
+    while (way.phase < DT_PATH_RECEIPT) { /* one byte of many is sent */
+        assert_int_equal(dt_probepath_step(&way, &auth, 1), DT_SHAKE_PENDING);
         uv_run(&now->loop, UV_RUN_NOWAIT);
     }
     crowd_in(strangers);
     assert_int_equal(recv(way.shake.fd, &c, 1, MSG_DONTWAIT), -1);
     assert_int_equal(send(way.shake.fd, rest, sizeof rest - 1, MSG_NOSIGNAL), sizeof rest - 1);
-    while (dt_probeway_step(&way, &auth, 1) == DT_SHAKE_PENDING)
+    while (dt_probepath_step(&way, &auth, 1) == DT_SHAKE_PENDING)
         uv_run(&now->loop, UV_RUN_NOWAIT);
-    assert_int_equal(way.phase, DT_WAY_LEAVING);
+    assert_int_equal(way.phase, DT_PATH_LEAVING);
     close(way.shake.fd);
     for (int i = 0; i < CROWD; i++)
         close(strangers[i]);
