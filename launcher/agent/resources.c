@@ -10,6 +10,7 @@
 #include "launcher/agent/generationstate.h"
 #include "launcher/base/ckptdir.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/number.h"
 #include "launcher/place/gpu.h"
 
 enum {
@@ -27,12 +28,24 @@ static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_
     char *text;
 
     if (g->start.generation > 1 || source->bind != DT_GPU_BIND_RANK || devices == 0 ||
-        ranks <= devices || ranks > source->slots || !(source->given || source->mask))
+        ranks <= devices || ranks > source->slots ||
+        !(source->given || source->mask || source->granted))
         return;
     text = dt_xasprintf("%u ranks share %u device%s (%s)", ranks, devices, devices == 1 ? "" : "s",
-                        source->given ? "gpus= in the hostfile" : "CUDA_VISIBLE_DEVICES");
+                        source->given  ? "gpus= in the hostfile"
+                        : source->mask ? "CUDA_VISIBLE_DEVICES"
+                                       : "SLURM_GPUS_ON_NODE");
     dt_generation_log(g, text);
     free(text);
+}
+
+/* How many GPUs Slurm has given to the step that the agent runs in; 0: it does not say. */
+static uint32_t granted_gpus(void)
+{
+    const char *text = getenv("SLURM_GPUS_ON_NODE");
+    int n = 0;
+
+    return text && dt_number_parse(text, 1, INT_MAX, &n, NULL) == 0 ? (uint32_t)n : 0;
 }
 
 void dt_resources_devices(struct dt_generation *g)
@@ -42,6 +55,7 @@ void dt_resources_devices(struct dt_generation *g)
         .given = g->start.gpus_given ? &g->start.gpus : NULL,
         .mask = getenv("CUDA_VISIBLE_DEVICES"),
         .detected = &g->host->gpus,
+        .granted = granted_gpus(),
         .slots = g->start.slots,
     };
 

@@ -48,13 +48,17 @@ static int add_numbers(struct dt_strs *list, uint32_t slots)
 
 static int add_devices(struct dt_strs *list, const struct dt_gpu_source *source)
 {
+    uint32_t most = source->slots;
+
     if (source->given)
         return add_entries(list, source->given, source->slots);
     if (source->mask)
         return add_mask(list, source->mask, source->slots);
+    if (source->granted && source->granted < most)
+        most = source->granted;
     if (source->detected && source->detected->n)
-        return add_entries(list, source->detected, source->slots);
-    return add_numbers(list, source->slots);
+        return add_entries(list, source->detected, most);
+    return add_numbers(list, most);
 }
 
 /* Joins all entries into one. */

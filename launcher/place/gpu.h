@@ -2,10 +2,10 @@
  * use the same rules.
  *
  * The host's list is the hostfile's gpus=, else the host's own CUDA_VISIBLE_DEVICES, else the GPUs
- * it has, else 0..slots-1. Only its first "slots" entries count. A rank gets the entry at its local
- * rank modulo their number. An empty mask, or one that begins with -1, stays empty. --gpu-bind host
- * shows all entries to every rank. --gpu-bind none uses the host's own mask unchanged and no other
- * source. */
+ * it has, else 0..slots-1. Of the last two it has no more entries than the batch system grants
+ * GPUs. Only its first "slots" entries count. A rank gets the entry at its local rank modulo their
+ * number. An empty mask, or one that begins with -1, stays empty. --gpu-bind host shows all entries
+ * to every rank. --gpu-bind none uses the host's own mask unchanged and no other source. */
 #ifndef DT_PLACE_GPU_H
 #define DT_PLACE_GPU_H
 
@@ -22,6 +22,7 @@ struct dt_gpu_source {
     const char *mask;            /* the host's CUDA_VISIBLE_DEVICES, or NULL if unset */
     /* indices or UUIDs of the GPUs; NULL or empty: none or unknown */
     const struct dt_strs *detected;
+    uint32_t granted; /* how many the batch system grants, which may set no mask; 0: unknown */
     uint32_t slots;
 };
 

@@ -59,6 +59,19 @@ static const struct choosing {
     { "0,2,3", NULL, "0,1", 3, "     ", DT_GPU_BIND_NONE },
 };
 
+/* A batch system grants fewer than there are slots, or more; a list counts as it is. */
+static const struct {
+    uint32_t granted;
+    struct choosing choosing;
+} granteds[] = {
+    { 1, { NULL, NULL, NULL, 3, "0 0 0 0 0 0", DT_GPU_BIND_RANK } },
+    { 4, { NULL, NULL, NULL, 2, "0 1 0 1 0 1", DT_GPU_BIND_RANK } },
+    { 2, { NULL, NULL, "0,1,2,3", 4, "0 1 0 1 0 1", DT_GPU_BIND_RANK } },
+    { 2, { NULL, NULL, "0,1,2,3", 4, "0,1 0,1 0,1 0,1 0,1 0,1", DT_GPU_BIND_HOST } },
+    { 1, { NULL, "2,3", "0,1,2,3", 4, "2 3 2 3 2 3", DT_GPU_BIND_RANK } },
+    { 1, { "0,2", NULL, NULL, 2, "0 2 0 2 0 2", DT_GPU_BIND_RANK } },
+};
+
 static void split(struct dt_strs *out, const char *text)
 {
     struct dt_strbuf b = { 0 };
@@ -74,38 +87,51 @@ static void split(struct dt_strs *out, const char *text)
     dt_strbuf_free(&b);
 }
 
+static void check(const struct choosing *c, uint32_t granted)
+{
+    struct dt_strs given = { 0 }, detected = { 0 }, list = { 0 };
+    struct dt_gpu_source source = {
+        .bind = c->bind, .mask = c->mask, .granted = granted, .slots = c->slots
+    };
+    struct dt_strbuf got = { 0 };
+
+    if (c->given) {
+        split(&given, c->given);
+        source.given = &given;
+    }
+    if (c->detected) {
+        split(&detected, c->detected);
+        source.detected = &detected;
+    }
+    assert_int_equal(dt_gpu_list(&list, &source), 0);
+    for (uint32_t local = 0; local < 6; local++)
+        dt_strbuf_printf(&got, "%s%s", local ? " " : "", dt_gpu_of(&list, local));
+    assert_string_equal(dt_strbuf_text(&got), c->want);
+    dt_strbuf_free(&got);
+    dt_strs_free(&given);
+    dt_strs_free(&detected);
+    dt_strs_free(&list);
+}
+
 static void every_local_rank_gets_its_device(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof choosings / sizeof *choosings; i++) {
-        const struct choosing *c = &choosings[i];
-        struct dt_strs given = { 0 }, detected = { 0 }, list = { 0 };
-        struct dt_gpu_source source = { .bind = c->bind, .mask = c->mask, .slots = c->slots };
-        struct dt_strbuf got = { 0 };
+    for (size_t i = 0; i < sizeof choosings / sizeof *choosings; i++)
+        check(&choosings[i], 0);
+}
 
-        if (c->given) {
-            split(&given, c->given);
-            source.given = &given;
-        }
-        if (c->detected) {
-            split(&detected, c->detected);
-            source.detected = &detected;
-        }
-        assert_int_equal(dt_gpu_list(&list, &source), 0);
-        for (uint32_t local = 0; local < 6; local++)
-            dt_strbuf_printf(&got, "%s%s", local ? " " : "", dt_gpu_of(&list, local));
-        assert_string_equal(dt_strbuf_text(&got), c->want);
-        dt_strbuf_free(&got);
-        dt_strs_free(&given);
-        dt_strs_free(&detected);
-        dt_strs_free(&list);
-    }
+static void d25_no_rank_gets_more_than_was_granted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof granteds / sizeof *granteds; i++)
+        check(&granteds[i].choosing, granteds[i].granted);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_local_rank_gets_its_device),
+        cmocka_unit_test(d25_no_rank_gets_more_than_was_granted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
