@@ -13,7 +13,8 @@ cmd_libcmd_la_SOURCES = \
 	cmd/pernode.c cmd/pernode.h \
 	cmd/programword.c cmd/programword.h \
 	cmd/request.c cmd/request.h \
-	cmd/similar.c cmd/similar.h
+	cmd/similar.c cmd/similar.h \
+	cmd/stepgpus.c cmd/stepgpus.h
 cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS) \
 	$(SODIUM_CFLAGS)
 if HAVE_PMIX

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/pernode.h"
+#include "cmd/stepgpus.h"
 #include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
@@ -221,6 +222,17 @@ static void give_ssh(const struct dt_options *o, struct dt_hostlist *hosts)
     }
 }
 
+static bool uses_srun(const struct dt_options *o, const struct dt_hostlist *hosts)
+{
+    if (o->transport == DT_TRANSPORT_SRUN)
+        return true;
+    for (size_t i = 0; i < hosts->n; i++) {
+        if (!hosts->v[i].local && dt_request_has_srun(&hosts->v[i]))
+            return o->transport == DT_TRANSPORT_AUTO && !o->rsh;
+    }
+    return false;
+}
+
 static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, struct dt_error *err)
 {
     if (o->stdin_rank < plan->np)
@@ -252,6 +264,8 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
         dt_plan_free(plan);
         return -1;
     }
+    if (!options->dry_run && uses_srun(options, hosts))
+        dt_stepgpus_ask(hosts);
     if (plan->oversubscribed) {
         char *warning = warning_of(plan, hosts);
 

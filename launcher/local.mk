@@ -111,6 +111,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostword.c launcher/hosts/hostword.h \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
+	launcher/hosts/slurmgpus.c launcher/hosts/slurmgpus.h \
 	launcher/io/backlog.c launcher/io/backlog.h \
 	launcher/io/filewriter.c launcher/io/filewriter.h \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
@@ -141,6 +142,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/ssh/sshwire.c launcher/remote/ssh/sshwire.h \
 	launcher/remote/sshask.c launcher/remote/sshask.h \
 	launcher/remote/sshlogin.c launcher/remote/sshlogin.h \
+	launcher/remote/sruncommand.c launcher/remote/sruncommand.h \
 	launcher/remote/sshsocket.c launcher/remote/sshsocket.h \
 	launcher/remote/transport.h \
 	launcher/remote/transport_auto.c \

@@ -46,6 +46,7 @@ UNIT_TESTS = \
 	tests/unit/hosts/hostarg \
 	tests/unit/hosts/hostrange \
 	tests/unit/hosts/scheduler \
+	tests/unit/hosts/slurmgpus \
 	tests/unit/wire/codec \
 	tests/unit/remote/boot \
 	tests/unit/place/iface \
@@ -87,6 +88,7 @@ UNIT_TESTS = \
 	tests/unit/job/restart \
 	tests/unit/remote/quickack \
 	tests/unit/remote/rshcommand \
+	tests/unit/remote/sruncommand \
 	tests/unit/agent/ratelimit \
 	tests/unit/agent/quiet \
 	tests/unit/agent/removetree \
@@ -305,6 +307,10 @@ tests_unit_hosts_scheduler_SOURCES = tests/unit/hosts/scheduler.c tests/unit/uni
 tests_unit_hosts_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hosts_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
+tests_unit_hosts_slurmgpus_SOURCES = tests/unit/hosts/slurmgpus.c tests/unit/unit.h
+tests_unit_hosts_slurmgpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hosts_slurmgpus_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
 tests_unit_hosts_hostfile_SOURCES = tests/unit/hosts/hostfile.c tests/unit/unit.h \
 	tests/unit/hosts/describe.h
 tests_unit_hosts_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -476,6 +482,10 @@ tests_unit_remote_quickack_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_remote_rshcommand_SOURCES = tests/unit/remote/rshcommand.c tests/unit/unit.h
 tests_unit_remote_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_remote_rshcommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_remote_sruncommand_SOURCES = tests/unit/remote/sruncommand.c tests/unit/unit.h
+tests_unit_remote_sruncommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_remote_sruncommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_agent_pmi_SOURCES = tests/unit/agent/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
 tests_unit_agent_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -73,6 +73,7 @@ void dt_host_free(struct dt_host *host)
     free(host->user);
     free(host->addr);
     free(host->identity);
+    free(host->step_gpus);
     dt_strs_free(&host->gpus);
     *host = (struct dt_host){ 0 };
 }

@@ -19,8 +19,9 @@ struct dt_host {
     int max_slots; /* 0: no limit */
     struct dt_strs gpus;
     bool gpus_given;
-    bool local;   /* is this machine, and so needs no SSH */
-    bool removed; /* marked for dt_hostlist_sweep */
+    char *step_gpus; /* what srun's --gpus is to say, or NULL: a step gets them without */
+    bool local;      /* is this machine, and so needs no SSH */
+    bool removed;    /* marked for dt_hostlist_sweep */
 };
 
 struct dt_hostlist {

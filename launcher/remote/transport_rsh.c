@@ -9,7 +9,10 @@
 #include "launcher/remote/pass.h"
 #include "launcher/remote/quickack.h"
 #include "launcher/remote/rshcommand.h"
+#include "launcher/remote/sruncommand.h"
 #include "launcher/remote/transport.h"
+
+extern char **environ;
 
 enum { GRACE_MS = 500 };
 
@@ -62,7 +65,7 @@ static void data(void *arg, const void *bytes, size_t n)
 
 static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *remote,
                                       const struct dt_transport_events *events, void *arg,
-                                      const struct dt_strs *words)
+                                      const struct dt_strs *words, const char *const env[])
 {
     static const struct dt_child_events child_events = { dt_pass_up, data, dt_pass_noise,
                                                          dt_pass_drained, ended };
@@ -73,7 +76,7 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
     t->quickack.pidfd = -1;
     dt_rsh_argv(&argv, words, remote->host->name, remote->command);
     t->program = dt_xstrdup(argv.v[0]);
-    t->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
+    t->child = dt_child_open(loop, (const char *const *)argv.v, env, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);
     return t;
 }
@@ -81,20 +84,21 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
 static struct dt_transport *rsh_open(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
-    return open_with(loop, remote, events, arg, remote->rsh);
+    return open_with(loop, remote, events, arg, remote->rsh, NULL);
 }
 
-/* --unbuffered, because srun would otherwise hold back the end of the output. --overlap, because a
- * step that may not overlap others would wait for a node where one runs. */
 static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *remote,
                                       const struct dt_transport_events *events, void *arg)
 {
-    static const char *const words[] = { "srun",      "--unbuffered",         "--quiet",
-                                         "--nodes=1", "--ntasks=1",           "--nodelist=%h",
-                                         "--overlap", "--kill-on-bad-exit=0", "--mpi=none" };
-    const struct dt_strs list = { (char **)(uintptr_t)words, sizeof words / sizeof *words };
+    struct dt_strs words = { 0 }, env = { 0 };
+    struct dt_transport *t;
 
-    return open_with(loop, remote, events, arg, &list);
+    dt_srun_words(&words, remote->host);
+    dt_srun_env(&env, environ);
+    t = open_with(loop, remote, events, arg, &words, (const char *const *)env.v);
+    dt_strs_free(&env);
+    dt_strs_free(&words);
+    return t;
 }
 
 static void rsh_write(struct dt_transport *t, const void *bytes, size_t n)

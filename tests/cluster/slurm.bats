@@ -83,6 +83,43 @@ each_rank_once() {
     [ "$(grep -c 'connected in .* (srun, agent ' "$ERR")" = 2 ]
 }
 
+# The GPUs of each rank in an allocation of two nodes, as "node1 0"; lines are sorted.
+gpus_in() { # OPTION OF salloc...
+    in_lab salloc -Q -N2 "$@" dtrun --no-tag sh -c \
+        'echo "$(hostname) $CUDA_VISIBLE_DEVICES"' >"$OUT" 2>"$ERR"
+    sort "$OUT" | paste -sd,
+}
+
+@test "D25: the ranks of a node share the GPUs that the allocation has there" {
+    [ "$(gpus_in -n4 --gres=gpu:1)" = "node1 0,node1 0,node1 0,node2 0" ]
+    grep -q 'node1: 3 ranks share 1 device (CUDA_VISIBLE_DEVICES)' "$ERR"
+    [ "$(gpus_in -n4 --ntasks-per-node=2 --gres=gpu:2)" = "node1 0,node1 1,node2 0,node2 1" ]
+    [ "$(gpus_in -n4 --gpus-per-task=1)" = "node1 0,node1 1,node2 0,node2 1" ]
+    [ "$(gpus_in -n4 --ntasks-per-gpu=1 --gpus=4)" = "node1 0,node1 1,node2 0,node2 1" ]
+    [ "$(gpus_in -n4 --ntasks-per-node=2 --gpus=3)" = "node1 0,node1 1,node2 0,node2 0" ]
+    [ "$(gpus_in -n4 --ntasks-per-node=2 --gpus=4 --gpu-bind=map_gpu:0)" = \
+        "node1 0,node1 1,node2 0,node2 1" ]
+}
+
+@test "D25: where Slurm sets no mask, ranks get no more GPUs than it grants" {
+    echo 'echo unset CUDA_VISIBLE_DEVICES' >"$LAB/prolog"
+    sed -i '1i #!/bin/sh' "$LAB/prolog"
+    chmod +x "$LAB/prolog"
+    export SLURM_TASK_PROLOG=$LAB/prolog
+    [ "$(gpus_in -n4 --gres=gpu:1)" = "node1 0,node1 0,node1 0,node2 0" ]
+    grep -q 'node1: 3 ranks share 1 device (SLURM_GPUS_ON_NODE)' "$ERR"
+}
+
+@test "variables that srun takes options from do not change the steps of agents" {
+    local variable
+
+    for variable in SLURM_LABELIO=1 SLURM_STDOUTMODE=none SLURM_STDINMODE=none SLURM_EXCLUSIVE=1 \
+        SLURM_EXPORT_ENV=NONE SLURM_GPUS=2; do
+        in_lab salloc -Q -N2 -n4 env "$variable" dtrun --no-tag sh -c 'echo "$RANK up"' >"$OUT" 2>"$ERR"
+        ranks_say up
+    done
+}
+
 @test "the exit code of a rank is kept, and its node named" {
     allocated sh -c '[ "$RANK" != 3 ] || exit 7'
     [ "$RC" = 7 ]

@@ -1,0 +1,79 @@
+#include "launcher/hosts/slurmgpus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+#include "launcher/hosts/hostarg.h"
+
+const char *const dti_slurmgpus_options[] = {
+    "SLURM_GPUS",           "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET",
+    "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK", NULL,
+};
+
+/* "gpu:a100:2(IDX:0-1),gpu:v100:1(IDX:2),nic:1" becomes "a100:2,v100:1", as srun's --gpus takes
+ * it; where no GPU is listed, "0". */
+static char *gpus_of(const char *gres)
+{
+    static const char gpu[] = "gpu:";
+    struct dt_strbuf b = { 0 };
+    char *gpus;
+
+    while (*gres) {
+        if (strncmp(gres, gpu, sizeof gpu - 1) == 0) {
+            gres += sizeof gpu - 1;
+            dt_strbuf_puts(&b, b.len ? "," : "");
+            dt_strbuf_add(&b, gres, strcspn(gres, "(,"));
+        }
+        gres += strcspn(gres, "(,");
+        if (*gres == '(')
+            gres += strcspn(gres, ")");
+        gres += strcspn(gres, ",");
+        gres += *gres == ',';
+    }
+    gpus = dt_xstrdup(b.len ? dt_strbuf_text(&b) : "0");
+    dt_strbuf_free(&b);
+    return gpus;
+}
+
+static void set_gpus(struct dt_hostlist *hosts, const char *nodes, const char *gres)
+{
+    struct dt_hostlist named = { 0 };
+
+    if (dt_hostarg_list(&named, nodes, NULL) == 0) {
+        for (size_t i = 0; i < named.n; i++) {
+            struct dt_host *host = dt_hostlist_find(hosts, named.v[i].name);
+
+            if (!host)
+                continue;
+            free(host->step_gpus);
+            host->step_gpus = gpus_of(gres);
+        }
+    }
+    dt_hostlist_free(&named);
+}
+
+/* "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)" */
+static void parse_line(struct dt_hostlist *hosts, char *line)
+{
+    const char *word, *nodes = NULL, *gres = NULL;
+
+    while ((word = strsep(&line, " "))) {
+        if (strncmp(word, "Nodes=", strlen("Nodes=")) == 0)
+            nodes = word + strlen("Nodes=");
+        else if (strncmp(word, "GRES=", strlen("GRES=")) == 0)
+            gres = word + strlen("GRES=");
+    }
+    if (nodes && gres)
+        set_gpus(hosts, nodes, gres);
+}
+
+void dt_slurmgpus_parse(struct dt_hostlist *hosts, const char *text)
+{
+    char *copy = dt_xstrdup(text), *rest = copy, *line;
+
+    while ((line = strsep(&rest, "\n")))
+        parse_line(hosts, line);
+    free(copy);
+}
