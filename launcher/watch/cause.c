@@ -4,7 +4,8 @@
 
 enum weight { NO_FAILURE = 0, CONSEQUENCE, LEFT, EXITED, KILLED };
 
-/* This includes a rank that never called dt_init: without it no dt_init returns. */
+/* This includes a rank that never called dt_init, because then dt_init does not return on any rank.
+ */
 static bool left_early(const struct dt_death *d)
 {
     return !(d->flags & DT_EXITED_FINALIZED);

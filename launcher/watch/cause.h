@@ -1,4 +1,4 @@
-/* Which of several deaths has caused the others. Pure. */
+/* Decides which of several deaths caused the others. Pure. */
 #ifndef DT_WATCH_CAUSE_H
 #define DT_WATCH_CAUSE_H
 
@@ -7,24 +7,24 @@
 #include <stdint.h>
 
 struct dt_death {
-    bool hung;      /* it is alive, but has not reached a call in which others wait */
-    bool host;      /* a whole host was lost; rank is then its first rank */
+    bool hung;      /* it is alive, but has not reached a call in which other ranks wait */
+    bool host;      /* a whole host was lost; rank is its first rank */
     bool auxiliary; /* not a rank: "rank" is its number (role.h) */
     uint32_t rank;
     int32_t code;     /* exit code, or -1 */
     int32_t signo;    /* or 0 */
     uint32_t flags;   /* enum dt_exit_flags */
     int64_t step;     /* last step, or -1 */
-    uint64_t time_ns; /* in dtrun's clock: the agent's, corrected for the offset between them */
+    uint64_t time_ns; /* in dtrun's clock: the agent's time, corrected for the offset */
 };
 
-/* deaths[last] has been added. cause: the index of the cause of the deaths before it, or -1 if none
- * of them is a failure. Returns the same for all of them.
+/* deaths[last] has just been added. cause is the index of the cause among the deaths before it, or
+ * -1 if none of them is a failure. Returns the same for all of them.
  *
- * Signals, lost hosts and ranks that hang come before exits; ranks whose runtime had seen a lost
- * peer are consequences and come last. Among equals the earliest counts, then the lowest rank. A
- * rank that exited 0 without dt_finalize or dt_init has failed only if linked peers wait for it
- * (peers_wait); an auxiliary that exited 0 has not. */
+ * Deaths by signal, lost hosts and hanging ranks come before exits. Ranks whose runtime had seen a
+ * lost peer are consequences and come last. Among equals the earliest death wins, then the lowest
+ * rank. A rank that exited with 0 but without dt_finalize or dt_init has failed only if linked
+ * peers wait for it (peers_wait). An auxiliary that exited with 0 has not failed. */
 int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers_wait);
 
 #endif

@@ -10,15 +10,15 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    CALLERS = 256, /* that are kept */
-    HOSTS = 16,    /* likewise */
-    LINES = 8,     /* that are printed */
+    CALLERS = 256, /* number of different entries that are kept */
+    HOSTS = 16,    /* number of hosts that are kept */
+    LINES = 8,     /* number of lines that are printed */
     WORTH_TELLING_NS = 1000 * 1000,
 };
 
 /* ---- collecting ---- */
 
-/* What a rank says is one line at most. */
+/* Makes one line of a rank's text. */
 static char *copy(const char *said)
 {
     char *text = dt_xstrdup(said);
@@ -44,7 +44,7 @@ static bool is_same(const struct dt_callers *c, uint64_t comm, const struct dt_m
            strcmp(c->call.result, call->result) == 0;
 }
 
-/* Returns NULL if there is no room for another. */
+/* Returns NULL if there is no room for another entry. */
 static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
                                      const struct dt_msg_last_call *call)
 {
@@ -117,7 +117,7 @@ void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank)
         add_rank(&l->silent, rank);
 }
 
-/* ---- saying ---- */
+/* ---- printing ---- */
 
 static int by_call(const void *a, const void *b)
 {

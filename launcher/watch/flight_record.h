@@ -1,5 +1,5 @@
-/* The last calls of ranks before a call failed for good. Ranks with the same calls share a line,
- * however many they are. Pure. */
+/* The last calls of ranks before a call failed for good. Any number of ranks with the same calls
+ * share a line. Pure. */
 #ifndef DT_WATCH_FLIGHT_RECORD_H
 #define DT_WATCH_FLIGHT_RECORD_H
 
@@ -9,38 +9,39 @@
 #include "launcher/base/strbuf.h"
 #include "runtime/wire/msg.h"
 
-struct dt_callers { /* ranks that say the same */
+struct dt_callers { /* ranks with the same call */
     uint64_t comm;
-    struct dt_msg_last_call call; /* ns: the longest of theirs; way: "" where theirs differ */
+    struct dt_msg_last_call call; /* ns is their longest time; way is "" if theirs differ */
     struct dt_u32s ranks;         /* ascending */
 };
 
 struct dt_dumphost {
     char *host;
     char *dir;
-    char *trouble; /* why there are no last calls; or "" */
+    char *trouble; /* why there are no last calls, or "" */
 };
 
 struct dt_flight_record { /* zero-initialised */
     struct dt_callers *callers;
     size_t ncallers;
-    size_t unsaid;         /* calls for which there was no room */
-    struct dt_u32s told;   /* ranks that have reported theirs, ascending */
-    struct dt_u32s silent; /* ranks that were ended and reported none, ascending */
+    size_t unsaid;         /* number of calls for which there was no room */
+    struct dt_u32s told;   /* ranks that have reported, ascending */
+    struct dt_u32s silent; /* ranks that were ended and did not report, ascending */
     struct dt_dumphost *dumps;
     size_t ndumps;
-    bool more_hosts; /* there was no room for */
-    bool own;        /* some rank failed for another reason than a lost peer */
+    bool more_hosts; /* some did not fit */
+    bool own;        /* some rank failed for a reason other than a lost peer */
 };
 
 void dt_flight_record_add(struct dt_flight_record *l, const char *host,
                           const struct dt_msg_last_calls *m);
-/* That rank was ended. */
+/* Records that this rank was ended. */
 void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank);
-/* The lines, of which each ends with a newline; of many the last are said. */
+/* Writes lines that end with a newline each. If there are too many, the last calls win. */
 void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out);
-/* They have been said. Who told of its own tells nothing more in this generation. */
+/* The lines were printed: forgets them. Ranks that have reported do not count as silent later in
+ * this generation. */
 void dt_flight_record_said(struct dt_flight_record *l);
-void dt_flight_record_free(struct dt_flight_record *l); /* makes it as zero-initialised again */
+void dt_flight_record_free(struct dt_flight_record *l); /* makes it zero-initialised again */
 
 #endif

@@ -17,7 +17,7 @@ enum dt_signal_meaning dt_signal_meaning(int signo, int stopped_by)
         return stopped_by ? DT_SIGNAL_KILL : DT_SIGNAL_STOP;
     case SIGTERM:
     case SIGHUP:
-        /* Service managers send both, in any order: the second does not mean "at once". */
+        /* Service managers send both, in any order, so the second does not mean "at once". */
         return stopped_by ? DT_SIGNAL_IGNORE : DT_SIGNAL_STOP;
     default:
         return DT_SIGNAL_IGNORE;

@@ -6,7 +6,7 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 
-/* ---- what is known ---- */
+/* ---- recording ---- */
 
 static void add_group(struct dt_wait_graph *w, uint64_t comm, uint32_t n, const uint32_t *members)
 {
@@ -79,7 +79,7 @@ static bool all_in_job(const struct dt_wait_graph *w, const struct dt_u32s *memb
     return members->n > 0;
 }
 
-/* NULL: there is none, and nothing to make one of. */
+/* Returns NULL if there is no such group and its members are unknown. */
 static struct dt_waitgroup *group_of(struct dt_wait_graph *w, const struct dt_msg_comm *comm)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -100,8 +100,8 @@ void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
 
     if (!g)
         return;
-    for (uint32_t i = 0; i < g->nwaits;
-         i++) { /* a rank without a report has not reached any call */
+    /* A rank without a report has not reached any call. */
+    for (uint32_t i = 0; i < g->nwaits; i++) {
         if (dt_u32s_find(here, dt_waitgroup_rank(g, i)) >= 0)
             g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
     }
@@ -240,7 +240,7 @@ void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t most,
     *asked = (struct dt_msg_list){ v, n };
 }
 
-/* ---- among all ranks ---- */
+/* ---- all ranks of a group ---- */
 
 static bool in_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                           uint32_t member)
@@ -278,9 +278,8 @@ static bool fit(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
            (number == others || number == 0 || others == 0);
 }
 
-/* Whether the member is, or (unless it is to be inside) last was, in the other call of that
- * passing.
- */
+/* Returns whether the member is in the matching call of the pair, or, unless is_inside, was in it
+ * last. */
 static bool has_come(const struct dt_waitgroup *g, uint32_t member, uint32_t who, bool is_inside)
 {
     uint32_t at = member + g->n;
@@ -329,7 +328,7 @@ void dt_wait_graph_for_whom(const struct dt_wait_graph *w, const struct dt_waitg
     }
 }
 
-/* Both are in the collective of that number. */
+/* Returns whether both are in the collective with the same number. */
 static bool in_the_same(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                         uint32_t member, uint32_t who)
 {
@@ -379,7 +378,7 @@ void dt_wait_graph_unlike(const struct dt_wait_graph *w, const struct dt_waitgro
     list_where(w, g, who, is_unlike, list);
 }
 
-/* ---- who waits for those who wait ---- */
+/* ---- chains of waits ---- */
 
 const struct dt_waitgroup *dt_wait_graph_doing(const struct dt_wait_graph *w, uint32_t rank,
                                                uint32_t *member)

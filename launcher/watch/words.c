@@ -7,7 +7,7 @@
 #include "launcher/place/role.h"
 #include "launcher/watch/signals.h"
 
-enum { RUNS_MAX = 8 }; /* that are told one by one, and the last */
+enum { RUNS_MAX = 8 }; /* so many are listed one by one, and the last */
 
 void dt_words_duration(struct dt_strbuf *out, double seconds)
 {
@@ -32,7 +32,7 @@ void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what)
     dt_strbuf_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
 }
 
-/* A figure with at least two digits, in the largest unit that gives at least 1. */
+/* Writes a number with at least two digits, in the largest unit that gives at least 1. */
 static void add_scaled(struct dt_strbuf *out, double value, double step, const char *const *units)
 {
     size_t i = 0;
@@ -151,7 +151,8 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     if (why->step == DT_SPAWN_CHECKPOINT && why->error == EEXIST)
         dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume goes on from the "
                             "newest, --fresh starts afresh");
-    else if (why->error != 0 && why->error != ENOEXEC) /* for that one the agent's text is enough */
+    else if (why->error != 0 &&
+             why->error != ENOEXEC) /* for ENOEXEC the agent's text says everything */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_puts(out,

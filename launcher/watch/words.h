@@ -13,19 +13,20 @@ void dt_words_duration(struct dt_strbuf *out, double seconds); /* "0.21 s", "4 m
 void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what); /* "1 step", "3 steps" */
 void dt_words_bytes(struct dt_strbuf *out, double bytes);                 /* "40 GiB", "1.2 TiB" */
 void dt_words_bits(struct dt_strbuf *out, double bits_per_second);        /* "9.8 Gbit/s" */
-/* An ascending list as "4-7" or "0,4,8"; in the middle of a long one stands "...". */
+/* Writes an ascending list as "4-7" or "0,4,8". A long list has "..." in the middle. */
 void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list);
 void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "rank 4", "ranks 4-7" */
 void dt_words_comm(struct dt_strbuf *out, uint64_t comm); /* "DT_WORLD", "communicator 3.2" */
 
-/* "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) after step 153". Not for hosts. */
+/* Writes "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) after step 153". Not for hosts.
+ */
 void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, uint32_t np,
                     const char *host, uint32_t pid);
 
-/* "at 10.0.0.7:40123 (eth0): ..." and why that will not do. */
+/* Writes "at 10.0.0.7:40123 (eth0): ..." with the reason why that does not work. */
 void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
                       const struct dt_candidate *at, uint16_t port);
-/* Why ranks could not be started: "./trian: No such file or directory". */
+/* Writes why ranks could not be started: "./trian: No such file or directory". */
 void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why);
 
 #endif
