@@ -65,7 +65,7 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
 static const struct dt_waitgroup *find_doing(const struct dt_hangs *d, const struct dt_waitgroup *g,
                                              uint32_t rank, uint32_t *member)
 {
-    const struct dt_waitgroup *doing = dt_wait_graph_doing(&d->waits, rank, member);
+    const struct dt_waitgroup *doing = dt_wait_graph_longest_wait(&d->waits, rank, member);
 
     if (doing)
         return doing;
@@ -94,7 +94,7 @@ static void add_whom(const struct dt_hangs *d, const struct dt_waitgroup *g, uin
         dt_strbuf_puts(out, "has not called dt_init");
         return;
     }
-    dt_strbuf_puts(out, dt_wait_inside(w) ? "is in " : "was last in ");
+    dt_strbuf_puts(out, dt_wait_call(w) ? "is in " : "was last in ");
     add_call(out, doing, w);
     if (doing != g)
         add_comm(out, doing->comm);
@@ -138,7 +138,7 @@ static void describe(const struct dt_hangs *d, const struct dt_waitgroup *g, uin
 {
     struct dt_u32s with;
 
-    dt_wait_graph_with(&d->waits, g, who, &with);
+    dt_wait_graph_in_same_call(&d->waits, g, who, &with);
     dt_words_ranks(out, &with);
     dt_strbuf_puts(out, with.n == 1 ? " has waited " : " have waited ");
     dt_words_duration(out, (double)ms / 1000);
@@ -146,7 +146,7 @@ static void describe(const struct dt_hangs *d, const struct dt_waitgroup *g, uin
     add_call(out, g, &g->waits[who]);
     if (g->comm)
         add_comm(out, g->comm);
-    if (dt_wait_is_alone(&g->waits[who])) {
+    if (dt_wait_is_for_gpu(&g->waits[who])) {
         dt_strbuf_puts(out, ": its GPU has not finished the work that comes first");
     } else if (b->whom.n == 0) {
         dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
@@ -218,8 +218,8 @@ static void describe_unlike(const struct dt_hangs *d, const struct dt_waitgroup 
 
     while (dt_waitgroup_rank(g, other) != unlike->v[0])
         other++;
-    dt_wait_graph_alike(&d->waits, g, who, &alike);
-    dt_wait_graph_alike(&d->waits, g, other, &others);
+    dt_wait_graph_matching(&d->waits, g, who, &alike);
+    dt_wait_graph_matching(&d->waits, g, other, &others);
     dt_words_ranks(out, &alike);
     dt_strbuf_puts(out, " called ");
     add_collective(out, call);
@@ -242,7 +242,7 @@ static bool end_unlike(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
     struct dt_strbuf text = { 0 };
     struct dt_u32s unlike;
 
-    dt_wait_graph_unlike(&d->waits, g, who, &unlike);
+    dt_wait_graph_mismatching(&d->waits, g, who, &unlike);
     if (unlike.n) {
         describe_unlike(d, g, who, &unlike, &text);
         fail_comm(d, g, DT_HOSTSHM_MISMATCH, unlike.v[0], &text);
@@ -256,14 +256,14 @@ static bool end_unlike(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
  * differ from check to check. */
 static bool has_warned(const struct dt_waitgroup *g)
 {
-    return g->warned_of && dt_wait_inside(&g->waits[g->warned]) == g->warned_of;
+    return g->warned_of && dt_wait_call(&g->waits[g->warned]) == g->warned_of;
 }
 
 static void judge(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
 {
     const struct dt_wait *w = &g->waits[who];
     uint32_t limit = dt_wait_limit(w, limit_ms(d));
-    uint64_t ms = dt_wait_graph_ms(&d->waits, g, who);
+    uint64_t ms = dt_wait_graph_waited_ms(&d->waits, g, who);
     uint64_t warn_ms = limit && limit / 2 < WARN_MS ? limit / 2 : WARN_MS;
     bool over = limit && ms >= limit;
     struct dt_strbuf text = { 0 };
@@ -271,10 +271,10 @@ static void judge(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
 
     if (!over && (ms < warn_ms || has_warned(g)))
         return;
-    g->warned_of = dt_wait_inside(w);
+    g->warned_of = dt_wait_call(w);
     g->warned = who;
-    dt_wait_graph_for_whom(&d->waits, g, who, &b.whom);
-    b.deadlock = dt_wait_graph_in_the_end(&d->waits, g, who, &b.in_the_end);
+    dt_wait_graph_awaited(&d->waits, g, who, &b.whom);
+    b.deadlock = dt_wait_graph_chain_ends(&d->waits, g, who, &b.in_the_end);
     describe(d, g, who, ms, &b, &text);
     if (over)
         end_calls(d, g, w, find_culprit(g, who, &b), &text);

@@ -200,7 +200,8 @@ static void say_silent(const struct dt_u32s *ranks, struct dt_strbuf *out)
     dt_strbuf_puts(out, "| ");
     dt_words_ranks(out, ranks);
     dt_strbuf_printf(out, ": ended before %s\n",
-                     ranks->n == 1 ? "it told of its last calls" : "they told of theirs");
+                     ranks->n == 1 ? "it reported its last calls"
+                                   : "they reported their last calls");
 }
 
 void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out)

@@ -120,32 +120,32 @@ void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
 
 /* ---- one rank ---- */
 
-uint64_t dt_wait_inside(const struct dt_wait *wait)
+uint64_t dt_wait_call(const struct dt_wait *wait)
 {
     if (wait->pair & DT_HOSTSHM_INSIDE)
         return wait->pair;
     return wait->call & DT_HOSTSHM_INSIDE ? wait->call : 0;
 }
 
-bool dt_wait_is_alone(const struct dt_wait *wait)
+bool dt_wait_is_for_gpu(const struct dt_wait *wait)
 {
-    return (dt_wait_inside(wait) & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_GPU_COPY;
+    return (dt_wait_call(wait) & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_GPU_COPY;
 }
 
-static const struct dt_waiter *waiter(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                                      uint32_t member)
+static const struct dt_waiter *waiter_of(const struct dt_wait_graph *w,
+                                         const struct dt_waitgroup *g, uint32_t member)
 {
     return &w->ranks[dt_waitgroup_rank(g, member)];
 }
 
-static bool inside(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
+static bool is_in_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
 {
-    return !waiter(w, g, member)->ended && dt_wait_inside(&g->waits[member]);
+    return !waiter_of(w, g, member)->ended && dt_wait_call(&g->waits[member]);
 }
 
-static bool waits(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
+static bool is_waiting(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
 {
-    return inside(w, g, member) && !waiter(w, g, member)->stopped;
+    return is_in_call(w, g, member) && !waiter_of(w, g, member)->stopped;
 }
 
 uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms)
@@ -175,19 +175,20 @@ int dt_wait_graph_first_due(const struct dt_wait_graph *w, const struct dt_waitg
     int first = -1;
 
     for (uint32_t i = 0; i < g->nwaits; i++) {
-        if (waits(w, g, i) &&
+        if (is_waiting(w, g, i) &&
             (first < 0 || is_due_before(&g->waits[i], &g->waits[first], limit_ms)))
             first = (int)i;
     }
     return first;
 }
 
-uint64_t dt_wait_graph_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who)
+uint64_t dt_wait_graph_waited_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                 uint32_t slot)
 {
-    uint64_t known_ns = g->waits[who].seen_ns, since_ns = g->waits[who].since_ns;
+    uint64_t known_ns = g->waits[slot].seen_ns, since_ns = g->waits[slot].since_ns;
 
     for (uint32_t i = 0; i < g->n; i++) {
-        if (!waiter(w, g, i)->ended && g->waits[i].seen_ns < known_ns)
+        if (!waiter_of(w, g, i)->ended && g->waits[i].seen_ns < known_ns)
             known_ns = g->waits[i].seen_ns;
     }
     return known_ns > since_ns ? (known_ns - since_ns) / 1000000 : 0;
@@ -198,7 +199,7 @@ void dt_wait_graph_tidy(struct dt_wait_graph *w)
     for (uint32_t i = w->n; i-- > 1;) {
         uint32_t member = 0;
 
-        while (member < w->groups[i].nwaits && !inside(w, &w->groups[i], member))
+        while (member < w->groups[i].nwaits && !is_in_call(w, &w->groups[i], member))
             member++;
         if (member == w->groups[i].nwaits)
             drop_group(w, i);
@@ -229,7 +230,7 @@ void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t most,
 
         aged[k - 1] = (struct aged){ g->comm, UINT64_MAX };
         for (uint32_t i = 0; i < g->nwaits; i++) {
-            if (inside(w, g, i) && g->waits[i].since_ns < aged[k - 1].since_ns)
+            if (is_in_call(w, g, i) && g->waits[i].since_ns < aged[k - 1].since_ns)
                 aged[k - 1].since_ns = g->waits[i].since_ns;
         }
     }
@@ -242,10 +243,10 @@ void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t most,
 
 /* ---- all ranks of a group ---- */
 
-static bool in_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                          uint32_t member)
+static bool is_in_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                             uint32_t member)
 {
-    return member < g->n && inside(w, g, member) && !dt_wait_is_alone(&g->waits[member]);
+    return member < g->n && is_in_call(w, g, member) && !dt_wait_is_for_gpu(&g->waits[member]);
 }
 
 static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
@@ -253,21 +254,21 @@ static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
     return dt_hostshm_call_number(a->call) < dt_hostshm_call_number(b->call);
 }
 
-static bool has_not_come(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                         uint32_t member, uint32_t who)
+static bool is_missing(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
+                       uint32_t slot)
 {
-    return !waiter(w, g, member)->ended && !in_collective(w, g, member) &&
-           is_behind(&g->waits[member], &g->waits[who]);
+    return !waiter_of(w, g, member)->ended && !is_in_collective(w, g, member) &&
+           is_behind(&g->waits[member], &g->waits[slot]);
 }
 
-static bool holds_up(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
-                     uint32_t who)
+static bool is_stopped_in_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                               uint32_t member, uint32_t slot)
 {
-    return in_collective(w, g, member) && waiter(w, g, member)->stopped &&
-           !is_behind(&g->waits[who], &g->waits[member]);
+    return is_in_collective(w, g, member) && waiter_of(w, g, member)->stopped &&
+           !is_behind(&g->waits[slot], &g->waits[member]);
 }
 
-static bool fit(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
+static bool is_pair(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
 {
     uint64_t one = g->waits[a].pair, other = g->waits[b].pair;
     uint32_t number = dt_hostshm_pair_number(one), others = dt_hostshm_pair_number(other);
@@ -280,24 +281,25 @@ static bool fit(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
 
 /* Returns whether the member is in the matching call of the pair, or, unless is_inside, was in it
  * last. */
-static bool has_come(const struct dt_waitgroup *g, uint32_t member, uint32_t who, bool is_inside)
+static bool has_reached_pair(const struct dt_waitgroup *g, uint32_t member, uint32_t slot,
+                             bool is_inside)
 {
     uint32_t at = member + g->n;
 
-    while (at < g->nwaits && !(fit(g, who, at) && (!is_inside || dt_wait_inside(&g->waits[at]))))
+    while (at < g->nwaits && !(is_pair(g, slot, at) && (!is_inside || dt_wait_call(&g->waits[at]))))
         at += g->n;
     return at < g->nwaits;
 }
 
-static bool keeps_from_pair(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                            uint32_t member, uint32_t who)
+static bool delays_pair(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                        uint32_t member, uint32_t slot)
 {
-    return dt_hostshm_pair_peer(g->waits[who].pair) == member && !waiter(w, g, member)->ended &&
-           (waiter(w, g, member)->stopped || !has_come(g, member, who, false));
+    return dt_hostshm_pair_peer(g->waits[slot].pair) == member && !waiter_of(w, g, member)->ended &&
+           (waiter_of(w, g, member)->stopped || !has_reached_pair(g, member, slot, false));
 }
 
 static uint32_t list_where(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                           uint32_t who,
+                           uint32_t slot,
                            bool (*holds)(const struct dt_wait_graph *, const struct dt_waitgroup *,
                                          uint32_t, uint32_t),
                            struct dt_u32s *list)
@@ -306,7 +308,7 @@ static uint32_t list_where(const struct dt_wait_graph *w, const struct dt_waitgr
 
     *list = (struct dt_u32s){ dt_xcalloc(g->n, sizeof *list->v), 0 };
     for (uint32_t i = 0; i < g->n; i++)
-        in[dt_waitgroup_rank(g, i)] = holds(w, g, i, who);
+        in[dt_waitgroup_rank(g, i)] = holds(w, g, i, slot);
     for (uint32_t rank = 0; rank < w->np; rank++) {
         if (in[rank])
             list->v[list->n++] = rank;
@@ -315,73 +317,75 @@ static uint32_t list_where(const struct dt_wait_graph *w, const struct dt_waitgr
     return list->n;
 }
 
-void dt_wait_graph_for_whom(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                            uint32_t who, struct dt_u32s *list)
+void dt_wait_graph_awaited(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                           uint32_t slot, struct dt_u32s *list)
 {
-    if (dt_wait_is_alone(&g->waits[who])) {
+    if (dt_wait_is_for_gpu(&g->waits[slot])) {
         *list = (struct dt_u32s){ 0 };
-    } else if (g->waits[who].pair & DT_HOSTSHM_INSIDE) {
-        list_where(w, g, who, keeps_from_pair, list);
-    } else if (list_where(w, g, who, has_not_come, list) == 0) {
+    } else if (g->waits[slot].pair & DT_HOSTSHM_INSIDE) {
+        list_where(w, g, slot, delays_pair, list);
+    } else if (list_where(w, g, slot, is_missing, list) == 0) {
         free(list->v);
-        list_where(w, g, who, holds_up, list);
+        list_where(w, g, slot, is_stopped_in_call, list);
     }
 }
 
 /* Returns whether both are in the collective with the same number. */
-static bool in_the_same(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                        uint32_t member, uint32_t who)
+static bool is_in_same_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                  uint32_t member, uint32_t slot)
 {
-    return in_collective(w, g, member) && in_collective(w, g, who) &&
+    return is_in_collective(w, g, member) && is_in_collective(w, g, slot) &&
            dt_hostshm_call_number(g->waits[member].call) ==
-               dt_hostshm_call_number(g->waits[who].call);
+               dt_hostshm_call_number(g->waits[slot].call);
 }
 
-static bool is_with(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
-                    uint32_t who)
+static bool is_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                            uint32_t member, uint32_t slot)
 {
-    if (g->waits[who].pair & DT_HOSTSHM_INSIDE)
-        return member == who % g->n ||
-               (!waiter(w, g, member)->stopped && !waiter(w, g, member)->ended &&
-                has_come(g, member, who, true));
-    return waits(w, g, member) && (member == who || in_the_same(w, g, member, who));
+    if (g->waits[slot].pair & DT_HOSTSHM_INSIDE)
+        return member == slot % g->n ||
+               (!waiter_of(w, g, member)->stopped && !waiter_of(w, g, member)->ended &&
+                has_reached_pair(g, member, slot, true));
+    return is_waiting(w, g, member) &&
+           (member == slot || is_in_same_collective(w, g, member, slot));
 }
 
-void dt_wait_graph_with(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
-                        struct dt_u32s *list)
+void dt_wait_graph_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                uint32_t slot, struct dt_u32s *list)
 {
-    list_where(w, g, who, is_with, list);
+    list_where(w, g, slot, is_in_same_call, list);
 }
 
-static bool is_alike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
-                     uint32_t who)
+static bool is_matching(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                        uint32_t member, uint32_t slot)
 {
-    return in_the_same(w, g, member, who) && g->waits[member].signature == g->waits[who].signature;
+    return is_in_same_collective(w, g, member, slot) &&
+           g->waits[member].signature == g->waits[slot].signature;
 }
 
-static bool is_unlike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
-                      uint32_t who)
+static bool is_mismatching(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                           uint32_t member, uint32_t slot)
 {
-    return in_the_same(w, g, member, who) && g->waits[member].signature &&
-           g->waits[who].signature && !is_alike(w, g, member, who);
+    return is_in_same_collective(w, g, member, slot) && g->waits[member].signature &&
+           g->waits[slot].signature && !is_matching(w, g, member, slot);
 }
 
-void dt_wait_graph_alike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
-                         struct dt_u32s *list)
+void dt_wait_graph_matching(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                            uint32_t slot, struct dt_u32s *list)
 {
-    list_where(w, g, who, is_alike, list);
+    list_where(w, g, slot, is_matching, list);
 }
 
-void dt_wait_graph_unlike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
-                          struct dt_u32s *list)
+void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                               uint32_t slot, struct dt_u32s *list)
 {
-    list_where(w, g, who, is_unlike, list);
+    list_where(w, g, slot, is_mismatching, list);
 }
 
 /* ---- chains of waits ---- */
 
-const struct dt_waitgroup *dt_wait_graph_doing(const struct dt_wait_graph *w, uint32_t rank,
-                                               uint32_t *member)
+const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph *w, uint32_t rank,
+                                                      uint32_t *member)
 {
     const struct dt_waitgroup *longest = NULL;
 
@@ -389,7 +393,7 @@ const struct dt_waitgroup *dt_wait_graph_doing(const struct dt_wait_graph *w, ui
         const struct dt_waitgroup *g = &w->groups[k];
 
         for (uint32_t i = 0; i < g->nwaits; i++) {
-            if (dt_waitgroup_rank(g, i) != rank || !waits(w, g, i) ||
+            if (dt_waitgroup_rank(g, i) != rank || !is_waiting(w, g, i) ||
                 (longest && longest->waits[*member].since_ns <= g->waits[i].since_ns))
                 continue;
             longest = g;
@@ -410,33 +414,33 @@ struct walk {
 
 static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t member)
 {
-    struct dt_u32s whom = { 0 };
+    struct dt_u32s awaited = { 0 };
 
     walk->colors[rank] = OPEN;
     if (g)
-        dt_wait_graph_for_whom(walk->w, g, member, &whom);
-    if (whom.n == 0)
+        dt_wait_graph_awaited(walk->w, g, member, &awaited);
+    if (awaited.n == 0)
         walk->ends->v[walk->ends->n++] = rank;
-    for (uint32_t i = 0; i < whom.n; i++) {
-        uint32_t next = whom.v[i], there = 0;
+    for (uint32_t i = 0; i < awaited.n; i++) {
+        uint32_t next = awaited.v[i], there = 0;
 
         walk->deadlock |= walk->colors[next] == OPEN;
         if (walk->colors[next] != FRESH)
             continue;
-        g = dt_wait_graph_doing(walk->w, next, &there);
+        g = dt_wait_graph_longest_wait(walk->w, next, &there);
         visit(walk, next, g, there);
     }
-    free(whom.v);
+    free(awaited.v);
     walk->colors[rank] = DONE;
 }
 
-bool dt_wait_graph_in_the_end(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                              uint32_t who, struct dt_u32s *list)
+bool dt_wait_graph_chain_ends(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                              uint32_t slot, struct dt_u32s *list)
 {
     struct walk walk = { .w = w, .colors = dt_xcalloc(w->np, 1), .ends = list };
 
     *list = (struct dt_u32s){ dt_xcalloc(w->np, sizeof *list->v), 0 };
-    visit(&walk, dt_waitgroup_rank(g, who), g, who);
+    visit(&walk, dt_waitgroup_rank(g, slot), g, slot);
     free(walk.colors);
     return walk.deadlock;
 }

@@ -82,13 +82,13 @@ int dt_wait_graph_first_due(const struct dt_wait_graph *w, const struct dt_waitg
 uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms);
 /* Returns how long the slot has waited, up to the time for which all ranks of the group are known:
  * a silent host may be further than it seems. */
-uint64_t dt_wait_graph_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                          uint32_t who);
+uint64_t dt_wait_graph_waited_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                 uint32_t slot);
 /* Returns the call that it waits in, as in dt_hostshm_rank, or 0 if it is in none. */
-uint64_t dt_wait_inside(const struct dt_wait *wait);
+uint64_t dt_wait_call(const struct dt_wait *wait);
 /* Returns whether it waits for its GPU and no other rank. Then the call has the number of the
  * previous one. */
-bool dt_wait_is_alone(const struct dt_wait *wait);
+bool dt_wait_is_for_gpu(const struct dt_wait *wait);
 static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t member)
 {
     return g->members ? g->members[member % g->n] : member % g->n;
@@ -99,25 +99,25 @@ static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t 
  *
  * The ranks that a slot waits for: those that have not reached its call yet. If all have, those
  * that are stopped in the call or on the way to it. Empty if unknown. */
-void dt_wait_graph_for_whom(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                            uint32_t who, struct dt_u32s *list);
+void dt_wait_graph_awaited(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                           uint32_t slot, struct dt_u32s *list);
 /* The ranks in the call of the slot that are not stopped. */
-void dt_wait_graph_with(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
-                        struct dt_u32s *list);
+void dt_wait_graph_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                uint32_t slot, struct dt_u32s *list);
 /* The ranks in that call whose arguments match, or do not match, those of the slot. If some do not
  * match, the call cannot end. */
-void dt_wait_graph_alike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
-                         struct dt_u32s *list);
-void dt_wait_graph_unlike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
-                          struct dt_u32s *list);
+void dt_wait_graph_matching(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                            uint32_t slot, struct dt_u32s *list);
+void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                               uint32_t slot, struct dt_u32s *list);
 /* Follows the waits from slot on, across communicators: lists the ranks at the ends of the chains,
  * which wait for no rank. Returns whether there is a cycle: a deadlock, unless another thread of a
  * rank ends it. */
-bool dt_wait_graph_in_the_end(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                              uint32_t who, struct dt_u32s *list);
+bool dt_wait_graph_chain_ends(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                              uint32_t slot, struct dt_u32s *list);
 /* Returns the group in which that rank of the job has waited longest, with its slot there, or NULL
  * if it waits in none. */
-const struct dt_waitgroup *dt_wait_graph_doing(const struct dt_wait_graph *w, uint32_t rank,
-                                               uint32_t *member);
+const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph *w, uint32_t rank,
+                                                      uint32_t *member);
 
 #endif

@@ -122,9 +122,9 @@ static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
 void dt_words_death(struct dt_strbuf *out, const struct dt_death *d, uint32_t np, const char *host,
                     uint32_t pid)
 {
-    char who[DT_ROLE_NAME_MAX];
+    char name[DT_ROLE_NAME_MAX];
 
-    dt_strbuf_printf(out, "%s (%s, pid %u) ", dt_role_name(who, d->rank, np), host, pid);
+    dt_strbuf_printf(out, "%s (%s, pid %u) ", dt_role_name(name, d->rank, np), host, pid);
     if (d->signo)
         add_signal(out, d);
     else

@@ -478,7 +478,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     dtrun -np 4 --inject kill:rank=1,step=4 "$RANK/steps" idle # a rank outside any call is ended at once
     code_is 137
     grep -q '; stopping the other rank' "$ERR" || { show; false; }
-    err_has "dtrun: | rank 0: ended before it told of its last calls"
+    err_has "dtrun: | rank 0: ended before it reported its last calls"
     clean
 }
 

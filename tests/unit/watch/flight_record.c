@@ -72,7 +72,7 @@ static void who_was_ended_and_told_of_none_is_named(void **state)
         dt_flight_record_ended(&l, rank);
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 2: barrier, DT_ERR_PEER (rank 1)\n"
-            "| ranks 2-3: ended before they told of theirs\n");
+            "| ranks 2-3: ended before they reported their last calls\n");
 }
 
 /* A rank tells once: of what, may have been said long before it is ended. */
@@ -89,7 +89,7 @@ static void who_told_before_is_not_named(void **state)
         dt_flight_record_ended(&l, rank);
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 2: barrier, DT_ERR_PEER (rank 3)\n"
-            "| ranks 0,2: ended before they told of theirs\n");
+            "| ranks 0,2: ended before they reported their last calls\n");
     assert_null(l.told.v);
 }
 

@@ -94,9 +94,9 @@ static const char *tell(const struct dt_wait_graph *w, const struct dt_waitgroup
 
     if (who < 0)
         return "none";
-    dt_wait_graph_with(w, g, (uint32_t)who, &with);
-    dt_wait_graph_for_whom(w, g, (uint32_t)who, &whom);
-    deadlock = dt_wait_graph_in_the_end(w, g, (uint32_t)who, &in_the_end);
+    dt_wait_graph_in_same_call(w, g, (uint32_t)who, &with);
+    dt_wait_graph_awaited(w, g, (uint32_t)who, &whom);
+    deadlock = dt_wait_graph_chain_ends(w, g, (uint32_t)who, &in_the_end);
     snprintf(text, 128, "%u: ", (uint32_t)who % g->n);
     add_list(text, &with);
     strcat(text, " for ");
@@ -222,14 +222,16 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
     dt_wait_graph_note(&w, &here, &one, 15 * S);
     assert_int_equal(w.n, 2);
     assert_int_equal(dt_wait_graph_first_due(&w, &w.groups[1], 0), 0);
-    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 0); /* nothing is known of rank 2 */
+    assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0),
+                     0); /* nothing is known of rank 2 */
     dt_wait_graph_note(&w, &there, &other, 16 * S);
-    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 5000);
+    assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0), 5000);
     in.waited_ms = 15000;
     dt_wait_graph_note(&w, &here, &one, 25 * S);
-    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 6000); /* rank 2 may be there by now */
+    assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0),
+                     6000);                           /* rank 2 may be there by now */
     dt_wait_graph_note(&w, &nowhere, &other, 25 * S); /* it has no such communicator (any more) */
-    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 15000);
+    assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0), 15000);
     assert_int_equal(w.groups[1].waits[1].call, 0);
     dt_wait_graph_tidy(&w);
     assert_int_equal(w.n, 2);
@@ -310,15 +312,15 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
     ranks[4].signature = 0;
     dt_wait_graph_init(&w, 6, 1);
     dt_wait_graph_note(&w, &world, &here, S);
-    dt_wait_graph_alike(&w, w.groups, 0, &alike);
+    dt_wait_graph_matching(&w, w.groups, 0, &alike);
     assert_int_equal(alike.n, 2);
     assert_int_equal(alike.v[1], 5);
-    dt_wait_graph_unlike(&w, w.groups, 0, &unlike);
+    dt_wait_graph_mismatching(&w, w.groups, 0, &unlike);
     assert_int_equal(unlike.n, 1);
     assert_int_equal(unlike.v[0], 1);
     free(alike.v);
     free(unlike.v);
-    dt_wait_graph_unlike(&w, w.groups, 4, &unlike);
+    dt_wait_graph_mismatching(&w, w.groups, 4, &unlike);
     assert_int_equal(unlike.n, 0);
     free(unlike.v);
     dt_wait_graph_free(&w);
@@ -413,7 +415,7 @@ static void what_is_passed_is_like_no_collective(void **state)
     dt_wait_graph_note(&w, &world, &here, 10 * S);
     passing = dt_wait_graph_first_due(&w, w.groups, 0);
     assert_int_equal(passing, 3);
-    dt_wait_graph_alike(&w, w.groups, (uint32_t)passing, &alike);
+    dt_wait_graph_matching(&w, w.groups, (uint32_t)passing, &alike);
     assert_int_equal(alike.n, 0);
     free(alike.v);
     dt_wait_graph_free(&w);
