@@ -111,6 +111,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/memory.c runtime/gpu/memory.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
+	runtime/gpu/ncclguard.c runtime/gpu/ncclguard.h \
 	runtime/gpu/nvidia/cudafail.c runtime/gpu/nvidia/cudafail.h \
 	runtime/gpu/offer.c runtime/gpu/offer.h \
 	runtime/gpu/order.c runtime/gpu/order.h \

@@ -18,6 +18,7 @@ UNIT_TESTS += \
 	tests/unit/faults/hardship \
 	tests/unit/coll/huge \
 	tests/unit/gpu/launchorder \
+	tests/unit/gpu/ncclguard \
 	tests/unit/comm/leaving \
 	tests/unit/comm/limits \
 	tests/unit/coll/mismatches \
@@ -59,6 +60,9 @@ tests_unit_api_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_buckets_LDADD = $(TESTJOB_LIBS)
 tests_unit_api_buckets_LDFLAGS = $(FAULTS_WRAP)
 
+tests_unit_gpu_ncclguard_SOURCES = tests/unit/gpu/ncclguard.c
+tests_unit_gpu_ncclguard_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_ncclguard_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 tests_unit_gpu_launchorder_SOURCES = tests/unit/gpu/launchorder.c
 tests_unit_gpu_launchorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)

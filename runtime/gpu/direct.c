@@ -6,6 +6,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/gpu/life.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/ncclguard.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/wait.h"
@@ -29,11 +30,6 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
 void dt_direct_shut(struct dt_comm *c)
 {
     atomic_store(&c->gpu.directs.open, false);
-}
-
-bool dt_direct_is_left(const struct dt_directs *all)
-{
-    return !atomic_load(&all->inside);
 }
 
 static void destroy_events(const struct dt_direct *d)
@@ -187,7 +183,6 @@ static void refuse(struct dt_direct *d)
     d->name = "ncclCommAbort";
 }
 
-/* NCCL's communicator is used only between the look at `open` and the end of `inside`. */
 static void queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     const struct dt_nccl *n = &c->gpu.nccl;
@@ -206,6 +201,7 @@ static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream str
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_directs *all = &c->gpu.directs;
+    struct dt_ncclguard *guard = c->gpu.nccl.guard;
     struct dt_direct *d = o->direct;
 
     d->name = "cuStreamWaitEvent";
@@ -213,12 +209,12 @@ static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream str
         d->error = cuda->cuStreamWaitEvent(stream, atomic_load(&all->done), CU_EVENT_WAIT_DEFAULT);
     if (d->error)
         return;
-    atomic_store(&all->inside, true);
-    if (atomic_load(&all->open))
+    if (dt_ncclguard_enter(guard)) {
         queue(c, o, stream);
-    else
+        dt_ncclguard_leave(guard);
+    } else {
         refuse(d);
-    atomic_store(&all->inside, false);
+    }
     if (d->result)
         return;
     all->last = stream;

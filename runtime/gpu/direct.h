@@ -39,8 +39,7 @@ struct dt_directs {             /* of a communicator; all zero at first */
     pthread_mutex_t mutex;      /* held while a call is launched, which may take long */
     pthread_mutex_t free_mutex; /* of the list of free ones, for a moment */
     bool made;
-    _Atomic bool open;   /* calls may be launched */
-    _Atomic bool inside; /* a thread is in NCCL's functions, or about to see that none may be */
+    _Atomic bool open; /* calls may be launched */
     struct dt_direct *free;
     CUstream last;        /* of the newest call, */
     CUevent _Atomic done; /* and when it is done; NULL: there was none */
@@ -54,8 +53,6 @@ struct dt_directs {             /* of a communicator; all zero at first */
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 /* Launches no more. A thread that launches one right now is not waited for. */
 void dt_direct_shut(struct dt_comm *c);
-/* After that: whether no thread uses NCCL's communicator any more. For any thread. */
-bool dt_direct_is_left(const struct dt_directs *all);
 /* Whether the GPU has finished all calls. The communicator's thread then notices soon. */
 bool dt_direct_are_done(struct dt_comm *c);
 /* Frees everything; no call may be under way. */

@@ -12,6 +12,7 @@
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/life.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/ncclguard.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/wait.h"
@@ -23,7 +24,9 @@ enum {
     CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
     ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
     DESTROY_MS = 5000,
-    LEAVE_MS = 200, /* for a thread that launches a call */
+    LEAVE_MS = 200,           /* for threads that are inside NCCL's functions, and */
+    FREED_MS = 10 * 1000,     /* once NCCL's kernels have ended */
+    ABORTS_IN_GROUPS = 22200, /* NCCL's version */
 };
 
 static const struct dt_ncclapi *api(void)
@@ -89,7 +92,7 @@ struct ending {
     uint64_t life;
     ncclComm_t comm;
     bool gently;
-    const struct dt_directs *directs;
+    struct dt_ncclguard *guard;
     CUdeviceptr kept[DT_NCCL_KEPT];
 };
 
@@ -103,36 +106,76 @@ static bool is_well(ncclComm_t comm)
     return api()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
 }
 
-/* A thread that launches a call leaves NCCL soon, unless the driver makes it wait. Only the end of
- * NCCL's kernels ends such a wait. */
-static void let_leave(const struct dt_directs *directs)
+static bool leave_within(struct dt_ncclguard *guard, unsigned ms)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)LEAVE_MS * 1000000;
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
 
-    for (unsigned turn = 0; !dt_direct_is_left(directs) && dt_clock_ns() < until; turn++)
+    for (unsigned turn = 0; !dt_ncclguard_is_empty(guard); turn++) {
+        if (dt_clock_ns() > until)
+            return false;
         dt_gpu_pause(turn);
+    }
+    return true;
 }
 
-/* NCCL's functions use the thread's current context. */
+/* What a call has handed to a thread of NCCL's own. */
+static bool settles_within(ncclComm_t comm, unsigned ms)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
+    ncclResult_t state = ncclInProgress;
+
+    for (unsigned turn = 0; state == ncclInProgress; turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_pause(turn);
+        if (api()->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
+            return true;
+    }
+    return true;
+}
+
+/* A thread that the driver makes wait leaves NCCL's function only when NCCL's kernels have ended,
+ * which ncclCommAbort sees to at once. Inside a group it frees the communicator only at the end of
+ * the group. Where the thread stays, so does the communicator. NCCL before 2.22 frees it at once:
+ * then this races with the thread, which otherwise would wait for ever. */
+static void abort_under_threads(const struct ending *e)
+{
+    bool grouped = api()->version >= ABORTS_IN_GROUPS;
+
+    if (grouped)
+        api()->ncclGroupStart();
+    api()->ncclCommAbort(e->comm);
+    if (grouped && leave_within(e->guard, FREED_MS) && settles_within(e->comm, FREED_MS))
+        api()->ncclGroupEnd();
+}
+
+/* In the communicator's context, which NCCL's functions use. */
+static void end_comm(const struct ending *e)
+{
+    if (!leave_within(e->guard, LEAVE_MS))
+        abort_under_threads(e);
+    else if (e->gently && is_well(e->comm))
+        api()->ncclCommDestroy(e->comm);
+    else
+        api()->ncclCommAbort(e->comm);
+}
+
 static void end(void *arg)
 {
     const struct ending *e = arg;
     struct dt_cuda_scope scope;
-    bool there;
+    bool entered = !dt_cuda_enter(&scope, e->context), there;
 
-    let_leave(e->directs);
-    if (dt_cuda_enter(&scope, e->context))
-        return;
-    if (e->gently && is_well(e->comm))
-        api()->ncclCommDestroy(e->comm);
-    else
-        api()->ncclCommAbort(e->comm);
-    there = dt_gpu_life(e->context) == e->life;
-    for (int i = 0; i < DT_NCCL_KEPT; i++) {
-        if (there && e->kept[i])
-            dt_cuda()->cuMemFree_v2(e->kept[i]);
+    if (entered) {
+        end_comm(e);
+        there = dt_gpu_life(e->context) == e->life;
+        for (int i = 0; i < DT_NCCL_KEPT; i++) {
+            if (there && e->kept[i])
+                dt_cuda()->cuMemFree_v2(e->kept[i]);
+        }
+        dt_cuda_leave(&scope);
     }
-    dt_cuda_leave(&scope);
+    dt_ncclguard_drop(e->guard);
 }
 
 /* In the stream's order: cuMemFree would wait for all that other streams have to do. */
@@ -163,15 +206,17 @@ static void free_rest(struct dt_nccl *n)
 static void begin_end(struct dt_comm *c, bool gently)
 {
     struct dt_nccl *n = &c->gpu.nccl;
-    struct ending e = { .context = n->context,
-                        .life = n->life,
-                        .comm = n->comm,
-                        .gently = gently,
-                        .directs = &c->gpu.directs };
+    struct ending e = {
+        .context = n->context, .life = n->life, .comm = n->comm, .gently = gently, .guard = n->guard
+    };
 
     memcpy(e.kept, n->kept, sizeof e.kept);
     dt_direct_shut(c);
+    dt_ncclguard_shut(n->guard);
+    dt_ncclguard_hold(n->guard);
     n->ending = dt_errand_start(end, &e, sizeof e);
+    if (!n->ending)
+        dt_ncclguard_drop(n->guard);
     atomic_store(&n->end, ENDING);
 }
 
@@ -203,7 +248,8 @@ static bool await_end(struct dt_comm *c, bool gently)
     return ended;
 }
 
-/* All but `end`, which another thread may be about to claim: it stays claimed. */
+/* All but `end`, which another thread may be about to claim, and `guard`, by which a thread that is
+ * about to use the communicator sees that it is gone. */
 static void forget(struct dt_nccl *n)
 {
     n->comm = NULL;
@@ -237,6 +283,8 @@ static void take_down(struct dt_comm *c, bool gently)
 void dt_nccl_close(struct dt_comm *c)
 {
     take_down(c, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
+    dt_ncclguard_drop(c->gpu.nccl.guard);
+    c->gpu.nccl.guard = NULL;
 }
 
 /* ---- the beginning ---- */
@@ -290,13 +338,34 @@ static unsigned init_seconds(const struct dt_comm *c)
     return chosen ? chosen : INIT_S + (unsigned)c->size / INIT_RANKS_A_S;
 }
 
-/* ncclInProgress: it is not done. */
+/* ncclInProgress: it is not done. ncclInternalError, too, once its end has begun. */
 static ncclResult_t look(const struct dt_nccl *n)
 {
-    ncclResult_t state = ncclInProgress;
-    ncclResult_t asked = api()->ncclCommGetAsyncError(n->comm, &state);
+    ncclResult_t state = ncclInProgress, asked;
 
+    if (!dt_ncclguard_enter(n->guard))
+        return ncclInternalError;
+    asked = api()->ncclCommGetAsyncError(n->comm, &state);
+    dt_ncclguard_leave(n->guard);
     return asked == ncclSuccess ? state : asked;
+}
+
+/* Likewise; name: as of struct dt_ncclcall. */
+static ncclResult_t call_nccl(const struct dt_nccl *n, const struct dt_operation *o,
+                              CUstream stream, const char **name)
+{
+    struct dt_ncclcall call = {
+        .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
+    };
+    ncclResult_t queued = ncclInternalError;
+
+    *name = "ncclCommAbort";
+    if (!dt_ncclguard_enter(n->guard))
+        return queued;
+    queued = dt_ncclcalls_queue(&call, o);
+    dt_ncclguard_leave(n->guard);
+    *name = call.name;
+    return queued;
 }
 
 static ncclResult_t look_at_beginning(struct dt_comm *c, struct dt_errand *errand)
@@ -392,6 +461,12 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
 
     if (n->comm)
         return DT_OK;
+    if (!n->guard)
+        n->guard = dt_ncclguard_new();
+    if (!n->guard) {
+        dt_comm_no_memory(c);
+        return fail(c);
+    }
     atomic_store(&n->end, NOT_ENDING); /* no call has been launched that could be stuck */
     n->rank = rank;
     n->size = size;
@@ -453,9 +528,6 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_nccl *n = &c->gpu.nccl;
-    struct dt_ncclcall call = {
-        .comm = n->comm, .stream = n->stream, .rank = n->rank, .size = n->size
-    };
     CUresult result = dt_gpu_order_follow(&o->order, n->stream);
     dt_result_t r;
     ncclResult_t queued;
@@ -467,10 +539,8 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
     r = set_aside(c, o);
     if (r != DT_OK)
         return r;
-    queued = dt_ncclcalls_queue(&call, o);
-    *name = call.name;
-    return queued == ncclSuccess || queued == ncclInProgress ? DT_OK
-                                                             : coll_error(c, call.name, queued);
+    queued = call_nccl(n, o, n->stream, name);
+    return queued == ncclSuccess || queued == ncclInProgress ? DT_OK : coll_error(c, *name, queued);
 }
 
 struct making {
@@ -499,10 +569,8 @@ dt_result_t dt_nccl_check(struct dt_comm *c)
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     const struct dt_nccl *n = &c->gpu.nccl;
-    struct dt_ncclcall call = {
-        .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
-    };
-    ncclResult_t state = dt_ncclcalls_queue(&call, o);
+    const char *name;
+    ncclResult_t state = call_nccl(n, o, stream, &name);
 
     for (unsigned turn = 0; state == ncclSuccess || state == ncclInProgress; turn++) {
         dt_result_t r;
@@ -514,7 +582,7 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
         if (r != DT_OK)
             return r;
     }
-    return coll_error(c, call.name, state);
+    return coll_error(c, name, state);
 }
 
 enum progress { WAITING, DONE, FAILED };

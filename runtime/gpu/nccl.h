@@ -14,13 +14,15 @@ struct dt_comm;
 struct dt_errand;
 struct dt_gpu_order;
 struct dt_launch;
+struct dt_ncclguard;
 struct dt_operation;
 
 enum { DT_NCCL_KEPT = 64 };
 
 struct dt_nccl { /* of a communicator; all zero at first */
     ncclComm_t comm;
-    int rank; /* in it */
+    struct dt_ncclguard *guard; /* of its use; NULL before it is connected */
+    int rank;                   /* in it */
     int size;
     CUdevice device;
     CUcontext context;

@@ -106,6 +106,14 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 
 @test "stream: dt_comm_abort lets streams go on" { ends 1 3 '^-13: .*rank 1 .*called dt_comm_abort' abort; }
 
+@test "D26: NCCL is not freed under a thread that waits inside it, and the abort ends that wait" {
+    stream gpustream abort -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=submit-hang:0:2
+    code_is 1
+    [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ] || { show; false; }
+    [ "$(wc -l <"$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
 @test "stream: calls that do not match" {
     ends 1 3 '^-3: .*rank 1 .*all-reduce of 999 f32 (sum) in device memory' mismatch
 }

@@ -10,7 +10,6 @@
 #include "tests/standin/nccl/link.h"
 
 static pthread_mutex_t dti_users = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t dti_user_left = PTHREAD_COND_INITIALIZER;
 
 struct ncclComm *standin_new_comm(void)
 {
@@ -62,16 +61,15 @@ void standin_enter(struct ncclComm *comm, const char *call)
 void standin_leave(struct ncclComm *comm)
 {
     pthread_mutex_lock(&dti_users);
-    if (--comm->depth == 0)
-        pthread_cond_broadcast(&dti_user_left);
+    comm->depth--;
     pthread_mutex_unlock(&dti_users);
 }
 
-void standin_await_users(struct ncclComm *comm)
+void standin_check_unused(struct ncclComm *comm, const char *call)
 {
     pthread_mutex_lock(&dti_users);
-    while (comm->depth && !pthread_equal(comm->user, pthread_self()))
-        pthread_cond_wait(&dti_user_left, &dti_users);
+    if (comm->depth && !comm->in_group)
+        two_threads(comm, call);
     pthread_mutex_unlock(&dti_users);
 }
 

@@ -71,8 +71,9 @@ void standin_drop(struct ncclComm *comm);
 /* Aborts the program if another thread is between the two with this communicator. */
 void standin_enter(struct ncclComm *comm, const char *call);
 void standin_leave(struct ncclComm *comm);
-/* Waits until no other thread is inside a call. */
-void standin_await_users(struct ncclComm *comm);
+/* Aborts the program if a thread is between the two: this call is about to free the communicator.
+ */
+void standin_check_unused(struct ncclComm *comm, const char *call);
 
 /* May an operation begin? */
 ncclResult_t standin_usable(struct ncclComm *comm, const char *call);

@@ -52,6 +52,15 @@ ncclResult_t standin_inject_init(struct ncclComm *comm)
     return ncclSuccess;
 }
 
+void standin_inject_submit(struct ncclComm *comm)
+{
+    if (!is_asked_for("submit-hang", comm->rank))
+        return;
+    standin_hang(comm);
+    usleep(20 *
+           1000); /* the driver's part, in which an abort that does not wait comes to its end */
+}
+
 bool standin_inject_kernel(struct ncclComm *comm)
 {
     static const struct {

@@ -4,6 +4,8 @@
  *
  *   init-hang     ncclCommInitRank and ncclCommSplit wait until the communicator is aborted
  *   init-error    they return ncclSystemError
+ *   submit-hang   a call waits in the driver, before it is launched, until the communicator is
+ *                 aborted, and then takes a moment more
  *   kernel-hang   a kernel waits until the communicator is aborted, and nobody is told
  *   remote-error  so, and ncclCommGetAsyncError says ncclRemoteError
  *   system-error  so, and ncclCommGetAsyncError says ncclSystemError
@@ -17,6 +19,7 @@
 #include "tests/standin/nccl/comm.h"
 
 ncclResult_t standin_inject_init(struct ncclComm *comm);
+void standin_inject_submit(struct ncclComm *comm);
 /* Returns false if the kernel is not to run: it has hung until an abort. */
 bool standin_inject_kernel(struct ncclComm *comm);
 void standin_inject_async(struct ncclComm *comm);

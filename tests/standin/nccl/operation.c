@@ -9,6 +9,7 @@
 #include "tests/standin/nccl/elements.h"
 #include "tests/standin/nccl/errors.h"
 #include "tests/standin/nccl/group.h"
+#include "tests/standin/nccl/inject.h"
 #include "tests/standin/nccl/launch.h"
 
 static const char *const dti_names[] = {
@@ -85,6 +86,7 @@ static ncclResult_t submit(struct ncclComm *comm, struct standin_operation opera
             standin_warn(ncclInvalidArgument, "%s : comm argument is NULL", name));
     standin_enter(comm, name);
     standin_group_start();
+    standin_inject_submit(comm);
     result = standin_group_note(add(comm, &operation, op));
     ended = standin_group_end();
     if (ended == ncclInProgress || !ended)

@@ -4,7 +4,10 @@
  * communicator's kernels, and for its peers on the same host to finalize, abort or end as well;
  * ncclCommDestroy finalizes what is not finalized. Both, and ncclCommAbort, free device memory,
  * which waits for all work of the device. ncclCommAbort ends kernels that run, waits for no peer
- * and may be called by another thread; in a group the kernels of all its communicators end first.
+ * and may be called by another thread. It waits for what that thread has handed to NCCL's own, but
+ * not for the thread: the communicator must not be freed while the thread is inside another call.
+ * It is freed at the end of the outermost group, or before NCCL 2.22 at once. So in a group the
+ * kernels of all its communicators end first.
  * ncclCommDestroy of a communicator that is in progress or has an asynchronous error frees nothing,
  * and leaves the calling thread in a group that is not ended. */
 #include <stdatomic.h>
@@ -86,6 +89,7 @@ static ncclResult_t run_destroy(struct standin_job *job)
 
 static ncclResult_t run_abort(struct standin_job *job)
 {
+    standin_check_unused(job->comm, "ncclCommAbort frees it");
     standin_inject_abort(job->comm);
     leave(job->comm);
     free_resources(job->comm);
@@ -156,12 +160,17 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    struct standin_job alone = { .comm = comm };
+    int version;
+
     if (!comm)
         return ncclSuccess;
-    standin_group_start();
     atomic_store(&comm->aborted, true);
-    standin_await_users(comm);
     while (atomic_load(&comm->in_progress))
         usleep(100);
+    ncclGetVersion(&version);
+    if (version < 22200)
+        return run_abort(&alone);
+    standin_group_start();
     return end_comm(comm, run_abort);
 }

@@ -602,6 +602,44 @@ static void a_communicator_is_split(void **state)
     run_ranks(3, split_up, NULL);
 }
 
+static size_t free_memory(struct rank *me)
+{
+    size_t unused, total;
+
+    OK(cuMemGetInfo_v2(&unused, &total));
+    return unused;
+}
+
+/* The new communicator is aborted in a group. Returns whether it is there until the group ends. */
+static bool lasts_until_the_group_ends(struct rank *me)
+{
+    size_t before = free_memory(me), inside;
+
+    start_comm(me);
+    OK(ncclGroupStart());
+    OK(ncclCommAbort(me->comm));
+    inside = free_memory(me);
+    OK(ncclGroupEnd());
+    HOLDS(free_memory(me) == before);
+    return inside < before;
+}
+
+static void abort_in_groups(struct rank *me)
+{
+    start_device(me, me->rank);
+    HOLDS(lasts_until_the_group_ends(me));
+    setenv("STANDIN_NCCL_VERSION", "22203", 1);
+    HOLDS(lasts_until_the_group_ends(me));
+    setenv("STANDIN_NCCL_VERSION", "22105", 1);
+    HOLDS(!lasts_until_the_group_ends(me));
+}
+
+static void an_abort_frees_when_its_group_ends(void **state)
+{
+    (void)state;
+    run_ranks(2, abort_in_groups, NULL);
+}
+
 /* What members do among themselves, on one host and on several. */
 static int on_one_host(void **state)
 {
@@ -647,6 +685,7 @@ int main(void)
         ONE_HOST(two_ranks_on_one_device_need_different_host_ids),
         ONE_HOST(one_rank_needs_no_group),
         ONE_HOST(wrong_arguments_are_refused),
+        ONE_HOST(an_abort_frees_when_its_group_ends),
         TWO_HOSTS(the_end_of_a_member_is_noticed_on_other_hosts),
     };
 
