@@ -133,6 +133,19 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+@test "NCCL: libraries from 2.18 on take the configuration, and read nothing from it that was not set" {
+    for version in 21801 22105 22203 22304 22501 22602 22703 22809 22902 23007; do
+        gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=$version -x STANDIN_LOG="$T/log"
+        code_is 0
+        [ "$(grep -c together "$OUT")" = 3 ] || { echo "NCCL $version:"; show; false; }
+        ! grep 'traffic class' "$T/log" || { echo "NCCL $version"; false; }
+    done
+    gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=21701
+    code_is 1
+    grep -q 'libnccl.so.2 is older than NCCL 2.18' "$OUT" || { show; false; }
+    clean
+}
+
 @test "NCCL: ranks on one GPU that NCCL_HOSTID tells apart" {
     use_standin 1
     dtrun --no-tag -np 2 -H localhost:1 -x DTRUN_DEVICE=nccl sh -c 'NCCL_HOSTID=host$DTRUN_RANK exec "$0" calls' "$RANK/gpu"

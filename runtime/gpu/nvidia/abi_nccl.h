@@ -1,7 +1,8 @@
 /* The part of NCCL's ABI that dtrun uses, declared without NVIDIA's headers: that of NCCL 2.18,
  * which every newer library serves.
  *
- * tests/unit/gpu/gpuabi compares the declarations with the real nccl.h where one is installed.
+ * tests/unit/gpu/gpuabi compares the declarations with the real nccl.h where one is installed, and
+ * has the same results with that of each release from 2.18.1 to 2.30.7.
  * After the real header only the list of functions and the configuration of 2.18 are declared here.
  */
 #ifndef DT_GPU_NVIDIA_ABI_NCCL_H
@@ -69,7 +70,16 @@ typedef struct dt_nccl_config ncclConfig_t;
 #endif /* NCCL_MAJOR */
 
 /* The configuration of NCCL 2.18. A newer library takes from it what `size` covers and `version`
- * knows, and its own defaults for the rest. */
+ * knows, and its own defaults for the rest. Versions only append to it:
+ *
+ *     NCCL      bytes  has besides
+ *     2.18-2.25    48
+ *     2.26         48  trafficClass, which it takes whatever `version` is
+ *     2.27         72  commName, collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs
+ *     2.28         80  nChannelsPerNetPeer, nvlinkCentricSched
+ *     2.29         88  graphUsageMode, numRmaCtx
+ *     2.30         96  maxP2pPeers, graphStreamOrdering
+ */
 struct dt_nccl_config {
     size_t size;
     unsigned magic;

@@ -1,8 +1,9 @@
 #include "tests/standin/nccl/config.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "tests/standin/nccl/comm.h"
 #include "tests/standin/nccl/errors.h"
 
 /* What a configuration has where nothing is said. */
@@ -19,43 +20,94 @@ static const struct standin_config dti_undefined = {
     .nvlsCTAs = NCCL_CONFIG_UNDEF_INT,
     .nChannelsPerNetPeer = NCCL_CONFIG_UNDEF_INT,
     .nvlinkCentricSched = NCCL_CONFIG_UNDEF_INT,
+    .graphUsageMode = NCCL_CONFIG_UNDEF_INT,
+    .numRmaCtx = NCCL_CONFIG_UNDEF_INT,
+    .maxP2pPeers = NCCL_CONFIG_UNDEF_INT,
+    .graphStreamOrdering = NCCL_CONFIG_UNDEF_INT,
 };
 
-static ncclResult_t within(const char *name, int value, int least, int most)
+/* What can be checked, in the order of NCCL's checks. since: the oldest configuration that knows
+ * it.
+ */
+static const struct attribute {
+    const char *name;
+    size_t offset;
+    int least, most;
+    unsigned since;
+} dti_attributes[] = {
+#define ATTRIBUTE(name, least, most, since)                                                        \
+    {                                                                                              \
+#name, offsetof(struct standin_config, name), least, most, since                           \
+    }
+    ATTRIBUTE(blocking, 0, 1, 21400),
+    ATTRIBUTE(cgaClusterSize, 0, INT_MAX, 21700),
+    ATTRIBUTE(minCTAs, 1, INT_MAX, 21700),
+    ATTRIBUTE(maxCTAs, 1, INT_MAX, 21700),
+    ATTRIBUTE(splitShare, 0, 1, 0),
+    ATTRIBUTE(trafficClass, INT_MIN, INT_MAX, 22500),
+    ATTRIBUTE(collnetEnable, 0, 1, 22700),
+    ATTRIBUTE(CTAPolicy, 0, 2, 22700),
+    ATTRIBUTE(shrinkShare, 0, 1, 22700),
+    ATTRIBUTE(nvlsCTAs, 1, INT_MAX, 22700),
+    ATTRIBUTE(nChannelsPerNetPeer, 1, 64, 22800),
+    ATTRIBUTE(nvlinkCentricSched, 0, 1, 22800),
+    ATTRIBUTE(graphUsageMode, 0, 2, 22900),
+    ATTRIBUTE(numRmaCtx, 0, INT_MAX, 22900),
+    ATTRIBUTE(maxP2pPeers, 1, INT_MAX, 23000),
+    ATTRIBUTE(graphStreamOrdering, 0, 1, 23005),
+#undef ATTRIBUTE
+};
+
+enum { ATTRIBUTES = sizeof(dti_attributes) / sizeof(dti_attributes[0]) };
+
+static int *value_of(struct standin_config *config, const struct attribute *attribute)
 {
-    if (value == NCCL_CONFIG_UNDEF_INT || (value >= least && value <= most))
-        return ncclSuccess;
-    return standin_warn(ncclInvalidArgument, "Invalid config %s attribute value %d", name, value);
+    return (int *)(void *)((char *)config + attribute->offset);
 }
 
-static ncclResult_t check(const struct standin_config *config)
+/* Of the library that this one pretends to be. */
+static size_t own_size(int version)
 {
-    const struct {
-        const char *name;
-        int value, least, most, since;
-    } limits[] = {
-        { "blocking", config->blocking, 0, 1, 21400 },
-        { "cgaClusterSize", config->cgaClusterSize, 0, INT_MAX, 21700 },
-        { "minCTAs", config->minCTAs, 1, INT_MAX, 21700 },
-        { "maxCTAs", config->maxCTAs, 1, INT_MAX, 21700 },
-        { "splitShare", config->splitShare, 0, 1, 0 },
-        { "collnetEnable", config->collnetEnable, 0, 1, 22700 },
-        { "CTAPolicy", config->CTAPolicy, 0, 2, 22700 },
-        { "shrinkShare", config->shrinkShare, 0, 1, 22700 },
-        { "nvlsCTAs", config->nvlsCTAs, 1, INT_MAX, 22700 },
-        { "nChannelsPerNetPeer", config->nChannelsPerNetPeer, 1, 64, 22800 },
-        { "nvlinkCentricSched", config->nvlinkCentricSched, 0, 1, 22800 },
-    };
-    ncclResult_t result = ncclSuccess;
+    static const struct {
+        int since;
+        size_t size;
+    } sizes[] = { { 23000, 96 }, { 22900, 88 }, { 22800, 80 }, { 22700, 72 }, { 0, 48 } };
+    int i = 0;
 
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]) && !result; i++)
-        if (config->version >= (unsigned)limits[i].since)
-            result = within(limits[i].name, limits[i].value, limits[i].least, limits[i].most);
-    if (!result && config->version >= 21700 && config->minCTAs > config->maxCTAs)
-        result = standin_warn(ncclInvalidArgument,
-                              "Invalid config min/max channels attribute value %d/%d",
-                              config->minCTAs, config->maxCTAs);
-    return result;
+    while (version < sizes[i].since)
+        i++;
+    return sizes[i].size;
+}
+
+static void forget_unknown(struct standin_config *config, int library)
+{
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        const struct attribute *a = &dti_attributes[i];
+        bool takes_all =
+            library < 22700 && a->offset == offsetof(struct standin_config, trafficClass);
+
+        if (config->version < a->since && !takes_all)
+            *value_of(config, a) = NCCL_CONFIG_UNDEF_INT;
+    }
+}
+
+static ncclResult_t check(struct standin_config *config, int library)
+{
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        const struct attribute *a = &dti_attributes[i];
+        int value = *value_of(config, a);
+
+        if (value != NCCL_CONFIG_UNDEF_INT && (value < a->least || value > a->most))
+            return standin_warn(ncclInvalidArgument, "Invalid config %s attribute value %d",
+                                a->name, value);
+    }
+    if (config->minCTAs > config->maxCTAs)
+        return standin_warn(ncclInvalidArgument,
+                            "Invalid config min/max channels attribute value %d/%d",
+                            config->minCTAs, config->maxCTAs);
+    if (library >= 22600 && config->trafficClass != NCCL_CONFIG_UNDEF_INT)
+        standin_report("a communicator has the traffic class %d", config->trafficClass);
+    return ncclSuccess;
 }
 
 /* NCCL_COMM_BLOCKING overrides what a program says. */
@@ -71,17 +123,22 @@ ncclResult_t standin_parse_config(const ncclConfig_t *given, bool *blocking)
 {
     struct standin_config config = dti_undefined;
     ncclResult_t result;
+    size_t known;
+    int library;
 
     *blocking = true;
     if (given) {
-        memcpy(&config, given, given->size < sizeof(config) ? given->size : sizeof(config));
+        ncclGetVersion(&library);
+        known = own_size(library);
+        memcpy(&config, given, given->size < known ? given->size : known);
         if (config.magic != DT_NCCL_CONFIG_MAGIC)
             return standin_warn(ncclInvalidArgument, "ncclConfig_t argument not initialized via "
                                                      "NCCL_CONFIG_INITIALIZER");
-        result = check(&config);
+        forget_unknown(&config, library);
+        result = check(&config, library);
         if (result)
             return result;
-        *blocking = config.version < 21400 || config.blocking != 0;
+        *blocking = config.blocking != 0;
     }
     apply_environment(blocking);
     return ncclSuccess;

@@ -3,8 +3,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -59,6 +61,86 @@ static void functions_have_nvidias_types(void **state)
             fail_msg("%s has another type in NVIDIA's headers", *name);
 }
 
+/* ncclConfig_t in each version of nccl.h from 2.18.1 to 2.30.7: versions only append. */
+static const struct layout {
+    int since;
+    size_t size;
+} layouts[] = { { 21801, 48 }, { 22700, 72 }, { 22800, 80 }, { 22900, 88 }, { 23000, 96 } };
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static const struct field {
+    const char *name;
+    size_t offset;
+    int since; /* the library that reads it */
+} fields[] = {
+    { "blocking", 16, 21801 },
+    { "cgaClusterSize", 20, 21801 },
+    { "minCTAs", 24, 21801 },
+    { "maxCTAs", 28, 21801 },
+    { "netName", 32, 21801 },
+    { "splitShare", 40, 21801 },
+    { "trafficClass", 44, 22602 }, /* 2.26 reads it whatever `version` is */
+    { "commName", 48, 22703 },
+    { "collnetEnable", 56, 22703 },
+    { "CTAPolicy", 60, 22703 },
+    { "shrinkShare", 64, 22703 },
+    { "nvlsCTAs", 68, 22703 },
+    { "nChannelsPerNetPeer", 72, 22803 },
+    { "nvlinkCentricSched", 76, 22803 },
+    { "graphUsageMode", 80, 22902 },
+    { "numRmaCtx", 84, 22902 },
+    { "maxP2pPeers", 88, 23003 }, /* and graphStreamOrdering from 2.30.5 on, in its padding */
+};
+
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static size_t size_in(int version)
+{
+    int i = LAYOUTS - 1;
+
+    while (i > 0 && version < layouts[i].since)
+        i--;
+    return layouts[i].size;
+}
+
+static void the_table_of_configurations_is_nvidias(void **state)
+{
+    const struct fact *real = real_config;
+    int version;
+
+    (void)state;
+    need_real_headers();
+    version = (int)real++->value;
+    assert_int_equal(real++->value, size_in(version));
+    for (int i = 0; i < FIELDS && fields[i].since <= version; i++, real++) {
+        assert_string_equal(real->name, fields[i].name);
+        assert_int_equal(real->value, fields[i].offset);
+    }
+    assert_null(real->name);
+}
+
+/* What a library reads of our configuration, of whatever version: nothing that we have not set. */
+static void no_version_reads_what_is_not_set(void **state)
+{
+    static const ncclConfig_t config = DT_NCCL_CONFIG_INITIALIZER;
+    size_t end = offsetof(ncclConfig_t, blocking);
+
+    (void)state;
+    assert_int_equal(config.size, layouts[0].size);
+    for (int i = 0; i < FIELDS && fields[i].offset < config.size; i++) {
+        bool pointer = strcmp(fields[i].name, "netName") == 0;
+        const char *at = (const char *)&config + fields[i].offset;
+        int undefined = NCCL_CONFIG_UNDEF_INT;
+        const void *none = NULL;
+
+        assert_int_equal(fields[i].offset, end);
+        assert_memory_equal(at, pointer ? (const void *)&none : &undefined, pointer ? 8 : 4);
+        end += pointer ? 8 : 4;
+    }
+    assert_int_equal(end, config.size);
+}
+
 /* NCCL copies `size` bytes and believes of them what `version` knows. */
 static void the_configuration_is_that_of_nccl_2_18(void **state)
 {
@@ -78,6 +160,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_offsets_and_constants_are_nvidias),
         cmocka_unit_test(functions_have_nvidias_types),
+        cmocka_unit_test(the_table_of_configurations_is_nvidias),
+        cmocka_unit_test(no_version_reads_what_is_not_set),
         cmocka_unit_test(the_configuration_is_that_of_nccl_2_18),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@ struct fact {
 /* The real headers' facts (none where there are no such headers), and the functions whose type
  * differs from ours. */
 extern const struct fact real_facts[];
+extern const struct fact real_config[]; /* version, size and offsets of ncclConfig_t */
 extern const char *const unlike_functions[];
 extern const int have_real_headers;
 

@@ -24,6 +24,45 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 #define NAME real_facts
 #include "tests/unit/gpu/gpuabi_facts.h"
 
+/* By version: gpuabi.c has the table for all of them. */
+#define FIELD(name)                                                                                \
+    {                                                                                              \
+#name, offsetof(ncclConfig_t, name)                                                        \
+    }
+const struct fact real_config[] = {
+    { "version", NCCL_VERSION_CODE },
+    { "size", sizeof(ncclConfig_t) },
+    FIELD(blocking),
+    FIELD(cgaClusterSize),
+    FIELD(minCTAs),
+    FIELD(maxCTAs),
+    FIELD(netName),
+    FIELD(splitShare),
+#if NCCL_VERSION_CODE >= 22600
+    FIELD(trafficClass),
+#endif
+#if NCCL_VERSION_CODE >= 22700
+    FIELD(commName),
+    FIELD(collnetEnable),
+    FIELD(CTAPolicy),
+    FIELD(shrinkShare),
+    FIELD(nvlsCTAs),
+#endif
+#if NCCL_VERSION_CODE >= 22800
+    FIELD(nChannelsPerNetPeer),
+    FIELD(nvlinkCentricSched),
+#endif
+#if NCCL_VERSION_CODE >= 22900
+    FIELD(graphUsageMode),
+    FIELD(numRmaCtx),
+#endif
+#if NCCL_VERSION_CODE >= 23000
+    FIELD(maxP2pPeers),
+#endif
+    { NULL, 0 },
+};
+#undef FIELD
+
 _Static_assert(sizeof(struct dt_nccl_config) <= sizeof(ncclConfig_t), "newer layouts only grow");
 const int have_real_headers = 1;
 
@@ -33,5 +72,6 @@ const char *const unlike_functions[] = { DT_CUDA_FUNCTIONS(UNLIKE) DT_NCCL_FUNCT
 #else
 const int have_real_headers = 0;
 const struct fact real_facts[] = { { NULL, 0 } };
+const struct fact real_config[] = { { NULL, 0 } };
 const char *const unlike_functions[] = { NULL };
 #endif
