@@ -102,10 +102,15 @@ void dt_job_on_auxiliaries_late(struct dt_job *j)
 bool dt_job_end_auxiliaries(struct dt_job *j)
 {
     char why[80];
+    bool failed = j->core.state != DT_JOB_RUNNING &&
+                  (j->core.state != DT_JOB_FAILING || dt_job_cause(j) != NULL);
 
-    if (j->core.state != DT_JOB_RUNNING || j->core.ranks.nprocs == j->core.ranks.np ||
-        !ranks_are_through(j))
+    if (failed || j->core.ranks.nprocs == j->core.ranks.np || !ranks_are_through(j))
         return false;
+    if (j->core.state == DT_JOB_FAILING) { /* whoever failed is pardoned: it will go on running */
+        dt_timers_set(&j->core.timers, DT_TIMER_LIMIT, AGAIN_MS);
+        return true;
+    }
     if (!dt_timers_runs(&j->core.timers, DT_TIMER_AUXILIARIES)) /* they are being ended already */
         return true;
     snprintf(why, sizeof why, "the time limit of %d s is over, and all ranks have ended",

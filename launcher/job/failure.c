@@ -30,7 +30,7 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
     j->reached_is_known |= m->step >= 0;
     if (m->code != 0)
         return;
-    j->core.ranks.ended_well++;
+    j->core.ranks.ended_well += !(m->flags & DT_EXITED_PEER_LOST);
     j->failed_calls.ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
     dt_job_watch_stragglers(j);
     dt_job_watch_auxiliaries(j);

@@ -25,7 +25,8 @@ struct dt_ranks {
     struct dt_rank *v;
     uint32_t np;
     uint32_t nprocs;       /* ranks and auxiliaries */
-    uint32_t ended_well;   /* ranks that have ended with 0 */
+    uint32_t ended_well;   /* ranks that have ended with 0, and of which no call had returned
+                            * DT_ERR_PEER */
     uint32_t hellos;       /* ranks that called dt_init */
     uint32_t linked_alive; /* of these */
 };

@@ -584,6 +584,42 @@ static void d23_a_host_that_was_sent_go_is_fenced(void **state)
     end(&w);
 }
 
+static void end_process(struct world *w, size_t host, struct dt_msg_exit m)
+{
+    m.generation = w->generation[host];
+    m.time_ns = w->now_ns;
+    m.step = -1;
+    dt_job_message(w->job, host, DT_MSG_EXIT, &(union dt_msg){ .exit = m });
+}
+
+/* A server, number 3, is killed. Rank 1 overlooks that a call has failed because of it. */
+static void d22_a_server_is_needed_by_a_rank_that_overlooks_its_death(void **state)
+{
+    const struct dt_placement how = { .servers = 1 };
+    struct dt_error err = { 0 };
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    dt_plan_free(&w.plan);
+    assert_int_equal(dt_plan_make(&w.plan, &w.hosts, HOSTS, &how, &err), 0);
+    w.config.max_restarts = 0;
+    launch(&w);
+    meet_and_start(&w);
+    end_process(&w, 1, (struct dt_msg_exit){ .rank = 3, .code = -1, .signo = SIGKILL });
+    end_process(&w, 0, (struct dt_msg_exit){ .rank = 0 });
+    end_process(&w, 1, (struct dt_msg_exit){ .rank = 1, .flags = DT_EXITED_PEER_LOST });
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    end_process(&w, 0, (struct dt_msg_exit){ .rank = 2 });
+    sweep(&w, 0);
+    sweep(&w, 1);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), 128 + SIGKILL);
+    end(&w);
+}
+
 static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
 {
     struct world w;
@@ -764,6 +800,7 @@ int main(void)
         cmocka_unit_test(d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(d23_a_host_that_was_never_sent_go_is_not_fenced),
         cmocka_unit_test(d23_a_host_that_was_sent_go_is_fenced),
+        cmocka_unit_test(d22_a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
         cmocka_unit_test(d18_a_signal_waits_until_every_step_has_it),
