@@ -1,7 +1,7 @@
-/* --check-build: the libraries with which dtrun was built, and what it can therefore do. */
+/* --check-build: with which libraries dtrun was built, and what it can do therefore. */
 #ifndef DT_CMD_BUILDINFO_H
 #define DT_CMD_BUILDINFO_H
 
-void dt_buildinfo_print(void); /* to standard output */
+void dt_buildinfo_print(void); /* standard output */
 
 #endif

@@ -21,7 +21,7 @@ static int fail(const char *what)
     return EXIT_WRONG;
 }
 
-/* An error without a text from the library is DT_ERR_NOMEM of this program itself. */
+/* What the library has not told is DT_ERR_NOMEM, of this program's own. */
 static int fail_with(dt_result_t r, const char *no_memory)
 {
     dt_error_info_t last = { .size = sizeof last };
@@ -42,19 +42,18 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
-/* What is measured, and where the results go. */
+/* What is measured, and where it is told. */
 struct session {
     const struct dt_perf_op *op;
-    struct dt_perf_op raw; /* with --raw: the same collective by NCCL itself */
+    struct dt_perf_op raw; /* with --raw: the same by NCCL itself */
     const struct dt_perf_args *a;
     struct dt_perf_layout layout;
     struct dt_perf_buffers buffers;
-    struct dt_perf_table table; /* only rank 0 prints it; all ranks count wrong elements */
+    struct dt_perf_table table; /* rank 0's; all count what is wrong */
 };
 
-/* Computes the lower bound. On one host the bound is the memory traffic of its ranks. With several
- * hosts, whose ranks use memory and network at the same time, it is the traffic that leaves each
- * host. */
+/* On one host its memory has to carry what the ranks move; with several, whose ranks share their
+ * memory's time with the network's, what leaves each host. */
 static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
 {
     const struct dt_perf_case *what = &row->what;
@@ -121,7 +120,7 @@ static dt_result_t measure_roots(struct session *s, struct dt_perf_case what)
     return r;
 }
 
-/* -o all means the operations of nccl-tests and the bitwise ones. */
+/* All operations are those of nccl-tests, and bits. */
 static dt_result_t measure_all(struct session *s)
 {
     int ops = s->a->op == DT_ADASUM ? DT_OP_MAX : DT_FOLD_MAX;
@@ -139,7 +138,7 @@ static dt_result_t measure_all(struct session *s)
     return r;
 }
 
-/* Does nothing if no data go between hosts. */
+/* Does nothing where no data go between hosts. */
 static dt_result_t find_network(struct session *s)
 {
     if (s->layout.hosts <= 1 || s->op->empty)
@@ -170,7 +169,7 @@ static dt_result_t measure_job(struct session *s)
     return r;
 }
 
-/* Opens the outputs of rank 0. Returns false if that fails. */
+/* What rank 0 writes to. False: that failed. */
 static bool open_outputs(struct session *s)
 {
     const char *json = s->a->json;
@@ -192,7 +191,7 @@ static bool close_outputs(struct session *s)
     return good;
 }
 
-/* Collective. Returns true also if --raw was not given. */
+/* Collective. True also where it is not asked for. */
 static bool open_raw(struct session *s)
 {
     char text[DT_PERF_RAW_TEXT];
@@ -249,7 +248,7 @@ static int tune(int calls)
     return *wrong ? fail(wrong) : EXIT_SUCCESS;
 }
 
-/* Returns NULL, with what is wrong in text, if there is no such collective. */
+/* NULL: text tells what is wrong. */
 static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_WRONG])
 {
     const struct dt_perf_op *op = dt_perf_op_find(a->collective);
@@ -266,8 +265,7 @@ static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[
     return NULL;
 }
 
-/* Returns whether the job has the ranks that the arguments require; otherwise text says what is
- * wrong. */
+/* Whether there are such ranks as are asked for; else text tells. */
 static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
                       char text[DT_PERF_ARGS_WRONG])
 {

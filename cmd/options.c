@@ -25,29 +25,29 @@ enum { SECONDS_MAX = 10000000, MIB_MAX = 1 << 20, NAMES_MAX = 4 };
 enum kind {
     FLAG,   /* bool, no value */
     NUMBER, /* int from min */
-    COUNT,  /* an int, or a DT_PER_NODE_ constant */
+    COUNT,  /* the same, or a DT_PER_NODE_ constant */
     TEXT,   /* char * */
-    SOURCE, /* char *; a second one is an error, because users may expect both to be read */
-    USER,   /* char *: the name of a user */
-    LIST,   /* struct dt_strs: one entry each time the option is given */
+    SOURCE, /* the same; another one is refused, where users may expect both to be read */
+    USER,   /* TEXT that is a user's name */
+    LIST,   /* struct dt_strs, one entry each time it is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
     FAULT,      /* a list entry that dt_inject_parse accepts */
-    CHOICE,     /* one of the words in value, as in "slot|node": an enum that starts at min */
+    CHOICE,     /* one of the words that value names, as in "slot|node": an enum from min on */
     IFACE,      /* char * that dt_iface_check accepts */
     READER,     /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
     FRAMEWORKS, /* unsigned, a set that dt_frameworks_parse adds to */
 };
 
 struct option {
-    /* without dashes; a long name takes one dash or two */
+    /* without dashes; a name of several letters takes one dash or two */
     const char *names[NAMES_MAX];
-    const char *value; /* its name in --help; NULL for a flag */
+    const char *value; /* what --help calls it; NULL for a flag */
     enum kind kind;
     size_t at;
     int min;
     int max;
-    const char *help; /* for an entry without names: the heading of a group */
+    const char *help; /* the heading of a group when there are no names */
 };
 
 #define AT(member) offsetof(struct dt_options, member)
@@ -186,7 +186,7 @@ static const struct option options[] = {
 
 static const size_t noptions = sizeof options / sizeof *options;
 
-/* --help prints short names with one dash, as is usual. */
+/* As --help prints a name: the short ones with one dash, as everybody knows them. */
 static const char *dashes_of(const char *name)
 {
     return strlen(name) > 2 ? "--" : "-";
@@ -201,13 +201,13 @@ static const struct option *find_option(const char *name, size_t n)
     return NULL;
 }
 
-/* An option as the user wrote it. */
+/* An option as it was written. */
 struct word {
     const char *text; /* with its dashes */
     size_t length;    /* without "=VALUE" */
     const char *name;
     size_t n;
-    const char *value; /* the text after "=", or NULL */
+    const char *value; /* what stands after "=", or NULL */
 };
 
 static struct word read_word(const char *text)
@@ -222,7 +222,7 @@ static struct word read_word(const char *text)
     return w;
 }
 
-/* A name of one letter takes one dash, except --n, which mpirun has. */
+/* A name of one letter takes one dash, except --n, as mpirun has it. */
 static bool has_right_dashes(const struct word *w)
 {
     return w->n != 1 || w->name == w->text + 1 || *w->name == 'n';
@@ -233,8 +233,7 @@ static const struct option *match(const struct word *w)
     return has_right_dashes(w) ? find_option(w->name, w->n) : NULL;
 }
 
-/* Returns the long option that a mistyped word, n bytes with its dashes, was probably meant to be,
- * or NULL. */
+/* The long option that a wrong word, n bytes with its dashes, was probably meant to be; or NULL. */
 static const char *guess(const char *word, size_t n)
 {
     size_t dashes = strspn(word, "-"), best = 3;
@@ -302,7 +301,7 @@ static int add_fault(struct dt_strs *faults, const char *value, struct dt_error 
     return 0;
 }
 
-/* Writes "a, b or c was expected" for "a|b|c". */
+/* Says "a, b or c was expected" for "a|b|c". */
 static int refuse_choice(const char *words, struct dt_error *err)
 {
     struct dt_strbuf b = { 0 };
@@ -315,7 +314,7 @@ static int refuse_choice(const char *words, struct dt_error *err)
     return -1;
 }
 
-/* On this platform every enum is as large as an unsigned int. */
+/* Every enum is as large as an unsigned int here. */
 static int set_choice(unsigned *at, const struct option *option, const char *value,
                       struct dt_error *err)
 {
@@ -361,7 +360,7 @@ static int set_count(int *count, const struct option *option, const char *value,
     return 0;
 }
 
-/* word is the option as the user wrote it, n bytes, for messages. */
+/* word: the option as the user wrote it, n bytes, for messages. */
 static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
                const char *value, struct dt_error *err)
 {
@@ -419,8 +418,7 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
 }
 
-/* Options on the command line override those of the file. Some also override other options of the
- * file: */
+/* What of a configuration file an option of the command line puts out of force besides itself. */
 static const struct {
     size_t given;
     size_t other;
@@ -442,7 +440,7 @@ static bool *from_file(struct dt_options *o, const struct option *option)
     return &o->from_file[option - options];
 }
 
-/* Rules for the environment are kept: those of the command line apply after them. */
+/* Rules of the environment stay: those of the command line come after them. */
 static void forget(struct dt_options *o, const struct option *option)
 {
     void *at = (char *)o + option->at;
@@ -494,7 +492,7 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     return set(o, option, name, strlen(name), value, err);
 }
 
-/* Appends the n bytes of text, with part in place of the marks of struct dt_foreign. */
+/* Adds the n bytes of text, in which part takes the place of the marks of struct dt_foreign. */
 static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struct word *w,
                     const char *part, struct dt_error *err)
 {
@@ -514,7 +512,7 @@ static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struc
     return 0;
 }
 
-/* Sets one of dtrun's options, given as "name" or "name=value" of n bytes. */
+/* Sets one of dtrun's options, "name" or "name=value", which ends after n bytes. */
 static int become_option(struct dt_options *o, const struct word *w, const char *text, size_t n,
                          const char *part, struct dt_error *err)
 {
@@ -534,7 +532,8 @@ static int become_option(struct dt_options *o, const struct word *w, const char 
     return rc;
 }
 
-/* Sets the options of dtrun that becomes lists. Its marks stand for the n bytes of part. */
+/* Sets those of dtrun's options that stand in becomes; the n bytes of part, or none, are what its
+ * marks stand for. */
 static int become(struct dt_options *o, const struct word *w, const char *becomes, const char *part,
                   size_t n, struct dt_error *err)
 {
@@ -560,7 +559,7 @@ static void note(struct dt_options *o, const struct word *w, const char *value, 
     free(text);
 }
 
-/* Handles another launcher's option with the first word of its value, or with one item of it. */
+/* Another launcher's option, with the first word of its value, or with one item of it. */
 static int take_foreign(struct dt_options *o, const struct word *w, const char *value,
                         struct dt_error *err)
 {
@@ -598,8 +597,7 @@ static int take_foreign_items(struct dt_options *o, const struct word *w, const 
     return rc;
 }
 
-/* values is how many words the option takes, what their name. Sets *value to the first one, if any.
- */
+/* values: how many words the option takes, called what. Sets *value to the first, if any. */
 static int take_values(const struct word *w, int values, const char *what, char **argv, int *i,
                        const char **value, struct dt_error *err)
 {
@@ -630,7 +628,7 @@ static int take_foreign_option(struct dt_options *o, const struct word *w, char 
     return row->list ? take_foreign_items(o, w, value, err) : take_foreign(o, w, value, err);
 }
 
-/* Handles the option at argv[*i], and the words after it that are its value. */
+/* Takes the option at argv[*i], and the words after it that are its value. */
 static int take_option(struct dt_options *o, char **argv, int *i, struct dt_error *err)
 {
     const struct word w = read_word(argv[*i]);
@@ -648,7 +646,7 @@ static int take_option(struct dt_options *o, char **argv, int *i, struct dt_erro
     return set(o, option, w.text, w.length, value, err);
 }
 
-/* Matches "host2:2", "[fe80::2]:2,host3:2" or ",host2": the rest of a -H list after a blank. */
+/* "host2:2", "[fe80::2]:2,host3:2" or ",host2": what remains of -H beside a blank. */
 static bool looks_like_host(const char *word)
 {
     static const char host[] =
@@ -664,7 +662,7 @@ static bool looks_like_host(const char *word)
            (word[n + 1 + digits] == '\0' || word[n + 1 + digits] == ',');
 }
 
-/* mpirun starts several programs that ":" separates. */
+/* mpirun starts several programs at once where ":" stands between them. */
 static bool looks_like_mpmd(char *const *words)
 {
     for (; words[0] && words[1]; words++) {
@@ -678,8 +676,7 @@ static bool looks_like_mpmd(char *const *words)
     return false;
 }
 
-/* Detects a host that a blank has separated from -H. It is certain if the next word is a program.
- */
+/* A host that a blank has cut off from -H: certain where the next word is a program. */
 static int check_cut_off(struct dt_options *o, const char *word, const char *next,
                          struct dt_error *err)
 {
@@ -729,7 +726,7 @@ bool dt_options_ask_for_text(const struct dt_options *o)
     return o->help || o->version || o->check_build || o->completion != DT_SHELL_NONE;
 }
 
-/* The user cannot set a variable that --env sets for every rank. */
+/* A variable that --env sets for every rank cannot be the user's. */
 static int check_rules(const struct dt_options *o, struct dt_error *err)
 {
     for (uint32_t i = 0; i < o->env.n; i++) {

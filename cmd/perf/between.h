@@ -1,28 +1,27 @@
-/* The least that must go between hosts, whatever the algorithm: the number of elements that leave
- * or enter the busiest host. A collective's blocks have count elements, or as many on average.
- * Pure. */
+/* What has to go between hosts, whatever the way: the elements that leave or enter the host with
+ * the most of them, where a collective's blocks have count, or as many in the mean. Pure. */
 #ifndef DT_CMD_PERF_BETWEEN_H
 #define DT_CMD_PERF_BETWEEN_H
 
 #include "cmd/perf/ops.h"
 
-/* for data that all hosts reduce and all receive */
+/* What all hosts fold, and all have. */
 double dt_perf_both_ways(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                          size_t count);
-/* for data that one host has and all receive, or the reverse */
+/* What one host has, and all get; or the other way. */
 double dt_perf_whole(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                      size_t count);
-/* for data that the root sends to every rank, or every rank sends to the root */
+/* What root gives every rank, or every rank gives root. */
 double dt_perf_parts_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                int root, size_t count);
-/* for data that every rank sends to all, or all send to every rank: a host's own parts go in one
- * direction, those of the others in the other */
+/* What every rank gives all, or all give every rank: a host's own parts go one way, those of the
+ * others the other way. */
 double dt_perf_parts_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                int root, size_t count);
-/* for data that every rank sends to every other */
+/* What every rank gives every other. */
 double dt_perf_parts_of_pairs(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                               size_t count);
-/* for data that every rank sends to the next one */
+/* What every rank gives the next. */
 double dt_perf_to_the_next(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                            size_t count);
 

@@ -47,10 +47,9 @@ static double once_through(int n)
     return 2;
 }
 
-/* ---- sizes of uneven parts ---- */
+/* ---- how uneven parts are ---- */
 
-/* Returns the sum of the parts before this one. The n parts grow as 0 to n - 1 do, and add up to n
- * * count. */
+/* What the parts before this one add up to, of n that grow as 0 to n - 1 do, together n * count. */
 static size_t shares_before(int part, int n, size_t count)
 {
     size_t others = (size_t)n - 1, pairs = (size_t)part * (size_t)(part - 1);
@@ -77,14 +76,13 @@ static size_t by_taker(int from, int to, int n, size_t count)
     return share(to, n, count);
 }
 
-/* Every rank sends as much as it receives in all, but two ranks do not send each other the same
- * amount. */
+/* Every rank gives as much as it takes in all, but two ranks do not give each other as much. */
 static size_t by_distance(int from, int to, int n, size_t count)
 {
     return share((to - from + n) % n, n, count);
 }
 
-/* ---- sources of results ---- */
+/* ---- who has what ---- */
 
 static struct dt_perf_source from_root(int me, int n, int root, int block)
 {
@@ -121,7 +119,7 @@ static struct dt_perf_source from_the_one_before(int me, int n, int root, int bl
     return (struct dt_perf_source){ (me + n - 1) % n, block };
 }
 
-/* ---- calls ---- */
+/* ---- calling ---- */
 
 static dt_result_t all_reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
@@ -146,7 +144,7 @@ static dt_result_t reduce_scatterv(const struct dt_perf_case *c, const void *in,
     return dt_reduce_scatterv(c->comm, in, out, c->gives, c->dtype, c->op);
 }
 
-/* Out of place, the root first copies its input to where all others have their output. */
+/* Out of place, root first brings its input to where all others have their output. */
 static dt_result_t broadcast(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     if (in != out && dt_comm_rank(c->comm) == c->root)
@@ -200,8 +198,8 @@ static dt_result_t scatterv(const struct dt_perf_case *c, const void *in, void *
     return dt_scatterv(c->comm, in, c->gives, out, c->takes[c->root], c->dtype, c->root);
 }
 
-/* Sends to the next rank and receives from the previous one. Each call waits for its peer, so if
- * all ranks sent first, they would wait for ever. Every second rank receives first. */
+/* To the next rank and from the one before. Each call waits for its peer: were all to send first,
+ * they would wait for each other for good; with every other rank receiving first none does. */
 static dt_result_t sendrecv(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     int me = dt_comm_rank(c->comm), n = dt_comm_size(c->comm), next = (me + 1) % n,
@@ -369,7 +367,7 @@ bool dt_perf_combines(dt_op_t op, dt_dtype_t dtype)
 
 /* ---- finding ---- */
 
-/* Returns the next significant letter, in lower case; skips "_" and "-". */
+/* The next letter that counts: case, "_" and "-" do not. */
 static char next(const char **text)
 {
     while (**text == '_' || **text == '-')

@@ -36,11 +36,20 @@ static void kill_ranks(struct sim_agent *a)
     a->alive = false;
 }
 
+static bool has_ranks(const struct sim_agent *a)
+{
+    for (uint32_t i = 0; i < a->nranks; i++) {
+        if (a->ranks[i].alive)
+            return true;
+    }
+    return false;
+}
+
 /* The agent kills all its ranks, and only then its side of the connection ends. */
 static void leave(struct sim_world *w, struct sim_agent *a, const char *why)
 {
     sim_trace(w, "agent of %s leaves: %s", a->host->name, why);
-    if (a->left)
+    if (has_ranks(a))
         w->stuck_generation = a->generation;
     kill_ranks(a);
     sim_conn_end(w, a->conn, why);
@@ -129,7 +138,7 @@ void sim_agent_hung_up(struct sim_world *w, struct sim_agent *a)
 
 void sim_agent_die(struct sim_world *w, struct sim_agent *a)
 {
-    if (a->left)
+    if (has_ranks(a))
         w->stuck_generation = a->generation;
     kill_ranks(a);
     (void)w;
@@ -210,7 +219,7 @@ static uint32_t flags_of(const struct sim_world *w, const struct sim_agent *a,
 {
     uint32_t flags = a->stopping ? DT_EXITED_STOPPED : 0;
 
-    if (w->s->linked)
+    if (w->s->linked && !sim_is_auxiliary(w, r->rank))
         flags |= DT_EXITED_LINKED | (code == 0 ? DT_EXITED_FINALIZED : 0);
     return r->peer_lost ? flags | DT_EXITED_PEER_LOST : flags;
 }
@@ -243,6 +252,8 @@ void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r
                                     .step = w->s->linked ? sim_rank_step(w, r) : -1,
                                     .flags = flags_of(w, a, r, code) };
     sim_send(w, a, DT_MSG_EXIT, m);
+    if (code == 0 && !sim_is_auxiliary(w, r->rank))
+        sim_auxiliaries_rank_ended(w, a->generation);
     for (int fd = 1; fd <= SIM_STREAMS; fd++)
         flush_stream(w, a, r, fd);
     sweep_when_all_ended(w, a);
@@ -299,12 +310,15 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
     free(a->ranks);
     a->generation = m->generation;
     a->np = m->np;
-    a->n = a->left = m->ranks.n;
+    a->nranks = m->ranks.n;
+    a->n = a->left = m->ranks.n + m->auxiliaries.n;
     a->ranks = dt_xcalloc(a->n, sizeof *a->ranks);
     a->stopping = a->stdin_ended = false;
     a->phase = SIM_SPAWNING;
     for (uint32_t i = 0; i < a->n; i++) {
-        a->ranks[i] = (struct sim_rank){ .rank = m->ranks.v[i], .alive = true };
+        a->ranks[i] = (struct sim_rank){ .rank = i < a->nranks ? m->ranks.v[i]
+                                                               : m->auxiliaries.v[i - a->nranks],
+                                         .alive = true };
         for (int k = 0; k < SIM_STREAMS; k++)
             a->ranks[i].streams[k].credit = DT_STREAM_CREDIT;
     }
@@ -374,12 +388,12 @@ static void on_ping(struct sim_world *w, struct sim_agent *a, const struct dt_ms
     pong->pong.ping_time_ns = m->time_ns;
     pong->pong.time_ns = sim_host_clock(w, a->host);
     if (a->phase != SIM_NOTHING) {
-        struct dt_msg_step *steps = dt_xcalloc(a->n, sizeof *steps);
+        struct dt_msg_step *steps = dt_xcalloc(a->nranks, sizeof *steps);
 
-        for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t i = 0; i < a->nranks; i++)
             steps[i] = (struct dt_msg_step){ a->ranks[i].rank, sim_rank_step(w, &a->ranks[i]), 0 };
         pong->pong.generation = a->generation;
-        pong->pong.steps = (struct dt_msg_list){ steps, a->n };
+        pong->pong.steps = (struct dt_msg_list){ steps, a->nranks };
         sim_agent_tell_waits(w, a, &pong->pong);
     }
     sim_send(w, a, DT_MSG_PONG, pong);

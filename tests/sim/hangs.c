@@ -93,6 +93,8 @@ static void expect_end(struct sim_world *w, struct sim_event *e)
 void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r)
 {
     r->stubborn = true;
+    if (sim_is_auxiliary(w, r->rank))
+        return;
     w->stuck_generation = a->generation;
     if (!w->s->linked || !w->s->collective_timeout_s || !r->next_ns ||
         w->hang.generation == a->generation)

@@ -16,7 +16,8 @@ static uint8_t byte_at(uint64_t position)
 
 static bool is_reader(const struct sim_world *w, uint32_t rank)
 {
-    return w->s->stdin_rank == DT_STDIN_ALL || (int64_t)rank == w->s->stdin_rank;
+    return !sim_is_auxiliary(w, rank) &&
+           (w->s->stdin_rank == DT_STDIN_ALL || (int64_t)rank == w->s->stdin_rank);
 }
 
 /* ---- dtrun's side ---- */

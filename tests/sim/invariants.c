@@ -108,7 +108,8 @@ static void check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_
         sim_broken(w, "STOP goes to %s a second time", c->host->name);
     c->stop_grace = m->grace_ms;
     c->stopped_ns = w->now_ns;
-    sim_oracle_decided(w);
+    if (!sim_check_auxiliaries_stopped(w))
+        sim_oracle_decided(w);
 }
 
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)

@@ -21,7 +21,7 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
     x->ended = x->nodes = x->reached = x->running = 0;
-    x->apart = x->cut_off = false;
+    x->apart = x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
     x->decided = 0;
 }
 
@@ -95,25 +95,50 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m)
+/* A rank that overlooks a lost peer has failed, whatever it exits with. */
+static bool is_well(const struct dt_msg_exit *m)
+{
+    return m->code == 0 && !(m->flags & DT_EXITED_PEER_LOST);
+}
+
+static int code_of(const struct dt_msg_exit *m)
+{
+    if (m->signo)
+        return DT_EXIT_SIGNAL + m->signo;
+    return m->code ? m->code : 1;
+}
+
+static void count_end(struct sim_world *w, const struct dt_msg_exit *m)
 {
     struct sim_witness *x = &w->witness;
+
+    x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
+    x->ended++;
+    if (!is_well(m))
+        return;
+    if (++x->ended_well == 1)
+        note_first_end(w);
+    sim_auxiliaries_pardon(w);
+}
+
+void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m)
+{
+    const struct sim_witness *x = &w->witness;
+    bool auxiliary = sim_is_auxiliary(w, m->rank);
     uint64_t died_ns = w->now_ns - (sim_host_clock(w, c->host) - m->time_ns);
     uint64_t unsure_ns = c->most_ns + UNSURE_MS * SIM_MS;
 
-    if (m->generation != x->generation)
+    if (m->generation != x->generation || (auxiliary && sim_are_ranks_through(w)))
         return;
-    x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
-    x->ended++;
-    x->ended_well += m->code == 0;
-    if (m->code == 0 && x->ended_well == 1)
-        note_first_end(w);
-    if (m->code == 0 || (m->flags & DT_EXITED_STOPPED))
+    if (!auxiliary)
+        count_end(w, m);
+    if (is_well(m) || (m->flags & DT_EXITED_STOPPED))
         return;
     add_cause(w, (struct sim_cause){ .kind = m->flags & DT_EXITED_PEER_LOST ? SIM_BY_PEER
                                              : m->signo                     ? SIM_BY_SIGNAL
                                                                             : SIM_BY_EXIT,
-                                     .code = m->signo ? DT_EXIT_SIGNAL + m->signo : m->code,
+                                     .auxiliary = auxiliary,
+                                     .code = code_of(m),
                                      .from_ns = less(died_ns, unsure_ns),
                                      .to_ns = died_ns + unsure_ns });
 }
@@ -124,6 +149,8 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
 {
     uint64_t to_ns = w->now_ns;
 
+    if (sim_are_ranks_through(w))
+        return;
     if (w->standing_until <= c->heard_ns && c->lost_ns >= c->heard_ns)
         to_ns = c->lost_ns;
     else if (w->standing_until <= c->heard_ns && c->host->cut_from >= c->heard_ns)
@@ -214,7 +241,7 @@ static bool counts(const struct sim_witness *x, const struct sim_cause *c)
 static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
     return !x->may_restart || c->kind == SIM_BY_REFUSAL ||
-           (c->kind == SIM_BY_EXIT && c->code == DT_EXIT_PREEMPTED);
+           (c->kind == SIM_BY_EXIT && c->code == DT_EXIT_PREEMPTED && !c->auxiliary);
 }
 
 /* ---- the verdict ---- */

@@ -38,8 +38,8 @@ struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_ag
 
 /* ---- what a process does next ---- */
 
-static void plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
-                 sim_action_f act, int what)
+void sim_plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
+              sim_action_f act, int what)
 {
     sim_later(w, ns,
               (struct sim_event){ .act = act,
@@ -48,8 +48,7 @@ static void plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank
                                   .epoch = (uint64_t)a->generation << 32 | r->life });
 }
 
-/* The process of the event. NULL: it has ended, or it stands still; then the event comes again. */
-static struct sim_rank *come_to(struct sim_world *w, struct sim_event *e)
+struct sim_rank *sim_come_to(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     struct sim_rank *r = &a->ranks[e->n >> 32];
@@ -73,7 +72,7 @@ static int what_of(const struct sim_event *e)
 
 static void print(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = come_to(w, e);
+    struct sim_rank *r = sim_come_to(w, e);
 
     if (!r)
         return;
@@ -84,19 +83,20 @@ static void print(struct sim_world *w, struct sim_event *e)
 static void plan_output(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
 {
     for (uint32_t i = 0; i < w->s->lines; i++)
-        plan(w, a, r, sim_below(&w->program, w->s->work_ns), print, (int)sim_below(&w->program, 2));
+        sim_plan(w, a, r, sim_below(&w->program, w->s->work_ns), print,
+                 (int)sim_below(&w->program, 2));
 }
 
 /* Linked ranks never reach dt_finalize if they wait for a rank that has died or hangs. */
 static void finish(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    struct sim_rank *r = come_to(w, e);
+    struct sim_rank *r = sim_come_to(w, e);
 
     if (!r || r->stubborn || (w->s->linked && w->stuck_generation == a->generation))
         return;
     if (sim_rank_awaits_stdin(w, a, r))
-        plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
+        sim_plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
     else
         sim_agent_reap(w, a, r, 0, 0);
 }
@@ -104,7 +104,7 @@ static void finish(struct sim_world *w, struct sim_event *e)
 static void say_hello(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    const struct sim_rank *r = come_to(w, e);
+    const struct sim_rank *r = sim_come_to(w, e);
     union dt_msg *m;
 
     if (!r || r->stubborn)
@@ -122,11 +122,15 @@ void sim_ranks_begin(struct sim_world *w, struct sim_agent *a)
         if (!r->alive)
             continue;
         plan_output(w, a, r);
-        if (w->s->linked) {
-            plan(w, a, r, sim_between(&w->program, 5, 100) * SIM_MS, say_hello, 0);
+        if (sim_is_auxiliary(w, r->rank)) {
+            sim_auxiliary_begins(w, a, r);
             continue;
         }
-        plan(w, a, r, w->s->work_ns + sim_below(&w->program, w->s->work_ns / 4), finish, 0);
+        if (w->s->linked) {
+            sim_plan(w, a, r, sim_between(&w->program, 5, 100) * SIM_MS, say_hello, 0);
+            continue;
+        }
+        sim_plan(w, a, r, w->s->work_ns + sim_below(&w->program, w->s->work_ns / 4), finish, 0);
     }
 }
 
@@ -143,13 +147,13 @@ static void send_commit(struct sim_world *w, struct sim_agent *a, bool restored)
 static void commit(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    const struct sim_rank *r = come_to(w, e);
+    const struct sim_rank *r = sim_come_to(w, e);
 
     if (!r || r->stubborn || w->stuck_generation == a->generation)
         return;
     w->durable = sim_rank_step(w, r);
     send_commit(w, a, false);
-    plan(w, a, r, w->s->commit_ns, commit, 0);
+    sim_plan(w, a, r, w->s->commit_ns, commit, 0);
 }
 
 /* All ranks go on from the newest checkpoint. */
@@ -158,20 +162,20 @@ void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
     uint64_t done_ns = w->durable > 0 ? (uint64_t)w->durable * STEP_MS * SIM_MS : 0;
     uint64_t left_ns = w->s->work_ns > done_ns ? w->s->work_ns - done_ns : 0;
 
-    for (uint32_t i = 0; i < a->n; i++) {
+    for (uint32_t i = 0; i < a->nranks; i++) {
         struct sim_rank *r = &a->ranks[i];
 
         if (!r->alive)
             continue;
         r->began_ns = w->now_ns - done_ns;
         r->next_ns = w->now_ns + left_ns + sim_between(&w->program, 1, 20) * SIM_MS;
-        plan(w, a, r, r->next_ns - w->now_ns, finish, 0);
+        sim_plan(w, a, r, r->next_ns - w->now_ns, finish, 0);
         if (r->stubborn)
             sim_rank_hangs(w, a, r);
         if (r->rank != 0 || w->s->commit_ns == 0)
             continue;
         send_commit(w, a, true);
-        plan(w, a, r, w->s->commit_ns, commit, 0);
+        sim_plan(w, a, r, w->s->commit_ns, commit, 0);
     }
 }
 
@@ -179,7 +183,7 @@ void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
 
 static void follow(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = come_to(w, e);
+    struct sim_rank *r = sim_come_to(w, e);
 
     if (r)
         sim_agent_reap(w, e->who, r, 1, 0);
@@ -188,21 +192,21 @@ static void follow(struct sim_world *w, struct sim_event *e)
 /* A call returns DT_ERR_PEER, and the program ends. */
 static void lose_peer(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = come_to(w, e);
+    struct sim_rank *r = sim_come_to(w, e);
 
     if (!r || r->stubborn || r->peer_lost)
         return;
     r->peer_lost = true;
-    plan(w, e->who, r,
-         sim_percent(&w->program, 10) ? 2 * SIM_S : sim_between(&w->program, 1, 60) * SIM_MS,
-         follow, 0);
+    sim_plan(w, e->who, r,
+             sim_percent(&w->program, 10) ? 2 * SIM_S : sim_between(&w->program, 1, 60) * SIM_MS,
+             follow, 0);
 }
 
 static void tell(struct sim_world *w, struct sim_agent *a)
 {
-    for (uint32_t i = 0; w->s->linked && i < a->n; i++) {
+    for (uint32_t i = 0; w->s->linked && i < a->nranks; i++) {
         if (a->ranks[i].alive)
-            plan(w, a, &a->ranks[i], sim_between(&w->program, 1, 30) * SIM_MS, lose_peer, 0);
+            sim_plan(w, a, &a->ranks[i], sim_between(&w->program, 1, 30) * SIM_MS, lose_peer, 0);
     }
 }
 
@@ -217,8 +221,10 @@ void sim_ranks_abort(struct sim_world *w, struct sim_agent *a)
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo)
 {
-    w->stuck_generation = a->generation;
     sim_agent_reap(w, a, r, code, signo);
+    if (sim_is_auxiliary(w, r->rank)) /* no call of a rank fails because of it */
+        return;
+    w->stuck_generation = a->generation;
     for (struct sim_agent *other = w->agents; other; other = other->next) {
         if (other->generation == a->generation && other->phase == SIM_RUNNING &&
             (other == a || (w->s->hosts <= SIM_HOSTS_MAX && sim_percent(&w->program, 50))))
@@ -230,7 +236,7 @@ void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
 
 static void take_signal(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = come_to(w, e);
+    struct sim_rank *r = sim_come_to(w, e);
     int signo = what_of(e);
 
     if (!r)
@@ -246,5 +252,5 @@ void sim_rank_signal(struct sim_world *w, struct sim_agent *a, struct sim_rank *
     if (!r->alive || r->stubborn || r->asked || a->phase != SIM_RUNNING)
         return;
     r->asked = true;
-    plan(w, a, r, sim_between(&w->program, 0, 300) * SIM_MS / 10, take_signal, signo);
+    sim_plan(w, a, r, sim_between(&w->program, 0, 300) * SIM_MS / 10, take_signal, signo);
 }

@@ -109,6 +109,38 @@ static void add_injection(struct sim_chance *c, struct sim_scenario *s)
         snprintf(text + n, size - (size_t)n, ",restart=%u", (unsigned)sim_below(c, 3));
 }
 
+/* While the ranks run, or about when they end. Some take a whole host. */
+static void add_auxiliary_fault(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint64_t long_ns = s->linked ? SIM_S / 2 : s->work_ns / 4 + SIM_S / 2;
+    struct sim_fault *f = &s->faults[s->nfaults];
+
+    *f = (struct sim_fault){ .kind = (enum sim_fault_kind)sim_below(c, SIM_AGENT_DIES + 1),
+                             .at_ns = pick_time(c, s),
+                             .host = (uint32_t)sim_below(c, s->hosts),
+                             .rank = s->np + (uint32_t)sim_below(c, (uint64_t)s->servers + 1) };
+    if (sim_percent(c, 75))
+        f->at_ns = s->work_ns + sim_below(c, long_ns);
+    f->code = pick_code(c, f->kind);
+    s->nfaults++;
+}
+
+/* In half of these worlds nothing else fails. */
+static void add_auxiliaries(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint64_t n = sim_below(c, 4);
+
+    s->servers = (int)sim_between(c, 1, 4);
+    if (sim_percent(c, 50))
+        s->nfaults = s->ninject = 0;
+    if (sim_percent(c, 20)) { /* which is over about when the ranks end, or soon after */
+        s->timeout_s = (int)sim_between(c, 3, 8);
+        s->work_ns = (uint64_t)s->timeout_s * SIM_S - sim_between(c, 0, 2 * SIM_S);
+    }
+    for (; n > 0 && s->nfaults < SIM_FAULTS_MAX; n--)
+        add_auxiliary_fault(c, s);
+}
+
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
 {
     struct sim_chance c = sim_chance_of(seed, 1);
@@ -149,6 +181,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         add_fault(&c, s);
     if (s->collective_timeout_s && sim_percent(&c, 10))
         hang_only(&c, s);
+    else if (sim_percent(&c, 20))
+        add_auxiliaries(&c, s);
 }
 
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
@@ -211,11 +245,12 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
     for (uint32_t i = 0; i < s->hosts; i++)
         fprintf(out, " %d", s->slots[i % SIM_HOSTS_MAX]);
     fprintf(out,
-            "), -np %u --fanout %d --max-restarts %d --heartbeat %d --kill-grace %d --timeout %d "
+            "), -np %u --num-servers %d --fanout %d --max-restarts %d --heartbeat %d --kill-grace "
+            "%d --timeout %d "
             "--start-timeout %d --exit-grace %d "
             "--collective-timeout %d%s%s%s\n",
-            s->np, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s, s->timeout_s,
-            s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
+            s->np, s->servers, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s,
+            s->timeout_s, s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
             s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",

@@ -34,15 +34,16 @@ enum { SIM_INJECT_MAX = 3, SIM_FAULTS_MAX = 10, SIM_HOSTS_MAX = 8, SIM_ROUNDS = 
 
 struct sim_fault {
     enum sim_fault_kind kind;
-    uint64_t at_ns; /* since the beginning of the job */
-    uint64_t ns;    /* UINT64_MAX: for ever */
-    uint32_t host, rank;
+    uint64_t at_ns;      /* since the beginning of the job */
+    uint64_t ns;         /* UINT64_MAX: for ever */
+    uint32_t host, rank; /* from np on: an auxiliary */
     int code;
 };
 
 struct sim_scenario {
     uint64_t seed;
     uint32_t hosts, np;
+    int servers;              /* with a scheduler; 0: there are no auxiliaries */
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
     int exit_grace_s, collective_timeout_s;

@@ -23,82 +23,112 @@ static bool is_running(const struct sim_world *w)
     return w->witness.generation > 0 && !w->witness.decided && w->witness.norders == 0;
 }
 
-/* ---- what dtrun makes of a signal ---- */
+static uint64_t bit(int signo)
+{
+    return UINT64_C(1) << signo;
+}
+
+/* The lowest one of the set that ends jobs, or 0. */
+static int end_among(uint64_t signals)
+{
+    for (int signo = 1; signo < 64; signo++) {
+        if ((signals & bit(signo)) && ends_jobs(signo))
+            return signo;
+    }
+    return 0;
+}
+
+/* ---- what dtrun makes of signals ---- */
 
 static void check_all_have_it(struct sim_world *w, int signo)
 {
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_conn *c = w->hosts[i].conn;
 
-        if (c && c->open && c->started == w->witness.generation && c->signalled != w->witness.round)
+        if (c && c->open && c->started == w->witness.generation &&
+            (c->round != w->witness.round || !(c->signalled & bit(signo))))
             sim_broken(w, "signal %d is not passed on to %s", signo, c->host->name);
     }
 }
 
-/* act tells the engine. */
-static void act_upon(struct sim_world *w, int signo, void (*act)(struct sim_world *w, int signo))
+/* One that ends the job, or all. act tells the engine. */
+static void act_upon(struct sim_world *w, uint64_t signals,
+                     void (*act)(struct sim_world *w, uint64_t signals))
 {
-    bool passed_on = is_passed_on(signo) && is_running(w);
+    bool running = is_running(w);
+    int signo = end_among(signals);
 
-    if (ends_jobs(signo))
+    if (signo)
         sim_oracle_order(
             w, (struct sim_order){ .signo = signo, .code = DT_EXIT_SIGNAL + signo, .late = true });
     w->witness.round++;
-    act(w, signo);
-    if (passed_on)
-        check_all_have_it(w, signo);
+    act(w, signals);
+    for (signo = 1; signo < 64 && running; signo++) {
+        if ((signals & bit(signo)) && is_passed_on(signo) && !end_among(signals))
+            check_all_have_it(w, signo);
+    }
 }
 
 void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo)
 {
     if (!is_passed_on(signo))
         return;
-    if (c->signalled == w->witness.round)
+    if (c->round != w->witness.round)
+        c->signalled = 0;
+    c->round = w->witness.round;
+    if (c->signalled & bit(signo))
         sim_broken(w, "signal %d is passed on to %s twice", signo, c->host->name);
-    c->signalled = w->witness.round;
+    c->signalled |= bit(signo);
 }
 
 /* ---- many that are one ---- */
+
+static void note_acted(struct sim_world *w, uint64_t signals)
+{
+    w->witness.acted = signals;
+    w->witness.acted_ns = w->now_ns;
+    w->witness.gathered &= ~signals;
+}
 
 /* Notes one of them, before the engine is told. */
 void sim_signalled(struct sim_world *w, int signo)
 {
     struct sim_witness *x = &w->witness;
-    bool echo = x->acted == signo && w->now_ns - x->acted_ns < ECHO_MS * SIM_MS;
+    bool echo = (x->acted & bit(signo)) && w->now_ns - x->acted_ns < ECHO_MS * SIM_MS;
 
-    if (!echo && (!x->gathered || ends_jobs(signo)))
-        x->gathered = signo;
+    if (!echo)
+        x->gathered |= bit(signo);
 }
 
 bool sim_is_about_to_end(const struct sim_world *w)
 {
-    return ends_jobs(w->witness.gathered);
+    return end_among(w->witness.gathered) != 0;
 }
 
-static void ring(struct sim_world *w, int signo)
+static void ring(struct sim_world *w, uint64_t signals)
 {
-    (void)signo;
+    (void)signals;
     dt_job_timer(w->job, DT_TIMER_GATHER);
 }
 
 void sim_signal_gathered(struct sim_world *w)
 {
-    struct sim_witness *x = &w->witness;
-    int signo = x->gathered;
+    uint64_t signals = w->witness.gathered;
 
-    if (!signo)
+    if (!signals)
         sim_broken(w, "dtrun acts upon a signal that nobody has sent");
-    x->acted = signo;
-    x->acted_ns = w->now_ns;
-    x->gathered = 0;
-    act_upon(w, signo, ring);
+    note_acted(w, signals);
+    act_upon(w, signals, ring);
 }
 
 /* ---- who gets it ---- */
 
-static void tell_engine(struct sim_world *w, int signo)
+static void tell_engine(struct sim_world *w, uint64_t signals)
 {
-    dt_job_signal(w->job, signo);
+    for (int signo = 1; signo < 64; signo++) {
+        if (signals & bit(signo))
+            dt_job_signal(w->job, signo);
+    }
 }
 
 void sim_signal(struct sim_world *w, int signo)
@@ -109,9 +139,11 @@ void sim_signal(struct sim_world *w, int signo)
     if (w->s->batch && !from_keyboard) {
         sim_signalled(w, signo);
         dt_job_signal(w->job, signo);
-    } else {
-        act_upon(w, signo, tell_engine);
+        return;
     }
+    if (w->s->batch)
+        note_acted(w, bit(signo));
+    act_upon(w, bit(signo), tell_engine);
 }
 
 static void reach_agent(struct sim_world *w, struct sim_event *e)

@@ -98,3 +98,18 @@ caught() {
 @test "D22: the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"
 }
+@test "D22: the simulator catches a job that fails with an auxiliary as its ranks end" {
+    caught "an auxiliary that fails as the ranks end fails the job"
+}
+@test "D22: the simulator catches auxiliaries that are stopped early" {
+    caught "auxiliaries are stopped early"
+}
+@test "D22: the simulator catches auxiliaries that run on after the ranks" {
+    caught "auxiliaries run on after the ranks"
+}
+@test "D22: the simulator catches a job that fails with a host that only had auxiliaries left" {
+    caught "a host that only had auxiliaries left is needed"
+}
+@test "D22: the simulator catches a time limit that fails a job whose ranks have ended" {
+    caught "the time limit fails a job whose ranks have ended"
+}

@@ -100,7 +100,7 @@ static void make_hosts(struct sim_world *w)
 
 static void make_config(struct sim_world *w)
 {
-    const struct dt_placement how = { 0 };
+    const struct dt_placement how = { .servers = w->s->servers };
     const struct sim_scenario *s = w->s;
     struct dt_error err = { 0 };
 
@@ -141,9 +141,9 @@ static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
                              .ops = sim_ops };
     w->witness.restarts.newest = w->witness.restarts.newest_before = -1;
     w->ops.arg = w;
-    w->shown = dt_xcalloc(s->np, sizeof *w->shown);
     make_hosts(w);
     make_config(w);
+    w->shown = dt_xcalloc((size_t)w->plan.nprocs, sizeof *w->shown);
     dt_log_set_sink(on_line, w);
     w->job = dt_job_new(&w->config, &origin, &w->ops);
     sim_faults_plan(w);

@@ -4,7 +4,8 @@
  * network.c carries messages and implements the engine's ops; agent.c follows PROTOCOL.md; ranks.c
  * is the program; faults.c breaks things. The judges read what passes between the engine and the
  * world, never the engine's own state: invariants.c (what the engine sends and closes), output.c
- * (what it shows), restarts.c (which restarts are allowed), oracle.c (the exit code). */
+ * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when these are ended),
+ * oracle.c (the exit code). */
 #ifndef DT_SIM_WORLD_H
 #define DT_SIM_WORLD_H
 
@@ -18,7 +19,7 @@ struct sim_stream { /* only lengths are kept: sim_stream_bytes knows the content
     bool ended;
 };
 
-struct sim_rank { /* a process */
+struct sim_rank { /* a process: a rank or an auxiliary */
     uint32_t rank;
     bool alive;
     bool stubborn;  /* it hangs: neither ends nor heeds SIGTERM */
@@ -47,7 +48,8 @@ struct sim_agent {
                           */
     bool refuses;        /* START ends with SPAWN_FAILED */
     struct sim_rank *ranks;
-    uint32_t n, left; /* ranks; those alive */
+    uint32_t n, left; /* processes; those alive */
+    uint32_t nranks;  /* the first ones; auxiliaries come after them */
     bool stdin_ended;
     uint64_t heard_ns, lease_ns;
     bool in_doubt; /* its ranks are stopped, because others may run in their place */
@@ -72,7 +74,8 @@ struct sim_conn {
     uint32_t started;        /* generation that it was sent START of and has not ended; or 0 */
     uint32_t went;           /* generation that it was sent GO of last; or 0 */
     uint64_t sent_ns;        /* when it was sent anything last */
-    uint32_t signalled;      /* the last round of signals in which it was sent one */
+    uint32_t round;          /* the last round of signals in which it was sent one, */
+    uint64_t signalled;      /* and those of it, as a set */
     uint64_t stopped_ns;     /* when it was sent STOP last */
     uint32_t stop_grace;     /* of its last STOP; UINT32_MAX: none */
     bool injected[SIM_INJECT_MAX]; /* its last START lists that fault */
@@ -121,6 +124,7 @@ enum sim_cause_kind {
 
 struct sim_cause { /* a failure of the generation, of which the engine was told */
     enum sim_cause_kind kind;
+    bool auxiliary;
     int code;                /* what dtrun would exit with */
     uint64_t from_ns, to_ns; /* true time, as exactly as the engine can know it */
 };
@@ -152,6 +156,11 @@ struct sim_witness {
     struct sim_cause causes[SIM_CAUSES_MAX]; /* of this generation */
     size_t ncauses, decided_causes;
     uint32_t ended, ended_well;   /* ranks */
+    bool pardoned;                /* auxiliaries had failed when dtrun learnt that all ranks had
+                                   * ended with 0, */
+    uint64_t through_ns;          /* which was then */
+    bool stopped_auxiliaries;     /* as nothing else was left to be ended */
+    bool limit_over;              /* --timeout */
     uint64_t first_end_ns;        /* when dtrun was told that the first of them had ended with 0 */
     uint32_t running;             /* hosts whose ranks all run */
     uint32_t nodes, reached;      /* hosts that were sent START; that have said whom they reach */
@@ -164,8 +173,8 @@ struct sim_witness {
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
     uint64_t ordered_ns; /* when the last order came */
-    int gathered;        /* the signal of a batch system that dtrun is about to act upon; or 0 */
-    int acted;           /* the one that it has acted upon last */
+    uint64_t gathered;   /* signals of a batch system that dtrun is about to act upon, as a set */
+    uint64_t acted;      /* those that it has acted upon last */
     uint64_t acted_ns;
     uint32_t round;  /* of signals that ranks are to get, each once */
     bool preempted;  /* a rank has exited with 75 after a signal */
@@ -211,8 +220,10 @@ struct sim_world {
     struct sim_hang hang;
     bool struck[SIM_INJECT_MAX]; /* that fault of --inject, as dtrun knows */
     uint64_t owed;               /* bytes that the reader has not taken yet */
-    int64_t durable;             /* step of the newest checkpoint, or -1 */
-    uint32_t stuck_generation;   /* in which linked ranks wait for one that died or hangs */
+    uint32_t well_generation;    /* in which so many ranks have really ended with 0: */
+    uint32_t well;
+    int64_t durable;           /* step of the newest checkpoint, or -1 */
+    uint32_t stuck_generation; /* in which linked ranks wait for one that died or hangs */
     struct sim_witness witness;
     char broken[512]; /* which invariant does not hold, or "" */
 };
@@ -261,6 +272,24 @@ struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_ag
 /* n bytes of what that process prints, from this position on. */
 void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, uint32_t rank,
                       int fd);
+
+/* What the process, which is one of the agent's, does after so long; unless it has ended by then.
+ */
+void sim_plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
+              sim_action_f act, int what);
+/* The process of such an event. NULL: it has ended, or it stands still; then the event comes again.
+ */
+struct sim_rank *sim_come_to(struct sim_world *w, struct sim_event *e);
+
+/* auxiliaries.c */
+bool sim_is_auxiliary(const struct sim_world *w, uint32_t number);
+void sim_auxiliary_begins(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r);
+void sim_auxiliaries_rank_ended(struct sim_world *w, uint32_t generation); /* with 0 */
+/* dtrun knows that all ranks have exited with 0, there are auxiliaries, and nothing has failed. */
+bool sim_are_ranks_through(const struct sim_world *w);
+void sim_auxiliaries_pardon(struct sim_world *w); /* dtrun learns of a rank's end with 0 */
+/* The engine sends STOP. Returns whether it does so because only auxiliaries are left. */
+bool sim_check_auxiliaries_stopped(struct sim_world *w);
 
 /* faults.c */
 void sim_faults_plan(struct sim_world *w);
