@@ -6,7 +6,7 @@
 
 #include "tests/sim/world.h"
 
-enum { END_NS = 5 * 1000 * 1000 * 1000ull, LATE_NS = 150 * 1000 * 1000ull, LONGEST_MS = 400 };
+enum { END_MS = 5000, LATE_MS = 150, LONGEST_MS = 400 };
 
 bool sim_is_auxiliary(const struct sim_world *w, uint32_t number)
 {
@@ -101,7 +101,7 @@ void sim_auxiliaries_pardon(struct sim_world *w)
     x->pardoned = n < x->ncauses;
     x->ncauses = n;
     x->through_ns = w->now_ns;
-    sim_later(w, END_NS + LATE_NS,
+    sim_later(w, (END_MS + LATE_MS) * SIM_MS,
               (struct sim_event){ .act = expect_stop, .n = x->generation, .for_engine = true });
 }
 
@@ -111,7 +111,7 @@ bool sim_check_auxiliaries_stopped(struct sim_world *w)
 
     if (!is_calm(w))
         return false;
-    if (!x->limit_over && w->now_ns - x->through_ns < END_NS)
+    if (!x->limit_over && w->now_ns - x->through_ns < END_MS * SIM_MS)
         sim_broken(w, "auxiliaries are stopped %" PRIu64 " ms after all ranks have exited with 0",
                    (w->now_ns - x->through_ns) / SIM_MS);
     x->stopped_auxiliaries = true;
