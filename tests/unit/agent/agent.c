@@ -1,4 +1,4 @@
-/* dtrun-agent as the launcher sees it. The test is the launcher; see agentproc.h. */
+/* dtrun-agent as the launcher sees it. The test plays the launcher; see agentproc.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void exit_codes_and_output_arrive_before_done(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-static void a_death_by_signal_is_told_as_such(void **state)
+static void a_death_by_signal_is_reported(void **state)
 {
     struct agent *a = *state;
 
@@ -83,7 +83,7 @@ static const struct spawn_case {
     mode_t mode;
     uint8_t step;
     int error;
-    const char *what; /* is part of it */
+    const char *what; /* part of the message */
 } spawn_cases[] = {
     { "no-such-program", "/", NULL, 0, DT_SPAWN_EXEC, ENOENT, "no-such-program" },
     { "./no-such-program", "/", NULL, 0, DT_SPAWN_EXEC, ENOENT, "./no-such-program" },
@@ -117,7 +117,7 @@ static void write_file(const char *name, const char *content, mode_t mode)
     close(fd);
 }
 
-static void what_cannot_start_is_named_once_and_nothing_runs(void **state)
+static void a_program_that_cannot_start_is_named_once_and_nothing_runs(void **state)
 {
     struct agent *a = *state;
 
@@ -139,7 +139,7 @@ static void what_cannot_start_is_named_once_and_nothing_runs(void **state)
     }
     assert_false(agent_has(a, DT_MSG_STARTED) || agent_has(a, DT_MSG_EXIT) ||
                  agent_has(a, DT_MSG_DONE) || agent_has(a, DT_MSG_SPAWN_FAILED));
-    agent_start(a, 1, "exit 5", NULL); /* the agent is as good as new */
+    agent_start(a, 1, "exit 5", NULL); /* the agent still works */
     agent_expect(a, DT_MSG_DONE);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.code, 5);
@@ -160,7 +160,7 @@ static void a_second_generation_runs_in_the_same_agent(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-/* Resident memory of the agent's worker, in KiB. */
+/* Returns the resident memory of the agent's worker in KiB. */
 static long worker_memory(const struct agent *a)
 {
     char path[64];
@@ -191,7 +191,7 @@ static void a_stream_stops_without_credit_and_goes_on_with_it(void **state)
                 NULL);
     agent_expect(a, DT_MSG_STARTED);
     agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.rank, 1); /* it is not held up by the other */
+    assert_int_equal(a->msg.exit.rank, 1); /* the other rank does not hold it up */
     while (a->out[0].len < DT_STREAM_CREDIT && !a->at_end)
         agent_listen(a, 20);
     agent_listen(a, 200);
@@ -217,7 +217,7 @@ static void a_stream_stops_without_credit_and_goes_on_with_it(void **state)
     }
 }
 
-static void control_overtakes_output_that_nobody_reads(void **state)
+static void control_messages_overtake_unread_output(void **state)
 {
     struct agent *a = *state;
     int size = 4608;
@@ -228,7 +228,7 @@ static void control_overtakes_output_that_nobody_reads(void **state)
         "[ $DTRUN_RANK = 3 ] && { read x; kill -KILL $$; }; yes $DTRUN_RANK | head -c 2000000",
         NULL);
     agent_expect(a, DT_MSG_STARTED);
-    /* The death is told while megabytes of the other ranks are still on their way. */
+    /* The death is reported while megabytes of the other ranks are still on their way. */
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.rank, 3);
     assert_true(a->out[0].len + a->out[2].len + a->out[4].len < 3 * 2000000);
@@ -273,7 +273,7 @@ static void standard_input_reaches_its_rank_whole(void **state)
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(a->out[0].len, sizeof bytes);
     assert_memory_equal(a->out[0].data, bytes, sizeof bytes);
-    assert_int_equal(a->out[2].len, 0); /* the other cat saw /dev/null */
+    assert_int_equal(a->out[2].len, 0); /* the other cat read /dev/null */
     assert_int_equal(a->stdin_credit, sizeof bytes);
 }
 
@@ -282,7 +282,7 @@ static void stdin_of_all(struct dt_msg_start *start)
     start->stdin_rank = DT_STDIN_ALL;
 }
 
-static void standard_input_of_the_generation_before_is_dropped(void **state)
+static void standard_input_of_an_old_generation_is_dropped(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_stdin old = { .data = { (const uint8_t *)"old", 3 } };
@@ -304,7 +304,7 @@ static void standard_input_of_the_generation_before_is_dropped(void **state)
     assert_int_equal(a->stdin_credit, 3);
 }
 
-static void input_that_nobody_reads_is_swallowed(void **state)
+static void unread_standard_input_is_dropped(void **state)
 {
     struct agent *a = *state;
     static const uint8_t bytes[16000];
@@ -357,7 +357,7 @@ static void a_rank_inherits_nothing(void **state)
     assert_string_equal(agent_output(a, 0, 1), want);
 }
 
-/* What the rank of the test above does. */
+/* The rank of the test above. */
 static int be_rank(void)
 {
     char line[256];
@@ -383,7 +383,7 @@ static int be_rank(void)
     return 0;
 }
 
-/* The agent is started with signals blocked and ignored and a descriptor open. */
+/* Starts the agent with signals blocked and ignored and with an open descriptor. */
 static int setup_dirty(void **state)
 {
     sigset_t some;
@@ -438,7 +438,7 @@ static void have_auxiliaries(struct dt_msg_start *start)
     start->frameworks = DT_FRAMEWORK_MXNET;
 }
 
-/* Nobody ends here who is not told to: a rank when its input ends, an auxiliary by STOP. */
+/* Here a rank ends when its input ends, and an auxiliary ends by STOP. Nothing else ends them. */
 static void auxiliaries_run_beside_the_ranks(void **state)
 {
     struct agent *a = *state;
@@ -484,7 +484,7 @@ static void ranks_that_never_got_go_are_stopped(void **state)
     a->hold = true;
     agent_start(a, 2, "echo ran", NULL);
     agent_expect(a, DT_MSG_READY);
-    agent_listen(a, 100); /* what passes the gate now would run, and end, before it is stopped */
+    agent_listen(a, 100); /* a rank that passed the gate now would run and end before STOP */
     assert_false(agent_has(a, DT_MSG_STARTED) || agent_has(a, DT_MSG_EXIT));
     agent_send(a, DT_MSG_STOP, &stop);
     agent_expect(a, DT_MSG_EXIT);
@@ -495,7 +495,7 @@ static void ranks_that_never_got_go_are_stopped(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-static void too_few_files_for_the_ranks_are_named(void **state)
+static void too_few_open_files_are_reported(void **state)
 {
     struct agent *a = *state;
 
@@ -507,7 +507,7 @@ static void too_few_files_for_the_ranks_are_named(void **state)
                         "50 processes need 298 open files, and 100 are allowed");
     agent_start(a, 4, "ulimit -n", NULL);
     agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 3, 1), "60\n"); /* the agent's own raise is undone */
+    assert_string_equal(agent_output(a, 3, 1), "60\n"); /* the agent raised only its own limit */
 }
 
 static int setup_few_files(void **state)
@@ -539,7 +539,8 @@ static bool write_text(const char *dir, const char *name, const char *text)
     return written;
 }
 
-/* Where this process is in the hierarchy mounted at root; the test puts it back there. */
+/* Finds where this process is in the hierarchy mounted at root, so that the test can put it
+ * back. */
 static bool read_home_cgroup(char *home, size_t size, const char *root, const char *line_start)
 {
     FILE *f = fopen("/proc/self/cgroup", "r");
@@ -593,13 +594,13 @@ static int teardown_little_memory(void **state)
     int rc = agent_teardown(state);
     int tries = 200;
 
-    /* The kernel lets go of ended processes a little later than waitpid does. */
+    /* The kernel releases ended processes a little later than waitpid does. */
     while (cgroup[0] && rmdir(cgroup) < 0 && --tries)
         poll(NULL, 0, 10);
     return tries ? rc : -1;
 }
 
-static void a_death_for_lack_of_memory_is_told_as_such(void **state)
+static void a_death_for_lack_of_memory_is_reported(void **state)
 {
     struct agent *a = *state;
 
@@ -648,7 +649,7 @@ static void from_pushed_dir(struct dt_msg_start *start)
     start->file_dir = pushed_dir;
 }
 
-static void a_pushed_program_runs_and_goes_with_the_job(void **state)
+static void a_pushed_program_runs_and_is_removed_with_the_job(void **state)
 {
     static const char script[] = "#!/bin/sh\necho \"$0 $1 $LD_LIBRARY_PATH\"\n";
     const char *const argv[] = { "/where/it/was/prog", "arg", NULL };
@@ -673,7 +674,7 @@ static void a_pushed_program_runs_and_goes_with_the_job(void **state)
     assert_int_equal(access(pushed_dir, F_OK), -1);
 }
 
-static void pushed_files_go_when_the_worker_is_killed(void **state)
+static void pushed_files_are_removed_when_the_worker_is_killed(void **state)
 {
     struct agent *a = *state;
 
@@ -690,25 +691,25 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         AGENT_TEST(hello_describes_the_host),
         AGENT_TEST(exit_codes_and_output_arrive_before_done),
-        AGENT_TEST(a_death_by_signal_is_told_as_such),
-        AGENT_TEST(what_cannot_start_is_named_once_and_nothing_runs),
+        AGENT_TEST(a_death_by_signal_is_reported),
+        AGENT_TEST(a_program_that_cannot_start_is_named_once_and_nothing_runs),
         AGENT_TEST(a_second_generation_runs_in_the_same_agent),
         AGENT_TEST(a_stream_stops_without_credit_and_goes_on_with_it),
-        AGENT_TEST(control_overtakes_output_that_nobody_reads),
+        AGENT_TEST(control_messages_overtake_unread_output),
         AGENT_TEST(standard_input_reaches_its_rank_whole),
-        AGENT_TEST(standard_input_of_the_generation_before_is_dropped),
-        AGENT_TEST(input_that_nobody_reads_is_swallowed),
+        AGENT_TEST(standard_input_of_an_old_generation_is_dropped),
+        AGENT_TEST(unread_standard_input_is_dropped),
         AGENT_TEST(a_signal_reaches_the_whole_group),
         cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, agent_teardown),
         AGENT_TEST(ranks_wait_for_go),
         AGENT_TEST(auxiliaries_run_beside_the_ranks),
         AGENT_TEST(ranks_that_never_got_go_are_stopped),
-        cmocka_unit_test_setup_teardown(too_few_files_for_the_ranks_are_named, setup_few_files,
+        cmocka_unit_test_setup_teardown(too_few_open_files_are_reported, setup_few_files,
                                         agent_teardown),
-        cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_told_as_such,
-                                        setup_little_memory, teardown_little_memory),
-        AGENT_TEST(a_pushed_program_runs_and_goes_with_the_job),
-        AGENT_TEST(pushed_files_go_when_the_worker_is_killed),
+        cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_reported, setup_little_memory,
+                                        teardown_little_memory),
+        AGENT_TEST(a_pushed_program_runs_and_is_removed_with_the_job),
+        AGENT_TEST(pushed_files_are_removed_when_the_worker_is_killed),
     };
 
     if (argc == 2 && strcmp(argv[1], "as-rank") == 0)

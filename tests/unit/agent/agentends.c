@@ -1,5 +1,4 @@
-/* How ranks and dtrun-agent end: stopped, killed, left alone; and what survives, which is nothing.
- */
+/* How ranks and dtrun-agent end: stopped, killed, or left alone. No process survives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +17,7 @@
 
 #include "tests/unit/agent/agentproc.h"
 
-static void stop_goes_from_term_to_kill(void **state)
+static void stop_sends_term_and_later_kill(void **state)
 {
     struct agent *a = *state;
     int signals[3] = { 0 };
@@ -38,7 +37,7 @@ static void stop_goes_from_term_to_kill(void **state)
         assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
         signals[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
     }
-    assert_int_equal(a->msg.exit.rank, 0); /* the last */
+    assert_int_equal(a->msg.exit.rank, 0); /* the last one */
     assert_int_equal(signals[0], SIGKILL);
     assert_int_equal(signals[1], SIGTERM);
     assert_int_equal(signals[2], 4);
@@ -64,7 +63,7 @@ static void stop_without_grace_kills_at_once(void **state)
     assert_int_equal(agent_processes(a), 0);
 }
 
-static void what_died_before_stop_was_not_stopped(void **state)
+static void a_rank_that_died_before_stop_was_not_stopped(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_query query = { 77 };
@@ -82,7 +81,7 @@ static void what_died_before_stop_was_not_stopped(void **state)
     agent_expect(a, DT_MSG_DONE);
 }
 
-/* What the rank of the next test does: its memory takes the kernel a while to free. */
+/* The rank of the next test. The kernel needs a while to free its memory. */
 static int be_fat_rank(void)
 {
     enum { BYTES = 256 << 20 };
@@ -96,7 +95,7 @@ static int be_fat_rank(void)
     return 0;
 }
 
-/* Waits until the process is being ended (PF_EXITING of the kernel), or has been. */
+/* Waits until the process is ending (PF_EXITING in the kernel) or has ended. */
 static void wait_until_exiting(uint32_t pid)
 {
     char path[64];
@@ -128,7 +127,7 @@ static void exit_comes_before_answer(struct agent *a)
     assert_int_equal(m->type, DT_MSG_EXIT);
 }
 
-static void what_is_dying_is_waited_for_before_the_answer(void **state)
+static void the_answer_waits_for_a_rank_that_is_dying(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_query query = { 5 };
@@ -147,7 +146,7 @@ static void what_is_dying_is_waited_for_before_the_answer(void **state)
     exit_comes_before_answer(a);
 }
 
-/* The processes that are to become the ranks, in their order. */
+/* Finds the processes that will become the ranks, in their order. */
 static void find_two_ranks(const struct agent *a, int pids[2])
 {
     pid_t worker = agent_worker(a);
@@ -161,7 +160,7 @@ static void find_two_ranks(const struct agent *a, int pids[2])
     fclose(f);
 }
 
-/* Whatever the agent was to do at once, it has done. */
+/* Returns when the agent has done whatever it does at once. */
 static void agent_takes_a_turn(struct agent *a)
 {
     struct dt_msg_ping ping = { .time_ns = 1 };
@@ -170,7 +169,7 @@ static void agent_takes_a_turn(struct agent *a)
     agent_expect(a, DT_MSG_PONG);
 }
 
-static void what_is_kept_back_is_told_before_the_answer(void **state)
+static void an_exit_before_the_start_is_reported_before_the_answer(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_go go = { .generation = 1,
@@ -185,7 +184,7 @@ static void what_is_kept_back_is_told_before_the_answer(void **state)
     agent_start(a, 2, "exit 7", NULL);
     agent_expect(a, DT_MSG_READY);
     find_two_ranks(a, pids);
-    kill(pids[1], SIGSTOP); /* it takes long to execute the program */
+    kill(pids[1], SIGSTOP); /* as if executing the program took long */
     agent_send(a, DT_MSG_GO, &go);
     while (kill(pids[0], 0) == 0)
         agent_listen(a, 1);
@@ -196,15 +195,15 @@ static void what_is_kept_back_is_told_before_the_answer(void **state)
     exit_comes_before_answer(a);
 }
 
-/* Two ranks of six processes each run. */
+/* Starts two ranks of six processes each. */
 static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
 {
     int n = 0;
 
     agent_start(a, 2, agent_family, tweak);
     agent_expect(a, DT_MSG_STARTED);
-    /* Counted once: a process that just executes another program has no environment for a moment.
-     */
+    /* A process that is executing another program has no environment for a moment, so the test
+     * counts until all have been seen. */
     for (int ms = 0; ms < AGENT_PATIENCE_MS && (n = agent_processes(a)) < 14; ms += 5) {
         agent_listen(a, 5);
         agent_ping(a, 1); /* the lease may be short */
@@ -243,8 +242,8 @@ static void nothing_survives_the_worker(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-/* Whichever of its two processes gets it. */
-static void signals_are_told_and_survived(void **state)
+/* The agent reports a signal whichever of its two processes gets it. */
+static void the_agent_reports_and_survives_signals(void **state)
 {
     static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
     struct agent *a = *state;
@@ -260,8 +259,8 @@ static void signals_are_told_and_survived(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-/* Slurm signals the keeper, then the worker. If the worker is slow, it sees only what the keeper
- * passed on, and must know from that that its ranks have had the signal. */
+/* Slurm signals the keeper, then the worker. If the worker is slow, it sees only the signal that
+ * the keeper passed on, and must know from it that its ranks have had it, too. */
 static void d18_ranks_get_a_signal_of_their_step_once(void **state)
 {
     static const char script[] = "trap 'echo USR1' USR1; trap 'echo USR2' USR2; echo up;"
@@ -284,7 +283,7 @@ static void d18_ranks_get_a_signal_of_their_step_once(void **state)
     agent_wait_for_output(a, 0, "up\nUSR1\n");
     agent_send(a, DT_MSG_SIGNAL, &usr1);
     agent_send(a, DT_MSG_SIGNAL, &usr2);
-    agent_wait_for_output(a, 0, "up\nUSR1\nUSR2\n"); /* a second USR1 would come before USR2 */
+    agent_wait_for_output(a, 0, "up\nUSR1\nUSR2\n"); /* a second USR1 would precede USR2 */
     agent_stop(a, 0);
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(agent_end(a), 0);
@@ -321,7 +320,7 @@ static void a_stopped_launcher_keeps_its_lease(void **state)
     assert_int_equal(agent_processes(a), 14);
     m.signo = SIGCONT;
     agent_send(a, DT_MSG_SIGNAL, &m);
-    assert_true(agent_all_gone(a)); /* we are silent again */
+    assert_true(agent_all_gone(a)); /* the launcher is silent again */
 }
 
 static void lease_of_3_s(struct dt_msg_start *start)
@@ -401,7 +400,7 @@ static void a_stray_child_does_not_hold_up_the_end(void **state)
     assert_int_equal(agent_processes(a), 0);
 }
 
-static void a_stranger_with_the_pipe_does_not_either(void **state)
+static void a_foreign_process_with_the_pipe_does_not_hold_up_the_end(void **state)
 {
     struct agent *a = *state;
     char path[64];
@@ -424,15 +423,15 @@ static void a_stranger_with_the_pipe_does_not_either(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        AGENT_TEST(stop_goes_from_term_to_kill),
+        AGENT_TEST(stop_sends_term_and_later_kill),
         AGENT_TEST(stop_without_grace_kills_at_once),
-        AGENT_TEST(what_died_before_stop_was_not_stopped),
-        AGENT_TEST(what_is_dying_is_waited_for_before_the_answer),
-        AGENT_TEST(what_is_kept_back_is_told_before_the_answer),
+        AGENT_TEST(a_rank_that_died_before_stop_was_not_stopped),
+        AGENT_TEST(the_answer_waits_for_a_rank_that_is_dying),
+        AGENT_TEST(an_exit_before_the_start_is_reported_before_the_answer),
         AGENT_TEST(nothing_survives_the_launcher),
         AGENT_TEST(nothing_survives_the_keeper),
         AGENT_TEST(nothing_survives_the_worker),
-        AGENT_TEST(signals_are_told_and_survived),
+        AGENT_TEST(the_agent_reports_and_survives_signals),
         AGENT_TEST(d18_ranks_get_a_signal_of_their_step_once),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
@@ -440,7 +439,7 @@ int main(int argc, char **argv)
         AGENT_TEST(a_stuck_worker_is_killed),
         AGENT_TEST(nonsense_ends_the_agent),
         AGENT_TEST(a_stray_child_does_not_hold_up_the_end),
-        AGENT_TEST(a_stranger_with_the_pipe_does_not_either),
+        AGENT_TEST(a_foreign_process_with_the_pipe_does_not_hold_up_the_end),
     };
 
     if (argc == 2 && strcmp(argv[1], "as-fat-rank") == 0)

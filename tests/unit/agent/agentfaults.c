@@ -1,4 +1,4 @@
-/* --inject in dtrun-agent, and the steps of ranks that link the runtime. */
+/* --inject in dtrun-agent, and the steps that linked ranks report. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void an_injected_host_loss_leaves_nothing(void **state)
     assert_false(agent_has(a, DT_MSG_EXIT));
 }
 
-/* Ranks that link the runtime, and the whole rendezvous. */
+/* Starts ranks that link libdtrun, and lets them find each other. */
 static void start_steps(struct agent *a, uint32_t n, const char *mode,
                         void (*tweak)(struct dt_msg_start *))
 {
@@ -65,7 +65,7 @@ static void start_steps(struct agent *a, uint32_t n, const char *mode,
     agent_send(a, DT_MSG_TABLE, &table);
 }
 
-static void linked_ranks_tell_their_step_and_their_end(void **state)
+static void linked_ranks_report_their_step_and_their_end(void **state)
 {
     struct agent *a = *state;
 
@@ -147,7 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         AGENT_TEST(an_injected_fault_strikes_its_rank),
         AGENT_TEST(an_injected_host_loss_leaves_nothing),
-        AGENT_TEST(linked_ranks_tell_their_step_and_their_end),
+        AGENT_TEST(linked_ranks_report_their_step_and_their_end),
         AGENT_TEST(a_kill_strikes_in_its_step_and_peers_learn_of_it),
         AGENT_TEST(an_exit_strikes_in_its_step),
         AGENT_TEST(a_stop_strikes_in_its_step),

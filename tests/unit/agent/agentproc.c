@@ -97,7 +97,7 @@ static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t le
     return 0;
 }
 
-/* One read. */
+/* Reads once. */
 static void take(struct agent *a, int timeout_ms)
 {
     struct pollfd p = { .fd = a->fd, .events = POLLIN };
@@ -134,7 +134,7 @@ void agent_send(struct agent *a, uint8_t type, const void *msg)
         ssize_t n = send(a->fd, out.data + done, out.len - done, MSG_NOSIGNAL);
 
         if (n < 0)
-            break; /* the agent has ended; whoever expects an answer will notice */
+            break; /* the agent has ended; a caller that expects an answer will notice */
         done += (size_t)n;
     }
     dt_put_free(&out);
@@ -249,7 +249,7 @@ pid_t agent_worker(const struct agent *a)
 void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
                       void (*tweak)(struct dt_msg_start *start))
 {
-    char job[32]; /* others' agents sweep their own jobs */
+    char job[32]; /* so that agents of other tests do not sweep this job */
     struct dt_msg_start m = {
         .generation = ++a->generation,
         .job_id = job,
@@ -323,7 +323,7 @@ int agent_end(struct agent *a)
     return agent_await(a);
 }
 
-/* Whether the environment of a process holds the token as one of its strings. */
+/* Whether the token is one of the strings in the environment of a process. */
 static bool has_token(const char *pid, const char *token)
 {
     static char text[256 * 1024];
@@ -454,5 +454,5 @@ int agent_remove_scratch(void **state)
         snprintf(path, sizeof path, "%s/%s", agent_scratch, left[i]);
         remove(path);
     }
-    return rmdir(agent_scratch); /* fails when something else was left in it */
+    return rmdir(agent_scratch); /* fails if a test left something in it */
 }

@@ -11,11 +11,11 @@
 enum {
     AGENT_STREAMS = 8,
     AGENT_PATIENCE_MS = 180 * 1000, /* a watchdog */
-    AGENT_LEASE_MS = 600 * 1000,    /* nobody waits for its end */
+    AGENT_LEASE_MS = 600 * 1000,    /* does not expire in a test */
     AGENT_TEST_SECONDS = 600,       /* for all tests of a program */
 };
 
-struct arrived { /* a message that nobody has waited for yet */
+struct arrived { /* a message that no call has waited for yet */
     struct arrived *next;
     uint8_t type;
     size_t len;
@@ -26,7 +26,7 @@ struct agent {
     pid_t keeper;
     int fd;
     bool marker_seen;
-    bool at_end; /* it closed the socket */
+    bool at_end; /* the agent closed the socket */
     struct dt_unframe unframe;
     struct arrived *first;
     bool mute_credit;                 /* OUTPUT is not credited */
@@ -40,52 +40,53 @@ struct agent {
     uint8_t msg_type;
 };
 
-/* The path of a program of the build tree in which the test is; fails the test where it is missing.
- * It lasts until the next call. */
+/* The path of a program in the test's build tree. Fails the test if it is missing. Valid until the
+ * next call. */
 const char *agent_program(const char *name);
-/* Starts it and waits for HELLO, which stands in a->msg. Fails the test when that does not come. */
+/* Starts the agent and waits for HELLO, which is in a->msg then. Fails the test if HELLO does not
+ * come. */
 void agent_open(struct agent *a);
 void agent_send(struct agent *a, uint8_t type, const void *msg);
-/* Waits for the next message of this type, decoded into a->msg until the next call. Messages of
- * other types wait; OUTPUT is collected and credited. */
+/* Waits for the next message of this type and decodes it into a->msg, until the next call. Messages
+ * of other types are kept. OUTPUT is collected and credited. */
 void agent_expect(struct agent *a, uint8_t type);
-/* Whether such a message has come and waits. */
+/* Whether such a message has arrived and is kept. */
 bool agent_has(const struct agent *a, uint8_t type);
-/* Handles what comes for so long, or until the agent ends. */
+/* Handles messages for this long, or until the agent ends. */
 void agent_listen(struct agent *a, int ms);
-/* The process that speaks the protocol. */
+/* The agent's process that speaks the protocol. */
 pid_t agent_worker(const struct agent *a);
-/* START for n ranks of sh -c script, with the defaults below changed by tweak (or NULL). */
+/* Sends START for n ranks of sh -c script. tweak (or NULL) changes the defaults below. */
 void agent_start(struct agent *a, uint32_t n, const char *script,
                  void (*tweak)(struct dt_msg_start *start));
-/* The same for another command; NULL after its last word. */
+/* Does the same for another command. argv ends with NULL. */
 void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
                       void (*tweak)(struct dt_msg_start *start));
 const char *agent_output(struct agent *a, uint32_t rank, int stream);
 /* Sends END and returns the agent's exit code. */
 int agent_end(struct agent *a);
-/* Waits until the agent has ended by itself; its exit code, or 128 + signal. */
+/* Waits until the agent has ended by itself. Returns its exit code, or 128 + signal. */
 int agent_await(struct agent *a);
-/* Waits until no process has the token in its environment; false: some are left. */
+/* Waits until no process has the token in its environment. false: some are left. */
 bool agent_all_gone(const struct agent *a);
-/* How many processes have it. */
+/* Returns the number of processes that have the token. */
 int agent_processes(const struct agent *a);
-void agent_free(struct agent *a); /* kills what is left */
+void agent_free(struct agent *a); /* kills the processes that are left */
 
 void agent_stop(struct agent *a, uint32_t grace_ms);
 void agent_ping(struct agent *a, uint64_t time_ns);
-/* Waits until this is all that the rank has written to its standard output. */
+/* Waits until the standard output of the rank is exactly this text. */
 void agent_wait_for_output(struct agent *a, uint32_t rank, const char *text);
 
-/* A script of which two ranks are 14 processes with the agent's two. */
+/* With this script two ranks are 14 processes, including the agent's two. */
 extern const char agent_family[];
 
-/* Around each test: an agent, of which nothing may be left. */
+/* Runs around each test: starts an agent, of which nothing may be left at the end. */
 int agent_setup(void **state);
 int agent_teardown(void **state);
 #define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, agent_setup, agent_teardown)
 
-/* Around all tests of a program: a directory of its own, which is also the agents' home. */
+/* Runs around all tests of a program: makes a directory, which is also the agents' home. */
 extern char agent_scratch[64];
 int agent_make_scratch(void **state);
 int agent_remove_scratch(void **state);

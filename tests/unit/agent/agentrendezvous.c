@@ -1,5 +1,5 @@
-/* The agent's rendezvous for Horovod, from START to END, with the test as launcher and as client.
- */
+/* The agent's rendezvous for Horovod from START to END. The test plays the launcher and the
+ * clients. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void open_gate(struct agent *a)
     agent_send(a, DT_MSG_GO, &go);
 }
 
-/* Connects and asks; -1: nobody listens there. */
+/* Connects and sends the request. -1: no process listens there. */
 static int begin_request(uint16_t port, const char *request)
 {
     struct sockaddr_in to = { .sin_family = AF_INET,
@@ -78,7 +78,7 @@ static int ask(uint16_t port, const char *request)
 static const char put[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 1\r\n\r\nv";
 static const char get[] = "GET /s/k HTTP/1.1\r\n\r\n";
 
-static void clients_may_come_before_go_and_are_answered_after_it(void **state)
+static void early_clients_are_answered_after_go(void **state)
 {
     struct agent *a = *state;
     uint16_t port;
@@ -98,7 +98,7 @@ static void clients_may_come_before_go_and_are_answered_after_it(void **state)
     assert_int_equal(ask(port, get), -1);
 }
 
-/* Ranks of other hosts may still have something to ask when those here have ended. */
+/* Ranks of other hosts may still send requests when those on this host have ended. */
 static void a_rendezvous_lives_until_the_next_generation(void **state)
 {
     struct agent *a = *state;
@@ -123,7 +123,7 @@ static void a_rendezvous_lives_until_the_next_generation(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-static void only_the_first_host_has_one_and_only_where_it_is_needed(void **state)
+static void only_the_first_host_has_a_rendezvous_and_only_if_needed(void **state)
 {
     struct agent *a = *state;
 
@@ -144,9 +144,9 @@ static void only_the_first_host_has_one_and_only_where_it_is_needed(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        AGENT_TEST(clients_may_come_before_go_and_are_answered_after_it),
+        AGENT_TEST(early_clients_are_answered_after_go),
         AGENT_TEST(a_rendezvous_lives_until_the_next_generation),
-        AGENT_TEST(only_the_first_host_has_one_and_only_where_it_is_needed),
+        AGENT_TEST(only_the_first_host_has_a_rendezvous_and_only_if_needed),
     };
 
     alarm(AGENT_TEST_SECONDS);

@@ -1,4 +1,4 @@
-/* From what /proc/self holds on machines of every kind to the directory of the own group. */
+/* Finds the directory of the own cgroup from what /proc/self has on machines of every kind. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -24,11 +24,11 @@ static const char hybrid[] =
     "33 31 0:30 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
     "34 31 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
 
-/* Docker without a namespace of cgroups: its part of the tree is mounted. */
+/* Docker without a cgroup namespace mounts its part of the tree. */
 static const char docker_1[] =
     "41 40 0:31 /docker/0f3a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
 
-/* Part of a tree stands before the whole, and names have blanks. */
+/* A part of a tree is mounted before the whole tree, and names have blanks. */
 static const char odd[] = "50 40 0:25 /other /mnt/other rw - cgroup2 none rw\n"
                           "51 40 0:25 / /mnt/all\\040of\\011it rw - cgroup2 none rw\n"
                           "52 40 0:26 / /mnt/pids rw - cgroup none rw,pids\n";
@@ -53,7 +53,7 @@ static const struct {
     { "0::/a:b", unified, "", 2, "/sys/fs/cgroup", "/a:b" },
     { "0::/..a\n", unified, "", 2, "/sys/fs/cgroup", "/..a" },
     { "0::/..\n", unified, "", 0, NULL, NULL },
-    { "0::/../../b\n", unified, "", 0, NULL, NULL }, /* outside of the namespace */
+    { "0::/../../b\n", unified, "", 0, NULL, NULL }, /* outside the namespace */
     { groups_1, version_1, "", 0, NULL, NULL },
     { groups_1, version_1, "memory", 1, "/sys/fs/cgroup/memory", "/user.slice/session-3.scope" },
     { groups_1, version_1, "cpu", 1, "/sys/fs/cgroup/cpu,cpuacct", "/user.slice" },
@@ -70,7 +70,7 @@ static const struct {
     { "0::/my job\n", odd, "", 2, "/mnt/all of\tit", "/my job" },
     { "0::/other/b\n", odd, "", 2, "/mnt/other", "/b" },
     { "7:pids:/p\n0::/other/b\n", odd, "pids", 1, "/mnt/pids", "/p" },
-    { "0::/a\n", version_1, "", 0, NULL, NULL }, /* it is not mounted */
+    { "0::/a\n", version_1, "", 0, NULL, NULL }, /* not mounted */
     { "4:memory:/a\n0::/b\n", unified, "memory", 0, NULL, NULL },
     { "", unified, "", 0, NULL, NULL },
     { "nonsense\n:\n\n7:cpu", unified, "cpu", 0, NULL, NULL },
@@ -78,7 +78,7 @@ static const struct {
       NULL },
 };
 
-static void own_group_is_found(void **state)
+static void the_own_cgroup_is_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -103,7 +103,7 @@ static void note(void *arg, const char *dir)
     snprintf(seen + strlen(seen), 128 - strlen(seen), "%s\n", dir);
 }
 
-static void climbing_ends_at_the_mount(void **state)
+static void climbing_ends_at_the_mount_point(void **state)
 {
     static const struct {
         struct dt_cgroupdir d;
@@ -126,8 +126,8 @@ static void climbing_ends_at_the_mount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_group_is_found),
-        cmocka_unit_test(climbing_ends_at_the_mount),
+        cmocka_unit_test(the_own_cgroup_is_found),
+        cmocka_unit_test(climbing_ends_at_the_mount_point),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The memory of communicators, as the agent keeps it, and what it tells of them. */
+/* The shared memory of communicators that the agent keeps, and what the agent reports about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ enum { GENERATION = 3, HERE = 2, NP = 100 * 1000 };
 static uint32_t here[HERE] = { 0, 1 };
 static const struct dt_u32s ranks = { here, HERE };
 
-/* Maps the memory of a communicator of all ranks, of which two are here. */
+/* Maps the memory of a communicator of all ranks, two of which are on this host. */
 static void make(struct dt_commshm *c, uint64_t comm, struct dt_hostshm *shm)
 {
     int fd = dt_commshm_want(c, 0, comm, HERE, NP);
@@ -60,8 +60,8 @@ static uint64_t told(const struct dt_msg_pong *pong, uint32_t i)
     return ((const struct dt_msg_comm *)pong->comms.v)[i].comm;
 }
 
-/* Twenty communicators of 400 kB each, in which ranks began to wait one after the other. */
-static void a_pong_has_those_that_waited_longest(void **state)
+/* In each of twenty communicators of 400 kB a rank begins to wait, one after the other. */
+static void a_pong_has_the_communicators_that_waited_longest(void **state)
 {
     enum { COMMS = 20, NONE = 99 };
     struct dt_commshm *c = *state;
@@ -79,7 +79,7 @@ static void a_pong_has_those_that_waited_longest(void **state)
     look(c, 2000, (struct dt_msg_list){ asked, 2 }, &pong);
     assert_in_range(pong.comms.n, 8, COMMS - 1);
     assert_int_equal(pong.comms.n + pong.more, COMMS + 1);
-    assert_int_equal(told(&pong, 0), NONE); /* those that others wait in come first */
+    assert_int_equal(told(&pong, 0), NONE); /* communicators that dtrun asks for come first */
     assert_int_equal(told(&pong, 1), 3);
     for (uint32_t i = 2; i < pong.comms.n; i++)
         assert_int_equal(told(&pong, i), COMMS + 2 - i);
@@ -92,7 +92,7 @@ static void a_pong_has_those_that_waited_longest(void **state)
         dt_hostshm_unmap(&shm[i]);
 }
 
-/* What has stopped that communicator when the rank comes to it, or 0. */
+/* Returns the code that has stopped the communicator when the rank joins it, or 0. */
 static int found_by(struct dt_commshm *c, uint32_t local_rank, uint64_t comm)
 {
     struct dt_hostshm shm;
@@ -108,7 +108,7 @@ static int found_by(struct dt_commshm *c, uint32_t local_rank, uint64_t comm)
     return code;
 }
 
-/* A rank that is making communicators is late for one of many that others have stopped. */
+/* A rank that makes communicators joins late one of many that others have stopped. */
 static void a_late_rank_finds_its_communicator_stopped(void **state)
 {
     enum { MANY = 1000 };
@@ -119,10 +119,10 @@ static void a_late_rank_finds_its_communicator_stopped(void **state)
         dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0, "why");
     assert_int_equal(found_by(c, 1, 1), DT_HOSTSHM_TIMED_OUT);
     assert_int_equal(found_by(c, 1, MANY), DT_HOSTSHM_TIMED_OUT);
-    assert_int_equal(found_by(c, 1, 1), 0); /* another, of the same number */
+    assert_int_equal(found_by(c, 1, 1), 0); /* another communicator with the same number */
 }
 
-static void nothing_is_kept_for_ranks_that_are_not_on_their_way(void **state)
+static void nothing_is_kept_for_ranks_that_are_not_joining(void **state)
 {
     struct dt_commshm *c = *state;
     struct dt_msg_pong pong = { 0 };
@@ -134,12 +134,13 @@ static void nothing_is_kept_for_ranks_that_are_not_on_their_way(void **state)
     atomic_store(&world.ranks[0].joining, 0);
     atomic_store(&world.ranks[1].joining, 1);
     look(c, 1000, (struct dt_msg_list){ 0 }, &pong);
-    assert_int_equal(found_by(c, 1, 2), 0); /* it has begun after that */
+    assert_int_equal(found_by(c, 1, 2), 0); /* the rank began to join after that */
     dt_callwatch_free_told(&pong.comms);
 }
 
-/* A rank that says it makes communicators may be lying, and so may who says that they failed. */
-static void numbers_that_are_invented_cost_no_more_memory_in_the_end(void **state)
+/* A rank that says it makes communicators may be lying, and so may one that says that they
+ * failed. */
+static void invented_communicators_take_bounded_memory(void **state)
 {
     enum { MANY = 5000 };
     struct dt_commshm *c = *state;
@@ -148,15 +149,16 @@ static void numbers_that_are_invented_cost_no_more_memory_in_the_end(void **stat
     atomic_store(&world.ranks[1].joining, 1);
     for (uint64_t comm = 1; comm <= MANY; comm++) {
         dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0, "why");
-        dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0, "why"); /* as told by two hosts */
+        dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0,
+                        "why"); /* two hosts may report the same */
     }
     for (uint64_t comm = 1; comm <= MANY; comm++)
         kept += found_by(c, 1, comm) != 0;
     assert_in_range(kept, MANY / 2 + 1, MANY - 1);
 }
 
-/* Those of a rank that has given up leave their places to what another still waits for. */
-static void numbers_that_nobody_awaits_keep_no_others_out(void **state)
+/* Entries for a rank that has given up make room for those that another rank still waits for. */
+static void entries_of_no_use_make_room_for_others(void **state)
 {
     enum { MANY = 5000 };
     struct dt_commshm *c = *state;
@@ -171,7 +173,7 @@ static void numbers_that_nobody_awaits_keep_no_others_out(void **state)
     atomic_store(&world.ranks[0].joining, 0);
 }
 
-static void a_rank_has_one_part_in_a_communicator(void **state)
+static void a_rank_joins_a_communicator_once(void **state)
 {
     static const struct {
         uint64_t comm;
@@ -186,7 +188,7 @@ static void a_rank_has_one_part_in_a_communicator(void **state)
         assert_int_equal(errno, EINVAL);
     }
     close(dt_commshm_want(c, 0, 7, 2, 4));
-    assert_int_equal(dt_commshm_want(c, 0, 7, 2, 4), -1); /* that of rank 1 is not its */
+    assert_int_equal(dt_commshm_want(c, 0, 7, 2, 4), -1); /* rank 1 is that member already */
     assert_int_equal(errno, EINVAL);
     assert_false(dt_commshm_done(c, 1, 7));
     assert_false(dt_commshm_shares(c, 1, 7, 2));
@@ -200,19 +202,19 @@ static void a_rank_has_one_part_in_a_communicator(void **state)
     assert_true(dt_commshm_done(c, 1, 7));
 }
 
-/* Each has an agent's side of its own. */
+/* Each test has an agent's side of its own. */
 #define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXED(a_pong_has_those_that_waited_longest),
+        FIXED(a_pong_has_the_communicators_that_waited_longest),
         FIXED(a_late_rank_finds_its_communicator_stopped),
-        FIXED(nothing_is_kept_for_ranks_that_are_not_on_their_way),
-        FIXED(numbers_that_nobody_awaits_keep_no_others_out),
-        cmocka_unit_test_setup_teardown(numbers_that_are_invented_cost_no_more_memory_in_the_end,
-                                        setup, teardown),
-        FIXED(a_rank_has_one_part_in_a_communicator),
+        FIXED(nothing_is_kept_for_ranks_that_are_not_joining),
+        FIXED(entries_of_no_use_make_room_for_others),
+        cmocka_unit_test_setup_teardown(invented_communicators_take_bounded_memory, setup,
+                                        teardown),
+        FIXED(a_rank_joins_a_communicator_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What an agent says of its host, from trees of files that stand for /proc, /sys and /dev. */
+/* What an agent reports about its host, from trees of files that stand for /proc, /sys and /dev. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ struct file {
                                 "1 2 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"   \
     }
 
-static void test_limits(void **state)
+static void limits_of_the_host_are_read(void **state)
 {
     static const struct {
         struct file files[6];
@@ -102,7 +102,7 @@ static void test_limits(void **state)
             { "/sys/fs/cgroup/a/b/memory.max", "max\n" },
             { "/sys/fs/cgroup/a/memory.max", "1073741824\n" } },
           { 250, 1 << 30 } },
-        /* the narrowest one counts, wherever it stands */
+        /* the narrowest limit counts, wherever it is */
         { { V2,
             { "/proc/self/cgroup", "0::/a/b\n" },
             { "/sys/fs/cgroup/a/b/cpu.max", "400000 100000\n" },
@@ -172,7 +172,7 @@ static void d19_the_cgroup_that_refuses_processes_is_named(void **state)
     free(text);
 }
 
-static void test_facts(void **state)
+static void facts_of_the_host_are_read(void **state)
 {
     struct dt_msg_facts f = { 0 };
 
@@ -195,7 +195,7 @@ static void test_facts(void **state)
     dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
 }
 
-static void test_disk(void **state)
+static void the_disk_is_measured(void **state)
 {
     static const struct {
         const char *dir, *want;
@@ -222,7 +222,7 @@ static void test_disk(void **state)
     assert_int_equal(access(root_of("/not"), F_OK), -1); /* looking creates nothing */
 }
 
-static void test_gpus(void **state)
+static void gpus_are_found(void **state)
 {
     struct dt_strs models = { 0 };
     char *version = NULL;
@@ -253,7 +253,7 @@ static void test_gpus(void **state)
     dt_strs_free(&models);
 }
 
-/* The elements, each with a bar behind it. */
+/* Joins the elements, with a bar after each. */
 static const char *joined(const struct dt_strs *list)
 {
     static char text[512];
@@ -264,7 +264,7 @@ static const char *joined(const struct dt_strs *list)
     return text;
 }
 
-static void nvidia_smi_tells_models_driver_and_memory_errors(void **state)
+static void nvidia_smi_reports_models_driver_and_memory_errors(void **state)
 {
     static const struct {
         const char *text, *models, *driver, *ecc;
@@ -276,7 +276,7 @@ static void nvidia_smi_tells_models_driver_and_memory_errors(void **state)
           "" },
         { "No devices were found\n", "", "", "" },
         { "", "", "", "" },
-        { "NVIDIA A30, 535.1", "NVIDIA A30|", "535.1", "|" }, /* cut off */
+        { "NVIDIA A30, 535.1", "NVIDIA A30|", "535.1", "|" }, /* truncated */
     };
 
     (void)state;
@@ -287,14 +287,14 @@ static void nvidia_smi_tells_models_driver_and_memory_errors(void **state)
         assert_string_equal(joined(&f.gpu_models), cases[i].models);
         assert_string_equal(f.gpu_driver, cases[i].driver);
         assert_string_equal(joined(&f.gpu_ecc), cases[i].ecc);
-        dt_gpustate_parse_query(&f, cases[i].text); /* the kernel has told them already */
+        dt_gpustate_parse_query(&f, cases[i].text); /* the kernel has already reported them */
         if (*cases[i].models)
             assert_string_equal(joined(&f.gpu_models), cases[i].models);
         dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
     }
 }
 
-static void nvidia_smi_tells_how_gpus_are_linked(void **state)
+static void nvidia_smi_reports_how_gpus_are_linked(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -323,7 +323,7 @@ static void nvidia_smi_tells_how_gpus_are_linked(void **state)
     }
 }
 
-static void the_kernels_log_tells_xids_and_the_linkers_cache_nccl(void **state)
+static void xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache(void **state)
 {
     struct dt_msg_facts f = { 0 };
     static const char strings[] = "glibc-ld.so.cache1.1\0libnccl.so.2\0/usr/lib/libnccl.so.2\0libz";
@@ -361,7 +361,7 @@ static void expect_nccl(const char *version)
     dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
 }
 
-/* Each place in turn hides those before. */
+/* Each place in turn hides the earlier ones. */
 static void nccl_is_found_where_libdtrun_finds_it(void **state)
 {
     (void)state;
@@ -388,9 +388,9 @@ static void nccl_is_found_where_libdtrun_finds_it(void **state)
     unsetenv("VIRTUAL_ENV");
 }
 
-/* What the test below runs as nvidia-smi. Once somebody traces it, its parent learns of its death
- * only when the tracer ends: until then it is as one that waits inside the kernel. The tracer ends
- * when nobody holds the other end of the pipe TEST_LEASH any more. */
+/* The test below runs this as nvidia-smi. While a tracer holds it, its parent does not learn of its
+ * death, so it seems to wait inside the kernel. The tracer ends when the other end of the pipe
+ * TEST_LEASH is closed. */
 static int be_stuck_smi(void)
 {
     int ready[2], leash = atoi(getenv("TEST_LEASH"));
@@ -398,7 +398,7 @@ static int be_stuck_smi(void)
 
     if (pipe(ready) < 0)
         return 1;
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* fails where nobody needs to be allowed */
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* fails where no permission is needed */
     if (fork() == 0) {
         fclose(stdout);
         if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0)
@@ -417,7 +417,7 @@ static int be_stuck_smi(void)
         pause();
 }
 
-static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
+static void d22_an_nvidia_smi_that_cannot_be_killed_is_abandoned(void **state)
 {
     static struct dt_groups groups;
     struct dt_strs gpus = { 0 };
@@ -442,7 +442,7 @@ static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
         skip(); /* ptrace is not allowed here */
     assert_int_equal(gpus.n, 1);
     assert_string_equal(gpus.v[0], "0");
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it is there, and cannot be reaped */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* the process exists and cannot be reaped */
     assert_int_equal(groups.nabandoned, 1);
     close(ends[0]);
     close(ends[1]);
@@ -451,8 +451,8 @@ static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
     dt_strs_free(&gpus);
 }
 
-/* A sweep returns how many processes it waits for. */
-static void no_sweep_waits_for_a_process_that_was_given_up(void **state)
+/* A sweep returns the number of processes it waits for. */
+static void sweeps_do_not_wait_for_abandoned_processes(void **state)
 {
     static struct dt_groups groups;
     pid_t children[2], example = 0;
@@ -470,7 +470,7 @@ static void no_sweep_waits_for_a_process_that_was_given_up(void **state)
     assert_int_equal(example, children[1]);
     assert_int_equal(waitpid(children[1], &status, 0), children[1]);
     assert_int_equal(dt_sweep_kill(&groups, NULL), 0);
-    groups.abandoned[0].started++; /* of a process that had the id before */
+    groups.abandoned[0].started++; /* an earlier process with this id */
     assert_int_equal(dt_sweep_kill(&groups, NULL), 1);
     assert_int_equal(waitpid(children[0], &status, 0), children[0]);
 }
@@ -478,21 +478,21 @@ static void no_sweep_waits_for_a_process_that_was_given_up(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_limits, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(limits_of_the_host_are_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(d19_the_cgroup_that_refuses_processes_is_named, make_root,
                                         remove_root),
-        cmocka_unit_test_setup_teardown(test_facts, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_disk, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
-        cmocka_unit_test(nvidia_smi_tells_models_driver_and_memory_errors),
-        cmocka_unit_test(nvidia_smi_tells_how_gpus_are_linked),
-        cmocka_unit_test_setup_teardown(the_kernels_log_tells_xids_and_the_linkers_cache_nccl,
-                                        make_root, remove_root),
+        cmocka_unit_test_setup_teardown(facts_of_the_host_are_read, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(the_disk_is_measured, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(gpus_are_found, make_root, remove_root),
+        cmocka_unit_test(nvidia_smi_reports_models_driver_and_memory_errors),
+        cmocka_unit_test(nvidia_smi_reports_how_gpus_are_linked),
+        cmocka_unit_test_setup_teardown(
+            xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache, make_root, remove_root),
         cmocka_unit_test_setup_teardown(nccl_is_found_where_libdtrun_finds_it, make_root,
                                         remove_root),
-        cmocka_unit_test_setup_teardown(d22_nvidia_smi_that_cannot_be_ended_is_left, make_root,
-                                        remove_root),
-        cmocka_unit_test(no_sweep_waits_for_a_process_that_was_given_up),
+        cmocka_unit_test_setup_teardown(d22_an_nvidia_smi_that_cannot_be_killed_is_abandoned,
+                                        make_root, remove_root),
+        cmocka_unit_test(sweeps_do_not_wait_for_abandoned_processes),
     };
 
     if (argc > 0 && strcmp(argv[0], "nvidia-smi") == 0)

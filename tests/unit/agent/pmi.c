@@ -1,4 +1,4 @@
-/* The agent's PMI-1 server as dialogues: what a rank says, and what it hears. */
+/* The agent's PMI-1 server in dialogues: what a rank sends and what it gets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static void values_are_visible_after_the_barrier(void **state)
     ask(s, 0, "cmd=get kvsname=job.1 key=card-2", "cmd=get_result rc=0 msg=success value=c");
 }
 
-static void the_newest_value_counts_and_each_barrier_has_its_own(void **state)
+static void the_latest_value_wins_and_each_barrier_has_its_own(void **state)
 {
     struct seen *s = *state;
 
@@ -183,7 +183,7 @@ static void the_newest_value_counts_and_each_barrier_has_its_own(void **state)
     }
 }
 
-static void bytes_may_come_in_any_pieces(void **state)
+static void requests_may_arrive_in_pieces(void **state)
 {
     static const char text[] = INIT "\ncmd=put kvsname=job.1 key=a value=b=c d\ncmd=get_appnum\n";
     struct seen *s = *state;
@@ -195,7 +195,7 @@ static void bytes_may_come_in_any_pieces(void **state)
            "cmd=put_result rc=0 msg=success\ncmd=appnum rc=0 appnum=0");
 }
 
-static void what_is_too_long_to_put_is_refused(void **state)
+static void values_that_are_too_long_are_refused(void **state)
 {
     static const char refusal[] = "cmd=put_result rc=-1 msg=key_or_value_too_long";
     struct seen *s = *state;
@@ -229,7 +229,7 @@ static void the_longest_value_fits_everywhere(void **state)
     ask(s, 0, line, answer);
 }
 
-static void abort_tells_its_code(void **state)
+static void abort_reports_its_code(void **state)
 {
     struct seen *s = *state;
 
@@ -257,7 +257,7 @@ static void spawn_is_refused_whatever_its_lines_say(void **state)
     ask(s, 0, "cmd=get_appnum", "cmd=appnum rc=0 appnum=0");
 }
 
-static void nonsense_is_told(void **state)
+static void nonsense_is_reported(void **state)
 {
     static const char *const cases[] = { "hello\n",
                                          "cmd=\n",
@@ -304,7 +304,7 @@ static void a_fence_that_makes_no_sense_is_refused(void **state)
     struct seen *s = *state;
 
     greet(s);
-    assert_false(dt_pmi_fenced(s->pmi, "", 0)); /* nobody waits */
+    assert_false(dt_pmi_fenced(s->pmi, "", 0)); /* no rank waits */
     ask(s, 0, "cmd=barrier_in", "");
     assert_false(dt_pmi_fenced(s->pmi, "", 0));
     ask(s, 1, "cmd=barrier_in", "");
@@ -322,13 +322,13 @@ int main(void)
         TEST(simple_requests_are_answered),
         TEST(another_version_is_refused),
         TEST(values_are_visible_after_the_barrier),
-        TEST(the_newest_value_counts_and_each_barrier_has_its_own),
-        TEST(bytes_may_come_in_any_pieces),
-        TEST(what_is_too_long_to_put_is_refused),
+        TEST(the_latest_value_wins_and_each_barrier_has_its_own),
+        TEST(requests_may_arrive_in_pieces),
+        TEST(values_that_are_too_long_are_refused),
         TEST(the_longest_value_fits_everywhere),
-        TEST(abort_tells_its_code),
+        TEST(abort_reports_its_code),
         TEST(spawn_is_refused_whatever_its_lines_say),
-        TEST(nonsense_is_told),
+        TEST(nonsense_is_reported),
         TEST(a_rank_enters_a_barrier_once),
         TEST(puts_are_bounded),
         TEST(a_fence_that_makes_no_sense_is_refused),

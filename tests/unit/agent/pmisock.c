@@ -1,4 +1,4 @@
-/* The sockets by which ranks speak PMI-1, and what becomes of their descriptors. */
+/* The sockets on which ranks speak PMI-1, and what happens to their descriptors. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -74,7 +74,7 @@ static int close_sockets(void **state)
     return rc;
 }
 
-/* Every process that had the ranks' ends is gone. */
+/* All processes that had the ranks' ends are gone. */
 static void end_ranks(struct fixture *f)
 {
     for (uint32_t i = 0; i < RANKS; i++)
@@ -92,9 +92,9 @@ static void hear(uv_poll_t *poll, int status, int events)
     uv_poll_stop(poll);
 }
 
-/* A rank has ended, another agent connects and its connection gets the number of the rank's socket.
- * Then the next generation begins: the sockets of the last one are destroyed. */
-static void test_a_connection_with_the_number_of_a_closed_one_is_still_heard(void **state)
+/* A rank has ended, another agent connects, and its connection gets the descriptor number of the
+ * rank's socket. Then the next generation begins, and the sockets of the last one are destroyed. */
+static void a_connection_that_reuses_a_closed_descriptor_is_heard(void **state)
 {
     struct fixture *f = *state;
     uv_poll_t poll = { .data = f };
@@ -105,7 +105,7 @@ static void test_a_connection_with_the_number_of_a_closed_one_is_still_heard(voi
     assert_int_equal(ends[0], f->first_fd);
     assert_int_equal(uv_poll_init(&f->loop, &poll, ends[0]), 0);
     uv_poll_start(&poll, UV_READABLE, hear);
-    uv_run(&f->loop, UV_RUN_NOWAIT); /* the loop tells the kernel what it waits for */
+    uv_run(&f->loop, UV_RUN_NOWAIT); /* makes the loop register its descriptors with the kernel */
     dt_pmisock_destroy(f->sock);
     f->sock = NULL;
     assert_int_equal(write(ends[1], "", 1), 1);
@@ -120,9 +120,8 @@ static void test_a_connection_with_the_number_of_a_closed_one_is_still_heard(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            test_a_connection_with_the_number_of_a_closed_one_is_still_heard, open_sockets,
-            close_sockets),
+        cmocka_unit_test_setup_teardown(a_connection_that_reuses_a_closed_descriptor_is_heard,
+                                        open_sockets, close_sockets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,13 +25,13 @@ struct agent {
     struct dt_channel *channel;
     int far_end; /* of its channel */
     uv_poll_t poll;
-    size_t seen; /* bytes of the marker line */
+    size_t seen; /* bytes of the marker line that have arrived */
     struct dt_unframe unframe;
     bool answered;
     union dt_msg reach;
 };
 
-/* An agent lives as long as its process: each test has two of its own, which stay. */
+/* An agent lives as long as its process. Each test makes two agents, which stay. */
 static struct world {
     uv_loop_t loop;
     struct agent agents[AGENTS];
@@ -95,7 +95,7 @@ static struct dt_channel *open_channel(struct agent *a)
 
 struct wish {
     uint32_t node; /* the target's */
-    uint16_t port; /* 0: that of the other agent */
+    uint16_t port; /* 0: the other agent's port */
     const char *addrs[4];
     uint8_t secret;
     uint8_t all;
@@ -124,7 +124,7 @@ static void until_answered(uint32_t node)
         uv_run(&now->loop, UV_RUN_ONCE);
 }
 
-/* The n results of an agent's answer are in these states. */
+/* Checks that the n results in an agent's answer have these states. */
 static void expect(uint32_t node, const uint8_t *states, uint32_t n)
 {
     const struct dt_msg_reach *m = &now->agents[node].reach.reach;
@@ -156,7 +156,7 @@ static int open_agents(void **state)
     return now->agents[0].port && now->agents[1].port ? 0 : -1;
 }
 
-static void both_reach_each_other(void **state)
+static void two_agents_reach_each_other(void **state)
 {
     (void)state;
     begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
@@ -165,7 +165,7 @@ static void both_reach_each_other(void **state)
     EXPECT(1, DT_REACH_OK);
 }
 
-static void a_hello_that_comes_early_waits(void **state)
+static void an_early_hello_waits(void **state)
 {
     (void)state;
     begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
@@ -185,7 +185,7 @@ static void the_first_address_that_works_is_enough(void **state)
     EXPECT(0, DT_REACH_CONNECT, DT_REACH_OK);
 }
 
-static void all_addresses_when_all_are_asked_for(void **state)
+static void all_addresses_are_tried_on_request(void **state)
 {
     (void)state;
     begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
@@ -194,7 +194,7 @@ static void all_addresses_when_all_are_asked_for(void **state)
     EXPECT(0, DT_REACH_OK, DT_REACH_CONNECT, DT_REACH_OK);
 }
 
-static void nobody_listens(void **state)
+static void a_port_without_listener_refuses_the_connection(void **state)
 {
     uint16_t port;
     int fd = dt_inet_listen(&port);
@@ -208,7 +208,7 @@ static void nobody_listens(void **state)
     EXPECT(0, DT_REACH_CONNECT);
 }
 
-static void who_has_another_secret_is_a_stranger(void **state)
+static void a_peer_with_another_secret_is_a_stranger(void **state)
 {
     (void)state;
     begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" }, .secret = 1 });
@@ -217,9 +217,9 @@ static void who_has_another_secret_is_a_stranger(void **state)
     EXPECT(1, DT_REACH_STRANGER);
 }
 
-static time_t later_s; /* than it is */
+static time_t later_s; /* added to the clock */
 
-/* Of everything in this process. */
+/* Replaces clock_gettime for everything in this process. */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *t)
 {
     int r = (int)syscall(SYS_clock_gettime, clock, t);
@@ -228,8 +228,8 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
     return r;
 }
 
-/* Nothing that comes in time is overlooked by an agent that had no processor meanwhile. */
-static void who_did_not_run_looks_before_it_gives_up(void **state)
+/* An agent that had no processor for a while still sees what arrived in time. */
+static void an_agent_that_stood_still_reads_before_it_gives_up(void **state)
 {
     (void)state;
     begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
@@ -239,7 +239,7 @@ static void who_did_not_run_looks_before_it_gives_up(void **state)
     EXPECT(1, DT_REACH_OK);
 }
 
-static void strangers_at_the_door_change_nothing(void **state)
+static void strangers_change_nothing(void **state)
 {
     static const char noise[1000] = "GET / HTTP/1.0\r\n\r\n";
     int strangers[8];
@@ -282,7 +282,7 @@ static bool is_connected(int fd)
            info.tcpi_state == TCP_ESTABLISHED;
 }
 
-/* More than an agent of few files lets wait: the one who came first goes first. */
+/* Connects more callers than an agent with few descriptors lets wait. The first ones go first. */
 static void crowd_in(int strangers[CROWD])
 {
     char c;
@@ -297,7 +297,7 @@ static void crowd_in(int strangers[CROWD])
     assert_int_equal(recv(strangers[0], &c, 1, MSG_DONTWAIT), 0);
 }
 
-static void a_crowd_leaves_files_to_the_agent(void **state)
+static void many_callers_leave_descriptors_to_the_agent(void **state)
 {
     int strangers[CROWD];
     char c;
@@ -313,7 +313,7 @@ static void a_crowd_leaves_files_to_the_agent(void **state)
         close(strangers[i]);
 }
 
-static void a_crowd_leaves_its_place_to_who_has_proved_itself(void **state)
+static void many_strangers_make_room_for_a_proven_peer(void **state)
 {
     static const char rest[DT_REACH_BYTES];
     struct dt_auth auth = { .generation = 3, .me = 0, .peer = 1, .purpose = DT_AUTH_AGENTS };
@@ -339,7 +339,7 @@ static void a_crowd_leaves_its_place_to_who_has_proved_itself(void **state)
         close(strangers[i]);
 }
 
-/* A host that says nothing at 127.0.0.1 and hangs up at 127.0.0.2. */
+/* A host that stays silent at 127.0.0.1 and hangs up at 127.0.0.2. */
 struct rude {
     int fd;
     unsigned hangups;
@@ -362,7 +362,7 @@ static void on_rude_caller(uv_poll_t *poll, int status, int events)
     r->hangups++;
 }
 
-static void who_hangs_up_is_not_called_again_at_once(void **state)
+static void a_peer_that_hangs_up_is_not_called_again_at_once(void **state)
 {
     enum { HANGUPS = 4, AT_LEAST_MS = 200 };
     uint16_t port;
@@ -386,18 +386,19 @@ static void who_hangs_up_is_not_called_again_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(both_reach_each_other, open_agents),
-        cmocka_unit_test_setup(a_hello_that_comes_early_waits, open_agents),
+        cmocka_unit_test_setup(two_agents_reach_each_other, open_agents),
+        cmocka_unit_test_setup(an_early_hello_waits, open_agents),
         cmocka_unit_test_setup(the_first_address_that_works_is_enough, open_agents),
-        cmocka_unit_test_setup(all_addresses_when_all_are_asked_for, open_agents),
-        cmocka_unit_test_setup(nobody_listens, open_agents),
-        cmocka_unit_test_setup(who_has_another_secret_is_a_stranger, open_agents),
-        cmocka_unit_test_setup(who_did_not_run_looks_before_it_gives_up, open_agents),
-        cmocka_unit_test_setup(strangers_at_the_door_change_nothing, open_agents),
-        cmocka_unit_test_setup(a_crowd_leaves_files_to_the_agent, open_agents_of_few_files),
-        cmocka_unit_test_setup(a_crowd_leaves_its_place_to_who_has_proved_itself,
+        cmocka_unit_test_setup(all_addresses_are_tried_on_request, open_agents),
+        cmocka_unit_test_setup(a_port_without_listener_refuses_the_connection, open_agents),
+        cmocka_unit_test_setup(a_peer_with_another_secret_is_a_stranger, open_agents),
+        cmocka_unit_test_setup(an_agent_that_stood_still_reads_before_it_gives_up, open_agents),
+        cmocka_unit_test_setup(strangers_change_nothing, open_agents),
+        cmocka_unit_test_setup(many_callers_leave_descriptors_to_the_agent,
                                open_agents_of_few_files),
-        cmocka_unit_test_setup(who_hangs_up_is_not_called_again_at_once, open_agents),
+        cmocka_unit_test_setup(many_strangers_make_room_for_a_proven_peer,
+                               open_agents_of_few_files),
+        cmocka_unit_test_setup(a_peer_that_hangs_up_is_not_called_again_at_once, open_agents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void put(struct fixture *f, const char *text)
     assert_int_equal(write(f->ends[1], text, strlen(text)), (ssize_t)strlen(text));
 }
 
-/* Reads once; returns how much there was. */
+/* Reads once and returns the number of bytes. */
 static size_t take(struct fixture *f)
 {
     char buffer[16 * 1024];
@@ -107,7 +107,7 @@ static void a_line_that_has_ended_is_no_prompt(void **state)
     assert_false(f->quiet.undecided);
 }
 
-static void d11_what_is_late_on_its_way_is_not_quiet(void **state)
+static void d11_a_pipe_with_data_on_its_way_is_not_quiet(void **state)
 {
     struct fixture *f = *state;
 
@@ -119,7 +119,7 @@ static void d11_what_is_late_on_its_way_is_not_quiet(void **state)
     assert_true(becomes_quiet(f));
 }
 
-static void what_an_output_buffer_cuts_is_no_prompt(void **state)
+static void text_cut_by_an_output_buffer_is_no_prompt(void **state)
 {
     struct fixture *f = *state;
     char block[4096 + 1] = "";
@@ -135,7 +135,7 @@ static void what_an_output_buffer_cuts_is_no_prompt(void **state)
     assert_true(becomes_quiet(f));
 }
 
-/* A process that writes a long line in one go, as far as that goes, and then sleeps. */
+/* Starts a process that writes as much of a long line as fits, and then sleeps. */
 static void start_writer(struct fixture *f)
 {
     f->writer = fork();
@@ -176,13 +176,14 @@ static void d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet(void *
     kill(f->writer, SIGCONT);
     while (got < LONG_LINE + 2)
         got += take(f);
-    /* Its long line is all there, and it sleeps, though perhaps not at the first look. */
+    /* The line has been read completely and the writer sleeps, though perhaps not at the first
+     * look. */
     while (f->quiet.undecided && !becomes_quiet(f))
         continue;
     assert_false(f->quiet.undecided);
 }
 
-static void looking_at_all_processes_may_wait(void **state)
+static void a_look_at_all_processes_can_be_put_off(void **state)
 {
     struct fixture *f = *state;
     bool may_look = false;
@@ -206,10 +207,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUIET_TEST(d11_a_prompt_is_quiet_once),
         QUIET_TEST(a_line_that_has_ended_is_no_prompt),
-        QUIET_TEST(d11_what_is_late_on_its_way_is_not_quiet),
-        QUIET_TEST(what_an_output_buffer_cuts_is_no_prompt),
+        QUIET_TEST(d11_a_pipe_with_data_on_its_way_is_not_quiet),
+        QUIET_TEST(text_cut_by_an_output_buffer_is_no_prompt),
         QUIET_TEST(d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet),
-        QUIET_TEST(looking_at_all_processes_may_wait),
+        QUIET_TEST(a_look_at_all_processes_can_be_put_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

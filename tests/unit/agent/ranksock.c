@@ -1,4 +1,4 @@
-/* The agent's side of the rank socket, driven by a rank that lives in the same process. */
+/* The agent's side of the rank socket, driven by a rank in the same process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,15 +23,15 @@
 #include "tests/unit/checks.h"
 
 enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
-enum { SIZE = 4 }; /* of a communicator, here and elsewhere */
+enum { SIZE = 4 }; /* of a communicator, on this host and others */
 
 struct fixture {
     uv_loop_t loop;
     struct dt_msg_start start;
     struct dt_ranksock *sock;
     char seen[1024];   /* one word per event */
-    uint32_t limit_ms; /* that the last look told */
-    bool full;         /* the launcher does not take what ranks say */
+    uint32_t limit_ms; /* which the last look reported */
+    bool full;         /* the launcher does not take what ranks send */
 };
 
 static void saw_hello(void *arg, uint32_t rank, uint16_t port)
@@ -159,7 +159,7 @@ static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd
     return m;
 }
 
-/* A rank that begins: it has the job's memory then. */
+/* Makes a rank begin: it has the job's memory then. */
 static void begin(struct fixture *f, uint32_t local_rank, uint32_t rank, struct dt_hostshm *shm)
 {
     int fd = -1;
@@ -217,7 +217,7 @@ static void a_rank_is_welcomed_with_shared_memory(void **state)
     dt_hostshm_unmap(&shm);
 }
 
-static void hellos_that_do_not_fit_are_refused(void **state)
+static void wrong_hellos_are_refused(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m;
@@ -304,7 +304,7 @@ static void the_table_reaches_early_and_late_ranks(void **state)
     }
 }
 
-static void an_abort_is_told_once(void **state)
+static void an_abort_is_reported_once(void **state)
 {
     struct fixture *f = *state;
     struct dt_hostshm shm;
@@ -330,9 +330,8 @@ static void an_abort_is_told_once(void **state)
     dt_hostshm_unmap(&shm);
 }
 
-/* Rank 3 has said why it stops the host; rank 5 sees the host stopped, ends, and is reaped first.
- */
-static void why_a_call_failed_is_heard_before_any_death(void **state)
+/* Rank 3 has reported why it stops the host. Rank 5 sees the stop, ends, and is reaped first. */
+static void the_reason_of_a_failure_precedes_any_death(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_FAILED };
@@ -358,7 +357,7 @@ static void why_a_call_failed_is_heard_before_any_death(void **state)
     dt_hostshm_unmap(&shm);
 }
 
-/* What the agent answers to a rank that wants the memory of a communicator. */
+/* Returns what the agent answers to a rank that wants the memory of a communicator. */
 static struct dt_rankmsg want(struct fixture *f, uint32_t local_rank, uint64_t comm,
                               uint32_t members, int *fd)
 {
@@ -407,7 +406,7 @@ static void a_communicator_has_memory_of_its_own(void **state)
     assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
     dt_hostshm_unmap(&b);
 
-    /* The number means a new one when all are done with the first. */
+    /* The number means a new communicator when all ranks are done with the first. */
     done_with(f, 0, comm);
     assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
     done_with(f, 1, comm);
@@ -457,7 +456,7 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
     dt_hostshm_unmap(&late);
 }
 
-/* What the agent tells of the communicator, or NULL. */
+/* Returns what the agent reports about the communicator, or NULL. */
 static const struct dt_msg_comm *told_of(const struct dt_msg_list *comms, uint64_t comm)
 {
     const struct dt_msg_comm *c = comms->v;
@@ -481,7 +480,7 @@ static void look(struct fixture *f, uint64_t ask, struct dt_msg_list *comms)
     assert_non_null(told_of(comms, 0));
 }
 
-static void ranks_are_told_of_where_they_wait(void **state)
+static void ranks_that_wait_are_reported(void **state)
 {
     enum { COMM = 7, NONE = 8 };
     static const uint32_t members[SIZE] = { FIRST, 0, SECOND, 1 };
@@ -503,7 +502,7 @@ static void ranks_are_told_of_where_they_wait(void **state)
     look(f, 0, &comms);
     assert_null(told_of(&comms, COMM));
     dt_hostshm_note_call(&shm.ranks[1], 3, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
-    look(f, 0, &comms); /* for how long, the next look tells */
+    look(f, 0, &comms); /* the next look reports the duration */
     assert_null(told_of(&comms, COMM));
     look(f, NONE, &comms);
     assert_int_equal(told_of(&comms, NONE)->ranks.n, 0);
@@ -542,7 +541,8 @@ static void who_is_inside(struct fixture *f, bool first, bool second)
     free(inside);
 }
 
-/* On the communicator of all ranks, on one whose order is another, and between two. */
+/* Ranks are inside calls on the communicator of all ranks, on one with another order, and of a
+ * pair. */
 static void ranks_are_inside_calls_of_all_kinds(void **state)
 {
     static const uint32_t members[SIZE] = { SECOND, 0, FIRST, 1 };
@@ -556,7 +556,7 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     dt_hostshm_note_call(&shm.ranks[0], 3, inside);
-    who_is_inside(f, false, false); /* it is not known whose that is */
+    who_is_inside(f, false, false); /* its members are not known yet */
     for (int i = 0; i < SIZE; i++)
         atomic_store(&shm.members[i], members[i] + 1);
     who_is_inside(f, false, true);
@@ -570,7 +570,7 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
     dt_hostshm_unmap(&shm);
 }
 
-/* As when there was no room for its message. */
+/* This happens if there was no room for the message. */
 static void a_failure_without_a_message_is_found_in_memory(void **state)
 {
     enum { COMM = 7, LOST = 8 };
@@ -617,7 +617,7 @@ static struct dt_rankmsg want_segment(struct fixture *f, uint64_t comm, uint32_t
     return m;
 }
 
-static void buffers_are_for_those_who_share_a_communicator(void **state)
+static void buffers_are_for_ranks_of_one_communicator(void **state)
 {
     enum { COMM = 7 };
     struct fixture *f = *state;
@@ -636,7 +636,7 @@ static void buffers_are_for_those_who_share_a_communicator(void **state)
     close(fd);
 }
 
-static void a_descriptor_reaches_those_for_whom_it_was_given(void **state)
+static void a_descriptor_reaches_the_ranks_that_it_is_for(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = {
@@ -664,8 +664,8 @@ static void a_descriptor_reaches_those_for_whom_it_was_given(void **state)
     close(fd);
 }
 
-/* A rank may write what it likes into its socket, and into memory. */
-static void lies_end_nobody_else(void **state)
+/* A rank may write anything into its socket and into shared memory. */
+static void a_lying_rank_ends_no_other(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_FAILED, .failed = { 0, 5, 99, "no" } };
@@ -684,12 +684,13 @@ static void lies_end_nobody_else(void **state)
     m.failed.comm = 7;
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
     turn(f);
-    assert_non_null(strstr(f->seen, "failed(7,3,-3)[no] ")); /* rank 99 there is not */
+    assert_non_null(strstr(f->seen, "failed(7,3,-3)[no] ")); /* there is no rank 99 */
     assert_null(strstr(f->seen, "failed(0"));
     assert_non_null(
         strstr(f->seen, "log[rank 3 (host2): sent a message that it may not send; it was ign"));
     f->seen[0] = '\0';
-    m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT, .commit = { 1000, 0 } }; /* it is rank 0's */
+    m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT,
+                             .commit = { 1000, 0 } }; /* only rank 0 commits */
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
     turn(f);
     assert_string_equal(f->seen, "");
@@ -711,7 +712,7 @@ static void say(struct fixture *f, const struct dt_rankmsg *m, int times)
         assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), m, -1, 0), 0);
 }
 
-static void a_failure_is_told_once(void **state)
+static void a_failure_is_reported_once(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_FAILED, .failed = { 7, -3, SECOND, "no" } };
@@ -729,7 +730,7 @@ static void a_failure_is_told_once(void **state)
     assert_string_equal(f->seen, "failed(7,5,-3)[no] failed(0,5,-3)[no] ");
 }
 
-static void what_the_launcher_does_not_take_waits_in_the_socket(void **state)
+static void messages_that_the_launcher_does_not_take_wait_in_the_socket(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_LIMIT, .limit = { 250 } };
@@ -752,7 +753,7 @@ static void what_the_launcher_does_not_take_waits_in_the_socket(void **state)
     assert_string_equal(f->seen, "limit(250) limit(200) ");
 }
 
-static void who_talks_without_end_is_heard_little_more(void **state)
+static void a_rank_that_sends_endlessly_is_read_slowly(void **state)
 {
     enum { MANY = 1100, AT_A_TIME = 20 };
     struct fixture *f = *state;
@@ -786,8 +787,8 @@ static void say_limit(struct fixture *f, uint32_t ms, const char *seen)
     assert_string_equal(f->seen, seen);
 }
 
-/* A rank may set one for each of its calls: the launcher hears no more than it has to. */
-static void a_lesser_limit_is_passed_on(void **state)
+/* A rank may set a limit for each of its calls. The launcher hears only what it needs. */
+static void a_shorter_limit_is_passed_on(void **state)
 {
     struct fixture *f = *state;
     struct dt_msg_list comms = { 0 };
@@ -799,12 +800,12 @@ static void a_lesser_limit_is_passed_on(void **state)
     say_limit(f, 0, "");
     say_limit(f, DT_HOSTSHM_NO_LIMIT, "");
     say_limit(f, 200, "limit(200) ");
-    look(f, 0, &comms); /* which tells that none is left */
+    look(f, 0, &comms); /* reports that no limit is left */
     say_limit(f, 300, "limit(300) ");
     dt_callwatch_free_told(&comms);
 }
 
-static void a_limit_counts_while_it_holds(void **state)
+static void a_limit_counts_during_its_call(void **state)
 {
     enum { COMM = 7 };
     struct fixture *f = *state;
@@ -833,7 +834,7 @@ static void a_limit_counts_while_it_holds(void **state)
     dt_hostshm_unmap(&world);
 }
 
-/* What that rank of this host has in a place, at a look. */
+/* Returns what the agent reports about that rank of this host in a place, at a look. */
 static struct dt_msg_called told(struct fixture *f, uint32_t rank, uint8_t place)
 {
     struct dt_msg_called found = { 0 };
@@ -852,7 +853,7 @@ static struct dt_msg_called told(struct fixture *f, uint32_t rank, uint8_t place
     return found;
 }
 
-static void each_call_is_told_with_its_limit(void **state)
+static void each_call_is_reported_with_its_limit(void **state)
 {
     enum { BARRIER = DT_HOSTSHM_INSIDE | DT_CALL_BARRIER };
     struct fixture *f = *state;
@@ -880,7 +881,7 @@ static void each_call_is_told_with_its_limit(void **state)
     dt_hostshm_unmap(&world);
 }
 
-/* Whose they are the agent knows, whatever the rank says. */
+/* The agent knows whose calls they are, whatever the rank says. */
 static void last_calls_are_passed_on_once(void **state)
 {
     struct fixture *f = *state;
@@ -909,7 +910,7 @@ static void last_calls_are_passed_on_once(void **state)
     dt_put_free(&out);
 }
 
-static void a_watched_step_is_reported_and_left_on_word(void **state)
+static void a_rank_leaves_a_watched_step_when_told_to_go(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_STEP };
@@ -931,13 +932,13 @@ static void a_watched_step_is_reported_and_left_on_word(void **state)
     dt_hostshm_unmap(&shm);
 }
 
-static void what_a_dead_rank_sent_is_still_read(void **state)
+static void messages_of_a_dead_rank_are_still_read(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_HELLO };
     int status;
 
-    f->start.ranks.v[0] = 0; /* who commits */
+    f->start.ranks.v[0] = 0; /* the rank that commits */
     pid_t pid = fork();
     if (pid == 0) {
         int fd = dt_ranksock_child_fd(f->sock, 0);
@@ -960,15 +961,15 @@ static void what_a_dead_rank_sent_is_still_read(void **state)
     dt_ranksock_drain(f->sock, 0);
 }
 
-/* The kernel tells first that something was left unread, then what the rank has sent. */
-static void what_a_rank_sent_is_read_that_left_something_unread(void **state)
+/* The kernel first reports that data was left unread, and then delivers what the rank sent. */
+static void messages_of_a_rank_that_left_data_unread_are_read(void **state)
 {
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_COMMIT, .commit = { 12, 1 } };
     int go[2], status;
     char c;
 
-    f->start.ranks.v[0] = 0; /* who commits */
+    f->start.ranks.v[0] = 0; /* the rank that commits */
     assert_int_equal(pipe(go), 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -984,7 +985,7 @@ static void what_a_rank_sent_is_read_that_left_something_unread(void **state)
     }
     close(go[0]);
     dt_ranksock_forked(f->sock, 0);
-    while (!dt_ranksock_state(f->sock, 0).linked) /* and its welcome waits for it */
+    while (!dt_ranksock_state(f->sock, 0).linked) /* its welcome is waiting then */
         turn(f);
     close(go[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -993,8 +994,8 @@ static void what_a_rank_sent_is_read_that_left_something_unread(void **state)
     assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
 }
 
-/* Nor does the other side lose anything. */
-static void what_was_sent_is_received_though_something_was_left_unread(void **state)
+/* The other side loses nothing either. */
+static void messages_arrive_although_other_data_was_left_unread(void **state)
 {
     struct dt_rankmsg m = { .type = DT_RANK_GO, .go = { 3 } };
     const struct dt_rankmsg unread = { .type = DT_RANK_STEP };
@@ -1013,38 +1014,38 @@ static void what_was_sent_is_received_though_something_was_left_unread(void **st
     close(s[0]);
 }
 
-/* Each has an agent's side of its own. */
+/* Each test has an agent's side of its own. */
 #define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXED(a_rank_is_welcomed_with_shared_memory),
-        CHECKS_SETUP_TEARDOWN("34, 35", hellos_that_do_not_fit_are_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("34, 35", wrong_hellos_are_refused, setup, teardown),
         FIXED(garbage_is_ignored),
         FIXED(another_process_is_not_the_rank),
         FIXED(the_table_reaches_early_and_late_ranks),
-        FIXED(an_abort_is_told_once),
-        FIXED(why_a_call_failed_is_heard_before_any_death),
-        FIXED(a_watched_step_is_reported_and_left_on_word),
+        FIXED(an_abort_is_reported_once),
+        FIXED(the_reason_of_a_failure_precedes_any_death),
+        FIXED(a_rank_leaves_a_watched_step_when_told_to_go),
         FIXED(a_communicator_has_memory_of_its_own),
         FIXED(a_stop_reaches_the_memory_it_is_for),
-        FIXED(ranks_are_told_of_where_they_wait),
+        FIXED(ranks_that_wait_are_reported),
         FIXED(ranks_are_inside_calls_of_all_kinds),
         FIXED(a_failure_without_a_message_is_found_in_memory),
-        FIXED(buffers_are_for_those_who_share_a_communicator),
-        FIXED(a_descriptor_reaches_those_for_whom_it_was_given),
-        FIXED(lies_end_nobody_else),
-        FIXED(a_failure_is_told_once),
-        FIXED(what_the_launcher_does_not_take_waits_in_the_socket),
-        FIXED(who_talks_without_end_is_heard_little_more),
-        FIXED(a_lesser_limit_is_passed_on),
-        FIXED(a_limit_counts_while_it_holds),
-        FIXED(each_call_is_told_with_its_limit),
+        FIXED(buffers_are_for_ranks_of_one_communicator),
+        FIXED(a_descriptor_reaches_the_ranks_that_it_is_for),
+        FIXED(a_lying_rank_ends_no_other),
+        FIXED(a_failure_is_reported_once),
+        FIXED(messages_that_the_launcher_does_not_take_wait_in_the_socket),
+        FIXED(a_rank_that_sends_endlessly_is_read_slowly),
+        FIXED(a_shorter_limit_is_passed_on),
+        FIXED(a_limit_counts_during_its_call),
+        FIXED(each_call_is_reported_with_its_limit),
         FIXED(last_calls_are_passed_on_once),
-        FIXED(what_a_dead_rank_sent_is_still_read),
-        FIXED(what_a_rank_sent_is_read_that_left_something_unread),
-        cmocka_unit_test(what_was_sent_is_received_though_something_was_left_unread),
+        FIXED(messages_of_a_dead_rank_are_still_read),
+        FIXED(messages_of_a_rank_that_left_data_unread_are_read),
+        cmocka_unit_test(messages_arrive_although_other_data_was_left_unread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

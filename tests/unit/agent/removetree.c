@@ -1,4 +1,4 @@
-/* Removing what ranks may have left in a directory that is ours. */
+/* Removes whatever ranks may have left in a directory of dtrun's. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -48,7 +48,7 @@ static void add_file(int at, const char *name)
     close(fd);
 }
 
-/* Returns a descriptor of the new directory and closes at. */
+/* Makes a directory, closes at, and returns a descriptor of the new directory. */
 static int descend(int at, const char *name)
 {
     int fd;
@@ -60,7 +60,7 @@ static int descend(int at, const char *name)
     return fd;
 }
 
-static void what_is_deeper_than_a_path_may_be_goes(void **state)
+static void trees_deeper_than_any_path_are_removed(void **state)
 {
     const struct place *place = *state;
     char name[NAME_MAX + 1];
@@ -71,7 +71,8 @@ static void what_is_deeper_than_a_path_may_be_goes(void **state)
     assert_true(DEPTH * NAME_MAX > PATH_MAX);
     for (int i = 0; i < DEPTH; i++) {
         add_file(fd, "file");
-        assert_int_equal(mkdirat(fd, "deep-0", 0700), 0); /* as those are called that are moved */
+        assert_int_equal(mkdirat(fd, "deep-0", 0700),
+                         0); /* directories that are being moved have such names */
         add_file(fd, "deep-1");
         fd = descend(fd, name);
     }
@@ -113,8 +114,8 @@ static void make_locked(int at, const char *name, mode_t mode)
     assert_int_equal(fchmodat(at, name, mode, 0), 0);
 }
 
-/* As those are that some programs unpack, or cache in. */
-static void directories_without_permissions_go(void **state)
+/* Some programs unpack, or keep in caches, directories without permissions. */
+static void directories_without_permissions_are_removed(void **state)
 {
     const struct place *place = *state;
     uid_t me = geteuid();
@@ -137,7 +138,8 @@ static void directories_without_permissions_go(void **state)
     assert_true(dt_removetree(place->path));
 }
 
-/* Bound or mounted there in a namespace of our own. Returns 0, or 77 where that may not be made. */
+/* Binds or mounts something there in a namespace of its own. Returns 0, or 77 if that is not
+ * allowed. */
 static int remove_beside_mounts(const char *path, const char *kept)
 {
     char bound[64], mounted[64], file[96];
@@ -157,8 +159,8 @@ static int remove_beside_mounts(const char *path, const char *kept)
     return 0;
 }
 
-/* What is mounted there is not the job's: data, another host's files. */
-static void what_is_mounted_stays(void **state)
+/* What is mounted there is not the job's: data, or files of another host. */
+static void mounted_directories_stay(void **state)
 {
     const struct place *place = *state;
     char kept[] = "/tmp/removetree-kept-XXXXXX", file[64];
@@ -184,8 +186,8 @@ static void what_is_mounted_stays(void **state)
     assert_int_equal(status, 0);
 }
 
-/* Who cannot open it says so, and may try again. */
-static void what_is_left_is_told_of(void **state)
+/* A process that cannot open the directory says so, and may try again. */
+static void files_that_cannot_be_removed_are_reported(void **state)
 {
     const struct place *place = *state;
     struct rlimit before, none;
@@ -204,11 +206,12 @@ static void what_is_left_is_told_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_deeper_than_a_path_may_be_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(trees_deeper_than_any_path_are_removed, setup, teardown),
         cmocka_unit_test_setup_teardown(links_are_not_followed, setup, teardown),
-        cmocka_unit_test_setup_teardown(directories_without_permissions_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_mounted_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_left_is_told_of, setup, teardown),
+        cmocka_unit_test_setup_teardown(directories_without_permissions_are_removed, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(mounted_directories_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_that_cannot_be_removed_are_reported, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

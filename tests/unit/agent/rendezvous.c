@@ -1,4 +1,4 @@
-/* What Horovod's rendezvous answers: requests as bytes, and what becomes of the store. */
+/* What Horovod's rendezvous answers to requests given as bytes, and what happens to the store. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int close_store(void **state)
 
 struct request_case {
     const char *bytes;
-    int status; /* 0: it is a request */
+    int status; /* 0: the request is valid */
     enum dt_http_method method;
     const char *target;
     const char *body;
@@ -105,7 +105,7 @@ static void check_request(const struct request_case *c, size_t piece)
     dt_httprequest_free(&r);
 }
 
-static void requests_come_in_pieces_of_any_size(void **state)
+static void requests_may_arrive_in_pieces(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof request_cases / sizeof *request_cases; i++) {
@@ -114,7 +114,7 @@ static void requests_come_in_pieces_of_any_size(void **state)
     }
 }
 
-static void nothing_is_complete_before_its_end(void **state)
+static void no_request_is_complete_before_its_end(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof request_cases / sizeof *request_cases; i++) {
@@ -134,7 +134,7 @@ static void nothing_is_complete_before_its_end(void **state)
     }
 }
 
-/* prefix, then as many x as make it n bytes, then suffix. */
+/* The request is prefix, then enough x to make it n bytes, then suffix. */
 static int status_of_long(const char *prefix, size_t n, const char *suffix)
 {
     struct dt_httprequest r;
@@ -148,7 +148,7 @@ static int status_of_long(const char *prefix, size_t n, const char *suffix)
     return r.progress == DT_HTTP_DONE ? 200 : r.status;
 }
 
-static void what_is_too_long_is_refused(void **state)
+static void requests_that_are_too_long_are_refused(void **state)
 {
     static const char version[] = " HTTP/1.1\r\n\r\n", line[] = "GET /s/k HTTP/1.1\r\nA: ";
     const size_t method = strlen("GET ");
@@ -175,7 +175,7 @@ static void a_head_with_a_zero_byte_is_refused(void **state)
 
 /* --- answers --- */
 
-/* A whole exchange: "STATUS body", or "STATUS" alone where there is no value. */
+/* Makes a whole exchange. Returns "STATUS body", or "STATUS" alone if there is no value. */
 static const char *ask(struct dt_kvstore *s, const char *method, const char *key, const char *body)
 {
     static char text[BODY_MAX + 8];
@@ -264,7 +264,7 @@ static void an_answer_under_way_keeps_its_value(void **state)
     dt_kvvalue_release(v);
 }
 
-static void keys_are_bounded(void **state)
+static void the_number_of_keys_is_bounded(void **state)
 {
     assert_string_equal(ask(*state, "PUT", "/s/1", ""), "200");
     assert_string_equal(ask(*state, "PUT", "/s/2", ""), "200");
@@ -277,11 +277,12 @@ static void keys_are_bounded(void **state)
     assert_string_equal(ask(*state, "PUT", "/s/5", ""), "200");
 }
 
-static void bytes_are_bounded(void **state)
+static void the_bytes_of_all_values_are_bounded(void **state)
 {
     char body[BODY_MAX + 1] = "";
 
-    memset(body, 'b', BODY_MAX); /* of three, with their keys, 200 bytes lack 4 */
+    memset(body, 'b', BODY_MAX); /* three bodies with their keys are 4 bytes longer than 200 bytes
+                                    less than the limit */
     assert_string_equal(ask(*state, "PUT", "/a/b", body), "200");
     assert_string_equal(ask(*state, "DELETE", "/a/b", ""), "200");
     for (int i = 0; i < 2; i++) {
@@ -314,15 +315,15 @@ static void limits_follow_the_number_of_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(requests_come_in_pieces_of_any_size),
-        TEST(nothing_is_complete_before_its_end),
-        TEST(what_is_too_long_is_refused),
+        TEST(requests_may_arrive_in_pieces),
+        TEST(no_request_is_complete_before_its_end),
+        TEST(requests_that_are_too_long_are_refused),
         TEST(a_head_with_a_zero_byte_is_refused),
         TEST(a_value_lives_from_put_to_delete),
         TEST(values_of_any_bytes_come_back_as_they_were),
         TEST(an_answer_under_way_keeps_its_value),
-        TEST(keys_are_bounded),
-        TEST(bytes_are_bounded),
+        TEST(the_number_of_keys_is_bounded),
+        TEST(the_bytes_of_all_values_are_bounded),
         TEST(limits_follow_the_number_of_ranks),
     };
 

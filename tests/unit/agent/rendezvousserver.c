@@ -12,9 +12,9 @@
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
 
-enum { WATCHDOG_S = 120, PLACES_OF_ONE = 18 }; /* clients at a time, where np is 1 */
+enum { WATCHDOG_S = 120, PLACES_OF_ONE = 18 }; /* clients at a time if np is 1 */
 
-static time_t later_s; /* by how much the server's clock is ahead */
+static time_t later_s; /* how far the server's clock is ahead */
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -85,7 +85,7 @@ static size_t read_some(struct server *s, int fd, char *bytes, size_t n)
     return have;
 }
 
-/* 0: it was closed without an answer. */
+/* Returns the status of the answer. 0: the connection was closed without an answer. */
 static int status_of(struct server *s, int fd)
 {
     char answer[256] = "";
@@ -95,7 +95,7 @@ static int status_of(struct server *s, int fd)
     return *answer ? atoi(answer + strlen("HTTP/1.1 ")) : 0;
 }
 
-/* A request that is answered at once, when all that was sent before it has been read. */
+/* Makes a request that is answered at once, when everything sent before it has been read. */
 static void pass_the_time(struct server *s)
 {
     assert_int_equal(status_of(s, call(s, "DELETE /s/none HTTP/1.1\r\n\r\n")), 200);
@@ -108,7 +108,7 @@ static bool has_no_answer(int fd)
     return recv(fd, &byte, 1, MSG_DONTWAIT) < 0;
 }
 
-static void clients_that_say_nothing_give_way(void **state)
+static void silent_clients_give_way(void **state)
 {
     static const char half[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc";
     int silent[3 * PLACES_OF_ONE];
@@ -137,7 +137,7 @@ static void a_client_that_stops_is_given_up_after_ten_seconds(void **state)
     pass_the_time(&s);
     later_s += 9;
     pass_the_time(&s);
-    assert_int_equal(send(fd, "b", 1, 0), 1); /* in time, whatever else has been waited for */
+    assert_int_equal(send(fd, "b", 1, 0), 1); /* in time, whatever other clients waited for */
     assert_int_equal(status_of(&s, fd), 200);
     fd = call(&s, "PUT /s/k HTTP/1.1\r\n");
     assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 200);
@@ -187,7 +187,7 @@ static void a_get_of_a_missing_key_is_answered_when_the_key_comes(void **state)
     pass_the_time(&s);
     for (int i = 0; i < WAITING; i++)
         assert_true(has_no_answer(waiting[i]));
-    close(waiting[0]); /* a client that has gone is in nobody's way */
+    close(waiting[0]); /* a client that has gone takes no place */
     assert_int_equal(status_of(&s, call(&s, put_k)), 200);
     n = read_some(&s, waiting[1], answer, sizeof answer - 1);
     assert_memory_equal(answer, "HTTP/1.1 200 ", strlen("HTTP/1.1 200 "));
@@ -230,8 +230,8 @@ static void a_client_that_closes_its_side_does_not_wait(void **state)
     close_server(&s);
 }
 
-/* The first that wait are answered first, and each has its answer. */
-static void clients_that_wait_give_way(void **state)
+/* The clients that waited longest are answered first, each with its own answer. */
+static void waiting_clients_give_way(void **state)
 {
     int waiting[2 * PLACES_OF_ONE];
     struct server s;
@@ -271,7 +271,7 @@ static void a_server_ends_with_clients_in_every_stage(void **state)
     close(answered);
 }
 
-/* A value that fills sockets goes out in pieces, as it was when it was asked for. */
+/* A value that is larger than socket buffers is sent in pieces, as it was when it was requested. */
 static void a_slow_reader_gets_its_value_whole(void **state)
 {
     enum { NP = 100000, N = 8 << 20 };
@@ -306,7 +306,7 @@ static void a_slow_reader_gets_its_value_whole(void **state)
     close_server(&s);
 }
 
-static void too_much_is_refused_and_told_once(void **state)
+static void a_value_that_is_too_large_is_refused_and_reported_once(void **state)
 {
     static const char request[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nabc";
     struct server s;
@@ -319,7 +319,7 @@ static void too_much_is_refused_and_told_once(void **state)
     close_server(&s);
 }
 
-static void an_end_of_a_connection_knows_its_address(void **state)
+static void a_connection_knows_its_own_address(void **state)
 {
     static const struct {
         const char *addr;
@@ -347,17 +347,17 @@ static void an_end_of_a_connection_knows_its_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_that_say_nothing_give_way),
+        cmocka_unit_test(silent_clients_give_way),
         cmocka_unit_test(a_client_that_stops_is_given_up_after_ten_seconds),
         cmocka_unit_test(a_client_that_trickles_is_given_up_after_a_minute),
         cmocka_unit_test(a_get_of_a_missing_key_is_answered_when_the_key_comes),
         cmocka_unit_test(a_key_that_does_not_come_is_not_found_after_a_second),
         cmocka_unit_test(a_client_that_closes_its_side_does_not_wait),
-        cmocka_unit_test(clients_that_wait_give_way),
+        cmocka_unit_test(waiting_clients_give_way),
         cmocka_unit_test(a_server_ends_with_clients_in_every_stage),
         cmocka_unit_test(a_slow_reader_gets_its_value_whole),
-        cmocka_unit_test(too_much_is_refused_and_told_once),
-        cmocka_unit_test(an_end_of_a_connection_knows_its_address),
+        cmocka_unit_test(a_value_that_is_too_large_is_refused_and_reported_once),
+        cmocka_unit_test(a_connection_knows_its_own_address),
     };
 
     alarm(WATCHDOG_S);

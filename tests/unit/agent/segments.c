@@ -1,4 +1,4 @@
-/* Memory files for buffers of ranks: how the agent hands them out. */
+/* How the agent hands out memory files for buffers of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static bool is_same_file(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
 }
 
-static void all_have_the_same_sealed_file(void **state)
+static void all_ranks_get_the_same_sealed_file(void **state)
 {
     struct dt_segments *s = dt_segments_create(RANKS);
     uint64_t number[4] = { 0 };
@@ -52,7 +52,7 @@ static void all_have_the_same_sealed_file(void **state)
     dt_segments_destroy(s);
 }
 
-static void what_is_wrong_or_too_much_has_none(void **state)
+static void wrong_or_excessive_requests_get_no_file(void **state)
 {
     static const struct {
         uint64_t bytes;
@@ -72,7 +72,7 @@ static void what_is_wrong_or_too_much_has_none(void **state)
             assert_int_equal(want(s, rank, i, 1, cases[i].bytes, cases[i].members, &number), -1);
             assert_int_equal(errno, cases[i].error);
         }
-        /* All have been told: what comes next is new. */
+        /* All ranks have the file, so the next request makes a new one. */
         fd = want(s, 0, i, 2, 4096, 1, &number);
         assert_true(fd >= 0);
         close(fd);
@@ -80,7 +80,7 @@ static void what_is_wrong_or_too_much_has_none(void **state)
     dt_segments_destroy(s);
 }
 
-static void ranks_that_disagree_are_told(void **state)
+static void ranks_that_disagree_are_refused(void **state)
 {
     struct dt_segments *s = dt_segments_create(RANKS);
     uint64_t number;
@@ -93,14 +93,14 @@ static void ranks_that_disagree_are_told(void **state)
     assert_int_equal(errno, EINVAL);
     assert_int_equal(want(s, 1, 5, 3, 4096, 1, &number), -1);
     assert_int_equal(errno, EINVAL);
-    assert_int_equal(want(s, 0, 5, 3, 4096, 2, &number), -1); /* it has its own */
+    assert_int_equal(want(s, 0, 5, 3, 4096, 2, &number), -1); /* the rank has its file already */
     assert_int_equal(errno, EINVAL);
     assert_int_equal(want(s, 1, 5, 2, 4096, 2, &number), -1); /* that call is over */
     assert_int_equal(errno, EINVAL);
     dt_segments_destroy(s);
 }
 
-static void no_more_is_kept_than_communicators_live(void **state)
+static void files_are_kept_no_longer_than_their_communicators(void **state)
 {
     enum { COMMS = 300 };
     struct dt_segments *s = dt_segments_create(RANKS);
@@ -122,12 +122,12 @@ static void no_more_is_kept_than_communicators_live(void **state)
     dt_segments_destroy(s);
 }
 
-/* Of local rank 0, for the two others. */
+/* Local rank 0 gives this to the two others. */
 static const struct dt_segments_wanted arena = {
     .comm = 9, .call = 1, .bytes = 4096, .members = 2, .giver = 1
 };
 
-static void what_a_rank_gives_the_others_take(void **state)
+static void the_others_get_a_file_that_a_rank_gives(void **state)
 {
     struct dt_segments *s = dt_segments_create(RANKS);
     struct dt_segments_wanted later = arena;
@@ -135,9 +135,9 @@ static void what_a_rank_gives_the_others_take(void **state)
     uint64_t number;
 
     (void)state;
-    assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1); /* it is too early */
+    assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1); /* too early */
     assert_int_equal(errno, EINVAL);
-    close(want(s, 0, arena.comm, 1, 4096, 2, &number)); /* a file of the same call is another */
+    close(want(s, 0, arena.comm, 1, 4096, 2, &number)); /* a file of the same call is another one */
     assert_int_equal(dt_segments_give(s, 0, &arena, given), 0);
     for (uint32_t i = 0; i < 2; i++) {
         taken[i] = dt_segments_want(s, i + 1, &arena, &number);
@@ -148,7 +148,7 @@ static void what_a_rank_gives_the_others_take(void **state)
     assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1);
     assert_int_equal(dt_segments_give(s, 0, &arena, given), 0);
     later.call = 2;
-    assert_int_equal(dt_segments_give(s, 0, &later, given), 0); /* which drops the one before */
+    assert_int_equal(dt_segments_give(s, 0, &later, given), 0); /* this drops the earlier one */
     assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1);
     assert_int_equal(dt_segments_kept(s), 2);
     dt_segments_forget(s, arena.comm);
@@ -157,7 +157,7 @@ static void what_a_rank_gives_the_others_take(void **state)
     dt_segments_destroy(s);
 }
 
-static void nobody_gives_in_the_name_of_another(void **state)
+static void no_rank_gives_a_file_in_the_name_of_another(void **state)
 {
     struct dt_segments *s = dt_segments_create(RANKS);
     struct dt_segments_wanted many = arena;
@@ -176,7 +176,7 @@ static void nobody_gives_in_the_name_of_another(void **state)
     assert_int_equal(dt_segments_kept(s), 0);
     assert_int_equal(dt_segments_give(s, 0, &arena, given), 0);
     assert_int_equal(dt_segments_give(s, 0, &arena, given), -1);   /* twice in one call */
-    assert_int_equal(dt_segments_want(s, 0, &arena, &number), -1); /* it has it */
+    assert_int_equal(dt_segments_want(s, 0, &arena, &number), -1); /* it has the file already */
     close(given);
     dt_segments_destroy(s);
 }
@@ -184,12 +184,12 @@ static void nobody_gives_in_the_name_of_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_have_the_same_sealed_file),
-        cmocka_unit_test(what_is_wrong_or_too_much_has_none),
-        cmocka_unit_test(ranks_that_disagree_are_told),
-        cmocka_unit_test(no_more_is_kept_than_communicators_live),
-        cmocka_unit_test(what_a_rank_gives_the_others_take),
-        cmocka_unit_test(nobody_gives_in_the_name_of_another),
+        cmocka_unit_test(all_ranks_get_the_same_sealed_file),
+        cmocka_unit_test(wrong_or_excessive_requests_get_no_file),
+        cmocka_unit_test(ranks_that_disagree_are_refused),
+        cmocka_unit_test(files_are_kept_no_longer_than_their_communicators),
+        cmocka_unit_test(the_others_get_a_file_that_a_rank_gives),
+        cmocka_unit_test(no_rank_gives_a_file_in_the_name_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

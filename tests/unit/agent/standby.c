@@ -1,4 +1,4 @@
-/* Signs of life while the loop is blocked. */
+/* Signs of life that are sent while the loop is blocked. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@ static pthread_cond_t beaten = PTHREAD_COND_INITIALIZER;
 struct loop {
     struct dt_standby *standby;
     bool blocked;
-    bool stray; /* a beat came that should not */
+    bool stray; /* a beat came when none should */
     unsigned beats;
     uint64_t last_ms;
 };
@@ -65,13 +65,13 @@ static unsigned threads(void)
 
 static void beats_come_only_while_the_loop_is_blocked(void **state)
 {
-    static struct loop one, other; /* an agent's lives as long as its process */
+    static struct loop one, other; /* an agent's loop lives as long as its process */
 
     (void)state;
     one.standby = dt_standby_create(on_beat, &one);
     other.standby = dt_standby_create(on_beat, &other);
     block(&one, 2);
-    block(&other, 3); /* as long as one is not blocked */
+    block(&other, 3); /* so long that it would beat if it alone were not blocked */
     block(&one, 2);
     assert_false(one.stray || other.stray);
     dt_standby_stop(one.standby);
@@ -81,7 +81,7 @@ static void beats_come_only_while_the_loop_is_blocked(void **state)
 static void no_thread_is_left_after_stop(void **state)
 {
     static struct loop l;
-    unsigned own = threads(); /* a sanitizer may have one, too */
+    unsigned own = threads(); /* a sanitizer may have a thread, too */
 
     (void)state;
     l.standby = dt_standby_create(on_beat, &l);
