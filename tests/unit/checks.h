@@ -1,8 +1,9 @@
-/* A test's title names the checks of collectives that it shows; tests/checks lists them all. */
+/* The title of a test names the checks of collectives that it shows. tests/checks lists all
+ * checks. */
 #ifndef TESTS_CHECKS_H
 #define TESTS_CHECKS_H
 
-/* In place of cmocka_unit_test and its kin: numbers is "3" or "3, 4". */
+/* Use these in place of cmocka_unit_test and its variants. numbers is "3" or "3, 4". */
 #define CHECKS(numbers, test)              CHECKS_SETUP_TEARDOWN(numbers, test, NULL, NULL)
 #define CHECKS_SETUP(numbers, test, setup) CHECKS_SETUP_TEARDOWN(numbers, test, setup, NULL)
 #define CHECKS_TEARDOWN(numbers, test, teardown)                                                   \

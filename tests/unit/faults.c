@@ -90,7 +90,7 @@ const struct fault faults[] = {
     { "process_vm_readv", EFAULT, true },
     { "process_vm_writev", 0, true },
     { "process_vm_writev", ESRCH, true },
-    { "syscall", EINTR, true }, /* of futex(2), to wait */
+    { "syscall", EINTR, true }, /* futex(2) to wait */
 };
 const size_t faults_n = sizeof faults / sizeof *faults;
 
@@ -145,7 +145,7 @@ static void pass(void)
         at_passage();
 }
 
-/* Whether this call of a function is the one. */
+/* Whether this call of a function is the one that fails. */
 static bool is_due(const char *call)
 {
     if (!watching)
@@ -161,7 +161,7 @@ static bool is_due(const char *call)
     return true;
 }
 
-/* ---- functions that fail or do their work ---- */
+/* ---- functions that fail or succeed completely ---- */
 
 #define WRAP(type, name, parameters, arguments, failed)                                            \
     type __real_##name parameters;                                                                 \
@@ -234,7 +234,9 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-    return is_due("open") ? -1 : __real_open(path, flags); /* the library creates none so */
+    return is_due("open")
+               ? -1
+               : __real_open(path, flags); /* the library does not create files this way */
 }
 
 int __real_openat(int dir, const char *path, int flags, ...);
@@ -268,9 +270,9 @@ long __wrap_syscall(long number, ...)
     return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
 
-/* ---- functions that may do less ---- */
+/* ---- functions that may do less than they were asked ---- */
 
-/* How much the call is to be asked for; -1: it fails. */
+/* Returns how much the call may ask for. -1: it fails. */
 static ssize_t allowed(const char *call, size_t n)
 {
     if (n == 0 || !is_due(call))
@@ -321,7 +323,7 @@ static bool is_stream(int fd)
     return __real_getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM;
 }
 
-/* Only of a stream there can be a part. */
+/* Only a stream can transfer less than was asked. */
 static bool can_be_short(int fd)
 {
     return !watching || !armed || armed->error || is_stream(fd);
@@ -360,7 +362,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
-/* As the kernel does where the process may have no more descriptors. */
+/* Does what the kernel does when the process may have no more descriptors. */
 static ssize_t lose_descriptor(int fd, struct msghdr *msg, int flags)
 {
     ssize_t n = __real_recvmsg(fd, msg, flags);
@@ -395,7 +397,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
     return n;
 }
 
-/* ---- the library's own, to pass between ---- */
+/* ---- entries of the library's own functions ---- */
 
 #define WRAP_ENTRY(type, name, parameters, arguments)                                              \
     type __real_##name parameters;                                                                 \

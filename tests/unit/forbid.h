@@ -1,4 +1,4 @@
-/* What the system refuses a thread, and those that it starts later. */
+/* Makes the system refuse calls of a thread and of the threads that it starts later. */
 #ifndef TESTS_FORBID_H
 #define TESTS_FORBID_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-/* From here on a call of the system fails. */
+/* From now on this system call fails. */
 static inline bool forbid(long call, unsigned error)
 {
     struct sock_filter filter[] = {
@@ -24,7 +24,7 @@ static inline bool forbid(long call, unsigned error)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* From here on no thread of this process has memory for another. */
+/* From now on no thread of this process has memory for another thread. */
 static inline bool forbid_threads(void)
 {
     pthread_attr_t attr;

@@ -1,4 +1,5 @@
-/* For the bodies of test ranks: what fails names itself and becomes the rank's exit code. */
+/* For the bodies of test ranks: a check that fails prints itself and becomes the rank's exit
+ * code. */
 #ifndef TESTS_RANKCHECK_H
 #define TESTS_RANKCHECK_H
 

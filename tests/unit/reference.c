@@ -33,7 +33,7 @@ static double value(int rank, size_t i, bool product)
     return ((double)(r >> 11) / (double)(1ULL << 53) - 0.5) * ((r & 7) ? 1.0 : 1e6);
 }
 
-/* Halves: any of like size or, where sums have to be exact, powers of two. */
+/* Halves of similar size or, where sums have to be exact, powers of two. */
 static uint16_t half(uint64_t bits, dt_dtype_t dtype)
 {
     uint16_t sign = (uint16_t)(bits % 2 << 15), exponent = (uint16_t)(bits / 2 % 3);
@@ -44,8 +44,8 @@ static uint16_t half(uint64_t bits, dt_dtype_t dtype)
     return sign | (exact ? (uint16_t)((126 + exponent) << 7) : 0x3f00 + any % 0x100);
 }
 
-/* What is no number, or what careless code may take for another. With zeros of both signs, and with
- * very small numbers, the order of hosts shows. */
+/* Values that are no numbers, or that careless code may mistake. Zeros of both signs and very small
+ * numbers show the order in which hosts are reduced. */
 static uint64_t special(dt_dtype_t dtype, uint64_t r)
 {
     enum { INFINITE, NEGATIVE_INFINITE, NAN_ONE, NAN_OTHER, MINUS_ZERO };
@@ -85,10 +85,11 @@ static void make(void *at, int rank, size_t i, dt_dtype_t dtype, bool product)
     memcpy(at, v, dt_dtype_size(dtype));
 }
 
-/* Inputs repeat themselves after so many elements, so that they are made once for all tests. */
+/* Inputs repeat after this many elements, so that they are made once for all tests. */
 enum { PERIOD = 16411 };
 
-static uint8_t *inputs[2][DT_DTYPE_MAX][TESTJOB_RANKS]; /* of sums and the like; of products */
+static uint8_t
+    *inputs[2][DT_DTYPE_MAX][TESTJOB_RANKS]; /* of sums and similar operations; of products */
 
 void reference_inputs(bool as_exact)
 {
@@ -138,7 +139,7 @@ static void fold(void *dst, const void *const *src, size_t n, size_t count, doub
     dt_fold(&f, dtype, op);
 }
 
-/* The power of two by which hosts divide what they are to round of an average of f16. */
+/* The power of two by which hosts divide what they will round when they average f16. */
 static int host_divisor(const int *home, int n, dt_dtype_t dtype, dt_op_t op)
 {
     int ranks[TESTJOB_RANKS] = { 0 }, divisor = 1;
@@ -150,8 +151,9 @@ static int host_divisor(const int *home, int n, dt_dtype_t dtype, dt_op_t op)
     return divisor;
 }
 
-/* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain
- * kernels or, where these take too long, the best ones (tests/unit/kernels/reduce proves both). */
+/* Reduces the ranks of every host, then the hosts, each in their order and rounded once, with the
+ * plain kernels or, where these are too slow, the fastest ones (tests/unit/kernels/reduce tests
+ * both). */
 static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;

@@ -1,5 +1,5 @@
-/* Whether this is a build with a sanitizer, in which everything takes many times as long. Tests
- * then vary less what they try: that results are right in each case is seen in other builds. */
+/* Whether this build has a sanitizer, with which everything takes many times as long. Tests then
+ * try fewer variations, because other builds check that results are right in each case. */
 #ifndef TESTS_SANITIZED_H
 #define TESTS_SANITIZED_H
 

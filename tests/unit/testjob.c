@@ -25,7 +25,7 @@ struct host {
     struct dt_ranksock *sock;
     uint32_t ranks[TESTJOB_RANKS];
     char name[24];
-    char label[256]; /* "host0", and the domain */
+    char label[256]; /* "host0" and the domain */
 };
 
 struct testjob {
@@ -58,7 +58,8 @@ void testjob_streams(unsigned n)
     fd = memfd_create("streams", MFD_CLOEXEC);
     if (fd < 0 || dprintf(fd, "net_streams = %u\n", n) < 0)
         abort();
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd); /* ranks have others */
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(),
+             fd); /* ranks have different descriptors */
     setenv(DT_ENV_TUNING, path, 1);
 }
 
@@ -221,8 +222,8 @@ static void saw_failed(void *arg, uint64_t comm, uint32_t culprit, int code, con
         dt_ranksock_abort(job->hosts[i].sock, comm, code, culprit, text);
 }
 
-/* As an agent and the launcher do: a linked rank that died without dt_finalize ends the generation.
- */
+/* Does what an agent and the launcher do: a linked rank that died without dt_finalize ends the
+ * generation. */
 static void ended(struct testjob *job, int rank, int status)
 {
     struct testjob_rank *r = &job->result->ranks[rank];
@@ -286,7 +287,7 @@ static void set_number(const char *name, unsigned value)
     setenv(name, text, 1);
 }
 
-/* In the child: what an agent's rank would find. */
+/* In the child: sets up what a rank of an agent would find. */
 static void become_rank(struct host *h, uint32_t local)
 {
     int fd = dt_ranksock_child_fd(h->sock, local);
@@ -314,7 +315,7 @@ static int __lsan_do_recoverable_leak_check(void)
 }
 #endif
 
-/* A rank ends without what this process has registered to be done at exit; but it must not leak. */
+/* A rank ends without the exit handlers that this process has registered, but it must not leak. */
 static _Noreturn void end_rank(int code)
 {
     _exit(code ? code : __lsan_do_recoverable_leak_check() ? 99 : 0);

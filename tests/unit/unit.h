@@ -1,4 +1,4 @@
-/* cmocka, with what it wants to be included before it. */
+/* cmocka, with the headers that must precede it. */
 #ifndef DT_TEST_UNIT_H
 #define DT_TEST_UNIT_H
 

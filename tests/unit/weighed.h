@@ -1,4 +1,4 @@
-/* What Adasum is by its definition, and elements of any type of floats. */
+/* Adasum by its definition, and elements of all floating-point types. */
 #ifndef TESTS_WEIGHED_H
 #define TESTS_WEIGHED_H
 
@@ -6,11 +6,11 @@
 
 #include "runtime/dtrun.h"
 
-/* v has so few bits that the type has it. */
+/* Stores v, which has few enough bits for the type. */
 void weighed_put(void *buf, size_t i, dt_dtype_t t, double v);
 double weighed_get(const void *buf, size_t i, dt_dtype_t t);
 
-/* Combines n vectors, a power of two. What comes of all stands in the first one. */
+/* Combines n vectors, a power of two. The first one holds the result. */
 void weighed_combine(long double *const *v, size_t n, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which way a rank's last call took, as its flight recorder has it. */
+/* Which algorithm a rank's last call used, according to its flight recorder. */
 #ifndef TESTS_WENTWAY_H
 #define TESTS_WENTWAY_H
 
@@ -12,8 +12,8 @@
 
 enum { WENTWAY_DUMP = 64 * 1024 };
 
-/* The way of the last call of that kind ("all-reduce"; "": of any), or NULL. program: the number of
- * the test, which ranks of another namespace do not see. */
+/* The algorithm of the last call of that kind ("all-reduce"; "": of any kind), or NULL. program:
+ * the process ID of the test, which ranks in another namespace do not see. */
 static inline const char *last_way(pid_t program, const char *kind)
 {
     static char text[WENTWAY_DUMP + 1];
@@ -51,7 +51,7 @@ static inline bool went_way(pid_t program, const char *kind, const char *way)
     return last && strcmp(last, way) == 0;
 }
 
-/* The same between hosts, however it went within them. */
+/* Does the same for the part between hosts, whatever was used within them. */
 static inline bool went_way_between(pid_t program, const char *kind, const char *way)
 {
     const char *last = last_way(program, kind), *plus = last ? strchr(last, '+') : NULL;

@@ -51,7 +51,7 @@ static void numbers_are_read_whole_and_within_bounds(void **state)
     }
 }
 
-static void a_prefix_stands_in_front(void **state)
+static void an_error_can_get_a_prefix(void **state)
 {
     struct dt_error err = { 0 };
 
@@ -63,7 +63,7 @@ static void a_prefix_stands_in_front(void **state)
     assert_int_equal(dt_error_prefix(NULL, "x"), -1);
 }
 
-static void a_long_error_is_cut_not_overrun(void **state)
+static void a_long_error_is_truncated(void **state)
 {
     struct dt_error err = { 0 };
     char rest[sizeof err.text];
@@ -79,7 +79,7 @@ static void a_long_error_is_cut_not_overrun(void **state)
 
 #define R "\xef\xbf\xbd"
 
-static void what_is_no_utf8_is_replaced(void **state)
+static void invalid_utf8_is_replaced(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -114,7 +114,7 @@ static void what_is_no_utf8_is_replaced(void **state)
     }
 }
 
-static void what_steers_terminals_is_tamed_and_text_is_not(void **state)
+static void control_characters_are_replaced_and_text_is_not(void **state)
 {
     static const struct {
         const char *text, *want;
@@ -170,10 +170,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_whole_and_within_bounds),
-        cmocka_unit_test(a_prefix_stands_in_front),
-        cmocka_unit_test(a_long_error_is_cut_not_overrun),
-        cmocka_unit_test(what_is_no_utf8_is_replaced),
-        cmocka_unit_test(what_steers_terminals_is_tamed_and_text_is_not),
+        cmocka_unit_test(an_error_can_get_a_prefix),
+        cmocka_unit_test(a_long_error_is_truncated),
+        cmocka_unit_test(invalid_utf8_is_replaced),
+        cmocka_unit_test(control_characters_are_replaced_and_text_is_not),
         cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
     };
 

@@ -1,4 +1,4 @@
-/* The queue of bytes gives back what was put in, in order, and moves little. */
+/* The queue of bytes returns what was put in, in order, and moves few bytes. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static void bytes_come_out_in_order(void **state)
     dt_bytequeue_free(&q);
 }
 
-/* A queue that never runs empty, and of which little waits, needs no more and more memory. */
-static void memory_is_used_again(void **state)
+/* A queue that never runs empty but holds little needs a bounded amount of memory. */
+static void memory_is_reused(void **state)
 {
     struct dt_bytequeue q = { 0 };
     char bytes[1000] = "";
@@ -63,7 +63,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_queue_has_no_bytes),
         cmocka_unit_test(bytes_come_out_in_order),
-        cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(memory_is_reused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

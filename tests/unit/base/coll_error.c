@@ -1,4 +1,4 @@
-/* How calls are told. */
+/* How errors describe calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "runtime/base/coll_error.h"
 
-static void every_call_has_its_text(void **state)
+static void every_call_has_a_description(void **state)
 {
     static const struct {
         struct dt_call call;
@@ -91,7 +91,7 @@ static void other_counts_have_another_hash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_has_its_text),
+        cmocka_unit_test(every_call_has_a_description),
         cmocka_unit_test(other_counts_have_another_hash),
     };
 

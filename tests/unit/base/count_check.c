@@ -1,5 +1,5 @@
-/* The sum of all ranks' tallies: 0 if what each gives is what the other expects, and else not, also
- * where misfits make up for each other in bytes. */
+/* The sum of the checks of all ranks is 0 if each rank gives what the others expect. Otherwise it
+ * is not 0, even if the byte counts of several mismatches cancel out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +15,11 @@ enum { RANKS = 12 };
 static const size_t amounts[] = { 1, 4, 4096, (size_t)1 << 32, (size_t)1 << 62 };
 
 struct exchange {
-    size_t given[RANKS][RANKS]; /* by giver, then taker */
-    size_t taken[RANKS][RANKS]; /* by taker, then giver */
+    size_t given[RANKS][RANKS]; /* by sender, then receiver */
+    size_t taken[RANKS][RANKS]; /* by receiver, then sender */
 };
 
-/* Every pair agrees. */
+/* Makes every pair agree. */
 static void agree(struct exchange *e)
 {
     for (uint32_t giver = 0; giver < RANKS; giver++) {
@@ -28,7 +28,7 @@ static void agree(struct exchange *e)
     }
 }
 
-/* Of all ranks, without what each has for itself. */
+/* Sums over all ranks, without what each sends to itself. */
 static uint64_t sum(const struct exchange *e)
 {
     uint64_t all = 0;
@@ -42,7 +42,7 @@ static uint64_t sum(const struct exchange *e)
     return all;
 }
 
-/* What a pair adds of which the giver means so much more than the taker. */
+/* What a pair adds to the sum if the sender means more bytes than the receiver, by this number. */
 static uint64_t misfit(uint32_t giver, uint32_t taker, size_t more)
 {
     return dt_count_check_one(giver, taker, 100 + more, true) +
@@ -87,8 +87,8 @@ static void one_pair_that_differs_shows(void **state)
     }
 }
 
-/* Two ranks have exchanged what they give to two others. */
-static void blocks_given_to_the_wrong_ranks_show(void **state)
+/* Two ranks have swapped what they send to two others. */
+static void blocks_sent_to_the_wrong_ranks_show(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 32 * 32 * 32 * 32; i++) {
@@ -100,8 +100,8 @@ static void blocks_given_to_the_wrong_ranks_show(void **state)
     }
 }
 
-/* One rank reckons with a remainder that lies elsewhere than its peers think. */
-static void remainders_in_other_places_show(void **state)
+/* One rank places a remainder elsewhere than its peers do. */
+static void misplaced_remainders_show(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 64 * 64 * 64; i++) {
@@ -124,8 +124,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_that_agree_add_nothing),
         cmocka_unit_test(one_pair_that_differs_shows),
-        cmocka_unit_test(blocks_given_to_the_wrong_ranks_show),
-        cmocka_unit_test(remainders_in_other_places_show),
+        cmocka_unit_test(blocks_sent_to_the_wrong_ranks_show),
+        cmocka_unit_test(misplaced_remainders_show),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void this_program_needs_libc(void **state)
     assert_false(dt_elf_needs("/proc/self/exe", "libmpi", name, sizeof name));
 }
 
-static void what_is_no_program_needs_nothing(void **state)
+static void a_file_that_is_no_program_needs_nothing(void **state)
 {
     static const char *const files[] = { "/", "/dev/null", "/etc/passwd", "/none", "" };
 
@@ -42,7 +42,7 @@ static bool needs_libc(const char *bytes, size_t n)
     return needs;
 }
 
-/* Neither crashes nor hangs; under a sanitizer no byte is read that is not there. */
+/* The reader neither crashes nor hangs. Sanitizers find reads beyond the file. */
 static void damaged_programs_are_survived(void **state)
 {
     struct dt_strbuf whole = { 0 };
@@ -68,7 +68,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(this_program_needs_libc),
-        cmocka_unit_test(what_is_no_program_needs_nothing),
+        cmocka_unit_test(a_file_that_is_no_program_needs_nothing),
         cmocka_unit_test(damaged_programs_are_survived),
     };
 

@@ -98,7 +98,7 @@ static void a_fault_belongs_to_one_host(void **state)
     static const struct dt_u32s list = { ranks, 2 };
     static const struct {
         const char *text;
-        bool on_node_1; /* which has ranks 3 and 5 */
+        bool on_node_1; /* it has ranks 3 and 5 */
     } cases[] = {
         { "kill:rank=2", false }, { "kill:rank=3", true },  { "kill:rank=4", false },
         { "kill:rank=5", true },  { "host:rank=5", true },  { "host:rank=6", false },

@@ -1,4 +1,4 @@
-/* Which programs need a PMIx server, or a rendezvous for Horovod. */
+/* Which programs need a PMIx server, and which a rendezvous for Horovod. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void write_file(const char *name, const char *text)
 
 static const struct {
     const char *argv[4];
-    const char *why; /* NULL: it needs none */
+    const char *why; /* NULL: it needs no server */
 } cases[] = {
     { { "python3", "sum.py" }, "mpi4py in sum.py" },
     { { "python3", "-u", "./sum.py" }, "mpi4py in ./sum.py" },
@@ -54,12 +54,12 @@ static const struct {
     { { "python3", "plain.py" }, NULL },
     { { "python3", "sum.txt" }, NULL },
     { { "python3", "none.py" }, NULL },
-    { { "python3", "pipe.py" }, NULL }, /* which nobody writes to */
+    { { "python3", "pipe.py" }, NULL }, /* a pipe that no process writes to */
     { { "python3", ".py" }, NULL },
     { { "/proc/self/exe" }, NULL },
 };
 
-static void scripts_are_looked_into(void **state)
+static void scripts_are_searched(void **state)
 {
     (void)state;
     write_file("sum.py", "#!/usr/bin/python3\nfrom mpi4py import MPI\n");
@@ -115,7 +115,7 @@ static const struct {
     { "from", false },
 };
 
-static void imports_are_found_and_nothing_else(void **state)
+static void only_imports_are_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -148,7 +148,7 @@ static void scripts_are_known_by_their_name_or_first_line(void **state)
     write_file("pkg/__main__.py", script);
     assert_true(is_used("python3", "-m", "pkg"));
     assert_false(is_used("python3", "-x", "pkg"));
-    assert_false(is_used("cat", "train", NULL)); /* an argument that may be anything */
+    assert_false(is_used("cat", "train", NULL)); /* an argument that may be any file */
     write_file("train", "#!/bin/sh\nimport horovod\n# python\n");
     assert_false(is_used("./train", NULL, NULL));
     assert_false(is_used("/proc/self/exe", "none.py", NULL));
@@ -157,8 +157,8 @@ static void scripts_are_known_by_their_name_or_first_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scripts_are_looked_into),
-        cmocka_unit_test(imports_are_found_and_nothing_else),
+        cmocka_unit_test(scripts_are_searched),
+        cmocka_unit_test(only_imports_are_found),
         cmocka_unit_test(scripts_are_known_by_their_name_or_first_line),
     };
 

@@ -1,4 +1,5 @@
-/* All-reduce with options: which are taken, and what they do on one host and on several. */
+/* All-reduce with options: which options are accepted, and what they do on one host and on
+ * several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,7 @@ static void refused(const dt_all_reduce_options_t *given, dt_dtype_t dtype, dt_o
     assert_non_null(strstr(dt_last_error(), text));
 }
 
-static void options_that_fit_the_call_are_taken(void **state)
+static void options_that_fit_the_call_are_accepted(void **state)
 {
     static const struct {
         dt_all_reduce_options_t given;
@@ -65,7 +66,7 @@ static void options_that_fit_the_call_are_taken(void **state)
         taken(&cases[i].given, cases[i].dtype, cases[i].op, cases[i].device);
 }
 
-static void options_of_no_version_are_refused(void **state)
+static void options_of_an_unknown_version_are_refused(void **state)
 {
     static const size_t sizes[] = { 0, sizeof none - 1, SIZE_MAX };
     dt_all_reduce_options_t given = none;
@@ -79,7 +80,7 @@ static void options_of_no_version_are_refused(void **state)
     refused(&given, DT_F32, DT_SUM, false, DT_ERR_VERSION, "options->size is 0, which no version");
 }
 
-static void options_that_mean_nothing_are_refused(void **state)
+static void options_without_meaning_are_refused(void **state)
 {
     static const struct {
         dt_all_reduce_options_t given;
@@ -146,7 +147,7 @@ static void a_residual_of_device_memory_needs_a_wire_format(void **state)
             "a residual without a wire format is for host memory");
 }
 
-/* A program of a later version has more options, which matter only when they are set. */
+/* Programs built with a later version have more options, which matter only if they are set. */
 static void options_of_a_later_version_are_known_by_their_size(void **state)
 {
     struct {
@@ -175,7 +176,7 @@ static void the_environment_chooses_for_large_sums_of_f32(void **state)
     static const struct {
         const char *text;
         dt_result_t result;
-        int wire; /* of 4096 sums of f32 */
+        int wire; /* for 4096 sums of f32 */
         const char *why;
     } cases[] = {
         { "exact", DT_OK, DT_WIRE_EXACT, "" },
@@ -210,7 +211,7 @@ static void the_environment_chooses_for_large_sums_of_f32(void **state)
     assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
 }
 
-static void equal_options_have_one_mark(void **state)
+static void equal_options_have_the_same_mark(void **state)
 {
     static const dt_all_reduce_options_t all[] = {
         { sizeof none, 1, 1, NULL, DT_WIRE_EXACT, 0.5F },
@@ -254,7 +255,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* A multiple of 2^-12 in [-0.5, 0.5]: sums of some are exact. */
+/* Multiples of 2^-12 in [-0.5, 0.5]. Sums of a few are exact. */
 static float value(int rank, size_t i, int step)
 {
     uint64_t r = mix(((uint64_t)rank << 50) + ((uint64_t)step << 40) + i + 1);
@@ -278,7 +279,7 @@ static void round_trip(enum dt_wireformat f, float *v, size_t count, float in, f
     free(packed);
 }
 
-/* What must come of it: every host's sum is rounded, then the sum of all. */
+/* Computes the expected result: every host's sum is rounded, then the sum of all hosts. */
 static void reference(float *want, size_t count, int step, int divisor,
                       const dt_all_reduce_options_t *o)
 {
@@ -317,7 +318,7 @@ static void reference(float *want, size_t count, int step, int divisor,
     free(all);
 }
 
-/* Buffers stand at odd addresses; what follows them must stay. */
+/* Buffers are at odd addresses. What follows them must stay unchanged. */
 static int try_one(size_t count, dt_op_t op, const dt_all_reduce_options_t *options, bool in_place)
 {
     size_t bytes = count * sizeof(float);
@@ -372,7 +373,7 @@ static void run_as(const char *hosts, int (*body)(int, void *))
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-static void every_format_gives_what_it_says(void **state)
+static void every_format_gives_its_documented_results(void **state)
 {
     static const char *const placements[] = {
         "1", "3", "1 1", "3 1 2", "@012020", "1 7", "1 1 1 1 1 1 1 1 1"
@@ -383,8 +384,8 @@ static void every_format_gives_what_it_says(void **state)
         run_as(placements[i], formats);
 }
 
-/* All inputs are all results and the residuals that are left: exactly for 2 bits, whose threshold
- * is a power of two; nearly for other formats, whose scales are none. */
+/* The sum of all inputs equals the sum of all results and remaining residuals: exactly for 2 bits,
+ * whose threshold is a power of two, and nearly for other formats, whose scales are not. */
 static int residuals(int rank, void *arg)
 {
     enum { COUNT = 9001, CALLS = 6 };
@@ -427,7 +428,7 @@ static int residuals(int rank, void *arg)
     return 0;
 }
 
-static void nothing_is_lost_but_rounding(void **state)
+static void only_rounding_is_lost(void **state)
 {
     static const char *const placements[] = { "2", "1 1", "3 1 2", "1 1 1 1 1 1 1 1" };
 
@@ -473,7 +474,7 @@ static int scaling(int rank, void *arg)
     return 0;
 }
 
-static void factors_scale_what_goes_in_and_comes_out(void **state)
+static void factors_scale_inputs_and_results(void **state)
 {
     (void)state;
     run_as("1", scaling);
@@ -486,8 +487,8 @@ static void factors_scale_what_goes_in_and_comes_out(void **state)
 static const struct difference {
     const char *hosts;
     dt_all_reduce_options_t others;
-    dt_all_reduce_options_t last; /* rank's */
-    const char *text;             /* of what another rank than the last one is told */
+    dt_all_reduce_options_t last; /* options of the last rank */
+    const char *text;             /* of the error on a rank other than the last */
 } differences[] = {
     { "3",
       { sizeof none, 0.5, 1, NULL, DT_WIRE_EXACT, 0 },
@@ -524,7 +525,7 @@ static int differing(int rank, void *arg)
     return 0;
 }
 
-/* A program that knows nothing of it, on hosts that were told differently. */
+/* A program without options, on hosts with different settings. */
 static int told_differently(int rank, void *arg)
 {
     static float v[4096];
@@ -539,7 +540,7 @@ static int told_differently(int rank, void *arg)
     return 0;
 }
 
-static void ranks_that_ask_for_different_things_are_told(void **state)
+static void ranks_with_different_options_get_an_error(void **state)
 {
     struct testjob_result result;
 
@@ -556,7 +557,7 @@ static void ranks_that_ask_for_different_things_are_told(void **state)
     run_as("1 1", told_differently);
 }
 
-/* What a program that cannot be changed gets. */
+/* A program without options, on hosts with the same setting. */
 static int told_alike(int rank, void *arg)
 {
     static float v[4096], want[4096];
@@ -595,7 +596,7 @@ static void the_environment_reaches_every_rank(void **state)
     run_as("1 1", told_what_cannot_be);
 }
 
-/* Ranks without data learn the options of others, and what the environment says. */
+/* Ranks without data learn the options of others and the setting of the environment. */
 static int uneven(int rank, void *arg)
 {
     static float v[4096];
@@ -619,7 +620,7 @@ static int uneven(int rank, void *arg)
     return 0;
 }
 
-static void uneven_data_go_as_the_others_say(void **state)
+static void ranks_without_data_use_the_options_of_others(void **state)
 {
     (void)state;
     run_as("1 1", uneven);
@@ -642,7 +643,7 @@ static int overlapping(int rank, void *arg)
     return 0;
 }
 
-static void a_residual_has_memory_of_its_own(void **state)
+static void a_residual_may_not_overlap_other_buffers(void **state)
 {
     (void)state;
     run_as("2", overlapping);
@@ -651,21 +652,21 @@ static void a_residual_has_memory_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_that_fit_the_call_are_taken),
-        cmocka_unit_test(options_of_no_version_are_refused),
-        cmocka_unit_test(options_that_mean_nothing_are_refused),
+        cmocka_unit_test(options_that_fit_the_call_are_accepted),
+        cmocka_unit_test(options_of_an_unknown_version_are_refused),
+        cmocka_unit_test(options_without_meaning_are_refused),
         cmocka_unit_test(options_for_other_types_and_operations_are_refused),
         cmocka_unit_test(a_residual_of_device_memory_needs_a_wire_format),
         cmocka_unit_test(options_of_a_later_version_are_known_by_their_size),
         cmocka_unit_test(the_environment_chooses_for_large_sums_of_f32),
-        cmocka_unit_test(equal_options_have_one_mark),
-        CHECKS("22", every_format_gives_what_it_says),
-        CHECKS("22", nothing_is_lost_but_rounding),
-        CHECKS("4, 16", factors_scale_what_goes_in_and_comes_out),
-        cmocka_unit_test(ranks_that_ask_for_different_things_are_told),
+        cmocka_unit_test(equal_options_have_the_same_mark),
+        CHECKS("22", every_format_gives_its_documented_results),
+        CHECKS("22", only_rounding_is_lost),
+        CHECKS("4, 16", factors_scale_inputs_and_results),
+        cmocka_unit_test(ranks_with_different_options_get_an_error),
         cmocka_unit_test(the_environment_reaches_every_rank),
-        cmocka_unit_test(uneven_data_go_as_the_others_say),
-        cmocka_unit_test(a_residual_has_memory_of_its_own),
+        cmocka_unit_test(ranks_without_data_use_the_options_of_others),
+        cmocka_unit_test(a_residual_may_not_overlap_other_buffers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

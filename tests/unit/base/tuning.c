@@ -1,4 +1,4 @@
-/* The thresholds of host collectives: what a file says, and what a communicator makes of it. */
+/* The thresholds of host collectives: what a file sets, and what a communicator derives from it. */
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 struct refusals {
     unsigned n;
-    unsigned line; /* of the last */
+    unsigned line; /* of the last message */
     char why[512];
 };
 
@@ -38,7 +38,7 @@ static struct refusals read_text(struct dt_tuning_table *table, const char *text
     return r;
 }
 
-static void built_in_without_a_file(void **state)
+static void built_in_thresholds_hold_without_a_file(void **state)
 {
     static const struct dt_tuning_table none;
     struct dt_tuning t;
@@ -55,7 +55,7 @@ static void built_in_without_a_file(void **state)
     assert_int_equal(t.net_lane, 2 * 1024 * 1024);
 }
 
-static void as_many_streams_as_an_entry_says(void **state)
+static void an_entry_sets_the_number_of_streams(void **state)
 {
     static const struct {
         const char *text;
@@ -65,7 +65,7 @@ static void as_many_streams_as_an_entry_says(void **state)
         { "net_streams = 4", 4 },
         { "net_streams[2] = 3", 3 },
         { "net_streams[3] = 4", 1 },
-        { "net_streams = 17", 1 }, /* is refused */
+        { "net_streams = 17", 1 }, /* refused */
     };
     struct dt_tuning_table table;
     struct dt_tuning t;
@@ -78,7 +78,7 @@ static void as_many_streams_as_an_entry_says(void **state)
     }
 }
 
-static void an_entry_for_the_number_comes_first(void **state)
+static void an_entry_for_this_number_of_ranks_wins(void **state)
 {
     static const struct {
         const char *text;
@@ -110,7 +110,7 @@ static void an_entry_for_the_number_comes_first(void **state)
     }
 }
 
-static void wrong_lines_are_refused_and_the_others_hold(void **state)
+static void wrong_lines_are_refused_and_the_others_count(void **state)
 {
     static const struct {
         const char *line;
@@ -125,7 +125,7 @@ static void wrong_lines_are_refused_and_the_others_hold(void **state)
           "'shm_small[0] = 1': the brackets must hold a number of ranks or hosts" },
         { "shm_small[2 = 1",
           "'shm_small[2 = 1': the brackets must hold a number of ranks or hosts" },
-        { "shm_yields = 1", "'shm_yields = 1': no threshold has this name" }, /* it had once */
+        { "shm_yields = 1", "'shm_yields = 1': no threshold has this name" }, /* it existed once */
         { "net_streams =", "'net_streams =': the value is a number from 0 to 16; K, M and G are "
                            "units" },
         { "net_lane = -1", NULL },
@@ -154,7 +154,7 @@ static void wrong_lines_are_refused_and_the_others_hold(void **state)
     }
 }
 
-static void there_is_an_end_to_lines_and_entries(void **state)
+static void lines_and_entries_are_bounded(void **state)
 {
     struct dt_tuning_table table;
     char text[DT_TUNING_ENTRIES * 20 + 400] = "";
@@ -177,8 +177,8 @@ static void there_is_an_end_to_lines_and_entries(void **state)
     assert_int_equal(table.n, 0);
 }
 
-/* Of another version of the library. */
-static void entries_that_make_no_sense_are_passed_over(void **state)
+/* Entries of another version of the library. */
+static void entries_that_make_no_sense_are_skipped(void **state)
 {
     struct dt_tuning_table table = { 3, { { 9999, 0, 1 }, { 0, 0, UINT64_MAX }, { 1, 0, 5 } } };
     struct dt_tuning t;
@@ -212,8 +212,8 @@ static void write_file(const char *name, const char *text)
     fclose(f);
 }
 
-/* Every host has thresholds of its own. Those of rank 0 hold, in calls that would hang or give
- * wrong sums if ranks chose by others. */
+/* Every host has its own thresholds. Those of rank 0 hold, in calls that would hang or give wrong
+ * sums if ranks used different ones. */
 static int rank_among_others(int rank, void *arg)
 {
     enum { COUNT = 10000 };
@@ -239,7 +239,7 @@ static int rank_among_others(int rank, void *arg)
     return 0;
 }
 
-static void the_first_ranks_file_holds_for_all(void **state)
+static void the_file_of_rank_0_holds_for_all(void **state)
 {
     static const char *const placements[] = { "2", "3", "2 1", "2 1 2", "1 3 2 1" };
 
@@ -287,7 +287,7 @@ static int rank_that_tunes(int rank, void *arg)
     return 0;
 }
 
-static void a_communicator_is_tuned_apart(void **state)
+static void a_communicator_has_its_own_thresholds(void **state)
 {
     static const char *const placements[] = { "1", "3", "1 1", "2 1 2" };
 
@@ -309,11 +309,11 @@ static int rank_with_file(int rank, void *arg)
     return 0;
 }
 
-static void what_is_wrong_with_the_file_is_told_once(void **state)
+static void mistakes_in_the_file_are_reported_once(void **state)
 {
     static const struct {
         const char *name;
-        const char *log; /* after the file's name */
+        const char *log; /* what follows the file's name */
     } cases[] = {
         { "wrong", ":2: 'x = y': no threshold has this name: this line is ignored" },
         { "absent", ": No such file or directory: the built-in thresholds hold (DTRUN_TUNING names "
@@ -360,7 +360,7 @@ static int rank_with_a_text_for_a_path(int rank, void *arg)
     return 0;
 }
 
-static void what_is_no_path_is_told(void **state)
+static void a_path_that_is_too_long_is_reported(void **state)
 {
     struct testjob_plan plan = { .hosts = "2", .body = rank_with_a_text_for_a_path };
     struct testjob_result result;
@@ -371,7 +371,7 @@ static void what_is_no_path_is_told(void **state)
     assert_int_equal(result.ranks[0].status, 0);
 }
 
-static void a_file_is_found(void **state)
+static void the_tuning_file_is_found(void **state)
 {
     char path[DT_TUNINGFILE_PATH], longer[DT_TUNINGFILE_PATH + 1] = "";
 
@@ -425,17 +425,17 @@ static int remove_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_without_a_file),
-        cmocka_unit_test(as_many_streams_as_an_entry_says),
-        cmocka_unit_test(an_entry_for_the_number_comes_first),
-        cmocka_unit_test(wrong_lines_are_refused_and_the_others_hold),
-        cmocka_unit_test(there_is_an_end_to_lines_and_entries),
-        cmocka_unit_test(entries_that_make_no_sense_are_passed_over),
-        cmocka_unit_test(the_first_ranks_file_holds_for_all),
-        cmocka_unit_test(a_communicator_is_tuned_apart),
-        cmocka_unit_test(what_is_wrong_with_the_file_is_told_once),
-        cmocka_unit_test(what_is_no_path_is_told),
-        cmocka_unit_test(a_file_is_found),
+        cmocka_unit_test(built_in_thresholds_hold_without_a_file),
+        cmocka_unit_test(an_entry_sets_the_number_of_streams),
+        cmocka_unit_test(an_entry_for_this_number_of_ranks_wins),
+        cmocka_unit_test(wrong_lines_are_refused_and_the_others_count),
+        cmocka_unit_test(lines_and_entries_are_bounded),
+        cmocka_unit_test(entries_that_make_no_sense_are_skipped),
+        cmocka_unit_test(the_file_of_rank_0_holds_for_all),
+        cmocka_unit_test(a_communicator_has_its_own_thresholds),
+        cmocka_unit_test(mistakes_in_the_file_are_reported_once),
+        cmocka_unit_test(a_path_that_is_too_long_is_reported),
+        cmocka_unit_test(the_tuning_file_is_found),
     };
 
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
