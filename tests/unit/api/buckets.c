@@ -1,4 +1,4 @@
-/* Buckets: what is pushed comes back reduced, and in which memory that is done. */
+/* Buckets: pushed data comes back reduced, and where a bucket keeps it meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ struct tensor {
     size_t count;
 };
 
-/* Of sizes around that of the bucket: smaller, as large, larger, and none at all. */
+/* Pushes tensors of sizes around that of the bucket: smaller, as large, larger, and empty ones. */
 static int push_all(dt_bucket_t *b, struct tensor *t, size_t cap)
 {
     size_t counts[] = { 1, 7, 0, cap / 8, cap / 8 - 1, cap / 8 + 1, 3 * cap / 8, cap / 16, 1 };
@@ -77,13 +77,13 @@ static int fill_buckets(int rank, void *arg)
     return 0;
 }
 
-static void buckets_reduce_what_is_pushed(void **state)
+static void buckets_reduce_pushed_data(void **state)
 {
     (void)state;
     run_all(fill_buckets);
 }
 
-/* One call for all of it, or one for each piece: element by element the same is folded. */
+/* One call for everything, and one for each piece, reduce the same values element by element. */
 static int compare_bytes(int rank, void *arg)
 {
     static float fused[COUNT], apart[COUNT];
@@ -145,7 +145,7 @@ static void a_bucket_keeps_its_first_failure(void **state)
 
 enum { PIECES = 30, PIECE = 100, SETTLED = 8 };
 
-/* Calls of dt_mem_alloc that the recorder has; -1: it could not be read. */
+/* Returns the calls of dt_mem_alloc in the recorder. -1: it could not be read. */
 static int allocations(void)
 {
     char path[64], text[32768] = "";
@@ -160,10 +160,10 @@ static int allocations(void)
     unlink(path);
     for (const char *at = text; (at = strstr(at, "\"kind\":\"dt_mem_alloc\"")); at++)
         n++;
-    return n / 2; /* two calls each: to meet, and to hear of all */
+    return n / 2; /* each is two calls: a barrier, and an exchange of the outcome */
 }
 
-/* n pieces, of which two make a bucket: first they are all under way at a time. */
+/* Pushes n pieces, two of which fill a bucket. At first all are under way at the same time. */
 static bool push_and_wait(dt_bucket_t *bucket, int n, int64_t ranks)
 {
     static int64_t data[PIECES][PIECE];
@@ -197,7 +197,7 @@ static int share_buckets(int rank, void *arg)
         NEED(push_and_wait(bucket, PIECES, dt_size()) && allocations() == shared);
     NEED(dt_bucket_free(bucket) == DT_OK);
 
-    /* Where ranks have made different numbers of calls they agree again. */
+    /* Ranks that have made different numbers of calls agree again here. */
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     NEED(dt_bucket_create(comm, 2 * PIECE * sizeof(int64_t), DT_I64, DT_SUM, &bucket) == DT_OK);
     NEED(dt_join_begin(comm) == DT_OK);
@@ -210,7 +210,7 @@ static int share_buckets(int rank, void *arg)
     return 0;
 }
 
-static void buckets_have_memory_that_all_can_reach(void **state)
+static void buckets_use_memory_that_all_ranks_of_a_host_share(void **state)
 {
     (void)state;
     for (const char *const *p = placements; *p; p++) {
@@ -221,7 +221,7 @@ static void buckets_have_memory_that_all_can_reach(void **state)
     }
 }
 
-/* What is mapped by every rank is not to grow with the square of their number. */
+/* The memory that all ranks map does not grow with the square of their number. */
 static int ask_for_much(int rank, void *arg)
 {
     int64_t data = rank;
@@ -238,7 +238,7 @@ static int ask_for_much(int rank, void *arg)
     return 0;
 }
 
-static void many_ranks_have_no_large_buckets_in_common(void **state)
+static void many_ranks_do_not_share_large_buckets(void **state)
 {
     struct testjob_plan plan = { .hosts = "20", .body = ask_for_much };
 
@@ -259,7 +259,7 @@ static int spoil(dt_bucket_t *bucket, dt_request_t request)
     dt_bucket_t *other;
     int done;
 
-    alarm(180); /* what waits here for calls that nobody makes does so for ever */
+    alarm(180); /* ends a test that would wait for ever for calls that no rank makes */
     NEED(is_told_so(dt_bucket_push(bucket, wrong, PIECE / 2)));
     NEED(is_told_so(dt_bucket_wait(bucket)));
     NEED(is_told_so(dt_bucket_free(bucket)));
@@ -302,7 +302,7 @@ static int fork_one(int rank, void *arg)
     return 0;
 }
 
-static void a_child_of_a_rank_neither_fills_nor_awaits(void **state)
+static void a_child_of_a_rank_can_neither_push_nor_wait(void **state)
 {
     (void)state;
     run_all(fork_one);
@@ -312,11 +312,11 @@ static void a_child_of_a_rank_neither_fills_nor_awaits(void **state)
 
 struct order {
     const char *hosts;
-    size_t counts[2][3]; /* of rank 0's pieces, and of the last one's */
-    const char *told;    /* of the last one to the others */
+    size_t counts[2][3]; /* of rank 0's pieces, and of the last rank's */
+    const char *told;    /* about the last rank's call, to the others */
 };
 
-/* The same number of elements on all ranks; only what they are is not. */
+/* All ranks push the same number of elements, in different pieces. */
 static int push_otherwise(int rank, void *arg)
 {
     const struct order *o = arg;
@@ -339,7 +339,7 @@ static int push_otherwise(int rank, void *arg)
     return 0;
 }
 
-static void pieces_in_another_order_are_told(void **state)
+static void different_pieces_are_an_error(void **state)
 {
     static struct order orders[] = {
         { "2", { { 3, 5, 0 }, { 5, 3, 0 } }, "of other pieces or in another order" },
@@ -355,7 +355,7 @@ static void pieces_in_another_order_are_told(void **state)
                          0);
 }
 
-/* Those that have no data left learn of what pieces the others' calls are. */
+/* Ranks without data learn the pieces of the others' calls. */
 static int push_alone(int rank, void *arg)
 {
     int64_t x[3] = { 1, 2, 3 };
@@ -378,13 +378,13 @@ static int push_alone(int rank, void *arg)
     return 0;
 }
 
-static void pieces_are_told_to_ranks_without_data(void **state)
+static void ranks_without_data_learn_the_pieces(void **state)
 {
     (void)state;
     run_all(push_alone);
 }
 
-/* What is refused says whose call of what it was. */
+/* The error of a refused call names the rank and the call. */
 static bool is_told(dt_result_t r, int rank, const char *comm, const char *message)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -421,13 +421,13 @@ static int refuse(int rank, void *arg)
     return 0;
 }
 
-static void what_is_refused_names_rank_and_call(void **state)
+static void errors_name_rank_and_call(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = refuse }), 0);
 }
 
-/* Nobody would reduce what is pushed then. */
+/* No other rank would reduce what is pushed then. */
 static int push_too_late(int rank, void *arg)
 {
     int64_t x = 1;
@@ -449,14 +449,14 @@ static int push_too_late(int rank, void *arg)
     return 0;
 }
 
-static void a_push_that_comes_too_late_is_refused(void **state)
+static void a_push_after_the_end_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = push_too_late }),
                      0);
 }
 
-/* What no piece has come into is not sent: on the other rank there is no such bucket. */
+/* A bucket without any piece is not sent. The other rank has no such bucket. */
 static int push_without_memory(int rank, void *arg)
 {
     static const struct fault fault = { "realloc", ENOMEM, false };
@@ -477,7 +477,7 @@ static int push_without_memory(int rank, void *arg)
     return 0;
 }
 
-static void an_empty_bucket_stays(void **state)
+static void an_empty_bucket_is_not_reduced(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -487,17 +487,17 @@ static void an_empty_bucket_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_reduce_what_is_pushed),
-        cmocka_unit_test(buckets_have_memory_that_all_can_reach),
-        cmocka_unit_test(many_ranks_have_no_large_buckets_in_common),
-        cmocka_unit_test(a_child_of_a_rank_neither_fills_nor_awaits),
-        cmocka_unit_test(pieces_in_another_order_are_told),
-        cmocka_unit_test(pieces_are_told_to_ranks_without_data),
+        cmocka_unit_test(buckets_reduce_pushed_data),
+        cmocka_unit_test(buckets_use_memory_that_all_ranks_of_a_host_share),
+        cmocka_unit_test(many_ranks_do_not_share_large_buckets),
+        cmocka_unit_test(a_child_of_a_rank_can_neither_push_nor_wait),
+        cmocka_unit_test(different_pieces_are_an_error),
+        cmocka_unit_test(ranks_without_data_learn_the_pieces),
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
-        cmocka_unit_test(what_is_refused_names_rank_and_call),
-        cmocka_unit_test(a_push_that_comes_too_late_is_refused),
-        cmocka_unit_test(an_empty_bucket_stays),
+        cmocka_unit_test(errors_name_rank_and_call),
+        cmocka_unit_test(a_push_after_the_end_is_refused),
+        cmocka_unit_test(an_empty_bucket_is_not_reduced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static void run_all(int (*body)(int rank, void *arg))
 
 /* ---- neutral elements ---- */
 
-/* Every pattern of 16 bits, widened so that floats have zeros, infinities and all kinds of NaN. */
+/* Tries every pattern of 16 bits, widened so that floats include zeros, infinities and all NaNs. */
 static void a_neutral_element_changes_nothing(void **state)
 {
     static uint64_t x[65536], neutral[65536], got[65536], want[65536];
@@ -48,7 +48,7 @@ static void a_neutral_element_changes_nothing(void **state)
             if (!dt_op_applies((dt_op_t)op, (dt_dtype_t)dtype))
                 continue;
             dt_join_fill(neutral, 65536, (dt_dtype_t)dtype, (dt_op_t)op);
-            /* A fold of one source copies; of a value with itself, MAX makes NaNs the same one. */
+            /* Reducing one source copies it. MAX of a value with itself makes all NaNs the same. */
             const void *twice[] = { x, x };
             f = (struct dt_fold){ .dst = want, .src = twice, .n = 2, .count = 65536, .divisor = 1 };
             dt_fold(&f, (dt_dtype_t)dtype, DT_MAX);
@@ -70,7 +70,7 @@ static int steps_of(int rank)
     return 3 + rank * 5 % 7;
 }
 
-/* The sum over the ranks that have a step of that number, of rank + i. */
+/* The sum of rank + i over the ranks that have this step. */
 static int64_t sum(int step, int64_t i)
 {
     int64_t s = 0;
@@ -131,7 +131,7 @@ static void ranks_without_data_leave_results_alone(void **state)
     run_all(train);
 }
 
-/* An average divides by all ranks; buckets and requests are calls like others. */
+/* An average divides by the number of all ranks. Buckets and requests are calls like others. */
 static int other_ways(int rank, void *arg)
 {
     float a = 1, b = 1;
@@ -155,13 +155,13 @@ static int other_ways(int rank, void *arg)
     return 0;
 }
 
-static void calls_in_the_background_are_joined_too(void **state)
+static void ranks_without_data_join_calls_in_the_background(void **state)
 {
     (void)state;
     run_all(other_ways);
 }
 
-/* Rank r has data for r + 1 steps; those that have none left learn the options from the others. */
+/* Rank r has data for r + 1 steps. Ranks without data learn the options from the others. */
 static int step_with_options(int n, int step)
 {
     dt_all_reduce_options_t how = DT_ALL_REDUCE_OPTIONS_INIT;
@@ -205,7 +205,7 @@ static int with_options(int rank, void *arg)
     return 0;
 }
 
-static void options_are_announced_too(void **state)
+static void ranks_without_data_learn_options(void **state)
 {
     (void)state;
     run_all(with_options);
@@ -231,13 +231,13 @@ static int misuse(int rank, void *arg)
     return 0;
 }
 
-static void misuse_is_told_and_harms_nothing(void **state)
+static void misuse_is_an_error_and_does_no_harm(void **state)
 {
     (void)state;
     run_all(misuse);
 }
 
-/* Messages name ranks of the world, whatever number they have in a communicator. */
+/* Messages name ranks by their number in DT_WORLD, whatever their number in the communicator. */
 static int misuse_turned_round(int rank, void *arg)
 {
     char text[80];
@@ -265,7 +265,7 @@ static void misuse_names_the_rank_of_the_world(void **state)
     run_all(misuse_turned_round);
 }
 
-/* Ranks with data that make different calls are told so, and those without as well. */
+/* Ranks with data that make different calls get an error, and so do those without data. */
 static int disagree(int rank, void *arg)
 {
     int64_t x[4] = { 0 };
@@ -283,7 +283,7 @@ static int disagree(int rank, void *arg)
     return 0;
 }
 
-static void a_mismatch_is_told_to_all(void **state)
+static void a_mismatch_is_an_error_on_all_ranks(void **state)
 {
     (void)state;
     run_all(disagree);
@@ -299,7 +299,7 @@ static bool says(const char *first, const char *second)
     return good;
 }
 
-/* Rank 0 has no more data, and rank 1 means another call than those that have some. */
+/* Rank 0 has no more data, and rank 1 makes another call than the other ranks with data. */
 static int disagree_without_it(int rank, void *arg)
 {
     char call[40], first[16];
@@ -326,7 +326,7 @@ static int disagree_without_it(int rank, void *arg)
     return 0;
 }
 
-static void ranks_without_data_are_not_taken_for_who_disagrees(void **state)
+static void ranks_without_data_are_not_blamed(void **state)
 {
     static const char *const several[] = { "3", "1 1 1", "2 1", "1 2", "1 1 2", NULL };
 
@@ -334,7 +334,8 @@ static void ranks_without_data_are_not_taken_for_who_disagrees(void **state)
     assert_int_equal(testjob_pass_all(several, disagree_without_it), 0);
 }
 
-/* What passes between ranks before each call is nothing that the program has asked for. */
+/* Ranks announce each call to each other. Errors do not mention this call, which the program did
+ * not make. */
 static int begin_otherwise(int rank, void *arg)
 {
     dt_comm_t *comm[3];
@@ -359,7 +360,7 @@ static int begin_otherwise(int rank, void *arg)
     return 0;
 }
 
-static void calls_are_told_as_the_program_made_them(void **state)
+static void errors_describe_calls_as_the_program_made_them(void **state)
 {
     static const char *const two[] = { "2", "1 1", NULL };
 
@@ -367,10 +368,11 @@ static void calls_are_told_as_the_program_made_them(void **state)
     assert_int_equal(testjob_pass_all(two, begin_otherwise), 0);
 }
 
-/* Two calls that do not fit are announced to the third rank, one of more than any memory. */
+/* Two calls that do not match, one of them larger than any memory, are announced to the third
+ * rank. */
 static int announce_too_much(int rank, void *arg)
 {
-    void *x = calloc(64, 1 << 20); /* what may be read before the mismatch is seen */
+    void *x = calloc(64, 1 << 20); /* read before the mismatch is noticed */
     dt_result_t r;
 
     (void)arg;
@@ -388,7 +390,7 @@ static int announce_too_much(int rank, void *arg)
     return 0;
 }
 
-static void what_is_announced_is_never_more_than_memory(void **state)
+static void an_impossible_count_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -397,14 +399,15 @@ static void what_is_announced_is_never_more_than_memory(void **state)
         testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_too_much }), 0);
 }
 
-/* AddressSanitizer's allocator is to refuse as others do, instead of ending the process. */
+/* AddressSanitizer's allocator must return NULL as others do, instead of ending the process. */
 const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
 }
 
-/* More than any address space has, of which those with data have what is read before all meet. */
+/* The count exceeds every address space. Ranks with data have as much as is read before all
+ * meet. */
 static int join_without_memory(int rank, void *arg)
 {
     const size_t count = (size_t)1 << 60;
@@ -429,7 +432,7 @@ static int join_without_memory(int rank, void *arg)
     return 0;
 }
 
-static void who_has_no_memory_to_take_part_is_told_to_all(void **state)
+static void all_ranks_learn_which_rank_lacks_memory(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -441,15 +444,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_neutral_element_changes_nothing),
         cmocka_unit_test(ranks_without_data_leave_results_alone),
-        cmocka_unit_test(calls_in_the_background_are_joined_too),
-        cmocka_unit_test(options_are_announced_too),
-        cmocka_unit_test(misuse_is_told_and_harms_nothing),
+        cmocka_unit_test(ranks_without_data_join_calls_in_the_background),
+        cmocka_unit_test(ranks_without_data_learn_options),
+        cmocka_unit_test(misuse_is_an_error_and_does_no_harm),
         cmocka_unit_test(misuse_names_the_rank_of_the_world),
-        CHECKS("27", a_mismatch_is_told_to_all),
-        CHECKS("27", ranks_without_data_are_not_taken_for_who_disagrees),
-        CHECKS("27, 30", calls_are_told_as_the_program_made_them),
-        cmocka_unit_test(what_is_announced_is_never_more_than_memory),
-        cmocka_unit_test(who_has_no_memory_to_take_part_is_told_to_all),
+        CHECKS("27", a_mismatch_is_an_error_on_all_ranks),
+        CHECKS("27", ranks_without_data_are_not_blamed),
+        CHECKS("27, 30", errors_describe_calls_as_the_program_made_them),
+        cmocka_unit_test(an_impossible_count_is_refused),
+        cmocka_unit_test(all_ranks_learn_which_rank_lacks_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Memory that all ranks of a host reach: what calls do with it, and what becomes of it. */
+/* Memory that all ranks of a host share (dt_mem_alloc): how calls use it, and its life cycle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,18 +38,18 @@ static void run(const char *hosts, int (*body)(int, void *), void *arg)
 /* ---- every call, with buffers of every kind ---- */
 
 enum {
-    COUNT = 150003,      /* floats of a block: several chunks of staging */
+    COUNT = 150003,      /* floats of a block: several chunks of staging memory */
     MOST = 5,            /* ranks */
     ROOM = MOST * COUNT, /* floats of a buffer */
-    SPARE = 256,         /* bytes, for buffers that begin elsewhere on every rank */
-    TRIES = 64,          /* calls of a round through all */
+    SPARE = 256,         /* bytes, for buffers that start elsewhere on every rank */
+    TRIES = 64,          /* calls in a round of all collectives */
 };
 
 enum mode { PLAIN, SHARED, MIXED, MODES };
 
 struct tried { /* what a call did */
     const char *name;
-    uint64_t hash; /* of both its buffers afterwards */
+    uint64_t hash; /* of both its buffers after the call */
     uint64_t rounds;
 };
 
@@ -90,7 +90,7 @@ static uint64_t hash(const float *p, uint64_t h)
     return h;
 }
 
-/* Numbers whose sums are rounded. */
+/* Fills in numbers whose sums are rounded. */
 static void fill(const struct bench *b)
 {
     uint32_t x = 12345U + (uint32_t)b->me;
@@ -116,7 +116,7 @@ static void fill(const struct bench *b)
             (struct tried){ #call, hash((b)->out, hash((b)->in, 1)), rounds((b)->comm) - before }; \
     } while (0)
 
-/* Where the result does not stand, out is undefined. */
+/* Only the block with the result is defined in out. */
 static dt_result_t reduce_scatter_in_place(const struct bench *b)
 {
     dt_result_t r = dt_reduce_scatter(b->comm, DT_IN_PLACE, b->in, COUNT, DT_F32, DT_SUM);
@@ -195,7 +195,8 @@ static int compare(const struct tried *plain, const struct tried *now, int calls
                     (int)mode, plain[i].name);
             return 1;
         }
-        /* A round in which all say where their data are, and one before it in some calls. */
+        /* A round in which all ranks publish where their data are, and an earlier one in some
+         * calls. */
         if (one_host && mode == SHARED && now[i].rounds > 2) {
             fprintf(stderr, "rank %d: %s took %d rounds\n", dt_rank(), plain[i].name,
                     (int)now[i].rounds);
@@ -241,9 +242,9 @@ static void calls_have_the_same_bytes_as_with_plain_memory(void **state)
         run(placements[i], tries_everything, (void *)(uintptr_t)placements[i]);
 }
 
-/* ---- what serves whom ---- */
+/* ---- which memory serves which calls ---- */
 
-enum { WORDS = 400000 }; /* two chunks of staging and more */
+enum { WORDS = 400000 }; /* more than two chunks of staging memory */
 
 static int sums(dt_comm_t *comm, int64_t *buf)
 {
@@ -257,7 +258,7 @@ static int sums(dt_comm_t *comm, int64_t *buf)
     return 0;
 }
 
-/* Whether nothing was staged, where the kernel copies nothing either. */
+/* Whether no data was staged, also where the kernel refuses copies between processes. */
 static int sums_in_rounds(dt_comm_t *comm, int64_t *buf, bool open)
 {
     uint64_t before;
@@ -286,7 +287,8 @@ static int owner(int rank, void *arg)
     NEED(sums_in_rounds(part, own, true) == 0);
     NEED(sums_in_rounds(copy, own, false) == 0);
     NEED(sums_in_rounds(DT_WORLD, own, false) == 0);
-    /* Ranks may use different ones, and those that are left when one has freed its part. */
+    /* Ranks may use different allocations, and also those that remain when a rank has freed its
+     * part. */
     NEED(sums_in_rounds(DT_WORLD, rank == 1 ? more : all, true) == 0);
     if (rank == 1)
         NEED(dt_mem_free(all) == DT_OK);
@@ -294,7 +296,7 @@ static int owner(int rank, void *arg)
     NEED(dt_mem_alloc(DT_WORLD, WORDS * 8, &other) == DT_OK);
     NEED(sums_in_rounds(DT_WORLD, rank == 2 ? other : rank == 1 ? more : all, true) == 0);
     NEED(sums_in_rounds(DT_WORLD, rank == 1 ? plain : all, false) == 0);
-    /* It outlives its communicator. */
+    /* The memory outlives its communicator. */
     NEED(dt_comm_free(part) == DT_OK);
     NEED(sums_in_rounds(copy, own, false) == 0);
     NEED(dt_finalize() == DT_OK);
@@ -305,7 +307,7 @@ static int owner(int rank, void *arg)
     return 0;
 }
 
-/* Rank 1 keeps all that it has, which stands in plain memory. */
+/* Rank 1 keeps all its data, which is in plain memory. */
 static int keeps_all(int rank, void *arg)
 {
     size_t given[3], taken[3];
@@ -337,13 +339,13 @@ static int keeps_all(int rank, void *arg)
     return 0;
 }
 
-static void who_gives_nothing_needs_none(void **state)
+static void a_rank_that_sends_nothing_needs_no_shared_memory(void **state)
 {
     (void)state;
     run("3", keeps_all, NULL);
 }
 
-static void any_memory_that_all_have_serves(void **state)
+static void any_shared_allocation_serves(void **state)
 {
     (void)state;
     run("4", owner, NULL);
@@ -361,7 +363,7 @@ static int in_a_child(void *p)
         bool refused =
             dt_mem_free(p) == DT_ERR_STATE && dt_mem_alloc(DT_WORLD, 1, &q) == DT_ERR_STATE;
 
-        *(int *)p += 1; /* it is shared */
+        *(int *)p += 1; /* shared by all ranks */
         _exit(refused ? 0 : 1);
     }
     NEED(waitpid(pid, &status, 0) == pid && status == 0);
@@ -404,7 +406,7 @@ static int misuser(int rank, void *arg)
         NEED(dt_mem_alloc(DT_WORLD, rank ? 4096 : 8192, &p) == DT_ERR_MISMATCH);
         NEED(strstr(dt_last_error(), "4096") && strstr(dt_last_error(), "8192"));
     }
-    /* What there was stays. */
+    /* Existing memory stays. */
     *(int *)q = 5;
     NEED(dt_mem_free(q) == DT_OK);
     return dt_size() > 1 ? 0 : dt_finalize() != DT_OK;
@@ -422,7 +424,7 @@ static void misuse_is_an_error(void **state)
         assert_int_equal(result.ranks[i].status, 0);
 }
 
-/* One rank alone may have no more of something. */
+/* A single rank cannot get more of some resource. */
 static int poor(int rank, void *arg)
 {
     static const int what[] = { RLIMIT_NOFILE, RLIMIT_AS };
@@ -449,11 +451,11 @@ static int poor(int rank, void *arg)
     return 0;
 }
 
-static void what_one_cannot_have_nobody_has(void **state)
+static void an_allocation_fails_on_all_ranks_if_it_fails_on_one(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* which take more address space than they may be left */
+    skip(); /* sanitizers take more address space than the limit */
 #endif
     run("3", poor, NULL);
 }
@@ -510,7 +512,7 @@ static int again_and_again(int rank, void *arg)
     return 0;
 }
 
-static void nothing_grows(void **state)
+static void repeated_allocations_leave_nothing(void **state)
 {
     int descriptors = count_descriptors();
 
@@ -519,8 +521,9 @@ static void nothing_grows(void **state)
     assert_int_equal(count_descriptors(), descriptors);
 }
 
-/* A call may still read the part of a rank whose own call has failed, and which has freed it. */
-static void what_a_call_holds_stays_mapped(void **state)
+/* A call may still read the part of a rank whose own call has failed and that has freed its
+ * part. */
+static void memory_in_use_by_a_call_stays_mapped(void **state)
 {
     static const struct dt_segment_kind kind = { .number = 1, .n = 2, .bytes = 4096 };
     const struct dt_place others = { 1, (size_t)2 * 4096 };
@@ -560,10 +563,10 @@ static int dies(int rank, void *arg)
     for (int i = 0; r == DT_OK; i++) {
         r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, p, 1 << 20, DT_I64, DT_BOR);
         if (i == 20)
-            ++*ready; /* from here on it may be killed wherever it is */
+            ++*ready; /* from here on it may be killed at any point */
     }
     NEED(r == DT_ERR_PEER);
-    /* Memory is there still, on this rank. */
+    /* This rank still has its memory. */
     memset(p, 1, 8 << 20);
     NEED(dt_mem_alloc(DT_WORLD, 8, &p) == DT_ERR_PEER && !p);
     return 7;
@@ -591,7 +594,7 @@ static void a_death_ends_the_call(void **state)
     }
 }
 
-/* A rank that frees what its other thread gives to a call fails alone. */
+/* A rank that frees memory while its other thread passes it to a call fails alone. */
 static void *frees(void *p)
 {
     while (*ready < 3)
@@ -620,14 +623,14 @@ static int careless(int rank, void *arg)
     return r == DT_ERR_PEER ? 7 : 1;
 }
 
-static void who_frees_too_early_fails_alone(void **state)
+static void a_rank_that_frees_too_early_fails_alone(void **state)
 {
     const struct testjob_plan plan = { .hosts = "3", .body = careless };
     struct testjob_result result;
 
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* a crash is what is tested */
+    skip(); /* the test causes a crash */
 #endif
     *ready = 0;
     assert_int_equal(testjob_run(&plan, &result), 0);
@@ -685,7 +688,7 @@ static int saves(int rank, void *arg)
     return 0;
 }
 
-static void it_is_saved_and_restored(void **state)
+static void shared_memory_is_saved_and_restored(void **state)
 {
     char dir[] = "/tmp/dtrun-memory-XXXXXX", command[64];
 
@@ -738,7 +741,7 @@ static int threads(int rank, void *arg)
     return 0;
 }
 
-static void threads_have_their_own(void **state)
+static void threads_have_their_own_allocations(void **state)
 {
     (void)state;
     run("2", threads, NULL);
@@ -746,7 +749,7 @@ static void threads_have_their_own(void **state)
 
 /* ---- ranks that share CPUs ---- */
 
-/* The same for all of them. */
+/* Binds all ranks to the same CPU. */
 static bool bind_to_first_cpu(void)
 {
     cpu_set_t all, one;
@@ -778,9 +781,9 @@ static int share_a_cpu(int rank, void *arg)
     return 0;
 }
 
-/* There a second synchronisation takes long, but the copies of 8 KiB take longer: few bytes or not,
- * they stay where they stand. */
-static void ranks_that_share_cpus_stage_the_fewest(void **state)
+/* With shared CPUs a second synchronisation takes long, but copying 8 KiB takes longer. So data
+ * stays in place whatever its size. */
+static void ranks_that_share_cpus_stage_only_few_bytes(void **state)
 {
     static char hosts[16];
     pid_t program = getpid();
@@ -794,18 +797,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_have_the_same_bytes_as_with_plain_memory),
-        cmocka_unit_test(any_memory_that_all_have_serves),
-        cmocka_unit_test(who_gives_nothing_needs_none),
+        cmocka_unit_test(any_shared_allocation_serves),
+        cmocka_unit_test(a_rank_that_sends_nothing_needs_no_shared_memory),
         cmocka_unit_test(misuse_is_an_error),
-        cmocka_unit_test(what_one_cannot_have_nobody_has),
-        cmocka_unit_test(nothing_grows),
-        cmocka_unit_test(what_a_call_holds_stays_mapped),
+        cmocka_unit_test(an_allocation_fails_on_all_ranks_if_it_fails_on_one),
+        cmocka_unit_test(repeated_allocations_leave_nothing),
+        cmocka_unit_test(memory_in_use_by_a_call_stays_mapped),
         cmocka_unit_test(a_death_ends_the_call),
-        cmocka_unit_test(who_frees_too_early_fails_alone),
+        cmocka_unit_test(a_rank_that_frees_too_early_fails_alone),
         cmocka_unit_test(an_abort_ends_the_call),
-        cmocka_unit_test(it_is_saved_and_restored),
-        cmocka_unit_test(threads_have_their_own),
-        cmocka_unit_test(ranks_that_share_cpus_stage_the_fewest),
+        cmocka_unit_test(shared_memory_is_saved_and_restored),
+        cmocka_unit_test(threads_have_their_own_allocations),
+        cmocka_unit_test(ranks_that_share_cpus_stage_only_few_bytes),
     };
 
     ready = testjob_shared(sizeof *ready);

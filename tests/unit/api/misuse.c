@@ -1,6 +1,6 @@
-/* Every public call, as a clumsy or hostile program makes it: at the wrong time, on what is no
- * communicator, and with arguments that cannot be. Each has to say so in its own name, and to leave
- * the job as it was. library.bats sees to it that no call is forgotten here. */
+/* Every public call as a careless or hostile program makes it: at the wrong time, without a valid
+ * communicator, and with impossible arguments. Each call must fail in its own name and leave the
+ * job as it was. library.bats checks that no call is missing here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@
 
 enum { RANKS = 2, COUNT = 4, ROOM = COUNT * RANKS };
 
-/* What a call is given, of which it takes what it needs. */
+/* Everything a call may need. Each call takes what it needs. */
 struct given {
     dt_comm_t *comm;
     const void *in;
@@ -37,18 +37,18 @@ struct given {
     dt_request_t *request;
 };
 
-/* What of that must make sense. */
+/* Which of these must be valid. */
 enum needs {
     COMM = 1 << 0,
-    IN = 1 << 1,  /* and DT_IN_PLACE means something else, or nothing */
-    OUT = 1 << 2, /* wherever the rank is root, or there is none */
+    IN = 1 << 1,  /* DT_IN_PLACE means something else, or nothing */
+    OUT = 1 << 2, /* where the rank is root, or if there is no root */
     SIZE = 1 << 3,
     COUNTS = 1 << 4,
     TYPE = 1 << 5,
     OP = 1 << 6,
     ROOT = 1 << 7,
     REQUEST = 1 << 8,
-    ALWAYS = 1 << 9, /* may be made at any time */
+    ALWAYS = 1 << 9, /* may be called at any time */
 };
 
 #define NOW_AND_LATER(name, ...)                                                                   \
@@ -95,12 +95,12 @@ ALONE(barrier_now, dt_barrier(g->comm))
 ALONE(barrier_later, dt_ibarrier(g->comm, g->request))
 ALONE(comm_split, dt_comm_split(g->comm, 0, 0, &made))
 ALONE(comm_dup, dt_comm_dup(g->comm, &made))
-ALONE(comm_free, dt_comm_free(g->comm)) /* never of DT_WORLD */
+ALONE(comm_free, dt_comm_free(g->comm)) /* never succeeds with DT_WORLD */
 ALONE(comm_abort, dt_comm_abort(g->comm))
 ALONE(comm_set_timeout, dt_comm_set_timeout(g->comm, 1))
 ALONE(comm_status, dt_comm_status(g->comm))
 ALONE(comm_on_stream, dt_comm_on_stream(g->comm, NULL, &made))
-ALONE(stream_wait, dt_stream_wait(g->comm)) /* never of a view */
+ALONE(stream_wait, dt_stream_wait(g->comm)) /* never succeeds without a view */
 ALONE(comm_tune, dt_comm_tune(g->comm, NULL))
 ALONE(mem_alloc, dt_mem_alloc(g->comm, 64, &memory))
 ALONE(join_begin, dt_join_begin(g->comm))
@@ -167,7 +167,7 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 static int32_t buffers[2 * ROOM + 1];
 static dt_request_t pending;
 
-/* With which every call could be made by rank 0 of two. */
+/* With these arguments rank 0 of two could make every call. */
 static struct given sane(const struct row *row)
 {
     static const size_t counts[RANKS] = { COUNT, COUNT };
@@ -185,7 +185,7 @@ static struct given sane(const struct row *row)
                            .request = &pending };
 }
 
-/* Its name comes first, whole; what is wrong, in full; the request is none. */
+/* The message must start with the whole name and say exactly what is wrong. There is no request. */
 static int refuses(const struct row *row, const struct given *g, dt_result_t expected)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -217,7 +217,7 @@ static int all_refuse(dt_result_t expected)
     return 0;
 }
 
-/* What tells of nothing wrong, or of nothing at all. */
+/* Calls that report no error, or nothing at all. */
 static int is_harmless(void)
 {
     dt_request_t none = { 0 };
@@ -267,7 +267,7 @@ static int at_all_times(int rank, void *arg)
     return 0;
 }
 
-/* ---- with what cannot be ---- */
+/* ---- with impossible arguments ---- */
 
 static int wrong_comms(const struct row *row)
 {
@@ -371,7 +371,7 @@ static int lacking(const struct row *row)
     return 0;
 }
 
-/* By a byte or by nearly all. */
+/* Buffers that overlap by a byte, or by all but one. */
 static int overlapping(const struct row *row)
 {
     static const ptrdiff_t by[] = { 1, COUNT * (int)sizeof *buffers - 1 };
@@ -401,7 +401,7 @@ static int every_argument(const struct row *row)
     return lacking(row);
 }
 
-/* Those that the table above has no column for. */
+/* Arguments that the table above has no column for. */
 static int other_arguments(void)
 {
     char longer[300];
@@ -455,7 +455,7 @@ static int bucket_arguments(void)
     return 0;
 }
 
-/* After all of it the ranks still understand each other, on a communicator that is made last. */
+/* After all this the ranks still work together, on a communicator that is made last. */
 static int with_anything(int rank, void *arg)
 {
     int32_t sum = rank + 1;

@@ -1,4 +1,4 @@
-/* The collectives that give ranks parts of their own, as programs call them. */
+/* The collectives that give each rank a block of its own, as programs call them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,13 +25,13 @@ static dt_result_t wait_for(dt_result_t started)
     return started == DT_OK ? dt_wait(&pending) : started;
 }
 
-/* The call, or its form in the background, by turns. */
+/* Makes the call, or its form in the background, by turns. */
 #define CALL(name, ...)                                                                            \
     (background ? wait_for(dt_i##name(__VA_ARGS__, &pending)) : dt_##name(__VA_ARGS__))
 
 static const size_t sizes[] = { 0, 1, 7, 3000 };
 
-/* What is only moved are words, as so many elements each. */
+/* Calls that only move data move words, as this many elements each. */
 static struct {
     dt_dtype_t dtype;
     size_t each;
@@ -42,7 +42,7 @@ static size_t elements(size_t count)
     return count * words.each;
 }
 
-/* As elements, in an array for each use. */
+/* The counts in elements, in a separate array for each use. */
 static const size_t *elements_of(const size_t *counts, int n, int use)
 {
     static size_t scaled[2][MOST];
@@ -52,7 +52,7 @@ static const size_t *elements_of(const size_t *counts, int n, int use)
     return counts ? scaled[use] : NULL;
 }
 
-/* What rank "from" has for rank "to", element i. */
+/* Element i of what rank "from" sends to rank "to". */
 static int32_t value(int from, int to, size_t i)
 {
     return from * 1000003 + to * 10007 + (int32_t)i;
@@ -102,7 +102,7 @@ static int folds(dt_comm_t *comm, size_t count)
     NEED(CALL(reduce_scatter, comm, DT_IN_PLACE, out, count, DT_I32, DT_SUM) == DT_OK);
     for (size_t i = 0; i < count; i++)
         NEED(out[i] == sum * 1000003 + n * (me * 10007 + (int32_t)i));
-    memcpy(out, in, count * (size_t)n * sizeof *in); /* as NCCL has it */
+    memcpy(out, in, count * (size_t)n * sizeof *in); /* where NCCL expects it */
     NEED(CALL(reduce_scatter, comm, out, out + (size_t)me * count, count, DT_I32, DT_SUM) == DT_OK);
     for (size_t i = 0; i < count; i++)
         NEED(out[(size_t)me * count + i] == sum * 1000003 + n * (me * 10007 + (int32_t)i));
@@ -161,7 +161,7 @@ static int equal_blocks(dt_comm_t *comm, size_t count)
     return 0;
 }
 
-/* Rank a has (a + 2 * b) % 5 * count elements for rank b; many of them none. */
+/* Rank a sends (a + 2 * b) % 5 * count elements to rank b; often none. */
 static size_t share(int a, int b, size_t count)
 {
     return (size_t)((a + 2 * b) % 5) * count;
@@ -176,7 +176,7 @@ static size_t place(const size_t *counts, int rank)
     return at;
 }
 
-/* all: everybody's share for rank 0. */
+/* all: what each rank sends to rank 0. */
 static int holds_shares(const int32_t *all, const size_t *counts, int n)
 {
     for (int i = 0; i < n; i++)
@@ -195,7 +195,7 @@ static int all_gatherv_in_place(dt_comm_t *comm, int32_t *all, const size_t *cou
     return holds_shares(all, counts, n);
 }
 
-/* From where they stand at root to where they stood; the others have a place of their own. */
+/* From their place at root back to the same place. The others have a place of their own. */
 static int rooted_in_place(dt_comm_t *comm, int32_t *all, const size_t *counts, int root)
 {
     int n = dt_comm_size(comm), me = dt_comm_rank(comm);
@@ -219,7 +219,7 @@ static int rooted_in_place(dt_comm_t *comm, int32_t *all, const size_t *counts, 
     return 0;
 }
 
-/* Two ranks have as much for each other. */
+/* Two ranks send each other equally much. */
 static int all_to_allv_in_place(dt_comm_t *comm, size_t count)
 {
     int n = dt_comm_size(comm), me = dt_comm_rank(comm);
@@ -261,7 +261,7 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
     NEED(out[taken] == CANARY);
     free(out);
     NEED(all_to_allv_in_place(comm, count) == 0);
-    /* Everybody's share for rank 0, and back. */
+    /* Each rank's block for rank 0, and back. */
     taken = 0;
     for (int i = 0; i < n; i++)
         taken += takes[i] = share(i, 0, count);
@@ -320,7 +320,7 @@ static void run_all(const char *hosts, int (*body)(int, void *))
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-static void everybody_gets_its_part(void **state)
+static void every_rank_gets_its_block(void **state)
 {
     (void)state;
     run_all("1", all_calls);
@@ -333,14 +333,15 @@ static void everybody_gets_its_part(void **state)
     run_all("1 7", all_calls);
 }
 
-/* Bytes of any kind, at an odd address: NaNs, subnormal numbers and all. */
+/* Bytes of any kind at an odd address, among them NaNs and subnormal numbers. */
 static void any_bytes(uint8_t *p, size_t n, unsigned seed)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (uint8_t)(rand_r(&seed) >> 7);
 }
 
-/* What one rank, or each for its part, has of a fold is what all have of it. */
+/* What one rank gets of a reduction, or each rank for its block, is what all get of an
+ * all-reduce. */
 static int same_folds(dt_dtype_t dtype, dt_op_t op)
 {
     enum { EACH = 65 };
@@ -365,7 +366,7 @@ static int same_folds(dt_dtype_t dtype, dt_op_t op)
     return 0;
 }
 
-/* Blocks of none, some and most elements, into a buffer of their own and in both ways in place. */
+/* Blocks with no, some and most elements, into a separate buffer and in place in both ways. */
 static int same_varied_folds(size_t each, dt_dtype_t dtype, dt_op_t op)
 {
     static uint8_t in[VARIED_ROOM], all[VARIED_ROOM], out[VARIED_ROOM];
@@ -419,7 +420,7 @@ static int folds_of_every_type(int rank, void *arg)
     return 0;
 }
 
-static void every_fold_has_the_bytes_of_all_reduce(void **state)
+static void every_reduction_has_the_bytes_of_all_reduce(void **state)
 {
     (void)state;
     run_all("1", folds_of_every_type);
@@ -427,7 +428,7 @@ static void every_fold_has_the_bytes_of_all_reduce(void **state)
     run_all("3 1 2", folds_of_every_type);
 }
 
-static void varied_parts_of_a_fold_have_its_bytes(void **state)
+static void blocks_of_any_size_have_the_bytes_of_the_whole(void **state)
 {
     (void)state;
     run_all("1", varied_folds);
@@ -438,7 +439,7 @@ static void varied_parts_of_a_fold_have_its_bytes(void **state)
 
 /* ---- misuse ---- */
 
-/* Every call that has a root, with one that is none. */
+/* Every call with a root, with one that does not exist. */
 static int rootless(int root)
 {
     const size_t two[] = { 1, 1 };
@@ -543,7 +544,7 @@ static void quarrel(const char *hosts)
     }
 }
 
-static void calls_that_do_not_fit_are_named(void **state)
+static void calls_that_do_not_match_are_named(void **state)
 {
     (void)state;
     quarrel("3");
@@ -554,11 +555,11 @@ static void calls_that_do_not_fit_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("2, 7, 10, 18", everybody_gets_its_part),
-        CHECKS("1, 6, 7, 10, 11, 18", every_fold_has_the_bytes_of_all_reduce),
-        CHECKS("1, 6, 7, 10, 18", varied_parts_of_a_fold_have_its_bytes),
+        CHECKS("2, 7, 10, 18", every_rank_gets_its_block),
+        CHECKS("1, 6, 7, 10, 11, 18", every_reduction_has_the_bytes_of_all_reduce),
+        CHECKS("1, 6, 7, 10, 18", blocks_of_any_size_have_the_bytes_of_the_whole),
         CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
-        CHECKS("27, 30, 31", calls_that_do_not_fit_are_named),
+        CHECKS("27, 30, 31", calls_that_do_not_match_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Calls in the background: what is asked for, and how it is waited for. */
+/* Calls in the background: how they are made, and how the program waits for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static int check_many(void)
     return 0;
 }
 
-/* Every rank waits in an order of its own, or for all, or asks until all are done. */
+/* Every rank waits in an order of its own, or for all, or tests until all are done. */
 static int wait_in_any_order(int rank, void *arg)
 {
     int done = 0;
@@ -93,13 +93,13 @@ static int wait_for_any(int rank, void *arg)
     return 0;
 }
 
-static void each_of_many_is_any_once(void **state)
+static void wait_any_returns_each_request_once(void **state)
 {
     (void)state;
     run_all(wait_for_any);
 }
 
-/* The last rank sends first; the others wait until rank 0 has heard of it. */
+/* The last rank sends first. The others wait until rank 0 has received that. */
 static int answer(int last)
 {
     int32_t word = dt_rank(), go = 0;
@@ -139,7 +139,7 @@ static int wait_for_who_comes_first(int rank, void *arg)
     return 0;
 }
 
-static void any_is_the_first_one_that_is_done(void **state)
+static void wait_any_returns_the_first_request_that_is_done(void **state)
 {
     (void)state;
     run_all(wait_for_who_comes_first);
@@ -165,13 +165,13 @@ static int any_fails(int rank, void *arg)
     return 0;
 }
 
-static void a_failure_is_told_of_any(void **state)
+static void wait_any_reports_a_failure(void **state)
 {
     (void)state;
     run_all(any_fails);
 }
 
-/* Calls of both kinds by turns: were their order not kept, calls of ranks would not fit. */
+/* Calls of both kinds in turns. If their order changed, the calls of ranks would not match. */
 static int mix_with_others(int rank, void *arg)
 {
     int64_t a = rank, b = rank, c = rank;
@@ -197,7 +197,7 @@ static void calls_keep_the_order_in_which_they_were_made(void **state)
     run_all(mix_with_others);
 }
 
-/* All kinds under way together; what the calls were told is gone by the time they are made. */
+/* All kinds are under way together. Their arguments are gone by the time the calls are made. */
 static int start_every_kind(int rank, dt_request_t *q)
 {
     static int64_t x[13][8], y[13][8];
@@ -286,7 +286,7 @@ static int misuse(int rank, void *arg)
     return 0;
 }
 
-/* Each is given a type that there is none of. */
+/* Each gets a type that does not exist. */
 #define NAMES(call)                                                                                \
     NEED((call) == DT_ERR_ARG && q.id == 0 &&                                                      \
          strncmp(dt_last_error(), #call, strcspn(#call, "(")) == 0 &&                              \
@@ -327,13 +327,13 @@ static int name_calls(int rank, void *arg)
     return 0;
 }
 
-static void the_call_that_was_written_is_named(void **state)
+static void errors_name_the_call_of_the_program(void **state)
 {
     (void)state;
     run_all(name_calls);
 }
 
-static void misuse_is_told_and_harms_nothing(void **state)
+static void misuse_is_an_error_and_does_no_harm(void **state)
 {
     (void)state;
     run_all(misuse);
@@ -355,7 +355,7 @@ static int disagree(int rank, void *arg)
     return 0;
 }
 
-static void a_failure_is_told_by_the_wait(void **state)
+static void dt_wait_reports_a_failure(void **state)
 {
     (void)state;
     run_all(disagree);
@@ -372,7 +372,7 @@ static void catch (int signo)
     caught += pthread_equal(pthread_self(), catcher) ? 1 : 1000;
 }
 
-/* A signal for the process never interrupts the thread that the program does not know of. */
+/* A signal for the process never interrupts the thread that the library has made. */
 static int storm(int rank, void *arg)
 {
     struct sigaction action = { .sa_handler = catch };
@@ -400,7 +400,7 @@ static void signals_are_left_to_the_program(void **state)
     run_all(storm);
 }
 
-/* Threads that wait for copies of one request: one of them gets it. */
+/* Threads wait for copies of one request. One of them gets it. */
 static void *wait_for_copy(void *arg)
 {
     dt_request_t copy = *(dt_request_t *)arg;
@@ -439,7 +439,7 @@ static int compete(int rank, void *arg)
     return 0;
 }
 
-static void a_request_is_waited_for_once(void **state)
+static void only_one_thread_gets_a_request(void **state)
 {
     (void)state;
     run_all(compete);
@@ -449,15 +449,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("25", requests_may_be_waited_for_in_any_order),
-        cmocka_unit_test(each_of_many_is_any_once),
-        cmocka_unit_test(any_is_the_first_one_that_is_done),
-        cmocka_unit_test(a_failure_is_told_of_any),
+        cmocka_unit_test(wait_any_returns_each_request_once),
+        cmocka_unit_test(wait_any_returns_the_first_request_that_is_done),
+        cmocka_unit_test(wait_any_reports_a_failure),
         cmocka_unit_test(calls_keep_the_order_in_which_they_were_made),
         cmocka_unit_test(every_collective_can_be_made_in_the_background),
-        cmocka_unit_test(the_call_that_was_written_is_named),
-        cmocka_unit_test(misuse_is_told_and_harms_nothing),
-        cmocka_unit_test(a_request_is_waited_for_once),
-        cmocka_unit_test(a_failure_is_told_by_the_wait),
+        cmocka_unit_test(errors_name_the_call_of_the_program),
+        cmocka_unit_test(misuse_is_an_error_and_does_no_harm),
+        cmocka_unit_test(only_one_thread_gets_a_request),
+        cmocka_unit_test(dt_wait_reports_a_failure),
         CHECKS("26", signals_are_left_to_the_program),
     };
 

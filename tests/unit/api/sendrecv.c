@@ -1,4 +1,4 @@
-/* Calls between two ranks, of one host and of two. */
+/* Calls between two ranks, on one host and on two. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static uint16_t value(int from, int to, size_t i)
     return (uint16_t)((size_t)(from * 31 + to) + i * 7);
 }
 
-/* Every rank to every other, in an order in which nobody waits for anybody who waits. */
+/* Every rank exchanges data with every other, in an order in which no ranks wait in a chain. */
 static int exchange(dt_comm_t *comm, size_t count)
 {
     static uint8_t room[2 * MOST + 3];
@@ -77,13 +77,13 @@ static int exchange_all(int rank, void *arg)
     return 0;
 }
 
-static void everybody_reaches_everybody(void **state)
+static void every_rank_reaches_every_other(void **state)
 {
     (void)state;
     run_all(several, exchange_all);
 }
 
-/* Two ranks do something others know nothing of; then all go on together. */
+/* Two ranks make calls that the others do not know of. Then all go on together. */
 static int aside(int rank, void *arg)
 {
     int64_t x = rank, got = -1;
@@ -102,7 +102,7 @@ static int aside(int rank, void *arg)
     return 0;
 }
 
-static void others_are_not_disturbed(void **state)
+static void other_ranks_are_not_disturbed(void **state)
 {
     (void)state;
     run_all(several, aside);
@@ -128,7 +128,7 @@ static int misuse(int rank, void *arg)
     return 0;
 }
 
-static void misuse_is_told_and_harms_nothing(void **state)
+static void misuse_is_an_error_and_does_no_harm(void **state)
 {
     (void)state;
     run_all(pairs, misuse);
@@ -160,7 +160,7 @@ static int disagree(int rank, void *arg)
     return 0;
 }
 
-static void a_mismatch_is_told_to_both(void **state)
+static void a_mismatch_is_an_error_on_both_ranks(void **state)
 {
     int (*const all[])(int, int64_t *) = { other_count, other_type };
 
@@ -171,8 +171,8 @@ static void a_mismatch_is_told_to_both(void **state)
     }
 }
 
-/* Rank 0 waits for so long that it looks at what others have sent: rank 2 first gives it something
- * that it will take later. */
+/* Rank 0 waits so long that it reads what others have sent. Rank 2 first sends something that rank
+ * 0 receives later. */
 static int early(int rank, void *arg)
 {
     int64_t x = rank;
@@ -195,7 +195,7 @@ static int early(int rank, void *arg)
     return 0;
 }
 
-static void who_comes_early_waits(void **state)
+static void an_early_rank_waits(void **state)
 {
     static const char *const hosts[] = { "1 1 1", NULL };
 
@@ -235,7 +235,7 @@ static void a_death_ends_the_wait(void **state)
 
 enum { IN_A_ROW = 3 };
 
-/* Of the two calls the one that is begun first is waited for last. */
+/* The call that begins first is waited for last. */
 static int pass_to_self(dt_comm_t *comm, size_t count, bool takes_first)
 {
     static uint16_t from[MOST], to[MOST + 1];
@@ -317,7 +317,7 @@ static int mismatch_with_self(int rank, void *arg)
     return 0;
 }
 
-static void what_a_rank_sends_to_itself_must_fit(void **state)
+static void sends_of_a_rank_to_itself_must_match(void **state)
 {
     (void)state;
     run_all(pairs, mismatch_with_self);
@@ -327,12 +327,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("6, 10", a_rank_sends_to_itself),
-        cmocka_unit_test(what_a_rank_sends_to_itself_must_fit),
-        CHECKS("6, 10", everybody_reaches_everybody),
-        cmocka_unit_test(others_are_not_disturbed),
-        cmocka_unit_test(misuse_is_told_and_harms_nothing),
-        CHECKS("27, 28, 30", a_mismatch_is_told_to_both),
-        cmocka_unit_test(who_comes_early_waits),
+        cmocka_unit_test(sends_of_a_rank_to_itself_must_match),
+        CHECKS("6, 10", every_rank_reaches_every_other),
+        cmocka_unit_test(other_ranks_are_not_disturbed),
+        cmocka_unit_test(misuse_is_an_error_and_does_no_harm),
+        CHECKS("27, 28, 30", a_mismatch_is_an_error_on_both_ranks),
+        cmocka_unit_test(an_early_rank_waits),
         cmocka_unit_test(a_death_ends_the_wait),
     };
 

@@ -1,4 +1,4 @@
-/* What dtrun.h allows threads to do, rule by rule; threads.c and p2p.c show more of the order of
+/* What dtrun.h allows threads to do, rule by rule. threads.c and p2p.c test more of the order of
  * calls on one communicator and between two ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,13 +95,13 @@ static int begin_together(int rank, void *arg)
     (void)arg;
     NEED_ALL(begin);
     NEED(began == 1 && refused == THREADS - 1);
-    NEED(dt_barrier(DT_WORLD) == DT_OK); /* in a thread that did not begin */
+    NEED(dt_barrier(DT_WORLD) == DT_OK); /* in a thread that did not call dt_init */
     NEED_ALL(finish);
     NEED(began == 0);
     return 0;
 }
 
-static void one_thread_begins_and_one_ends(void **state)
+static void one_thread_may_initialise_and_another_finalise(void **state)
 {
     (void)state;
     pass("2", begin_together);
@@ -119,13 +119,13 @@ static void note_hello(struct testjob *job, int rank, uint16_t port)
 
 static int be_no_rank(void)
 {
-    alarm(180); /* what waits here for a thread that is not there does so for ever */
+    alarm(180); /* ends a test that would wait for ever for a thread that does not exist */
     NEED(dt_init() == DT_ERR_STATE && strstr(dt_last_error(), "forked from a rank"));
     NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE && strstr(dt_last_error(), "forked from a rank"));
     return 0;
 }
 
-/* While another thread is in dt_init, where rank 1 has not come yet. */
+/* A fork while another thread is in dt_init, which rank 1 has not called yet. */
 static int fork_early(int rank, void *arg)
 {
     pthread_t thread;
@@ -152,7 +152,7 @@ static int fork_early(int rank, void *arg)
     return 0;
 }
 
-static void a_child_that_is_forked_meanwhile_is_no_rank(void **state)
+static void a_child_that_is_forked_during_dt_init_is_no_rank(void **state)
 {
     (void)state;
     hellos = testjob_shared(sizeof *hellos);
@@ -161,7 +161,7 @@ static void a_child_that_is_forked_meanwhile_is_no_rank(void **state)
                      0);
 }
 
-/* What was wrong for the parent may be right for its child. */
+/* A call that is wrong in the parent may be right in its child. */
 static int begin_in_child(int rank, void *arg)
 {
     int status;
@@ -243,7 +243,7 @@ static void *swap_on_own(void *arg)
     return NULL;
 }
 
-/* On each communicator ways are made once. */
+/* Each communicator chooses its channels once. */
 static int tune_meanwhile(int rank, void *arg)
 {
     struct worker w = { 0 };
@@ -262,7 +262,7 @@ static int tune_meanwhile(int rank, void *arg)
     return 0;
 }
 
-static void ways_are_made_while_thresholds_change(void **state)
+static void channels_are_chosen_while_thresholds_change(void **state)
 {
     (void)state;
     pass("2", tune_meanwhile);
@@ -297,7 +297,7 @@ static void *look_on(void *arg)
     return NULL;
 }
 
-/* No rank but the first comes to this call: only the abort ends it. */
+/* Only rank 0 joins this call, so only the abort ends it. */
 static void *wait_inside(void *arg)
 {
     struct worker *w = arg;
@@ -355,7 +355,7 @@ static void *set_limits(void *arg)
     return NULL;
 }
 
-/* Calls of every kind that carries a limit with it. */
+/* Makes calls of every kind that has a limit. */
 static int call_while_limits_change(int rank, void *arg)
 {
     struct worker setters[THREADS] = { 0 };
@@ -385,7 +385,7 @@ static int call_while_limits_change(int rank, void *arg)
     return 0;
 }
 
-static void limits_may_be_set_while_calls_are_made(void **state)
+static void timeouts_may_be_set_while_calls_are_made(void **state)
 {
     (void)state;
     pass("2", call_while_limits_change);
@@ -413,7 +413,7 @@ static void ask_in_handler(int signo)
                    dt_generation() < 0;
 }
 
-/* Calls that take locks. Stores how often the rank that was interrupted least has been. */
+/* Makes calls that take locks. Stores the smallest number of interruptions of any rank. */
 static int call_on(int32_t *interrupted)
 {
     dt_request_t request;
@@ -447,7 +447,7 @@ static int call_while_handlers_ask(int rank, void *hosts)
     return 0;
 }
 
-static void a_signal_handler_may_ask_for_numbers(void **state)
+static void a_signal_handler_may_ask_for_rank_and_size(void **state)
 {
     struct testjob_plan two = { .hosts = "2", .body = call_while_handlers_ask };
     struct testjob_plan apart = { .hosts = "1 1", .body = call_while_handlers_ask, .arg = &two };
@@ -601,7 +601,7 @@ static int fail_together(int rank, void *arg)
     return 0;
 }
 
-static void an_error_is_its_threads(void **state)
+static void each_thread_has_its_own_last_error(void **state)
 {
     (void)state;
     pass("2", fail_together);
@@ -610,17 +610,17 @@ static void an_error_is_its_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_begins_and_one_ends),
-        cmocka_unit_test(a_child_that_is_forked_meanwhile_is_no_rank),
+        cmocka_unit_test(one_thread_may_initialise_and_another_finalise),
+        cmocka_unit_test(a_child_that_is_forked_during_dt_init_is_no_rank),
         cmocka_unit_test(a_child_whose_parent_is_no_rank_may_be_one),
-        cmocka_unit_test(ways_are_made_while_thresholds_change),
+        cmocka_unit_test(channels_are_chosen_while_thresholds_change),
         cmocka_unit_test(each_thread_may_have_its_communicator),
         cmocka_unit_test(any_thread_may_abort_dump_and_ask),
-        cmocka_unit_test(limits_may_be_set_while_calls_are_made),
-        cmocka_unit_test(a_signal_handler_may_ask_for_numbers),
+        cmocka_unit_test(timeouts_may_be_set_while_calls_are_made),
+        cmocka_unit_test(a_signal_handler_may_ask_for_rank_and_size),
         cmocka_unit_test(any_thread_may_wait_for_a_request),
         cmocka_unit_test(threads_have_buckets_and_memory),
-        cmocka_unit_test(an_error_is_its_threads),
+        cmocka_unit_test(each_thread_has_its_own_last_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

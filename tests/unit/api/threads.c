@@ -1,4 +1,4 @@
-/* Several threads of a rank in the library at a time. */
+/* Several threads of a rank are in the library at the same time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void *take_a_turn(void *arg)
     return NULL;
 }
 
-static void who_comes_first_is_served_first(void **state)
+static void threads_are_served_in_order(void **state)
 {
     pthread_t thread[THREADS];
     int number[THREADS];
@@ -65,8 +65,8 @@ static void run_all(const struct testjob_plan *plan)
     assert_int_equal(testjob_pass(plan), 0);
 }
 
-/* All threads of all ranks make the same calls, so that their order among each other is nothing to
- * the ranks; but no two may be in the communicator at a time. */
+/* All threads of all ranks make the same calls, so their order does not matter to the ranks. But no
+ * two threads may be inside the communicator at the same time. */
 static void *reduce_often(void *failed)
 {
     int64_t buf[COUNT];
@@ -112,8 +112,8 @@ static void threads_take_turns_on_a_communicator(void **state)
         run_all(&(struct testjob_plan){ .hosts = placements[i], .body = crowd });
 }
 
-/* Each thread has a communicator of its own: 10^5 calls in all, of sizes that differ from those of
- * the other threads, so that what went to another communicator would not fit. */
+/* Each thread has its own communicator: 10^5 calls in total, of sizes that differ from those of the
+ * other threads, so that data for another communicator would not match. */
 #ifdef __SANITIZE_THREAD__
 enum { MANY_CALLS = 500 };
 #else
@@ -183,15 +183,15 @@ static int busy(int rank, void *arg)
     return 0;
 }
 
-static void a_hundred_thousand_calls_keep_apart(void **state)
+static void calls_on_different_communicators_do_not_mix(void **state)
 {
     (void)state;
     run_all(&(struct testjob_plan){ .hosts = "2", .body = busy });
     run_all(&(struct testjob_plan){ .hosts = "1 1", .body = busy });
 }
 
-/* Each thread has a communicator of its own, makes others of it, and calls with sizes that differ
- * from those of the other threads. */
+/* Each thread has its own communicator, makes others from it, and calls with sizes that differ from
+ * those of the other threads. */
 struct seat {
     pthread_t thread;
     dt_comm_t *comm;
@@ -257,7 +257,7 @@ static int apart(int rank, void *arg)
     return 0;
 }
 
-static void threads_do_not_meet_on_different_communicators(void **state)
+static void threads_on_different_communicators_do_not_wait_for_each_other(void **state)
 {
     (void)state;
     run_all(&(struct testjob_plan){ .hosts = "1", .body = apart });
@@ -310,7 +310,7 @@ static void see_whether_inside(struct testjob *job, int ms)
         *inside = 1;
 }
 
-static void nobody_leaves_while_a_thread_is_inside(void **state)
+static void dt_finalize_waits_for_threads_inside_calls(void **state)
 {
     (void)state;
     inside = testjob_shared(4096);
@@ -320,11 +320,11 @@ static void nobody_leaves_while_a_thread_is_inside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_comes_first_is_served_first),
+        cmocka_unit_test(threads_are_served_in_order),
         CHECKS("24", threads_take_turns_on_a_communicator),
-        CHECKS("24", threads_do_not_meet_on_different_communicators),
-        CHECKS("24", a_hundred_thousand_calls_keep_apart),
-        cmocka_unit_test(nobody_leaves_while_a_thread_is_inside),
+        CHECKS("24", threads_on_different_communicators_do_not_wait_for_each_other),
+        CHECKS("24", calls_on_different_communicators_do_not_mix),
+        cmocka_unit_test(dt_finalize_waits_for_threads_inside_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

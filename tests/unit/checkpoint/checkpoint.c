@@ -1,4 +1,4 @@
-/* The checkpoint store, used by several ranks on one directory. */
+/* The checkpoint store, used by several ranks in one directory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,8 @@ static char dir[80];
 static int make_base(void **state)
 {
     (void)state;
-    /* in memory where possible: an fsync costs nothing there, and is checked all the same */
+    /* Uses a file system in memory if possible: an fsync costs nothing there, and is checked all
+     * the same. */
     snprintf(base, sizeof base, "%s/dtrun-checkpoint-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     if (!mkdtemp(base))
@@ -38,18 +39,18 @@ static int remove_base(void **state)
     char command[100];
 
     (void)state;
-    umount2(base, MNT_DETACH); /* where it is a mount of a test's own */
+    umount2(base, MNT_DETACH); /* a test may have mounted something there */
     snprintf(command, sizeof command, "rm -rf %s", base);
     return system(command);
 }
 
-static char synced[4096];         /* what has been made durable, a name per line */
-static const char *fails_sync_of; /* once others have been set aside there */
+static char synced[4096];         /* names that have been made durable, one a line */
+static const char *fails_sync_of; /* fails after others have been set aside there */
 static pthread_mutex_t synced_lock = PTHREAD_MUTEX_INITIALIZER; /* ranks are threads here */
 
 static bool exists(const char *name);
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 int fsync(int fd)
 {
     char link[64], name[300];
@@ -69,9 +70,9 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-static _Atomic uint64_t shard_bytes; /* that have been read from files of ranks */
+static _Atomic uint64_t shard_bytes; /* bytes read from the files of ranks */
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 ssize_t read(int fd, void *buf, size_t n)
 {
     ssize_t got = syscall(SYS_read, fd, buf, n);
@@ -100,7 +101,8 @@ static bool exists(const char *name)
     return lstat(path(name), &st) == 0;
 }
 
-/* Entries of the store's directory, hidden ones too, but for the files that name its owner. */
+/* Counts the entries of the store's directory, also hidden ones, without the files that name its
+ * owner. */
 static int entries(void)
 {
     DIR *d = opendir(dir);
@@ -128,8 +130,7 @@ static void make_entry(const char *name, long age)
     assert_int_equal(utime(path(name), &t), 0);
 }
 
-/* Saves the steps given (ended by -1), each with its number as content, as the job's generation 0.
- */
+/* Saves the steps, up to -1, each with its number as content, as generation 0 of the job. */
 static void save_steps(uint32_t size, const int64_t *steps)
 {
     struct job j;
@@ -143,7 +144,7 @@ static void save_steps(uint32_t size, const int64_t *steps)
     job_free(&j);
 }
 
-/* Restores with the ranks of generation 1; the content must be that of the step. */
+/* Restores with the ranks of generation 1. The content must be that of the step. */
 static dt_result_t restore(uint32_t size, int64_t *step, char text[TEXT_MAX])
 {
     struct job j;
@@ -166,7 +167,7 @@ static void assert_has(const char *text, const char *part)
         fail_msg("\"%s\" lacks \"%s\"", text, part);
 }
 
-static void what_is_saved_comes_back(void **state)
+static void a_saved_checkpoint_is_restored(void **state)
 {
     (void)state;
     for (uint32_t size = 1; size <= RANKS_MAX; size++) {
@@ -177,7 +178,7 @@ static void what_is_saved_comes_back(void **state)
         mkdir(base, 0777);
         assert_int_equal(restore(size, &step, text), DT_OK);
         assert_int_equal(step, -1);
-        assert_int_not_equal(access(dir, F_OK), 0); /* made by the first save, not before */
+        assert_int_not_equal(access(dir, F_OK), 0); /* the first save makes it */
         save_steps(size, (const int64_t[]){ 0, 10, 20, -1 });
         assert_false(exists("step_000000000000"));
         assert_int_equal(entries(), 2);
@@ -188,7 +189,7 @@ static void what_is_saved_comes_back(void **state)
     }
 }
 
-static void equal_runs_leave_equal_bytes(void **state)
+static void equal_runs_save_equal_bytes(void **state)
 {
     char command[400];
 
@@ -218,7 +219,7 @@ static void a_step_saved_twice_has_the_later_content(void **state)
     assert_int_equal(step, 5);
 }
 
-/* Changes one byte, or cuts the file, or removes it. */
+/* Changes one byte, truncates the file, extends it, or removes it. */
 enum harm { FLIP_FIRST, FLIP_MIDDLE, FLIP_LAST, CUT_ONE, CUT_ALL, ADD_ONE, REMOVE, HARMS };
 
 static void harm_file(const char *name, enum harm harm)
@@ -245,7 +246,7 @@ static void harm_file(const char *name, enum harm harm)
     close(fd);
 }
 
-static void a_damaged_one_gives_way_to_the_older(void **state)
+static void a_damaged_checkpoint_gives_way_to_an_older_one(void **state)
 {
     static const char *const files[] = { "MANIFEST", "rank_00000.shard", "rank_00002.shard" };
 
@@ -267,7 +268,7 @@ static void a_damaged_one_gives_way_to_the_older(void **state)
         }
 }
 
-/* Of the shards of three ranks in a checkpoint. */
+/* Returns the bytes of the shards of three ranks in a checkpoint. */
 static uint64_t bytes_of(const char *checkpoint)
 {
     uint64_t bytes = 0;
@@ -283,7 +284,7 @@ static uint64_t bytes_of(const char *checkpoint)
     return bytes;
 }
 
-/* Also where the newest turns out to be damaged at its very end. */
+/* This holds even if the newest checkpoint turns out to be damaged at its very end. */
 static void d41_each_shard_is_read_once(void **state)
 {
     for (int damage = 0; damage < 2; damage++) {
@@ -304,7 +305,7 @@ static void d41_each_shard_is_read_once(void **state)
     }
 }
 
-static void when_all_are_damaged_nobody_begins_afresh_unasked(void **state)
+static void a_job_does_not_start_afresh_because_all_checkpoints_are_damaged(void **state)
 {
     char text[TEXT_MAX];
     int64_t step;
@@ -318,7 +319,7 @@ static void when_all_are_damaged_nobody_begins_afresh_unasked(void **state)
     assert_has(text, "rank_00001.shard: is damaged: its checksum differs");
 }
 
-static void another_number_of_ranks_is_refused(void **state)
+static void a_restore_by_another_number_of_ranks_is_refused(void **state)
 {
     char text[TEXT_MAX];
     int64_t step;
@@ -329,7 +330,7 @@ static void another_number_of_ranks_is_refused(void **state)
     assert_has(text, "was saved by 2 ranks and cannot be restored by 3");
 }
 
-static void another_buffer_is_refused_on_all_ranks(void **state)
+static void a_buffer_that_does_not_match_is_refused_on_all_ranks(void **state)
 {
     struct job j;
     int64_t step;
@@ -345,7 +346,7 @@ static void another_buffer_is_refused_on_all_ranks(void **state)
     job_free(&j);
 }
 
-static void ranks_that_save_different_steps_are_told(void **state)
+static void saves_of_different_steps_are_an_error(void **state)
 {
     struct job j;
 
@@ -360,7 +361,7 @@ static void ranks_that_save_different_steps_are_told(void **state)
     assert_int_not_equal(access(dir, F_OK), 0);
 }
 
-static void a_fresh_start_sets_the_old_ones_aside(void **state)
+static void a_fresh_job_sets_old_checkpoints_aside(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -374,7 +375,7 @@ static void a_fresh_start_sets_the_old_ones_aside(void **state)
     assert_int_equal(step, -1);
     assert_true(job_holds(&j, 5));
     assert_int_equal(job_save(&j, 5), DT_OK);
-    assert_int_equal(job_restore(&j, &step), DT_OK); /* its own it does restore */
+    assert_int_equal(job_restore(&j, &step), DT_OK); /* it does restore its own */
     assert_int_equal(step, 5);
     job_free(&j);
     assert_true(exists("earlier-job-01234567-g0-1/step_000000000020/MANIFEST"));
@@ -382,8 +383,8 @@ static void a_fresh_start_sets_the_old_ones_aside(void **state)
     assert_int_equal(step, 5);
 }
 
-/* The step that a fresh start saves first may be among those that are there. */
-static void d8_a_fresh_save_sets_all_aside_once_it_is_durable(void **state)
+/* The step that a fresh job saves first may be among the existing ones. */
+static void d8_a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -417,8 +418,8 @@ static void d8_a_fresh_save_sets_all_aside_once_it_is_durable(void **state)
     assert_true(exists("earlier-job-01234567-g2-1/step_000000000020/MANIFEST"));
 }
 
-/* Begun anew at lower steps without a word, the run goes on from what it has saved since. */
-static void d35_the_last_saved_is_restored_not_the_highest(void **state)
+/* A run that starts again at lower steps without --fresh goes on from what it has saved since. */
+static void d35_the_last_saved_step_is_restored_not_the_highest(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -444,8 +445,9 @@ static void d35_the_last_saved_is_restored_not_the_highest(void **state)
     assert_int_equal(step, 6);
 }
 
-/* All is as it was when the commit turns out not to be durable, or something is in the way. */
-static void d35_a_failed_save_leaves_the_later_ones(void **state)
+/* Everything stays as it was if the commit turns out not to be durable, or something is in the
+ * way. */
+static void d35_a_failed_save_leaves_later_checkpoints(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -479,7 +481,7 @@ static dt_result_t save_afresh_as(uid_t user, int64_t step, char text[TEXT_MAX])
     return result;
 }
 
-/* In the directory of a group: only its owner may move a checkpoint into another directory. */
+/* In a group's directory only the owner of a checkpoint may move it into another directory. */
 static void d9_another_users_checkpoints_are_set_aside(void **state)
 {
     char text[TEXT_MAX];
@@ -513,7 +515,7 @@ static void d9_another_users_checkpoints_are_set_aside(void **state)
     assert_false(exists("earlier-job-01234567-g0-2")); /* it would be empty */
 }
 
-static void d30_leftovers_go_at_once_and_others_stay(void **state)
+static void d30_leftovers_are_removed_at_once_and_other_files_stay(void **state)
 {
     static const struct {
         const char *name;
@@ -543,8 +545,9 @@ static void d30_leftovers_go_at_once_and_others_stay(void **state)
             fail_msg("%s %s", cases[i].name, cases[i].stays ? "is gone" : "is still there");
 }
 
-/* Root could remove another user's: a directory in it stands for what nobody here can. */
-static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
+/* Root could remove another user's directory, so a non-empty directory stands for what cannot be
+ * removed. */
+static void leftovers_that_cannot_be_removed_do_no_harm(void **state)
 {
     static const struct {
         const char *name;
@@ -578,8 +581,8 @@ static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
     }
 }
 
-/* What cannot be removed of each older one has a name of its own. */
-static void a_step_is_saved_again_whatever_cannot_be_removed(void **state)
+/* The part of each older checkpoint that cannot be removed has a name of its own. */
+static void a_step_is_saved_again_although_old_files_cannot_be_removed(void **state)
 {
     struct job j;
     char text[TEXT_MAX], inner[400];
@@ -599,8 +602,8 @@ static void a_step_is_saved_again_whatever_cannot_be_removed(void **state)
     assert_int_equal(restored, 10);
 }
 
-/* As in a directory with the sticky bit, another user's. */
-static void what_was_replaced_and_cannot_be_moved_is_in_nobodys_way(void **state)
+/* A directory with the sticky bit has another user's checkpoint. */
+static void a_replaced_checkpoint_that_cannot_be_moved_does_no_harm(void **state)
 {
     uid_t me = geteuid();
     char text[TEXT_MAX];
@@ -622,7 +625,7 @@ static void what_was_replaced_and_cannot_be_moved_is_in_nobodys_way(void **state
     assert_true(exists(".replaced-step_000000000010"));
 }
 
-/* On NFS a host may hold the name of the attempt before for what is no more. */
+/* On NFS a host may still associate the name of an earlier attempt with a file that is gone. */
 static void every_attempt_has_a_name_of_its_own(void **state)
 {
     struct job j;
@@ -638,7 +641,7 @@ static void every_attempt_has_a_name_of_its_own(void **state)
     assert_has(synced, "/.save-job-01234567-g0-step_000000000030-2/rank_00001.shard");
 }
 
-/* How often a name was made durable up to a place in synced. */
+/* Returns how often a name was made durable up to a place in synced. */
 static int times_synced(const char *name, const char *end)
 {
     char line[300];
@@ -671,7 +674,7 @@ static void d40_each_host_makes_its_shards_entries_durable(void **state)
     assert_int_equal(times_synced(work, synced + strlen(synced)), 2);
 }
 
-static void one_that_was_being_replaced_is_kept(void **state)
+static void a_checkpoint_that_was_being_replaced_is_kept(void **state)
 {
     char text[TEXT_MAX], from[300];
     int64_t step;
@@ -684,7 +687,7 @@ static void one_that_was_being_replaced_is_kept(void **state)
     assert_int_equal(step, 10);
 }
 
-/* The odd ranks' host looks at another directory: both calls that may come first say so. */
+/* The host of the odd ranks looks at another directory. Whichever call comes first says so. */
 static void a_directory_that_is_not_shared_names_the_host(void **state)
 {
     char elsewhere[80];
@@ -730,7 +733,7 @@ static void a_directory_that_cannot_be_made_is_an_error(void **state)
     job_free(&j);
 }
 
-/* Nobody begins afresh because the way to the checkpoints is not what it should be. */
+/* A job does not start afresh because the path to its checkpoints has a problem. */
 static void a_directory_that_cannot_be_looked_for_is_an_error(void **state)
 {
     char text[TEXT_MAX], name[PATH_MAX + 1];
@@ -749,8 +752,9 @@ static void a_directory_that_cannot_be_looked_for_is_an_error(void **state)
     job_free(&j);
 }
 
-/* A rank whose file cannot be written: no rank has saved, and nothing is left of the attempt. */
-static void a_full_disk_leaves_the_older_one(void **state)
+/* If the file of one rank cannot be written, no rank has saved, and nothing is left of the
+ * attempt. */
+static void a_full_disk_leaves_the_older_checkpoint(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -779,7 +783,7 @@ static void a_full_disk_leaves_the_older_one(void **state)
     assert_int_equal(step, 30);
 }
 
-/* A checkpoint in a directory that is not itself durable would go with it. */
+/* A checkpoint in a directory that is not durable itself would be lost with it. */
 static void new_directories_are_durable(void **state)
 {
     char want[200];
@@ -799,31 +803,31 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_DISK(new_directories_are_durable),
-        ON_DISK(what_is_saved_comes_back),
-        ON_DISK(equal_runs_leave_equal_bytes),
+        ON_DISK(a_saved_checkpoint_is_restored),
+        ON_DISK(equal_runs_save_equal_bytes),
         ON_DISK(a_step_saved_twice_has_the_later_content),
-        ON_DISK(a_damaged_one_gives_way_to_the_older),
+        ON_DISK(a_damaged_checkpoint_gives_way_to_an_older_one),
         ON_DISK(d41_each_shard_is_read_once),
-        ON_DISK(when_all_are_damaged_nobody_begins_afresh_unasked),
-        ON_DISK(another_number_of_ranks_is_refused),
-        ON_DISK(another_buffer_is_refused_on_all_ranks),
-        ON_DISK(ranks_that_save_different_steps_are_told),
-        ON_DISK(a_fresh_start_sets_the_old_ones_aside),
-        ON_DISK(d8_a_fresh_save_sets_all_aside_once_it_is_durable),
-        ON_DISK(d35_the_last_saved_is_restored_not_the_highest),
-        ON_DISK(d35_a_failed_save_leaves_the_later_ones),
+        ON_DISK(a_job_does_not_start_afresh_because_all_checkpoints_are_damaged),
+        ON_DISK(a_restore_by_another_number_of_ranks_is_refused),
+        ON_DISK(a_buffer_that_does_not_match_is_refused_on_all_ranks),
+        ON_DISK(saves_of_different_steps_are_an_error),
+        ON_DISK(a_fresh_job_sets_old_checkpoints_aside),
+        ON_DISK(d8_a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable),
+        ON_DISK(d35_the_last_saved_step_is_restored_not_the_highest),
+        ON_DISK(d35_a_failed_save_leaves_later_checkpoints),
         ON_DISK(d9_another_users_checkpoints_are_set_aside),
-        ON_DISK(d30_leftovers_go_at_once_and_others_stay),
-        ON_DISK(leftovers_that_cannot_be_removed_are_in_nobodys_way),
-        ON_DISK(a_step_is_saved_again_whatever_cannot_be_removed),
-        ON_DISK(what_was_replaced_and_cannot_be_moved_is_in_nobodys_way),
+        ON_DISK(d30_leftovers_are_removed_at_once_and_other_files_stay),
+        ON_DISK(leftovers_that_cannot_be_removed_do_no_harm),
+        ON_DISK(a_step_is_saved_again_although_old_files_cannot_be_removed),
+        ON_DISK(a_replaced_checkpoint_that_cannot_be_moved_does_no_harm),
         ON_DISK(every_attempt_has_a_name_of_its_own),
         ON_DISK(d40_each_host_makes_its_shards_entries_durable),
-        ON_DISK(one_that_was_being_replaced_is_kept),
+        ON_DISK(a_checkpoint_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),
         ON_DISK(a_directory_that_cannot_be_looked_for_is_an_error),
-        ON_DISK(a_full_disk_leaves_the_older_one),
+        ON_DISK(a_full_disk_leaves_the_older_checkpoint),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

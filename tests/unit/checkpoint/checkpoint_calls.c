@@ -1,4 +1,4 @@
-/* The public checkpoint calls: what they tell of a failure (D31), and which directory they use. */
+/* The public checkpoint calls: what their errors say (D31), and which directory they use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static int tells(const struct told *want)
     return 0;
 }
 
-/* The directory cannot be made, as rank 0 finds. */
+/* Rank 0 cannot make the directory. */
 static int saves_nowhere(int rank, void *arg)
 {
     static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 0, "host0", ENOTDIR };
@@ -122,8 +122,8 @@ static int limit_files(rlim_t bytes)
     return 0;
 }
 
-/* Rank 1 cannot write its shard; rank 0 has to remove what the others have written. What succeeds
- * afterwards is no failure. */
+/* Rank 1 cannot write its shard, and rank 0 has to remove what the others have written. A later
+ * success is no failure. */
 static int saves_too_much(int rank, void *arg)
 {
     static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1", EFBIG };
@@ -140,7 +140,7 @@ static int saves_too_much(int rank, void *arg)
     return 0;
 }
 
-/* Of two checkpoints the newer one has a damaged shard, the older one none. */
+/* The newer of two checkpoints has a damaged shard, the older one has no shard. */
 static int restores_no_sound_one(int rank, void *arg)
 {
     static const struct told told = { DT_ERR_IO, "dt_checkpoint_restore", 1, "host1", ENOENT };
@@ -158,7 +158,7 @@ static int restores_no_sound_one(int rank, void *arg)
     return tells(&told);
 }
 
-/* The last rank saves no step, and no rank may be asked for a place for it. */
+/* The last rank saves no step, and no rank may ask it for a place for it. */
 static int gives_wrong_arguments(int rank, void *arg)
 {
     static const struct told told = { DT_ERR_ARG, "dt_checkpoint_save", 2, "host1", 0 };
@@ -190,7 +190,7 @@ static void d31_a_failure_names_call_rank_host_and_errno(void **state)
     }
 }
 
-static void d31_so_does_a_restore_that_finds_no_sound_checkpoint(void **state)
+static void d31_a_restore_without_a_sound_checkpoint_names_call_rank_and_host(void **state)
 {
     const struct testjob_plan plan = { .hosts = "1 1", .body = restores_no_sound_one };
     struct testjob_result result;
@@ -204,7 +204,7 @@ static void d31_so_does_a_restore_that_finds_no_sound_checkpoint(void **state)
 
 /* ---- the directory ---- */
 
-/* The working directory is gone: below it checkpoints could not be found again. */
+/* The working directory is gone, so checkpoints below it could not be found again. */
 static int saves_below_nothing(int rank, void *arg)
 {
     static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1", ENOENT };
@@ -228,7 +228,7 @@ static int saves_below_nothing(int rank, void *arg)
     return 0;
 }
 
-static void d32_a_directory_below_one_that_is_gone_is_an_error(void **state)
+static void d32_a_directory_below_a_removed_one_is_an_error(void **state)
 {
     (void)state;
     assert_int_equal(run("1 1", saves_below_nothing), 0);
@@ -240,8 +240,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_DISK(d31_a_failure_names_call_rank_host_and_errno),
-        ON_DISK(d31_so_does_a_restore_that_finds_no_sound_checkpoint),
-        ON_DISK(d32_a_directory_below_one_that_is_gone_is_an_error),
+        ON_DISK(d31_a_restore_without_a_sound_checkpoint_names_call_rank_and_host),
+        ON_DISK(d32_a_directory_below_a_removed_one_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
-/* What is left when a save is killed, or one of its system calls fails: each of them in turn, by
- * ptrace. At least one checkpoint can be restored then, and what is restored is one that was saved.
- */
+/* What is left when a save is killed or one of its system calls fails: each of them in turn, by
+ * ptrace. At least one checkpoint can be restored then, and it is one that was saved. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -36,7 +35,8 @@ static void empty_dir(void)
 static int make_dir(void **state)
 {
     (void)state;
-    /* in memory where possible: an fsync costs nothing there, and is checked all the same */
+    /* Uses a file system in memory if possible: an fsync costs nothing there, and is checked all
+     * the same. */
     snprintf(dir, sizeof dir, "%s/dtrun-crash-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     return mkdtemp(dir) ? 0 : -1;
@@ -52,7 +52,7 @@ static int remove_dir(void **state)
 static const char this_job[] = "job-01234567", job_before[] = "before-01234567",
                   job_after[] = "after-01234567";
 
-/* One rank saves one step with a content; returns dt_store_save's result. */
+/* One rank saves one step with this content. Returns the result of dt_store_save. */
 static dt_result_t save(const char *job, uint32_t generation, int64_t step, int64_t fill,
                         bool fresh)
 {
@@ -67,17 +67,17 @@ static dt_result_t save(const char *job, uint32_t generation, int64_t step, int6
     return result;
 }
 
-/* A case: steps that are there, with their number as content; and the save that is disturbed. */
+/* A case: existing steps, with their number as content, and the save that is disturbed. */
 static const struct scenario {
     int64_t before[3];
     int64_t step, fill;
-    bool fresh;   /* those before are another job's */
-    bool resumed; /* by another job; else this job is started again */
+    bool fresh;   /* the existing ones are another job's */
+    bool resumed; /* by another job; otherwise the same job starts again */
 } scenarios[] = {
     { { 10, 20, -1 }, 30, 30, false, false }, /* retires 10 */
-    { { 10, -1 }, 10, 11, false, false },     /* the only one, saved again */
+    { { 10, -1 }, 10, 11, false, false },     /* saves the only one again */
     { { 10, 20, -1 }, 20, 21, false, false },
-    { { -1 }, 10, 10, false, false }, /* the first, in a directory that is not there */
+    { { -1 }, 10, 10, false, false }, /* the first, in a directory that does not exist */
     { { 10, 20, -1 }, 5, 5, true, false },
     { { 10, 20, -1 }, 5, 5, true, true },
     { { 10, 20, -1 }, 20, 21, true, false },
@@ -183,8 +183,8 @@ static void other_jobs_checkpoint_survives(int64_t step)
         fail_msg("step %lld of the job before is lost", (long long)step);
 }
 
-/* A job that does not begin afresh restores the newest of those that had been saved, or the
- * disturbed one in full. */
+/* A job that does not start afresh restores the newest of the saved checkpoints, or the disturbed
+ * one in full. */
 static void check_restored(const struct scenario *s, bool must_be_new, bool must_be_old)
 {
     static struct job j;
@@ -216,8 +216,8 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
     job_free(&j);
 }
 
-/* Nothing but checkpoints is left once the next generation has saved. dtrun lets it begin afresh
- * until a commit is known. */
+/* Once the next generation has saved, only checkpoints are left. dtrun lets it start afresh until a
+ * commit is known. */
 static void check_what_is_left(const struct scenario *s, bool must_be_new, bool must_be_old)
 {
     static struct job j;
@@ -237,7 +237,7 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
     assert_int_equal(j.notes, 0);
     job_free(&j);
     only_checkpoints_are_left();
-    if (s->fresh) /* a job that goes on from them retires the lower ones */
+    if (s->fresh) /* a job that continues them retires the lower ones */
         for (const int64_t *old = s->before; *old >= 0; old++)
             if (!s->resumed || committed || *old == s->step)
                 other_jobs_checkpoint_survives(*old);
@@ -326,7 +326,8 @@ static void d28_killed_while_it_finishes_the_setting_aside(void **state)
 
 enum verdict { NOT_INJECTED, MAY_SUCCEED, MUST_FAIL };
 
-/* What a failure of this call means; data that is not known to be durable must not be committed. */
+/* What a failure of this system call means. Data that is not known to be durable must not be
+ * committed. */
 static enum verdict verdict_of(const struct user_regs_struct *regs, unsigned long long *written)
 {
     switch (regs->orig_rax) {
@@ -338,7 +339,7 @@ static enum verdict verdict_of(const struct user_regs_struct *regs, unsigned lon
     case SYS_close:
         if (regs->rdi != *written)
             return MAY_SUCCEED;
-        *written = (unsigned long long)-1; /* the next of this number is another file */
+        *written = (unsigned long long)-1; /* the next file with this descriptor is another one */
         return MUST_FAIL;
     case SYS_openat:
     case SYS_renameat:
@@ -346,13 +347,13 @@ static enum verdict verdict_of(const struct user_regs_struct *regs, unsigned lon
     case SYS_mkdirat:
     case SYS_unlinkat:
     case SYS_getdents64:
-        return MAY_SUCCEED; /* as when an older one cannot be removed */
+        return MAY_SUCCEED; /* as if an older one could not be removed */
     default:
         return NOT_INJECTED;
     }
 }
 
-/* Lets the file call number "at" fail with EIO, and runs to the end. */
+/* Lets file call number "at" fail with EIO, and runs to the end. */
 static enum verdict run_with_failure(pid_t pid, int at, int *status)
 {
     struct user_regs_struct regs;
@@ -369,7 +370,7 @@ static enum verdict run_with_failure(pid_t pid, int at, int *status)
         fail = v != NOT_INJECTED && ++calls == at;
         if (fail) {
             result = v;
-            regs.orig_rax = (unsigned long long)-1; /* no such call: it is skipped */
+            regs.orig_rax = (unsigned long long)-1; /* no such call, so it is skipped */
             assert_int_equal(ptrace(PTRACE_SETREGS, pid, NULL, &regs), 0);
         }
         if (!next_edge(pid, status))

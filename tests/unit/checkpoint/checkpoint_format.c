@@ -8,7 +8,7 @@
 
 static const struct dt_owner me = { .job_id = "train-0123abcd", .generation = 3 };
 
-static void names_are_what_they_say(void **state)
+static void names_are_parsed(void **state)
 {
     static const struct {
         const char *name;
@@ -79,7 +79,7 @@ static void d35_later_steps_are_named_lowest_first(void **state)
     assert_memory_equal(steps, ((int64_t[]){ 10, 20, 30, 40, 50 }), sizeof steps);
 }
 
-static void the_newest_two_stay(void **state)
+static void the_two_newest_checkpoints_stay(void **state)
 {
     static const struct {
         int64_t steps[5];
@@ -92,7 +92,7 @@ static void the_newest_two_stay(void **state)
         { { 10, 20 }, 2, 20, { 0 }, 0 },
         { { 10, 30, 20 }, 3, 30, { 10 }, 1 },
         { { 40, 10, 30, 20 }, 4, 40, { 20, 10 }, 2 },
-        /* 40 is of a course that was left: neither counted nor touched */
+        /* 40 belongs to a course that was left: it is neither counted nor touched */
         { { 40, 10, 30, 20 }, 4, 30, { 10 }, 1 },
         { { 100, 200, 5 }, 3, 5, { 0 }, 0 },
     };
@@ -121,7 +121,7 @@ static struct dt_put encoded_head(struct dt_shard_head *head)
     return p;
 }
 
-static void a_head_comes_back(void **state)
+static void a_head_survives_the_round_trip(void **state)
 {
     struct dt_shard_head head, again;
     struct dt_put p = encoded_head(&head);
@@ -137,7 +137,8 @@ static void a_head_comes_back(void **state)
     dt_put_free(&p);
 }
 
-/* Every cut and every flipped byte: refused, or decoded to something else, but never misread. */
+/* Each truncation and each flipped byte is refused or decoded to something else, but never
+ * misread. */
 static void a_damaged_head_does_no_harm(void **state)
 {
     struct dt_shard_head head, again;
@@ -147,7 +148,8 @@ static void a_damaged_head_does_no_harm(void **state)
 
     (void)state;
     for (size_t cut = 0; cut < len; cut++) {
-        uint8_t *exact = malloc(cut ? cut : 1); /* of this size, so that a sanitizer sees it */
+        uint8_t *exact =
+            malloc(cut ? cut : 1); /* of exactly this size, so that sanitizers find wrong reads */
 
         memcpy(exact, rest, cut);
         assert_int_equal(dt_shard_head_decode(exact, cut, &again), -1);
@@ -172,7 +174,7 @@ static void a_damaged_head_does_no_harm(void **state)
     dt_put_free(&p);
 }
 
-static void a_misfit_says_what_differs(void **state)
+static void a_mismatch_says_what_differs(void **state)
 {
     static const struct {
         const char *name;
@@ -214,7 +216,7 @@ static struct dt_put encoded_manifest(void)
     return p;
 }
 
-static void a_manifest_comes_back(void **state)
+static void a_manifest_survives_the_round_trip(void **state)
 {
     struct dt_put p = encoded_manifest();
     struct dt_checksum want = dt_checksum("ab", 2);
@@ -254,7 +256,7 @@ static void a_damaged_manifest_is_refused(void **state)
     dt_put_free(&p);
 }
 
-/* The bytes on disk are a promise: what this version wrote must stay readable. */
+/* The bytes on disk are a promise: later versions must be able to read what this one wrote. */
 static void the_checksum_is_xxh3_128(void **state)
 {
     static const uint8_t empty[] = { 0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
@@ -276,14 +278,14 @@ static void the_checksum_is_xxh3_128(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_what_they_say),
+        cmocka_unit_test(names_are_parsed),
         cmocka_unit_test(names_fit_whatever_the_job_is_called),
         cmocka_unit_test(d35_later_steps_are_named_lowest_first),
-        cmocka_unit_test(the_newest_two_stay),
-        cmocka_unit_test(a_head_comes_back),
+        cmocka_unit_test(the_two_newest_checkpoints_stay),
+        cmocka_unit_test(a_head_survives_the_round_trip),
         cmocka_unit_test(a_damaged_head_does_no_harm),
-        cmocka_unit_test(a_misfit_says_what_differs),
-        cmocka_unit_test(a_manifest_comes_back),
+        cmocka_unit_test(a_mismatch_says_what_differs),
+        cmocka_unit_test(a_manifest_survives_the_round_trip),
         cmocka_unit_test(a_damaged_manifest_is_refused),
         cmocka_unit_test(the_checksum_is_xxh3_128),
     };

@@ -1,7 +1,7 @@
-/* Several jobs and one checkpoint directory: who may restore, who may save, and whose the
+/* Several jobs and one checkpoint directory: which job may restore, which may save, and whose the
  * checkpoints are.
  *
- *     checkpoint_owner [ROUNDS]      of the race; 200 without */
+ *     checkpoint_owner [ROUNDS]      rounds of the race; default: 200 */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,21 +25,22 @@ static char base[64];
 static char dir[80];
 
 static struct {
-    bool restarts;      /* OWNER's job is started again while its successor's file is written, */
+    bool restarts;      /* OWNER's job restarts while its successor's file is being written, */
     int restarted;      /* and this is its file */
     bool steals;        /* OWNER names another job by the time the manifest is durable */
     bool vanishes;      /* OWNER's owner removes it between this job's open and flock */
-    int lock_error;     /* what flock fails with */
+    int lock_error;     /* errno of flock */
     bool spoils;        /* the next checkpoint cannot get its name */
     bool hides_lineage; /* LINEAGE cannot be read */
-    void (*on_manifest)(void); /* called when a rank begins to read one */
+    void (*on_manifest)(void); /* called when a rank starts reading one */
 } fault;
 
 static int make_base(void **state)
 {
     (void)state;
-    alarm(120 + (unsigned)rounds); /* ranks of a broken library may wait for each other for ever */
-    memset(&fault, 0, sizeof fault); /* a test that failed may have left one */
+    alarm(120 +
+          (unsigned)rounds); /* ranks of a broken library could wait for each other for ever */
+    memset(&fault, 0, sizeof fault); /* a failed test may have left a fault */
     snprintf(base, sizeof base, "%s/dtrun-owner-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     if (!mkdtemp(base))
@@ -54,7 +55,7 @@ static int remove_base(void **state)
 
     (void)state;
     alarm(0);
-    if (seteuid(getuid()) != 0) /* where a test failed as another user */
+    if (seteuid(getuid()) != 0) /* if a test failed as another user */
         return -1;
     snprintf(command, sizeof command, "rm -rf %s", base);
     return system(command);
@@ -80,7 +81,7 @@ static void write_owner(const char *text)
 static const char stolen[] = "job thief-00000000\ngeneration 0\nhost far\npid 7\n"
                              "since 2026-01-02T03:04:05Z\n";
 
-/* As the next generation of OWNER's job does where the lock is held. */
+/* Does what the next generation of OWNER's job does while the lock is held. */
 static void restart_owner(void)
 {
     char next[100];
@@ -93,7 +94,7 @@ static void restart_owner(void)
     assert_int_equal(rename(next, owner_path()), 0);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 int fsync(int fd)
 {
     char link[64], name[300];
@@ -109,7 +110,7 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 int flock(int fd, int operation)
 {
     if (fault.vanishes)
@@ -122,7 +123,7 @@ int flock(int fd, int operation)
     return (int)syscall(SYS_flock, fd, operation);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 ssize_t read(int fd, void *buf, size_t n)
 {
     void (*happens)(void) = fault.on_manifest;
@@ -138,7 +139,7 @@ ssize_t read(int fd, void *buf, size_t n)
     return syscall(SYS_read, fd, buf, n);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 ssize_t pread(int fd, void *buf, size_t n, off_t offset)
 {
     char link[64], name[300];
@@ -177,7 +178,7 @@ static void begin(struct job *j, const char *job_id, uint32_t generation, int64_
     begin_with(j, RESUME, job_id, generation, fill);
 }
 
-/* A job saves steps, ended by -1, each with its number as content, and ends. */
+/* A job saves steps, up to -1, each with its number as content, and ends. */
 static void save_steps(enum word word, const char *job_id, const int64_t *steps)
 {
     struct job j;
@@ -192,7 +193,7 @@ static void save_steps(enum word word, const char *job_id, const int64_t *steps)
     job_free(&j);
 }
 
-static void d29_a_second_job_is_told_whose_the_directory_is(void **state)
+static void d29_a_second_job_learns_which_job_owns_the_directory(void **state)
 {
     struct job a, b;
     char pid[40];
@@ -214,11 +215,11 @@ static void d29_a_second_job_is_told_whose_the_directory_is(void **state)
     assert_int_equal(step, 10);
     job_free(&a);
     assert_int_equal(access(owner_path(), F_OK), -1);
-    assert_int_equal(job_save(&b, 20), DT_OK); /* the directory is free, and as b has found it */
+    assert_int_equal(job_save(&b, 20), DT_OK); /* the directory is free and as b found it */
     job_free(&b);
 }
 
-/* Names and contents of all that the directory holds. */
+/* Prints names and contents of all files in the directory. */
 static void look(char text[4096])
 {
     char command[200];
@@ -231,7 +232,7 @@ static void look(char text[4096])
     assert_int_equal(pclose(f), 0);
 }
 
-/* The job that saves there lives, and what it has left behind stays, too. */
+/* The job that saves there is alive. What it left behind earlier stays, too. */
 static void d29_a_restore_locks_and_writes_nothing(void **state)
 {
     char before[4096], after[4096], left[140];
@@ -270,9 +271,9 @@ static void d29_a_restore_locks_and_writes_nothing(void **state)
 
 static struct job *writer; /* saves while another job restores */
 static int64_t written;    /* its last step */
-static bool always;        /* in each attempt of the other one */
+static bool always;        /* in each attempt of the other job */
 
-/* What the other job has begun to read is not there any more. */
+/* What the other job has begun to read is gone. */
 static void save_two(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -314,7 +315,7 @@ static void d29_a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
     }
 }
 
-/* Between the two renames of a step that is saved again. */
+/* A save again has made the first of its two renames. */
 static void d29_a_step_that_is_being_replaced_can_be_restored(void **state)
 {
     char from[120], to[120];
@@ -334,7 +335,7 @@ static void d29_a_step_that_is_being_replaced_can_be_restored(void **state)
     job_free(&j);
 }
 
-/* The odd ranks' host looks at another directory, in which there is none or another checkpoint. */
+/* The host of the odd ranks looks at another directory, which has no checkpoint, or another one. */
 static void d29_a_restore_names_the_host_that_sees_another_directory(void **state)
 {
     char elsewhere[80], command[300];
@@ -378,7 +379,7 @@ static struct dt_lineage lineage(void)
     return l;
 }
 
-static void d29_each_job_that_goes_on_carries_the_lineage_on(void **state)
+static void d29_a_job_that_goes_on_keeps_the_lineage(void **state)
 {
     struct dt_lineage first, l;
 
@@ -398,7 +399,7 @@ static void d29_each_job_that_goes_on_carries_the_lineage_on(void **state)
     assert_string_not_equal(lineage().id, first.id);
 }
 
-static void d29_going_on_from_another_job_needs_a_word(void **state)
+static void d29_going_on_from_another_job_needs_consent(void **state)
 {
     char want[100];
     struct job j;
@@ -422,7 +423,7 @@ static void d29_going_on_from_another_job_needs_a_word(void **state)
     }
 }
 
-/* Whoever saves there has gone on from the newest checkpoint, or none is lost by it. */
+/* A job may save there only if it has gone on from the newest checkpoint, or if none is lost. */
 static void d29_a_save_that_does_not_go_on_from_the_newest_is_refused(void **state)
 {
     struct job j, early;
@@ -448,13 +449,13 @@ static void d29_a_save_that_does_not_go_on_from_the_newest_is_refused(void **sta
     assert_has(j.ranks[1].text, "this job restored when step 10 of job first-01234567 (lineage ");
     assert_has(j.ranks[1].text, "but now it is step 10 of job third-89abcdef (lineage ");
     assert_has(j.ranks[1].text, "start this job again to go on from there");
-    assert_int_equal(access(owner_path(), F_OK), -1); /* nobody is kept out */
+    assert_int_equal(access(owner_path(), F_OK), -1); /* no job is kept out */
     assert_int_equal(job_restore(&j, &step), DT_OK);
     assert_int_equal(job_save(&j, 20), DT_OK);
     job_free(&j);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 int renameat(int from, const char *old, int to, const char *name)
 {
     if (fault.spoils && strncmp(name, "step_", 5) == 0) {
@@ -464,7 +465,7 @@ int renameat(int from, const char *old, int to, const char *name)
     return (int)syscall(SYS_renameat2, from, old, to, name, 0);
 }
 
-static void d29_a_refused_save_disturbs_no_job_where_nothing_locks(void **state)
+static void d29_a_refused_save_disturbs_no_job_even_without_locks(void **state)
 {
     struct job a, b;
     int64_t step;
@@ -484,7 +485,7 @@ static void d29_a_refused_save_disturbs_no_job_where_nothing_locks(void **state)
     job_free(&a);
 }
 
-static void d29_a_failed_save_leaves_the_lineage_as_it_was(void **state)
+static void d29_a_failed_save_does_not_change_the_lineage(void **state)
 {
     struct dt_lineage before, after;
     struct job j;
@@ -536,7 +537,7 @@ static void d10_a_lineage_that_cannot_be_read_is_an_error(void **state)
 
 /* ---- the lock ---- */
 
-static void d29_a_later_generation_takes_over_and_the_older_commits_nothing(void **state)
+static void d29_a_later_generation_takes_over_and_the_older_one_commits_nothing(void **state)
 {
     struct job older, later;
     int64_t step;
@@ -545,7 +546,8 @@ static void d29_a_later_generation_takes_over_and_the_older_commits_nothing(void
     begin(&older, "job-01234567", 1, 10);
     begin(&later, "job-01234567", 2, 0);
     assert_int_equal(job_save(&older, 10), DT_OK);
-    assert_int_equal(job_restore(&later, &step), DT_OK); /* the older one lives and has the lock */
+    assert_int_equal(job_restore(&later, &step),
+                     DT_OK); /* the older one is alive and has the lock */
     assert_int_equal(step, 10);
     assert_int_equal(job_save(&older, 20), DT_ERR_STATE);
     assert_has(older.ranks[0].text, "in use by job job-01234567 (generation 2;");
@@ -558,13 +560,13 @@ static void d29_a_later_generation_takes_over_and_the_older_commits_nothing(void
     begin(&later, "job-01234567", 3, 0);
     assert_int_equal(job_restore(&later, &step), DT_OK);
     assert_int_equal(step, 30);
-    begin(&older, "job-01234567", 2, 0); /* one that begins late */
+    begin(&older, "job-01234567", 2, 0); /* one that starts late */
     assert_int_equal(job_restore(&older, &step), DT_ERR_STATE);
     job_free(&older);
     job_free(&later);
 }
 
-static void d29_nobody_holds_the_directory_of_a_dead_job(void **state)
+static void d29_a_dead_job_does_not_hold_the_directory(void **state)
 {
     struct job j;
     int64_t step;
@@ -593,8 +595,8 @@ static dt_result_t save_as_another_user(struct job *j, int64_t step)
     return result;
 }
 
-/* The directory of a group, in which each may write files, but not into those of the others, with
- * another user's OWNER. */
+/* Makes a group's directory, in which each user may write files but not change those of others. It
+ * has another user's OWNER. */
 static void make_group_dir(void)
 {
     assert_int_equal(mkdir(dir, 0777), 0);
@@ -611,7 +613,7 @@ static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
     (void)state;
     make_group_dir();
     fd = open(owner_path(), O_RDONLY);
-    assert_int_equal(syscall(SYS_flock, fd, LOCK_EX | LOCK_NB), 0); /* it lives */
+    assert_int_equal(syscall(SYS_flock, fd, LOCK_EX | LOCK_NB), 0); /* its job is alive */
     begin(&j, "job-01234567", 0, 10);
     assert_int_equal(save_as_another_user(&j, 10), DT_ERR_STATE);
     assert_has(j.ranks[1].text, "is in use by job thief-00000000");
@@ -620,11 +622,10 @@ static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
     begin(&j, "job-01234567", 0, 10);
     if (save_as_another_user(&j, 10) != DT_OK)
         fail_msg("%s", j.ranks[0].text);
-    assert_int_equal(access(owner_path(), F_OK), -1); /* its own, removed at its end */
+    assert_int_equal(access(owner_path(), F_OK), -1); /* it has removed its own at its end */
 }
 
-/* The dead job is started again, and gets the directory, just before the other's new OWNER gets the
- * name. */
+/* The dead job restarts and gets the directory just before the other's new OWNER gets its name. */
 static void d9_a_restarted_owner_keeps_the_directory(void **state)
 {
     dt_result_t result;
@@ -644,7 +645,7 @@ static void d9_a_restarted_owner_keeps_the_directory(void **state)
     assert_int_equal(rmdir(dir), 0); /* nothing else is left */
 }
 
-/* On NFS only a file that is open for writing can be locked. */
+/* On NFS a file can be locked only if it is open for writing. */
 static void d9_another_users_file_that_cannot_be_locked_is_named(void **state)
 {
     struct job j;
@@ -660,8 +661,9 @@ static void d9_another_users_file_that_cannot_be_locked_is_named(void **state)
     assert_int_equal(access(owner_path(), F_OK), 0);
 }
 
-/* As on a file system whose locks end at the host: the lock did not keep the other job out. */
-static void d29_no_job_commits_that_is_not_the_owner_any_more(void **state)
+/* Imitates a file system whose locks do not reach other hosts: the lock did not keep the other job
+ * out. */
+static void d29_a_job_that_lost_the_ownership_commits_nothing(void **state)
 {
     struct job j;
     int64_t step;
@@ -677,14 +679,14 @@ static void d29_no_job_commits_that_is_not_the_owner_any_more(void **state)
                "host far) since 2026-01-02T03:04:05Z: it has taken the directory");
     assert_int_equal(j.committed, 10);
     job_free(&j);
-    assert_int_equal(access(owner_path(), F_OK), 0); /* the other's */
+    assert_int_equal(access(owner_path(), F_OK), 0); /* the other job's */
     begin(&j, "job-01234567", 1, 0);
     assert_int_equal(job_restore(&j, &step), DT_OK);
     assert_int_equal(step, 10);
     job_free(&j);
 }
 
-static void d29_a_lock_on_a_file_that_was_removed_is_none(void **state)
+static void d29_a_lock_on_a_removed_file_does_not_count(void **state)
 {
     struct job a, b;
     int64_t step;
@@ -701,19 +703,18 @@ static void d29_a_lock_on_a_file_that_was_removed_is_none(void **state)
     job_free(&a);
 }
 
-/* Rank 0, with a child that outlives it: the child says when the directory is its parent's alone.
- */
+/* Rank 0 has a child that outlives it. The child reports when only its parent has the directory. */
 static void own_with_a_child(int ready, int end)
 {
     static struct job j;
     char c = 0;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* of the test */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* when the test ends */
     job_init(&j, 1, dir, 0, 10);
     if (dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, 10) != DT_OK)
         _exit(1);
     if (fork() == 0) {
-        dt_owner_forget(&j.ranks[0].store.ownership); /* as fork's handler does */
+        dt_owner_forget(&j.ranks[0].store.ownership); /* as the handler of fork does */
         _exit(write(ready, &c, 1) == 1 && read(end, &c, 1) == 0 ? 0 : 1);
     }
     pause();
@@ -737,7 +738,7 @@ static void d29_a_child_process_does_not_keep_the_directory(void **state)
     close(ready[1]);
     assert_int_equal(read(ready[0], &c, 1), 1);
     begin_with(&j, FRESH, "second-89abcdef", 0, 0);
-    assert_int_equal(job_save(&j, 20), DT_ERR_STATE); /* rank 0 lives */
+    assert_int_equal(job_save(&j, 20), DT_ERR_STATE); /* rank 0 is alive */
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(job_save(&j, 20), DT_OK);
@@ -753,12 +754,12 @@ static void d29_a_child_process_does_not_keep_the_directory(void **state)
 enum { SAVED = 0, WRONG = 1, REFUSED = 2, LIVES = 20 };
 
 static struct {
-    int64_t last;      /* that was saved in this round, as far as its saver lived to say so */
+    int64_t last;      /* saved in this round, if its saver lived to report it */
     int reads, misses; /* of the job that only restores */
     _Atomic bool over;
-} * seen; /* by all processes */
+} * seen; /* shared by all processes */
 
-/* Steps tell who saved them: a job's own are all even, or all odd. */
+/* Steps show which job saved them: those of a job are all even, or all odd. */
 static bool is_whole(const struct job *j, int64_t step)
 {
     return step < 0 ? job_holds(j, -7) : job_holds(j, step);
@@ -780,8 +781,8 @@ static bool has_vanished(dt_result_t result)
     return result == DT_ERR_IO && strstr(dt_last_error(), "vanish while they are read");
 }
 
-/* One start of a job, which goes on from what is there or begins afresh. From its first save on it
- * finds what it saved itself, and nothing else; and that save lost nobody else's. */
+/* One start of a job, which goes on from what exists or starts afresh. From its first save on it
+ * finds only what it has saved itself, and its save has lost no other job's checkpoint. */
 static int live(struct job *j, int who, bool fresh)
 {
     int64_t step, found;
@@ -830,7 +831,7 @@ static pid_t start(int who, int round)
     _exit(end);
 }
 
-/* A job that only restores, all the time. */
+/* A job that only restores, again and again. */
 static pid_t start_reader(void)
 {
     static struct job j;
@@ -863,7 +864,7 @@ static pid_t start_reader(void)
 
 static unsigned random_below(unsigned n)
 {
-    static unsigned long long x = 88172645463325252ULL; /* xorshift: the same from run to run */
+    static unsigned long long x = 88172645463325252ULL; /* xorshift: the same in each run */
 
     x ^= x << 13;
     x ^= x >> 7;
@@ -871,7 +872,7 @@ static unsigned random_below(unsigned n)
     return (unsigned)(x % n);
 }
 
-static void d29_no_job_loses_or_restores_what_a_racing_one_saves(void **state)
+static void d29_racing_jobs_neither_lose_nor_restore_each_others_steps(void **state)
 {
     int ends[3] = { 0 }, killed = 0, status;
     pid_t reader;
@@ -888,7 +889,7 @@ static void d29_no_job_loses_or_restores_what_a_racing_one_saves(void **state)
         for (int k = 0; k < 2; k++)
             pids[k] = start(k, round);
 
-        nanosleep(&moment, NULL); /* no order is wanted: the kill falls anywhere */
+        nanosleep(&moment, NULL); /* any order is fine: the kill happens at any point */
         kill(pids[random_below(2)], SIGKILL);
         for (int k = 0; k < 2; k++) {
             assert_int_equal(waitpid(pids[k], &status, 0), pids[k]);
@@ -914,26 +915,26 @@ static void d29_no_job_loses_or_restores_what_a_racing_one_saves(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_DISK(d29_a_second_job_is_told_whose_the_directory_is),
+        ON_DISK(d29_a_second_job_learns_which_job_owns_the_directory),
         ON_DISK(d29_a_restore_locks_and_writes_nothing),
         ON_DISK(d29_a_checkpoint_that_vanishes_gives_way_to_the_newest),
         ON_DISK(d29_a_step_that_is_being_replaced_can_be_restored),
         ON_DISK(d29_a_restore_names_the_host_that_sees_another_directory),
-        ON_DISK(d29_each_job_that_goes_on_carries_the_lineage_on),
-        ON_DISK(d29_going_on_from_another_job_needs_a_word),
+        ON_DISK(d29_a_job_that_goes_on_keeps_the_lineage),
+        ON_DISK(d29_going_on_from_another_job_needs_consent),
         ON_DISK(d29_a_save_that_does_not_go_on_from_the_newest_is_refused),
-        ON_DISK(d29_a_failed_save_leaves_the_lineage_as_it_was),
+        ON_DISK(d29_a_failed_save_does_not_change_the_lineage),
         ON_DISK(d10_a_lineage_that_cannot_be_read_is_an_error),
-        ON_DISK(d29_a_later_generation_takes_over_and_the_older_commits_nothing),
-        ON_DISK(d29_nobody_holds_the_directory_of_a_dead_job),
+        ON_DISK(d29_a_later_generation_takes_over_and_the_older_one_commits_nothing),
+        ON_DISK(d29_a_dead_job_does_not_hold_the_directory),
         ON_DISK(d9_another_users_dead_job_does_not_hold_the_directory),
         ON_DISK(d9_a_restarted_owner_keeps_the_directory),
         ON_DISK(d9_another_users_file_that_cannot_be_locked_is_named),
-        ON_DISK(d29_no_job_commits_that_is_not_the_owner_any_more),
-        ON_DISK(d29_a_refused_save_disturbs_no_job_where_nothing_locks),
-        ON_DISK(d29_a_lock_on_a_file_that_was_removed_is_none),
+        ON_DISK(d29_a_job_that_lost_the_ownership_commits_nothing),
+        ON_DISK(d29_a_refused_save_disturbs_no_job_even_without_locks),
+        ON_DISK(d29_a_lock_on_a_removed_file_does_not_count),
         ON_DISK(d29_a_child_process_does_not_keep_the_directory),
-        ON_DISK(d29_no_job_loses_or_restores_what_a_racing_one_saves),
+        ON_DISK(d29_racing_jobs_neither_lose_nor_restore_each_others_steps),
     };
 
     if (argc > 1)

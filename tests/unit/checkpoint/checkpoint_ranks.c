@@ -11,7 +11,7 @@ static struct rank *rank_of(void *ctx)
     return ctx;
 }
 
-/* Shows every rank's words to combine, which writes to a place of its own. */
+/* Shows the words of all ranks to combine, which writes its own result. */
 static dt_result_t meet(struct rank *r, int64_t *v, size_t n, int64_t (*combine)(int64_t, int64_t))
 {
     struct job *j = r->job;

@@ -1,4 +1,4 @@
-/* Ranks for tests of the checkpoint store: threads of one process, which agree by a barrier. */
+/* Ranks for tests of the checkpoint store: threads of one process that synchronise by a barrier. */
 #ifndef DT_TESTS_CHECKPOINT_CHECKPOINT_RANKS_H
 #define DT_TESTS_CHECKPOINT_CHECKPOINT_RANKS_H
 
@@ -17,10 +17,10 @@ struct rank {
     pthread_t thread;
     struct dt_store store;
     int64_t weights[WORDS]; /* registered as "weights" */
-    double loss;            /* and "loss" */
+    double loss;            /* registered as "loss" */
     struct dt_buffers buffers;
     dt_result_t result;
-    int64_t step; /* out of restore */
+    int64_t step; /* from restore */
     char text[DT_ERROR_TEXT];
 };
 
@@ -28,23 +28,23 @@ struct job {
     uint32_t size;
     struct rank ranks[RANKS_MAX];
     pthread_barrier_t barrier;
-    int64_t *words[RANKS_MAX]; /* what each rank brought to a collective */
-    int64_t committed;         /* last step that rank 0 reported, or -1 */
+    int64_t *words[RANKS_MAX]; /* what each rank contributed to a collective */
+    int64_t committed;         /* the last step that rank 0 reported, or -1 */
     int notes;
-    char note[1024]; /* the last one */
+    char note[1024]; /* the last note */
 };
 
-/* Every rank's buffers are filled with what depends on rank and fill. */
+/* Fills every rank's buffers with values that depend on rank and fill. */
 void job_init(struct job *j, uint32_t size, const char *dir, uint32_t generation, int64_t fill);
 void job_free(struct job *j);
 void job_fill(struct job *j, int64_t fill);
 /* Whether every rank's buffers are as job_fill left them. */
 bool job_holds(const struct job *j, int64_t fill);
 
-/* Runs one collective on all ranks; returns their common result and fails the test if it differs.
- */
+/* Makes one collective on all ranks. Returns their common result, and fails the test if it
+ * differs. */
 dt_result_t job_save(struct job *j, int64_t step);
-dt_result_t job_save_steps(struct job *j, const int64_t *steps); /* each rank its own */
+dt_result_t job_save_steps(struct job *j, const int64_t *steps); /* each rank saves its own step */
 dt_result_t job_restore(struct job *j, int64_t *step);
 
 /* In dir a job has just saved step, with which it began anew. Makes of dir what it was when the job
