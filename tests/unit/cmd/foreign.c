@@ -1,5 +1,5 @@
-/* Other launchers' options: the table in the source, the page dtrun-migrate(7), and what dtrun does
- * with each of them are the same. */
+/* Options of other launchers: the table in the source, the page dtrun-migrate(7), and what dtrun
+ * does with each option agree. */
 #include "cmd/foreign.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { PAGE_MAX = 1024 * 1024 };
 
-/* What is tried as a value until dtrun takes it. */
+/* Values that are tried until dtrun accepts one. */
 static const char *const samples[] = { "3", "core", "node", "NAME" };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
@@ -33,7 +33,7 @@ static bool is_ours(const char *name)
     return false;
 }
 
-/* text with sample in the place of every mark. */
+/* Writes text with the sample in place of every mark. */
 static void put(struct dt_strbuf *b, const char *text, char mark, const char *sample)
 {
     for (; *text; text++) {
@@ -44,7 +44,7 @@ static void put(struct dt_strbuf *b, const char *text, char mark, const char *sa
     }
 }
 
-/* text, of a row of the table, with sample as the value. */
+/* Writes text, from a row of the table, with the sample as its value. */
 static void put_value(struct dt_strbuf *b, const char *text, const char *sample, const char *bytes)
 {
     struct dt_strbuf half = { 0 };
@@ -54,7 +54,7 @@ static void put_value(struct dt_strbuf *b, const char *text, const char *sample,
     dt_strbuf_free(&half);
 }
 
-/* The line in which another launcher's user gives the option. */
+/* Writes the line in which a user of the other launcher gives the option. */
 static void write_foreign(struct dt_strbuf *b, const struct dt_foreign *row, const char *name,
                           const char *sample)
 {
@@ -67,7 +67,7 @@ static void write_foreign(struct dt_strbuf *b, const struct dt_foreign *row, con
     dt_strbuf_puts(b, " x");
 }
 
-/* The same with dtrun's own options. */
+/* Writes the same with dtrun's own options. */
 static void write_ours(struct dt_strbuf *b, const char *becomes, const char *sample)
 {
     char *copy = dt_xstrdup(becomes), *rest = copy, *word;
@@ -82,7 +82,7 @@ static void write_ours(struct dt_strbuf *b, const char *becomes, const char *sam
             *value++ = '\0';
         dt_strbuf_printf(b, "%s%s ", dashes_of(word), word);
         if (value)
-            put_value(b, value, sample, "3145728"); /* of the sample that is a number */
+            put_value(b, value, sample, "3145728"); /* for the sample that is a number */
         dt_strbuf_puts(b, value ? " " : "");
     }
     dt_strbuf_puts(b, "x");
@@ -208,9 +208,8 @@ static void every_option_does_what_the_table_says(void **state)
     }
 }
 
-/* dtrun's own options have values that no row is for; any other name needs a row for every value.
- */
-static void no_value_is_without_a_row(void **state)
+/* dtrun's own options have values that need no row. Any other name needs a row for every value. */
+static void every_value_has_a_row(void **state)
 {
     const struct dt_foreign *row;
     const char *part;
@@ -228,7 +227,7 @@ static void no_value_is_without_a_row(void **state)
     }
 }
 
-static void lists_and_two_values_are_taken_apart(void **state)
+static void lists_and_pairs_of_values_are_split(void **state)
 {
     static const struct {
         const char *line, *want;
@@ -348,7 +347,8 @@ static void write_text(struct dt_strbuf *b, const struct dt_foreign *row)
             row->text);
 }
 
-/* As the page's source has it, but with each text on one line and without backslashes. */
+/* Writes the table as the page's source has it, but with each text on one line and without
+ * backslashes. */
 static void write_table(struct dt_strbuf *b, unsigned launcher)
 {
     const struct dt_foreign *row;
@@ -397,7 +397,7 @@ static void read_table(struct dt_strbuf *b, const char *page, const char *headin
     dt_strbuf_puts(b, "\n");
 }
 
-/* Where two tables begin to differ: that line of each. */
+/* Fails with the first line in which two tables differ. */
 static void fail_at_difference(const char *heading, const char *want, const char *got)
 {
     size_t line = 0;
@@ -439,8 +439,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option_does_what_the_table_says),
-        cmocka_unit_test(no_value_is_without_a_row),
-        cmocka_unit_test(lists_and_two_values_are_taken_apart),
+        cmocka_unit_test(every_value_has_a_row),
+        cmocka_unit_test(lists_and_pairs_of_values_are_split),
         cmocka_unit_test(mistakes_are_named_as_they_were_written),
         cmocka_unit_test(the_page_has_the_same_tables),
     };

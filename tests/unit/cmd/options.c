@@ -86,7 +86,7 @@ static const struct {
     { "--heartbeat 1 --kill-grace 0 --timeout 60 x", "heartbeat=1 grace=0 timeout=60 =x" },
     { "-v x", "verbose=1 =x" },
     { "--verbose x", "verbose=1 =x" },
-    /* of an option that is given again the last value counts */
+    /* if an option is repeated, the last value wins */
     { "-np 2 --num-proc 3 -n 4 x", "np=4 =x" },
     { "--wdir /a --report r --wdir /b --report s x", "wdir=/b report=s =x" },
     { "--output-dir a --checkpoint-dir c --checkpoint-dir d --output-dir b x",
@@ -112,7 +112,7 @@ static const struct {
     { "x : y", "=x =: =y" },
     { "x : -q", "=x =: =-q" },
     { "-- x : -np 2 y", "=x =: =-np =2 =y" },
-    /* these need no program, and what follows does not matter */
+    /* these need no program, and what follows them does not matter */
     { "--help", "help=1" },
     { "-h", "help=1" },
     { "--help --bad", "help=1" },
@@ -125,7 +125,7 @@ static const struct {
     { "-np 4 --help", "np=4 help=1" },
 };
 
-static void good_lines_are_read(void **state)
+static void valid_command_lines_are_parsed(void **state)
 {
     struct dt_strbuf b = { 0 };
 
@@ -244,7 +244,7 @@ static const struct {
     { "a x : --hosts h b", "several programs in one job" },
 };
 
-static void bad_lines_are_refused(void **state)
+static void invalid_command_lines_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bads / sizeof *bads; i++) {
@@ -289,7 +289,7 @@ static void distance_counts_changed_letters(void **state)
                          cases[i].want);
 }
 
-static void arguments_stay_byte_for_byte(void **state)
+static void arguments_keep_every_byte(void **state)
 {
     char *argv[] = { "dtrun", "-x", "A=b c\n\"'$x", "./a b", "", " ", "\xff\xfe", "--", NULL };
     struct dt_options o;
@@ -307,10 +307,10 @@ static void arguments_stay_byte_for_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_lines_are_read),
-        cmocka_unit_test(bad_lines_are_refused),
+        cmocka_unit_test(valid_command_lines_are_parsed),
+        cmocka_unit_test(invalid_command_lines_are_refused),
         cmocka_unit_test(distance_counts_changed_letters),
-        cmocka_unit_test(arguments_stay_byte_for_byte),
+        cmocka_unit_test(arguments_keep_every_byte),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

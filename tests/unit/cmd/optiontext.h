@@ -1,4 +1,4 @@
-/* Command lines as text, and what becomes of them as text. */
+/* Command lines as text, and the options parsed from them as text. */
 #ifndef DT_TESTS_CMD_OPTIONTEXT_H
 #define DT_TESTS_CMD_OPTIONTEXT_H
 
@@ -54,7 +54,7 @@ static void add_text(struct dt_strbuf *b, const char *name, const char *value)
         dt_strbuf_printf(b, "%s%s=%s", b->len ? " " : "", name, value);
 }
 
-/* All that differs from the defaults, in the order of the structure. */
+/* Describes all options that differ from the defaults, in the order of the structure. */
 static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
 {
     dt_strbuf_consume(b, b->len);

@@ -1,5 +1,5 @@
-/* What dtrun-perf takes for right and wrong, against collectives that are done here, by the letter.
- */
+/* What dtrun-perf accepts as right and rejects as wrong, against collectives computed here by their
+ * definition. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ enum { COUNT = 60, MOST = 130 };
 
 static char in[MOST][MOST * COUNT * 8], result[MOST * COUNT * 8];
 
-/* Reduces elements from byte "at" on: in one go, as on one host, or by pairs of ranks first, as on
- * hosts of two. */
+/* Reduces elements from byte "at" on: all at once, as on one host, or by pairs of ranks first, as
+ * on hosts of two. */
 static void fold_block(const struct dt_perf_case *c, int n, size_t at, size_t elements,
                        bool by_pairs)
 {
@@ -75,7 +75,7 @@ static void weigh_all(const struct dt_perf_case *c, int n)
         weighed_put(result, i, c->dtype, (double)room[0][i]);
 }
 
-/* The elements of rank's input before a block of it. */
+/* Returns the elements of the rank's input that precede a block of it. */
 static size_t before(const struct dt_perf_op *op, int rank, int block, int n)
 {
     size_t elements = 0;
@@ -94,7 +94,7 @@ static void scatter_unevenly(const struct dt_perf_op *op, const struct dt_perf_c
            dt_perf_part(op, c->root, me, n, COUNT) * size);
 }
 
-/* Of every rank the only block that it has, or the one that is for me. */
+/* Collects of every rank its only block, or the one for me. */
 static void collect_unevenly(const struct dt_perf_op *op, const struct dt_perf_case *c, int me,
                              int n)
 {
@@ -109,7 +109,7 @@ static void collect_unevenly(const struct dt_perf_op *op, const struct dt_perf_c
     }
 }
 
-/* Does the collective as rank me sees it. */
+/* Computes the result of the collective for rank me. */
 static void do_it(const struct dt_perf_op *op, const struct dt_perf_case *c, int me, int n,
                   bool by_pairs)
 {
@@ -143,7 +143,7 @@ static void do_it(const struct dt_perf_op *op, const struct dt_perf_case *c, int
     }
 }
 
-/* Every third element is another number, and exactly these are counted. */
+/* Changes every third element, and checks that exactly these are counted. */
 static void spoil_and_count(const struct dt_perf_op *op, const struct dt_perf_case *c, int me,
                             int n)
 {
@@ -201,8 +201,8 @@ static void wrong_elements_are_counted_exactly(void **state)
     }
 }
 
-/* In the v forms, whatever the mean. */
-static void parts_are_uneven_and_add_up(void **state)
+/* In the v forms, whatever the mean size. */
+static void blocks_are_uneven_and_add_up(void **state)
 {
     enum { N = 7 };
 
@@ -231,8 +231,8 @@ static void parts_are_uneven_and_add_up(void **state)
     assert_int_equal(dt_perf_part(dt_perf_op_find("scatterv"), 0, 0, 1, 40), 40);
 }
 
-/* With 3, 1 and 2 ranks, and with two hosts whose ranks take turns. */
-static void what_goes_between_hosts(void **state)
+/* Hosts with 3, 1 and 2 ranks, and two hosts whose ranks take turns. */
+static void bytes_between_hosts_are_counted(void **state)
 {
     static const int host[6] = { 0, 0, 0, 1, 2, 2 }, turns[6] = { 0, 1, 0, 1, 0, 1 };
     static const struct dt_perf_layout blocks = { 6, 3, host }, mixed = { 6, 2, turns };
@@ -246,7 +246,7 @@ static void what_goes_between_hosts(void **state)
         { "broadcast", 5, 5, 5 },
         { "all_gather", 0, 25, 15 },
         { "reduce_scatter", 0, 25, 15 },
-        { "all_gatherv", 0, 24, 18 }, /* the parts are 0, 2 ... 10 */
+        { "all_gatherv", 0, 24, 18 }, /* the blocks are 0, 2 ... 10 */
         { "all_to_all", 0, 45, 45 },
         { "all_to_allv", 0, 54, 54 }, /* two ranks exchange 12 */
         { "gather", 0, 15, 15 },
@@ -267,8 +267,8 @@ static void what_goes_between_hosts(void **state)
     }
 }
 
-/* Every input read and every output written, of four ranks, by the size. */
-static void what_memory_has_to_carry(void **state)
+/* Every input read and every output written, by four ranks, by size. */
+static void bytes_through_memory_are_counted(void **state)
 {
     static const struct {
         const char *name;
@@ -286,7 +286,7 @@ static void what_memory_has_to_carry(void **state)
         assert_true(fabs(dt_perf_op_find(cases[i].name)->moved(4) - cases[i].moved) < 1e-9);
 }
 
-/* nccl-tests' doc/PERFORMANCE.md, for four ranks. */
+/* As in nccl-tests' doc/PERFORMANCE.md, for four ranks. */
 static void bus_bandwidths_are_those_of_nccl_tests(void **state)
 {
     static const struct {
@@ -319,7 +319,7 @@ static void a_block_of_another_rank_is_wrong(void **state)
     assert_int_equal(dt_perf_wrong(op, &c, result, COUNT, 0, 2), 2 * COUNT);
 }
 
-static void names_are_found_however_they_are_written(void **state)
+static void names_are_found_in_any_spelling(void **state)
 {
     static const struct {
         const char *written, *name;
@@ -353,7 +353,7 @@ static void names_are_found_however_they_are_written(void **state)
 
 /* ---- tuning ---- */
 
-static void a_cut_gives_each_way_its_sizes(void **state)
+static void a_cut_gives_each_algorithm_its_sizes(void **state)
 {
     static const double even[4] = { 2, 2, 2, 2 };
     static const struct {
@@ -361,7 +361,7 @@ static void a_cut_gives_each_way_its_sizes(void **state)
         size_t cut;
     } cases[] = {
         { { 1, 1, 1, 1 }, 4 }, { { 3, 3, 3, 3 }, 0 },   { { 1, 1, 3, 3 }, 2 },
-        { { 1, 5, 1, 3 }, 1 }, { { 1, 2.2, 1, 3 }, 3 }, /* one that went wrong */
+        { { 1, 5, 1, 3 }, 1 }, { { 1, 2.2, 1, 3 }, 3 }, /* one that was disturbed */
     };
 
     (void)state;
@@ -373,8 +373,8 @@ static void a_cut_gives_each_way_its_sizes(void **state)
     assert_true(fabs(dt_perf_gain(cases[0].low, even, 4, 2, 2) - 1) < 1e-9);
 }
 
-/* Whatever slows the machine for a while; and one call of either way. */
-static void ways_are_compared_pair_by_pair(void **state)
+/* Something may slow the machine for a while, or disturb one call of either algorithm. */
+static void algorithms_are_compared_pair_by_pair(void **state)
 {
     static const double way[] = { 2, 8, 2, 90, 8 }, other[] = { 1, 4, 1, 4, 4 };
     double times[] = { 5, 4, 9, 1, 7 };
@@ -387,7 +387,7 @@ static void ways_are_compared_pair_by_pair(void **state)
     assert_true(fabs(dt_perf_undisturbed(times, 5) - 4) < 1e-9);
 }
 
-static void the_least_budget_that_is_enough(void **state)
+static void the_smallest_sufficient_budget_is_found(void **state)
 {
     static const double us[] = { 9, 3, 2.05, 2, 2.1 };
 
@@ -397,12 +397,12 @@ static void the_least_budget_that_is_enough(void **state)
     assert_int_equal(dt_perf_enough(us + 3, 2), 0);
 }
 
-static void thresholds_take_the_place_of_old_ones(void **state)
+static void thresholds_replace_old_ones(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "shm_small", 2, 4096, "here" },
                                                     { "net_lane", 0, 1, "there" } };
     static const struct {
-        const char *old, *fresh; /* before the two */
+        const char *old, *fresh; /* before the two runs */
     } cases[] = {
         { NULL, "# Thresholds of dtrun's collectives; dtrun-tuning(5) has their names.\n" },
         { "", "" },
@@ -424,7 +424,7 @@ static void thresholds_take_the_place_of_old_ones(void **state)
     }
 }
 
-static void a_file_that_cannot_be_written_stays(void **state)
+static void a_file_that_cannot_be_replaced_stays(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
     char directory[] = "/proc/self/dtrun/tuning";
@@ -435,8 +435,8 @@ static void a_file_that_cannot_be_written_stays(void **state)
     assert_int_not_equal(errno, 0);
 }
 
-/* As where no memory is left for the stream: fdopen then fails. */
-static void what_was_begun_is_removed(void **state)
+/* fdopen fails, as if no memory were left for the stream. */
+static void an_unfinished_file_is_removed(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
@@ -458,7 +458,7 @@ static void what_was_begun_is_removed(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
-static void a_device_stays(void **state)
+static void a_device_is_not_replaced(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
@@ -481,8 +481,8 @@ static void a_device_stays(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
-/* Opening a pipe that nobody writes would wait for ever. */
-static void what_is_no_file_is_told(void **state)
+/* Opening a pipe without a writer would wait for ever. */
+static void what_is_not_a_file_is_reported(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
@@ -526,12 +526,12 @@ static void a_link_to_the_file_stays(void **state)
     assert_string_equal(text, "net_lane = 1 # here\n");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(target), 0);
-    assert_int_equal(rmdir(directory), 0); /* nothing else lies there */
+    assert_int_equal(rmdir(directory), 0); /* nothing else is there */
 }
 
 /* ---- percentiles ---- */
 
-static void percentiles_are_values_that_there_are(void **state)
+static void percentiles_are_measured_values(void **state)
 {
     double values[1000];
 
@@ -557,7 +557,7 @@ static void refuse(void *arg, unsigned line, const char *why)
     fail_msg("line %u: %s", line, why);
 }
 
-/* The built-in values, but for these lines. */
+/* The built-in values, changed by these lines. */
 static struct dt_tuning tuned(const char *lines)
 {
     struct dt_tuning t = dt_tuning_builtin;
@@ -606,9 +606,9 @@ static void every_crossover_is_measured_once(void **state)
         assert_true(ever[i]);
 }
 
-/* All sizes are up to a threshold that makes way for the second way behind it, or below one from
- * which on there is the second. */
-static void lines_force_either_way(void **state)
+/* All sizes are up to a threshold after which the second algorithm takes over, or below a threshold
+ * from which on the second is used. */
+static void lines_force_either_algorithm(void **state)
 {
     (void)state;
     for (size_t i = 0; dt_perf_crossover_at(i); i++) {
@@ -648,24 +648,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("21", wrong_elements_are_counted_exactly),
-        cmocka_unit_test(parts_are_uneven_and_add_up),
-        cmocka_unit_test(what_goes_between_hosts),
-        cmocka_unit_test(what_memory_has_to_carry),
+        cmocka_unit_test(blocks_are_uneven_and_add_up),
+        cmocka_unit_test(bytes_between_hosts_are_counted),
+        cmocka_unit_test(bytes_through_memory_are_counted),
         cmocka_unit_test(bus_bandwidths_are_those_of_nccl_tests),
-        cmocka_unit_test(percentiles_are_values_that_there_are),
+        cmocka_unit_test(percentiles_are_measured_values),
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
-        cmocka_unit_test(names_are_found_however_they_are_written),
-        cmocka_unit_test(a_cut_gives_each_way_its_sizes),
-        cmocka_unit_test(ways_are_compared_pair_by_pair),
-        cmocka_unit_test(the_least_budget_that_is_enough),
-        cmocka_unit_test(thresholds_take_the_place_of_old_ones),
-        cmocka_unit_test(a_file_that_cannot_be_written_stays),
-        cmocka_unit_test(what_was_begun_is_removed),
-        cmocka_unit_test(a_device_stays),
-        cmocka_unit_test(what_is_no_file_is_told),
+        cmocka_unit_test(names_are_found_in_any_spelling),
+        cmocka_unit_test(a_cut_gives_each_algorithm_its_sizes),
+        cmocka_unit_test(algorithms_are_compared_pair_by_pair),
+        cmocka_unit_test(the_smallest_sufficient_budget_is_found),
+        cmocka_unit_test(thresholds_replace_old_ones),
+        cmocka_unit_test(a_file_that_cannot_be_replaced_stays),
+        cmocka_unit_test(an_unfinished_file_is_removed),
+        cmocka_unit_test(a_device_is_not_replaced),
+        cmocka_unit_test(what_is_not_a_file_is_reported),
         cmocka_unit_test(a_link_to_the_file_stays),
         cmocka_unit_test(every_crossover_is_measured_once),
-        cmocka_unit_test(lines_force_either_way),
+        cmocka_unit_test(lines_force_either_algorithm),
         cmocka_unit_test(names_are_those_of_the_values),
         cmocka_unit_test(buffers_hold_all_sizes),
     };

@@ -8,7 +8,7 @@
 #include "cmd/options.h"
 #include "tests/unit/unit.h"
 
-/* A machine with three GPUs, of which a container was given the first and the last. */
+/* A machine with three GPUs, of which a container got the first and the last. */
 static char root[] = "/tmp/dtrun-pernode.XXXXXX";
 
 static void run(const char *command)
@@ -62,7 +62,7 @@ static int slots_here(int per_node, const char *mask, const char *at, struct dt_
     return rc;
 }
 
-static void this_machine_is_counted(void **state)
+static void devices_of_this_machine_are_counted(void **state)
 {
     struct dt_error err = { 0 };
 
@@ -78,7 +78,7 @@ static void this_machine_is_counted(void **state)
     assert_string_equal(err.text, "--npernode gpu: this machine has no NVIDIA GPU");
 }
 
-static void what_is_given_stands(void **state)
+static void given_slots_are_kept(void **state)
 {
     struct dt_hostlist hosts = { 0 };
     struct dt_error err = { 0 };
@@ -105,8 +105,8 @@ static void what_is_given_stands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(this_machine_is_counted),
-        cmocka_unit_test(what_is_given_stands),
+        cmocka_unit_test(devices_of_this_machine_are_counted),
+        cmocka_unit_test(given_slots_are_kept),
     };
 
     return cmocka_run_group_tests(tests, make_machine, remove_machine);

@@ -1,5 +1,5 @@
-/* Adasum: its arithmetic beside what combining vectors two by two gives, and DT_ADASUM among ranks
- * of one host and of several. */
+/* Adasum: its arithmetic compared with combining vectors two by two, and DT_ADASUM between ranks of
+ * one host and of several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* ---- inputs ---- */
 
-/* Vectors have something in common, and something of their own. */
+/* The vectors share a part, and each has a part of its own. */
 static double value(size_t vector, size_t i)
 {
     int common = (int)(reference_mix(i + 1) % 17) - 8;
@@ -41,7 +41,7 @@ static double value(size_t vector, size_t i)
 
 static double weights[VECTORS];
 
-/* Of vectors that stand one after the other. */
+/* Combines vectors that follow each other. */
 static void weigh(const double *vectors, size_t n, size_t count)
 {
     const struct dt_adasum a = { vectors, n, count, DT_F64 };
@@ -84,7 +84,7 @@ static void equal_vectors_are_averaged(void **state)
     }
 }
 
-static void two_are_weighed_by_the_formula(void **state)
+static void two_vectors_are_combined_by_the_formula(void **state)
 {
     (void)state;
     weigh((const double[]){ 1, 0, 1, 1 }, 2, 2);
@@ -105,7 +105,7 @@ static void zeros_change_nothing(void **state)
     weigh((const double[8]){ 0 }, 4, 2);
     for (size_t i = 0; i < 4; i++)
         assert_true(weights[i] == 1);
-    weigh((const double[]){ 3, -4, -3, 4, 1, 0, 1, 1 }, 4, 2); /* the first two become zero */
+    weigh((const double[]){ 3, -4, -3, 4, 1, 0, 1, 1 }, 4, 2); /* the first two cancel out */
     assert_true(weights[0] == 1.5 && weights[1] == 1.5);
     assert_true(weights[2] == 0.5 && weights[3] == 0.75);
 }
@@ -141,7 +141,7 @@ static void assert_combines(size_t n, size_t count)
     free(v);
 }
 
-static void vectors_come_to_what_pairs_of_them_come_to(void **state)
+static void vectors_are_combined_in_pairs(void **state)
 {
     static const size_t counts[] = { 2, 7, 255, 256, 257, 5000 };
 
@@ -152,8 +152,8 @@ static void vectors_come_to_what_pairs_of_them_come_to(void **state)
     }
 }
 
-/* Of the first two hardly anything is left, which nevertheless has weight beside the others. */
-static void what_cancels_leaves_what_it_leaves(void **state)
+/* Hardly anything is left of the first two, but it still has weight beside the others. */
+static void vectors_that_nearly_cancel_keep_their_remainder(void **state)
 {
     enum { COUNT = 300 };
     static double v[4 * COUNT], got[COUNT];
@@ -177,7 +177,7 @@ static void what_cancels_leaves_what_it_leaves(void **state)
         assert_true(fabsl(got[k] - room[0][k]) <= 1e-5L);
 }
 
-static void one_number_that_is_none_makes_all_of_them_nan(void **state)
+static void a_nan_makes_the_whole_result_nan(void **state)
 {
     static const double odd[] = { NAN, INFINITY, -INFINITY, 1e200 };
     static const uint64_t nan_bits = 0x7ff8000000000000;
@@ -199,7 +199,7 @@ static void one_number_that_is_none_makes_all_of_them_nan(void **state)
 
 /* ---- rounding ---- */
 
-/* 1 + a little more or less than half of the last bit, which f32 would not keep. */
+/* 1 plus slightly more or less than half of the last bit, which f32 would not keep. */
 static void halves_are_rounded_once(void **state)
 {
     static const struct {
@@ -231,7 +231,7 @@ static void halves_are_rounded_once(void **state)
     }
 }
 
-/* What f32 has no room for is infinite or 0 in a half, too. */
+/* What is too large or too small for f32 is infinite or 0 in a half, too. */
 static void halves_reach_from_zero_to_infinity(void **state)
 {
     uint16_t v[] = { 0, 0, 0, 0 }, got[4];
@@ -251,8 +251,8 @@ static void halves_reach_from_zero_to_infinity(void **state)
     }
 }
 
-/* All halves that there are. */
-static void a_weight_of_one_leaves_what_it_finds(void **state)
+/* All halves. */
+static void a_weight_of_one_changes_nothing(void **state)
 {
     static uint16_t all[65536], got[65536];
 
@@ -274,7 +274,7 @@ static void a_weight_of_one_leaves_what_it_finds(void **state)
 
 enum { ROOM = MOST * 8 + 2 * REFERENCE_CANARY + 8 };
 
-/* At an odd address, between canaries. */
+/* Puts data at an odd address, between canaries. */
 static uint8_t *lay(uint8_t room[ROOM])
 {
     memset(room, 0xa5, ROOM);
@@ -288,7 +288,7 @@ static bool is_kept(const uint8_t room[ROOM], size_t bytes)
 
 enum manner { IN_PLACE, APART, LATER, WITH_FACTORS, MANNERS };
 
-/* The options multiply by 2 first, and divide in the end. */
+/* The options multiply by 2 before the reduction and divide after it. */
 static dt_result_t reduce(dt_comm_t *comm, enum manner how, const void *in, void *out, size_t count,
                           dt_dtype_t t)
 {
@@ -315,7 +315,7 @@ typedef double (*value_f)(size_t vector, size_t i);
 
 static uint8_t in_room[ROOM], out_room[ROOM], before[ROOM];
 
-/* Leaves what came of it at the place that lay() tells, of out_room. */
+/* Leaves the result in out_room, where lay() would put it. */
 static int weigh_among(dt_comm_t *comm, enum manner how, size_t count, dt_dtype_t t, value_f v)
 {
     uint8_t *in = lay(in_room), *out = lay(out_room);
@@ -334,7 +334,7 @@ static const void *result(void)
     return out_room + REFERENCE_CANARY + 1;
 }
 
-/* All ranks have the same bytes. */
+/* Whether all ranks have the same bytes. */
 static int are_alike(dt_comm_t *comm, size_t bytes)
 {
     uint64_t sum = 0, least, most;
@@ -362,7 +362,7 @@ static long double *reference_of(size_t n, size_t count)
     return v[0];
 }
 
-/* Half of the last bit, and what is lost on the way in f64. */
+/* Half of the last bit, and what f64 loses on the way. */
 static long double error_of(dt_dtype_t t, long double v)
 {
     long double part = t == DT_F16    ? 0x1p-11L
@@ -396,7 +396,7 @@ static int all_sizes(int rank, void *arg)
         const long double *want = reference_of((size_t)dt_size(), counts[c]);
 
         for (size_t k = 0; k < TYPES * MANNERS; k++) {
-            /* Of the longer ones, one manner with each type. */
+            /* Of the longer vectors, one manner for each type. */
             if (counts[c] > (SANITIZED ? 10 : 2000) && k % TYPES != (k / TYPES + c) % TYPES)
                 continue;
             NEED(is_as_defined(k % 2 ? turned : DT_WORLD, (enum manner)(k / TYPES), counts[c],
@@ -410,13 +410,13 @@ static int all_sizes(int rank, void *arg)
 static const char *const placements[] = { "1",   "2",     "4",       "8",   "1 1",   "2 2",
                                           "3 1", "@0110", "1 1 1 1", "5 3", "3 1 4", NULL };
 
-static void ranks_get_what_is_defined(void **state)
+static void ranks_get_the_defined_result(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass_all(placements, all_sizes), 0);
 }
 
-/* No two ranks have something in the same place. */
+/* No two ranks have a value in the same place. */
 static double alone(size_t vector, size_t i)
 {
     return i % (size_t)dt_size() == vector ? (double)(i % 200) - 99.5 : 0;
@@ -452,7 +452,7 @@ static void orthogonal_vectors_become_their_sum_equal_ones_their_average(void **
     assert_int_equal(testjob_pass_all(placements, sums_and_averages), 0);
 }
 
-/* Memory that all ranks have mapped, from which their data are taken. */
+/* Data is taken from memory that all ranks of the host have mapped. */
 static int mapped(int rank, void *arg)
 {
     const long double *want;
@@ -476,7 +476,7 @@ static int mapped(int rank, void *arg)
     return 0;
 }
 
-static void data_are_taken_from_where_all_reach_them(void **state)
+static void data_is_taken_from_shared_memory(void **state)
 {
     static const char *const two[] = { "4", "2 2", NULL };
 
@@ -484,7 +484,7 @@ static void data_are_taken_from_where_all_reach_them(void **state)
     assert_int_equal(testjob_pass_all(two, mapped), 0);
 }
 
-/* What a rank adds that has no more data is zeros. */
+/* A rank without data adds zeros. */
 static int uneven(int rank, void *arg)
 {
     (void)arg;
@@ -517,7 +517,7 @@ static int is_refused(dt_result_t r, const char *why)
     return 0;
 }
 
-/* The communicator goes on, and a part of it is such that it may. */
+/* The communicator goes on, and a part of it has a valid size. */
 static int odd_size(int rank, void *arg)
 {
     static const char why[] = "needs a power of two of them, not 3; dt_comm_split makes a "
@@ -594,7 +594,7 @@ static bool is_told(struct meaning m)
     return strstr(dt_last_error(), text);
 }
 
-/* One rank means something else than the others. */
+/* One rank makes another call than the others. */
 static int quarrel(int rank, struct meaning odd, struct meaning others)
 {
     struct meaning mine = rank == 1 ? odd : others;
@@ -628,7 +628,7 @@ static int quarrels(int rank, void *arg)
     return 0;
 }
 
-static void other_calls_among_these_are_told(void **state)
+static void calls_that_do_not_match_are_an_error(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass_all(placements + 1, quarrels), 0);
@@ -639,21 +639,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orthogonal_vectors_are_added),
         cmocka_unit_test(equal_vectors_are_averaged),
-        cmocka_unit_test(two_are_weighed_by_the_formula),
+        cmocka_unit_test(two_vectors_are_combined_by_the_formula),
         cmocka_unit_test(zeros_change_nothing),
-        cmocka_unit_test(vectors_come_to_what_pairs_of_them_come_to),
-        cmocka_unit_test(what_cancels_leaves_what_it_leaves),
-        cmocka_unit_test(one_number_that_is_none_makes_all_of_them_nan),
+        cmocka_unit_test(vectors_are_combined_in_pairs),
+        cmocka_unit_test(vectors_that_nearly_cancel_keep_their_remainder),
+        cmocka_unit_test(a_nan_makes_the_whole_result_nan),
         cmocka_unit_test(halves_are_rounded_once),
         cmocka_unit_test(halves_reach_from_zero_to_infinity),
-        cmocka_unit_test(a_weight_of_one_leaves_what_it_finds),
-        CHECKS("3, 6, 7, 10, 16, 19, 23", ranks_get_what_is_defined),
+        cmocka_unit_test(a_weight_of_one_changes_nothing),
+        CHECKS("3, 6, 7, 10, 16, 19, 23", ranks_get_the_defined_result),
         CHECKS("23", orthogonal_vectors_become_their_sum_equal_ones_their_average),
-        CHECKS("23", data_are_taken_from_where_all_reach_them),
+        CHECKS("23", data_is_taken_from_shared_memory),
         CHECKS("23", ranks_without_data_change_nothing),
         CHECKS("23", other_numbers_of_ranks_are_refused),
         CHECKS("23", other_calls_and_types_are_refused),
-        CHECKS("23, 29", other_calls_among_these_are_told),
+        CHECKS("23, 29", calls_that_do_not_match_are_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* All-reduce, broadcast and barrier on one host and on several, against references. */
+/* All-reduce, broadcast and barrier on one host and on several, against reference results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,8 @@ static int all_reduces(int rank, void *arg)
     for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
         for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
             for (size_t c = 0; c < sizeof counts / sizeof *counts && dt_op_applies(o, t); c++) {
-                /* The longer, the fewer: each count still meets several types and operations. */
+                /* Longer counts are tried with fewer types and operations, but each with
+                 * several. */
                 if ((counts[c] > few && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
                     continue;
                 NEED(reference_try(hosts, counts[c], t, o, (c * 3 + o) % 5) == 0);
@@ -64,7 +65,7 @@ static void run_all(const char *hosts, int (*body)(int, void *))
     }
 }
 
-/* Where the ring is forbidden, the order of hosts and of their ranks is all that counts. */
+/* Without the ring, only the order of hosts and of their ranks counts. */
 static void all_reduce_folds_in_rank_order(void **state)
 {
     static const char *const placements[] = { "1", "2",   "3",   "4",     "5",     "7",
@@ -94,7 +95,7 @@ static void all_reduce_spans_uneven_hosts(void **state)
         run_all(placements[i], all_reduces);
 }
 
-/* What is long goes along several connections, piece by piece. */
+/* Large data travels over several connections, chunk by chunk. */
 static void all_reduce_spans_streams(void **state)
 {
     (void)state;
@@ -113,7 +114,7 @@ static int unset_streams(void **state)
     return 0;
 }
 
-/* So many hosts that not all are connected with all. */
+/* There are so many hosts that not all are connected to each other. */
 static int few_reductions(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 100, 4096, 5000, 70001 };
@@ -139,8 +140,8 @@ static void all_reduce_spans_many_hosts(void **state)
     run_all(hosts, few_reductions);
 }
 
-/* 1 + 1 and 2048 (f16) or 256 (bf16), to which a single 1 adds nothing: it is lost to who rounds on
- * the way. */
+/* 1 + 1 and 2048 (f16) or 256 (bf16), to which a single 1 adds nothing: rounding on the way would
+ * lose it. */
 static int sums_of_halves(int rank, void *arg)
 {
     enum { COUNT = 50000 };
@@ -181,7 +182,7 @@ static bool all_are(const uint16_t *v, size_t n, uint16_t what)
     return true;
 }
 
-/* The sum of any two of the largest numbers of f16 is infinite, their average is not. */
+/* The sum of any two of the largest f16 numbers is infinite, but their average is not. */
 static int averages_of_the_largest(int rank, void *arg)
 {
     enum { COUNT = 70000, LARGEST = 0x7bff };
@@ -249,7 +250,7 @@ static int broadcasts(int rank, void *arg)
     return 0;
 }
 
-static void broadcast_reaches_everybody_from_every_root(void **state)
+static void broadcast_reaches_all_ranks_from_every_root(void **state)
 {
     (void)state;
     run_all("1", broadcasts);
@@ -261,7 +262,7 @@ static void broadcast_reaches_everybody_from_every_root(void **state)
     run_all("1 7", broadcasts);
 }
 
-/* No rank may leave a barrier before the last has come. */
+/* No rank may leave a barrier before the last one has joined it. */
 static _Atomic int *arrivals;
 
 static int barriers(int rank, void *arg)
@@ -306,11 +307,11 @@ static void dawdle(unsigned *seed, unsigned one_in)
         usleep((unsigned)rand_r(seed) % 2000);
 }
 
-/* Calls of all kinds in a mixed order and with random delays, by ranks that have chosen instruction
- * sets by themselves: the results must depend on none of that. */
+/* Calls of all kinds in mixed order and with random delays, by ranks that choose their instruction
+ * sets themselves. The results must not depend on any of this. */
 static struct {
     uint64_t digests[TESTJOB_RANKS];
-    char sets[TESTJOB_RANKS][16]; /* which each rank uses; "": the best */
+    char sets[TESTJOB_RANKS][16]; /* that each rank uses; "": the best */
 } * mixed;
 
 static int mixtures(int rank, void *arg)
@@ -345,7 +346,7 @@ static int mixtures(int rank, void *arg)
     return 0;
 }
 
-/* Everybody's best set, then one for all, then others for each. */
+/* First every rank uses its best set, then all use one, then each another. */
 static void results_are_the_same_on_all_ranks_and_every_time(void **state)
 {
     static const char *const placements[] = { "4", "3 1 2", "@012020" };
@@ -374,7 +375,7 @@ static void results_are_the_same_on_all_ranks_and_every_time(void **state)
     }
 }
 
-/* The same call again and again, with others that are late each time; then all at once and in
+/* Makes the same call repeatedly, with other ranks late each time. Then all data at once, and in
  * pieces. */
 static int repeats(int rank, void *arg)
 {
@@ -401,7 +402,7 @@ static int repeats(int rank, void *arg)
     return 0;
 }
 
-static void neither_delays_nor_pieces_change_a_byte(void **state)
+static void delays_and_pieces_change_no_byte(void **state)
 {
     (void)state;
     reference_inputs(false);
@@ -449,7 +450,7 @@ static void wrong_arguments_leave_the_job_usable(void **state)
     run_all("2 1", argument_errors);
 }
 
-/* With a CUDA driver and a backend that are fakes: what is at stake is the way there. */
+/* The CUDA driver and the backend are fakes, because the test is about the path to them. */
 static int by_hand(int rank, void *arg)
 {
     float x[3] = { 2, 4, 6 }, y[3] = { 0 };
@@ -480,7 +481,7 @@ static void a_program_started_by_hand_is_a_job_of_one(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A NaN of a signalling kind, negative and with a payload, and the one that results. */
+/* A signalling NaN, negative and with a payload, and the NaN that results. */
 static const struct {
     dt_dtype_t dtype;
     uint64_t given;
@@ -560,12 +561,12 @@ int main(void)
         cmocka_unit_test_teardown(all_reduce_spans_streams, unset_streams),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
         cmocka_unit_test(d37_a_nan_is_the_same_one_however_many_ranks_there_are),
-        CHECKS("18", broadcast_reaches_everybody_from_every_root),
+        CHECKS("18", broadcast_reaches_all_ranks_from_every_root),
         CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),
         CHECKS("13, 16", averages_are_in_range_wherever_ranks_are),
         cmocka_unit_test(barrier_waits_for_all),
         CHECKS("19", results_are_the_same_on_all_ranks_and_every_time),
-        CHECKS("19", neither_delays_nor_pieces_change_a_byte),
+        CHECKS("19", delays_and_pieces_change_no_byte),
         CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
     };
 

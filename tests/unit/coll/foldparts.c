@@ -1,5 +1,5 @@
-/* Reduce and reduce-scatter between hosts: each rank that is to have something has the bytes that
- * an all-reduce gives, however the ranks stand and however large the data are. */
+/* Reduce and reduce-scatter between hosts: each rank gets the bytes of an all-reduce, in any order
+ * of ranks and for any amount of data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +16,11 @@
 #include "tests/unit/reference.h"
 #include "tests/unit/testjob.h"
 
-/* Whose ranks fold, and where this rank is among them. */
+/* The communicator, and this rank's place in it. */
 static dt_comm_t *comm;
 static int me, size;
 
-/* Its thresholds: an all-reduce is made by lanes, or goes round the ring. */
+/* The thresholds choose leaders or the ring for an all-reduce. */
 enum how { LANES, RING, HOWS };
 
 static int tune(enum how how)
@@ -59,7 +59,7 @@ static void release(uint8_t *p)
     free(p - REFERENCE_CANARY);
 }
 
-/* To every rank, out of place and in place. */
+/* Reduces to every rank, out of place and in place. */
 static int reduces(const struct buffers *b)
 {
     for (int root = 0; root < size; root++) {
@@ -77,7 +77,7 @@ static int reduces(const struct buffers *b)
     return 0;
 }
 
-/* To a place of its own, over this rank's block, and to the beginning. */
+/* Scatters to a separate buffer, over this rank's block, and to the beginning. */
 static int scatters(const struct buffers *b)
 {
     size_t each = b->count / (size_t)size, bytes = b->bytes / (size_t)size;
@@ -128,8 +128,8 @@ static void choose(dt_comm_t *chosen)
     size = dt_comm_size(comm);
 }
 
-/* Of one chunk and of several, of which the last ones have no part for every lane and host; all in
- * an all-reduce, in parts, to root at once, and in two steps. */
+/* Counts of one chunk and of several, the last of which have no block for some leaders and hosts.
+ * Each is reduced by an all-reduce, in blocks, to root at once, and in two steps. */
 static int all_sizes(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 33, 1000, 4097, 9001, 90001 };
@@ -155,7 +155,7 @@ static int all_sizes(int rank, void *arg)
     return 0;
 }
 
-/* Ranks in another order than in the job, in which hosts follow each other, or take turns: all in
+/* Ranks in another order than in the job, in which hosts follow each other or take turns: all in
  * one communicator, or some in each of two. */
 static int other_orders(int rank, void *arg)
 {
@@ -188,7 +188,7 @@ static void pass(const char *hosts, int (*body)(int, void *))
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-static void every_part_has_the_bytes_of_all_reduce(void **state)
+static void every_block_has_the_bytes_of_all_reduce(void **state)
 {
     static const char *const placements[] = { "1 1 1", "2 2", "3 1 2", "1 7", "@102102", "9 1" };
 
@@ -198,7 +198,7 @@ static void every_part_has_the_bytes_of_all_reduce(void **state)
         pass(placements[i], all_sizes);
 }
 
-static void ranks_may_stand_in_any_order(void **state)
+static void ranks_may_be_in_any_order(void **state)
 {
     static const char *const placements[] = { "1 1 1", "2 2", "3 1 2", "1 7", "@102102" };
 
@@ -211,8 +211,8 @@ static void ranks_may_stand_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("1, 2, 7, 10, 18, 19", every_part_has_the_bytes_of_all_reduce),
-        cmocka_unit_test(ranks_may_stand_in_any_order),
+        CHECKS("1, 2, 7, 10, 18, 19", every_block_has_the_bytes_of_all_reduce),
+        cmocka_unit_test(ranks_may_be_in_any_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

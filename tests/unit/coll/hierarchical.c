@@ -1,4 +1,4 @@
-/* Collectives where several ranks of a host work for each other, and talk to other hosts. */
+/* Collectives in which several ranks of a host work for each other and talk to other hosts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 struct job {
     const char *hosts;
-    uint32_t width; /* lanes that there are to be; 0: the first rank alone talks */
+    uint32_t width; /* number of leaders; 0: only the first rank talks */
 };
 
 static int begin(const struct job *j, bool whatever_the_size)
@@ -34,7 +34,8 @@ static int begin(const struct job *j, bool whatever_the_size)
     return 0;
 }
 
-/* One chunk or several, of which the last ones do not have a part for every lane and host. */
+/* Counts of one chunk and of several, the last of which have no block for some leaders and
+ * hosts. */
 static int all_sizes(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 33, 1000, 4097, 65537, 300001 };
@@ -68,8 +69,8 @@ static void pass(const char *hosts, int (*body)(int, void *), const void *arg)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-/* Never in a ring: the order of ranks and hosts is all that counts. */
-static void lanes_fold_in_rank_order(void **state)
+/* Without the ring, only the order of ranks and hosts counts. */
+static void leaders_reduce_in_rank_order(void **state)
 {
     static const struct job jobs[] = {
         { "2 2", 2 }, { "4 3", 3 }, { "@102102", 2 }, { "2 2 2 2 2 2", 2 }, { "10 10", 7 },
@@ -81,8 +82,8 @@ static void lanes_fold_in_rank_order(void **state)
         pass(jobs[i].hosts, all_sizes, &jobs[i]);
 }
 
-/* Sums of integers do not tell in which order. */
-static void other_placements_have_one_lane(void **state)
+/* Sums of integers do not depend on the order. */
+static void other_placements_have_one_leader(void **state)
 {
     static const struct job jobs[] = {
         { "3 1 2", 0 }, { "1 7", 0 }, { "2 2 2 2 2 2 2 2 2", 0 }, { "6", 0 }
@@ -94,7 +95,7 @@ static void other_placements_have_one_lane(void **state)
         pass(jobs[i].hosts, all_sizes, &jobs[i]);
 }
 
-/* About the thresholds that are built in. */
+/* Counts around the built-in thresholds. */
 static int around_the_threshold(int rank, void *arg)
 {
     const struct job *j = arg;
@@ -112,7 +113,7 @@ static int around_the_threshold(int rank, void *arg)
     return 0;
 }
 
-static void the_threshold_does_not_show(void **state)
+static void the_threshold_does_not_change_results(void **state)
 {
     static const struct job two = { "2 2", 2 }, three = { "2 3 2", 2 };
 
@@ -123,7 +124,8 @@ static void the_threshold_does_not_show(void **state)
     pass(three.hosts, around_the_threshold, &three);
 }
 
-/* Ranks of a communicator stand otherwise than in the job; others of its hosts are not in it. */
+/* The ranks of the communicator are in another order than in the job, and other ranks of its hosts
+ * are not in it. */
 static int subsets(int rank, void *arg)
 {
     enum { COUNT = 300000 };
@@ -146,7 +148,7 @@ static int subsets(int rank, void *arg)
     return 0;
 }
 
-static void subsets_have_lanes_of_their_own(void **state)
+static void subsets_have_leaders_of_their_own(void **state)
 {
     (void)state;
     pass("3 2", subsets, NULL);
@@ -154,9 +156,9 @@ static void subsets_have_lanes_of_their_own(void **state)
 
 enum { NOBODY = -1 };
 
-static _Atomic int *stopped; /* which rank stops itself */
+static _Atomic int *stopped; /* the rank that stops itself */
 
-/* A lane that is late holds up the others, which sleep meanwhile, and goes on. */
+/* A leader that is late makes the others wait, which sleep meanwhile, and then goes on. */
 static int late(int rank, void *arg)
 {
     enum { COUNT = 2000000 };
@@ -180,7 +182,8 @@ static int late(int rank, void *arg)
     return 0;
 }
 
-/* Nobody else: LeakSanitizer stops ranks that end, and would wait for ever for one that goes on. */
+/* Only this wakes it: LeakSanitizer stops ranks that end, and would wait for ever for one that
+ * runs. */
 static void wake(struct testjob *job, int ms)
 {
     int rank = *stopped;
@@ -189,7 +192,7 @@ static void wake(struct testjob *job, int ms)
         testjob_kill(job, rank, SIGCONT);
 }
 
-static void a_late_lane_is_waited_for(void **state)
+static void the_others_wait_for_a_late_leader(void **state)
 {
     struct testjob_plan plan = { .hosts = "2 2", .body = late, .on_tick = wake };
 
@@ -206,7 +209,7 @@ static int32_t word(int rank, size_t i)
     return (int32_t)(reference_mix((uint64_t)rank << 32 | i) >> 16);
 }
 
-/* Once by a place of its own and once in place, with a canary behind the last block. */
+/* Gathers once into a separate buffer and once in place, with a canary after the last block. */
 static int gather(const size_t *counts, int rank)
 {
     size_t total = 0, mine = 0;
@@ -263,7 +266,7 @@ static int gathers(int rank, void *arg)
     return 0;
 }
 
-static void every_block_comes_to_every_rank(void **state)
+static void every_block_reaches_every_rank(void **state)
 {
     static const char *const placements[] = { "2 2",     "3 1 2", "1 7",
                                               "@102102", "2 3 2", "2 1 1 1 1 1 1 1 2" };
@@ -273,8 +276,8 @@ static void every_block_comes_to_every_rank(void **state)
         pass(placements[i], gathers, NULL);
 }
 
-/* Of hosts with 1 to 1000 ranks, by twos: the memory for each rank neither only grows nor only
- * shrinks with their number. */
+/* For hosts of 1 to 1000 ranks the memory for each rank neither only grows nor only shrinks with
+ * their number. */
 static void rounds_fit_into_the_memory_of_every_host(void **state)
 {
     struct dt_leaders lanes = { .n = 2 };
@@ -296,13 +299,13 @@ static void rounds_fit_into_the_memory_of_every_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("1, 7, 10, 19", lanes_fold_in_rank_order),
-        cmocka_unit_test(other_placements_have_one_lane),
+        CHECKS("1, 7, 10, 19", leaders_reduce_in_rank_order),
+        cmocka_unit_test(other_placements_have_one_leader),
         cmocka_unit_test(rounds_fit_into_the_memory_of_every_host),
-        cmocka_unit_test(the_threshold_does_not_show),
-        cmocka_unit_test(subsets_have_lanes_of_their_own),
-        cmocka_unit_test(a_late_lane_is_waited_for),
-        CHECKS("18", every_block_comes_to_every_rank),
+        cmocka_unit_test(the_threshold_does_not_change_results),
+        cmocka_unit_test(subsets_have_leaders_of_their_own),
+        cmocka_unit_test(the_others_wait_for_a_late_leader),
+        CHECKS("18", every_block_reaches_every_rank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
-/* Calls of a little more than 2^32 bytes: so little that what drops the high bits takes them for
- * few. Buffers are windows in which a little memory appears again and again; only what lies around
- * 2^31, and around 2^32 and the end, has pages of its own, so that it shows when nothing, or
- * something else, is written there. */
+/* Calls of slightly more than 2^32 bytes: if the high bits were dropped, only few bytes would be
+ * left. Buffers are windows in which a little memory appears repeatedly. Only the bytes around
+ * 2^31, 2^32 and the end have pages of their own, so that missing or wrong writes there show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +26,7 @@ enum { PAGE = 4096, PERIOD = 257 * PAGE, ZONE = 4 * PAGE, ZONES = 2 };
 struct window {
     uint8_t *at;
     size_t bytes;
-    size_t zones[ZONES]; /* where they begin: pages of their own */
+    size_t zones[ZONES]; /* where pages of their own begin */
 };
 
 static bool map(uint8_t *at, size_t n, int fd, size_t from)
@@ -55,7 +54,7 @@ static bool open_window(struct window *w, size_t bytes)
     return open;
 }
 
-/* Piece k of the bytes that have memory of their own, each once. */
+/* Piece k of the bytes with pages of their own, each once. */
 struct piece {
     size_t at;
     size_t end;
@@ -94,7 +93,7 @@ static void clear(const struct window *w)
     }
 }
 
-/* Whether it has the values of a rank, or with -1 those of both, folded by BXOR. */
+/* Whether the piece has the values of a rank, or for -1 those of both combined by BXOR. */
 static bool has(const struct window *w, int rank)
 {
     for (int k = 0; k <= ZONES; k++) {
@@ -110,8 +109,8 @@ static bool has(const struct window *w, int rank)
     return true;
 }
 
-/* Whether that is how the newest call went within the host: as few bytes it would be slow, and
- * right. */
+/* Whether the newest call used this algorithm within the host. For few bytes that would be slow,
+ * but right. */
 static bool went(const char *way)
 {
     struct dt_comm *c;
@@ -124,7 +123,7 @@ static bool went(const char *way)
     return same;
 }
 
-/* Counts beyond 2^32 in shared memory; bytes alone between hosts, where all moves in one way. */
+/* Counts beyond 2^32 in shared memory. Between hosts only bytes, where there is one algorithm. */
 static int calls(int rank, void *arg)
 {
     const size_t rank_1s[] = { 0, HUGE }, for_rank_0[] = { HUGE, 0 }, none[] = { 0, 0 };

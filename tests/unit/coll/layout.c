@@ -1,4 +1,4 @@
-/* How data between hosts are cut: every byte into one part, every segment into one frame. */
+/* How data between hosts is divided: every byte is in one block, every segment in one frame. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum { HOSTS = 5, RANKS = 10, MOST = 300000 };
 static uint32_t ranks[RANKS], first[HOSTS + 1];
 static const struct dt_roster roster = { ranks, first };
 
-/* node_of: the host of each rank, as digits. Returns how many hosts there are. */
+/* node_of: the host of each rank, as digits. Returns the number of hosts. */
 static uint32_t place(const char *node_of)
 {
     uint32_t nodes[RANKS], n = (uint32_t)strlen(node_of), hosts = 0;
@@ -42,7 +42,7 @@ static void ranks_are_listed_host_by_host(void **state)
     assert_int_equal(dt_roster_count(&roster, 2), 1);
 }
 
-/* Of all parts together every byte is in one, and in a slice none overlaps another. */
+/* Every byte is in one block, and no blocks of a slice overlap. */
 static void covers(const struct dt_layout *c)
 {
     size_t whole = dt_layout_whole(c), found = 0;
@@ -66,7 +66,7 @@ static void covers(const struct dt_layout *c)
     free(seen);
 }
 
-/* A lane folds for each host what a rank there is to have of it. */
+/* A leader reduces for each host what a rank there gets. */
 static void gives_each_its_own(const struct dt_layout *c)
 {
     for (size_t chunk = 0; chunk < c->chunks; chunk++) {
@@ -85,7 +85,7 @@ static void gives_each_its_own(const struct dt_layout *c)
     }
 }
 
-/* Each frame has a segment, which stands there alone. */
+/* Each frame has a segment of its own. */
 static void frames_and_segments_fit(const struct dt_layout *c, uint32_t to)
 {
     unsigned series = dt_layout_series(c, to);
@@ -98,7 +98,7 @@ static void frames_and_segments_fit(const struct dt_layout *c, uint32_t to)
         assert_true(series & (is_folded ? DT_LAYOUT_FOLDED : DT_LAYOUT_RAW));
         assert_int_equal(dt_layout_frame_of(c, series, k, is_folded), frame);
         assert_int_equal(k, last[is_folded]++);
-        /* One chunk to be folded goes before what has been folded of another. */
+        /* A chunk to be reduced precedes the reduced data of another. */
         assert_true(!is_folded || k / c->segments + 2 == last[0] / c->segments ||
                     last[0] == c->chunks * c->segments);
     }
@@ -121,7 +121,7 @@ static void try(struct dt_layout c, size_t bytes, size_t most)
         frames_and_segments_fit(&c, to);
 }
 
-static void every_byte_is_in_one_part(void **state)
+static void every_byte_is_in_one_block(void **state)
 {
     static const char *const placements[] = { "01", "0011", "0102", "01111111", "0001223344" };
     static const size_t sizes[] = { 1, 127, 128, 4097, 65536, MOST };
@@ -158,7 +158,7 @@ static size_t chunks_of(size_t bytes, uint32_t hosts)
     return c.chunks;
 }
 
-static void only_what_hosts_do_within_is_worth_more_frames(void **state)
+static void more_frames_are_used_only_with_work_within_hosts(void **state)
 {
     (void)state;
     assert_int_equal(chunks_of(128 * 1024, place("01")), 1);
@@ -169,8 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_listed_host_by_host),
-        cmocka_unit_test(only_what_hosts_do_within_is_worth_more_frames),
-        cmocka_unit_test(every_byte_is_in_one_part),
+        cmocka_unit_test(more_frames_are_used_only_with_work_within_hosts),
+        cmocka_unit_test(every_byte_is_in_one_block),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Calls that do not fit, on communicators of every kind: each of its ranks is told, soon, whose
- * calls they are, and others notice nothing. (tests/unit/faults/failures has the same on DT_WORLD.)
- */
+/* Calls that do not match, on communicators of every kind. Each of its ranks soon learns whose
+ * calls they are, and other ranks notice nothing. (tests/unit/faults/failures tests the same on
+ * DT_WORLD.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,14 +21,14 @@
 #define SPREAD_TEN "broadcast of 10 f32 from rank 0"
 
 #ifdef __SANITIZE_ADDRESS__
-enum { SOON_MS = 3000 }; /* many ranks share few processors, and take several times as long */
+enum { SOON_MS = 3000 }; /* many ranks share few processors, so they take several times as long */
 #else
 enum { SOON_MS = 1000 };
 #endif
 
 enum { LARGE = 200000 };
 
-/* What the communicator's rank 1 does, and what the others. */
+/* The call that rank 1 of the communicator makes, and the call of the others. */
 typedef dt_result_t (*call_f)(dt_comm_t *comm, bool odd, float *in, float *out);
 
 static dt_result_t other_count(dt_comm_t *comm, bool odd, float *in, float *out)
@@ -58,7 +58,7 @@ static dt_result_t less_to_spread_from_itself(dt_comm_t *comm, bool odd, float *
     return dt_broadcast(comm, in, odd ? 2 : LARGE, DT_F32, 1);
 }
 
-/* Where the last rank's host has several, another one leads it. */
+/* If the last rank's host has several ranks, another one leads it. */
 static dt_result_t less_from_the_last(dt_comm_t *comm, bool odd, float *in, float *out)
 {
     (void)out;
@@ -106,7 +106,7 @@ static dt_result_t other_counts_of_parts(dt_comm_t *comm, bool odd, float *in, f
     size_t counts[TESTJOB_RANKS];
 
     for (int i = 0; i < TESTJOB_RANKS; i++)
-        counts[i] = odd && i < 2 ? (size_t)(5 - 2 * i) : 4; /* as many in all */
+        counts[i] = odd && i < 2 ? (size_t)(5 - 2 * i) : 4; /* the same total */
     return dt_reduce_scatterv(comm, in, out, counts, DT_F32, DT_SUM);
 }
 
@@ -183,7 +183,7 @@ static dt_result_t other_root_to_scatter_unevenly(dt_comm_t *comm, bool odd, flo
 static const size_t ones[] = { [0 ... TESTJOB_RANKS - 1] = 1 };
 static const size_t two_first[] = { 2, [1 ... TESTJOB_RANKS - 1] = 1 };
 
-/* Rank 1 gives rank 0 more than that expects; what all others give and take fits. */
+/* Rank 1 sends rank 0 more than it expects. All other pairs match. */
 static dt_result_t too_much_for_one(dt_comm_t *comm, bool odd, float *in, float *out)
 {
     return dt_all_to_allv(comm, in, odd ? two_first : ones, out, ones, DT_F32);
@@ -201,7 +201,7 @@ static dt_result_t too_little_expected(dt_comm_t *comm, bool odd, float *in, flo
     return dt_scatterv(comm, in, twos, out, odd ? 1 : 2, DT_F32, 0);
 }
 
-/* Rank 1 gives itself more than it expects. */
+/* Rank 1 sends itself more than it expects. */
 static dt_result_t too_much_for_itself(dt_comm_t *comm, bool odd, float *in, float *out)
 {
     static const size_t two_second[] = { 1, 2, [2 ... TESTJOB_RANKS - 1] = 1 };
@@ -231,8 +231,9 @@ static dt_result_t barrier_among_halves(dt_comm_t *comm, bool odd, float *in, fl
 static const struct quarrel {
     const char *name;
     call_f call;
-    const char *odd;    /* how rank 1's call is told (NULL: as others, with a pair's counts), */
-    const char *others; /* and the others' */
+    const char *odd; /* description of rank 1's call (NULL: the others' description, with the counts
+                        of a pair), */
+    const char *others; /* and of the others' calls */
 } quarrels[] = {
     { "other count", other_count, "all-reduce of 11 f32 (sum)", "all-reduce of 10 f32 (sum)" },
     { "no count", no_count, "all-reduce of 0 f32 (sum)", "all-reduce of 200000 f32 (sum)" },
@@ -308,14 +309,14 @@ static dt_result_t make(enum kind kind, dt_comm_t **comm)
     }
 }
 
-/* ---- disputes ---- */
+/* ---- calls that do not match ---- */
 
 static struct {
-    _Atomic int64_t last_came; /* since the last quarrel, at its call */
-    _Atomic int64_t took;      /* this quarrel, until all knew */
-    _Atomic int64_t withheld;  /* from one of its processes meanwhile, at most */
-    _Atomic int64_t longest;   /* of all quarrels */
-    _Atomic int odd;           /* the job's rank of who makes another call */
+    _Atomic int64_t last_came; /* when the last rank made its call since the last mismatch */
+    _Atomic int64_t took;      /* time of this mismatch until all ranks knew of it */
+    _Atomic int64_t withheld;  /* at most, from one of its processes meanwhile */
+    _Atomic int64_t longest;   /* of all mismatches */
+    _Atomic int odd;           /* the number in the job of the rank that makes another call */
     _Atomic int ready;         /* ranks that have ended their calls on DT_WORLD */
 } * shared;
 
@@ -354,7 +355,7 @@ static int64_t waited_us(pid_t pid)
     return us;
 }
 
-/* How long processors have waited for this machine's turn on a real one. */
+/* How long this virtual machine's processors have waited for a real one. */
 static int64_t stolen_us(void)
 {
     unsigned long long ticks = 0;
@@ -367,8 +368,8 @@ static int64_t stolen_us(void)
     return (int64_t)ticks * 1000000 / sysconf(_SC_CLK_TCK);
 }
 
-/* Whoever lets some time limit pass sleeps, and does not wait for a processor: a quarrel that was
- * long, but for the most part for want of one, shows nothing. */
+/* A rank that exceeds a time limit by itself sleeps and does not wait for a processor. So a
+ * mismatch that took long mostly for lack of a processor proves nothing. */
 static void note_quarrel(void)
 {
     int64_t took = shared->took, slept = took - shared->withheld;
@@ -393,7 +394,7 @@ static bool names_both(const char *text, const struct quarrel *q)
     return odd && strstr(text, called);
 }
 
-/* Its own call comes first, and once, whoever is said to be the odd one. */
+/* Its own call comes first, and only once, whichever rank is called the odd one. */
 static bool begins_with_own_call(const char *text)
 {
     char me[32];
@@ -402,7 +403,7 @@ static bool begins_with_own_call(const char *text)
     return strncmp(text, me, strlen(me)) == 0 && !strstr(text + 1, me);
 }
 
-/* One of those that the text names: another rank, unless it is told of a pair. */
+/* A rank that the text names: another one, unless the text is about a pair. */
 static bool blames_another(const char *text, const struct quarrel *q)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -423,7 +424,7 @@ static bool is_told(const char *text, const struct quarrel *q)
     return begins_with_own_call(text) && names_both(text, q) && blames_another(text, q);
 }
 
-/* All begin together: a quarrel's time is that of its calls. */
+/* All begin together, so that the time of a mismatch is that of its calls. */
 static bool meet(dt_comm_t *comm, bool takes_part)
 {
     if (takes_part && dt_comm_rank(comm) == 1)
@@ -431,7 +432,7 @@ static bool meet(dt_comm_t *comm, bool takes_part)
     return dt_barrier(DT_WORLD) == DT_OK;
 }
 
-/* Told soon, and rightly. */
+/* The error comes soon and is right. */
 static int quarrel_with(dt_comm_t *comm, const struct quarrel *q)
 {
     static float in[LARGE], out[LARGE];
@@ -462,7 +463,7 @@ static int dispute(enum kind kind, const struct quarrel *q)
         NEED(dt_comm_free(comm) == DT_OK);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     if (dt_rank() == 0)
-        note_quarrel(); /* nobody is in the next one without this rank */
+        note_quarrel(); /* the next one needs this rank, too */
     return 0;
 }
 
@@ -483,7 +484,7 @@ static int quarreller(int rank, void *arg)
     return 0;
 }
 
-/* The last one has so many hosts that not all are connected with all before they have to be. */
+/* In the last placement not all of the many hosts are connected before they need to be. */
 static const char *const placements[] = { "3",       "1 1",   "2 2", "1 1 1", "1 2 1", "@0101",
                                           "1 1 1 1", "3 1 2", "1 7", MANY,    NULL };
 
@@ -498,7 +499,7 @@ static void all_quarrel(const char *hosts)
                   (double)shared->longest / 1000);
 }
 
-static void all_ranks_are_told_whose_calls_do_not_fit(void **state)
+static void all_ranks_learn_whose_calls_do_not_match(void **state)
 {
     (void)state;
     for (const char *const *hosts = placements; *hosts; hosts++)
@@ -516,7 +517,7 @@ static dt_result_t spread_ten(dt_comm_t *comm)
     return dt_broadcast(comm, buf, 10, DT_F32, 0);
 }
 
-/* Rank 1 ends what the others go on with: a communicator, then the job. */
+/* Rank 1 ends what the others go on using: a communicator, then the job. */
 static int leaver(int rank, void *arg)
 {
     static const struct quarrel early = { NULL, NULL, "dt_comm_free", SPREAD_TEN };
@@ -534,7 +535,7 @@ static int leaver(int rank, void *arg)
     return 0;
 }
 
-static void who_leaves_others_in_a_call_is_named(void **state)
+static void a_rank_that_leaves_others_in_a_call_is_named(void **state)
 {
     (void)state;
     for (const char *const *hosts = placements; *hosts; hosts++) {
@@ -545,7 +546,7 @@ static void who_leaves_others_in_a_call_is_named(void **state)
     }
 }
 
-/* Of what a checkpoint's calls consist the program does not see. */
+/* The program does not see which calls a checkpoint consists of. */
 static int confuser(int rank, void *arg)
 {
     static const struct quarrel q = { NULL, NULL, "dt_checkpoint_restore", "dt_checkpoint_save" };
@@ -568,7 +569,7 @@ static void checkpoint_calls_are_named(void **state)
     assert_int_equal(testjob_pass_all(few, confuser), 0);
 }
 
-/* What root expects of four ranks is one more, one less, one less and one more than they give. */
+/* Root expects one more, one less, one less and one more from four ranks than these send. */
 static int bad_reckoner(int rank, void *arg)
 {
     static const size_t expected[] = { 4, 5, 3, 3, 5 };
@@ -585,7 +586,7 @@ static int bad_reckoner(int rank, void *arg)
     return 0;
 }
 
-static void misfits_do_not_make_up_for_each_other(void **state)
+static void mismatches_do_not_cancel_out(void **state)
 {
     static const char *const fives[] = { "5", "2 3", "1 1 1 1 1", NULL };
 
@@ -633,10 +634,10 @@ static void both_calls_are_named_however_long_names_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_are_told_whose_calls_do_not_fit),
-        CHECKS("30", who_leaves_others_in_a_call_is_named),
+        CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_learn_whose_calls_do_not_match),
+        CHECKS("30", a_rank_that_leaves_others_in_a_call_is_named),
         CHECKS("30", checkpoint_calls_are_named),
-        cmocka_unit_test(misfits_do_not_make_up_for_each_other),
+        cmocka_unit_test(mismatches_do_not_cancel_out),
         cmocka_unit_test(both_calls_are_named_however_long_names_are),
     };
 

@@ -1,6 +1,6 @@
-/* Which way an all-reduce goes, by its size, type and format and by the hosts, where nothing is
- * tuned: as dtrun-tuning(5) says. Its result is right whichever way it goes, so no other test would
- * miss one. */
+/* Which algorithm an all-reduce uses, by its size, type and format and by the hosts, with default
+ * thresholds: as dtrun-tuning(5) says. Every algorithm gives the right result, so no other test
+ * would notice a wrong choice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,14 +20,14 @@ enum { KIB = 1024, MIB = 1024 * KIB, MOST = 8 * MIB };
 
 struct route {
     size_t bytes;
-    const char *way; /* NULL: no more */
+    const char *way; /* NULL: end of the list */
     dt_dtype_t dtype;
     dt_wire_t wire;
 };
 
 struct placement {
     const char *hosts;
-    bool within; /* a host; else how it goes there does not matter */
+    bool within; /* within a host; otherwise the part there does not matter */
     bool deterministic;
     struct route routes[8];
 };
@@ -48,13 +48,14 @@ static int take_routes(int rank, void *arg)
     const struct placement *p = arg;
     void *in = calloc(1, MOST), *out = calloc(1, MOST);
 
-    setenv("DTRUN_TUNING", "", 1); /* what is faster on this machine does not matter */
+    setenv("DTRUN_TUNING", "", 1); /* so that this machine's own thresholds do not matter */
     setenv("DTRUN_CMA", "0", 1);
     setenv("DTRUN_DETERMINISTIC", p->deterministic ? "1" : "0", 1);
     NEED(in && out && dt_init() == DT_OK);
     for (const struct route *r = p->routes; r->way; r++) {
         NEED(reduce(r, in, out) == DT_OK);
-        if (dt_local_rank() > 0) /* others need not know how their host's first rank talks */
+        if (dt_local_rank() >
+            0) /* others need not know how the first rank of their host communicates */
             continue;
         if (!(p->within ? went_way : went_way_between)(program, "all-reduce", r->way)) {
             fprintf(stderr, "rank %d of \"%s\": %zu bytes did not go by %s\n", rank, p->hosts,
@@ -79,7 +80,7 @@ static void take(const struct placement *places, size_t n)
     }
 }
 
-static void within_a_host(void **state)
+static void the_algorithm_within_a_host_is_as_documented(void **state)
 {
     static const struct placement places[] = {
         { .hosts = "2",
@@ -94,8 +95,8 @@ static void within_a_host(void **state)
     take(places, sizeof places / sizeof *places);
 }
 
-/* Either side of each threshold. */
-static void between_hosts_of_one_rank(void **state)
+/* On either side of each threshold. */
+static void the_algorithm_between_hosts_of_one_rank_is_as_documented(void **state)
 {
     static const struct placement places[] = {
         { .hosts = "1 1",
@@ -129,7 +130,7 @@ static void between_hosts_of_one_rank(void **state)
     take(places, sizeof places / sizeof *places);
 }
 
-static void between_hosts_of_several(void **state)
+static void the_algorithm_between_hosts_of_several_ranks_is_as_documented(void **state)
 {
     static const struct placement places[] = {
         { .hosts = "2 2",
@@ -146,7 +147,7 @@ static void between_hosts_of_several(void **state)
     take(places, sizeof places / sizeof *places);
 }
 
-static void in_fewer_bytes(void **state)
+static void the_algorithm_with_a_wire_format_is_as_documented(void **state)
 {
     static const struct placement places[] = {
         { .hosts = "1 1",
@@ -164,10 +165,10 @@ static void in_fewer_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(within_a_host),
-        cmocka_unit_test(between_hosts_of_one_rank),
-        cmocka_unit_test(between_hosts_of_several),
-        cmocka_unit_test(in_fewer_bytes),
+        cmocka_unit_test(the_algorithm_within_a_host_is_as_documented),
+        cmocka_unit_test(the_algorithm_between_hosts_of_one_rank_is_as_documented),
+        cmocka_unit_test(the_algorithm_between_hosts_of_several_ranks_is_as_documented),
+        cmocka_unit_test(the_algorithm_with_a_wire_format_is_as_documented),
     };
 
     program = getpid();

@@ -1,4 +1,4 @@
-/* Communicators: who comes to be in which, what their calls do, and how they end. */
+/* Communicators: which ranks are in them, what their calls do, and how they end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,12 +45,12 @@ static void run_body(const char *hosts, int (*body)(int, void *))
         &(struct testjob_plan){ .hosts = hosts, .body = body, .arg = (void *)(uintptr_t)hosts });
 }
 
-/* ---- who is in it ---- */
+/* ---- members ---- */
 
 static void members_are_in_order_of_key_then_rank(void **state)
 {
     static const struct {
-        const char *colors; /* a digit for each rank; '-': in none */
+        const char *colors; /* a digit for each rank; '-': in no communicator */
         int64_t keys[8];
         uint32_t me;
         const char *members;
@@ -87,7 +87,7 @@ static void members_are_in_order_of_key_then_rank(void **state)
 
 /* ---- calls ---- */
 
-/* Everything a communicator can do, where first + stride * i is the job's rank of its rank i. */
+/* Makes all calls of a communicator whose rank i is rank first + stride * i of the job. */
 static int use(dt_comm_t *comm, int first, int stride, int n)
 {
     enum { COUNT = 20000 };
@@ -117,8 +117,8 @@ static int use(dt_comm_t *comm, int first, int stride, int n)
 
 static int home[TESTJOB_RANKS];
 
-/* One for each host; another whose ranks go the other way round; one of every rank alone; and two
- * that share all hosts. */
+/* One communicator for each host, one with the ranks in reverse order, one for each rank alone, and
+ * two that share all hosts. */
 static int splitter(int rank, void *arg)
 {
     int n = testjob_place(arg, home), mine = home[rank], first = -1, last = 0, count = 0;
@@ -153,7 +153,7 @@ static int splitter(int rank, void *arg)
     NEED(dt_comm_free(every) == DT_OK);
     NEED(use(copy, rank % 2, 2, (n + 1 - rank % 2) / 2) == 0);
     NEED(use(DT_WORLD, 0, 1, dt_size()) == 0);
-    /* What is not freed is dt_finalize's to free. */
+    /* dt_finalize frees what the program has not freed. */
     NEED(dt_finalize() == DT_OK);
     NEED(dt_barrier(host) == DT_ERR_STATE);
     NEED(dt_comm_rank(host) == -1 && dt_comm_size(DT_WORLD) == -1);
@@ -202,9 +202,9 @@ static int misuser(int rank, void *arg)
     NEED(dt_comm_abort(a) == DT_ERR_STATE);
     NEED(dt_comm_size(a) == -1);
     NEED(dt_comm_dup(a, &c) == DT_ERR_STATE);
-    NEED(dt_comm_dup(DT_WORLD, &b) == DT_OK); /* has the place of the first, */
+    NEED(dt_comm_dup(DT_WORLD, &b) == DT_OK); /* gets the place of the first, */
     NEED(rank || dt_ibarrier(b, &held) == DT_OK);
-    NEED(dt_barrier(a) == DT_ERR_STATE); /* which this does not wait for */
+    NEED(dt_barrier(a) == DT_ERR_STATE); /* and this does not wait for it */
     NEED(rank || dt_size() == 1 || dt_send(DT_WORLD, &x, 1, DT_F32, 1) == DT_OK);
     NEED(!rank || (dt_recv(DT_WORLD, &x, 1, DT_F32, 0) == DT_OK && dt_barrier(b) == DT_OK));
     NEED(dt_wait(&held) == DT_OK);
@@ -212,7 +212,7 @@ static int misuser(int rank, void *arg)
     return 0;
 }
 
-static void wrong_handles_are_told(void **state)
+static void wrong_handles_are_an_error(void **state)
 {
     (void)state;
     run_body("1", misuser);
@@ -238,7 +238,7 @@ static int hoarder(int rank, void *arg)
     return 0;
 }
 
-static void too_many_are_refused(void **state)
+static void too_many_communicators_are_refused(void **state)
 {
     (void)state;
     run_body("2", hoarder);
@@ -258,7 +258,7 @@ static int entries(const char *path)
     return n;
 }
 
-/* Of shared memory that an agent made. */
+/* Counts mappings of shared memory that an agent made. */
 static int mappings(void)
 {
     FILE *f = fopen("/proc/self/maps", "r");
@@ -272,11 +272,11 @@ static int mappings(void)
     return n;
 }
 
-/* Bytes that malloc has given away. */
+/* Bytes that malloc has allocated. */
 static size_t allocated(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-    return 0; /* it has an allocator of its own, and looks for leaks itself */
+    return 0; /* sanitizers have their own allocator and look for leaks themselves */
 #else
     return mallinfo2().uordblks;
 #endif
@@ -310,7 +310,7 @@ static int maker(int rank, void *arg)
     return 0;
 }
 
-/* This process is the agent. */
+/* This process plays the agent. */
 static void count_in_agent(struct testjob *job, int ms)
 {
     static int fds, maps;
@@ -329,8 +329,9 @@ static void count_in_agent(struct testjob *job, int ms)
         shared->go = 2;
 }
 
-/* Between hosts each has connections, of which the system remembers the ends for a minute. */
-static void ten_thousand_leave_nothing(void **state)
+/* Between hosts each communicator has connections, which the system remembers for a minute after
+ * they end. */
+static void ten_thousand_communicators_leave_nothing_behind(void **state)
 {
     int within = 10000, between = 1000;
 
@@ -343,8 +344,8 @@ static void ten_thousand_leave_nothing(void **state)
 
 /* ---- failures ---- */
 
-/* Rank 0 waits in a barrier to which nobody comes, until its other thread, or another rank that is
- * in no call, has enough. */
+/* Rank 0 waits in a barrier that no other rank joins, until its other thread, or another rank
+ * outside any call, aborts it. */
 struct waiting {
     dt_result_t result;
     dt_comm_t *comm;
@@ -379,7 +380,7 @@ static int aborter(int rank, void *arg)
         pthread_join(thread, NULL);
         NEED(w.result == DT_ERR_ABORTED);
     }
-    NEED(dt_barrier(DT_WORLD) == DT_OK); /* before that, all could come to the one that waits */
+    NEED(dt_barrier(DT_WORLD) == DT_OK); /* before that, all ranks could reach the one that waits */
     NEED(dt_barrier(w.comm) == DT_ERR_ABORTED);
     snprintf(text, sizeof text, "rank %d (host", who);
     NEED(strstr(dt_last_error(), text) && strstr(dt_last_error(), ") called dt_comm_abort") &&
@@ -391,7 +392,7 @@ static int aborter(int rank, void *arg)
     return 0;
 }
 
-/* A thread that computes, and makes no call, hears of an abort and of a death elsewhere. */
+/* A thread that computes, and makes no call, learns of an abort and of a death elsewhere. */
 static int watch_an_abort(int rank, void *arg)
 {
     dt_error_info_t info = DT_ERROR_INFO_INIT;
@@ -416,7 +417,7 @@ static int watch_an_abort(int rank, void *arg)
     return 0;
 }
 
-static void status_tells_of_an_abort_without_a_call(void **state)
+static void status_shows_an_abort_without_a_call(void **state)
 {
     (void)state;
     run_body("1", watch_an_abort);
@@ -453,8 +454,8 @@ static void nodes_are_colors_however_ranks_are_placed(void **state)
         run_body(hosts[i], split_by_node);
 }
 
-/* Rank 0 has the new one first, as often as not, and ends it before the others know that they have
- * it. */
+/* Half of the time rank 0 has the new communicator first and ends it before the others know that
+ * they have it. */
 static int hasty(int rank, void *arg)
 {
     (void)arg;
@@ -472,7 +473,7 @@ static int hasty(int rank, void *arg)
     return 0;
 }
 
-static void what_ends_a_new_one_does_not_undo_it(void **state)
+static void the_end_of_a_new_communicator_does_not_undo_its_creation(void **state)
 {
     (void)state;
     run_body("3", hasty);
@@ -546,7 +547,7 @@ static int quarreller(int rank, void *arg)
     return 0;
 }
 
-static void a_mismatch_is_its_own_communicators(void **state)
+static void a_mismatch_ends_its_communicator_alone(void **state)
 {
     (void)state;
     run_body("4", quarreller);
@@ -570,7 +571,7 @@ static int mortal(int rank, void *arg)
         usleep(100);
     NEED(rank != 0 || dt_comm_status(alone) == DT_ERR_PEER);
     NEED(rank != 0 || strstr(dt_last_error(), "rank 3 (host"));
-    while (dt_barrier(c) == DT_OK) /* it is on the way to those that it has no part in */
+    while (dt_barrier(c) == DT_OK) /* the failure may still be on its way */
         ;
     NEED(strstr(dt_last_error(), "rank 3 (host") && strstr(dt_last_error(), ") died or left"));
     NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
@@ -604,15 +605,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_in_order_of_key_then_rank),
         cmocka_unit_test_setup(every_communicator_has_all_calls, setup),
-        CHECKS_SETUP("34", wrong_handles_are_told, setup),
-        cmocka_unit_test_setup(too_many_are_refused, setup),
-        CHECKS_SETUP("24", ten_thousand_leave_nothing, setup),
-        cmocka_unit_test_setup(what_ends_a_new_one_does_not_undo_it, setup),
+        CHECKS_SETUP("34", wrong_handles_are_an_error, setup),
+        cmocka_unit_test_setup(too_many_communicators_are_refused, setup),
+        CHECKS_SETUP("24", ten_thousand_communicators_leave_nothing_behind, setup),
+        cmocka_unit_test_setup(the_end_of_a_new_communicator_does_not_undo_its_creation, setup),
         CHECKS_SETUP("34", an_abort_ends_calls_on_all_ranks, setup),
         cmocka_unit_test_setup(an_abort_of_the_world_ends_all, setup),
-        cmocka_unit_test_setup(status_tells_of_an_abort_without_a_call, setup),
+        cmocka_unit_test_setup(status_shows_an_abort_without_a_call, setup),
         cmocka_unit_test_setup(nodes_are_colors_however_ranks_are_placed, setup),
-        CHECKS_SETUP("30", a_mismatch_is_its_own_communicators, setup),
+        CHECKS_SETUP("30", a_mismatch_ends_its_communicator_alone, setup),
         cmocka_unit_test_setup(a_death_ends_calls_on_all, setup),
     };
 

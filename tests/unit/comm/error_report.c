@@ -1,4 +1,4 @@
-/* What a rank can say of each kind of failure: whom it blames, for which call. */
+/* What a rank reports for each kind of failure: which rank it blames, for which call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,14 +43,14 @@ static bool blames(const struct blame *b)
 
 #define BLAMES(...) NEED(blames(&(struct blame){ __VA_ARGS__ }))
 
-/* As the agents do when dtrun has waited for long enough. */
+/* Does what agents do when dtrun has waited long enough. */
 static void time_out(struct dt_comm *c, void *arg)
 {
     (void)arg;
     dt_comm_stop(c, DT_ERR_TIMEOUT, 1, "rank 0 has waited for rank 1");
 }
 
-/* Rank 1 is to blame for what all ranks have; each has a host of its own. */
+/* Rank 1 is to blame for every error on all ranks. Each rank has a host of its own. */
 static int fail_in_every_way(int rank, void *arg)
 {
     dt_all_reduce_options_t options = { .size = 1 };
@@ -110,11 +110,11 @@ static void every_kind_of_failure_names_rank_host_call_and_operation(void **stat
 
 struct watch {
     _Atomic int begun; /* ranks that have left dt_init */
-    _Atomic bool seen; /* rank 0 inside its call */
+    _Atomic bool seen; /* rank 0 is inside its call */
 };
 
-/* Dumps until the call is seen in which the other thread waits; then the rank may die for which it
- * does. */
+/* Dumps until the call in which the other thread waits is visible. Then the rank it waits for may
+ * die. */
 static void *look_on(void *arg)
 {
     struct watch *watch = arg;
@@ -163,7 +163,7 @@ static int die_in_a_call(int rank, void *arg)
     return 0;
 }
 
-static void a_death_is_told_with_its_host(void **state)
+static void a_death_is_reported_with_its_host(void **state)
 {
     struct testjob_result result;
     struct testjob_plan plan = { .hosts = "2 1", .body = die_in_a_call };
@@ -175,7 +175,8 @@ static void a_death_is_told_with_its_host(void **state)
     assert_int_equal(result.ranks[1].status, 0);
 }
 
-/* ---- rank 1 has no memory for the copy that a call takes; the others wait for it there ---- */
+/* ---- rank 1 lacks memory for the copy that a call needs, while the others wait for it there
+ * ---- */
 
 static dt_result_t all_to_all_in_place(dt_comm_t *comm, int rank, float *x, float *y)
 {
@@ -218,7 +219,7 @@ static dt_result_t adasum_of_many(dt_comm_t *comm, int rank, float *x, float *y)
 static const struct copying {
     const char *operation, *hosts, *who;
     dt_result_t (*call)(dt_comm_t *comm, int rank, float *x, float *y);
-    uint64_t steps; /* as many calls it counts as */
+    uint64_t steps; /* the number of calls it counts as */
 } copyings[] = {
     { "all-to-all", "3", "rank 1 (host0)", all_to_all_in_place, 1 },
     { "all-to-all", "1 2", "rank 1 (host1)", all_to_all_in_place, 1 },
@@ -247,8 +248,9 @@ static int lack_memory(int rank, void *arg)
     float x[6] = { 0 }, y[6] = { 0 };
 
     NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
-    NEED(copying->call(comm, 0, x, y) == DT_OK); /* all that it takes is there but the copy */
-    NEED(dt_barrier(DT_WORLD) == DT_OK); /* what fails may end a call that others are still in */
+    NEED(copying->call(comm, 0, x, y) ==
+         DT_OK); /* so that everything the call needs exists except the copy */
+    NEED(dt_barrier(DT_WORLD) == DT_OK); /* a failure may end a call that others are still in */
     if (rank == 1)
         faults_arm(&fault, 1);
     NEED(copying->call(comm, rank, x, y) == DT_ERR_NOMEM);
@@ -262,7 +264,7 @@ static int lack_memory(int rank, void *arg)
     return 0;
 }
 
-static void who_has_no_memory_for_a_copy_is_told_to_all(void **state)
+static void all_ranks_learn_which_rank_lacks_memory_for_a_copy(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof copyings / sizeof *copyings; i++) {
@@ -278,8 +280,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_failure_names_rank_host_call_and_operation),
-        cmocka_unit_test(a_death_is_told_with_its_host),
-        cmocka_unit_test(who_has_no_memory_for_a_copy_is_told_to_all),
+        cmocka_unit_test(a_death_is_reported_with_its_host),
+        cmocka_unit_test(all_ranks_learn_which_rank_lacks_memory_for_a_copy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

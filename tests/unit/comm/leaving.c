@@ -1,4 +1,4 @@
-/* How ranks leave: dt_finalize and dt_comm_free, with things under way and other threads about. */
+/* How ranks leave: dt_finalize and dt_comm_free, with requests under way and other threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 static const char *const everywhere[] = { "1", "2", "3 1", NULL };
 static const char *const pairs[] = { "2", "1 1", NULL };
 
-/* How far the ranks are, for each other and for the agents. */
+/* How far the ranks have got, for each other and for the agents. */
 static _Atomic int *stage;
 
 static int setup(void **state)
@@ -57,7 +57,7 @@ static void *end_at_once(void *arg)
     return arg;
 }
 
-/* Those of a sanitizer come with the first one of the program. */
+/* The threads of a sanitizer start with the first thread of the program. */
 static int start_and_count_threads(void)
 {
     pthread_t thread;
@@ -91,14 +91,14 @@ static int leave_things(int rank, void *arg)
     if (n > 1) {
         NEED(dt_irecv(comm, y, 1, DT_I64, (rank + 1) % n, &pending) == DT_OK);
         NEED(dt_finalize() == DT_ERR_STATE && strstr(dt_last_error(), "a request or bucket"));
-        NEED(dt_barrier(DT_WORLD) == DT_OK); /* nobody is given anything before */
+        NEED(dt_barrier(DT_WORLD) == DT_OK); /* nothing is sent before this */
         NEED(dt_send(comm, &taken, 1, DT_I64, (rank + n - 1) % n) == DT_OK);
         NEED(dt_wait(&pending) == DT_OK);
     }
     NEED(dt_iall_reduce(comm, DT_IN_PLACE, &z, 1, DT_I64, DT_SUM, &later) == DT_OK);
-    NEED(dt_wait(&later) == DT_OK); /* and so is what was asked for before it */
+    NEED(dt_wait(&later) == DT_OK); /* and so is every earlier request */
     NEED(dt_finalize() == DT_OK);
-    while (count_threads() > threads) /* one that was joined may be listed for a moment */
+    while (count_threads() > threads) /* a joined thread may be listed for a moment */
         sched_yield();
     NEED(dt_barrier(comm) == DT_ERR_STATE);
     NEED(dt_test(&request, &done) == DT_OK && done && x == ranks_sum(0));
@@ -109,13 +109,13 @@ static int leave_things(int rank, void *arg)
     return 0;
 }
 
-static void what_is_left_at_the_end_does_no_harm(void **state)
+static void objects_left_at_the_end_do_no_harm(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass_all(everywhere, leave_things), 0);
 }
 
-/* Rank 1 comes to the call when rank 0 has been refused. */
+/* Rank 1 joins the call when rank 0 has been refused. */
 static int leave_too_early(int rank, void *arg)
 {
     int64_t x = rank;
@@ -136,7 +136,7 @@ static int leave_too_early(int rank, void *arg)
     return 0;
 }
 
-static void the_job_is_left_only_after_the_last_request(void **state)
+static void dt_finalize_waits_for_the_last_request(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = leave_too_early }),
@@ -152,7 +152,7 @@ static bool is_refused(dt_result_t r, dt_request_t q)
     return r == DT_ERR_STATE && q.id == 0 && strstr(dt_last_error(), "another thread is freeing");
 }
 
-/* What one of several threads still asks for while another one is in dt_finalize. */
+/* What one of several threads still calls while another one is in dt_finalize. */
 static void *ask_too_late(void *arg)
 {
     dt_comm_t *comm = *(dt_comm_t **)arg;
@@ -206,7 +206,7 @@ static void see_it_finalize(struct testjob *job, int ms)
         *stage = FINALIZING;
 }
 
-static void what_is_asked_for_beside_the_end_is_refused(void **state)
+static void calls_during_dt_finalize_are_refused(void **state)
 {
     (void)state;
     for (const char *const *hosts = pairs; *hosts; hosts++) {
@@ -264,7 +264,7 @@ static int step_while_leaving(int rank, void *arg)
     return 0;
 }
 
-static void steps_go_on_beside_the_end_and_after_it(void **state)
+static void dt_step_works_during_and_after_dt_finalize(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -289,7 +289,7 @@ static int dump_while_leaving(int rank, void *arg)
     return 0;
 }
 
-static void dumps_are_whole_beside_the_end_and_after_it(void **state)
+static void dumps_are_whole_during_and_after_dt_finalize(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -299,7 +299,7 @@ static void dumps_are_whole_beside_the_end_and_after_it(void **state)
 
 /* ---- communicators ---- */
 
-/* What rank 0 never gets, the abort ends; the failure that is told is dt_comm_free's own. */
+/* The abort ends what rank 0 never receives. The reported failure is that of dt_comm_free. */
 static int free_what_was_aborted(int rank, void *arg)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -320,7 +320,7 @@ static int free_what_was_aborted(int rank, void *arg)
     return 0;
 }
 
-static void a_communicator_is_freed_with_what_was_aborted_on_it(void **state)
+static void a_communicator_is_freed_with_its_aborted_calls(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass_all(pairs, free_what_was_aborted), 0);
@@ -329,12 +329,12 @@ static void a_communicator_is_freed_with_what_was_aborted_on_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_at_the_end_does_no_harm),
-        cmocka_unit_test_setup(the_job_is_left_only_after_the_last_request, setup),
-        cmocka_unit_test_setup(what_is_asked_for_beside_the_end_is_refused, setup),
-        cmocka_unit_test(dumps_are_whole_beside_the_end_and_after_it),
-        cmocka_unit_test(steps_go_on_beside_the_end_and_after_it),
-        cmocka_unit_test(a_communicator_is_freed_with_what_was_aborted_on_it),
+        cmocka_unit_test(objects_left_at_the_end_do_no_harm),
+        cmocka_unit_test_setup(dt_finalize_waits_for_the_last_request, setup),
+        cmocka_unit_test_setup(calls_during_dt_finalize_are_refused, setup),
+        cmocka_unit_test(dumps_are_whole_during_and_after_dt_finalize),
+        cmocka_unit_test(dt_step_works_during_and_after_dt_finalize),
+        cmocka_unit_test(a_communicator_is_freed_with_its_aborted_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

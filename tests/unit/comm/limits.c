@@ -1,5 +1,5 @@
-/* For how long a call may wait: for as long as dt_comm_set_timeout said when it was made or handed
- * in, and whatever it says then. What the agent reads of that is looked at. */
+/* How long a call may wait: as long as dt_comm_set_timeout said when the call was made, whatever it
+ * says later. The test looks at what the agent reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,11 +17,11 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { LARGE = 1 << 20 }; /* of which rank 1 has to take something before it is told */
+enum { LARGE = 1 << 20 }; /* rank 1 must take some of it before it is told to go on */
 
 static const char *const placements[] = { "2", "1 1", NULL };
 
-static _Atomic int *come; /* so many of rank 0's calls rank 1 may come to */
+static _Atomic int *come; /* how many of rank 0's calls rank 1 may join */
 static dt_comm_t *comm;
 
 static int follow(int call)
@@ -31,13 +31,13 @@ static int follow(int call)
     return 1;
 }
 
-/* ---- what is noted of this rank ---- */
+/* ---- what is noted about this rank ---- */
 
 struct noted {
     uint64_t words[DT_HOSTSHM_PLACES];
     uint32_t limits_ms[DT_HOSTSHM_PLACES];
     uint32_t least_ms;
-    uint32_t calls; /* that have come to the communicator, and are not over */
+    uint32_t calls; /* that have reached the communicator and are not over */
 };
 
 static void see_noted(struct dt_comm *c, void *arg)
@@ -71,7 +71,8 @@ static uint32_t limit_of(const struct noted *n, enum dt_call_kind kind)
     return DT_HOSTSHM_NO_LIMIT;
 }
 
-/* Of the call of that kind that this rank is in, or will be, unless rank 1 has failed. */
+/* The limit of the call of that kind that this rank is in, or will be in unless rank 1 has
+ * failed. */
 static uint32_t limit_in(dt_comm_t *at, enum dt_call_kind kind)
 {
     struct noted n = look(at);
@@ -92,7 +93,7 @@ static int begin(dt_comm_t **out)
 
 static int (*follows)(int rank, void *arg);
 
-/* A rank that fails lets the other one go on, and fail. */
+/* A rank that fails lets the other one go on and fail, too. */
 static int pass(int rank, void *arg)
 {
     int failed = follows(rank, arg);
@@ -143,7 +144,7 @@ static int ask_for_two(int rank, void *arg)
     return 0;
 }
 
-static void each_of_several_in_the_background_has_its_own(void **state)
+static void each_background_call_has_its_own_limit(void **state)
 {
     (void)state;
     run(ask_for_two);
@@ -185,7 +186,7 @@ static int come_behind(int rank, void *arg)
     return 0;
 }
 
-static void a_thread_that_waits_for_its_turn_keeps_what_it_came_with(void **state)
+static void a_thread_that_waits_for_its_turn_keeps_its_limit(void **state)
 {
     (void)state;
     run(come_behind);
@@ -211,7 +212,7 @@ static int push(int rank, void *arg)
     return 0;
 }
 
-static void a_bucket_keeps_what_it_left_with(void **state)
+static void a_bucket_keeps_the_limit_of_its_push(void **state)
 {
     (void)state;
     run(push);
@@ -260,7 +261,7 @@ static int pass_both_ways(int rank, void *arg)
     NEED(dt_isend(comm, large, LARGE, DT_I8, 1, &given) == DT_OK);
     NEED(dt_comm_set_timeout(comm, 60) == DT_OK);
     NEED(pthread_create(&taker, NULL, await, &taken) == 0);
-    NEED(pthread_create(&giver, NULL, give, &x) == 0); /* behind what is given already */
+    NEED(pthread_create(&giver, NULL, give, &x) == 0); /* behind the sends under way */
     NEED(limit_in(comm, DT_CALL_SEND) == 60000 && limit_in(comm, DT_CALL_RECV) == 5000);
     NEED(dt_comm_set_timeout(comm, 100) == DT_OK);
     n = look(comm);
@@ -280,13 +281,13 @@ static int pass_both_ways(int rank, void *arg)
     return 0;
 }
 
-static void so_has_each_call_between_two(void **state)
+static void each_call_of_a_pair_has_its_own_limit(void **state)
 {
     (void)state;
     run(pass_both_ways);
 }
 
-/* ---- what is made, and ends ---- */
+/* ---- new communicators, and the end of communicators ---- */
 
 static dt_comm_t *child;
 
@@ -341,13 +342,13 @@ static int make_and_end(int rank, void *arg)
     return 0;
 }
 
-static void a_communicator_begins_with_its_parents_and_ends_with_its_own(void **state)
+static void a_new_communicator_inherits_its_parents_limit(void **state)
 {
     (void)state;
     run(make_and_end);
 }
 
-/* Of what is under way between two ranks. */
+/* Frees a communicator with calls under way between two ranks. */
 static int free_early(int rank, void *arg)
 {
     dt_result_t freed = DT_ERR_INTERNAL;
@@ -358,7 +359,7 @@ static int free_early(int rank, void *arg)
     (void)arg;
     NEED(begin(&child) == 0);
     if (rank == 1) {
-        freed = dt_comm_free(child); /* it may hear of the abort in it */
+        freed = dt_comm_free(child); /* it may learn of the abort inside the call */
         NEED((freed == DT_OK || freed == DT_ERR_ABORTED) && dt_finalize() == DT_OK);
         return 0;
     }
@@ -373,7 +374,7 @@ static int free_early(int rank, void *arg)
     return 0;
 }
 
-static void who_frees_a_communicator_waits_with_its_own(void **state)
+static void dt_comm_free_waits_with_the_communicators_limit(void **state)
 {
     (void)state;
     run(free_early);
@@ -381,13 +382,13 @@ static void who_frees_a_communicator_waits_with_its_own(void **state)
 
 /* ---- what the agent is told ---- */
 
-/* What it is told costs a message, and dtrun one more. */
+/* A report costs a message, and another one to dtrun. */
 static int set_some(int rank, void *arg)
 {
     static const struct {
         uint32_t ms;
         bool least;
-        bool least_after; /* when no call with a lesser one is under way */
+        bool least_after; /* when no call with a shorter limit is under way */
     } cases[] = {
         { 5000, true, true },  { 5000, false, false }, { 60000, false, false },
         { 5000, false, true }, { 0, false, false },    { DT_HOSTSHM_NO_LIMIT, false, false },
@@ -411,7 +412,7 @@ static int set_some(int rank, void *arg)
     return 0;
 }
 
-static void the_agent_is_told_of_a_lesser_one_alone(void **state)
+static void only_a_shorter_limit_is_reported_to_the_agent(void **state)
 {
     (void)state;
     run(set_some);
@@ -420,13 +421,13 @@ static void the_agent_is_told_of_a_lesser_one_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_of_several_in_the_background_has_its_own),
-        cmocka_unit_test(a_thread_that_waits_for_its_turn_keeps_what_it_came_with),
-        cmocka_unit_test(a_bucket_keeps_what_it_left_with),
-        cmocka_unit_test(so_has_each_call_between_two),
-        cmocka_unit_test(a_communicator_begins_with_its_parents_and_ends_with_its_own),
-        cmocka_unit_test(who_frees_a_communicator_waits_with_its_own),
-        cmocka_unit_test(the_agent_is_told_of_a_lesser_one_alone),
+        cmocka_unit_test(each_background_call_has_its_own_limit),
+        cmocka_unit_test(a_thread_that_waits_for_its_turn_keeps_its_limit),
+        cmocka_unit_test(a_bucket_keeps_the_limit_of_its_push),
+        cmocka_unit_test(each_call_of_a_pair_has_its_own_limit),
+        cmocka_unit_test(a_new_communicator_inherits_its_parents_limit),
+        cmocka_unit_test(dt_comm_free_waits_with_the_communicators_limit),
+        cmocka_unit_test(only_a_shorter_limit_is_reported_to_the_agent),
     };
 
     come = testjob_shared(sizeof *come);

@@ -1,5 +1,5 @@
-/* Dumps of the flight recorder: how they look, where they are, and what dtrun is told of the last
- * calls. */
+/* Dumps of the flight recorder: their format, where they are written, and what dtrun learns of the
+ * last calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-/* ---- how they look ---- */
+/* ---- the format ---- */
 
 static const struct dt_dump_about about = {
     .rank = 3,
@@ -57,7 +57,7 @@ static char *print(void (*dump)(FILE *, const struct dt_dump_about *, const stru
     return text;
 }
 
-static void as_text(void **state)
+static void a_dump_is_readable_text(void **state)
 {
     char *text = print(dt_dump_text), *lines = strstr(text, "failure");
 
@@ -78,7 +78,7 @@ static void as_text(void **state)
     free(text);
 }
 
-static void as_json_lines(void **state)
+static void a_dump_is_also_json_lines(void **state)
 {
     char *text = print(dt_dump_json), *lines = strstr(text, "\n");
 
@@ -124,7 +124,7 @@ static int remove_dir(void **state)
     return system(command);
 }
 
-/* Whether the file of this rank has all these words, which are up to NULL. */
+/* Whether the file of this rank has all these words, up to NULL. */
 static bool has(int rank, const char *suffix, const char *const *words)
 {
     char path[256], text[16384];
@@ -173,7 +173,7 @@ static int disagree(int rank, void *arg)
         NEED(info.seconds >= 0 && info.seconds < 300 && strncmp(info.host, "host", 4) == 0);
         NEED(strcmp(info.message, dt_last_error()) == 0);
         NEED(rank == 1 || info.rank == 1);
-        NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH); /* tells the same */
+        NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH); /* reports the same */
     }
     NEED(has(rank, "txt", told));
     NEED(has(rank, "jsonl", (const char *const[]){ "\"result\":\"DT_ERR_MISMATCH\"", NULL }));
@@ -189,7 +189,7 @@ static int disagree(int rank, void *arg)
     return 0;
 }
 
-static void a_failure_is_dumped_and_told(void **state)
+static void a_failure_is_dumped_and_reported(void **state)
 {
     static const char *const placements[] = { "2", "1 1" };
 
@@ -202,7 +202,7 @@ static void a_failure_is_dumped_and_told(void **state)
     }
 }
 
-/* By default nothing is written, and what was called last is told to dtrun. */
+/* By default no file is written, and the last calls are reported to dtrun. */
 static int disagree_late(int rank, void *place)
 {
     int64_t x = rank;
@@ -216,7 +216,7 @@ static int disagree_late(int rank, void *place)
     NEED((rank == 1
               ? dt_barrier(DT_WORLD)
               : dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX)) == DT_ERR_MISMATCH);
-    NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH); /* is told no more */
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH); /* not reported again */
     NEED(strstr(dt_last_error(), "called"));
     return 0;
 }
@@ -232,7 +232,7 @@ static void run_disagree_late(const char *place, struct testjob_result *result)
         assert_int_equal(result->ranks[rank].status, 0);
 }
 
-static void the_last_four_calls_are_told(void **state)
+static void the_last_four_calls_are_reported(void **state)
 {
     struct testjob_result result;
     const char *line;
@@ -255,7 +255,7 @@ static void the_last_four_calls_are_told(void **state)
     }
 }
 
-static void where_dumps_are_or_why_not_is_told(void **state)
+static void dtrun_learns_where_dumps_are_or_why_there_are_none(void **state)
 {
     static struct testjob_result result;
     char want[128];
@@ -271,7 +271,7 @@ static void where_dumps_are_or_why_not_is_told(void **state)
     assert_non_null(strstr(result.last_calls, want));
 }
 
-/* The last calls of a pair, made at once and in the background, which fail with the peer's end. */
+/* The last calls of a pair, made at once and in the background, fail when the peer ends. */
 static int pass_and_die(int rank, void *arg)
 {
     int64_t x = 5, y[2];
@@ -296,7 +296,7 @@ static int pass_and_die(int rank, void *arg)
     return 1;
 }
 
-static void calls_between_two_are_recorded_whole(void **state)
+static void calls_of_a_pair_are_recorded_completely(void **state)
 {
     static const struct {
         const char *hosts, *way;
@@ -339,7 +339,7 @@ static int ask_early(int rank, void *arg)
     return 0;
 }
 
-static void what_cannot_be_dumped_is_told(void **state)
+static void a_dump_that_cannot_be_written_is_reported(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "1", .body = ask_early }), 0);
@@ -348,13 +348,15 @@ static void what_cannot_be_dumped_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_text),
-        cmocka_unit_test(as_json_lines),
-        cmocka_unit_test_setup_teardown(a_failure_is_dumped_and_told, make_dir, remove_dir),
-        cmocka_unit_test(the_last_four_calls_are_told),
-        cmocka_unit_test_setup_teardown(where_dumps_are_or_why_not_is_told, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(calls_between_two_are_recorded_whole, make_dir, remove_dir),
-        cmocka_unit_test(what_cannot_be_dumped_is_told),
+        cmocka_unit_test(a_dump_is_readable_text),
+        cmocka_unit_test(a_dump_is_also_json_lines),
+        cmocka_unit_test_setup_teardown(a_failure_is_dumped_and_reported, make_dir, remove_dir),
+        cmocka_unit_test(the_last_four_calls_are_reported),
+        cmocka_unit_test_setup_teardown(dtrun_learns_where_dumps_are_or_why_there_are_none,
+                                        make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(calls_of_a_pair_are_recorded_completely, make_dir,
+                                        remove_dir),
+        cmocka_unit_test(a_dump_that_cannot_be_written_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

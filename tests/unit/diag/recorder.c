@@ -1,4 +1,4 @@
-/* The flight recorder: its rings. */
+/* The rings of the flight recorder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static size_t count_of(uint64_t comm)
     return found;
 }
 
-/* What was closed longest ago gives way to what is new, bit by bit. */
+/* The ring that was closed longest ago is reused first, entry by entry. */
 static void calls_on_a_freed_communicator_stay_for_a_while(void **state)
 {
     struct dt_ring *a = dt_ring_open(100), *b = dt_ring_open(101), *c;
@@ -89,7 +89,7 @@ static void calls_on_a_freed_communicator_stay_for_a_while(void **state)
     dt_ring_close(a);
     assert_int_equal(count_of(100), 2);
     assert_int_equal(count_of(101), 1);
-    while ((c = dt_ring_open(102)) != a) /* the other tests have closed some, before b */
+    while ((c = dt_ring_open(102)) != a) /* other tests have closed some before b */
         ;
     make_call(c, 1, DT_OK);
     assert_int_equal(count_of(100), 2);
@@ -109,14 +109,14 @@ static void a_call_that_lasts_is_shown_and_timed(void **state)
 
     (void)state;
     dt_ring_begin(r, &call);
-    assert_int_equal(count_of(200), 0); /* nobody knows of it before it waits */
+    assert_int_equal(count_of(200), 0); /* the call is unknown before it waits */
     dt_ring_show(r);
     dt_ring_lasts(r);
     assert_int_equal(count_of(200), 1);
     usleep(2000);
     assert_true(dt_ring_seconds(r) >= 0.002);
     n = dt_recorder_read(&records);
-    assert_int_equal(records[n - 1].comm, 200); /* it began last */
+    assert_int_equal(records[n - 1].comm, 200); /* the last one to begin */
     assert_int_equal(records[n - 1].ended, 0);
     free(records);
     dt_ring_end(r, DT_ERR_PEER, NULL, "tcp");
@@ -124,14 +124,14 @@ static void a_call_that_lasts_is_shown_and_timed(void **state)
     assert_int_equal(records[n - 1].result, DT_ERR_PEER);
     assert_true(records[n - 1].ended - records[n - 1].begun >= 2000000);
     free(records);
-    make_call(r, 2, DT_OK); /* brief, and not before the one before */
+    make_call(r, 2, DT_OK); /* a brief call that follows the last one */
     n = dt_recorder_read(&records);
     assert_int_equal(records[n - 1].call.number, 2);
     assert_true(records[n - 1].begun >= records[n - 2].ended);
     free(records);
 }
 
-/* Whatever the program did since the clock was read. */
+/* This holds whatever the program did since the clock was last read. */
 static void a_brief_call_that_fails_is_timed(void **state)
 {
     struct dt_ring *r = dt_ring_open(201);
@@ -149,7 +149,7 @@ static void a_brief_call_that_fails_is_timed(void **state)
     assert_true(dt_ring_seconds(r) == 0);
     dt_ring_end(r, DT_ERR_TIMEOUT, "shm", NULL);
     n = dt_recorder_read(&records);
-    assert_int_equal(records[n - 1].comm, 201); /* it began last */
+    assert_int_equal(records[n - 1].comm, 201); /* the last one to begin */
     assert_int_equal(records[n - 1].call.number, 2);
     assert_true(records[n - 1].begun >= before);
     assert_true(records[n - 1].ended == records[n - 1].begun);
@@ -171,7 +171,8 @@ static void nothing_is_recorded_without_room(void **state)
 
 static _Atomic int writing;
 
-/* By a number that does not divide that of the ring's entries: what an entry had before differs. */
+/* The period does not divide the number of the ring's entries, so reused entries differ from
+ * before. */
 static dt_result_t result_of(uint64_t call)
 {
     return call % 3 ? DT_OK : DT_ERR_PEER;
@@ -191,8 +192,8 @@ static void *write_on(void *ring)
     return NULL;
 }
 
-/* Whatever is overwritten while it is read is left out. */
-static void reading_disturbs_nobody_and_sees_whole_calls(void **state)
+/* Entries that are overwritten while they are read are left out. */
+static void readers_see_whole_calls_and_disturb_no_writer(void **state)
 {
     struct dt_ring *r = dt_ring_open(400);
     pthread_t thread;
@@ -228,7 +229,7 @@ int main(void)
         cmocka_unit_test(a_call_that_lasts_is_shown_and_timed),
         cmocka_unit_test(a_brief_call_that_fails_is_timed),
         cmocka_unit_test(nothing_is_recorded_without_room),
-        cmocka_unit_test(reading_disturbs_nobody_and_sees_whole_calls),
+        cmocka_unit_test(readers_see_whole_calls_and_disturb_no_writer),
     };
 
     return cmocka_run_group_tests(tests, start, NULL);

@@ -1,4 +1,4 @@
-/* The user's streams without an engine: this test stands in for it and looks when it is called. */
+/* The user's streams without an engine. The test plays the engine and checks when it is called. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,11 +12,11 @@
 #include "tests/unit/unit.h"
 
 static struct {
-    bool in_action; /* of the engine: it must not be called */
+    bool in_action; /* the engine is in an action: it must not be called */
     size_t shown;
     bool drained;
     int failed;     /* errno of the last failure */
-    bool forgotten; /* nothing was awaited, though the engine was yet to be told */
+    bool forgotten; /* nothing was pending although the engine had not been told yet */
     struct dt_streams *to_close;
 } engine;
 
@@ -61,7 +61,7 @@ void dt_job_stdin_eof(struct dt_job *job)
 
 static const struct dt_plan plan = { .np = 2, .nprocs = 2 };
 
-/* Standard output becomes that file. Returns what it was. */
+/* Redirects standard output to the file. Returns a copy of the old descriptor. */
 static int redirect(const char *path)
 {
     int before = dup(STDOUT_FILENO), fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -78,7 +78,7 @@ static void restore(int before)
     close(before);
 }
 
-/* Prints as a rank whose output the engine passes on, until the engine is told something. */
+/* Prints as if the engine passed on a rank's output, until the engine is told something. */
 static void print(const char *path, const struct dt_streams_config *config)
 {
     int before = redirect(path);
@@ -104,7 +104,7 @@ static void print(const char *path, const struct dt_streams_config *config)
     dt_streams_free(s);
 }
 
-static void d14_output_that_is_shown_at_once_is_told_later(void **state)
+static void d14_output_that_is_written_at_once_is_reported_later(void **state)
 {
     const struct dt_streams_config config = { .labels = true };
 
@@ -113,17 +113,17 @@ static void d14_output_that_is_shown_at_once_is_told_later(void **state)
     assert_int_equal(engine.shown, 7);
 }
 
-static void d14_output_that_cannot_be_written_is_told_later(void **state)
+static void d14_output_that_cannot_be_written_is_reported_later(void **state)
 {
     const struct dt_streams_config config = { .labels = true };
 
     (void)state;
     print("/dev/full", &config);
     assert_int_equal(engine.failed, ENOSPC);
-    assert_false(engine.forgotten); /* or the job could end before, with exit code 0 */
+    assert_false(engine.forgotten); /* otherwise the job could end before, with exit code 0 */
 }
 
-/* The job may end in the very event that tells it of a failed file. */
+/* The job may end in the same event in which it learns of a failed file. */
 static void d11_streams_are_closed_by_the_failure_of_a_file(void **state)
 {
     static const char *const hosts[] = { "a", "a" };
@@ -169,8 +169,8 @@ static void d11_streams_are_closed_by_the_failure_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(d14_output_that_is_shown_at_once_is_told_later),
-        cmocka_unit_test(d14_output_that_cannot_be_written_is_told_later),
+        cmocka_unit_test(d14_output_that_is_written_at_once_is_reported_later),
+        cmocka_unit_test(d14_output_that_cannot_be_written_is_reported_later),
         cmocka_unit_test(d11_streams_are_closed_by_the_failure_of_a_file),
     };
 

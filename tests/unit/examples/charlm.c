@@ -53,7 +53,7 @@ static int free_model(void **state)
     return 0;
 }
 
-/* Sums differ in how they are grouped. */
+/* Sums are grouped differently. */
 static void assert_close(const float *got, const float *want, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -65,8 +65,8 @@ static void assert_close(const float *got, const float *want, size_t n)
     for (uint64_t at = 0; at < (n); at++)                                                          \
     charlm_##name##_at(&(struct charlm_##name){ __VA_ARGS__ }, at)
 
-/* What the GPU's side of the program asks the kernels for, step by step (charlm_gpu.c). */
-static void kernels_go_forward_as_the_processor_does(void **state)
+/* The kernels that the GPU side of the program starts, step by step (charlm_gpu.c). */
+static void the_forward_pass_agrees_with_the_processor(void **state)
 {
     struct work k = work_new(&weights, ROWS);
 
@@ -89,7 +89,7 @@ static void kernels_go_forward_as_the_processor_does(void **state)
     work_free(&k);
 }
 
-static void kernels_go_backward_as_the_processor_does(void **state)
+static void the_backward_pass_agrees_with_the_processor(void **state)
 {
     struct net grad = net_new(), got = net_new();
     struct work k = work_new(&weights, ROWS);
@@ -121,7 +121,7 @@ static void kernels_go_backward_as_the_processor_does(void **state)
     free(got.all);
 }
 
-static void kernels_make_adams_step_as_the_processor_does(void **state)
+static void adams_step_agrees_with_the_processor(void **state)
 {
     struct net w[2] = { net_new(), net_new() }, m[2] = { net_new(), net_new() },
                v[2] = { net_new(), net_new() };
@@ -147,9 +147,9 @@ static void kernels_make_adams_step_as_the_processor_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_go_forward_as_the_processor_does),
-        cmocka_unit_test(kernels_go_backward_as_the_processor_does),
-        cmocka_unit_test(kernels_make_adams_step_as_the_processor_does),
+        cmocka_unit_test(the_forward_pass_agrees_with_the_processor),
+        cmocka_unit_test(the_backward_pass_agrees_with_the_processor),
+        cmocka_unit_test(adams_step_agrees_with_the_processor),
     };
 
     return cmocka_run_group_tests_name("charlm", tests, make_model, free_model);
