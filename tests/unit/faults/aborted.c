@@ -1,5 +1,5 @@
-/* Calls that are aborted while one rank is held wherever it may be: whose call has returned, to him
- * his buffers belong, and what a call has given that returned DT_OK is right. */
+/* Calls that are aborted while one rank is held at some point. A rank whose call has returned owns
+ * its buffers again, and the result of a call that returned DT_OK is right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,24 +21,24 @@
 #include "tests/unit/testjob.h"
 
 enum {
-    COUNT = 48 * 1024, /* elements of a block: several chunks, and more than a piece of a copy */
+    COUNT = 48 * 1024, /* elements of a block: several chunks, and more than one copy moves */
     RANKS = 3,         /* at most */
     ELEMENT = sizeof(int64_t),
     BYTES = RANKS * COUNT * ELEMENT,
-    FEW = 8,   /* elements that are shown before anything else is done */
-    LOOK = 64, /* one element in so many is looked at */
+    FEW = 8,   /* elements that are published before anything else is done */
+    LOOK = 64, /* one element in this many is checked */
     HELD = 1,  /* the rank that is held */
     HOLD_MS = 25,
-    SUMS = 5,       /* kinds that fold whole buffers */
-    LONG_MS = 1500, /* longer than anybody waits for a rank that may be dead */
+    SUMS = 5,       /* kinds of calls that reduce whole buffers */
+    LONG_MS = 1500, /* longer than any rank waits for one that may be dead */
     MOST_JOBS = 8,
 };
 
 static const char STAGED[] = "1G", COPIED[] = "1", TRIED[] = "0";
 
 static struct shared {
-    _Atomic int returned, well; /* ranks, but for the one that is held; of these, with DT_OK */
-    bool held, all_well;        /* they all were before the abort */
+    _Atomic int returned, well; /* ranks except the one that is held; of these, those with DT_OK */
+    bool held, all_well;        /* all of them before the abort */
     _Atomic bool aborted;
 } * shared;
 
@@ -97,7 +97,7 @@ static bool has_sum(int root)
     return true;
 }
 
-/* Of the elements that tests look at, the first. */
+/* Whether the first of the checked elements are right. */
 static bool has_few_sums(int root)
 {
     (void)root;
@@ -188,7 +188,7 @@ static bool has_parts(int root)
     return true;
 }
 
-/* root: who gives. */
+/* root is the sender. */
 static dt_result_t send_or_receive(int root)
 {
     if (dt_rank() > 1)
@@ -215,7 +215,7 @@ static dt_result_t split_off(int root)
     return dt_comm_split(comm, dt_rank() == root ? DT_UNDEFINED : 0, 0, &child);
 }
 
-/* Others may have none: then those who have it do not wait for them. */
+/* Other ranks may have no data. Then those with data do not wait for them. */
 static bool is_left(int root)
 {
     dt_result_t r = dt_rank() == root ? DT_OK : dt_comm_free(child);
@@ -287,8 +287,8 @@ static void wait_for(bool (*what)(void))
         nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
-/* The others' calls end meanwhile, unless they wait for this rank. It may hold a lock that the
- * abort needs, which then comes later. */
+/* Meanwhile the calls of the others end, unless they wait for this rank. It may hold a lock that
+ * the abort needs, which then comes later. */
 static void hold(void)
 {
     shared->held = true;
@@ -318,7 +318,7 @@ static int64_t mark(int rank, size_t i)
     return ~given(rank, 7 * i);
 }
 
-/* One that is held at its k-th passage. */
+/* Makes a call that is held at its k-th passage. */
 static int make(const struct kind *kind, const char *fold, unsigned k)
 {
     char lines[64];
@@ -333,9 +333,11 @@ static int make(const struct kind *kind, const char *fold, unsigned k)
     shared->aborted = false;
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     snprintf(lines, sizeof lines, "shm_direct_fold = %s%s", fold,
-             waits_for_writers && fold == STAGED ? "\nshm_huge = 1" : ""); /* held amid writing */
+             waits_for_writers && fold == STAGED ? "\nshm_huge = 1"
+                                                 : ""); /* held while it writes */
     NEED(dt_comm_tune(comm, lines) == DT_OK);
-    NEED(dt_barrier(DT_WORLD) == DT_OK); /* an abort would end the tuning of who is still in it */
+    NEED(dt_barrier(DT_WORLD) ==
+         DT_OK); /* an abort would end the tuning of ranks that are still in it */
     if (dt_rank() == HELD)
         faults_arm_passage(k, hold);
     r = kind->make(kind->root);
@@ -402,7 +404,7 @@ static int run(const struct plan *p)
     return 1;
 }
 
-/* Jobs run beside each other, for they wait most of the time. */
+/* Jobs run in parallel, because they mostly wait. */
 static int running, failed;
 
 static void end_one(void)
@@ -458,27 +460,27 @@ static void run_sums(const char *fold, bool late)
     end_all();
 }
 
-static void buffers_are_the_programs_again(void **state)
+static void buffers_belong_to_the_program_again(void **state)
 {
     (void)state;
     run_all(false, false, false);
     run_all(false, true, false);
 }
 
-static void so_are_those_that_others_reach(void **state)
+static void shared_buffers_belong_to_the_program_again(void **state)
 {
     (void)state;
     run_all(true, false, false);
 }
 
-static void so_are_those_that_the_kernel_copies(void **state)
+static void buffers_that_the_kernel_copies_belong_to_the_program_again(void **state)
 {
     (void)state;
     run_sums(COPIED, false);
     run_sums(TRIED, false);
 }
 
-static void what_all_others_ended_well_ends_well(void **state)
+static void a_call_that_succeeded_on_all_others_succeeds(void **state)
 {
     (void)state;
     run_all(false, false, true);
@@ -486,8 +488,9 @@ static void what_all_others_ended_well_ends_well(void **state)
     run_all(true, false, true);
 }
 
-/* Who stands still for so long is not waited for, but writes nothing either when it goes on. */
-static void who_stands_still_comes_too_late(void **state)
+/* The others do not wait for a rank that stands still so long, but it writes nothing when it goes
+ * on. */
+static void a_rank_that_stands_still_is_too_late(void **state)
 {
     static const int some[] = { 0, 14, 15 };
 
@@ -505,7 +508,7 @@ static void abort_all(void)
     shared->aborted = dt_comm_abort(DT_WORLD) == DT_OK;
 }
 
-/* Ends the job at its k-th passage on the way to a new communicator. */
+/* Ends the job at its k-th passage while a new communicator is being made. */
 static int end_on_the_way(int rank, void *arg)
 {
     dt_result_t r;
@@ -522,9 +525,9 @@ static int end_on_the_way(int rank, void *arg)
     return 0;
 }
 
-static void who_has_not_come_to_a_new_one_gets_none(void **state)
+static void a_rank_that_has_not_joined_a_new_communicator_gets_none(void **state)
 {
-    static const int in_it = 2; /* passages that are in the new one */
+    static const int in_it = 2; /* passages inside the new communicator */
 
     (void)state;
     shared = testjob_shared(sizeof *shared);
@@ -542,12 +545,12 @@ static void who_has_not_come_to_a_new_one_gets_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffers_are_the_programs_again),
-        cmocka_unit_test(so_are_those_that_others_reach),
-        cmocka_unit_test(so_are_those_that_the_kernel_copies),
-        cmocka_unit_test(what_all_others_ended_well_ends_well),
-        cmocka_unit_test(who_stands_still_comes_too_late),
-        cmocka_unit_test(who_has_not_come_to_a_new_one_gets_none),
+        cmocka_unit_test(buffers_belong_to_the_program_again),
+        cmocka_unit_test(shared_buffers_belong_to_the_program_again),
+        cmocka_unit_test(buffers_that_the_kernel_copies_belong_to_the_program_again),
+        cmocka_unit_test(a_call_that_succeeded_on_all_others_succeeds),
+        cmocka_unit_test(a_rank_that_stands_still_is_too_late),
+        cmocka_unit_test(a_rank_that_has_not_joined_a_new_communicator_gets_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* A rank is killed in each call of the library, wherever it can be. */
+/* A rank is killed in each call of the library, at many points. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 #include "tests/unit/faults/trial.h"
 #include "tests/unit/sanitized.h"
 
-enum { DEATHS = SANITIZED ? 2 : 10 }; /* in so many places of a call, about */
+enum { DEATHS = SANITIZED ? 2 : 10 }; /* points of a call, about */
 
-/* Of ranks that have left a barrier: one that died at once could end it for others. */
+/* For ranks that have left a barrier: one that died at once could end it for others. */
 static dt_result_t meet(void)
 {
     dt_result_t r = dt_barrier(DT_WORLD);
@@ -29,7 +29,7 @@ static dt_result_t meet(void)
     return r;
 }
 
-/* Makes the call in which the victim dies, and, where that ends well without it, a barrier, which
+/* Makes the call in which the victim dies. If the call succeeds without it, makes a barrier, which
  * cannot. */
 static int mortal(int rank, void *arg)
 {
@@ -64,7 +64,7 @@ static bool is_told(int rank, const char *culprit)
            strstr(trial_shared->text[rank], " died or left");
 }
 
-/* The victim may have died when nobody needed it any more. */
+/* The victim may have died when no other rank needed it any more. */
 static bool all_left(int rank)
 {
     return trial_result.ranks[rank].status == 0 && trial_shared->code[rank] == DT_OK;

@@ -1,4 +1,4 @@
-/* Calls of the system that fail, in a job on one host and in one of two ranks. */
+/* System calls that fail, in a job on one host and in one of two ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Calls of the system that fail, in a rank that calls another host. */
+/* System calls that fail, in a rank that calls another host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

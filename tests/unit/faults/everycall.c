@@ -6,15 +6,15 @@
 enum {
     FEW = 5,
     MANY = 96 * 1024,  /* pipelined within a host, several frames between hosts */
-    BLOCK = 12 * 1024, /* likewise, for each of the ranks */
+    BLOCK = 12 * 1024, /* the same for each rank's block */
     RANKS = 4,         /* at most */
 };
 
 static int32_t in[MANY], out[MANY];
 static size_t counts[RANKS];
-static int me, size; /* as give() found them: every element is compared with what they make it */
+static int me, size; /* set by give(); every element is compared with what they imply */
 
-/* What rank has at i. */
+/* Element i of the rank's data. */
 static int32_t given(int rank, size_t i)
 {
     return (int32_t)(1000 * rank + (int)(i % 97));
@@ -52,7 +52,7 @@ static int last(void)
     return size - 1;
 }
 
-/* ---- results that fold ---- */
+/* ---- reductions ---- */
 
 static dt_result_t reduce_all(size_t n)
 {
@@ -103,7 +103,7 @@ static dt_result_t reduce_scatterv(void)
                  my_sum_at);
 }
 
-/* ---- results that are others' data ---- */
+/* ---- calls that move data ---- */
 
 static int32_t last_at(size_t i)
 {
@@ -193,7 +193,7 @@ static int32_t before_me_at(size_t i)
     return given((me + size - 1) % size, i);
 }
 
-/* Round a ring, in which rank 0 receives first. */
+/* Passes data round a ring, in which rank 0 receives first. */
 static dt_result_t send_recv(void)
 {
     int next = (dt_rank() + 1) % dt_size(), before = (dt_rank() + dt_size() - 1) % dt_size();
@@ -247,7 +247,7 @@ static dt_result_t bucket(void)
     return check(r == DT_OK ? freed : r, in, MANY, sum_at);
 }
 
-/* All but rank 0 are in one. */
+/* All ranks except 0 are in one communicator. */
 static dt_result_t split(void)
 {
     dt_comm_t *comm;
@@ -279,7 +279,7 @@ static dt_result_t add_orthogonal(dt_comm_t *comm)
     return r;
 }
 
-/* The largest power of two of ranks, and the others, of which there is one at most. */
+/* The largest power of two of ranks, and the remaining one if there is one. */
 static dt_result_t adasum(void)
 {
     int n = 1 << (31 - __builtin_clz((unsigned)dt_size()));
@@ -311,7 +311,7 @@ static int32_t last_alone_at(size_t i)
     return given(last(), i);
 }
 
-/* The last rank has data for one call more. */
+/* The last rank has data for one more call. */
 static dt_result_t uneven(void)
 {
     int came_last = -1;

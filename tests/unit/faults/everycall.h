@@ -1,5 +1,5 @@
-/* Every call that the ranks of a job make together, once, with a check of what it returned: for
- * tests that disturb a job wherever it can be. */
+/* Every call that the ranks of a job make together, once, with a check of its result. For tests
+ * that disturb a job at any point. */
 #ifndef TESTS_EVERYCALL_H
 #define TESTS_EVERYCALL_H
 
@@ -9,12 +9,12 @@
 
 struct everycall {
     const char *name;
-    dt_result_t (*make)(void); /* EVERYCALL_WRONG: DT_OK, but not the right result */
+    dt_result_t (*make)(void); /* returns EVERYCALL_WRONG for DT_OK with a wrong result */
 };
 
 enum { EVERYCALL_WRONG = 1000 };
 
-/* In an order in which they can be made. The first is dt_init, the last dt_finalize. */
+/* The calls in an order in which they can be made. The first is dt_init, the last dt_finalize. */
 extern const struct everycall everycalls[];
 extern const size_t everycalls_n;
 

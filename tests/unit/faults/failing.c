@@ -23,7 +23,8 @@ enum {
     SILENT = 4,
 };
 
-/* So many calls fail one by one; then each is so many halves later than the one before. */
+/* The first EACH calls fail one by one. After them each fault is later than the last by HALVES
+ * halves. */
 enum { EACH = SANITIZED ? 1 : 8, HALVES = SANITIZED ? 4 : 1 };
 
 static void look_at_descriptors(bool open[DESCRIPTORS])
@@ -32,7 +33,7 @@ static void look_at_descriptors(bool open[DESCRIPTORS])
         open[fd] = fcntl(fd, F_GETFD) >= 0;
 }
 
-/* cmocka's way with signals is for the test alone. */
+/* cmocka's signal handling is for the test process alone. */
 static void die_of_signals(void)
 {
     static const int fatal[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL };
@@ -41,7 +42,7 @@ static void die_of_signals(void)
         signal(fatal[i], SIG_DFL);
 }
 
-/* All calls, until one fails; then dt_finalize, as a program does that ends in order. */
+/* Makes all calls until one fails, then dt_finalize, as a program does that ends in order. */
 static int disturbed(int rank, void *arg)
 {
     const struct trial *t = arg;
@@ -72,7 +73,7 @@ static int disturbed(int rank, void *arg)
     return r != DT_OK && !*trial_shared->text[rank] ? SILENT : 0;
 }
 
-/* One word per trial that did not end as it must; "": all is well. */
+/* One word for a trial that did not end as it must. "": all is well. */
 static const char *verdict(const struct trial *t, bool in_time)
 {
     if (!in_time)
@@ -108,7 +109,7 @@ static void show(const struct trial *t, const char *what)
                 everycalls[trial_shared->at[rank]].name, trial_shared->text[rank]);
 }
 
-/* A connection broke and nobody died: then ranks wait a while for somebody to be called dead. */
+/* If a connection broke and no rank died, ranks wait a while for a report of a death. */
 static bool nobody_died(void)
 {
     for (int rank = 0; rank < trial_result.n; rank++) {
@@ -118,8 +119,8 @@ static bool nobody_died(void)
     return true;
 }
 
-/* Every call at first; then fewer and fewer, since what comes late is mostly what came before: all
- * the more where a trial is long. How long it took does not count: a busy machine would skip what
+/* Every call at first, then fewer and fewer, because late points mostly repeat earlier ones: all
+ * the more where a trial is long. The time it takes does not matter: a busy machine would skip what
  * another one tries. */
 static unsigned next(unsigned k)
 {
@@ -128,7 +129,7 @@ static unsigned next(unsigned k)
     return k < EACH ? k + 1 : k + k * HALVES / 2 + 1;
 }
 
-/* Returns how many trials went wrong. */
+/* Returns the number of trials that failed. */
 static int try_fault(const char *hosts, int victim, const struct fault *f)
 {
     struct trial t = { .victim = victim, .fault = f, .k = 1 };

@@ -1,4 +1,4 @@
-/* Ranks that die, stall, disagree, or are not what they say; and strangers at the door. */
+/* Ranks that die, stall, disagree, or are not what they say, and strangers that connect. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@
 
 enum { WORDS = 1024 * 1024 };
 
-/* What the ranks of a test report to it. */
+/* What the ranks report to the test. */
 static struct shared {
     _Atomic int64_t died_us;
     _Atomic int ready;
@@ -82,7 +82,7 @@ static void die(void)
     raise(SIGKILL);
 }
 
-/* To rank 0 and back. */
+/* Gathers to rank 0 and scatters back. */
 static dt_result_t gather_and_scatter(const float *in, float *all)
 {
     static float part[WORDS / 20];
@@ -91,7 +91,7 @@ static dt_result_t gather_and_scatter(const float *in, float *all)
     return r == DT_OK ? dt_scatter(DT_WORLD, all, part, WORDS / 20, DT_F32, 0) : r;
 }
 
-/* Calls until one fails. The victim dies in the middle of its calls, by the hand of on_tick. */
+/* Makes calls until one fails. on_tick kills the victim in the middle of its calls. */
 static dt_result_t call_on(enum phase phase, const float *in, float *buf)
 {
     dt_result_t r = DT_OK;
@@ -119,7 +119,7 @@ static dt_result_t call_on(enum phase phase, const float *in, float *buf)
     return r;
 }
 
-/* What is only read stays as it was, whenever a call ends. */
+/* Inputs stay as they were, whenever a call ends. */
 static bool is_given(const float *in, int rank)
 {
     for (int i = 0; i < WORDS; i++) {
@@ -146,7 +146,7 @@ static int mortal(int rank, void *arg)
         if (rank == d->victim && (d->phase == BEFORE_CALL || d->phase == IN_FINALIZE)) {
             do
                 usleep(20000);
-            while (shared->ready < dt_size()); /* nobody is to be inside dt_init any more */
+            while (shared->ready < dt_size()); /* no rank is inside dt_init any more */
             die();
         }
         r = d->phase == IN_FINALIZE ? dt_finalize() : call_on(d->phase, in, buf);
@@ -174,7 +174,7 @@ static void kill_when_busy(struct testjob *job, int ms)
     testjob_kill(job, d->victim, SIGKILL);
 }
 
-/* How the victim ended others may hear of later than that it is dead. */
+/* Others may learn later how the victim ended than that it is dead. */
 static void survivors_were_told(const char *hosts, const struct death *d)
 {
     int home[TESTJOB_RANKS];
@@ -182,7 +182,7 @@ static void survivors_were_told(const char *hosts, const struct death *d)
 
     testjob_place(hosts, home);
 
-    /* who is where, ranks learn at the end of dt_init */
+    /* ranks learn the hosts of others at the end of dt_init */
     snprintf(culprit, sizeof culprit, d->phase == IN_INIT ? "rank %d died" : "rank %d (host",
              d->victim);
     for (int i = 0; i < result.n; i++) {
@@ -222,7 +222,7 @@ static void a_death_ends_every_call_at_once(void **state)
     }
 }
 
-/* A rank that leaves without dt_finalize is as lost as a dead one. */
+/* A rank that leaves without dt_finalize counts as dead. */
 static int deserter(int rank, void *arg)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -231,7 +231,7 @@ static int deserter(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     shared->ready++;
     if (rank == 1) {
-        while (shared->ready < dt_size()) /* nobody is to be inside dt_init any more */
+        while (shared->ready < dt_size()) /* no rank is inside dt_init any more */
             usleep(500);
         return 3;
     }
@@ -270,7 +270,7 @@ static int patient(int rank, void *arg)
     return 0;
 }
 
-/* Stops rank 1 when all are busy, for longer than anybody spins. */
+/* Stops rank 1 when all are busy, for longer than any rank spins. */
 static void stop_and_continue(struct testjob *job, int ms)
 {
     enum { STOPPED_MS = 400 };
@@ -293,13 +293,13 @@ static void a_stopped_rank_may_go_on(void **state)
         assert_int_equal(result.ranks[i].status, 0);
 }
 
-/* ---- who comes late for what others give ---- */
+/* ---- a rank that is late to read what others publish ---- */
 
-enum { PAGE = 64 * 1024 }; /* the largest there is */
+enum { PAGE = 64 * 1024 }; /* the largest page size */
 
 static void *page;
 
-/* In the middle of the copy, and until the other one has gone on to wait. */
+/* Stops in the middle of the copy, until the other rank has gone on to wait. */
 static void hold(int signo)
 {
     (void)signo;
@@ -330,8 +330,8 @@ static void see_who_waits(struct testjob *job, int ms)
     shared->ready |= (testjob_call(job, 0) & 0xff) == (DT_HOSTSHM_INSIDE | DT_CALL_ALL_REDUCE);
 }
 
-/* The agent would take it for the one that does not come. */
-static void who_waits_to_show_its_data_is_seen_in_its_call(void **state)
+/* Otherwise the agent would take it for the rank that does not join the call. */
+static void a_rank_that_waits_to_publish_its_data_is_inside_its_call(void **state)
 {
     struct testjob_plan plan = { .hosts = "2", .body = give_and_go_on, .on_tick = see_who_waits };
 
@@ -339,7 +339,7 @@ static void who_waits_to_show_its_data_is_seen_in_its_call(void **state)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-/* ---- calls that do not fit ---- */
+/* ---- calls that do not match ---- */
 
 enum quarrel { COUNT, DTYPE, OP, KIND, ROOT, LARGE_SMALL, LEAVES, EXTRA, WAY, PARTS, QUARRELS };
 
@@ -385,7 +385,7 @@ static int quarreller(int rank, void *arg)
     dt_result_t r;
 
     NEED(dt_init() == DT_OK);
-    r = dt_barrier(DT_WORLD); /* others may be through it, and have quarrelled */
+    r = dt_barrier(DT_WORLD); /* others may already be beyond it and have failed */
     if (r == DT_OK)
         r = odd_call(d->about, rank == d->odd, buf);
     NEED(r == DT_ERR_MISMATCH);
@@ -410,7 +410,7 @@ static void dispute(const char *hosts, enum quarrel about, bool leave)
     }
 }
 
-static void calls_that_do_not_fit_are_named(void **state)
+static void calls_that_do_not_match_are_named(void **state)
 {
     static const char *const placements[] = { "3", "1 1", "2 2", "1 1 1", "1 1 1 1", "1 2 1" };
 
@@ -463,7 +463,7 @@ static int twins(int rank, void *arg)
     (void)rank;
     (void)arg;
     int early = fork();
-    if (early == 0) { /* a second process that shares the socket, while the first is linked */
+    if (early == 0) { /* a second process shares the socket while the first is linked */
         char both[80];
 
         while (!shared->ready)
@@ -519,7 +519,7 @@ static int misnamed(int rank, void *name)
     return 0;
 }
 
-static void a_rank_is_who_its_socket_says(void **state)
+static void the_socket_determines_the_rank(void **state)
 {
     static char *const names[] = { DT_ENV_RANK, DT_ENV_GENERATION, DT_ENV_NODES, DT_ENV_SIZE };
 
@@ -531,7 +531,7 @@ static void a_rank_is_who_its_socket_says(void **state)
     }
 }
 
-/* Both wait; who has closed the socket to its agent notices that, and is to blame. */
+/* Both ranks wait. The one that has closed the socket to its agent notices it and is to blame. */
 static int careless(int rank, void *arg)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -549,7 +549,7 @@ static int careless(int rank, void *arg)
     return 0;
 }
 
-static void who_closes_the_socket_is_told_so(void **state)
+static void a_rank_that_closes_its_socket_learns_so(void **state)
 {
     (void)state;
     assert_int_equal(run("1 1", careless, NULL), 0);
@@ -557,7 +557,7 @@ static void who_closes_the_socket_is_told_so(void **state)
     assert_int_equal(result.ranks[1].status, 0);
 }
 
-/* Where the socket was, a program that closes what it finds, as daemons do, has one of its own. */
+/* A program that closes all descriptors, as daemons do, has one of its own where the socket was. */
 static int forgetful(int rank, void *arg)
 {
     int fd = atoi(getenv(DT_ENV_AGENT_FD)), own[2], x = 0;
@@ -581,7 +581,7 @@ static int forgetful(int rank, void *arg)
     return 0;
 }
 
-static void what_has_taken_the_place_of_the_socket_is_left_alone(void **state)
+static void a_descriptor_in_the_place_of_the_socket_is_left_alone(void **state)
 {
     (void)state;
     assert_int_equal(run("1 1", forgetful, NULL), 0);
@@ -589,7 +589,7 @@ static void what_has_taken_the_place_of_the_socket_is_left_alone(void **state)
     assert_int_equal(result.ranks[1].status, 0);
 }
 
-/* ---- steps that are watched ---- */
+/* ---- watched steps ---- */
 
 static int stepper(int rank, void *arg)
 {
@@ -599,7 +599,7 @@ static int stepper(int rank, void *arg)
         dt_step(s);
         shared->steps[rank] = s + 1;
     }
-    NEED(dt_finalize() == DT_ERR_PEER); /* rank 1 is made to exit */
+    NEED(dt_finalize() == DT_ERR_PEER); /* the agent makes rank 1 exit */
     return 0;
 }
 
@@ -647,8 +647,8 @@ static int knock(uint16_t port)
     return fd;
 }
 
-/* Before the job's own connections are made: silence, noise, half a hello, a hello of another
- * generation, and callers that are gone already. */
+/* Before the job makes its own connections there are silent callers, noise, half a hello, a hello
+ * of another generation, and callers that have already gone. */
 static void strangers_come_first(struct testjob *job, int rank, uint16_t port)
 {
     static int hellos;
@@ -679,7 +679,7 @@ static void strangers_come_first(struct testjob *job, int rank, uint16_t port)
         testjob_table(job);
 }
 
-static void strangers_at_the_port_change_nothing(void **state)
+static void strangers_that_connect_change_nothing(void **state)
 {
     struct testjob_plan plan = {
         .hosts = "2 1", .body = patient, .hold_table = true, .on_hello = strangers_come_first
@@ -703,15 +703,15 @@ int main(void)
         CHECKS_SETUP("37", a_death_ends_every_call_at_once, setup),
         cmocka_unit_test_setup(leaving_without_finalize_is_a_death, setup),
         cmocka_unit_test_setup(a_stopped_rank_may_go_on, setup),
-        cmocka_unit_test_setup(who_waits_to_show_its_data_is_seen_in_its_call, setup),
-        CHECKS_SETUP("2, 27, 28, 29, 30, 31, 32", calls_that_do_not_fit_are_named, setup),
+        cmocka_unit_test_setup(a_rank_that_waits_to_publish_its_data_is_inside_its_call, setup),
+        CHECKS_SETUP("2, 27, 28, 29, 30, 31, 32", calls_that_do_not_match_are_named, setup),
         cmocka_unit_test_setup(a_closed_socket_is_explained, setup),
         CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),
-        CHECKS_SETUP("34", a_rank_is_who_its_socket_says, setup),
-        cmocka_unit_test_setup(who_closes_the_socket_is_told_so, setup),
-        cmocka_unit_test_setup(what_has_taken_the_place_of_the_socket_is_left_alone, setup),
+        CHECKS_SETUP("34", the_socket_determines_the_rank, setup),
+        cmocka_unit_test_setup(a_rank_that_closes_its_socket_learns_so, setup),
+        cmocka_unit_test_setup(a_descriptor_in_the_place_of_the_socket_is_left_alone, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
-        CHECKS_SETUP("35", strangers_at_the_port_change_nothing, setup),
+        CHECKS_SETUP("35", strangers_that_connect_change_nothing, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Ranks in a hard world: signals that interrupt everything, children that come and go, few open
- * files; and ranks that the system may not be asked for anything. */
+/* Ranks under hard conditions: signals that interrupt everything, children that come and go, few
+ * open files, and ranks that may make no system calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +89,7 @@ static void interrupt(int signo)
     interrupts++;
 }
 
-/* Without SA_RESTART, so that every wait of the library is interrupted. */
+/* Without SA_RESTART, so that signals interrupt every wait of the library. */
 static void catch (int signo)
 {
     struct sigaction action = { .sa_handler = interrupt };
@@ -97,7 +97,7 @@ static void catch (int signo)
     sigaction(signo, &action, NULL);
 }
 
-/* A child, for SIGCHLD: it has none of what the library has opened. */
+/* Makes a child, for SIGCHLD. The child has none of the library's descriptors. */
 static int beget(void)
 {
     pid_t pid = fork();
@@ -151,7 +151,7 @@ static struct outcomes {
     _Atomic int well, told;
 } * outcomes;
 
-/* Rank 1 may open so many files. Either all goes well, or every rank is told what has not. */
+/* Rank 1 may open few files. Either every call succeeds, or every rank learns which one failed. */
 static int poor(int rank, void *arg)
 {
     struct rlimit limit = { 3 + (rlim_t) * (int *)arg, 3 + (rlim_t) * (int *)arg };
@@ -178,7 +178,7 @@ static int poor(int rank, void *arg)
     return r == DT_OK ? 0 : 7;
 }
 
-static void too_few_open_files_are_told(void **state)
+static void too_few_open_files_are_reported(void **state)
 {
     static const char *const placements[] = { "2", "1 1 1" };
     struct testjob_result result;
@@ -199,7 +199,7 @@ static void too_few_open_files_are_told(void **state)
     }
 }
 
-/* All know whose fault it is that there is no other communicator. */
+/* All ranks know which rank prevented the new communicator. */
 static int poor_later(int rank, void *arg)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -219,15 +219,15 @@ static int poor_later(int rank, void *arg)
     return dt_finalize() == DT_OK ? 0 : 1;
 }
 
-static void who_lacks_files_for_a_communicator_is_named(void **state)
+static void a_rank_that_lacks_files_for_a_communicator_is_named(void **state)
 {
     (void)state;
     run_all(poor_later);
 }
 
-/* ---- no system at all ---- */
+/* ---- no system calls ---- */
 
-/* From here on only the process's own memory may be asked for, and its end. */
+/* From now on only allocations in the process's own memory, and its exit, are allowed. */
 static bool forbid_the_system(void)
 {
     struct sock_filter filter[] = {
@@ -269,8 +269,8 @@ static int alone_calls(dt_comm_t *comm)
     return dt_all_reduce(comm, in, out, 100, DT_F32, DT_ADASUM) == DT_OK && out[99] == 99 ? 0 : 17;
 }
 
-/* A rank that leaves ends the others' calls: all wait, in memory alone, until all have made theirs.
- * (The first call looks for a driver of GPUs.) */
+/* A rank that leaves ends the calls of others, so all wait, in memory alone, until all have made
+ * theirs. (The first call looks for a GPU driver.) */
 static int alone(int rank, void *arg)
 {
     _Atomic int *through = arg;
@@ -287,7 +287,7 @@ static int alone(int rank, void *arg)
     _exit(wrong ? 1 : 9);
 }
 
-static void one_rank_asks_nothing_of_the_system(void **state)
+static void one_rank_makes_no_system_calls(void **state)
 {
     static const char *const placements[] = { "1", "2", "1 1" };
     struct testjob_result result;
@@ -313,9 +313,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("26", storms_of_signals_change_nothing),
-        CHECKS("26", too_few_open_files_are_told),
-        cmocka_unit_test(who_lacks_files_for_a_communicator_is_named),
-        CHECKS("4", one_rank_asks_nothing_of_the_system),
+        CHECKS("26", too_few_open_files_are_reported),
+        cmocka_unit_test(a_rank_that_lacks_files_for_a_communicator_is_named),
+        CHECKS("4", one_rank_makes_no_system_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

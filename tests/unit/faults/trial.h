@@ -1,5 +1,5 @@
-/* Jobs in which one rank, the victim, is disturbed wherever that can be: a call of the system
- * fails, or the rank is killed. */
+/* Jobs in which one rank, the victim, is disturbed at some point: a system call fails, or the rank
+ * is killed. */
 #ifndef TESTS_TRIAL_H
 #define TESTS_TRIAL_H
 
@@ -13,7 +13,7 @@
 struct trial {
     int victim;
     const struct fault *fault;
-    unsigned k;      /* which call suffers it, or the passage at which the victim dies */
+    unsigned k;      /* the call that fails, or the passage at which the victim dies */
     size_t death_in; /* index of the call in everycalls */
 };
 
@@ -29,11 +29,11 @@ extern struct trial_shared {
 
 extern struct testjob_result trial_result;
 
-/* Around all tests of a program: a directory for checkpoints. */
+/* Runs around all tests of a program: makes a directory for checkpoints. */
 int trial_set_up(void **state);
 int trial_tear_down(void **state);
 
-/* As testjob_run, without checkpoints of an earlier one. */
+/* Runs testjob_run without checkpoints of an earlier trial. */
 int trial_run(const char *hosts, int (*body)(int, void *), struct trial *trial);
 
 #endif

@@ -1,4 +1,4 @@
-/* A host list as one line of text, so that tables of cases can say what they expect:
+/* A host list as one line of text, so that tables of cases can state what they expect:
  *     anna@host1:4/8 port=22 identity=KEY addr=A gpus=0,1 local; host2:1 */
 #ifndef DT_TESTS_HOSTS_DESCRIBE_H
 #define DT_TESTS_HOSTS_DESCRIBE_H
@@ -25,7 +25,7 @@ static void describe_host(struct dt_strbuf *b, const struct dt_host *h)
         dt_strbuf_puts(b, " local");
 }
 
-/* Fills b anew and returns its text. */
+/* Replaces the contents of b and returns its text. */
 static const char *describe(struct dt_strbuf *b, const struct dt_hostlist *list)
 {
     dt_strbuf_consume(b, b->len);

@@ -38,7 +38,7 @@ static const struct good goods[] = {
                               "n10x0:1; n10x1:1; n5x0:1; n5x1:1" },
 };
 
-static void good_lists_are_read(void **state)
+static void valid_lists_are_parsed(void **state)
 {
     struct dt_strbuf b = { 0 };
 
@@ -106,7 +106,7 @@ static const struct good bads[] = {
     { "^h", "cannot be a host's name" },
 };
 
-static void bad_lists_are_refused(void **state)
+static void invalid_lists_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bads / sizeof *bads; i++) {
@@ -158,7 +158,7 @@ static void d28_a_host_may_have_no_slots(void **state)
     dt_strbuf_free(&b);
 }
 
-static void several_lists_are_one(void **state)
+static void several_lists_form_one(void **state)
 {
     struct dt_strbuf b = { 0 };
     struct dt_hostlist list = { 0 };
@@ -171,7 +171,7 @@ static void several_lists_are_one(void **state)
     dt_strbuf_free(&b);
 }
 
-static void slots_given_tells_a_default_from_a_one(void **state)
+static void slots_given_distinguishes_a_default_from_one(void **state)
 {
     struct dt_hostlist list = { 0 };
 
@@ -186,12 +186,12 @@ static void slots_given_tells_a_default_from_a_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_lists_are_read),
-        cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(valid_lists_are_parsed),
+        cmocka_unit_test(invalid_lists_are_refused),
         cmocka_unit_test(a_name_has_at_most_255_bytes),
         cmocka_unit_test(d28_a_host_may_have_no_slots),
-        cmocka_unit_test(several_lists_are_one),
-        cmocka_unit_test(slots_given_tells_a_default_from_a_one),
+        cmocka_unit_test(several_lists_form_one),
+        cmocka_unit_test(slots_given_distinguishes_a_default_from_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static int parse(struct dt_hostlist *list, const char *text, struct dt_error *er
     return dt_hostfile_parse(list, "nodes", text, strlen(text), err);
 }
 
-static void good_files_are_read(void **state)
+static void valid_files_are_parsed(void **state)
 {
     struct dt_strbuf b = { 0 };
 
@@ -186,7 +186,7 @@ static void ten_thousand_lines_are_read_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_files_are_read),
+        cmocka_unit_test(valid_files_are_parsed),
         cmocka_unit_test(mistakes_name_file_and_line),
         cmocka_unit_test(a_nul_byte_is_refused),
         cmocka_unit_test(d13_names_of_all_lines_are_counted),

@@ -10,7 +10,7 @@
 #include "tests/unit/hosts/describe.h"
 #include "tests/unit/unit.h"
 
-/* For these tests this machine is every name that begins with "me". */
+/* In these tests every name that begins with "me" is this machine. */
 static bool is_me(const char *name, void *arg)
 {
     (void)arg;

@@ -40,7 +40,7 @@ static void ranges_are_expanded_in_order(void **state)
     }
 }
 
-/* Nothing is expanded. */
+/* Checks the error, and that nothing is expanded. */
 static void refuse(const char *text, const char *want)
 {
     struct dt_strs names = { 0 };
@@ -67,7 +67,7 @@ static void malformed_ranges_are_refused(void **state)
     refuse("n[3-1]", "[3-1] runs backwards");
 }
 
-static void there_are_65536_names_at_most(void **state)
+static void a_range_has_at_most_65536_names(void **state)
 {
     struct dt_strs names = { 0 };
 
@@ -82,8 +82,8 @@ static void there_are_65536_names_at_most(void **state)
     dt_strs_free(&names);
 }
 
-/* A range needs one byte of a name at least: the length bounds the number of ranges. */
-static void d13_names_are_measured_before_they_are_made(void **state)
+/* Each range takes at least one byte of a name, so the length bounds the number of ranges. */
+static void d13_names_are_measured_before_they_are_expanded(void **state)
 {
     static const char long_name[] = "the name is longer than 255 bytes";
     struct dt_strbuf text = { 0 };
@@ -111,8 +111,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_are_expanded_in_order),
         cmocka_unit_test(malformed_ranges_are_refused),
-        cmocka_unit_test(there_are_65536_names_at_most),
-        cmocka_unit_test(d13_names_are_measured_before_they_are_made),
+        cmocka_unit_test(a_range_has_at_most_65536_names),
+        cmocka_unit_test(d13_names_are_measured_before_they_are_expanded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@ enum { VARIABLES_MAX = 4 };
 
 struct allocation {
     const char *variables[VARIABLES_MAX]; /* NAME=VALUE */
-    const char *file;                     /* what stands in /nodes; NULL: it is not there */
+    const char *file;                     /* content of /nodes; NULL: there is no such file */
     const char *want;                     /* the hosts, or how the error begins */
 };
 
@@ -122,7 +122,7 @@ static void allocations_are_read(void **state)
     dt_strbuf_free(&b);
 }
 
-static void mistakes_name_their_variable(void **state)
+static void errors_name_the_variable(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bads / sizeof *bads; i++) {
@@ -158,7 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_read),
-        cmocka_unit_test(mistakes_name_their_variable),
+        cmocka_unit_test(errors_name_the_variable),
         cmocka_unit_test(the_allocation_has_a_name),
     };
 

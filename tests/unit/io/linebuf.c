@@ -7,8 +7,8 @@
 #include "launcher/io/tail.h"
 #include "tests/unit/unit.h"
 
-/* Pieces in a readable form: "<" where a line begins, ">" where it ends, "+" for a late line feed.
- */
+/* Shows pieces in a readable form: "<" where a line begins, ">" where it ends, "+" for a late line
+ * feed. */
 static void describe(void *arg, const char *text, size_t n, unsigned piece)
 {
     struct dt_strbuf *out = arg;
@@ -92,7 +92,7 @@ static void collect(void *arg, const char *text, size_t n, unsigned piece)
     dt_strbuf_add(arg, text, n);
 }
 
-/* However the bytes are cut, the same bytes come out. */
+/* However the input is divided, all its bytes come out. */
 static void test_no_byte_is_lost(void **state)
 {
     (void)state;

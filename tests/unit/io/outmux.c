@@ -21,7 +21,7 @@ struct fixture {
     uv_loop_t loop;
     struct dt_outmux *mux;
     int saved[2];  /* the test's own descriptors 1 and 2 */
-    int reader[2]; /* what reads them now */
+    int reader[2]; /* what reads the new ones */
     size_t credit[2];
     int failed_fd;
     int failed_error;
@@ -60,7 +60,7 @@ static void channel(enum sort sort, int ends[2])
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
-/* Standard output and error become what the mux is to write to. */
+/* Redirects standard output and error to what the mux is to write to. */
 static void open_with(struct fixture *f, enum sort sort, const struct dt_outmux_config *config)
 {
     struct dt_outmux_events events = { on_credit, on_failed, on_drained };
@@ -192,7 +192,7 @@ static void test_one_rank_labelled(void **state)
     close_fixture(&f);
 }
 
-/* Digits as 9: "9999-99-99 99:99:99.999 ". */
+/* Replaces digits by 9: "9999-99-99 99:99:99.999 ". */
 static void hide_time(char *text)
 {
     for (; *text; text++)
@@ -264,7 +264,7 @@ static void test_one_rank_passes_through(void **state)
     close_fixture(&f);
 }
 
-/* "2>&1": one queue, so that no line is cut by another. */
+/* "2>&1": there is one queue, so that lines do not cut each other. */
 static void test_one_file(void **state)
 {
     struct fixture f;
@@ -285,7 +285,7 @@ static void test_one_file(void **state)
     close_fixture(&f);
 }
 
-/* What nobody has read is not credited; the descriptor the shell gave stays blocking for others. */
+/* Unread output is not credited. The shell's descriptor stays blocking for other processes. */
 static void credit_follows_reader(enum sort sort)
 {
     static const char line[] = "0123456789012345678901234567890123456789012345678901234567890123\n";
@@ -321,7 +321,7 @@ static void test_slow_socket(void **state)
     credit_follows_reader(SOCKETS);
 }
 
-/* Behind a reader that is never quite done, what is remembered of what is out goes too. */
+/* Behind a reader that is always a little late, the record of written output is dropped, too. */
 static void test_never_drained(void **state)
 {
     struct fixture f;
@@ -354,7 +354,7 @@ static void test_never_drained(void **state)
     close_fixture(&f);
 }
 
-/* 64 ranks send empty lines as far as they have credit, and the reader takes little: labels make
+/* 64 ranks send empty lines as far as they have credit, and the reader takes little. Labels make
  * the lines six times as long, but not dtrun's memory. */
 static void d12_labels_of_waiting_lines_take_no_memory(void **state)
 {
@@ -401,7 +401,7 @@ static void test_long_line(void **state)
     close_fixture(&f);
 }
 
-/* However long the rest takes: nothing here counts time. */
+/* This holds however long the rest takes: nothing here measures time. */
 static void d11_an_unfinished_line_waits_for_its_rest(void **state)
 {
     struct fixture f;
@@ -440,7 +440,7 @@ static void d11_a_prompt_is_shown_when_its_stream_is_quiet(void **state)
     close_fixture(&f);
 }
 
-/* What stands behind a reader that is slow is no prompt any more when its rest has come. */
+/* Text behind a slow reader is no prompt any more when its rest has arrived. */
 static void d11_a_prompt_waits_behind_what_came_before_it(void **state)
 {
     static char lines[512 * 1024];
@@ -544,7 +544,7 @@ static void file_has(const char *dir, const char *file, off_t size)
 struct filed {
     size_t wrote[4]; /* by stream: number, number, ... of standard output, then of standard error */
     char failed[100];
-    int errors[2]; /* how often a failure was told, and the last one's errno */
+    int errors[2]; /* how often a failure was reported, and errno of the last one */
 };
 
 static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
@@ -589,7 +589,8 @@ static void write_while_files_are_small(uv_loop_t *loop, struct dt_outfiles *f)
     setrlimit(RLIMIT_FSIZE, &before);
 }
 
-/* A file that cannot grow is told once, with its name; the others go on, and all is credited. */
+/* A file that cannot grow is reported once, with its name. The others go on, and all output is
+ * credited. */
 static void test_outfiles(void **state)
 {
     char dir[] = "/tmp/dtrun-outfiles-XXXXXX", *name = NULL;
@@ -643,7 +644,7 @@ static void on_stdin_eof(void *arg)
     ((struct pumped *)arg)->eof++;
 }
 
-/* Not a byte more is taken than there is credit for, from a pipe as from a file. */
+/* Takes no more bytes than there is credit for, from a pipe as from a file. */
 static void pump(int fd)
 {
     struct dt_stdinpump_events events = { on_stdin, on_stdin_eof };

@@ -5,7 +5,7 @@
 
 #include "tests/unit/unit.h"
 
-static void names_hold_rank_and_host(void **state)
+static void names_contain_rank_and_host(void **state)
 {
     static const struct {
         const char *pattern;
@@ -41,7 +41,7 @@ static void names_hold_rank_and_host(void **state)
     }
 }
 
-static void what_means_nothing_is_refused(void **state)
+static void unknown_placeholders_are_refused(void **state)
 {
     static const char *const patterns[] = { "%", "logs/%", "%d", "%r%H", "%%%", "%r/", "logs/%r/" };
 
@@ -54,7 +54,7 @@ static void what_means_nothing_is_refused(void **state)
     }
 }
 
-static void the_base_is_what_all_ranks_share(void **state)
+static void the_base_is_the_common_directory_of_all_ranks(void **state)
 {
     static const struct {
         const char *pattern;
@@ -72,9 +72,9 @@ static void the_base_is_what_all_ranks_share(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_hold_rank_and_host),
-        cmocka_unit_test(what_means_nothing_is_refused),
-        cmocka_unit_test(the_base_is_what_all_ranks_share),
+        cmocka_unit_test(names_contain_rank_and_host),
+        cmocka_unit_test(unknown_placeholders_are_refused),
+        cmocka_unit_test(the_base_is_the_common_directory_of_all_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The engine of a job on its own: it is linked without libuv and libssh2, and this test is its
+/* The engine of a job by itself: it is linked without libuv and libssh2, and the test is its
  * world. */
 #include <signal.h>
 #include <stdlib.h>
@@ -19,14 +19,14 @@ struct world {
     struct dt_job_ops ops;
     struct dt_job *job;
     uint64_t now_ns;
-    uint64_t due_ns[DT_JOB_TIMERS]; /* 0: it does not run */
+    uint64_t due_ns[DT_JOB_TIMERS]; /* 0: the timer is not running */
     bool open[HOSTS];
-    uint8_t sent[HOSTS][LOG_MAX]; /* types of messages, in order, but for PING */
+    uint8_t sent[HOSTS][LOG_MAX]; /* types of messages, in order, without PING */
     size_t nsent[HOSTS];
     uint32_t generation[HOSTS]; /* of the last START */
     uint32_t signals[HOSTS][4]; /* of SIGNAL, in order */
     size_t nsignals[HOSTS];
-    bool in_step; /* every agent */
+    bool in_step; /* every agent is in a step */
     bool ended;
     const char *awaits; /* as ops.output_awaits */
 };
@@ -350,7 +350,7 @@ static void test_ranks_that_exit_with_0_end_the_job(void **state)
     (void)state;
     begin(&w);
     greet(&w, 0);
-    assert_int_equal(w.nsent[0], 0); /* nothing is started before all hosts can be used */
+    assert_int_equal(w.nsent[0], 0); /* no rank starts before all hosts can be used */
     greet(&w, 1);
     start_ranks(&w);
     for (size_t host = 0; host < HOSTS; host++) {
@@ -378,7 +378,7 @@ static void test_killed_rank_restarts_the_job_once_all_are_gone(void **state)
     end_rank(&w, 1, -1, 9);
     answer_query(&w, 0, 1);
     answer_query(&w, 1, 1);
-    assert_int_not_equal(w.due_ns[DT_TIMER_COLLECT], 0); /* for the rank's last words */
+    assert_int_not_equal(w.due_ns[DT_TIMER_COLLECT], 0); /* for the rank's last output */
     dt_job_timer(w.job, DT_TIMER_COLLECT);
     assert_last_sent(&w, 0, DT_MSG_STOP);
     sweep(&w, 1);
@@ -408,8 +408,8 @@ static void say_hello(struct world *w, size_t host)
     dt_job_message(w->job, host, DT_MSG_RANK_HELLO, &m);
 }
 
-/* The last rank calls dt_init just before it is killed: the addresses that the table would name may
- * be those of a host that is gone. */
+/* The last rank calls dt_init just before it is killed. The table could contain addresses of a lost
+ * host. */
 static void test_no_table_is_sent_while_recovering(void **state)
 {
     struct world w;
@@ -450,7 +450,7 @@ static void test_silent_host_is_hung_up(void **state)
         dt_job_timer(w.job, DT_TIMER_TICK);
     }
     assert_false(w.open[0]);
-    assert_true(w.open[1]); /* it may take its time to connect */
+    assert_true(w.open[1]); /* a host may take its time to connect */
     dt_job_hung_up(w.job, 0);
     disconnect(&w, 1);
     assert_true(w.ended);
@@ -458,7 +458,8 @@ static void test_silent_host_is_hung_up(void **state)
     end(&w);
 }
 
-/* Only dtrun sees the connection end: the agent on b, with its ranks, may not know for a lease. */
+/* Only dtrun sees the connection end. The agent on b and its ranks may not know for a whole
+ * lease. */
 static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **state)
 {
     struct world w;
@@ -470,7 +471,7 @@ static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **stat
     disconnect(&w, 1);
     lost_ns = w.now_ns;
     answer_query(&w, 0, 1);
-    assert_true(w.open[1]); /* it gets a fresh connection */
+    assert_true(w.open[1]); /* it gets a new connection */
     end_rank(&w, 0, -1, SIGKILL);
     sweep(&w, 0);
     disconnect(&w, 1);
@@ -482,7 +483,7 @@ static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **stat
     end(&w);
 }
 
-/* b comes back each time, but failures begin there: its ranks move, and no agent sweeps b. */
+/* b comes back each time, but failures begin there. Its ranks move, and no agent sweeps b. */
 static void d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(void **state)
 {
     struct world w;
@@ -513,7 +514,7 @@ static void d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(voi
     end(&w);
 }
 
-/* a had one in the recovery before, which ended because a does not reach b. */
+/* a had one in the last recovery, which ended because a does not reach b. */
 static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state)
 {
     struct world w;
@@ -640,7 +641,7 @@ static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
     end(&w);
 }
 
-/* The fault is one of the next generation, and this loss is none of its work. */
+/* The fault is for the next generation and did not cause this loss. */
 static void d16_a_host_lost_while_recovering_is_not_struck(void **state)
 {
     struct world w;
@@ -654,7 +655,7 @@ static void d16_a_host_lost_while_recovering_is_not_struck(void **state)
     dt_job_timer(w.job, DT_TIMER_COLLECT);
     assert_last_sent(&w, 1, DT_MSG_STOP);
     disconnect(&w, 1);
-    assert_true(w.open[1]); /* as any lost host it gets a fresh connection */
+    assert_true(w.open[1]); /* like any lost host it gets a new connection */
     end(&w);
 }
 
@@ -692,7 +693,7 @@ static void end_stopped(struct world *w)
     end(w);
 }
 
-/* Ranks whose agent heard STOP first would get SIGTERM again when it reaches their step. */
+/* A rank whose agent gets STOP first would get SIGTERM again when the signal reaches its step. */
 static void d18_a_signal_waits_until_every_step_has_it(void **state)
 {
     struct world w;
@@ -752,7 +753,7 @@ static void d18_a_signal_for_dtrun_alone_stops_the_job(void **state)
     end_stopped(&w);
 }
 
-/* SIGUSR1 and SIGUSR2 mean different things to a program; neither stands for the other. */
+/* SIGUSR1 and SIGUSR2 mean different things to a program. Neither replaces the other. */
 static void test_another_signal_that_comes_meanwhile_is_forwarded_too(void **state)
 {
     struct world w;

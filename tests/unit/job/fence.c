@@ -1,10 +1,10 @@
-/* What hosts bring to a barrier of MPI ranks is handed out once all have come. */
+/* Data that hosts contribute to a barrier of MPI ranks is handed out when all have contributed. */
 #include <string.h>
 
 #include "launcher/job/state/fence.h"
 #include "tests/unit/unit.h"
 
-static void all_data_is_there_when_all_have_come(void **state)
+static void all_data_is_handed_out_when_all_hosts_have_contributed(void **state)
 {
     struct dt_fence f = { 0 };
 
@@ -21,7 +21,7 @@ static void all_data_is_there_when_all_have_come(void **state)
     dt_fence_free(&f);
 }
 
-static void a_host_that_comes_twice_or_is_none_counts_once(void **state)
+static void a_host_counts_once_and_others_do_not_count(void **state)
 {
     struct dt_fence f = { 0 };
 
@@ -52,8 +52,8 @@ static void a_new_generation_forgets_the_old_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_data_is_there_when_all_have_come),
-        cmocka_unit_test(a_host_that_comes_twice_or_is_none_counts_once),
+        cmocka_unit_test(all_data_is_handed_out_when_all_hosts_have_contributed),
+        cmocka_unit_test(a_host_counts_once_and_others_do_not_count),
         cmocka_unit_test(a_new_generation_forgets_the_old_one),
     };
 

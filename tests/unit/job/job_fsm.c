@@ -3,9 +3,9 @@
 #include "launcher/job/job_fsm.h"
 #include "tests/unit/unit.h"
 
-/* The whole table, one letter per cell, so that a change of it shows as what it is. Rows: states;
- * columns: idle, started, spawn failed, rank failed, host lost, settled, stop, kill, closed;
- * usable, unusable, cut off, restart, failed, harmless, harmless early. */
+/* The whole table, one letter for each cell, so that a change of it is easy to see. Rows are
+ * states. Columns: idle, started, spawn failed, rank failed, host lost, settled, stop, kill,
+ * closed; usable, unusable, cut off, restart, failed, harmless, harmless early. */
 static const char *const want[DT_JOB_STATES] = {
     [DT_JOB_CONNECTING] = "L.....AA.BF.....", /**/
     [DT_JOB_STARTING] = "FRXCC.SK...k....",   /**/
@@ -26,7 +26,7 @@ static const char letters[] = {
     [DT_ACT_FINISH] = 'F',   [DT_ACT_CUT] = 'c',       [DT_ACT_LEAVE] = 'E',
 };
 
-/* The state then, by its letter below; '.': the same. */
+/* The next state, by its letter below; '.': the same. */
 static const char *const want_next[DT_JOB_STATES] = {
     [DT_JOB_CONNECTING] = "......ee.se.....", /**/
     [DT_JOB_STARTING] = "erpff.pp...v....",   /**/
@@ -58,8 +58,8 @@ static void test_every_cell(void **state)
     }
 }
 
-/* Whatever the job is doing, the user can end it, and insisting ends it at once. */
-static void test_user_is_always_heard(void **state)
+/* Whatever the job is doing, the user can end it, and a second request ends it at once. */
+static void test_the_user_can_always_end_the_job(void **state)
 {
     (void)state;
     for (int s = 0; s < DT_JOB_OVER; s++) {
@@ -73,7 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_cell),
-        cmocka_unit_test(test_user_is_always_heard),
+        cmocka_unit_test(test_the_user_can_always_end_the_job),
     };
 
     return cmocka_run_group_tests_name("job_fsm", tests, NULL, NULL);

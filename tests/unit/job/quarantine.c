@@ -7,9 +7,9 @@
 enum { HOSTS = 3 };
 
 /* A job's failures, a word each: the host where one began ("a", "b", "c"), then the rank ("-": the
- * host was lost). "+" before it: a checkpoint was saved since the last one. "60:" before that: so
- * many seconds have passed since the last one. In what is wanted stands for each failure which
- * hosts are out then, or ".". */
+ * host was lost). "+" before it: a checkpoint was saved since the last one. "60:" before that: this
+ * many seconds have passed since the last one. The expected result has, for each failure, the hosts
+ * that are left out then, or ".". */
 static const struct {
     const char *failures;
     const char *want;
@@ -30,11 +30,11 @@ static const struct {
     { "b2 b3 b2 a2", ". . b b" },
     { "b- b- b- a2", ". . b b" },
     { "b2 b2 b2 a2 +b2 b2 b2", ". . b . . . b" },
-    /* back after a minute; a failure there then counts at once, and for twice as long */
+    /* back after a minute: a failure there then counts at once, and for twice as long */
     { "b2 b3 b2 59:a0 1:a1", ". . b b ." },
     { "b2 b3 b2 60:+a0 b3 119:+a0 1:+a0", ". . b . b b ." },
     { "b2 b3 b2 60:a0 b3 120:a0 b3 239:+a1 1:+a1", ". . b . b . b b ." },
-    /* back, and the job went on: as if nothing had been */
+    /* back, and the job went on: the earlier failures are forgotten */
     { "b2 b3 b2 60:a0 +a1 b2 b2", ". . b . . . ." },
 };
 
@@ -102,7 +102,7 @@ static void fail_on(struct dt_quarantine *q, size_t host, uint32_t rank, uint64_
     assert_int_equal(dt_quarantine_failed(q, &f), want_news);
 }
 
-static void d23_news_are_told_once(void **state)
+static void d23_changes_are_reported_once(void **state)
 {
     struct dt_quarantine q;
 
@@ -132,7 +132,7 @@ static void d23_hosts_that_are_needed_come_back(void **state)
     dt_quarantine_init(&q, HOSTS);
     for (uint64_t i = 0; i < 3; i++)
         fail_on(&q, 1, 2, i, i == 2);
-    assert_false(dt_quarantine_end_all(&q)); /* nobody was told that it had gone */
+    assert_false(dt_quarantine_end_all(&q)); /* nothing was reported about it */
     assert_false(q.hosts[1].out);
     fail_on(&q, 1, 2, 4, true);
     fail_on(&q, 0, 0, 5, false);
@@ -153,7 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d23_a_host_where_failures_begin_is_left_out),
-        cmocka_unit_test(d23_news_are_told_once),
+        cmocka_unit_test(d23_changes_are_reported_once),
         cmocka_unit_test(d23_hosts_that_are_needed_come_back),
         cmocka_unit_test(d23_the_time_has_a_limit),
     };

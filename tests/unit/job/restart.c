@@ -3,9 +3,9 @@
 #include "launcher/job/state/restart.h"
 #include "tests/unit/unit.h"
 
-/* A job's life as a word: "b" restores nothing: begins anew, "c" commits a newer step, "f" fails
- * and asks (and restarts when it may); the verdicts come out as "y" yes, "n" no checkpoint, "l"
- * limit, "p" no progress. */
+/* A job's life as a word: "b" restores nothing and starts from the beginning, "c" commits a newer
+ * step, "f" fails, and restarts if it may. The verdicts are "y" yes, "n" no checkpoint, "l" limit,
+ * "p" no progress. */
 static const struct {
     int max_restarts;
     bool linked;
@@ -25,10 +25,10 @@ static const struct {
     { 2, true, "cfcfcf", "yyl" },
     { 10, true, "ffff", "yyyy" }, /* D23: an explicit --max-restarts counts */
     { 5, true, "ffffff", "yyyyyl" },
-    { -1, true, "bf", "y" }, /* D24: it can begin from the beginning again */
+    { -1, true, "bf", "y" }, /* D24: it can start from the beginning again */
     { -1, true, "bfbfbfbf", "yyyp" },
     { 0, true, "bf", "l" },
-    { 5, false, "ffffff", "yyyyyl" }, /* without the library progress is not known */
+    { 5, false, "ffffff", "yyyyyl" }, /* without the library progress is unknown */
 };
 
 static char letter(enum dt_restart_verdict v)
@@ -97,7 +97,7 @@ static void d7_restarts_without_progress_back_off(void **state)
         fail_again(&r, dt_restart_delay_s(&r) * 2 < 30 ? dt_restart_delay_s(&r) * 2 : 30);
 }
 
-/* Committing again what was committed before the restart is no progress. */
+/* Committing a step that was committed before the restart is no progress. */
 static void test_same_step_is_no_progress(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
@@ -115,9 +115,9 @@ static void test_same_step_is_no_progress(void **state)
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
 }
 
-/* Where the newest one is lost, the next failure goes on from what was found, and from what has
- * been committed since. */
-static void test_a_lost_checkpoint_is_not_begun_with(void **state)
+/* If the newest checkpoint is lost, the next failure starts from the one that was found, and from
+ * those committed since. */
+static void test_no_restart_begins_with_a_lost_checkpoint(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -134,9 +134,10 @@ static void test_a_lost_checkpoint_is_not_begun_with(void **state)
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
 }
 
-/* To commit again and again what is lost each time is no progress; but all that is newer than what
- * a restart began with is, though there was a still newer one before. */
-static void test_progress_behind_a_lost_checkpoint(void **state)
+/* Committing again and again a checkpoint that is lost each time is no progress. But every
+ * checkpoint newer than the one that a restart began with is, even if there was a still newer one
+ * before. */
+static void test_progress_below_a_lost_checkpoint(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -180,8 +181,8 @@ int main(void)
         cmocka_unit_test(test_lives),
         cmocka_unit_test(d7_restarts_without_progress_back_off),
         cmocka_unit_test(test_same_step_is_no_progress),
-        cmocka_unit_test(test_a_lost_checkpoint_is_not_begun_with),
-        cmocka_unit_test(test_progress_behind_a_lost_checkpoint),
+        cmocka_unit_test(test_no_restart_begins_with_a_lost_checkpoint),
+        cmocka_unit_test(test_progress_below_a_lost_checkpoint),
         cmocka_unit_test(test_lost_steps),
     };
 

@@ -1,5 +1,5 @@
 /* The arithmetic of all-reduce: every instruction set of this machine against a reference that
- * folds one element at a time. */
+ * reduces one element at a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,8 +149,8 @@ static void store_float(dt_dtype_t t, void *p, double x)
         memcpy(p, &h, 2);
 }
 
-/* f16, bf16 and f32 accumulate in f32. Their exact sums and products fit a double, which is then
- * rounded to f32: the same as one operation in f32. */
+/* f16, bf16 and f32 accumulate in f32. Their exact sums and products fit into a double, which is
+ * then rounded to f32. The result is that of one operation in f32. */
 static void expect_float(dt_dtype_t t, dt_op_t op, const void *const *src, size_t n, size_t i,
                          int divisor, void *out)
 {
@@ -166,7 +166,7 @@ static void expect_float(dt_dtype_t t, dt_op_t op, const void *const *src, size_
     store_float(t, out, acc);
 }
 
-/* Little-endian, of any width, extended by its sign or by zeros. */
+/* Loads little-endian bits of any width and extends them by their sign or by zeros. */
 static uint64_t load_bits(dt_dtype_t t, const void *p)
 {
     unsigned spare = 64 - 8 * (unsigned)dt_dtype_size(t);
@@ -207,7 +207,7 @@ static void expect(dt_dtype_t t, dt_op_t op, const void *const *src, size_t n, s
                                                                (char *)out + i * dt_dtype_size(t));
 }
 
-/* ---- what is folded ---- */
+/* ---- inputs ---- */
 
 enum { RANKS = 8, LONGEST = 1200, ROOM = (LONGEST + 8) * 8 };
 
@@ -219,8 +219,8 @@ static uint64_t next_random(uint64_t *x)
     return *x;
 }
 
-/* Any bytes at all for integers; for floats mostly numbers of like size, with the odd ones between:
- * zeros of both signs, subnormals, infinities, NaNs of all kinds, and whatever random bits mean. */
+/* Random bytes for integers. For floats mostly numbers of similar size, with special values between
+ * them: zeros of both signs, subnormals, infinities, NaNs of all kinds, and random bits. */
 static void fill(dt_dtype_t t, uint8_t *p, size_t count, uint64_t seed)
 {
     static const double odd[] = { 0.0, -0.0, 1e-40, -6e-8, INFINITY, -INFINITY, NAN, 65504 };
@@ -252,7 +252,7 @@ static void each_set(void (*check)(void))
     assert_true(dt_reduce_use(NULL));
 }
 
-/* Folds into source "into", or beside all sources where that is RANKS. Each buffer begins at
+/* Reduces into source "into", or into a separate buffer if that is RANKS. Each buffer begins at
  * another distance from an aligned address. */
 static void check_fold(dt_dtype_t t, dt_op_t op, size_t n, size_t count, size_t into)
 {
@@ -290,13 +290,13 @@ static void check_folds(void)
     }
 }
 
-static void every_set_folds_alike(void **state)
+static void every_instruction_set_gives_the_same_results(void **state)
 {
     (void)state;
     each_set(check_folds);
 }
 
-/* Every half there is, and every number between two halves that decides how to round. */
+/* Every half, and every number between two halves that decides how to round. */
 static void check_halves(void)
 {
     for (uint32_t h = 0; h < 65536; h++) {
@@ -312,7 +312,7 @@ static void check_halves(void)
     }
 }
 
-static void every_half_survives(void **state)
+static void every_half_survives_a_conversion(void **state)
 {
     (void)state;
     each_set(check_halves);
@@ -373,7 +373,7 @@ static void eight_thirds_are_rounded_once(void **state)
     each_set(check_one_rounding);
 }
 
-/* ---- single values, as a reader of the manual would compute them ---- */
+/* ---- single values, computed as the manual says ---- */
 
 #define TWO(type, x, y, dtype, op)                                                                 \
     ({                                                                                             \
@@ -406,7 +406,7 @@ static void check_single_values(void)
         assert_true(TWO(float, NAN, 3, DT_F32, op) == 3 && TWO(float, 3, NAN, DT_F32, op) == 3);
         assert_true(isnan(TWO(double, NAN, NAN, DT_F64, op)));
     }
-    assert_true(signbit(TWO(float, -0.0f, 0.0f, DT_F32, DT_MAX))); /* equal: the first stays */
+    assert_true(signbit(TWO(float, -0.0f, 0.0f, DT_F32, DT_MAX))); /* equal: the first one stays */
     assert_true(isnan(TWO(float, INFINITY, -INFINITY, DT_F32, DT_SUM)));
     assert_true(TWO(float, 1e-45f, 1e-45f, DT_F32, DT_SUM) > 0); /* subnormals are kept */
     assert_int_equal(TWO(uint16_t, 0x7bff, 0x7bff, DT_F16, DT_SUM), 0x7c00); /* overflow */
@@ -418,7 +418,7 @@ static void single_values_are_as_the_manual_says(void **state)
     each_set(check_single_values);
 }
 
-/* By so many ranks as no type of 8 bits has. */
+/* Divides by more ranks than 8-bit types can express. */
 static void check_divide(void)
 {
     enum { N = 137 };
@@ -432,7 +432,7 @@ static void check_divide(void)
 
             fill(t, in + 1, N, d);
             memset(in + 1, 0, size - 1);
-            in[size] = 0x80; /* the least integer */
+            in[size] = 0x80; /* the smallest integer */
             memcpy(out, in, sizeof in);
             dt_divide(out + 1, N, t, divisors[d]);
             for (size_t i = 0; i < N; i++) {
@@ -444,7 +444,7 @@ static void check_divide(void)
     }
 }
 
-/* All types but f64 are multiplied in f32, by the factor as an f32. */
+/* All types except f64 are multiplied in f32, by the factor as an f32. */
 static void expect_scaled(dt_dtype_t t, const void *in, double factor, void *want)
 {
     double v = load_float(t, in);
@@ -492,7 +492,7 @@ static void quotients_and_products_are_rounded_once(void **state)
     each_set(check_divide_and_scale);
 }
 
-static void types_and_sets_are_known_by_name(void **state)
+static void types_and_instruction_sets_are_known_by_name(void **state)
 {
     static const struct {
         const char *name;
@@ -520,13 +520,13 @@ static void types_and_sets_are_known_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("6, 11, 12, 13, 14, 15, 17", every_set_folds_alike),
-        cmocka_unit_test(every_half_survives),
+        CHECKS("6, 11, 12, 13, 14, 15, 17", every_instruction_set_gives_the_same_results),
+        cmocka_unit_test(every_half_survives_a_conversion),
         CHECKS("13, 14", halves_round_to_the_nearest_even),
         CHECKS("13, 14", eight_thirds_are_rounded_once),
         CHECKS("11, 12, 13, 15, 16, 17", single_values_are_as_the_manual_says),
         CHECKS("16", quotients_and_products_are_rounded_once),
-        cmocka_unit_test(types_and_sets_are_known_by_name),
+        cmocka_unit_test(types_and_instruction_sets_are_known_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

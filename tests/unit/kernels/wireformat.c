@@ -1,5 +1,5 @@
 /* The wire formats: every instruction set of this machine gives the bytes of the plain one, and
- * what arrives is as near as the header says. */
+ * errors stay within the bounds of the header. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static float sized(float size)
     return ((float)random_bits() / 4294967296.0F - 0.5F) * 2 * size;
 }
 
-/* ---- numbers that are known ---- */
+/* ---- known numbers ---- */
 
 static void halves_are_rounded_to_the_nearest(void **state)
 {
@@ -90,8 +90,8 @@ static void halves_are_rounded_to_the_nearest(void **state)
     }
 }
 
-/* Blocks of numbers, of which the first decides; 2 bits tell them by the threshold 0.5. */
-static void counts_and_scales_are_these(void **state)
+/* Blocks of numbers, the first of which determines the result. 2 bits use the threshold 0.5. */
+static void counts_and_scales_are_as_documented(void **state)
 {
     static const struct {
         enum dt_wireformat format;
@@ -143,9 +143,9 @@ static void counts_and_scales_are_these(void **state)
     }
 }
 
-/* ---- any numbers ---- */
+/* ---- random numbers ---- */
 
-/* Numbers of a kind that is to be hard for the format. */
+/* Fills in numbers of a kind that is hard for the format. */
 static void fill(float *v, size_t n, int kind)
 {
     for (size_t i = 0; i < n; i++) {
@@ -205,7 +205,7 @@ static void near(enum dt_wireformat f, const float *in, const float *out, size_t
     }
 }
 
-static void what_arrives_is_near(void **state)
+static void errors_stay_within_their_bounds(void **state)
 {
     static float in[MOST], out[MOST];
     static uint8_t packed[4 * MOST];
@@ -269,7 +269,7 @@ static void all_sets_give_the_same_bytes(void **state)
     }
 }
 
-static void sizes_are_these(void **state)
+static void sizes_are_as_documented(void **state)
 {
     static const struct {
         size_t count;
@@ -291,9 +291,9 @@ static void sizes_are_these(void **state)
 
 /* ---- residuals ---- */
 
-/* With a power of two as threshold nothing is rounded: what was sent in all and the residual are
- * what was put in. */
-static void what_was_sent_and_the_residual_are_the_input(void **state)
+/* With a power of two as threshold nothing is rounded: the total that was sent plus the residual is
+ * the input. */
+static void what_was_sent_plus_the_residual_is_the_input(void **state)
 {
     static float in[MOST], v[MOST], sent[MOST], residual[MOST];
     static double total_in[MOST], total_sent[MOST];
@@ -355,11 +355,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halves_are_rounded_to_the_nearest),
-        cmocka_unit_test(counts_and_scales_are_these),
-        CHECKS("22", what_arrives_is_near),
+        cmocka_unit_test(counts_and_scales_are_as_documented),
+        CHECKS("22", errors_stay_within_their_bounds),
         CHECKS("14, 22", all_sets_give_the_same_bytes),
-        cmocka_unit_test(sizes_are_these),
-        CHECKS("22", what_was_sent_and_the_residual_are_the_input),
+        cmocka_unit_test(sizes_are_as_documented),
+        CHECKS("22", what_was_sent_plus_the_residual_is_the_input),
         cmocka_unit_test(residuals_stay_finite),
     };
 
