@@ -122,8 +122,8 @@ static pid_t start_traced(const struct scenario *s)
     return trace(save_scenario, s);
 }
 
-/* Runs to the next edge (entry or return) of a system call; false when the process has ended, with
- * its status. */
+/* Runs to the next edge (entry or return) of a system call. Returns false, and the status, when the
+ * process has ended. */
 static bool next_edge(pid_t pid, int *status)
 {
     assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
@@ -144,10 +144,10 @@ static void only_checkpoints_are_left(void)
         closedir(d);
 }
 
-/* Whether dir/WHERE/step_STEP has that content. */
+/* Whether dir/WHERE/step_STEP has this content. */
 static bool has(const char *where, int64_t step, int64_t fill)
 {
-    int64_t words[2] = { fill * 1000003, fill * 1000003 + 1 }; /* as job_fill does */
+    int64_t words[2] = { fill * 1000003, fill * 1000003 + 1 }; /* as job_fill makes them */
     static char bytes[65536];
     char name[400];
     size_t n;
@@ -162,13 +162,13 @@ static bool has(const char *where, int64_t step, int64_t fill)
     return memmem(bytes, n, words, sizeof words) != NULL;
 }
 
-/* Whether dir/WHERE/step_STEP holds the step as it was before the disturbed save. */
+/* Whether dir/WHERE/step_STEP contains the step as it was before the disturbed save. */
 static bool is_old(const char *where, int64_t step)
 {
     return has(where, step, step);
 }
 
-/* Another job's checkpoint is set aside, or still has its name. */
+/* Another job's checkpoint is set aside or still has its name. */
 static void other_jobs_checkpoint_survives(int64_t step)
 {
     DIR *d = opendir(dir);
@@ -208,7 +208,7 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
         assert_true(step == *newest && job_holds(&j, *newest));
     else
         assert_true(*newest < 0 && job_holds(&j, -7));
-    if (s->fresh) { /* no checkpoint is taken for one of the other lineage */
+    if (s->fresh) { /* no checkpoint passes for one of the other lineage */
         assert_int_equal(step == s->step && job_holds(&j, s->fill), committed);
         assert_string_equal(j.ranks[0].store.found.line.job.job, committed ? this_job : job_before);
     }
@@ -243,8 +243,8 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
                 other_jobs_checkpoint_survives(*old);
 }
 
-/* Kills the process after so many calls, and so before the next one. Returns whether it had ended
- * by itself. */
+/* Kills the process after this many system calls, which is before the next one. Returns whether it
+ * had ended by itself. */
 static bool kill_after(pid_t pid, int calls)
 {
     bool ended = false;
@@ -261,7 +261,7 @@ static bool kill_after(pid_t pid, int calls)
     return ended;
 }
 
-static void d8_d28_killed_at_any_system_call(void **state)
+static void d8_d28_a_save_may_be_killed_at_any_system_call(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
@@ -276,7 +276,7 @@ static void d8_d28_killed_at_any_system_call(void **state)
     }
 }
 
-/* Another job goes on from what is there. */
+/* Another job goes on from the existing checkpoints. */
 static dt_result_t resume(const struct scenario *s)
 {
     static struct job j;
@@ -296,9 +296,9 @@ static dt_result_t resume(const struct scenario *s)
     return result;
 }
 
-/* Step 5 is what a job began anew with, and 10 and 20 are older. The next job, which is killed,
- * saves step 7 after it has set them aside. */
-static void d28_killed_while_it_finishes_the_setting_aside(void **state)
+/* A fresh job began with step 5; steps 10 and 20 are older. The next job saves step 7 after it has
+ * set them aside, and is killed. */
+static void d28_a_job_may_be_killed_while_it_finishes_setting_aside(void **state)
 {
     static const struct scenario s = { .before = { 5 }, .step = 7, .fill = 7 };
     const struct dt_lineage none = { .id = "" };
@@ -410,9 +410,10 @@ static void no_error_goes_unseen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(d8_d28_killed_at_any_system_call, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(d28_killed_while_it_finishes_the_setting_aside, make_dir,
+        cmocka_unit_test_setup_teardown(d8_d28_a_save_may_be_killed_at_any_system_call, make_dir,
                                         remove_dir),
+        cmocka_unit_test_setup_teardown(d28_a_job_may_be_killed_while_it_finishes_setting_aside,
+                                        make_dir, remove_dir),
 #ifdef __x86_64__
         cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_dir, remove_dir),
 #endif
