@@ -28,7 +28,7 @@ static void tokens_are_refilled(void **state)
     assert_int_equal(take_all(&a, now + 10000000 * S), BURST);
 }
 
-/* Time without lines does not save up more than one burst. */
+/* Time without lines saves up no more than one burst. */
 static void a_slow_sender_is_never_refused(void **state)
 {
     struct dt_ratelimit a = { 0 };

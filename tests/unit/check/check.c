@@ -9,7 +9,7 @@
 #define S  INT64_C(1000000000)
 #define MS INT64_C(1000000)
 
-/* The agent was booted boot_ns earlier than we were, and its wall clock is off ahead of ours; the
+/* The agent was booted boot_ns earlier than dtrun's host, and its wall clock is off ahead. The
  * question took there_ns, the answer back_ns. */
 static void test_clock(void **state)
 {
@@ -23,7 +23,8 @@ static void test_clock(void **state)
         { -5000 * S, 0, MS, MS, 0, MS },
         { 70 * S, 3 * S, MS, MS, 3 * S, MS },
         { 70 * S, -3600 * S, MS, MS, -3600 * S, MS },
-        { 0, 0, 3 * MS, MS, MS, 2 * MS }, /* an uneven way is wrong by less than it admits */
+        { 0, 0, 3 * MS, MS, MS,
+          2 * MS }, /* an uneven round trip is wrong by less than the stated error */
         { 0, 0, MS, 5 * MS, -2 * MS, 3 * MS },
     };
     const int64_t now = 100000 * S, own_ahead = 1700000000 * S;
@@ -65,7 +66,8 @@ static void test_table(void **state)
           "host      cores  GPUs\n"
           "n\xc3\xb6rdlich      8  x\n"
           "\xe4\xba\x8c           16  y\n" },
-        /* a letter and an accent that combines; a byte that is no UTF-8; what moves the cursor */
+        /* a letter with a combining accent; a byte that is no UTF-8; characters that move the
+         * cursor */
         { { "e\xcc\x81", "8", "x", "a\xff\033[", "16", "y\n" },
           0,
           "host  cores  GPUs\n"
@@ -103,7 +105,7 @@ static char *h100[] = { "NVIDIA H100", "NVIDIA H100", NULL };
 static char *no_errors[] = { "0", "0", NULL };
 static char *a100[] = { "NVIDIA A100", "NVIDIA A100", NULL };
 
-/* A host on which all is well; cases change what they are about. */
+/* A host without problems. Cases change the facts that they are about. */
 static struct dt_check_host usual(const char *name)
 {
     return (struct dt_check_host){
@@ -308,7 +310,7 @@ static void test_remarks(void **state)
                   "b9 its clock is 1 min 30 s ahead of this machine's|" },
         { disk, "a10 49 GiB free for checkpoints (usual: 100 GiB)|"
                 "b10 checkpoints cannot be written: /d: Read-only file system|" },
-        { disk_that_is_the_problem, /* is told as that */
+        { disk_that_is_the_problem, /* is reported as such */
           "c10 checkpoints cannot be written: /d: Read-only file system|" },
         { slow_ways, "a11 5.20 ms there and back to z (usual: 0.39 ms)|"
                      "b12 6.9 Gbit/s to z (usual: 10 Gbit/s)|" },
@@ -346,7 +348,7 @@ static void test_one_host_is_usual(void **state)
     dt_remarks_free(&r);
 }
 
-/* Without GPUs there are no columns about them. */
+/* Without GPUs there are no columns for them. */
 static void test_print_without_gpus(void **state)
 {
     struct dt_check_host host = usual("host1");

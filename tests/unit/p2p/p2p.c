@@ -1,5 +1,5 @@
-/* Calls between two ranks in the background, and beside others: nothing waits but for its own peer.
- */
+/* Calls between two ranks in the background, beside other calls: each waits only for its own
+ * peer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,8 @@ static dt_result_t take(int64_t *buf, size_t count, int peer, dt_request_t *requ
 
 /* ---- what programs do ---- */
 
-/* To the right and from the left: as halos are exchanged. Large ones fill every buffer there is. */
+/* Sends to the right and receives from the left, as halos are exchanged. Large messages fill all
+ * buffers. */
 static int shift(int rank, size_t count, int way)
 {
     static int64_t out[MOST], in[MOST];
@@ -93,8 +94,8 @@ static int shift_all(int rank, void *arg)
     return 0;
 }
 
-/* Thresholds change when each rank has used its way to the right, and not yet that from the left.
- */
+/* Thresholds change when each rank has used its channel to the right, but not yet the one from the
+ * left. */
 static int shift_while_tuned(int rank, void *arg)
 {
     static int64_t out[MOST], in[MOST];
@@ -115,13 +116,13 @@ static int shift_while_tuned(int rank, void *arg)
     return 0;
 }
 
-static void ways_stay_as_they_are_when_thresholds_change(void **state)
+static void channels_stay_when_thresholds_change(void **state)
 {
     (void)state;
     run_all(rings, shift_while_tuned);
 }
 
-static void a_ring_can_be_shifted_in_any_way(void **state)
+static void a_ring_can_be_shifted_by_any_kind_of_call(void **state)
 {
     (void)state;
     run_all(rings, shift_all);
@@ -130,7 +131,7 @@ static void a_ring_can_be_shifted_in_any_way(void **state)
     testjob_streams(0);
 }
 
-/* A receive that is under way stands in the way of no collective, nor of a split. */
+/* A receive under way holds up no collective, nor a split. */
 static int begin_early(int rank, void *arg)
 {
     int64_t x, sum;
@@ -155,14 +156,14 @@ static int begin_early(int rank, void *arg)
     return 0;
 }
 
-static void collectives_pass_what_waits(void **state)
+static void collectives_pass_waiting_receives(void **state)
 {
     (void)state;
     run_all(rings, begin_early);
 }
 
-/* Rank 0 begins to receive from 1 first. But 1 gives only what it had from 2, and 2 gives that only
- * after what it has for 0. */
+/* Rank 0 first begins to receive from 1. But 1 sends only what it had from 2, and 2 sends that only
+ * after its message for 0. */
 static int cross(int rank, void *arg)
 {
     int64_t x[2] = { rank, rank };
@@ -197,7 +198,8 @@ static void a_peer_that_is_late_holds_up_no_other(void **state)
 static int64_t outs[RANKS][MANY][COUNT], ins[RANKS][MANY][COUNT];
 static dt_request_t gives[RANKS][MANY], takes[RANKS][MANY];
 
-/* 64 each way with everybody, of several sizes, waited for in an order of each rank's own. */
+/* 64 messages each way with every rank, of several sizes, waited for in a different order on each
+ * rank. */
 static int many(int rank, void *arg)
 {
     (void)arg;
@@ -227,13 +229,13 @@ static int many(int rank, void *arg)
     return 0;
 }
 
-static void many_are_matched_in_order(void **state)
+static void many_messages_are_matched_in_order(void **state)
 {
     (void)state;
     run_all(rings, many);
 }
 
-/* Threads of one program: each has a direction of its own. */
+/* Threads of one program, each with a direction of its own. */
 static void *send_some(void *arg)
 {
     for (int64_t i = 0; i < 500; i++) {
@@ -285,7 +287,7 @@ static int misuse(int rank, void *arg)
     return 0;
 }
 
-static void wrong_arguments_are_told_at_once(void **state)
+static void wrong_arguments_are_refused_at_once(void **state)
 {
     (void)state;
     run_all(pairs, misuse);
@@ -307,13 +309,13 @@ static int disagree(int rank, void *arg)
     return 0;
 }
 
-static void a_mismatch_ends_all_that_waits(void **state)
+static void a_mismatch_ends_all_waits(void **state)
 {
     (void)state;
     run_all(pairs, disagree);
 }
 
-/* Rank 1 dies when the others have begun, and nobody else ever gives anything. */
+/* Rank 1 dies when the others have begun their calls, to which no other rank ever sends. */
 static int left_alone(int rank, void *arg)
 {
     static int64_t x[RANKS][4];
@@ -339,7 +341,7 @@ static int left_alone(int rank, void *arg)
     return 0;
 }
 
-static void a_death_ends_all_that_waits(void **state)
+static void a_death_ends_all_waits(void **state)
 {
     struct testjob_result result;
 
@@ -355,7 +357,7 @@ static void a_death_ends_all_that_waits(void **state)
     }
 }
 
-/* One communicator is aborted: what waits on another goes on. */
+/* One communicator is aborted. Calls that wait on another go on. */
 static int abort_one(int rank, void *arg)
 {
     int64_t x = rank, y = rank;
@@ -377,13 +379,13 @@ static int abort_one(int rank, void *arg)
     return 0;
 }
 
-static void an_abort_ends_what_waits_on_that_communicator(void **state)
+static void an_abort_ends_the_waits_on_its_communicator(void **state)
 {
     (void)state;
     run_all(pairs, abort_one);
 }
 
-/* dt_finalize is refused while something is under way; dt_comm_free waits for it. */
+/* dt_finalize is refused while calls are under way. dt_comm_free waits for them. */
 static int leave_early(int rank, void *arg)
 {
     int64_t x = rank, y = rank;
@@ -408,19 +410,19 @@ static int leave_early(int rank, void *arg)
     return 0;
 }
 
-static void what_is_under_way_is_not_left_behind(void **state)
+static void calls_under_way_are_not_left_behind(void **state)
 {
     (void)state;
     run_all(pairs, leave_early);
 }
 
-/* ---- whom the agent is told of ---- */
+/* ---- what the agent learns ---- */
 
 static _Atomic int *seen;
 
 struct looked_for {
     unsigned kind;
-    uint32_t number; /* 0: it is not found */
+    uint32_t number; /* 0: not found */
 };
 
 static void look_for(struct dt_comm *c, void *arg)
@@ -460,7 +462,7 @@ static void see_since(struct dt_comm *c, void *since_ns)
     *(uint64_t *)since_ns = dt_p2p_find(c, 1, true)->since_ns;
 }
 
-/* What takes long stays before the second call until that is seen to wait, since then. */
+/* A long send stays ahead of the second call until that is seen to wait, since then. */
 static int send_behind(int rank, void *arg)
 {
     static int64_t in[MOST];
@@ -513,7 +515,7 @@ static void *wait_for_each(void *failed)
     return NULL;
 }
 
-/* Rank 0 waits nearly always, but for another one each time. */
+/* Rank 0 waits nearly all the time, but for a new request each time. */
 static int give_slowly(int rank, void *arg)
 {
     void *failed = NULL;
@@ -537,8 +539,8 @@ static int give_slowly(int rank, void *arg)
     return 0;
 }
 
-/* Or many short waits would look like one that is too long. */
-static void each_wait_for_a_request_is_seen_to_be_another(void **state)
+/* Otherwise many short waits would look like a long one. */
+static void each_wait_for_a_request_is_seen_separately(void **state)
 {
     (void)state;
     seen = testjob_shared(sizeof *seen);
@@ -553,8 +555,8 @@ enum { CROWD = DT_HOSTSHM_PAIRS + 1 };
 
 struct crowd {
     uint32_t noted;
-    bool has_last; /* who waits for the last rank is among them */
-    uint32_t late; /* those who are not noted */
+    bool has_last; /* the wait for the last rank is among them */
+    uint32_t late; /* ranks whose waits are not noted */
 };
 
 static void look_at_crowd(struct dt_comm *c, void *arg)
@@ -586,7 +588,7 @@ static void *take_one(void *peer)
     return r == DT_OK && x == *(int *)peer ? NULL : peer;
 }
 
-/* Where the last one comes with a time of its own, it takes the place of another. */
+/* If the last wait has a limit of its own, it replaces another one. */
 static int wait_for_crowd(bool is_due)
 {
     pthread_t threads[CROWD];
@@ -615,8 +617,8 @@ static int wait_for_crowd(bool is_due)
     return 0;
 }
 
-/* A thread of rank 0 waits for each other rank, so that there is no place for one. Rank 1 gives
- * when that is so, the others when it is no longer. */
+/* A thread of rank 0 waits for each other rank, one more than can be noted. Rank 1 sends when all
+ * wait, the others when no wait is left out. */
 static int wait_in_crowd(int rank, void *arg)
 {
     int64_t x = rank;
@@ -629,7 +631,7 @@ static int wait_in_crowd(int rank, void *arg)
     return 0;
 }
 
-static void whoever_waits_in_a_crowd_is_seen_in_the_end(void **state)
+static void every_one_of_many_waits_is_seen_in_the_end(void **state)
 {
     static const char *const sixes[] = { "6", "2 4" };
     bool due[] = { false, true };
@@ -649,7 +651,7 @@ static void *free_it(void *comm)
     return dt_comm_free(*(dt_comm_t **)comm) == DT_OK ? NULL : comm;
 }
 
-/* Both want what neither gives. */
+/* Both ranks want to receive and neither sends. */
 static int free_in_vain(int rank, void *arg)
 {
     int64_t x[2];
@@ -679,7 +681,7 @@ static int free_in_vain(int rank, void *arg)
     return 0;
 }
 
-static void freeing_in_vain_is_seen_and_can_be_aborted(void **state)
+static void a_free_that_waits_in_vain_is_seen_and_can_be_aborted(void **state)
 {
     (void)state;
     seen = testjob_shared(sizeof *seen);
@@ -690,7 +692,7 @@ static void freeing_in_vain_is_seen_and_can_be_aborted(void **state)
     }
 }
 
-/* Ways are made and freed with their communicators. */
+/* Channels are made and freed with their communicators. */
 static int again(int rank, void *arg)
 {
     int64_t x = rank, y = -1;
@@ -709,13 +711,13 @@ static int again(int rank, void *arg)
     return 0;
 }
 
-static void communicators_take_their_ways_along(void **state)
+static void channels_end_with_their_communicators(void **state)
 {
     (void)state;
     run_all(pairs, again);
 }
 
-/* ---- what a rank of the same host needs nothing more for ---- */
+/* ---- requests that a rank of the same host completes without a thread ---- */
 
 static int count_threads(void)
 {
@@ -729,7 +731,7 @@ static int count_threads(void)
     return n;
 }
 
-/* Each gives to the other and takes from it, and no other thread is needed for that. */
+/* The ranks send to each other and receive, without another thread. */
 static int swap(int rank, int way)
 {
     static int64_t out[COUNT], in[COUNT];
@@ -766,7 +768,7 @@ static int swap_often(int rank, void *arg)
     return 0;
 }
 
-/* Where there can be no threads, what needs one is refused before anything has begun. */
+/* If no thread can be started, a call that needs one is refused before it begins. */
 static int thread_less(int rank, void *arg)
 {
     static int64_t x[MOST], y[MOST];
@@ -801,9 +803,9 @@ static int thread_less(int rank, void *arg)
     return 0;
 }
 
-enum { HALF = 32 * 1024 / 8 }; /* elements: a pipe takes one such request, and no second */
+enum { HALF = 32 * 1024 / 8 }; /* elements: a pipe holds one such request, but not two */
 
-/* Small requests, too, may find the pipe full of what has been waited for already. */
+/* Small requests, too, may find the pipe full of earlier ones that were already waited for. */
 static int thread_less_and_full(int rank, void *arg)
 {
     static int64_t x[HALF];
@@ -829,7 +831,7 @@ static int thread_less_and_full(int rank, void *arg)
     return 0;
 }
 
-static void what_cannot_have_its_thread_is_refused(void **state)
+static void a_call_that_cannot_have_its_thread_is_refused(void **state)
 {
     static int (*const bodies[])(int rank, void *arg) = { thread_less, thread_less_and_full };
 
@@ -839,7 +841,7 @@ static void what_cannot_have_its_thread_is_refused(void **state)
                          0);
 }
 
-static void what_is_parked_needs_no_thread(void **state)
+static void parked_requests_need_no_thread(void **state)
 {
     const struct testjob_plan plan = { .hosts = "2", .body = swap_often };
 
@@ -847,7 +849,7 @@ static void what_is_parked_needs_no_thread(void **state)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-/* The giver does not come back to what it gave, but for the end. */
+/* The sender makes no other call before the end. */
 static int give_and_forget(int rank, void *arg)
 {
     int64_t x = rank ? -1 : 42;
@@ -864,7 +866,7 @@ static int give_and_forget(int rank, void *arg)
     return 0;
 }
 
-static void what_the_peer_has_ended_is_over(void **state)
+static void a_parked_request_is_done_when_the_peer_has_completed_it(void **state)
 {
     const struct testjob_plan plan = { .hosts = "2", .body = give_and_forget };
 
@@ -872,7 +874,7 @@ static void what_the_peer_has_ended_is_over(void **state)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-/* Asked for in every way, behind each other, and passed by calls that wait. */
+/* Tests and waits in every way, one after another, with calls that wait in between. */
 static int ask(int rank, void *arg)
 {
     int64_t x[4] = { -1, -1, -1, -1 };
@@ -907,7 +909,7 @@ static int ask(int rank, void *arg)
     return 0;
 }
 
-static void what_is_parked_can_be_asked_for_in_any_way(void **state)
+static void parked_requests_can_be_tested_and_waited_for_in_any_way(void **state)
 {
     (void)state;
     run_all(pairs, ask);
@@ -916,26 +918,26 @@ static void what_is_parked_can_be_asked_for_in_any_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ring_can_be_shifted_in_any_way),
-        cmocka_unit_test(ways_stay_as_they_are_when_thresholds_change),
-        cmocka_unit_test(collectives_pass_what_waits),
+        cmocka_unit_test(a_ring_can_be_shifted_by_any_kind_of_call),
+        cmocka_unit_test(channels_stay_when_thresholds_change),
+        cmocka_unit_test(collectives_pass_waiting_receives),
         cmocka_unit_test(a_peer_that_is_late_holds_up_no_other),
-        cmocka_unit_test(many_are_matched_in_order),
+        cmocka_unit_test(many_messages_are_matched_in_order),
         cmocka_unit_test(threads_may_send_and_receive_at_once),
-        cmocka_unit_test(wrong_arguments_are_told_at_once),
-        cmocka_unit_test(a_mismatch_ends_all_that_waits),
-        cmocka_unit_test(a_death_ends_all_that_waits),
-        cmocka_unit_test(an_abort_ends_what_waits_on_that_communicator),
-        cmocka_unit_test(what_is_under_way_is_not_left_behind),
+        cmocka_unit_test(wrong_arguments_are_refused_at_once),
+        cmocka_unit_test(a_mismatch_ends_all_waits),
+        cmocka_unit_test(a_death_ends_all_waits),
+        cmocka_unit_test(an_abort_ends_the_waits_on_its_communicator),
+        cmocka_unit_test(calls_under_way_are_not_left_behind),
         cmocka_unit_test(a_call_behind_a_request_is_seen_to_wait),
-        cmocka_unit_test(each_wait_for_a_request_is_seen_to_be_another),
-        cmocka_unit_test(whoever_waits_in_a_crowd_is_seen_in_the_end),
-        cmocka_unit_test(freeing_in_vain_is_seen_and_can_be_aborted),
-        cmocka_unit_test(communicators_take_their_ways_along),
-        cmocka_unit_test(what_is_parked_needs_no_thread),
-        cmocka_unit_test(what_cannot_have_its_thread_is_refused),
-        cmocka_unit_test(what_the_peer_has_ended_is_over),
-        cmocka_unit_test(what_is_parked_can_be_asked_for_in_any_way),
+        cmocka_unit_test(each_wait_for_a_request_is_seen_separately),
+        cmocka_unit_test(every_one_of_many_waits_is_seen_in_the_end),
+        cmocka_unit_test(a_free_that_waits_in_vain_is_seen_and_can_be_aborted),
+        cmocka_unit_test(channels_end_with_their_communicators),
+        cmocka_unit_test(parked_requests_need_no_thread),
+        cmocka_unit_test(a_call_that_cannot_have_its_thread_is_refused),
+        cmocka_unit_test(a_parked_request_is_done_when_the_peer_has_completed_it),
+        cmocka_unit_test(parked_requests_can_be_tested_and_waited_for_in_any_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which of the waits between two ranks are noted, and what the agent makes of that. */
+/* Which of the waits between two ranks are noted, and what the agent derives from the notes. */
 #include "tests/unit/unit.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Wait i is one for rank i that has lasted for so long. */
+/* Wait i is for rank i and has lasted this long. */
 static void enter(struct fixture *f, int i, uint32_t limit_ms, uint64_t age_ms)
 {
     f->waits[i] = (struct dt_pairnote){ .pair = dt_hostshm_pair(1, (uint32_t)i, DT_CALL_RECV),
@@ -116,7 +116,7 @@ static const struct course courses[] = {
         { "F", "abcd" } } },
 };
 
-/* The order in which equals are noted is nobody's business. */
+/* Waits that rank equally may be noted in any order. */
 static void check_noted(const struct fixture *f, const struct course *c, const struct step *s)
 {
     int n = 0;
@@ -159,7 +159,7 @@ static void those_due_soonest_are_noted(void **state)
     }
 }
 
-/* A model: all that wait in their order, of which the first few are noted. */
+/* A model: all waits in their order, the first few of which are noted. */
 struct key {
     uint64_t due;
     uint64_t since;
@@ -200,7 +200,7 @@ static void check_against_model(const struct fixture *f)
     assert_int_equal(f->notes.n, n > DT_HOSTSHM_PAIRS ? n - DT_HOSTSHM_PAIRS : 0);
 }
 
-/* No two have waited equally long. */
+/* No two waits are equally old. */
 static void enter_any(struct fixture *f, int i, unsigned *seed)
 {
     static const uint32_t limits[] = { NEVER, NEVER, 0, 10, 700, 800, 1000000000 };
@@ -209,7 +209,7 @@ static void enter_any(struct fixture *f, int i, unsigned *seed)
           (unsigned)rand_r(seed) % 100 * MOST + (unsigned)i);
 }
 
-static void whatever_comes_and_goes_is_as_in_a_model(void **state)
+static void the_notes_agree_with_a_model(void **state)
 {
     struct fixture *f = *state;
     unsigned seed = 1;
@@ -247,7 +247,7 @@ static void look(struct view *v, uint64_t now_ns)
     dt_callwatch_tell(&v->watch, &v->shm, 0, &(struct dt_u32s){ &rank, 1 }, now_ns, &v->told);
 }
 
-/* Of wait i. */
+/* The note of wait i. */
 static struct dt_msg_called told(const struct view *v, int i)
 {
     const struct dt_msg_called *called = v->told.ranks.v;
@@ -266,7 +266,7 @@ static void forget(struct view *v)
     dt_callwatch_reset(&v->watch);
 }
 
-static void a_wait_that_is_noted_elsewhere_is_as_old_as_it_was(void **state)
+static void a_wait_keeps_its_age_when_its_note_moves(void **state)
 {
     struct fixture *f = *state;
     struct view v = view_of(f);
@@ -291,11 +291,11 @@ static void a_wait_that_is_noted_elsewhere_is_as_old_as_it_was(void **state)
     look(&v, start_ns + 5200ull * MS);
     assert_int_not_equal(told(&v, 0).place, before);
     assert_true(told(&v, 0).waited_ms >= 3000 && told(&v, 0).limit_ms == NEVER);
-    assert_int_equal(told(&v, 2).waited_ms, old_ms + 200); /* it has stayed where it was */
+    assert_int_equal(told(&v, 2).waited_ms, old_ms + 200); /* it has kept its place */
     forget(&v);
 }
 
-/* Or a rank could have itself ended for what it waited while it was stopped. */
+/* Otherwise a rank could be ended for a wait during which it was stopped. */
 static void nothing_is_older_than_the_first_look(void **state)
 {
     struct fixture *f = *state;
@@ -324,7 +324,7 @@ struct crowd {
     struct fixture *f;
     pthread_barrier_t turn;
     _Atomic bool over;
-    uint32_t mixed; /* what the agent was told of two waits as of one */
+    uint32_t mixed; /* notes that mix the data of two waits */
 };
 
 struct member {
@@ -332,7 +332,7 @@ struct member {
     int i;
 };
 
-/* Whoever reads a number and a limit knows whether they belong together. */
+/* Derives the limit from the number, so that a reader sees whether they belong together. */
 static uint32_t limit_of(uint32_t number)
 {
     return number % 3 == 0 ? NEVER : 1 + number % 7919;
@@ -349,7 +349,7 @@ static void pass(struct fixture *f, int i, uint32_t number, unsigned *seed)
     dt_pairnotes_leave(&f->notes, &f->rank, &note);
 }
 
-/* All are stopped here. */
+/* All threads are stopped here. */
 static void look_at_once(struct crowd *c, bool leads)
 {
     pthread_barrier_wait(&c->turn);
@@ -398,7 +398,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-static void threads_that_come_and_go_at_once_leave_it_right(void **state)
+static void concurrent_threads_keep_the_notes_consistent(void **state)
 {
     struct crowd c = { .f = *state };
     struct member members[THREADS];
@@ -424,12 +424,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(those_due_soonest_are_noted, begin, end),
-        cmocka_unit_test_setup_teardown(whatever_comes_and_goes_is_as_in_a_model, begin, end),
-        cmocka_unit_test_setup_teardown(a_wait_that_is_noted_elsewhere_is_as_old_as_it_was, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(the_notes_agree_with_a_model, begin, end),
+        cmocka_unit_test_setup_teardown(a_wait_keeps_its_age_when_its_note_moves, begin, end),
         cmocka_unit_test_setup_teardown(nothing_is_older_than_the_first_look, begin, end),
-        cmocka_unit_test_setup_teardown(threads_that_come_and_go_at_once_leave_it_right, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(concurrent_threads_keep_the_notes_consistent, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,13 +11,13 @@
 
 enum { CPUS_MAX = 16 };
 
-/* Machines as their CPUs, "package/core/id" or "package/core/id/numa/l3", in the order in which the
- * kernel counts them. Without the last two, a package is one NUMA node with one cache. */
+/* Machines as lists of their CPUs, "package/core/id" or "package/core/id/numa/l3", in the order of
+ * the kernel's numbers. Without the last two, a package is one NUMA node with one cache. */
 #define UNIFORM     "0/0/0 0/1/1 0/2/2 0/3/3"
 #define THREADS     "0/0/0 0/1/1 0/2/2 0/3/3 0/0/4 0/1/5 0/2/6 0/3/7"
 #define TWO_SOCKETS "0/0/0 1/1/1 0/2/2 1/3/3 0/0/4 1/1/5 0/2/6 1/3/7"
-#define UNEVEN      "0/0/0 0/1/1 0/2/2 3/8/8"       /* what a container was given */
-#define HALF_CORES  "0/0/4 0/1/1 0/2/2 0/2/6 0/3/7" /* here not even whole cores */
+#define UNEVEN      "0/0/0 0/1/1 0/2/2 3/8/8"       /* the CPUs of a container */
+#define HALF_CORES  "0/0/4 0/1/1 0/2/2 0/2/6 0/3/7" /* not even whole cores */
 #define CHIPLETS    "0/0/0/0/0 0/1/1/0/0 0/2/2/0/2 0/3/3/0/2 1/4/4/1/4 1/5/5/1/4 1/6/6/1/6 1/7/7/1/6"
 #define CLUSTERS    "0/0/0/0/0 0/1/1/1/0 0/2/2/0/0 0/3/3/1/0" /* two nodes share one cache */
 
@@ -34,17 +34,17 @@ static const struct binding {
     { UNIFORM, DT_BIND_CORE, "0:1 0:1 1:1 2:1 3:1" },
     { UNIFORM, DT_BIND_CORE, "0:1 0:1 1:1 1:1 2:1 2:1 3:1 3:1" },
     { "0/0/5", DT_BIND_CORE, "5:1 5:1 5:1" },
-    /* hardware threads go with their core */
+    /* hardware threads belong to their core */
     { THREADS, DT_BIND_CORE, "0,4,1,5,2,6,3,7:4" },
     { THREADS, DT_BIND_CORE, "0,4,1,5:2 2,6,3,7:2" },
     { THREADS, DT_BIND_CORE, "0,4:1 1,5:1 2,6:1 3,7:1" },
     { THREADS, DT_BIND_CORE, "0,4:1 0,4:1 1,5:1 2,6:1 3,7:1" },
-    /* neighbours in rank stay in one package as long as they can */
+    /* neighbouring ranks stay in one package as long as they can */
     { TWO_SOCKETS, DT_BIND_CORE, "0,4,2,6:2 1,5,3,7:2" },
     { TWO_SOCKETS, DT_BIND_CORE, "0,4:1 2,6:1 1,5:1 3,7:1" },
     { UNEVEN, DT_BIND_CORE, "0,1:2 2,8:2" },
     { HALF_CORES, DT_BIND_CORE, "4,1:2 2,6,7:2" },
-    /* packages in turn; those that share one share its cores in number */
+    /* packages in turn; ranks that share one divide its cores */
     { UNIFORM, DT_BIND_SOCKET, "0,1,2,3:4" },
     { UNIFORM, DT_BIND_SOCKET, "0,1,2,3:1 0,1,2,3:1 0,1,2,3:1" },
     { TWO_SOCKETS, DT_BIND_SOCKET, "0,4,2,6:2" },
@@ -64,7 +64,7 @@ static const struct binding {
     { THREADS, DT_BIND_HWTHREAD, "0,4,1,5:4 2,6,3,7:4" },
     { THREADS, DT_BIND_HWTHREAD, "0:1 4:1 1:1 5:1 2:1 6:1 3:1 7:1" },
     { UNIFORM, DT_BIND_HWTHREAD, "0:1 0:1 1:1 2:1 3:1" },
-    /* not bound: all to everybody */
+    /* not bound: every rank gets all */
     { UNIFORM, DT_BIND_NONE, "0,1,2,3:2 0,1,2,3:2" },
     { THREADS, DT_BIND_NONE, "0,4,1,5,2,6,3,7:1 0,4,1,5,2,6,3,7:1 0,4,1,5,2,6,3,7:1" },
     { "0/0/5", DT_BIND_NONE, "5:1 5:1" },
@@ -143,7 +143,7 @@ static void put(const char *root, uint32_t id, const char *name, const char *tex
     run(command);
 }
 
-/* The affinity mask is this process's own; what the kernel tells of its CPUs is made up. */
+/* The affinity mask is this process's own. The kernel's data about its CPUs is made up. */
 static void the_topology_is_read_for_the_cpus_of_the_mask(void **state)
 {
     char root[] = "/tmp/dtrun-bind.XXXXXX", command[64];
@@ -197,7 +197,7 @@ static void caches_and_nodes_are_read(void **state)
     put(root, first, "cache/index0/shared_cpu_list", "5");
     dt_topology_read(&cpus, root);
     assert_int_equal(cpus.v[0].id, first);
-    assert_int_equal(cpus.v[0].l3, 4); /* no cache of level 3: the package */
+    assert_int_equal(cpus.v[0].l3, 4); /* no level-3 cache, so the package counts */
     assert_int_equal(cpus.v[0].numa, 0);
     free(cpus.v);
     put(root, first, "cache/index1/level", "3");

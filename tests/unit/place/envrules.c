@@ -8,7 +8,7 @@
 #include "launcher/place/plan.h"
 #include "tests/unit/unit.h"
 
-/* The value of NAME in a list of NAME=VALUE, or NULL; fails when it is there twice. */
+/* The value of NAME in a list of NAME=VALUE, or NULL. Fails if NAME is there twice. */
 static const char *value_of(const struct dt_strs *env, const char *name)
 {
     size_t n = strlen(name);
@@ -32,7 +32,7 @@ static void assert_value(const struct dt_strs *env, const char *name, const char
         fail_msg("%s is %s, not %s", name, got ? got : "unset", want ? want : "unset");
 }
 
-/* What stays behind: one name for every rule of the manual page. */
+/* Variables that are not passed on: one name for every rule in the manual page. */
 static const char *const stays[] = { "HOME",
                                      "USER",
                                      "LOGNAME",
@@ -145,7 +145,7 @@ static const char *const goes[] = { "PATH",
 
 enum { NSTAYS = sizeof stays / sizeof *stays, NGOES = sizeof goes / sizeof *goes };
 
-/* An environ of every name in both tables, with NAME's value being "v:NAME". */
+/* An environ of every name in both tables. NAME has the value "v:NAME". */
 static char **make_environ(void)
 {
     char **environ_ = calloc(NSTAYS + NGOES + 1, sizeof *environ_);
@@ -165,7 +165,7 @@ static void free_environ(char **environ_)
     free(environ_);
 }
 
-static void what_describes_the_host_or_a_launcher_stays_behind(void **state)
+static void variables_of_the_host_or_a_launcher_are_not_passed_on(void **state)
 {
     char **environ_ = make_environ(), want[64];
     struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
@@ -199,7 +199,7 @@ static void values_pass_byte_for_byte(void **state)
     dt_strs_free(&env);
 }
 
-/* The environment that -x and --unset are tried on. */
+/* The environment to which -x and --unset are applied. */
 static char *const given[] = { "A=1",
                                "AB=2",
                                "HOME=/root",
@@ -248,7 +248,7 @@ static void split(struct dt_strs *out, const char *text)
     free(copy);
 }
 
-/* Whether got holds exactly the words of want, in any order. */
+/* Whether got consists of exactly the words of want, in any order. */
 static bool same_words(const struct dt_strs *got, const char *want)
 {
     struct dt_strs words = { 0 };
@@ -339,8 +339,8 @@ static const int uneven[6][4] = { { 0, 0, 3, 0 }, { 1, 1, 3, 0 }, { 2, 2, 3, 0 }
 static const int uneven_in_turn[6][4] = { { 0, 0, 3, 0 }, { 1, 0, 1, 1 }, { 2, 0, 2, 2 },
                                           { 3, 1, 3, 0 }, { 4, 1, 2, 2 }, { 5, 2, 3, 0 } };
 
-/* The same ranks' place among the hosts that have their local rank, and how many those are; and
- * their host. */
+/* The same ranks' position among the hosts that have their local rank, the number of those hosts,
+ * and their host. */
 static const int cross[6][2] = { { 0, 3 }, { 0, 2 }, { 0, 1 }, { 1, 3 }, { 2, 3 }, { 1, 2 } };
 static const int cross_in_turn[6][2] = {
     { 0, 3 }, { 1, 3 }, { 2, 3 }, { 0, 2 }, { 1, 2 }, { 0, 1 }
@@ -399,7 +399,7 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
     assert_number(env, "DTRUN_AGENT_FD", fd);
 }
 
-/* What --env adds. */
+/* Checks what --env adds. */
 static void check_frameworks(const struct dt_strs *env, const int want[4], const int among[2],
                              const char *host)
 {
@@ -428,7 +428,7 @@ static void check_frameworks(const struct dt_strs *env, const int want[4], const
     assert_value(env, "TF_CONFIG", task);
 }
 
-/* ... and nothing of it for whom it was not given. */
+/* Checks that nothing is added without --env. */
 static void check_no_frameworks(const struct dt_strs *env)
 {
     for (uint32_t i = 0; i < env->n; i++)
@@ -505,7 +505,8 @@ static void uneven_hosts_get_ranks_in_turn(void **state)
     check_uneven(DT_MAP_BY_NODE, uneven_in_turn, cross_in_turn);
 }
 
-/* One rank's environment from an agent's environ and what was sent; both separated by blanks. */
+/* One rank's environment from an agent's environ and the variables that were sent, both separated
+ * by blanks. */
 static void layered(struct dt_strs *env, const char *agent, const char *sent, const char *unset,
                     struct dt_env_rank rank)
 {
@@ -541,7 +542,7 @@ static const struct layering {
     { "HOME=/host", "", "", "HOME", "/host" },
     { "HOME=/host", "HOME=/sent", "", "HOME", "/sent" },
     { "TMPDIR=/host", "", "", "TMPDIR", "/host" },
-    /* an outer job must not shine through the agent's own environment */
+    /* variables of an outer job in the agent's environment must not reach the rank */
     { "PMI_RANK=7", "", "", "PMI_RANK", "5" },
     { "PMI_RANK=7", "PMI_RANK=8", "", "PMI_RANK", "5" },
     { "PMI_FD=7", "", "", "PMI_FD", "8" },
@@ -563,7 +564,7 @@ static const struct layering {
     { "RANK=7", "RANK=8", "", "RANK", "5" },
     { "CUDA_VISIBLE_DEVICES=7", "CUDA_VISIBLE_DEVICES=8", "", "CUDA_VISIBLE_DEVICES", "3" },
     { "", "DTRUN_AGENT_FD=1", "DTRUN_AGENT_FD", "DTRUN_AGENT_FD", "9" },
-    /* defaults only where nobody has said anything */
+    /* defaults apply only where nothing else is set */
     { "", "", "", "OMP_NUM_THREADS", "4" },
     { "OMP_NUM_THREADS=2", "", "", "OMP_NUM_THREADS", "2" },
     { "", "OMP_NUM_THREADS=3", "", "OMP_NUM_THREADS", "3" },
@@ -577,12 +578,12 @@ static const struct layering {
     { "GLOO_SOCKET_IFNAME=ib0", "", "", "NCCL_SOCKET_IFNAME", "=eth0" },
     { "", "NCCL_SOCKET_IFNAME=^lo", "", "NCCL_SOCKET_IFNAME", "^lo" },
     { "", "", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", NULL },
-    /* each job's NCCL answers at a port of its own */
+    /* NCCL of each job listens at a port of its own */
     { "", "", "", "NCCL_RAS_ADDR", "localhost:20002" },
     { "", "NCCL_RAS_ADDR=[::1]:9", "", "NCCL_RAS_ADDR", "[::1]:9" },
     { "NCCL_RAS_ADDR=localhost:8", "", "", "NCCL_RAS_ADDR", "localhost:8" },
     { "", "", "NCCL_RAS_ADDR", "NCCL_RAS_ADDR", NULL },
-    /* what NCCL logs goes beside the output, and NCCL leaves its directory's name as it is */
+    /* NCCL's log goes beside the output, under a directory name without placeholders */
     { "", "NCCL_DEBUG=INFO DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE", "/o/rank.00005.2.nccl" },
     { "NCCL_DEBUG=WARN", "DTRUN_OUTPUT_DIR=/o/%h", "", "NCCL_DEBUG_FILE",
       "/o/%%h/rank.00005.2.nccl" },
@@ -593,7 +594,7 @@ static const struct layering {
     { "", "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/f.%p DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE",
       "/f.%p" },
     { "NCCL_DEBUG_FILE=/f", "NCCL_DEBUG=INFO DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE", "/f" },
-    /* what NCCL's own files set stays theirs: this one sets NCCL_SOCKET_IFNAME */
+    /* NCCL's own files win: this one sets NCCL_SOCKET_IFNAME */
     { "NCCL_CONF_FILE=/c", "", "", "NCCL_SOCKET_IFNAME", NULL },
     { "NCCL_CONF_FILE=/c", "", "", "NCCL_RAS_ADDR", "localhost:20002" },
     { "NCCL_CONF_FILE=/c", "", "", "GLOO_SOCKET_IFNAME", "eth0" },
@@ -604,7 +605,7 @@ static const struct layering {
     { "", "", "", "TORCHELASTIC_MAX_RESTARTS", "2147483647" },
 };
 
-static void layers_lie_in_the_right_order(void **state)
+static void later_layers_override_earlier_ones(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof layerings / sizeof *layerings; i++) {
@@ -633,7 +634,7 @@ static void layers_lie_in_the_right_order(void **state)
     }
 }
 
-static void nccl_looks_into_these_files(void **state)
+static void nccl_reads_these_files(void **state)
 {
     static const struct {
         const char *env, *want;
@@ -657,7 +658,7 @@ static void nccl_looks_into_these_files(void **state)
     }
 }
 
-/* Rank 1 of two on one host, where Horovod has a rendezvous. */
+/* Rank 1 of two on one host, with a rendezvous for Horovod. */
 static const struct {
     const char *iface, *sent;
     const char *name, *want;
@@ -674,7 +675,7 @@ static const struct {
     { "", "", "PYTHONUNBUFFERED", "1" },
 };
 
-static void horovod_is_told_where_to_meet(void **state)
+static void horovod_gets_its_rendezvous(void **state)
 {
     struct dt_msg_start start = {
         .np = 2, .nodes = 1, .ranks = { (uint32_t[]){ 0, 1 }, 2 }, .host = "a"
@@ -709,7 +710,7 @@ static const struct {
     { "", "A=", "", true },     { "", "", "A", true },
 };
 
-static void who_decides_a_variable_is_known(void **state)
+static void the_option_that_sets_a_variable_is_known(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
@@ -727,7 +728,7 @@ static void who_decides_a_variable_is_known(void **state)
     }
 }
 
-/* Of a job of 4 ranks and 3 servers; with --env mpi, too. */
+/* A job of 4 ranks and 3 servers, also with --env mpi. */
 static const struct mxnet {
     uint32_t number;
     const char *name, *want;
@@ -752,7 +753,7 @@ static const struct mxnet {
     { 6, "DMLC_NUM_SERVER", "3" },
     { 6, "DMLC_TASK_ID", "5" },
     { 6, "DMLC_WORKER_ID", NULL },
-    /* it is no rank, whatever stood in the agent's environment */
+    /* it is no rank, whatever the agent's environment had */
     { 6, "RANK", NULL },
     { 6, "DTRUN_RANK", NULL },
     { 6, "DTRUN_AGENT_FD", NULL },
@@ -840,16 +841,16 @@ static void one_visible_device_goes_with_local_rank_0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_describes_the_host_or_a_launcher_stays_behind),
+        cmocka_unit_test(variables_of_the_host_or_a_launcher_are_not_passed_on),
         cmocka_unit_test(values_pass_byte_for_byte),
         cmocka_unit_test(rules_are_applied_in_order),
         cmocka_unit_test(rules_that_cannot_be_obeyed_are_refused),
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
-        cmocka_unit_test(layers_lie_in_the_right_order),
-        cmocka_unit_test(nccl_looks_into_these_files),
-        cmocka_unit_test(horovod_is_told_where_to_meet),
-        cmocka_unit_test(who_decides_a_variable_is_known),
+        cmocka_unit_test(later_layers_override_earlier_ones),
+        cmocka_unit_test(nccl_reads_these_files),
+        cmocka_unit_test(horovod_gets_its_rendezvous),
+        cmocka_unit_test(the_option_that_sets_a_variable_is_known),
         cmocka_unit_test(auxiliaries_are_no_ranks),
         cmocka_unit_test(fresh_resume_and_no_device),
         cmocka_unit_test(one_visible_device_goes_with_local_rank_0),

@@ -16,11 +16,11 @@ static const struct choosing {
     { NULL, NULL, NULL, 4, "0 1 2 3 0 1", DT_GPU_BIND_RANK },
     { NULL, NULL, NULL, 1, "0 0 0 0 0 0", DT_GPU_BIND_RANK },
     { NULL, NULL, "", 2, "0 1 0 1 0 1", DT_GPU_BIND_RANK },
-    /* the GPUs of the host, of which the first slots count */
+    /* the host's GPUs, of which as many as slots are used */
     { NULL, NULL, "0,1,2,3,4,5,6,7", 4, "0 1 2 3 0 1", DT_GPU_BIND_RANK },
     { NULL, NULL, "0,1", 4, "0 1 0 1 0 1", DT_GPU_BIND_RANK },
     { NULL, NULL, "GPU-a,GPU-b", 2, "GPU-a GPU-b GPU-a GPU-b GPU-a GPU-b", DT_GPU_BIND_RANK },
-    /* the host's own mask goes before what it has */
+    /* the host's own mask precedes its GPUs */
     { NULL, "2,3", "0,1,2,3", 4, "2 3 2 3 2 3", DT_GPU_BIND_RANK },
     { NULL, "2,3", NULL, 1, "2 2 2 2 2 2", DT_GPU_BIND_RANK },
     { NULL, "GPU-8d,GPU-9e", NULL, 2, "GPU-8d GPU-9e GPU-8d GPU-9e GPU-8d GPU-9e",
@@ -29,13 +29,13 @@ static const struct choosing {
       "MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0",
       DT_GPU_BIND_RANK },
     { NULL, " 5 , 6 ", NULL, 2, "5 6 5 6 5 6", DT_GPU_BIND_RANK },
-    /* an empty mask, or -1, hides every device; an invalid entry hides those behind it */
+    /* an empty mask, or -1, hides every device; an invalid entry hides all after it */
     { NULL, "", "0,1", 2, "     ", DT_GPU_BIND_RANK },
     { NULL, "-1", "0,1", 2, "     ", DT_GPU_BIND_RANK },
     { NULL, "-1,0", "0,1", 2, "     ", DT_GPU_BIND_RANK },
     { NULL, "3,-1,0", "0,1", 4, "3 3 3 3 3 3", DT_GPU_BIND_RANK },
     { NULL, "3,,0", "0,1", 4, "3 3 3 3 3 3", DT_GPU_BIND_RANK },
-    /* gpus= goes before everything */
+    /* gpus= overrides everything */
     { "0,2,3", "5", "0,1,2,3", 3, "0 2 3 0 2 3", DT_GPU_BIND_RANK },
     { "0,2,3", NULL, NULL, 2, "0 2 0 2 0 2", DT_GPU_BIND_RANK },
     { "", "5", "0,1", 2, "     ", DT_GPU_BIND_RANK },
@@ -45,7 +45,7 @@ static const struct choosing {
       DT_GPU_BIND_RANK },
     { "MIG-1f4a,GPU-8d", NULL, NULL, 2, "MIG-1f4a GPU-8d MIG-1f4a GPU-8d MIG-1f4a GPU-8d",
       DT_GPU_BIND_RANK },
-    /* --gpu-bind host: the same, but all to everybody */
+    /* --gpu-bind host: the same devices, but all of them for every rank */
     { NULL, NULL, NULL, 3, "0,1,2 0,1,2 0,1,2 0,1,2 0,1,2 0,1,2", DT_GPU_BIND_HOST },
     { NULL, NULL, "0,1,2,3", 2, "0,1 0,1 0,1 0,1 0,1 0,1", DT_GPU_BIND_HOST },
     { NULL, " 5 ,GPU-8d", NULL, 2, "5,GPU-8d 5,GPU-8d 5,GPU-8d 5,GPU-8d 5,GPU-8d 5,GPU-8d",
@@ -53,7 +53,7 @@ static const struct choosing {
     { "0,2,3", "5", NULL, 3, "0,2,3 0,2,3 0,2,3 0,2,3 0,2,3 0,2,3", DT_GPU_BIND_HOST },
     { NULL, "", "0,1", 2, "     ", DT_GPU_BIND_HOST },
     { NULL, "-1", "0,1", 2, "     ", DT_GPU_BIND_HOST },
-    /* --gpu-bind none: the host's mask as it is, to the byte */
+    /* --gpu-bind none: the host's mask unchanged, byte for byte */
     { NULL, " 5 ,-1,6", "0,1", 1, " 5 ,-1,6  5 ,-1,6  5 ,-1,6  5 ,-1,6  5 ,-1,6  5 ,-1,6",
       DT_GPU_BIND_NONE },
     { "0,2,3", NULL, "0,1", 3, "     ", DT_GPU_BIND_NONE },

@@ -1,4 +1,4 @@
-/* Which addresses of a host are tried, in which order. */
+/* Which addresses of a host are tried, and in which order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,20 +29,21 @@ static const struct {
     const char *list, *addr, *preferred;
     const char *want; /* addresses, best first */
 } cases[] = {
-    /* nothing asked for: as the host lists them */
+    /* no request: in the order of the host */
     { USUAL, NULL, NULL, NULL, "10.0.0.3 172.17.0.1 192.168.5.3 fd00::3" },
     { USUAL, NULL, NULL, "192.168.5.3", "192.168.5.3 10.0.0.3 172.17.0.1 fd00::3" },
     { USUAL, NULL, NULL, "fd00:0::3", "fd00::3 10.0.0.3 172.17.0.1 192.168.5.3" },
     { USUAL, NULL, NULL, "::ffff:192.168.5.3", "192.168.5.3 10.0.0.3 172.17.0.1 fd00::3" },
     { USUAL, NULL, NULL, "10.9.9.9", "10.0.0.3 172.17.0.1 192.168.5.3 fd00::3" },
     { USUAL, NULL, NULL, "127.0.0.1", "10.0.0.3 172.17.0.1 192.168.5.3 fd00::3" },
-    /* link-local addresses where there is nothing else, loopback where there is not even that */
+    /* link-local addresses only if there are no others, loopback only if there are not even
+     * these */
     { "lo=127.0.0.1 eth0=169.254.1.2 eth0=10.0.0.3", NULL, NULL, "169.254.1.2", "10.0.0.3" },
     { "lo=127.0.0.1 eth0=169.254.1.2 eth0=fe80::1%eth0", NULL, NULL, NULL,
       "169.254.1.2 fe80::1%eth0" },
     { "lo=127.0.0.1 lo=127.9.0.1 lo=::1", NULL, NULL, NULL, "127.0.0.1 127.9.0.1 ::1" },
     { "", NULL, NULL, NULL, "" },
-    /* names by their beginning, in the order of the list */
+    /* names by prefix, in the order of the list */
     { USUAL, "ib0", NULL, NULL, "192.168.5.3" },
     { USUAL, "ib", NULL, NULL, "192.168.5.3" },
     { USUAL, "ib,eth", NULL, NULL, "192.168.5.3 10.0.0.3 fd00::3" },
@@ -58,7 +59,7 @@ static const struct {
     { "eth1=10.0.0.1 eth10=10.0.0.10", "eth1", NULL, NULL, "10.0.0.1 10.0.0.10" },
     { "eth1=10.0.0.1 eth10=10.0.0.10", "=eth1", NULL, NULL, "10.0.0.1" },
     { "eth1=10.0.0.1 eth10=10.0.0.10", "=eth,eth10", NULL, NULL, "10.0.0.10" },
-    /* all but */
+    /* all except */
     { USUAL, "^docker", NULL, NULL, "10.0.0.3 192.168.5.3 fd00::3" },
     { USUAL, "^docker,eth0,ib", NULL, NULL, "127.0.0.1 ::1" },
     { USUAL, "^docker", NULL, "192.168.5.3", "192.168.5.3 10.0.0.3 fd00::3" },
@@ -104,7 +105,7 @@ static void addresses_are_tried_in_order(void **state)
     }
 }
 
-static void a_candidate_tells_its_interface(void **state)
+static void a_candidate_has_its_interface(void **state)
 {
     char words[] = USUAL;
     struct dt_iface_want want = { .addr = "192.168.5.3" };
@@ -122,7 +123,7 @@ static void a_candidate_tells_its_interface(void **state)
     free(list.v);
 }
 
-static void no_more_than_the_maximum(void **state)
+static void candidates_are_limited_to_the_maximum(void **state)
 {
     struct dt_msg_netaddr v[3 * DT_CANDIDATES_MAX];
     struct dt_msg_list list = { v, 3 * DT_CANDIDATES_MAX };
@@ -138,7 +139,7 @@ static void no_more_than_the_maximum(void **state)
 
 static const struct {
     const char *list;
-    const char *why; /* part of the message, or NULL: it is fine */
+    const char *why; /* part of the message, or NULL: valid */
 } lists[] = {
     { "eth0", NULL },
     { "eth0,ib0", NULL },
@@ -206,8 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_tried_in_order),
-        cmocka_unit_test(a_candidate_tells_its_interface),
-        cmocka_unit_test(no_more_than_the_maximum),
+        cmocka_unit_test(a_candidate_has_its_interface),
+        cmocka_unit_test(candidates_are_limited_to_the_maximum),
         cmocka_unit_test(lists_are_checked),
         cmocka_unit_test(interfaces_are_described),
     };

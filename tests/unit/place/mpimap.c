@@ -1,4 +1,4 @@
-/* PMI_process_mapping: what is written, and that MPI reads from it where each rank runs. */
+/* PMI_process_mapping: what dtrun writes, and where MPI finds each rank in it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static uint32_t read_nodes(const char *text)
     return n;
 }
 
-/* As MPICH does: triple after triple, from the first again, until all ranks have a node. */
+/* Reads it as MPICH does: triple after triple, again from the first, until all ranks have a
+ * node. */
 static void assert_reads_back(const char *text, uint32_t np)
 {
     const char *at = text + strlen("(vector,");
@@ -82,7 +83,7 @@ static void maps_are_written_short(void **state)
     }
 }
 
-static void what_is_no_map_is_refused(void **state)
+static void invalid_maps_are_refused(void **state)
 {
     static const struct {
         uint32_t n, words[6];
@@ -116,7 +117,7 @@ static void every_map_reads_back(void **state)
     }
 }
 
-static void what_is_too_long_is_left_out(void **state)
+static void a_map_that_is_too_long_is_left_out(void **state)
 {
     char *text;
 
@@ -138,8 +139,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_are_written_short),
         cmocka_unit_test(every_map_reads_back),
-        cmocka_unit_test(what_is_too_long_is_left_out),
-        cmocka_unit_test(what_is_no_map_is_refused),
+        cmocka_unit_test(a_map_that_is_too_long_is_left_out),
+        cmocka_unit_test(invalid_maps_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,7 +249,8 @@ static void ranks_are_placed_per_node(void **state)
     dt_strbuf_free(&b);
 }
 
-/* The rule in its plain form: each further rank to the host with the fewest ranks per slot. */
+/* The rule in its simplest form: each further rank goes to the host with the fewest ranks per
+ * slot. */
 static void place_slowly(const int *slots, const int *max, int n, int np, int *ranks)
 {
     int left = np;
@@ -270,8 +271,8 @@ static void place_slowly(const int *slots, const int *max, int n, int np, int *r
     }
 }
 
-/* Every rank has one place, and no node has its next rank before all that still take some had
- * theirs. */
+/* Every rank has one place, and no node gets its next rank before all others that still take ranks
+ * got theirs. */
 static void check_turns(const struct dt_plan *plan)
 {
     int placed = 0;

@@ -5,7 +5,7 @@
 
 #include "launcher/remote/boot.h"
 
-static void lines_are_told_apart(void **state)
+static void kinds_of_lines_are_recognised(void **state)
 {
     static const struct {
         const char *in;
@@ -59,7 +59,7 @@ static void an_unfinished_line_waits_unless_it_is_the_last(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_told_apart),
+        cmocka_unit_test(kinds_of_lines_are_recognised),
         cmocka_unit_test(an_unfinished_line_waits_unless_it_is_the_last),
     };
 

@@ -1,4 +1,4 @@
-/* Children, whose last words are read however late we come to look. */
+/* Children whose last output is read however late the loop gets to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 
 struct tested {
     struct dt_child *child;
-    struct tested *other; /* is told to go on, and waited for, when this one says anything */
+    struct tested *other; /* told to go on, and waited for, when this one prints anything */
     char said[64];
     bool ended;
 };
 
 static uv_loop_t loop;
 
-/* It stays what it is: the loop reaps it. */
+/* Does not reap the child: the loop does. */
 static void wait_for(const struct tested *t)
 {
     pid_t pid = (pid_t)strtol(t->said, NULL, 10);
@@ -61,8 +61,8 @@ static void begin(struct tested *t)
         uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* The loop wakes for the end of one, and what the other does before it has come to that is told of
- * without a look at its streams. */
+/* The loop wakes for the end of one child. What the other one printed before is delivered without a
+ * look at its streams. */
 static void end_unread(struct tested *one, struct tested *other)
 {
     begin(one);
@@ -85,7 +85,7 @@ static int teardown(void **state)
     return uv_loop_close(&loop);
 }
 
-static void last_words_are_read_though_their_time_is_over(void **state)
+static void last_output_is_read_after_its_time_limit(void **state)
 {
     struct tested one, other;
 
@@ -102,7 +102,7 @@ static void on_later(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, NULL);
 }
 
-/* All that were due before this one. */
+/* Runs all timers that were due before this one. */
 static void let_timers_expire(void)
 {
     uv_timer_t later;
@@ -114,7 +114,7 @@ static void let_timers_expire(void)
     uv_run(&loop, UV_RUN_NOWAIT);
 }
 
-static void last_words_wait_for_who_takes_no_more_now(void **state)
+static void last_output_waits_for_a_paused_reader(void **state)
 {
     struct tested one, other;
 
@@ -132,9 +132,8 @@ static void last_words_wait_for_who_takes_no_more_now(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(last_words_are_read_though_their_time_is_over, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(last_words_wait_for_who_takes_no_more_now, setup, teardown),
+        cmocka_unit_test_setup_teardown(last_output_is_read_after_its_time_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(last_output_waits_for_a_paused_reader, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

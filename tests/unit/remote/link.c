@@ -1,5 +1,5 @@
-/* The link over the local transport, with shell scripts in the agent's place, and over a transport
- * that only records. */
+/* The link over the local transport, with shell scripts as agents, and over a transport that only
+ * records. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -132,13 +132,13 @@ static struct seen run_agent(const char *script, const struct seen *wishes)
     return s;
 }
 
-static void ends_are_explained(void **state)
+static void the_end_of_a_link_is_explained(void **state)
 {
     static const struct {
         const char *script; /* NULL: there is no such file */
         int ready;
         const char *noise;
-        const char *why; /* begins so; "": exactly empty */
+        const char *why; /* the beginning; "": exactly empty */
     } cases[] = {
         { NULL, 0, "", "agent start: " },
         { "exit 0", 0, "", "agent start: dtrun-agent exited without a message" },
@@ -172,7 +172,7 @@ static void ends_are_explained(void **state)
     }
 }
 
-static void an_agent_that_was_told_to_end_ends_in_order(void **state)
+static void an_agent_that_was_told_to_end_is_no_failure(void **state)
 {
     struct seen wishes = { .end_when_ready = true };
     struct seen s = run_agent("echo DTRUN-AGENT 1; cat hello; head -c 9 >/dev/null", &wishes);
@@ -192,7 +192,7 @@ static void closing_ends_the_agent_and_delivers_nothing_more(void **state)
     assert_string_equal(s.why, "");
 }
 
-/* A transport whose outbox never drains by itself. */
+/* A transport whose outbox does not drain by itself. */
 struct dt_transport {
     struct dt_bytequeue sent;
     const struct dt_transport_events *events;
@@ -300,8 +300,8 @@ static void control_overtakes_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_are_explained),
-        cmocka_unit_test(an_agent_that_was_told_to_end_ends_in_order),
+        cmocka_unit_test(the_end_of_a_link_is_explained),
+        cmocka_unit_test(an_agent_that_was_told_to_end_is_no_failure),
         cmocka_unit_test(closing_ends_the_agent_and_delivers_nothing_more),
         cmocka_unit_test(control_overtakes_data),
     };

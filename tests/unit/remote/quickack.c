@@ -1,4 +1,5 @@
-/* The connections of another process, from which dtrun takes what delays small messages. */
+/* The TCP connections of another process, from which dtrun removes the causes of delays of small
+ * messages. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -14,10 +15,10 @@
 
 enum { ROUNDS = 20 };
 
-struct peer { /* a process with one end of a TCP connection; ours is fd */
+struct peer { /* a process with one end of a TCP connection; the test has the other end, fd */
     pid_t pid;
     int fd;
-    int told; /* what it has to tell, a byte each */
+    int told; /* what it reports, a byte each */
 };
 
 static void tell(int fd, char byte)
@@ -26,7 +27,7 @@ static void tell(int fd, char byte)
         _exit(1);
 }
 
-/* Answers q; says of a that it has read it, and of n whether Nagle's algorithm is off. */
+/* Answers q, and reports a when it has read it, and n if Nagle's algorithm is off. */
 static _Noreturn void be_peer(int fd, int told)
 {
     char byte;
@@ -105,7 +106,7 @@ static bool is_acknowledged(const struct peer *p)
     return info.tcpi_unacked == 0;
 }
 
-/* The kernel may forbid it: a filter of system calls, or none of them there. */
+/* The kernel may lack or forbid these system calls. */
 static void need_pidfd_getfd(const struct dt_quickack *q)
 {
     if (q->n == 0 && (errno == ENOSYS || errno == EPERM)) {
@@ -114,7 +115,7 @@ static void need_pidfd_getfd(const struct dt_quickack *q)
     }
 }
 
-static void a_child_no_longer_holds_back_what_it_sends(void **state)
+static void nagles_algorithm_is_turned_off_in_a_child(void **state)
 {
     struct peer p = start_peer();
     struct dt_quickack q;
@@ -131,8 +132,8 @@ static void a_child_no_longer_holds_back_what_it_sends(void **state)
     end_peer(&p);
 }
 
-/* A process that answers acknowledges late: with its next answer, it may be. */
-static void what_a_child_has_read_is_acknowledged_at_once(void **state)
+/* A process that answers acknowledges late, possibly only with its next answer. */
+static void data_that_a_child_has_read_is_acknowledged_at_once(void **state)
 {
     struct peer p = start_peer();
     struct dt_quickack q;
@@ -188,8 +189,8 @@ static void without_a_process_there_is_nothing_to_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_no_longer_holds_back_what_it_sends),
-        cmocka_unit_test(what_a_child_has_read_is_acknowledged_at_once),
+        cmocka_unit_test(nagles_algorithm_is_turned_off_in_a_child),
+        cmocka_unit_test(data_that_a_child_has_read_is_acknowledged_at_once),
         cmocka_unit_test(connections_are_not_kept_open),
         cmocka_unit_test(without_a_process_there_is_nothing_to_do),
     };

@@ -1,4 +1,4 @@
-/* What --rsh says, as what is executed. */
+/* The command of --rsh as the words that are executed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static const struct {
     { "a %h \"$RSH_TEST\"", "a|h1|two words|sh|-c|echo x" },
 };
 
-static void words_become_what_is_executed(void **state)
+static void commands_are_split_into_words(void **state)
 {
     (void)state;
     setenv("RSH_TEST", "two words", 1);
@@ -54,7 +54,7 @@ static const struct {
     { "ssh $(date) %h", "commands in it are not run" },
 };
 
-static void what_is_no_command_is_refused(void **state)
+static void invalid_commands_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -72,8 +72,8 @@ static void what_is_no_command_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_become_what_is_executed),
-        cmocka_unit_test(what_is_no_command_is_refused),
+        cmocka_unit_test(commands_are_split_into_words),
+        cmocka_unit_test(invalid_commands_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void without_ssh_defaults_hold(void **state)
     dt_sshconfig_free(&c);
 }
 
-/* What ssh -G prints without a configuration file, in part. */
+/* Part of what ssh -G prints without a configuration file. */
 static const char defaults[] = "user anna\nport 22\naddressfamily any\ncompression no\n"
                                "ciphers aes128-ctr,aes256-ctr\nmacs hmac-sha2-256\n"
                                "kexalgorithms curve25519-sha256\nipqos lowdelay throughput\n";
@@ -160,7 +160,7 @@ static void known_hosts_lines_are_matched(void **state)
         const char *name;
         const char *line; /* "KEY" stands for a key */
         int keys;         /* found */
-        const char *flag; /* what of the rest is set */
+        const char *flag; /* the other fields that are set */
     } cases[] = {
         { "host1", "host1 ssh-ed25519 KEY comment", 1, "" },
         { "host1", "  host2,HOST1,host3\tssh-ed25519\tKEY", 1, "" },
@@ -313,7 +313,7 @@ static void the_key_types_of_a_host_are_asked_for(void **state)
     dt_knownhosts_free(&k);
 }
 
-static void key_files_are_told_apart(void **state)
+static void kinds_of_key_files_are_recognised(void **state)
 {
     static const struct {
         const char *text;
@@ -343,7 +343,7 @@ static void key_files_are_told_apart(void **state)
     }
 }
 
-/* An OpenSSH key file, as far as its public part. */
+/* An OpenSSH key file, up to its public part. */
 static char *key_file(const char *cipher, const char *type)
 {
     struct dt_strbuf raw = { 0 };
@@ -386,7 +386,8 @@ static void openssh_key_files_name_their_type(void **state)
         struct dt_sshkey key = { 0 };
         char *text = key_file(cases[i].cipher, cases[i].type);
 
-        for (size_t n = 0; n < strlen(text); n++) { /* cut off anywhere it must not be read past */
+        for (size_t n = 0; n < strlen(text);
+             n++) { /* truncated where it must not be read further */
             dt_sshkey_parse(&key, text, n);
             dt_sshkey_free(&key);
         }
@@ -487,7 +488,7 @@ static void the_agents_list_is_read(void **state)
     dt_strbuf_free(&blob);
 }
 
-static void what_ssh_says_is_translated(void **state)
+static void messages_of_ssh_are_translated(void **state)
 {
     static const char *const cases[][2] = {
         { "ssh: Could not resolve hostname hots2: Name or service not known\r\n",
@@ -535,12 +536,12 @@ int main(void)
         cmocka_unit_test(known_hosts_lines_are_matched),
         cmocka_unit_test(host_keys_are_judged),
         cmocka_unit_test(the_key_types_of_a_host_are_asked_for),
-        cmocka_unit_test(key_files_are_told_apart),
+        cmocka_unit_test(kinds_of_key_files_are_recognised),
         cmocka_unit_test(openssh_key_files_name_their_type),
         cmocka_unit_test(the_transport_is_chosen),
         cmocka_unit_test(d21_ssh_adds_keys_of_hashed_names),
         cmocka_unit_test(the_agents_list_is_read),
-        cmocka_unit_test(what_ssh_says_is_translated),
+        cmocka_unit_test(messages_of_ssh_are_translated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The connection beneath libssh2, where the system does not take what is sent. */
+/* The connection below libssh2 when the system does not accept what is sent. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static void on_closed(void *arg)
     ((struct seen *)arg)->closed++;
 }
 
-/* One that has never been connected takes nothing: libuv says so before anything is written. */
-static void what_cannot_be_sent_at_once_breaks_the_connection(void **state)
+/* A socket that was never connected accepts nothing. libuv reports that before it writes. */
+static void data_that_cannot_be_sent_at_once_breaks_the_connection(void **state)
 {
     struct dt_sshsocket s = { 0 };
     struct seen seen = { 0 };
@@ -50,7 +50,7 @@ static void what_cannot_be_sent_at_once_breaks_the_connection(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cannot_be_sent_at_once_breaks_the_connection),
+        cmocka_unit_test(data_that_cannot_be_sent_at_once_breaks_the_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,10 +12,10 @@ static void follow_clock(int64_t offset)
 
     dt_heartbeat_hello(&h, now + (uint64_t)offset, now + 3 * MS);
     assert_in_range(dt_heartbeat_local(&h, now + (uint64_t)offset), now, now + 3 * MS);
-    /* quick under way: the error is at most half of the way */
+    /* quick travel: the error is at most half of the round trip */
     dt_heartbeat_pong(&h, now + 10 * MS, now + 11 * MS + (uint64_t)offset, now + 12 * MS);
     assert_int_equal(dt_heartbeat_local(&h, now + (uint64_t)offset), now);
-    /* slow under way, and very uneven: it changes nothing */
+    /* slow and very uneven travel: it changes nothing */
     dt_heartbeat_pong(&h, now + 20 * MS, now + 90 * MS + (uint64_t)offset, now + 91 * MS);
     assert_int_equal(dt_heartbeat_local(&h, now + (uint64_t)offset), now);
     assert_int_equal(h.heard_ns, now + 91 * MS);
@@ -32,7 +32,7 @@ static void test_clock(void **state)
     follow_clock(-50000 * (int64_t)S);
 }
 
-/* The agent's clock gains 20 ppm. One answer on the first day was quicker than all that follow. */
+/* The agent's clock gains 20 ppm. One answer on the first day was quicker than all later ones. */
 static void d10_drift_is_followed(void **state)
 {
     struct dt_heartbeat h;
@@ -49,7 +49,7 @@ static void d10_drift_is_followed(void **state)
     assert_in_range(dt_heartbeat_local(&h, agent), now - 5 * MS, now + 5 * MS);
 }
 
-/* On a busy network a slow answer still tells less than a quick one of a moment ago. */
+/* On a busy network a slow answer still says less than a recent quick one. */
 static void d10_a_slow_answer_does_not_replace_a_recent_one(void **state)
 {
     struct dt_heartbeat h;
@@ -70,12 +70,12 @@ static void test_silence(void **state)
     assert_false(dt_heartbeat_is_lost(&h, 105 * S, 104 * S, 10 * S));
     assert_false(dt_heartbeat_is_lost(&h, 110 * S - 1, 109 * S, 10 * S));
     assert_true(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
-    /* heard a moment in the future: clocks of two processors */
+    /* heard slightly in the future: the clocks of two processors differ */
     h.heard_ns = 111 * S;
     assert_false(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
 }
 
-/* dtrun was stopped for an hour: the agents were not silent, nobody listened. */
+/* dtrun was stopped for an hour. The agents were not silent, but dtrun did not listen. */
 static void test_own_absence(void **state)
 {
     struct dt_heartbeat h = { .heard_ns = 100 * S };

@@ -1,4 +1,4 @@
-/* Who probes whom, and which address of each host follows from what they found. */
+/* Which hosts probe which, and which address of each host follows from the results. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const struct {
     { 5, "1 4 | 2 0 | 3 1 0 | 4 2 0 | 0 3" },
 };
 
-static void everybody_probes_neighbours_and_the_first(void **state)
+static void every_host_probes_its_neighbours_and_the_first(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
@@ -36,13 +36,13 @@ static void everybody_probes_neighbours_and_the_first(void **state)
     }
 }
 
-/* Each node has two candidates. What was found is a list of "CALLER>TARGET@ADDRESS", with "!" at
- * the end where it failed. */
+/* Each node has two candidates. Results are a list of "CALLER>TARGET@ADDRESS", with "!" at the end
+ * of a failure. */
 static const struct {
     uint32_t nodes;
     const char *found;
     enum dt_reach_outcome outcome;
-    const char *chosen; /* a digit for each node, "-" for nowhere */
+    const char *chosen; /* a digit for each node, "-" for none */
 } cases[] = {
     { 1, "", DT_REACH_CHOSEN, "0" },
     { 2, "0>1@0 1>0@0", DT_REACH_CHOSEN, "00" },
@@ -55,10 +55,10 @@ static const struct {
     { 3, "0>1@0 0>2@0 1>2@0 1>0@0 2>0@0 2>1@0", DT_REACH_CHOSEN, "000" },
     /* the second address is the only one that both callers reach */
     { 3, "0>1@0 0>1@1 0>2@0 1>2@0 1>0@0 2>0@0 2>1@0! 2>1@1", DT_REACH_CHOSEN, "010" },
-    /* each reaches node 1, but somewhere else */
+    /* both reach node 1, but at different addresses */
     { 3, "0>1@0 0>2@0 1>2@0 1>0@0 2>0@0 2>1@0! 2>1@1", DT_REACH_DIVIDED, "0-0" },
     { 3, "0>1@0 0>2@0! 1>2@0 1>0@0 2>0@0 2>1@1", DT_REACH_CUT, NULL },
-    /* the first is called by everybody, others by their neighbours */
+    /* every host calls the first one, and neighbours call the others */
     { 4, "0>1@0 0>3@0 1>2@0 1>0@1 2>3@0 2>1@0 2>0@1 3>0@1 3>2@0", DT_REACH_CHOSEN, "1000" },
     { 4, "0>1@0 0>3@0 1>2@0 1>0@1 2>3@0 2>1@0 2>0@0 3>0@1 3>2@0", DT_REACH_DIVIDED, "-000" },
     { 4, "0>1@0 0>3@0 1>2@0 1>0@1 2>3@0 2>1@0 2>0@1! 3>0@1 3>2@0", DT_REACH_CUT, NULL },
@@ -80,7 +80,7 @@ static void found(struct dt_reach_node *nodes, const char *text)
     }
 }
 
-/* In what follows "a>b" is a way that is broken; all others are well. */
+/* Here "a>b" is a broken path. All others work. */
 static const struct {
     uint32_t nodes;
     const char *broken;
@@ -97,10 +97,10 @@ static const struct {
     { 4, "1>2 2>3", "2" },
     { 5, "1>0 2>0 3>0 4>0", "0" },
     { 6, "1>2 2>1 4>5", "25" },
-    { 4, "0>1 0>3 1>2 1>0 2>3 2>1 2>0 3>0 3>2", "02" }, /* none tried the way from 1 to 3 */
+    { 4, "0>1 0>3 1>2 1>0 2>3 2>1 2>0 3>0 3>2", "02" }, /* no host tried the path from 1 to 3 */
 };
 
-static void those_with_most_broken_ways_are_left_out(void **state)
+static void hosts_with_the_most_broken_paths_are_left_out(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
@@ -132,8 +132,8 @@ static void those_with_most_broken_ways_are_left_out(void **state)
     }
 }
 
-/* Each reaches node 1, but somewhere else. */
-static void one_whose_callers_disagree_is_left_out(void **state)
+/* All reach node 1, but at different addresses. */
+static void a_host_whose_callers_disagree_is_left_out(void **state)
 {
     struct dt_msg_reached results[3][4];
     struct dt_reach_node nodes[3] = { 0 };
@@ -150,7 +150,7 @@ static void one_whose_callers_disagree_is_left_out(void **state)
     assert_true(!out[0] && out[1] && !out[2]);
 }
 
-static void one_address_of_each_that_all_reach(void **state)
+static void an_address_that_all_reach_is_chosen(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -203,10 +203,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_node_measures_in_one_round),
-        cmocka_unit_test(everybody_probes_neighbours_and_the_first),
-        cmocka_unit_test(one_address_of_each_that_all_reach),
-        cmocka_unit_test(those_with_most_broken_ways_are_left_out),
-        cmocka_unit_test(one_whose_callers_disagree_is_left_out),
+        cmocka_unit_test(every_host_probes_its_neighbours_and_the_first),
+        cmocka_unit_test(an_address_that_all_reach_is_chosen),
+        cmocka_unit_test(hosts_with_the_most_broken_paths_are_left_out),
+        cmocka_unit_test(a_host_whose_callers_disagree_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The collectives that bring every rank of a host its own part, among threads that share one
- * mapping, against what each of them should have. */
+/* The collectives that give every rank of a host a block of its own, between threads that share one
+ * mapping, against the expected results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 enum { MOST_RANKS = 8, CANARY = 64, BIG = 70000 };
 
-/* How many elements rank "from" has for rank "to". */
+/* The number of elements that rank "from" sends to rank "to". */
 static size_t none(uint32_t from, uint32_t to)
 {
     (void)from;
@@ -101,7 +101,7 @@ struct seat {
     char what[100];
 };
 
-/* A rank's view of one call. Buffers begin at odd addresses. */
+/* A rank's state in one call. Buffers begin at odd addresses. */
 struct turn {
     struct dt_shm *s;
     struct dt_call call;
@@ -118,7 +118,7 @@ static uint16_t value(const struct turn *t, uint32_t from, uint32_t to, size_t i
     return (uint16_t)((from * 8 + to + t->call.number * 64 + i) * 40503U >> 3);
 }
 
-/* Misaligned, with canaries behind it. */
+/* Allocates a misaligned buffer with canaries after it. */
 static uint8_t *allocate(size_t bytes, int fill)
 {
     uint8_t *p = malloc(bytes + 1 + CANARY);
@@ -206,7 +206,7 @@ static bool all_gathers(struct turn *t, counter count, bool in_place)
     return good;
 }
 
-/* In place only what is the same both ways. */
+/* In place only if both directions have the same counts. */
 static bool all_to_alls(struct turn *t, counter count, bool in_place)
 {
     uint32_t n = t->s->n, me = t->s->me;
@@ -327,7 +327,8 @@ static struct turn next_turn(struct dt_shm *s, uint64_t *number)
     return (struct turn){ .s = s, .call = { .number = ++*number, .dtype = DT_U16, .root = -1 } };
 }
 
-/* Every collective with one placement of counts; the name of what failed, or NULL. */
+/* Makes every collective with one placement of counts. Returns the name of the one that failed, or
+ * NULL. */
 static const char *every_call(struct dt_shm *s, uint64_t *number, unsigned placement)
 {
     counter count = placements[placement].count;
@@ -405,7 +406,7 @@ static void run(struct seat *seats, uint32_t n, void *(*rank)(void *))
     dt_hostshm_unmap(&map);
 }
 
-static void everybody_has_what_is_its_own(void **state)
+static void every_rank_gets_its_block(void **state)
 {
     struct seat seats[MOST_RANKS];
 
@@ -419,7 +420,7 @@ static void everybody_has_what_is_its_own(void **state)
     }
 }
 
-/* ---- counts that do not fit ---- */
+/* ---- counts that do not match ---- */
 
 enum { FOUR = 4 };
 
@@ -427,7 +428,7 @@ static const struct odd {
     enum dt_call_kind kind;
     uint32_t giver;
     uint32_t taker;
-    size_t given; /* where all others give 5 */
+    size_t given; /* where all others send 5 */
     size_t expected;
 } odds[] = {
     { DT_CALL_GATHERV, 2, 1, 4, 5 },     { DT_CALL_GATHERV, 3, 1, 5, 0 },
@@ -490,7 +491,7 @@ static void *does_not_fit(void *arg)
     return NULL;
 }
 
-static void counts_that_do_not_fit_are_told_to_all(void **state)
+static void counts_that_do_not_match_are_an_error_on_all_ranks(void **state)
 {
     struct seat seats[FOUR];
 
@@ -506,7 +507,7 @@ static void counts_that_do_not_fit_are_told_to_all(void **state)
     }
 }
 
-/* Two errors that would cancel out if all pairs weighed the same. */
+/* Two errors that would cancel out if all pairs had the same weight. */
 static void *swaps(void *arg)
 {
     struct seat *seat = arg;
@@ -533,7 +534,7 @@ static void errors_do_not_cancel_out(void **state)
     assert_null(seats[1].bad);
 }
 
-/* Unlike calls: one rank makes another one. */
+/* One rank makes another call than the others. */
 static void *calls_another(void *arg)
 {
     struct seat *seat = arg;
@@ -557,7 +558,7 @@ static void *calls_another(void *arg)
     return NULL;
 }
 
-static void another_call_is_told_to_all(void **state)
+static void another_call_is_an_error_on_all_ranks(void **state)
 {
     struct seat seats[FOUR];
 
@@ -570,10 +571,10 @@ static void another_call_is_told_to_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everybody_has_what_is_its_own),
-        cmocka_unit_test(counts_that_do_not_fit_are_told_to_all),
+        cmocka_unit_test(every_rank_gets_its_block),
+        cmocka_unit_test(counts_that_do_not_match_are_an_error_on_all_ranks),
         cmocka_unit_test(errors_do_not_cancel_out),
-        cmocka_unit_test(another_call_is_told_to_all),
+        cmocka_unit_test(another_call_is_an_error_on_all_ranks),
     };
 
     dt_reduce_use(NULL); /* before there are threads */

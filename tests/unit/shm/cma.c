@@ -1,4 +1,5 @@
-/* Data that go from one rank's memory straight to another's, and all that may forbid it. */
+/* Data that goes directly from one rank's memory to another's, and everything that may forbid
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ struct cards {
     int go[2];
 };
 
-/* Shows its card, and stays until the test closes the pipe. */
+/* Publishes its card and lives until the test closes the pipe. */
 static pid_t show_card(struct cards *c, int i)
 {
     pid_t pid = fork();
@@ -93,7 +94,7 @@ static void skip_where_refused(void)
     skip();
 }
 
-/* Forked from one process, both children have the word at the same address. */
+/* Both children are forked from one process, so they have the word at the same address. */
 static void another_process_is_not_taken_for_a_rank(void **state)
 {
     struct cards *c = testjob_shared(sizeof *c);
@@ -119,10 +120,10 @@ static void another_process_is_not_taken_for_a_rank(void **state)
     close(c->go[1]);
     for (int i = 0; i < 2; i++)
         waitpid(pids[i], NULL, 0);
-    assert_false(dt_cma_finds(&c->child[0])); /* it is no more */
+    assert_false(dt_cma_finds(&c->child[0])); /* it has ended */
 }
 
-static void what_the_kernel_refuses_is_found_out(void **state)
+static void a_refusal_of_the_kernel_is_found_out(void **state)
 {
     unsigned errors[] = { EPERM, ENOSYS, ESRCH };
 
@@ -160,7 +161,7 @@ static int read_part(void *arg)
     return dt_cma_read(h, &own, to, (uintptr_t)p, far) ? 15 : 0;
 }
 
-static void all_is_copied_or_it_is_told(void **state)
+static void a_copy_is_complete_or_fails(void **state)
 {
     struct dt_hostshm h;
 
@@ -175,16 +176,16 @@ static void all_is_copied_or_it_is_told(void **state)
 
 struct hindrance {
     const char *name;
-    int rank; /* that has it */
+    int rank; /* the rank with the fault */
     const char *env;
-    long call; /* that fails with error; 0: none */
+    long call; /* the call that fails with error; 0: none */
     unsigned error;
-    bool later;      /* once data have been passed */
+    bool later;      /* only after data has been passed */
     bool other_pids; /* the rank is in a pid namespace of its own */
     const char *way, *way_later;
 };
 
-static pid_t program; /* the number of the test, which ranks of another namespace do not see */
+static pid_t program; /* the process ID of the test, which ranks in another namespace do not see */
 
 /* From 0 to 1, then back, misaligned. */
 static int pass_both_ways(dt_comm_t *comm)
@@ -243,8 +244,7 @@ static int hindered(int rank, void *arg)
     if (pid == 0)
         _exit(getpid() == 1 ? pass(rank, h) : 1);
     NEED(waitpid(pid, &status, 0) == pid);
-    /* At an exit in order a sanitizer would want a process of its own, and the namespace is over.
-     */
+    /* At a regular exit a sanitizer would start a process, but the namespace has ended. */
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
@@ -256,7 +256,7 @@ static void run(const struct hindrance *h)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
-static void data_go_straight_unless_somebody_refuses(void **state)
+static void data_is_copied_directly_unless_a_rank_refuses(void **state)
 {
     static const struct hindrance rows[] = {
         { .name = "nothing", .way = "shm-direct", .way_later = "shm-direct" },
@@ -282,7 +282,7 @@ static void data_go_straight_unless_somebody_refuses(void **state)
     }
 }
 
-static void numbers_of_another_namespace_are_told_apart(void **state)
+static void process_ids_of_another_namespace_are_recognised(void **state)
 {
     const struct hindrance h = { .name = "another pid namespace",
                                  .rank = 1,
@@ -298,11 +298,11 @@ static void numbers_of_another_namespace_are_told_apart(void **state)
     run(&h);
 }
 
-/* ---- what has failed is over ---- */
+/* ---- a failed call is over ---- */
 
 enum { BIG = 8 * 1024 * 1024, PAGE = 4096, STOPS = 300, MARK = 0x5a };
 
-/* So many microseconds later. */
+/* Aborts this many microseconds later. */
 struct abort_soon {
     dt_comm_t *comm;
     int us;
@@ -317,7 +317,7 @@ static void *abort_soon(void *arg)
     return dt_comm_abort(a->comm) == DT_OK ? arg : NULL;
 }
 
-/* Rank 1 makes buf its own as soon as its call has returned, and nothing of rank 0 comes later. */
+/* Rank 1 reuses buf as soon as its call has returned. No data of rank 0 arrives later. */
 static int stop_one(int rank, uint8_t *buf, dt_comm_t *comm, int us)
 {
     struct abort_soon a = { comm, us };
@@ -358,7 +358,7 @@ static int stop_often(int rank, void *arg)
     return 0;
 }
 
-static void nothing_comes_once_a_call_has_failed(void **state)
+static void no_data_arrives_after_a_call_has_failed(void **state)
 {
     (void)state;
     for (int mapped = 0; mapped < 2; mapped++) {
@@ -373,11 +373,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_process_is_not_taken_for_a_rank),
-        cmocka_unit_test(what_the_kernel_refuses_is_found_out),
-        cmocka_unit_test(all_is_copied_or_it_is_told),
-        CHECKS("6, 10", data_go_straight_unless_somebody_refuses),
-        cmocka_unit_test(numbers_of_another_namespace_are_told_apart),
-        cmocka_unit_test(nothing_comes_once_a_call_has_failed),
+        cmocka_unit_test(a_refusal_of_the_kernel_is_found_out),
+        cmocka_unit_test(a_copy_is_complete_or_fails),
+        CHECKS("6, 10", data_is_copied_directly_unless_a_rank_refuses),
+        cmocka_unit_test(process_ids_of_another_namespace_are_recognised),
+        cmocka_unit_test(no_data_arrives_after_a_call_has_failed),
     };
 
     program = getpid();

@@ -1,5 +1,5 @@
-/* Reductions in which ranks fold in each other's memory, which the kernel copies from and to: the
- * results, whatever the kernel refuses at whatever moment, and how ranks choose this way. */
+/* Reductions in which ranks reduce in each other's memory, which the kernel copies: the results,
+ * whatever the kernel refuses at any moment, and how ranks choose this algorithm. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@
 #include "tests/unit/wentway.h"
 
 enum {
-    COUNT = 170001, /* elements: several chunks, and a last one that is no whole one */
+    COUNT = 170001, /* elements: several chunks, and a partial one */
     MOST = 270001,
     ELEMENT = sizeof(int64_t),
     ALL = -1, /* in place of a root */
@@ -61,7 +61,7 @@ static int64_t sum_at(size_t i)
     return sum;
 }
 
-/* in and out: of MOST elements each. Whether result and data are as they are to be. */
+/* in and out have MOST elements each. Whether result and data are as expected. */
 static int reduce(const struct reduction *x, size_t count, int64_t *in, int64_t *out)
 {
     bool collects = x->root == ALL || x->root == dt_rank();
@@ -87,7 +87,7 @@ static const char *kind_of(const struct reduction *x)
     return x->root == ALL ? "all-reduce" : "reduce";
 }
 
-/* Two buffers, not aligned to a cache line. */
+/* Makes two buffers that are not aligned to a cache line. */
 static int64_t *buffers(int64_t **out)
 {
     int64_t *in = malloc((2 * MOST + 2) * ELEMENT);
@@ -125,7 +125,7 @@ static int sums(int rank, void *arg)
     return 0;
 }
 
-static void results_are_right(void **state)
+static void reductions_are_right(void **state)
 {
     static const char *const hosts[] = { "2", "3", "4", "7" };
 
@@ -143,7 +143,7 @@ static void results_are_right(void **state)
 struct refusal {
     const struct fault *fault;
     const struct reduction *reduction;
-    unsigned k; /* which call of the function fails, on rank 1 */
+    unsigned k; /* the call of the function that fails on rank 1 */
     bool *struck;
 };
 
@@ -166,7 +166,7 @@ static int refuse(int rank, void *arg)
     return 0;
 }
 
-/* Returns how many calls there were. */
+/* Returns the number of calls. */
 static unsigned refuse_each(const char *hosts, const struct fault *f, const struct reduction *r,
                             bool *struck)
 {
@@ -203,8 +203,8 @@ static void refuse_all(const char *hosts, unsigned least)
     assert_in_range(most, least, MOST_FAULTS - 1);
 }
 
-/* The card's two, then at least one in each of three chunks. */
-static void what_fails_amid_is_gone_on_with(void **state)
+/* Two calls for the card, then at least one in each of three chunks. */
+static void a_reduction_goes_on_after_a_refusal_in_the_middle(void **state)
 {
     (void)state;
     refuse_all("2", 4);
@@ -214,7 +214,7 @@ static void what_fails_amid_is_gone_on_with(void **state)
 /* ---- memory that the kernel does not copy ---- */
 
 struct secret {
-    bool second_half; /* of the buffer alone */
+    bool second_half; /* only of the buffer */
     bool in_place;
 };
 
@@ -230,7 +230,7 @@ static void *map_secret(void *at, size_t bytes)
     return p;
 }
 
-/* On rank 1 some of the buffer can be read by nobody else. */
+/* No other process can read part of the buffer on rank 1. */
 static int keep_secret(int rank, void *arg)
 {
     const struct secret *x = arg;
@@ -281,10 +281,10 @@ static void memory_of_another_kind_is_staged(void **state)
     }
 }
 
-/* ---- who takes no part ---- */
+/* ---- a rank that takes no part ---- */
 
-/* Rank 1 shows nothing, and does not look at the memory of others either: that may be forbidden on
- * pain of death (seccomp). */
+/* Rank 1 publishes nothing and does not read the memory of others, because seccomp could kill it
+ * for that. */
 static int keep_away(int rank, void *arg)
 {
     int64_t *out, *in = buffers(&out);
@@ -310,7 +310,7 @@ static int keep_away(int rank, void *arg)
     return 0;
 }
 
-static void who_shows_nothing_reads_nothing(void **state)
+static void a_rank_that_publishes_nothing_reads_nothing(void **state)
 {
     bool *struck = testjob_shared(sizeof *struck);
     struct testjob_plan plan = { .hosts = "2", .body = keep_away, .arg = struck };
@@ -320,9 +320,9 @@ static void who_shows_nothing_reads_nothing(void **state)
     assert_false(*struck);
 }
 
-/* ---- few bytes ---- */
+/* ---- small messages ---- */
 
-/* Three ranks on these share them. */
+/* Three ranks share two CPUs. */
 static void keep_two_cpus(void)
 {
     cpu_set_t all, two;
@@ -336,7 +336,7 @@ static void keep_two_cpus(void)
     sched_setaffinity(0, sizeof two, &two);
 }
 
-/* So many bytes are few by what the lines set, after a larger call, too. */
+/* A message counts as small if the threshold says so, also after a larger call. */
 static int reduce_few(int rank, void *arg)
 {
     int64_t *out, *in = buffers(&out);
@@ -352,7 +352,7 @@ static int reduce_few(int rank, void *arg)
     return 0;
 }
 
-static void few_are_as_many_as_is_set(void **state)
+static void shm_small_is_honoured(void **state)
 {
     static const struct {
         const char *hosts;
@@ -386,7 +386,7 @@ struct death {
     } * shared;
 };
 
-/* Rank 1 dies at its k-th passage, the others hear of it. */
+/* Rank 1 dies at its k-th passage, and the others learn of it. */
 static int die(int rank, void *arg)
 {
     const struct death *x = arg;
@@ -429,7 +429,7 @@ static void die_everywhere(const char *hosts, const char *fold)
     }
 }
 
-static void who_dies_amid_is_told_of(void **state)
+static void a_death_in_the_middle_is_reported(void **state)
 {
     (void)state;
     die_everywhere("2", "shm_direct_fold = 1");
@@ -440,12 +440,12 @@ static void who_dies_amid_is_told_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_right),
-        cmocka_unit_test(what_fails_amid_is_gone_on_with),
+        cmocka_unit_test(reductions_are_right),
+        cmocka_unit_test(a_reduction_goes_on_after_a_refusal_in_the_middle),
         cmocka_unit_test(memory_of_another_kind_is_staged),
-        cmocka_unit_test(who_shows_nothing_reads_nothing),
-        cmocka_unit_test(few_are_as_many_as_is_set),
-        cmocka_unit_test(who_dies_amid_is_told_of),
+        cmocka_unit_test(a_rank_that_publishes_nothing_reads_nothing),
+        cmocka_unit_test(shm_small_is_honoured),
+        cmocka_unit_test(a_death_in_the_middle_is_reported),
     };
 
     program = getpid();

@@ -1,4 +1,4 @@
-/* Pipes between ranks: threads that share one mapping, which lets a thread sanitizer watch. */
+/* Pipes between ranks: threads share one mapping, so that a thread sanitizer sees all accesses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct seat {
     pthread_t thread;
     struct dt_shm s;
     struct dt_coll_error coll_error;
-    bool bound; /* to a CPU each: waits spin first */
+    bool bound; /* to one CPU each, so waits spin first */
     const char *bad;
 };
 
@@ -66,7 +66,8 @@ static void a_pipe_is_full_and_empty(void **state)
     assert_int_equal(errno, EAGAIN);
     assert_false(dt_pipe_may_write(&a.s, 1));
     assert_int_equal(held, map.pipe - sizeof(struct dt_hostshm_pipe));
-    assert_false(dt_pipe_may_read(&a.s, 1)); /* not the other way, nor another pair's */
+    assert_false(
+        dt_pipe_may_read(&a.s, 1)); /* neither the other direction nor another pair's pipe */
     assert_true(dt_pipe_may_write(&a.s, 2));
     for (; dt_pipe_read(&b.s, 0, &in, 1) == 1; held--)
         assert_int_equal(got, 7);
@@ -75,7 +76,7 @@ static void a_pipe_is_full_and_empty(void **state)
     dt_hostshm_unmap(&map);
 }
 
-static void parts_are_written_and_read_in_order(void **state)
+static void pieces_are_written_and_read_in_order(void **state)
 {
     struct seat a = { 0 }, b = { 0 };
     char got[12] = "";
@@ -86,7 +87,7 @@ static void parts_are_written_and_read_in_order(void **state)
     create();
     set(&a, 0);
     set(&b, 1);
-    for (int i = 0; i < 20000; i++) { /* more than a ring holds */
+    for (int i = 0; i < 20000; i++) { /* more than a ring can hold */
         memset(got, 0, sizeof got);
         assert_int_equal(dt_pipe_write(&a.s, 1, out, 4), 8);
         assert_int_equal(dt_pipe_read(&b.s, 0, in, 4), 8);
@@ -95,7 +96,7 @@ static void parts_are_written_and_read_in_order(void **state)
     dt_hostshm_unmap(&map);
 }
 
-/* ---- streams of random pieces, from every rank to every other, at once ---- */
+/* ---- streams of random pieces from every rank to every other at the same time ---- */
 
 static uint8_t byte_of(uint32_t from, uint32_t to, size_t i)
 {
@@ -105,7 +106,7 @@ static uint8_t byte_of(uint32_t from, uint32_t to, size_t i)
 struct end {
     uint32_t peer;
     bool out;
-    size_t at; /* bytes that are through */
+    size_t at; /* bytes that have been transferred */
     uint8_t *buf;
 };
 
@@ -131,7 +132,7 @@ static bool any_may_move(const void *arg)
     return false;
 }
 
-/* Some pieces of random length, as far as they go. */
+/* Transfers some pieces of random length, as far as there is room. */
 static void move_some(const struct dt_shm *s, struct end *e, unsigned *seed)
 {
     struct iovec parts[PARTS];
@@ -166,7 +167,7 @@ static void open_ends(struct ends *ends)
     }
 }
 
-/* Whether everything is through as it was sent. */
+/* Whether everything has arrived as it was sent. */
 static bool close_ends(struct ends *ends)
 {
     bool good = true;
@@ -224,20 +225,20 @@ static void run(bool bound, bool fences)
     dt_hostshm_unmap(&map);
 }
 
-static void all_at_once_while_waits_spin(void **state)
+static void all_pairs_transfer_while_waits_spin(void **state)
 {
     (void)state;
     run(true, false);
 }
 
-static void all_at_once_while_waits_sleep(void **state)
+static void all_pairs_transfer_while_waits_sleep(void **state)
 {
     (void)state;
     run(false, false);
 }
 
-/* As where membarrier(2) is not to be had. */
-static void all_at_once_behind_fences(void **state)
+/* Without membarrier(2). */
+static void all_pairs_transfer_with_fences(void **state)
 {
     (void)state;
     run(false, true);
@@ -258,7 +259,7 @@ static void *sleeps(void *arg)
     return NULL;
 }
 
-static void a_stop_wakes_who_waits_for_anybody(void **state)
+static void a_stop_wakes_a_rank_that_waits_for_any(void **state)
 {
     struct seat seat = { 0 };
 
@@ -274,7 +275,7 @@ static void a_stop_wakes_who_waits_for_anybody(void **state)
     dt_hostshm_unmap(&map);
 }
 
-/* Pages that nobody has used take no memory, however many ranks there are. */
+/* Unused pages take no memory, however many ranks there are. */
 static void many_ranks_have_small_pipes(void **state)
 {
     static const struct {
@@ -302,11 +303,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipe_is_full_and_empty),
-        cmocka_unit_test(parts_are_written_and_read_in_order),
-        cmocka_unit_test(all_at_once_while_waits_spin),
-        cmocka_unit_test(all_at_once_while_waits_sleep),
-        cmocka_unit_test(all_at_once_behind_fences),
-        cmocka_unit_test(a_stop_wakes_who_waits_for_anybody),
+        cmocka_unit_test(pieces_are_written_and_read_in_order),
+        cmocka_unit_test(all_pairs_transfer_while_waits_spin),
+        cmocka_unit_test(all_pairs_transfer_while_waits_sleep),
+        cmocka_unit_test(all_pairs_transfer_with_fences),
+        cmocka_unit_test(a_stop_wakes_a_rank_that_waits_for_any),
         cmocka_unit_test(many_ranks_have_small_pipes),
     };
 

@@ -1,5 +1,5 @@
-/* The host's collectives among threads that share one mapping, which lets a thread sanitizer watch.
- */
+/* The collectives of a host between threads that share one mapping, so that a thread sanitizer sees
+ * all accesses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,13 +24,13 @@ static struct dt_hostshm map;
 struct seat {
     pthread_t thread;
     uint32_t me;
-    unsigned cpus;   /* one for each: waits spin first; else they yield and sleep */
-    bool far;        /* data go past the caches */
-    bool forbidden;  /* membarrier(2), after the first meeting */
+    unsigned cpus;   /* one for each: waits spin first; otherwise they yield and sleep */
+    bool far;        /* data bypasses the caches */
+    bool forbidden;  /* membarrier(2), after the first round */
     const char *bad; /* what went wrong */
 };
 
-/* The same sequence on every rank. */
+/* The counts are the same on every rank. */
 static size_t count_of(unsigned call)
 {
     unsigned x = call * 2654435761U;
@@ -40,7 +40,7 @@ static size_t count_of(unsigned call)
     return (x >> 8) % (call % 10 == 0 ? LARGE : 3000);
 }
 
-/* In place and not, by turns. reduce: to one rank alone. */
+/* In place and out of place in turns. reduce: to one rank only. */
 static bool sums_are_right(struct dt_shm *s, const struct dt_call *call, int64_t *buf, bool reduce)
 {
     uint32_t root = (uint32_t)(call->number / 3 % RANKS);
@@ -141,56 +141,56 @@ static void run(unsigned cpus, bool fences, bool far, bool forbidden)
     for (uint32_t i = 0; i < RANKS; i++)
         assert_null(seats[i].bad);
     if (forbidden)
-        assert_true(map.head->fences); /* all have been told that they need them */
+        assert_true(map.head->fences); /* all ranks know that they need fences */
     dt_hostshm_unmap(&map);
 }
 
-static void waits_that_spin(void **state)
+static void results_are_right_while_waits_spin(void **state)
 {
     (void)state;
     run(RANKS, false, false, false);
 }
 
-/* As where all but two ranks have a CPU to themselves. */
-static void waits_of_some_that_are_alone(void **state)
+/* All ranks but two have a CPU to themselves. */
+static void results_are_right_if_only_some_ranks_have_a_cpu_to_themselves(void **state)
 {
     (void)state;
     run(RANKS - 1, false, false, false);
 }
 
-static void waits_that_yield(void **state)
+static void results_are_right_while_waits_yield(void **state)
 {
     (void)state;
     run(1, false, false, false);
 }
 
-/* As where membarrier(2) is not to be had. */
-static void waits_that_yield_behind_fences(void **state)
+/* Without membarrier(2). */
+static void results_are_right_while_waits_yield_with_fences(void **state)
 {
     (void)state;
     run(1, true, false, false);
 }
 
-/* As where a program forbids itself the system when it has begun. */
-static void waits_that_lose_the_barrier(void **state)
+/* A program forbids itself system calls after its start. */
+static void results_are_right_after_the_barrier_is_forbidden(void **state)
 {
     (void)state;
     run(1, false, false, true);
 }
 
-/* As where the others' caches are far away, and too small for the result. */
-static void data_past_the_caches(void **state)
+/* The caches of the others are far away and too small for the result. */
+static void results_are_right_when_data_bypasses_the_caches(void **state)
 {
     (void)state;
     run(RANKS, false, true, false);
 }
 
-/* How a sum of so many bytes goes, where ranks share a CPU: nobody tries what is faster. */
+/* How a sum of this many bytes is made if ranks share a CPU. Nothing is measured. */
 static const struct {
     size_t bytes; /* 0: of three chunks */
     const char *way;
     unsigned rounds;
-    bool in_line; /* the data travel with the word that announces them, and nothing is staged */
+    bool in_line; /* the data travels with the word that announces it, and nothing is staged */
 } sums[] = {
     { 8, "shm", 1, true },
     { DT_HOSTSHM_INLINE, "shm", 1, true },
@@ -266,13 +266,13 @@ static void take_seats(void *(*body)(void *))
     dt_hostshm_unmap(&map);
 }
 
-static void few_bytes_travel_with_their_word(void **state)
+static void few_bytes_travel_with_the_word_that_announces_them(void **state)
 {
     (void)state;
     take_seats(sums_of_sizes);
 }
 
-/* One rank never comes: stopping the host wakes the sleepers. Some of them had no patience. */
+/* One rank never comes. Stopping the host wakes the sleeping ones, some of which have timed out. */
 static void *waits(void *arg)
 {
     struct seat *seat = arg;
@@ -329,14 +329,14 @@ static void a_stop_wakes_sleepers(void **state)
     wake_sleepers(stop);
 }
 
-/* The first has died, or stands still, before it woke anybody. */
+/* The first rank that stopped the host died, or stands still, before it woke any other. */
 static void stop_halfway(void)
 {
     atomic_store(&map.head->stop, (uint64_t)99 << 32 | -DT_ERR_PEER);
     dt_hostshm_stop(&map, DT_ERR_ABORTED, 1);
 }
 
-static void so_does_the_second_who_stops(void **state)
+static void a_second_stop_wakes_sleepers_if_the_first_did_not(void **state)
 {
     (void)state;
     alarm(180);
@@ -344,7 +344,7 @@ static void so_does_the_second_who_stops(void **state)
     alarm(0);
 }
 
-/* Which ranks, that are processes, do each for itself. */
+/* Does for threads what each rank, which is a process, does for itself. */
 static int begin(void **state)
 {
     (void)state;
@@ -352,9 +352,8 @@ static int begin(void **state)
     return dt_reduce_use(NULL) ? 0 : -1;
 }
 
-/* What a rank staged in the last round before all had met, others may still read in the next one.
- */
-static void staged_bytes_stay_when_all_have_met(void **state)
+/* Other ranks may still read what a rank staged in the last round before all synchronised. */
+static void staged_bytes_stay_after_a_barrier(void **state)
 {
     static const size_t bytes[] = { 1, 2048, 4096, 4112, 16384, 100000 };
     const size_t n = sizeof bytes / sizeof *bytes;
@@ -385,16 +384,16 @@ static void staged_bytes_stay_when_all_have_met(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waits_that_spin),
-        cmocka_unit_test(waits_of_some_that_are_alone),
-        cmocka_unit_test(waits_that_yield),
-        cmocka_unit_test(waits_that_yield_behind_fences),
-        cmocka_unit_test(waits_that_lose_the_barrier),
-        cmocka_unit_test(data_past_the_caches),
-        cmocka_unit_test(staged_bytes_stay_when_all_have_met),
-        cmocka_unit_test(few_bytes_travel_with_their_word),
+        cmocka_unit_test(results_are_right_while_waits_spin),
+        cmocka_unit_test(results_are_right_if_only_some_ranks_have_a_cpu_to_themselves),
+        cmocka_unit_test(results_are_right_while_waits_yield),
+        cmocka_unit_test(results_are_right_while_waits_yield_with_fences),
+        cmocka_unit_test(results_are_right_after_the_barrier_is_forbidden),
+        cmocka_unit_test(results_are_right_when_data_bypasses_the_caches),
+        cmocka_unit_test(staged_bytes_stay_after_a_barrier),
+        cmocka_unit_test(few_bytes_travel_with_the_word_that_announces_them),
         cmocka_unit_test(a_stop_wakes_sleepers),
-        cmocka_unit_test(so_does_the_second_who_stops),
+        cmocka_unit_test(a_second_stop_wakes_sleepers_if_the_first_did_not),
     };
 
     return cmocka_run_group_tests(tests, begin, NULL);

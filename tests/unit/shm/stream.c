@@ -1,5 +1,5 @@
-/* Copies give the same bytes as memcpy, whatever the instruction set, the place and the length,
- * through the caches and past them. */
+/* Copies give the bytes of memcpy with every instruction set, at every address and for every
+ * length, through the caches and past them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void copy_everywhere(const char *isa)
     }
 }
 
-static void every_place_and_length(void **state)
+static void copies_are_right_at_every_address_and_length(void **state)
 {
     char choices[128], *rest = NULL;
 
@@ -64,8 +64,8 @@ static void every_place_and_length(void **state)
     dt_reduce_use(NULL);
 }
 
-/* How much further dst is into its page than src decides how it is copied. */
-static void every_distance_within_a_page(void **state)
+/* The distance of dst from src within a page decides how the data is copied. */
+static void copies_are_right_at_every_distance_within_a_page(void **state)
 {
     static alignas(4096) uint8_t src[ROOM], dst[4096 + ROOM];
 
@@ -82,7 +82,7 @@ static void every_distance_within_a_page(void **state)
     }
 }
 
-static void slow_where_a_little_further_into_the_page(void **state)
+static void a_copy_to_slightly_further_into_the_page_is_slow(void **state)
 {
     static const struct {
         uintptr_t further;
@@ -110,9 +110,9 @@ static void slow_where_a_little_further_into_the_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_place_and_length),
-        cmocka_unit_test(every_distance_within_a_page),
-        cmocka_unit_test(slow_where_a_little_further_into_the_page),
+        cmocka_unit_test(copies_are_right_at_every_address_and_length),
+        cmocka_unit_test(copies_are_right_at_every_distance_within_a_page),
+        cmocka_unit_test(a_copy_to_slightly_further_into_the_page_is_slow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* What moves over the connections of a mesh, among threads that are ranks of one job, each with a
- * listener of its own: which lets a thread sanitizer watch. */
+/* What moves over the connections of a mesh, between threads that are ranks of one job, each with a
+ * listener of its own, so that a thread sanitizer sees all accesses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct rank {
     struct dt_coll_error coll_error;
     struct dt_mesh mesh;
     uint64_t calls;
-    dt_result_t result; /* of the body, or what it reports */
+    dt_result_t result; /* of the body, or the one that it reports */
     const char *bad;    /* what was wrong */
 };
 
@@ -112,7 +112,7 @@ static struct dt_call next(struct rank *r, enum dt_call_kind kind, int root)
     };
 }
 
-/* Of element i of what "from" gives to "to". */
+/* Element i of what "from" sends to "to". */
 static int32_t value(uint32_t from, uint32_t to, size_t i)
 {
     return (int32_t)(i * 2654435761U + from * 1000003 + to * 7919);
@@ -133,7 +133,7 @@ static bool is(const int32_t *buf, uint32_t from, uint32_t to, size_t count)
     return true;
 }
 
-/* Unequal, some none, one of many frames. */
+/* Unequal counts: some are 0, one needs many frames. */
 static size_t count_between(uint32_t from, uint32_t to)
 {
     uint32_t x = from * 3 + to;
@@ -185,7 +185,7 @@ static dt_result_t all_gather(struct rank *r, size_t each)
     return DT_OK;
 }
 
-/* Ranks that share a host leave to it what goes between them: everybody has 3 for each. */
+/* Ranks that share a host exchange nothing here. All others send 3 to each other. */
 static dt_result_t between_hosts_only(struct rank *r)
 {
     static const uint32_t node_of[MOST] = { 0, 1, 0, 1, 1 };
@@ -225,7 +225,7 @@ static dt_result_t between_hosts_only(struct rank *r)
     return DT_OK;
 }
 
-/* To root and back from it. */
+/* To root and back. */
 static dt_result_t gather_and_scatter(struct rank *r, uint32_t root)
 {
     uint32_t n = r->mesh.size, me = r->mesh.me;
@@ -250,7 +250,7 @@ static dt_result_t gather_and_scatter(struct rank *r, uint32_t root)
     return DT_OK;
 }
 
-/* Round the ranks: the last one receives before it sends. */
+/* Passes data round the ranks: the last one receives before it sends. */
 static dt_result_t pass_on(struct rank *r)
 {
     uint32_t n = r->mesh.size, me = r->mesh.me, to = (me + 1) % n, from = (me + n - 1) % n;
@@ -298,7 +298,7 @@ static void every_block_arrives(void **state)
     streams = 1;
 }
 
-/* Rank 1 gives one more than rank 0 expects, and learns of it in its next call at the latest. */
+/* Rank 1 sends one more than rank 0 expects, and learns of it in its next call at the latest. */
 static dt_result_t disagree(struct rank *r)
 {
     uint32_t me = r->mesh.me;
@@ -323,7 +323,8 @@ static void counts_that_differ_are_named(void **state)
     assert_int_equal(ranks[0].coll_error.expected, 9);
 }
 
-/* Rank 1 hangs up, as the kernel does for a process that is killed, when rank 0 waits for more. */
+/* Rank 1 closes its connections, as the kernel does for a killed process, while rank 0 waits for
+ * more. */
 static dt_result_t hang_up(struct rank *r)
 {
     struct dt_call call = next(r, DT_CALL_SEND, -1);
@@ -350,9 +351,9 @@ static void a_peer_that_is_gone_is_to_blame(void **state)
     assert_int_equal(ranks[0].coll_error.rank, 1);
 }
 
-/* ---- a failure: rank 1 tells of it behind a frame, and rank 0 reads both at once ---- */
+/* ---- a failure: rank 1 reports it after a frame, and rank 0 reads both at the same time ---- */
 
-struct two_frames { /* of which only one comes */
+struct two_frames { /* only one of which arrives */
     uint8_t header[DT_DATAFRAME_HEADER];
     int32_t data;
     uint8_t failure[DT_DATAFRAME_HEADER];
@@ -390,18 +391,18 @@ static dt_result_t fail_early(struct rank *r)
     return dt_flow_run(&r->mesh, &t);
 }
 
-static void a_failure_is_heard_after_a_frame(void **state)
+static void a_failure_after_a_frame_is_received(void **state)
 {
     (void)state;
     start(2, fail_early);
     end(2, DT_ERR_NOMEM);
 }
 
-/* ---- a slow link: rank 1 gives a frame away in pieces, each when rank 0 sleeps ---- */
+/* ---- a slow link: rank 1 sends a frame in pieces, each when rank 0 sleeps ---- */
 
 enum { PIECES = 100, PIECE = 1000 };
 
-static atomic_int sleeper; /* the thread that is rank 0, once it has begun */
+static atomic_int sleeper; /* the thread of rank 0, once it has begun */
 
 static bool is_asleep(int thread)
 {
@@ -460,7 +461,7 @@ static dt_result_t trickle(struct rank *r)
     EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     if (r->mesh.me == 1) {
         give(r, PIECES * PIECE, PIECE);
-        give(r, 4, 4); /* what was wanted last is not wanted now */
+        give(r, 4, 4); /* the last request is not wanted now */
         return DT_OK;
     }
     getrusage(RUSAGE_THREAD, &before);
@@ -471,7 +472,7 @@ static dt_result_t trickle(struct rank *r)
     return take(r, 4);
 }
 
-static void only_whole_frames_wake(void **state)
+static void only_a_whole_frame_wakes_a_rank(void **state)
 {
     (void)state;
     atomic_store(&sleeper, 0);
@@ -479,7 +480,7 @@ static void only_whole_frames_wake(void **state)
     end(2, DT_OK);
 }
 
-/* What is no frame: rank 1 writes it where rank 0 expects one. */
+/* Rank 1 sends bytes that are no frame where rank 0 expects one. */
 static dt_result_t babble(struct rank *r)
 {
     struct dt_call call = next(r, DT_CALL_SEND, -1);
@@ -519,7 +520,7 @@ static int with_one(void **state)
     return 0;
 }
 
-/* One of them ends, as where something between the hosts has forgotten it, and nobody has died. */
+/* One connection ends, as if something between the hosts had forgotten it, and no rank has died. */
 static dt_result_t lose_a_stream(struct rank *r)
 {
     struct dt_call call = next(r, DT_CALL_SEND, -1);
@@ -537,7 +538,7 @@ static dt_result_t lose_a_stream(struct rank *r)
     return DT_OK;
 }
 
-static void who_ends_a_stream_is_to_blame(void **state)
+static void a_rank_that_ends_a_connection_is_to_blame(void **state)
 {
     (void)state;
     start(2, lose_a_stream);
@@ -545,8 +546,8 @@ static void who_ends_a_stream_is_to_blame(void **state)
     assert_int_equal(ranks[0].coll_error.rank, 1);
 }
 
-/* Rank 0 has called, and not heard that it was through: it calls again, while rank 1 has the
- * connection and waits for what comes along another one. Then they use all. */
+/* Rank 0 has called but not learned that it was accepted. It calls again, while rank 1 has the
+ * connection and waits for data from another one. Then they use all connections. */
 static dt_result_t call_twice(struct rank *r)
 {
     struct dt_call call = next(r, DT_CALL_SEND, -1);
@@ -575,7 +576,7 @@ static dt_result_t call_twice(struct rank *r)
     return result;
 }
 
-static void who_was_not_heard_calls_again(void **state)
+static void a_caller_without_answer_calls_again(void **state)
 {
     (void)state;
     start(2, call_twice);
@@ -586,7 +587,7 @@ enum { WORDS = 7 };
 
 static struct {
     int32_t words[WORDS];
-    size_t done[WORDS]; /* as the flow said, each time */
+    size_t done[WORDS]; /* as the flow reported it, each time */
     _Atomic size_t n;
 } arrivals;
 
@@ -620,7 +621,7 @@ static void await_reader(uint32_t stream)
     }
 }
 
-/* The first word comes when all of the other streams have been read. */
+/* The first word arrives when everything on the other connections has been read. */
 static dt_result_t overtake(struct rank *r)
 {
     static const size_t early[] = { 1, 4, 2, 5 };
@@ -672,7 +673,7 @@ enum { NUMBERS = 10 * 64 * 1024 };
 
 static float numbers[2][NUMBERS], sums[2][NUMBERS], residuals[2][NUMBERS];
 
-/* Through buffers so small that a frame goes in many pieces: what it has is asked for each time. */
+/* The buffers are so small that a frame goes in many pieces, each requested separately. */
 static dt_result_t squeeze(struct rank *r)
 {
     static const uint32_t peers[] = { 0, 1 };
@@ -701,8 +702,8 @@ static dt_result_t squeeze(struct rank *r)
     return result;
 }
 
-/* What rounding took from each host's numbers and from their sum stands in one of the residuals. */
-static void nothing_is_lost_by_pieces(void **state)
+/* What rounding took from each host's numbers and from their sum is in one of the residuals. */
+static void residuals_are_complete_when_frames_go_in_pieces(void **state)
 {
     (void)state;
     memset(residuals, 0, sizeof residuals);
@@ -718,14 +719,14 @@ static void nothing_is_lost_by_pieces(void **state)
     }
 }
 
-static void what_is_near_is_left_alone(void **state)
+static void data_within_a_host_is_left_alone(void **state)
 {
     (void)state;
     start(MOST, between_hosts_only);
     end(MOST, DT_OK);
 }
 
-/* ---- very many hosts, in a thread of the program's ---- */
+/* ---- very many hosts, in a thread of the program ---- */
 
 enum { HOSTS = 8192, STACK = 1024 * 1024 };
 
@@ -744,7 +745,7 @@ static void *fold_among_many(void *lanes)
                : lanes;
 }
 
-/* The job has been stopped: nobody need be there. */
+/* The job has been stopped, so no peers are needed. */
 static void flows_need_no_more_stack_for_more_hosts(void **state)
 {
     uint32_t *peers = calloc(HOSTS, sizeof *peers);
@@ -781,7 +782,7 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
     free(peers);
 }
 
-/* Not by one of the threads. */
+/* Runs before there are threads. */
 static int choose_kernels(void **state)
 {
     (void)state;
@@ -792,18 +793,21 @@ static int choose_kernels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_near_is_left_alone),
+        cmocka_unit_test(data_within_a_host_is_left_alone),
         cmocka_unit_test(every_block_arrives),
         CHECKS("27", counts_that_differ_are_named),
         cmocka_unit_test(a_peer_that_is_gone_is_to_blame),
-        cmocka_unit_test(a_failure_is_heard_after_a_frame),
-        cmocka_unit_test(only_whole_frames_wake),
-        cmocka_unit_test_setup_teardown(who_ends_a_stream_is_to_blame, with_streams, with_one),
-        cmocka_unit_test_setup_teardown(who_was_not_heard_calls_again, with_streams, with_one),
+        cmocka_unit_test(a_failure_after_a_frame_is_received),
+        cmocka_unit_test(only_a_whole_frame_wakes_a_rank),
+        cmocka_unit_test_setup_teardown(a_rank_that_ends_a_connection_is_to_blame, with_streams,
+                                        with_one),
+        cmocka_unit_test_setup_teardown(a_caller_without_answer_calls_again, with_streams,
+                                        with_one),
         cmocka_unit_test_setup_teardown(frames_that_overtake_wait_for_their_turn, with_streams,
                                         with_one),
-        cmocka_unit_test(nothing_is_lost_by_pieces),
-        cmocka_unit_test_setup_teardown(nothing_is_lost_by_pieces, with_streams, with_one),
+        cmocka_unit_test(residuals_are_complete_when_frames_go_in_pieces),
+        cmocka_unit_test_setup_teardown(residuals_are_complete_when_frames_go_in_pieces,
+                                        with_streams, with_one),
         CHECKS("35", noise_is_refused),
         cmocka_unit_test(flows_need_no_more_stack_for_more_hosts),
     };

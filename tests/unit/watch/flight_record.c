@@ -1,4 +1,4 @@
-/* What ranks called last, said once for all that say the same. */
+/* The last calls of ranks. Equal ones are listed once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +35,8 @@ static void are(struct dt_flight_record *l, const char *want)
     assert_string_equal(dt_strbuf_text(&b), "");
 }
 
-/* However many ranks there are, and in whatever order they come. */
-static void what_is_the_same_is_said_once(void **state)
+/* This holds for any number of ranks and any order of arrival. */
+static void equal_calls_are_listed_once(void **state)
 {
     struct dt_flight_record l = { 0 };
 
@@ -59,7 +59,7 @@ static void what_is_the_same_is_said_once(void **state)
             "| call 8: barrier, DT_ERR_MISMATCH by shm (rank 3)\n");
 }
 
-static void who_was_ended_and_told_of_none_is_named(void **state)
+static void ranks_that_were_ended_without_a_report_are_named(void **state)
 {
     struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
     struct dt_flight_record l = { 0 };
@@ -75,8 +75,8 @@ static void who_was_ended_and_told_of_none_is_named(void **state)
             "| ranks 2-3: ended before they reported their last calls\n");
 }
 
-/* A rank tells once: of what, may have been said long before it is ended. */
-static void who_told_before_is_not_named(void **state)
+/* A rank reports once. Its report may have been printed long before the rank is ended. */
+static void ranks_that_reported_earlier_are_not_named(void **state)
 {
     struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
     struct dt_flight_record l = { 0 };
@@ -93,7 +93,7 @@ static void who_told_before_is_not_named(void **state)
     assert_null(l.told.v);
 }
 
-static void communicators_stand_apart(void **state)
+static void communicators_are_listed_separately(void **state)
 {
     struct dt_msg_last_call one = call(2, 1100000000, "barrier", "inside", "-");
     struct dt_flight_record l = { 0 };
@@ -107,7 +107,7 @@ static void communicators_stand_apart(void **state)
             "| call 2: barrier, inside, 1.1 s (rank 4)\n");
 }
 
-static void many_that_differ_are_counted(void **state)
+static void many_different_calls_are_counted(void **state)
 {
     struct dt_flight_record l = { 0 };
     struct dt_strbuf b = { 0 };
@@ -129,7 +129,7 @@ static void many_that_differ_are_counted(void **state)
     dt_flight_record_free(&l);
 }
 
-static void where_all_calls_are_is_said_by_host(void **state)
+static void the_place_of_all_calls_is_listed_by_host(void **state)
 {
     struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
     struct dt_flight_record l = { 0 };
@@ -148,7 +148,7 @@ static void where_all_calls_are_is_said_by_host(void **state)
             "another directory with DTRUN_RECORDER\n");
 }
 
-static void more_hosts_than_are_listed_are_not_kept_secret(void **state)
+static void hosts_beyond_the_list_are_counted(void **state)
 {
     struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
     struct dt_flight_record l = { 0 };
@@ -175,8 +175,8 @@ static void keep(void *arg, const char *text, size_t n)
     dt_strbuf_add(arg, text, n);
 }
 
-/* Neither in a line that it begins itself, nor by moving the cursor. */
-static void a_rank_does_not_speak_as_dtrun(void **state)
+/* Neither by a line that looks like dtrun's nor by moving the cursor. */
+static void a_rank_cannot_imitate_dtrun(void **state)
 {
     struct dt_msg_last_call c = call(1, 0, "barrier\ndtrun: done\r", "ok\033[2J", "-");
     struct dt_msg_last_calls m = {
@@ -207,14 +207,14 @@ static void a_rank_does_not_speak_as_dtrun(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_the_same_is_said_once),
-        cmocka_unit_test(who_was_ended_and_told_of_none_is_named),
-        cmocka_unit_test(who_told_before_is_not_named),
-        cmocka_unit_test(communicators_stand_apart),
-        cmocka_unit_test(many_that_differ_are_counted),
-        cmocka_unit_test(where_all_calls_are_is_said_by_host),
-        cmocka_unit_test(more_hosts_than_are_listed_are_not_kept_secret),
-        cmocka_unit_test(a_rank_does_not_speak_as_dtrun),
+        cmocka_unit_test(equal_calls_are_listed_once),
+        cmocka_unit_test(ranks_that_were_ended_without_a_report_are_named),
+        cmocka_unit_test(ranks_that_reported_earlier_are_not_named),
+        cmocka_unit_test(communicators_are_listed_separately),
+        cmocka_unit_test(many_different_calls_are_counted),
+        cmocka_unit_test(the_place_of_all_calls_is_listed_by_host),
+        cmocka_unit_test(hosts_beyond_the_list_are_counted),
+        cmocka_unit_test(a_rank_cannot_imitate_dtrun),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

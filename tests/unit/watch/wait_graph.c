@@ -1,4 +1,4 @@
-/* Who waits for whom. */
+/* Which rank waits for which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,10 +16,10 @@ enum { RANKS = 8 };
 
 #define S 1000000000ull
 
-/* The state of a rank as a word. Its collective call's number, "(" before it when it is inside; or
- * what it passes to or takes from another: ">2.5" or "<2.5": to or from rank 2, the fifth time; "("
- * likewise; or after what collective it waits for its GPU: "(5g". At the end: "s": stopped; "e":
- * ended; "l3": it has a limit of 3 s; "n": for ever. Rank i has been seen in it since second 10 +
+/* The state of a rank as a word: the number of its collective call, with "(" before it if it is
+ * inside. Or its send or receive: ">2.5" or "<2.5" is to or from rank 2, the fifth one; "("
+ * likewise. Or the collective after which it waits for its GPU: "(5g". At the end: "s" stopped; "e"
+ * ended; "l3" it has a limit of 3 s; "n" no limit. Rank i has been in this state since second 10 +
  * i. */
 static const char *read_rank(const char *text, struct dt_waiter *waiter, struct dt_msg_called *c)
 {
@@ -49,7 +49,7 @@ static const char *read_rank(const char *text, struct dt_waiter *waiter, struct 
     return end + (*end == ' ');
 }
 
-/* Tells of a group, whose ranks are these of the job (NULL: all), at second 40. */
+/* Reports a group, whose ranks are these of the job (NULL: all), at second 40. */
 static void note(struct dt_wait_graph *w, uint64_t comm, uint32_t *members, const char *text)
 {
     static uint32_t all[RANKS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -85,7 +85,8 @@ static void add_list(char *text, struct dt_u32s *list)
     free(list->v);
 }
 
-/* "rank due first: those with it for whom, who that is in the end, and whether never". */
+/* "rank due first: its group for the ranks they wait for, the ranks at the end of the chain, and
+ * whether it is a deadlock". */
 static const char *tell(const struct dt_wait_graph *w, const struct dt_waitgroup *g, char text[128])
 {
     int who = dt_wait_graph_first_due(w, g, 100 * 1000);
@@ -108,7 +109,7 @@ static const char *tell(const struct dt_wait_graph *w, const struct dt_waitgroup
     return text;
 }
 
-static void whom_ranks_wait_for(void **state)
+static void ranks_that_others_wait_for_are_found(void **state)
 {
     static const struct {
         const char *ranks;
@@ -121,18 +122,18 @@ static void whom_ranks_wait_for(void **state)
         { "(1 0 0", "0: 0 for 1,2, 1,2" },        /* they have not called dt_init */
         { "(4 (4 3s", "0: 0,1 for 2, 2" },        /* stopped between calls */
         { "(4 (4 (4s", "0: 0,1 for 2, 2" },       /* stopped inside the call */
-        { "(4s (4 (4", "1: 1,2 for 0, 0" },       /* who is stopped does not wait */
-        { "(4 (4 (4", "0: 0,1,2 for nobody, 0" }, /* all have come */
+        { "(4s (4 (4", "1: 1,2 for 0, 0" },       /* a stopped rank does not wait */
+        { "(4 (4 (4", "0: 0,1,2 for nobody, 0" }, /* all have joined */
         { "4 (4 (4", "1: 1,2 for nobody, 1" },    /* one is through */
         { "(5 (4 (4 3", "0: 0 for 3, 3" },        /* a root that is ahead */
         { "(5 (4s (4 (4s", "0: 0 for 1,3, 1,3" },
-        { "(4 2 3e", "0: 0 for 1, 1" }, /* an ended rank is nobody's hope */
+        { "(4 2 3e", "0: 0 for 1, 1" }, /* nothing is expected from an ended rank */
         { "(4e 3", "none" },
-        { "(4n (4l50 3", "1: 0,1 for 2, 2" },   /* that with a limit is due first */
-        { "(4l50 (4l20 3", "1: 0,1 for 2, 2" }, /* and that with the shorter one */
+        { "(4n (4l50 3", "1: 0,1 for 2, 2" },   /* the one with a limit is due first */
+        { "(4l50 (4l20 3", "1: 0,1 for 2, 2" }, /* and so is the one with the shorter limit */
         { "(4n 3", "0: 0 for 1, 1" },
         /* for the GPU */
-        { "(4 (4 (3g", "0: 0,1 for 2, 2" }, /* which is no call of all */
+        { "(4 (4 (3g", "0: 0,1 for 2, 2" }, /* which is no call of all ranks */
         { "(4 (4 (3gs", "0: 0,1 for 2, 2" },
         { "(3g (4 (4", "0: 0 for nobody, 0" },
         { "(4 (4gl20 (4", "1: 1 for nobody, 1" },
@@ -142,11 +143,11 @@ static void whom_ranks_wait_for(void **state)
         { "0 (<0.1", "1: 1 for 0, 0" },
         { "(>1.2 (<0.2", "0: 0,1 for nobody, 0" },
         { "(>1.2 (<0.2s", "0: 0 for 1, 1" },
-        { "(>1.2 <0.2", "0: 0 for nobody, 0" }, /* the taker is through */
+        { "(>1.2 <0.2", "0: 0 for nobody, 0" }, /* the receiver is through */
         { "(>1.2 <0.1", "0: 0 for 1, 1" },
         { "(>1.2 0e", "0: 0 for nobody, 0" },
         { "(>1.1 (>2.1 0", "0: 0 for 1, 2" },                   /* a chain */
-        { "(>1.1 (>0.1", "0: 0 for 1, nobody deadlock" },       /* both give: a deadlock */
+        { "(>1.1 (>0.1", "0: 0 for 1, nobody deadlock" },       /* both send: a deadlock */
         { "(>1.1 (>2.1 (>0.1", "0: 0 for 1, nobody deadlock" }, /* a ring of them */
         { "(>1.1 (4 (4 3", "0: 0 for 1, 3 deadlock" },          /* a collective waits for all */
         { "(4 (4 (<0.1", "0: 0,1 for 2, nobody deadlock" },
@@ -177,7 +178,7 @@ static void waits_go_across_communicators(void **state)
         { "3 3 3 3s", "1 (2 (2", "1: 1,2 for 3, 3" },
         { "3 (4 3 3", "(2 1 (2", "0: 2,3 for 1, 0 deadlock" }, /* each waits for the other */
         { "3 (4 (4 3", "(2 1 1", "0: 3 for 1,2, 0 deadlock" },
-        { "3 (4 (4 (4", "(2 1 2", "0: 3 for 1, 0" }, /* that waits for one who is not in it */
+        { "3 (4 (4 (4", "(2 1 2", "0: 3 for 1, 0" }, /* they wait for a rank that is not in it */
         { "(4 (4 3 3", "(2 1 (2", "0: 2,3 for 1, nobody deadlock" },
         { "3 (<0.1 3 3", "(2 1 (2", "0: 2,3 for 1, 0" },
         { "3 3 3 3", "(2 (2 (2", "0: 1,2,3 for nobody, 3" },
@@ -222,14 +223,13 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
     dt_wait_graph_note(&w, &here, &one, 15 * S);
     assert_int_equal(w.n, 2);
     assert_int_equal(dt_wait_graph_first_due(&w, &w.groups[1], 0), 0);
-    assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0),
-                     0); /* nothing is known of rank 2 */
+    assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0), 0); /* rank 2 is unknown */
     dt_wait_graph_note(&w, &there, &other, 16 * S);
     assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0), 5000);
     in.waited_ms = 15000;
     dt_wait_graph_note(&w, &here, &one, 25 * S);
     assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0),
-                     6000);                           /* rank 2 may be there by now */
+                     6000);                           /* rank 2 may have joined by now */
     dt_wait_graph_note(&w, &nowhere, &other, 25 * S); /* it has no such communicator (any more) */
     assert_int_equal(dt_wait_graph_waited_ms(&w, &w.groups[1], 0), 15000);
     assert_int_equal(w.groups[1].waits[1].call, 0);
@@ -241,7 +241,7 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
     dt_wait_graph_free(&w);
 }
 
-static void what_makes_no_sense_is_not_taken(void **state)
+static void reports_that_make_no_sense_are_ignored(void **state)
 {
     uint32_t ranks[] = { 1, 3 };
     const struct dt_u32s members = { ranks, 2 };
@@ -259,7 +259,7 @@ static void what_makes_no_sense_is_not_taken(void **state)
     dt_wait_graph_free(&w);
 }
 
-/* Rank 0 waits in a collective, and for rank 1, and for rank 2 in the background, at once. */
+/* Rank 0 waits at the same time in a collective, for rank 1, and in the background for rank 2. */
 static void a_rank_may_wait_in_several_calls(void **state)
 {
     uint32_t all[] = { 0, 1, 2 };
@@ -280,7 +280,8 @@ static void a_rank_may_wait_in_several_calls(void **state)
     (void)state;
     dt_wait_graph_init(&w, 3, 1);
     dt_wait_graph_note(&w, &world, &here, 10 * S);
-    assert_string_equal(tell(&w, w.groups, text), "0: 0 for nobody, 0"); /* of 2 all is there */
+    assert_string_equal(tell(&w, w.groups, text),
+                        "0: 0 for nobody, 0"); /* rank 2 has sent everything */
     ranks[2].call = 0;
     dt_wait_graph_note(&w, &world, &here, 10 * S);
     assert_string_equal(tell(&w, w.groups, text), "0: 0 for 1, 1");
@@ -290,7 +291,7 @@ static void a_rank_may_wait_in_several_calls(void **state)
     dt_wait_graph_free(&w);
 }
 
-static void calls_that_do_not_fit_are_told_apart(void **state)
+static void calls_that_do_not_match_are_distinguished(void **state)
 {
     uint32_t all[] = { 0, 1, 2, 3, 4, 5 };
     const struct dt_u32s here = { all, 6 };
@@ -305,7 +306,7 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
                                            .call = 4 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER,
                                            .signature = 77 };
     ranks[1].signature = 78;
-    ranks[2].call += 1 << 8; /* in the next call, or out of this one: that has another */
+    ranks[2].call += 1 << 8; /* in the next call, or outside this one: that has another */
     ranks[2].signature = 79;
     ranks[3].call &= ~(uint64_t)DT_HOSTSHM_INSIDE;
     ranks[3].signature = 80;
@@ -326,9 +327,9 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
     dt_wait_graph_free(&w);
 }
 
-/* A PONG that was under way when the ranks of the generation before were ended, or all were
- * stopped: what it tells of rank 1, which is another by now, would be a wait of an hour. */
-static void what_was_seen_before_accuses_nobody(void **state)
+/* A PONG was under way when the ranks of the last generation were ended, or all were stopped. It
+ * would make rank 1, which is another process now, wait for an hour. */
+static void old_reports_accuse_no_rank(void **state)
 {
     static const struct {
         uint32_t generation;
@@ -357,7 +358,7 @@ static void what_was_seen_before_accuses_nobody(void **state)
     dt_wait_graph_free(&w);
 }
 
-static void the_least_limit_of_all_hosts_counts(void **state)
+static void the_shortest_limit_of_all_hosts_counts(void **state)
 {
     struct dt_wait_graph w;
 
@@ -373,7 +374,7 @@ static void the_least_limit_of_all_hosts_counts(void **state)
     dt_wait_graph_free(&w);
 }
 
-static void those_who_have_waited_longest_are_asked_for_first(void **state)
+static void the_longest_waits_are_requested_first(void **state)
 {
     uint32_t members[] = { 1, 2 };
     struct dt_msg_list asked;
@@ -396,8 +397,8 @@ static void those_who_have_waited_longest_are_asked_for_first(void **state)
     dt_wait_graph_free(&w);
 }
 
-/* Not even one without a number, which no rank makes. */
-static void what_is_passed_is_like_no_collective(void **state)
+/* Not even like one without a number, which no rank makes. */
+static void a_send_or_receive_resembles_no_collective(void **state)
 {
     uint32_t all[] = { 0, 1 };
     const struct dt_u32s here = { all, 2 };
@@ -424,16 +425,16 @@ static void what_is_passed_is_like_no_collective(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_seen_before_accuses_nobody),
-        cmocka_unit_test(the_least_limit_of_all_hosts_counts),
-        cmocka_unit_test(those_who_have_waited_longest_are_asked_for_first),
-        cmocka_unit_test(whom_ranks_wait_for),
+        cmocka_unit_test(old_reports_accuse_no_rank),
+        cmocka_unit_test(the_shortest_limit_of_all_hosts_counts),
+        cmocka_unit_test(the_longest_waits_are_requested_first),
+        cmocka_unit_test(ranks_that_others_wait_for_are_found),
         cmocka_unit_test(waits_go_across_communicators),
         cmocka_unit_test(a_wait_lasts_as_long_as_all_ranks_are_known),
-        cmocka_unit_test(what_makes_no_sense_is_not_taken),
+        cmocka_unit_test(reports_that_make_no_sense_are_ignored),
         cmocka_unit_test(a_rank_may_wait_in_several_calls),
-        cmocka_unit_test(calls_that_do_not_fit_are_told_apart),
-        cmocka_unit_test(what_is_passed_is_like_no_collective),
+        cmocka_unit_test(calls_that_do_not_match_are_distinguished),
+        cmocka_unit_test(a_send_or_receive_resembles_no_collective),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The handshake between ranks: who gets through, and who does not. */
+/* The handshake between ranks: which peers get through and which do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static const struct dt_auth callee = { { 1, 2, 3 }, 7, 6, 4, DT_AUTH_RANKS, 1, 9
 
 enum { HELLO, ANSWER, PROOF, THROUGH };
 
-/* Returns the message at which it broke off. */
+/* Returns the message at which the handshake stopped. */
 static int shake(const struct dt_auth *a, const struct dt_auth *b, struct exchange *x)
 {
     dt_auth_hello(a, x->hello);
@@ -30,7 +30,7 @@ static int shake(const struct dt_auth *a, const struct dt_auth *b, struct exchan
     return dt_auth_check(b, x->hello, x->answer, x->proof) ? THROUGH : PROOF;
 }
 
-static void two_ranks_of_one_job_meet(void **state)
+static void two_ranks_of_one_job_get_through(void **state)
 {
     struct exchange x, y;
 
@@ -42,7 +42,7 @@ static void two_ranks_of_one_job_meet(void **state)
     assert_memory_not_equal(x.proof, y.proof, sizeof x.proof);
 }
 
-static void others_do_not(void **state)
+static void other_peers_do_not_get_through(void **state)
 {
     struct dt_auth a = caller;
     struct exchange x;
@@ -70,8 +70,8 @@ static void others_do_not(void **state)
     assert_int_equal(shake(&a, &callee, &x), ANSWER);
 }
 
-/* An agent listens to all others of the job, but to them alone. */
-static void anybody_who_has_the_secret(void **state)
+/* An agent listens to all others of the job, but to no one else. */
+static void any_peer_with_the_secret_may_get_through(void **state)
 {
     struct dt_auth host = callee, a = caller;
     struct exchange x;
@@ -101,7 +101,7 @@ static void anybody_who_has_the_secret(void **state)
 }
 
 /* A caller that does not check the answer still has to prove itself. */
-static void a_proof_cannot_be_had_without_the_secret(void **state)
+static void a_proof_needs_the_secret(void **state)
 {
     struct dt_auth thief = caller;
     struct exchange x, old;
@@ -115,7 +115,7 @@ static void a_proof_cannot_be_had_without_the_secret(void **state)
     assert_false(dt_auth_check(&callee, x.hello, x.answer, x.proof));
     memcpy(x.proof, x.answer + DT_AUTH_NONCE, sizeof x.proof); /* the listener's own tag */
     assert_false(dt_auth_check(&callee, x.hello, x.answer, x.proof));
-    /* A whole old conversation: the listener's nonce is fresh. */
+    /* A whole recorded conversation does not help: the listener's nonce is new. */
     assert_true(dt_auth_answer(&callee, old.hello, x.answer));
     assert_false(dt_auth_check(&callee, old.hello, x.answer, old.proof));
 }
@@ -146,10 +146,10 @@ static void every_bit_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_ranks_of_one_job_meet),
-        CHECKS("35", others_do_not),
-        cmocka_unit_test(anybody_who_has_the_secret),
-        CHECKS("35", a_proof_cannot_be_had_without_the_secret),
+        cmocka_unit_test(two_ranks_of_one_job_get_through),
+        CHECKS("35", other_peers_do_not_get_through),
+        cmocka_unit_test(any_peer_with_the_secret_may_get_through),
+        CHECKS("35", a_proof_needs_the_secret),
         CHECKS("35", every_bit_counts),
     };
 

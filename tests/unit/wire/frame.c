@@ -6,7 +6,7 @@
 
 enum { CONTROL = 1, OTHER = 2, DATA = 0x80, KIB16 = DT_FRAME_PAYLOAD_MAX };
 
-/* What arrived: of every message its type, length and bytes, one after the other. */
+/* What arrived: type, length and bytes of every message, one after the other. */
 struct heard {
     struct dt_put log;
     int count;
@@ -36,7 +36,7 @@ enum { NTRAFFIC = sizeof traffic / sizeof *traffic };
 
 static uint8_t pattern[8 * KIB16];
 
-/* All of traffic as frames in out, and as it should be heard in want. */
+/* Writes all traffic as frames to out, and what should arrive to want. */
 static void send_traffic(struct dt_put *out, struct dt_put *want)
 {
     for (size_t i = 0; i < sizeof pattern; i++)
@@ -180,7 +180,7 @@ static void the_callback_can_stop(void **state)
     dt_put_free(&out);
 }
 
-static void what_no_frame_can_carry_is_not_written(void **state)
+static void a_payload_that_no_frame_can_carry_is_not_written(void **state)
 {
     struct dt_put out = { 0 };
 
@@ -204,7 +204,7 @@ int main(void)
         cmocka_unit_test(hostile_headers_are_refused),
         cmocka_unit_test(an_endless_message_is_refused_at_64_mib),
         cmocka_unit_test(the_callback_can_stop),
-        cmocka_unit_test(what_no_frame_can_carry_is_not_written),
+        cmocka_unit_test(a_payload_that_no_frame_can_carry_is_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,8 @@
 #include "runtime/wire/msg.h"
 #include "tests/unit/unit.h"
 
-/* The bytes of a message are written as words: bN hN wN qN are integers of 1, 2, 4 and 8 bytes,
- * 'text' is a string with its length, k the secret 1 2 3 ... 32, and "text" bytes without a length.
- */
+/* The bytes of a message as words: bN hN wN qN are integers of 1, 2, 4 and 8 bytes, 'text' is a
+ * string with its length, k the secret 1 2 3 ... 32, and "text" bytes without a length. */
 static void put_word(struct dt_put *out, const char *word)
 {
     long long n = strtoll(word + 1, NULL, 0);
@@ -157,7 +156,7 @@ static const struct dt_msg_facts facts = {
     .disk_error = 30,
 };
 
-/* Every message, each field with a value of its own, and the bytes that PROTOCOL.md promises. */
+/* Every message, with a different value in each field, and the bytes that PROTOCOL.md promises. */
 static const struct message {
     uint8_t type;
     const char *name;
@@ -251,7 +250,7 @@ static const struct message {
 
 enum { NMESSAGES = sizeof messages / sizeof *messages };
 
-/* How many of the n bytes of a message stand before its blob; all of them where it has none. */
+/* How many of the n bytes of a message precede its blob. All of them if it has none. */
 static size_t fixed_bytes(uint8_t type, size_t n)
 {
     switch (type) {
@@ -318,7 +317,7 @@ static void messages_survive_the_round_trip(void **state)
     }
 }
 
-/* The two directions could be wrong in the same way: a few fields are looked at one by one. */
+/* Both directions could have the same mistake, so a few fields are checked one by one. */
 static void fields_arrive_where_they_belong(void **state)
 {
     struct dt_put bytes = bytes_of(messages[0].bytes);
@@ -346,7 +345,7 @@ static void fields_arrive_where_they_belong(void **state)
     dt_put_free(&bytes);
 }
 
-/* Each try uses memory of its own size, so that a sanitizer sees every read behind the end. */
+/* Each try uses memory of exactly its size, so that sanitizers find reads beyond the end. */
 static int decode_copy(uint8_t type, const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n ? n : 1);

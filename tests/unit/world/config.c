@@ -1,4 +1,4 @@
-/* What a program asks for at the start, and what the environment says to that. */
+/* What a program requests at its start, and how the environment changes that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,11 +37,11 @@ static dt_wire_t wire_of_sums(void)
     return o ? o->wire : DT_WIRE_EXACT;
 }
 
-/* Each field of a configuration, and what the environment makes of it. */
+/* Each field of a configuration, and the environment's effect on it. */
 static const struct {
-    const char *name; /* of the environment variable that is set, to text; or NULL */
+    const char *name; /* the environment variable that is set to text; or NULL */
     const char *text;
-    dt_config_t config; /* but for size and version */
+    dt_config_t config; /* without size and version */
     bool deterministic;
     dt_wire_t wire;
     const char *isa; /* or NULL: any */
@@ -66,7 +66,7 @@ static const struct {
     { "DTRUN_OUTPUT_DIR", "/o", DT_CONFIG_INIT, false, DT_WIRE_EXACT, NULL, 64, "/o" },
 };
 
-static void the_environment_has_the_last_word(void **state)
+static void the_environment_overrides_the_program(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -90,12 +90,12 @@ static void the_environment_has_the_last_word(void **state)
     forget(NULL);
 }
 
-static void what_cannot_be_is_told(void **state)
+static void impossible_settings_are_reported(void **state)
 {
     static const struct {
         const char *name; /* as above */
         const char *text;
-        dt_config_t config; /* size and version, unless they are set, are right */
+        dt_config_t config; /* size and version are right unless they are set */
         dt_result_t result;
         const char *why;
     } cases[] = {
@@ -134,8 +134,8 @@ static void what_cannot_be_is_told(void **state)
     forget(NULL);
 }
 
-/* Newer headers make it longer. */
-static void what_this_library_does_not_know_must_be_zero(void **state)
+/* Newer headers make the structure longer. */
+static void unknown_fields_must_be_zero(void **state)
 {
     struct {
         dt_config_t config;
@@ -151,7 +151,7 @@ static void what_this_library_does_not_know_must_be_zero(void **state)
     assert_non_null(strstr(dt_last_error(), "older than the program's dtrun.h"));
 }
 
-static void a_place_is_kept_as_it_is_seen_from_here(void **state)
+static void a_relative_path_starts_at_the_current_directory(void **state)
 {
     dt_config_t c = none;
     struct dt_settings s;
@@ -184,7 +184,7 @@ static int ask(int rank, void *arg)
 
     (void)arg;
     c.version = rank;
-    NEED(dt_init_with(&c) == DT_ERR_VERSION); /* and may be made again */
+    NEED(dt_init_with(&c) == DT_ERR_VERSION); /* and may be called again */
     NEED(dt_rank() == -1);
     c = none;
     c.deterministic = 1;
@@ -195,7 +195,7 @@ static int ask(int rank, void *arg)
     return 0;
 }
 
-static void a_job_begins_with_what_it_asks_for(void **state)
+static void a_job_starts_with_the_requested_settings(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2 1", .body = ask }), 0);
@@ -212,7 +212,7 @@ static int differ(int rank, void *arg)
     return 0;
 }
 
-static void ranks_that_choose_other_orders_do_not_begin(void **state)
+static void ranks_with_different_settings_do_not_start(void **state)
 {
     static const char *const placements[] = { "2", "1 1" };
 
@@ -231,13 +231,13 @@ static void ranks_that_choose_other_orders_do_not_begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_environment_has_the_last_word),
-        cmocka_unit_test(what_cannot_be_is_told),
-        cmocka_unit_test(what_this_library_does_not_know_must_be_zero),
-        cmocka_unit_test(a_place_is_kept_as_it_is_seen_from_here),
+        cmocka_unit_test(the_environment_overrides_the_program),
+        cmocka_unit_test(impossible_settings_are_reported),
+        cmocka_unit_test(unknown_fields_must_be_zero),
+        cmocka_unit_test(a_relative_path_starts_at_the_current_directory),
         cmocka_unit_test(the_library_has_the_version_of_its_header),
-        cmocka_unit_test(a_job_begins_with_what_it_asks_for),
-        cmocka_unit_test(ranks_that_choose_other_orders_do_not_begin),
+        cmocka_unit_test(a_job_starts_with_the_requested_settings),
+        cmocka_unit_test(ranks_with_different_settings_do_not_start),
     };
 
     return cmocka_run_group_tests(tests, forget, NULL);

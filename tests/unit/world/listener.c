@@ -1,5 +1,5 @@
-/* The listener that the communicators of a process share, and the connections that it accepts: over
- * loopback, in one process that plays both sides. */
+/* The listener that the communicators of a process share, and the connections that it accepts, on
+ * loopback. One process plays both sides. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void expect_end(int theirs)
     close(theirs);
 }
 
-static void callers_wait_until_their_communicator_comes(void **state)
+static void callers_wait_until_their_communicator_exists(void **state)
 {
     struct dt_auth a = caller(1, 0), b = caller(2, 0), c = caller(1, 77);
     int first, second, third;
@@ -130,7 +130,7 @@ static void the_newer_call_of_a_rank_counts(void **state)
     expect_pair(dt_listener_take(&listener, 9, 0, 1), newer);
 }
 
-static void what_is_freed_is_forgotten(void **state)
+static void a_freed_communicator_is_forgotten(void **state)
 {
     struct dt_auth gone = caller(1, 9), kept = caller(1, 10);
     int first, second;
@@ -164,9 +164,8 @@ static void strangers_are_refused(void **state)
     assert_int_equal(listener.n_accepted, 0);
 }
 
-/* Who knows what is said, but not the secret: it does not check the proof of the listener, and
- * makes up one.
- */
+/* A caller knows the protocol but not the secret. It does not check the listener's proof and makes
+ * up its own. */
 static void a_made_up_proof_is_refused(void **state)
 {
     const struct dt_auth a = caller(1, 0);
@@ -187,8 +186,8 @@ static void a_made_up_proof_is_refused(void **state)
     assert_int_equal(dt_listener_take(&listener, 0, 0, 1), -1);
 }
 
-/* More callers than seats, who say nothing: they keep nobody out for long. */
-static void silence_keeps_nobody_out(void **state)
+/* More silent callers than there is room for keep others out only for a moment. */
+static void silent_callers_keep_no_others_out(void **state)
 {
     struct dt_auth a = caller(1, 0);
     int silent[DT_LISTENER_PENDING + 8], fd;
@@ -204,7 +203,7 @@ static void silence_keeps_nobody_out(void **state)
         close(silent[i]);
 }
 
-/* How long ago this end of a connection has heard anything, as its kernel says. */
+/* How long ago this end of a connection last received data, according to its kernel. */
 static unsigned quiet_ms(int fd)
 {
     struct tcp_info info = { 0 };
@@ -214,9 +213,9 @@ static unsigned quiet_ms(int fd)
     return info.tcpi_state == TCP_ESTABLISHED ? info.tcpi_last_ack_recv : 0;
 }
 
-/* They had their time to speak while nobody looked: one look sends them away, however many there
- * are. (As many as the shortest usual queue of a listener holds.) */
-static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
+/* They had their time to speak while no thread looked. One look sends all of them away. (Their
+ * number is that of the shortest usual queue of a listener.) */
+static void many_silent_callers_are_sent_away_at_once(void **state)
 {
     enum { CROWD = 3 * DT_LISTENER_PENDING, SILENT_MS = 1000, TURNS = 8 };
     struct dt_auth a = caller(1, 0);
@@ -244,15 +243,14 @@ static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(callers_wait_until_their_communicator_comes, setup,
+        cmocka_unit_test_setup_teardown(callers_wait_until_their_communicator_exists, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_newer_call_of_a_rank_counts, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_freed_is_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_freed_communicator_is_forgotten, setup, teardown),
         CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", a_made_up_proof_is_refused, setup, teardown),
-        CHECKS_SETUP_TEARDOWN("35", silence_keeps_nobody_out, setup, teardown),
-        CHECKS_SETUP_TEARDOWN("35", a_crowd_that_has_been_silent_is_sent_away_at_once, setup,
-                              teardown),
+        CHECKS_SETUP_TEARDOWN("35", silent_callers_keep_no_others_out, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", many_silent_callers_are_sent_away_at_once, setup, teardown),
     };
 
     alarm(300); /* a watchdog */
