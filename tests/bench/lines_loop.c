@@ -1,7 +1,7 @@
-/* What processes take to sum their floats through shared memory with nothing else to do: no call is
- * checked, counted, noted or compared, nobody can stop or sleep. Of few bytes each folds all for
- * itself; of more, a part for all, in chunks. Two are on a core each; where there are more of them
- * than processors, who waits yields.
+/* How fast processes sum their floats through shared memory if they do nothing else: no call is
+ * checked, counted, noted or compared, and no process can stop or sleep. Small arrays are summed
+ * whole by each process. Of larger ones each sums one block for all, in chunks. Two processes have
+ * a core each. If there are more of them than processors, those that wait yield.
  *
  *     lines RANKS MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from the first
  */
@@ -20,13 +20,13 @@
 
 enum {
     LINE = 64,
-    IN_LINE = 48, /* bytes beside the word that says that they are there */
+    IN_LINE = 48, /* bytes beside the word that announces them */
     FEW = 4096,
-    FEW_CROWDED = 16 * 1024, /* to meet takes longer */
-    BLOCK = 8 * 1024,        /* stays in the first cache while all are added */
+    FEW_CROWDED = 16 * 1024, /* synchronising takes longer */
+    BLOCK = 8 * 1024,        /* stays in the first cache while everything is added */
     CHUNK = 512 * 1024,
     MOST_RANKS = 64,
-    PLACES = 4, /* for chunks: a cache gets lines back late that the other one has just read */
+    PLACES = 4, /* for chunks: lines that another core has just read come back late */
     LEAST_CALLS = 8,
     MOST_CALLS = 100000,
     TRIES = 3,
@@ -112,7 +112,7 @@ static void sum_few(const float *in, float *out, size_t count)
     fold(out, in, theirs, count);
 }
 
-/* Where a rank's part of so many begins. */
+/* Where the rank's block begins. */
 static size_t part_at(size_t count, size_t rank)
 {
     return count * rank / ranks;
@@ -169,7 +169,7 @@ static double repeat(const float *in, float *out, size_t count, int times)
            times;
 }
 
-/* All choose alike. */
+/* All processes choose the same number. */
 static int calls_in(double wanted, const float *in, float *out, size_t count)
 {
     float calls = 0;
@@ -239,11 +239,11 @@ int main(int argc, char **argv)
         pid_t child = fork();
 
         if (child < 0)
-            return 1; /* with those that are there already */
+            return 1; /* with those that have already started */
         me = child == 0 ? i : 0;
     }
     if (me > 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would look for the others' lines for ever */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would poll the others' lines for ever */
     if (!crowded)
         bind_to((int)me);
     measure_all(argv + 2);

@@ -1,12 +1,12 @@
 /* A backward pass: layers are computed one after the other, and the gradients of each are pushed
- * into a bucket while the next is computed. Rank 0 prints how long computing takes alone, reducing
- * alone and both together, in milliseconds (medians), and what part of reducing was hidden.
+ * into a bucket while the next one is computed. Rank 0 prints how long computing takes alone,
+ * reducing alone and both together, in milliseconds (medians), and how much of reducing was hidden.
  *
  *     overlap LAYERS BYTES BUCKET STEPS processor    computing takes a processor for each rank
  *     overlap LAYERS BYTES BUCKET STEPS device       ... a device, for which the rank only waits
  *
- * Where all ranks share one machine "at most" says what could have been hidden if its processors
- * had been at work all the time: what they did is then the least that both together can take. */
+ * If all ranks share one machine, "at most" is what could have been hidden if its processors had
+ * worked all the time: the work that they did is the minimum for both together. */
 #include <dtrun.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,10 +19,10 @@ enum { WORK = 4096, STEPS_MOST = 1000 };
 
 struct pass {
     int layers;
-    size_t count; /* of a layer's gradients */
+    size_t count; /* of the gradients of a layer */
     float *gradients;
     dt_bucket_t *bucket;
-    double layer_ms; /* computing one */
+    double layer_ms; /* time to compute one */
     bool device;     /* does the computing */
 };
 
@@ -42,7 +42,7 @@ static double thread_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* How long all processors of the machine together have been at work, interrupts included. */
+/* How long all processors of the machine together have worked, including interrupts. */
 static double machine_ms(void)
 {
     double user, nice, system, interrupts, soft;
@@ -57,7 +57,7 @@ static double machine_ms(void)
     return (user + nice + system + interrupts + soft) * 1e3 / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* The same work whoever has the processor meanwhile: it is measured in this thread's own time. */
+/* The same work whichever process has the processor meanwhile: the time is this thread's own. */
 static void compute(double ms)
 {
     static volatile float data[WORK];
@@ -124,7 +124,7 @@ static void measure(struct pass *p, int steps)
     for (int i = 0; i < steps; i++) {
         alone[i] = run(p, 1, 0);
         apart[i] = run(p, 0, 1);
-        need(dt_barrier(DT_WORLD)); /* everybody is as far */
+        need(dt_barrier(DT_WORLD)); /* all ranks are at the same point */
         busy_ms -= machine_ms();
         both[i] = run(p, 1, 1);
         busy_ms += machine_ms();
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
         return 1;
     need(dt_init());
     need(dt_bucket_create(DT_WORLD, strtoull(argv[3], NULL, 10), DT_F32, DT_AVG, &p.bucket));
-    for (int i = 0; i < 2; i++) /* computing shall take as long as reducing */
+    for (int i = 0; i < 2; i++) /* so that computing takes as long as reducing */
         p.layer_ms = run(&p, 0, 1) / p.layers;
     need(dt_broadcast(DT_WORLD, &p.layer_ms, 1, DT_F64, 0));
     measure(&p, steps);

@@ -1,5 +1,5 @@
-/* To be preloaded: no connection that a program makes or takes sends more than $BENCH_PACE bytes a
- * second, as where a cloud limits each. */
+/* For LD_PRELOAD: no connection that a program makes or accepts sends more than $BENCH_PACE bytes a
+ * second, as in clouds that limit each connection. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/socket.h>

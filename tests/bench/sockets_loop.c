@@ -1,9 +1,9 @@
-/* What hosts take to give each other the bytes of an all-reduce without any library: a connection
- * for each two, send(2) and recv(2) of as much as the kernel takes at once, nothing folded. Each
- * gives each other 2/N of the bytes, in sum the least there can be (Patarasuk and Yuan, JPDC 69(2),
- * 2009). Between two hosts no all-reduce over one connection can take less than one step of it. An
- * all-reduce between more that sends no more bytes has two, of half the bytes each, for nobody can
- * send sums before all have sent what is summed.
+/* How fast hosts exchange the bytes of an all-reduce without any library: one connection for each
+ * pair, send(2) and recv(2) of as much as the kernel takes at once, and no reduction. Each host
+ * sends 2/N of the bytes to each other, which is the minimum (Patarasuk and Yuan, JPDC 69(2),
+ * 2009). Between two hosts no all-reduce over one connection can take less than one such step.
+ * Between more hosts an all-reduce that sends no more bytes has two steps, of half the bytes each,
+ * because no host can send sums before all have sent their values.
  *
  *     sockets MINBYTES MAXBYTES FACTOR SECONDS STEPS PORT RANK ADDRESS...
  *
@@ -30,7 +30,7 @@ struct pipe {
     size_t sent, got;
 };
 
-static struct pipe pipes[MOST_HOSTS]; /* to and from each rank; this one's own stays unused */
+static struct pipe pipes[MOST_HOSTS]; /* to and from each rank; this one's own is unused */
 static int hosts, rank, steps;
 
 static double seconds(void)
@@ -66,7 +66,7 @@ static int listen_at(struct sockaddr_in at)
     return door;
 }
 
-/* The other one may not have come so far. Who calls says who it is. */
+/* The other rank may not be listening yet. The caller sends its number. */
 static int call(struct sockaddr_in at)
 {
     double until = seconds() + CALL_S;
@@ -114,7 +114,7 @@ static size_t some(ssize_t n)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Returns how many bytes have moved. */
+/* Returns the number of bytes that have moved. */
 static size_t move(struct pipe *p, size_t bytes)
 {
     size_t before = p->sent + p->got;
@@ -153,7 +153,7 @@ static double repeat(size_t bytes, int times)
     return (seconds() - start) / times;
 }
 
-/* Rank 0 chooses, and tells. */
+/* Rank 0 chooses and sends the number. */
 static int calls_in(size_t bytes, double wanted)
 {
     double most = 0;
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
         pipes[peer].out = aligned_alloc(4096, most + 4096);
         pipes[peer].in = aligned_alloc(4096, most + 4096);
         need(pipes[peer].out && pipes[peer].in, "memory");
-        memset(pipes[peer].out, 1, most + 4096); /* no page is to be made while calls are timed */
+        memset(pipes[peer].out, 1, most + 4096); /* so that no page is made while calls are timed */
         memset(pipes[peer].in, 1, most + 4096);
     }
     connect_all(argv + 8, argv[6]);

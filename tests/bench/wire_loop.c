@@ -1,5 +1,5 @@
-/* The time of an all-reduce of f32 in every wire format, by turns: rank 0 prints medians in
- * milliseconds, and what part of the exact one's each is.
+/* Times an all-reduce of f32 in every wire format, in turns: rank 0 prints medians in milliseconds,
+ * and their ratio to the exact format's.
  *
  *     wire MIB ROUNDS */
 #include <dtrun.h>
@@ -34,7 +34,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How long it takes the slowest rank. */
+/* Returns the time of the slowest rank. */
 static double reduce(float *in, float *out, size_t count, const dt_all_reduce_options_t *o)
 {
     double ms;
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         in[i] = (float)(i * 2654435761U % 1000003) / 1000003 - 0.5F;
     need(dt_init());
-    for (int i = -1; i < rounds; i++) { /* the first time touches memory */
+    for (int i = -1; i < rounds; i++) { /* the first run touches the memory */
         for (int wire = 0; wire < WIRES; wire++) {
             o.wire = (dt_wire_t)wire;
             o.residual = o.wire == DT_WIRE_2BIT ? residual : NULL;

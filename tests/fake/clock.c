@@ -1,6 +1,6 @@
-/* To be preloaded: libuv's timers of five seconds or more stand still, until a test says that they
- * have run down. Of one of MS milliseconds $TEST_CLOCK/MS.stands tells as soon as it has been
- * started, and it runs down when there is a file $TEST_CLOCK/MS; of several the shortest first. */
+/* For LD_PRELOAD: libuv's timers of five seconds or more do not expire until a test says so. When a
+ * timer of MS milliseconds has been started, $TEST_CLOCK/MS.stands appears. It expires when the
+ * file $TEST_CLOCK/MS exists; of several timers the shortest first. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -72,7 +72,7 @@ static void look(uv_timer_t *looker)
         if (!has_run_down(&s))
             continue;
         uv_timer_stop(s.timer);
-        s.done(s.timer); /* which may start and stop others */
+        s.done(s.timer); /* this may start and stop other timers */
         return;
     }
 }
@@ -100,7 +100,7 @@ int uv_timer_start(uv_timer_t *timer, uv_timer_cb done, uint64_t ms, uint64_t re
         standing[at] = standing[at - 1];
     standing[at] = (struct standing){ timer, done, ms };
     say_that_it_stands(&standing[at]);
-    return start_timer(timer, done, INT64_MAX / 2, 0); /* so that it counts as active */
+    return start_timer(timer, done, INT64_MAX / 2, 0); /* so that the timer counts as active */
 }
 
 int uv_timer_stop(uv_timer_t *timer)

@@ -1,6 +1,6 @@
-/* To be preloaded: of an all-reduce of f32 rank 1 gets the last element wrong, where there are
- * several, and rank 0 takes $TEST_SLOW_MS milliseconds longer; and every rank says in the end how
- * many of these calls it has made. */
+/* For LD_PRELOAD: in an all-reduce of several f32, rank 1 gets the last element wrong, and rank 0
+ * takes $TEST_SLOW_MS milliseconds longer. At the end every rank prints how many of these calls it
+ * has made. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

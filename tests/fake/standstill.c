@@ -1,5 +1,5 @@
-/* To be preloaded: a file system that stands still. While there is a file $TEST_STANDSTILL, no
- * write to a regular file returns; $TEST_STANDSTILL.waits tells that one waits. */
+/* For LD_PRELOAD: a file system that hangs. While the file $TEST_STANDSTILL exists, no write to a
+ * regular file returns. $TEST_STANDSTILL.waits appears when a write waits. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* To be preloaded: on rank 1 no receive from rank 2 can begin, as if there were no thread for it;
- * and at its end the process says how many requests have begun and were not waited for. */
+/* For LD_PRELOAD: on rank 1 no receive from rank 2 can begin, as if no thread could be started for
+ * it. At its end the process prints how many requests it began without waiting for them. */
 #include <dlfcn.h>
 #include <stdio.h>
 

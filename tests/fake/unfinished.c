@@ -1,4 +1,4 @@
-/* To be preloaded: the process is killed when it is about to make the directory into which older
+/* For LD_PRELOAD: the process is killed when it is about to make the directory into which older
  * checkpoints are set aside. */
 #include <signal.h>
 #include <string.h>

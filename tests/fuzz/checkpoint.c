@@ -1,11 +1,11 @@
-/* A checkpoint's files: any bytes as the head of a shard and as a manifest. */
+/* The files of a checkpoint: any bytes as the head of a shard and as a manifest. */
 #include <string.h>
 
 #include "runtime/base/checksum.h"
 #include "runtime/checkpoint/format.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What is accepted has one form only: writing it again gives the same bytes. */
+/* Accepted input has only one form: writing it again gives the same bytes. */
 static void require_same(struct dt_put *again, const void *data, size_t n)
 {
     REQUIRE(!again->failed && again->len == n && memcmp(again->data, data, n) == 0);
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     try_head(data, n);
     try_manifest(data, n);
-    dt_put_bytes(&whole, data, n); /* and with the checksum that lets it be looked at */
+    dt_put_bytes(&whole, data, n); /* with a checksum, without which it would be refused */
     dt_put_bytes(&whole, sum.bytes, sizeof sum.bytes);
     try_manifest(whole.data, whole.len);
     dt_put_free(&whole);

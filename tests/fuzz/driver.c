@@ -1,7 +1,7 @@
 /* Drives a fuzz target without libFuzzer: first every file of the corpus, then, for a short time,
- * random changes of them. Speaks TAP; a broken promise aborts, after the seed has been printed.
+ * random changes of them. Prints TAP. A broken promise aborts, after the seed has been printed.
  *
- * usage: PROGRAM [FILE...]      FILEs instead of corpus and random inputs: to look at one failure
+ * usage: PROGRAM [FILE...]      FILEs replace corpus and random inputs, to look at one failure
  * DTRUN_FUZZ_SECONDS (2) and DTRUN_FUZZ_SEED (the time) change what runs. */
 #include <dirent.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static size_t random_below(size_t limit)
     return limit ? (size_t)((random_state * 2685821657736338717u) >> 33) % limit : 0;
 }
 
-/* The target gets memory of the input's own size, so that a sanitizer sees reads behind its end. */
+/* The target gets memory of exactly the input's size, so that sanitizers find reads beyond its
+ * end. */
 static void try_input(const uint8_t *data, size_t n)
 {
     uint8_t *copy = dt_xcalloc(n, 1);
@@ -76,7 +77,7 @@ static int load_corpus(const char *directory)
     return ncorpus ? rc : -1;
 }
 
-/* One change of the n bytes at data, which has room for INPUT_MAX; returns the new length. */
+/* Makes one change to the n bytes at data, which has room for INPUT_MAX. Returns the new length. */
 static size_t change(uint8_t *data, size_t n)
 {
     const struct input *other = &corpus[random_below(ncorpus)];
@@ -91,18 +92,18 @@ static size_t change(uint8_t *data, size_t n)
         if (at < n)
             data[at] = (uint8_t)random_below(256);
         return n;
-    case 2: /* a byte from elsewhere, which is likelier to mean something */
+    case 2: /* a byte from another place, which is more likely to mean something */
         if (at < n && other->n)
             data[at] = other->data[random_below(other->n)];
         return n;
-    case 3: /* cut a piece out */
+    case 3: /* remove a piece */
         if (length > n - at)
             length = n - at;
         memmove(data + at, data + at + length, n - at - length);
         return n - length;
-    case 4: /* cut the end off */
+    case 4: /* cut off the end */
         return at;
-    default: /* put a piece of another input in */
+    default: /* insert a piece of another input */
         from = random_below(other->n + 1);
         if (length > other->n - from)
             length = other->n - from;

@@ -1,4 +1,4 @@
-/* What holds for every host list that a parser accepted, and for every error. */
+/* What is true of every host list that a parser accepted, and of every error. */
 #ifndef DT_TEST_FUZZ_HOSTS_H
 #define DT_TEST_FUZZ_HOSTS_H
 

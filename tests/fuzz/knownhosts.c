@@ -1,4 +1,4 @@
-/* A known_hosts file: the first line is the name that is looked up, the rest any bytes. */
+/* A known_hosts file: the first line is the name that is looked up, the rest is any bytes. */
 #include "launcher/remote/ssh/knownhosts.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static bool has(const struct dt_knownhosts *k, const struct dt_strbuf *blob, boo
     return false;
 }
 
-/* The verdict is what the lists say, and never silent. */
+/* The verdict agrees with the lists and is never without a message. */
 static void require_verdict(const struct dt_knownhosts *k, const struct dt_strbuf *blob)
 {
     struct dt_sshconfig config = { .hostname = k->name, .port = 22 };

@@ -5,7 +5,7 @@
 #include "runtime/wire/msg.h"
 #include "tests/fuzz/fuzz.h"
 
-/* A message that is accepted has one form only: writing it again gives the same bytes. */
+/* An accepted message has only one form: writing it again gives the same bytes. */
 static void require_one_form(uint8_t type, const uint8_t *payload, size_t n)
 {
     struct dt_put again = { 0 };
@@ -33,7 +33,7 @@ static int hear(void *arg, uint8_t type, const uint8_t *payload, size_t n)
     return 0;
 }
 
-/* Feeds data in pieces of at most step bytes; log is what was heard, ended by the result. */
+/* Feeds data in pieces of at most step bytes. log is what was received, then the result. */
 static void feed(struct dt_put *log, const uint8_t *data, size_t n, size_t step)
 {
     struct dt_unframe *u = calloc(1, sizeof *u);

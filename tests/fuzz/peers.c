@@ -1,5 +1,5 @@
-/* What a rank reads from others: the headers of their frames, the handshake of whoever calls, and
- * the packets of its socket to the agent (which reads those of ranks in the same way). */
+/* What a rank reads from others: the headers of their frames, the handshake of callers, and the
+ * packets of its socket to the agent (which reads packets of ranks in the same way). */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 enum { MOST = 4096 };
 
-/* A header that is accepted has one form only, and the call in it can be told to the user. */
+/* An accepted header has only one form, and its call can be described to the user. */
 static void frame(const uint8_t *data, size_t n)
 {
     uint8_t again[DT_DATAFRAME_HEADER];
@@ -33,7 +33,7 @@ static void pair(int type, int s[2])
     REQUIRE(socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, s) == 0);
 }
 
-/* Who does not have the secret never gets through, neither as caller nor as listener. */
+/* A peer without the secret never gets through, neither as caller nor as listener. */
 static void shake(const uint8_t *data, size_t n, bool hosting)
 {
     const struct dt_auth self = {
@@ -57,7 +57,7 @@ static void shake(const uint8_t *data, size_t n, bool hosting)
     close(s[1]);
 }
 
-/* A packet that is accepted has one form only. */
+/* An accepted packet has only one form. */
 static void packet(const uint8_t *data, size_t n)
 {
     uint8_t again[MOST];

@@ -17,7 +17,7 @@ static void on_reply(void *arg, uint32_t local_rank, const char *line, size_t n)
     REQUIRE(!memchr(line, '\n', n - 1) && !memchr(line, 0, n));
 }
 
-/* What a server gives, it takes. */
+/* A server accepts what it sends. */
 static void on_fence(void *arg, const char *data, size_t n)
 {
     (void)arg;
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const char *wrong = NULL;
 
     dti_pmi = dt_pmi_create(&job, &ops, NULL);
-    /* The ranks speak in turn, a line each. */
+    /* The ranks write in turns, a line each. */
     for (uint32_t rank = 0; data < end && !wrong; rank = !rank) {
         const uint8_t *stop = memchr(data, '\n', (size_t)(end - data));
 

@@ -1,5 +1,5 @@
-/* What comes at the port of Horovod's rendezvous: any bytes, in pieces of any size. A request
- * begins where the one before has ended, or was refused. */
+/* What arrives at the port of Horovod's rendezvous: any bytes, in pieces of any size. A request
+ * begins where the last one ended or was refused. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void check_answer(const struct dt_answer *a)
     REQUIRE(!a->value || (a->status == 200 && a->value->n <= limits.body));
 }
 
-/* Returns how many bytes the request took. */
+/* Returns the number of bytes in the request. */
 static size_t serve(struct dt_kvstore *store, const uint8_t *data, size_t n)
 {
     size_t piece = 1 + data[0] % 61, at = 0;

@@ -1,4 +1,4 @@
-/* A file with thresholds: any bytes. */
+/* A file of thresholds: any bytes. */
 #include "runtime/base/tuning.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 
 struct lines {
-    unsigned last; /* that was refused */
+    unsigned last; /* the last line that was refused */
     unsigned n;
 };
 

@@ -1,6 +1,6 @@
-/* What the kernels of one instruction set give: a line for every operation, with a hash of the
- * bytes of many results. Builds for different processors must print the same (kernels.bats compares
- * them), so inputs are made of bits, without any arithmetic on floating-point numbers.
+/* Prints the results of one instruction set's kernels: a line for every operation, with a hash of
+ * the bytes of many results. Builds for different processors must print the same (kernels.bats
+ * compares them), so inputs are made of bits, without floating-point arithmetic.
  *
  * usage: bytes            the names of the sets that this processor has
  *        bytes SET WIDTH  its bytes; no set that it is compared with has wider vectors */
@@ -17,8 +17,8 @@ static const size_t larger[] = { 255, 256, 257, 512, LONGEST };
 
 static size_t width; /* of a vector, in bytes */
 
-/* Of how many elements every count is tried: two rounds of four vectors, which are folded side by
- * side, and what can be left over then, or more. bytes: of an element in a vector. */
+/* Every count up to this many elements is tried: two rounds of four vectors, which are reduced side
+ * by side, and everything that may be left over, or more. bytes: size of an element in a vector. */
 static size_t every_count_to(size_t bytes)
 {
     size_t two_rounds = 2 * 4 * width / bytes;
@@ -48,13 +48,13 @@ static uint64_t hash(uint64_t h, const void *data, size_t n)
 /* ---- inputs ---- */
 
 static const struct layout {
-    unsigned bits, exponent; /* bits of the whole and of the exponent */
+    unsigned bits, exponent; /* of the number, and of its exponent */
 } layouts[DT_DTYPE_MAX] = {
     [DT_F16] = { 16, 5 }, [DT_BF16] = { 16, 8 }, [DT_F32] = { 32, 8 }, [DT_F64] = { 64, 11 }
 };
 
-/* Mostly numbers of like size; between them any bits at all, zeros, subnormals, infinities, and
- * NaNs of all kinds. */
+/* Mostly numbers of similar size, with random bits, zeros, subnormals, infinities and NaNs of all
+ * kinds between them. */
 static uint64_t element(dt_dtype_t t)
 {
     uint64_t r = next_random(), mantissa, exponent;
@@ -83,7 +83,7 @@ static void fill(dt_dtype_t t, uint8_t *p, size_t count)
 
 static uint8_t raw[SOURCES][ROOM], out[ROOM], back[ROOM];
 
-/* n sources at addresses of all kinds; a divisor where one may be. */
+/* n sources at addresses of all kinds, and a divisor where one is allowed. */
 static uint64_t fold_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
 {
     size_t shift = (count * 3 + n) % 8;
@@ -108,7 +108,7 @@ static uint64_t scale_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_
     return hash(h, out + count % 8, count * dt_dtype_size(t));
 }
 
-/* What count formats take: whole numbers that they have room for, and NaN. */
+/* Values for count formats: whole numbers that fit, and NaN. */
 static void fill_whole(uint8_t *p, size_t count, int most)
 {
     for (size_t i = 0; i < count; i++) {
@@ -119,7 +119,7 @@ static void fill_whole(uint8_t *p, size_t count, int most)
     }
 }
 
-/* op is the format here. */
+/* Here op is the format. */
 static uint64_t pack_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
 {
     enum dt_wireformat f = (enum dt_wireformat)op;

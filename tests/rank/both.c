@@ -1,5 +1,5 @@
 /* A rank that uses MPI and libdtrun. Arguments: which of the two it initialises first, and which it
- * leaves first: "mpi" or "dt". The tests build it with each MPI's own compiler. */
+ * finalises first: "mpi" or "dt". The tests build it with each MPI's own compiler. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

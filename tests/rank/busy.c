@@ -1,6 +1,6 @@
-/* busy WORDS CALLS: a rank that all-reduces so many f32 so often, says "busy" after the first time
- * and "done" at the end. Where a call fails it says why, and exits 3; that no SIGTERM comes first,
- * it ignores it. */
+/* busy WORDS CALLS: a rank that makes CALLS all-reduces of WORDS f32, prints "busy" after the first
+ * one and "done" at the end. If a call fails it prints why and exits with 3. It ignores SIGTERM,
+ * which could arrive before that. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

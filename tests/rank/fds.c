@@ -1,4 +1,4 @@
-/* Tells how a rank found itself: its descriptors, signals and session. */
+/* Prints the descriptors, signals and session that a rank starts with. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

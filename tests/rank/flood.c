@@ -1,6 +1,7 @@
-/* flood LINES: writes numbered lines of 200 bytes, as fast as it can.
+/* flood LINES: writes numbered lines of 200 bytes as fast as it can.
+ *
  * flood check RANKS LINES: reads what RANKS floods wrote through dtrun, labelled, from standard
- * input: every line must be there, whole, and in its rank's order. */
+ * input. Every line must be there, whole, and in its rank's order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

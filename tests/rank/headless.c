@@ -1,5 +1,5 @@
 /* headless FILE: locks FILE and leaves a process behind that holds the lock. Its main thread has
- * ended, so that it is listed as a zombie, but another thread goes on. */
+ * ended, so the process is listed as a zombie, but another thread goes on. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 static void *go_on(void *arg)
 {
     (void)arg;
-    alarm(60); /* in case nobody ends it */
+    alarm(60); /* in case no test ends it */
     for (;;)
         pause();
     return NULL;
@@ -29,6 +29,6 @@ int main(int argc, char **argv)
     setsid();
     if (pthread_create(&thread, NULL, go_on, NULL) != 0)
         return 1;
-    pthread_exit(NULL); /* of this thread alone */
+    pthread_exit(NULL); /* ends this thread only */
     return 0;
 }

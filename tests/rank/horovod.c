@@ -1,15 +1,16 @@
-/* Behaves as a program that calls Horovod's init: asks the rendezvous as Horovod's client does (one
- * connection a request, no timeout while it reads), and meets its peers as gloo does, at addresses
- * that they have published. Who finds no peer, or one that has died, aborts.
+/* Behaves as a program that calls Horovod's init: sends requests to the rendezvous as Horovod's
+ * client does (one connection for each request, no timeout while it reads), and connects to its
+ * peers as gloo does, at addresses that they have published. A process that finds no peer, or a
+ * dead one, aborts.
  *
  * horovod [HOW...]
- *   sets      makes a process set of all ranks, too
- *   again     shuts down and begins again, three times in all
+ *   sets      also makes a process set of all ranks
+ *   again     shuts down and starts again, three times in all
  *   elastic   publishes its notification address first
  *   die-once  in the first generation rank 1 is killed when it has published its addresses
  *   split     sends its requests byte by byte
- *   crowd     rank 0 first opens connections that say nothing, or half a request, and keeps them
- *   statuses  sends what is no request, or too much, and tells the answers; rank 0 alone */
+ *   crowd     rank 0 first opens connections that send nothing, or half a request, and keeps them
+ *   statuses  sends malformed and oversized requests, and prints the answers; rank 0 alone */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -105,7 +106,7 @@ static bool send_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* Reads until the length that the headers promise is there: the peer need not close. */
+/* Reads until the length in the headers has arrived: the peer need not close. */
 static struct answer read_answer(int fd)
 {
     static const char length[] = "\r\nContent-Length: ";
@@ -134,7 +135,7 @@ static struct answer read_answer(int fd)
     }
 }
 
-/* last: nothing more will be sent, so that the answer to GET does not wait for the key. */
+/* last: nothing more will be sent, so the answer to GET does not wait for the key. */
 static struct answer request_once(const char *method, const char *key, const char *body, size_t n,
                                   bool last)
 {
@@ -207,7 +208,7 @@ static int listen_on_interface(char addr[INET_ADDRSTRLEN], int *port)
     return fd;
 }
 
-/* Every byte says whose it is, for whom, and in which scope. */
+/* Every byte depends on sender, receiver and scope. */
 static void fill(char *p, const char *scope, int from, int to)
 {
     unsigned seed = (unsigned)(from * 31 + to * 7 + 1);
@@ -232,7 +233,7 @@ static char *make_addresses(const char *scope, int rank, int size, const char *a
     return body;
 }
 
-/* What that peer has published for this rank: returns its address. */
+/* Checks what that peer has published for this rank. Returns its address. */
 static void check_addresses(const char *scope, int from, int rank, int size, const struct answer *a,
                             char addr[INET_ADDRSTRLEN], int *port)
 {
@@ -247,7 +248,8 @@ static void check_addresses(const char *scope, int from, int rank, int size, con
         give_up("wrong addresses in", scope);
 }
 
-/* Sum and barrier in one: scope rank 0 adds what the others say, and tells them. */
+/* Sum and barrier in one: rank 0 of the scope adds up what the others send, and sends them the
+ * sum. */
 static int sum_at_root(int listener, int size, int own)
 {
     int fds[1024], sum = own;
@@ -297,7 +299,7 @@ static void put_own(const char *scope, int rank, int size, const char *addr, int
     free(body);
 }
 
-/* Returns the sum of own of all ranks of the scope. */
+/* Returns the sum of own over all ranks of the scope. */
 static int rendezvous(const char *scope, int rank, int size, int own)
 {
     char addr[INET_ADDRSTRLEN], root[INET_ADDRSTRLEN] = "", key[300];
@@ -349,7 +351,7 @@ static struct sums init(const char *suffix)
     return s;
 }
 
-/* All ranks agree to it, so that none begins again while another one is still in init. */
+/* All ranks agree on it, so that none starts again while another one is still in init. */
 static void shut_down(int round)
 {
     char scope[32];
@@ -358,7 +360,7 @@ static void shut_down(int round)
     rendezvous(scope, number("HOROVOD_RANK"), number("HOROVOD_SIZE"), 0);
 }
 
-/* --- what Horovod does not do --- */
+/* --- requests that Horovod does not make --- */
 
 static void make_crowd(void)
 {

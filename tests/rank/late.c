@@ -1,18 +1,26 @@
-/* Ranks that do not come to calls, in the ways that its argument names. The last rank is the one
- * that stays away. "never": from a barrier of some ranks. "join": likewise, but rank 0 has no
- * more data. "send", "recv", "irecv": from what rank 0 gives or wants; "behind": from what rank
- * 0 gives before what it waits for; "free": from what rank 0 wants of a communicator that all
- * free. "cross": it is in dt_finalize instead. "aside": it waits for what rank 0 gives, whose
- * call of all is in the background. "chain": from a barrier of all but rank 0, which rank 0
- * waits for. "own": from a barrier that has a timeout of its own, after which all go on.
- * "several": from calls in the background, each of which has a timeout of its own. "loop": it
- * comes to every barrier of some ranks, until it is stopped from outside. "crowd": from what one
- * thread of rank 0 wants with a timeout, and others without one. "differ": one half makes
- * another call than the other. "request": rank 0 waits a little for a request, then for all of
- * it. "ring": all send to the next one, and nobody receives. "itself": rank 0, on a communicator
- * of its own, sends to itself and receives only then; the others stay away. "told": as "never", but
- * it prints and ends when it is told to by SIGTERM, and the others have a thread more and wait for
- * a second. Exits 3 when a call fails, and says why. */
+/* Ranks that do not join calls. The last rank stays away; the argument says from which call:
+ *
+ * - never: from a barrier of some ranks
+ * - join: the same, but rank 0 has no more data
+ * - send, recv, irecv: from what rank 0 sends or wants to receive
+ * - behind: from what rank 0 sends before the message that it waits for
+ * - free: from what rank 0 wants to receive on a communicator that all free
+ * - cross: it is in dt_finalize instead
+ * - aside: it waits for rank 0, whose call with all ranks is in the background
+ * - chain: from a barrier of all but rank 0, which rank 0 waits for
+ * - own: from a barrier with a timeout of its own, after which all go on
+ * - several: from calls in the background, each with a timeout of its own
+ * - loop: it joins every barrier of some ranks until it is stopped from outside
+ * - crowd: from what one thread of rank 0 wants with a timeout, and others without one
+ * - differ: half of the ranks make another call than the others
+ * - request: rank 0 waits briefly for a request, then until it is done
+ * - ring: all ranks send to the next one, and none receives
+ * - itself: rank 0 sends to itself on a communicator of its own and receives only then; the others
+ *   stay away
+ * - told: as never, but it prints a line and ends when SIGTERM tells it to, and the others have one
+ *   more thread and wait for a second
+ *
+ * Exits with 3 when a call fails, and prints why. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -93,7 +101,8 @@ static void send_to_itself(dt_comm_t *comm)
     check(dt_recv(self, &buf, 1, DT_I32, 0));
 }
 
-/* Rank 0 might yet give the last one what it waits for, in whose background the call of all is. */
+/* Rank 0, whose call with all ranks is in the background, might still send the last rank what it
+ * waits for. */
 static void aside(dt_comm_t *comm, bool last)
 {
     dt_request_t request;
@@ -108,7 +117,7 @@ static void aside(dt_comm_t *comm, bool last)
     check(dt_barrier(comm));
 }
 
-/* Rank 0 is in a call of all, the others but the last in one that is not for it. */
+/* Rank 0 is in a call with all ranks, and the others except the last are in one without it. */
 static void chain(bool last)
 {
     dt_comm_t *most;
@@ -168,8 +177,8 @@ static void end_of(const char *name, dt_request_t *request)
     fprintf(stderr, "%s: %d: %s\n", name, r, r == DT_OK ? "" : dt_last_error());
 }
 
-/* Of calls of all ranks: on "brief" the first has the shorter time, and on "lasting" the second.
- * The last rank is told to come to the latter's first when the former are over. */
+/* Of calls with all ranks: on "brief" the first has the shorter timeout, on "lasting" the second.
+ * The last rank is told to join the first call on "lasting" when those on "brief" are over. */
 static void time_out_in_turn(dt_comm_t *brief, dt_comm_t *lasting, bool last)
 {
     dt_request_t first, second, third;
@@ -230,7 +239,7 @@ static void *wait_in_vain(void *request)
     return dt_wait(request) == DT_ERR_TIMEOUT ? NULL : request;
 }
 
-/* Most of the other threads are in their waits before this one comes to its own. */
+/* Most of the other threads are waiting before this one starts to wait. */
 static void wait_in_crowd(dt_comm_t *comm)
 {
     dt_request_t requests[CROWD], last;
@@ -265,7 +274,7 @@ static void crowd(dt_comm_t *comm)
     exit(0);
 }
 
-/* One half of the ranks means another call than the other. */
+/* Half of the ranks make another call than the others. */
 static void differ(void)
 {
     dt_all_reduce_options_t options = DT_ALL_REDUCE_OPTIONS_INIT;

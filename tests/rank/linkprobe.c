@@ -1,12 +1,12 @@
-/* Tries out how dtrun reaches hosts, without dtrun:
+/* Tries how dtrun reaches hosts, without dtrun:
  *
- *     linkprobe [OPTION...] HOST             brings an agent up, says what came of it, ends it
- *     linkprobe [OPTION...] HOST COMMAND     runs a command of the login shell, prints its output
+ *     linkprobe [OPTION...] HOST             starts an agent, prints the outcome, and ends the
+ * agent linkprobe [OPTION...] HOST COMMAND     runs a command of the login shell, prints its output
  *     linkprobe --echo MB [...] HOST COMMAND sends MB megabytes and expects the same bytes back
  *
  * Options: --transport auto|libssh2|ssh|local, --agent FILE, --no-push, --accept-new, --user U,
- * --port P, --identity FILE. Output, a line each: up, ready VERSION HOSTNAME ADDR, noise: TEXT,
- * echoed BYTES, closed: WHY. Exit code: 0 when WHY is empty. */
+ * --port P, --identity FILE. It prints a line each: up, ready VERSION HOSTNAME ADDR, noise: TEXT,
+ * echoed BYTES, closed: WHY. Exit code: 0 if WHY is empty. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

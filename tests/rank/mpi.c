@@ -1,14 +1,14 @@
-/* A rank of an MPI program, which knows nothing of dtrun; the tests build it with each MPI's own
- * compiler. The first argument says what it does when all ranks have summed up:
+/* A rank of an MPI program, which does not know dtrun. The tests build it with each MPI's own
+ * compiler. The first argument says what it does when all ranks have computed their sum:
  *
- * - sum: prints what came of it
+ * - sum: prints the sum
  * - leave: the same, and exits without MPI_Finalize, in which Debian's MPICH hangs between hosts
- * once in ten times under its own mpiexec, too: one rank waits in UCX, its peer in PMI's barrier
+ *   once in ten times, also under its own mpiexec: one rank waits in UCX, its peer in PMI's barrier
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
  * - die: rank 1 is killed, the others wait for it
  * - die-once: the same in the first generation, and leave in the next one
- * - exit CODE: rank 1 exits with it when it has left MPI
- * - wait: says where MPI has its files, and waits for a signal
+ * - exit CODE: rank 1 exits with CODE after MPI_Finalize
+ * - wait: prints where MPI has its files, and waits for a signal
  * - spawn: rank 0 tries MPI_Comm_spawn */
 #include <mpi.h>
 #include <signal.h>

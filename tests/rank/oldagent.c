@@ -1,4 +1,4 @@
-/* In the place of a dtrun-agent of another version: says HELLO and waits to be dismissed. */
+/* Replaces a dtrun-agent of another version: sends HELLO and waits until it is dismissed. */
 #include <unistd.h>
 
 #include "runtime/wire/msg.h"

@@ -1,5 +1,5 @@
 /* A rank that starts another program after dt_init. Arguments: "child PROGRAM [ARG...]" runs the
- * program and waits for it, "exec PROGRAM [ARG...]" executes it in the place of the rank. */
+ * program and waits for it, "exec PROGRAM [ARG...]" replaces the rank by the program. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,9 +1,10 @@
-/* Behaves as a program that imports MXNet: what DMLC_ROLE says it is. Scheduler, servers and
- * workers meet, workers push a number to every server and get the sum back, and when all workers
- * have said so, all end together. Who loses a peer on the way waits for ever, as ps-lite does.
+/* Behaves as a program that imports MXNet, in the role that DMLC_ROLE names. Scheduler, servers and
+ * workers connect to each other, workers push a number to every server and get the sum back, and
+ * when all workers have reported that, all end together. A process that loses a peer on the way
+ * waits for ever, as ps-lite does.
  *
- * pslite [ROUNDS [HOW]]; ROUNDS 0: until killed, in the first generation; one in the others.
- * HOW: "stay": servers do not end; "fall": they end with 3 when all is done. */
+ * pslite [ROUNDS [HOW]]; ROUNDS 0: until killed in the first generation, one round in the others.
+ * HOW: "stay": servers do not end; "fall": they exit with 3 when all is done. */
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 enum { NODES_MAX = 64, LINE_BYTES = 300 };
 
 struct peers {
-    FILE *v[NODES_MAX]; /* for reading; what is written goes to the descriptor */
+    FILE *v[NODES_MAX]; /* for reading; writes go to the descriptor */
     int n;
 };
 
@@ -69,7 +70,7 @@ static struct addrinfo *resolve(const char *host, const char *port)
     return found;
 }
 
-/* The other side may not listen yet. */
+/* The other side may not be listening yet. */
 static FILE *call(const char *host, const char *port)
 {
     struct addrinfo *to = resolve(host, port);
@@ -129,7 +130,7 @@ static int schedule(int workers, int servers)
     return 0;
 }
 
-/* The servers, whose addresses the scheduler tells. */
+/* Connects to the servers, whose addresses come from the scheduler. */
 static void meet(FILE *scheduler, int servers, struct peers *peers)
 {
     char line[LINE_BYTES], host[LINE_BYTES], port[LINE_BYTES];

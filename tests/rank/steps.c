@@ -1,10 +1,14 @@
-/* A rank that takes ten steps, says so after each, and ends in order: for faults at exact steps.
- * With "meet" it waits for the other ranks in every step; with "slow" it does the same, but takes a
- * while to say that a call failed, as interpreters do, and rank 1 is late for calls ("slow dup": on
- * another communicator, "slow recv": all receive from rank 1); with "idle" rank 0 waits for nothing
- * in the middle. With "hang" the last rank stops coming in the middle, in the first generation;
- * "hang SECONDS": from then on, and not before, rank 0 waits for it no longer than that. Exits 3
- * when a call fails, and says why. */
+/* A rank that takes ten steps, prints a line after each, and ends in order: for faults at exact
+ * steps. The argument changes that:
+ *
+ * - meet: it waits for the other ranks in every step
+ * - slow: the same, but it takes a while to report that a call failed, as interpreters do, and rank
+ *   1 is late for calls ("slow dup": on another communicator, "slow recv": all receive from rank 1)
+ * - idle: in the middle rank 0 is outside any call
+ * - hang: in the first generation the last rank joins no call from the middle on ("hang SECONDS":
+ *   from then on rank 0 waits for it no longer than that)
+ *
+ * Exits with 3 when a call fails, and prints why. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
