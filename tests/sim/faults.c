@@ -41,7 +41,7 @@ static void strike_rank(struct sim_world *w, const struct sim_fault *f)
     }
 }
 
-/* Kills every agent on the host, also those whose connection has ended. */
+/* Kills every agent on the host, also agents whose connection has ended. */
 static void crash(struct sim_world *w, struct sim_host *h)
 {
     for (struct sim_agent *a = w->agents; a; a = a->next) {

@@ -1,4 +1,4 @@
-/* Ranks that hang while the others wait for them in a call: what agents tell of it, and when
+/* Ranks that hang while the others wait for them in a call: what agents report about it, and when
  * --collective-timeout has to end it. */
 #include <inttypes.h>
 
@@ -21,7 +21,7 @@ static bool waits(const struct sim_world *w, const struct sim_agent *a, const st
            !r->peer_lost;
 }
 
-/* ---- what an agent tells ---- */
+/* ---- what an agent reports ---- */
 
 void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct dt_msg_pong *pong)
 {
@@ -48,9 +48,9 @@ void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct
     pong->comms = (struct dt_msg_list){ comm, 1 };
 }
 
-/* ---- what has to follow ---- */
+/* ---- what must follow ---- */
 
-/* Nothing has kept dtrun from seeing it. */
+/* Whether nothing has kept dtrun from seeing it. */
 static bool is_quiet(const struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;

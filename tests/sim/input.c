@@ -1,6 +1,6 @@
-/* Standard input: dtrun reads it as far as the engine gives credit, agents take what they are sent
- * as their ranks read it, and every byte reaches all ranks that read it, once and in order. What
- * was read for a generation that fails is gone with it. */
+/* Standard input: dtrun reads it as far as the engine grants credit, agents take it as their ranks
+ * read it, and every byte reaches all ranks that read it, once and in order. What was read for a
+ * generation that fails is lost with it. */
 #include <inttypes.h>
 
 #include "launcher/base/mem.h"
@@ -83,7 +83,7 @@ void sim_stdin_hold(void *arg)
     w->input.credit = 0;
 }
 
-/* ---- what passes between them ---- */
+/* ---- messages between them ---- */
 
 void sim_stdin_started(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m)
 {

@@ -1,4 +1,4 @@
-/* What must hold after every event: what the engine may send, close and say, and when. */
+/* What must hold after every event: what the engine may send, close and print, and when. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include "tests/sim/world.h"
 
 enum {
-    PATIENCE_NS = 2 * 1000 * 1000 * 1000, /* that a job which is told to end has */
+    PATIENCE_NS = 2 * 1000 * 1000 * 1000, /* of a job that is told to end */
     FENCE_MARGIN_MS = 500,
 };
 
@@ -33,7 +33,7 @@ static void check_alone(struct sim_world *w, uint32_t generation, bool run)
     }
 }
 
-/* The job waits no longer than it has to: for leases of agents whose ranks may run, and for the
+/* The job waits no longer than necessary: for leases of agents whose ranks may run, and for the
  * delay of a restart. */
 void sim_check_fence(struct sim_world *w, uint64_t until_ns)
 {
@@ -151,7 +151,7 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     }
 }
 
-/* ---- what dtrun is told ---- */
+/* ---- what dtrun receives ---- */
 
 static void check_commit(struct sim_world *w, const struct dt_msg_commit *m)
 {
@@ -229,7 +229,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
 
 /* ---- connections that end ---- */
 
-/* A job that ends does not wait for hosts that are still coming, nor long for others. */
+/* A job that ends does not wait for hosts that are still connecting, nor long for others. */
 static bool may_be_cut(const struct sim_world *w, const struct sim_conn *c)
 {
     const struct sim_witness *x = &w->witness;
@@ -269,9 +269,9 @@ void sim_check_lost(struct sim_world *w, struct sim_conn *c)
     w->witness.lost_early |= w->witness.generation == 0;
 }
 
-/* ---- what dtrun says ---- */
+/* ---- what dtrun prints ---- */
 
-/* It goes on from the step that was committed last. */
+/* The job goes on from the step that was committed last. */
 void sim_check_said(struct sim_world *w, const char *line)
 {
     const char *from = strstr(line, "from the checkpoint of step ");

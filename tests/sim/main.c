@@ -1,6 +1,6 @@
-/* sim [--seeds N] [--seed K] [--hosts N]: runs the engine of a job in model worlds, one for each
- * seed. A seed that fails is shrunk to the faults that matter. --seed runs one, with every event;
- * --hosts shows what a large job costs. */
+/* sim [--seeds N] [--seed K] [--hosts N]: runs the engine of a job in simulated worlds, one for
+ * each seed. A seed that fails is shrunk to the faults that matter. --seed runs one seed and prints
+ * every event. --hosts shows what a large job costs. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>

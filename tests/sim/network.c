@@ -13,7 +13,7 @@ enum {
     SLOW_MS = 200,
 };
 
-/* ---- what is under way ---- */
+/* ---- messages under way ---- */
 
 static uint64_t latency(struct sim_world *w, const struct sim_host *h)
 {
@@ -42,7 +42,7 @@ static uint64_t put_on_its_way(struct sim_world *w, struct sim_conn *c, enum sim
     return *last;
 }
 
-/* Messages to and from a host that was cut off meanwhile wait. Returns whether this one does. */
+/* Messages to and from a host that is cut off wait. Returns whether this one does. */
 static bool is_held_up(struct sim_world *w, struct sim_event *e, const struct sim_host *h)
 {
     if (w->now_ns >= h->cut_until)

@@ -1,8 +1,8 @@
-/* What dtrun is to exit with, by the rules of dtrun(1) and cause.h. The witness knows when each
- * rank died and each connection broke by the true clock, and what the engine had been told when it
- * ended the ranks. More than one code is right only where the engine cannot know which of two
- * failures came first: two hosts' clocks are compared with an error, and a host that is lost was
- * alive when it was last heard, at least. */
+/* Which exit code dtrun must have, by the rules of dtrun(1) and cause.h. The witness knows when
+ * each rank died and each connection broke by the true clock, and what the engine had been told
+ * when it ended the ranks. Several codes are right only if the engine cannot know which of two
+ * failures came first: it compares two hosts' clocks with an error, and it knows that a lost host
+ * was alive only until it last heard from it. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +75,7 @@ bool sim_is_exit_grace_over(const struct sim_world *w)
            w->now_ns - x->first_end_ns >= (uint64_t)w->s->exit_grace_s * SIM_S;
 }
 
-/* dtrun has had a moment for it. */
+/* dtrun has had time to act on it. */
 static void expect_exit_grace(struct sim_world *w, struct sim_event *e)
 {
     if (w->witness.generation == e->n && w->witness.norders == 0 && sim_is_exit_grace_over(w))
@@ -143,8 +143,8 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
                                      .to_ns = died_ns + unsure_ns });
 }
 
-/* A host was lost after it was heard last. It may be taken for longer alive than it was where
- * dtrun stood still itself. */
+/* A host was lost after it was last heard. It may count as alive for too long if dtrun itself stood
+ * still. */
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
 {
     uint64_t to_ns = w->now_ns;
@@ -161,7 +161,7 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
                                      .to_ns = to_ns });
 }
 
-/* The engine knows of it from the moment in which it gives the rank up. */
+/* The engine knows of it from the moment at which it gives the rank up. */
 void sim_oracle_hang(struct sim_world *w)
 {
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_HANG,
@@ -175,7 +175,7 @@ void sim_oracle_refusal(struct sim_world *w, int code)
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
 }
 
-/* A host that the job needed has neither a connection nor got a fresh one in vain. */
+/* A host that the job needed has no connection, and a new one has failed. */
 static bool is_lost_for_good(const struct sim_witness *x, const struct sim_host *h)
 {
     return h->conn && !h->conn->open && (h->lost || h->conn->opened > x->decided);
@@ -203,7 +203,7 @@ void sim_oracle_finished(struct sim_world *w)
 
 /* ---- which failure counts ---- */
 
-/* Signals, lost hosts and hangs come before exits, exits before what follows from a lost peer. */
+/* Signals, lost hosts and hangs precede exits, which precede the consequences of a lost peer. */
 static int class_of(const struct sim_cause *c)
 {
     switch (c->kind) {
@@ -227,7 +227,7 @@ static bool comes_before(const struct sim_cause *a, const struct sim_cause *b)
     return a->to_ns < b->from_ns;
 }
 
-/* Whether it may have been the first. */
+/* Whether it may have been the first failure. */
 static bool counts(const struct sim_witness *x, const struct sim_cause *c)
 {
     for (size_t i = 0; i < x->decided_causes; i++) {
@@ -237,7 +237,7 @@ static bool counts(const struct sim_witness *x, const struct sim_cause *c)
     return true;
 }
 
-/* It ends the job however many restarts are allowed. */
+/* Whether it ends the job however many restarts are allowed. */
 static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
     return !x->may_restart || c->kind == SIM_BY_REFUSAL ||
@@ -278,7 +278,7 @@ static const struct sim_order *order_before(const struct sim_witness *x, uint64_
     return NULL;
 }
 
-/* c may have been the first failure. */
+/* Whether c may have been the first failure. */
 static bool accepts_failure(const struct verdict *v, const struct sim_cause *c)
 {
     const struct sim_witness *x = &v->w->witness;
@@ -306,7 +306,7 @@ static bool accepts_any_failure(const struct verdict *v)
     return accepted;
 }
 
-/* All went well, but a signal may come, or the output fail, before dtrun has ended. */
+/* All went well, but a signal may arrive, or the output fail, before dtrun has ended. */
 static bool accepts_success(const struct verdict *v)
 {
     const struct sim_witness *x = &v->w->witness;

@@ -7,7 +7,7 @@
 
 enum { CHUNK = 16 * 1024 };
 
-/* The stream as it was shown so far in this generation. */
+/* The stream as shown so far in this generation. */
 static struct sim_shown *stream_of(struct sim_world *w, uint32_t rank, int fd)
 {
     struct sim_shown *s = &w->shown[rank][fd - 1];

@@ -1,4 +1,4 @@
-/* Hosts that do not reach each other: what agents answer, and what has to follow. */
+/* Hosts that do not reach each other: what agents answer, and what must follow. */
 #include <errno.h>
 #include <string.h>
 

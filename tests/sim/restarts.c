@@ -45,7 +45,7 @@ uint64_t sim_restarts_due_ns(const struct sim_world *w)
 {
     struct sim_restarts next = w->witness.restarts;
 
-    if (w->witness.cut_off) /* this is no restart: nothing has run */
+    if (w->witness.cut_off) /* this is no restart: no rank has run */
         return 0;
     count(&next);
     return w->witness.decided_ns + delay_ns(&next);

@@ -11,7 +11,7 @@ static const int user_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SI
 
 #define PICK(c, list) ((list)[sim_below((c), sizeof(list) / sizeof *(list))])
 
-/* Deaths of ranks are the most frequent. */
+/* Deaths of ranks are the most frequent faults. */
 static enum sim_fault_kind pick_kind(struct sim_chance *c)
 {
     uint64_t n = sim_below(c, 100);
@@ -59,7 +59,7 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
     }
 }
 
-/* Most faults come soon after the one before, while the engine still deals with that one. */
+/* Most faults come soon after the last one, while the engine is still handling it. */
 static uint64_t pick_time(struct sim_chance *c, const struct sim_scenario *s)
 {
     static const uint64_t soon_ns[] = { 5 * SIM_MS, 60 * SIM_MS, 500 * SIM_MS, 4 * SIM_S };

@@ -1,4 +1,4 @@
-/* What a seed stands for: the options of dtrun, the program, the hosts, and what goes wrong. */
+/* What a seed stands for: dtrun's options, the program, the hosts, and the faults. */
 #ifndef DT_SIM_SCENARIO_H
 #define DT_SIM_SCENARIO_H
 
@@ -9,19 +9,19 @@
 enum sim_fault_kind {
     SIM_RANK_KILLED,   /* by signal "code" */
     SIM_RANK_EXITS,    /* with "code" */
-    SIM_RANK_HANGS,    /* it ends only by SIGKILL */
-    SIM_AGENT_DIES,    /* with its ranks; the connection ends */
-    SIM_HOST_VANISHES, /* at once; it accepts new connections after "ns" */
+    SIM_RANK_HANGS,    /* ends only by SIGKILL */
+    SIM_AGENT_DIES,    /* with its ranks, and its connection ends */
+    SIM_HOST_VANISHES, /* at once; accepts new connections after "ns" */
     SIM_LINK_BREAKS,   /* both sides see it */
     SIM_DTRUN_LOSES,  /* the connection: dtrun sees its end, the agent only silence; with "code" the
                        * host also refuses new connections for "ns" */
     SIM_AGENT_LOSES,  /* the agent sees its end, and dtrun only silence */
-    SIM_LINK_DIES,    /* it carries nothing to dtrun any more, and "code" ms later nothing at all */
+    SIM_LINK_DIES,    /* nothing reaches dtrun any more, and "code" ms later nothing at all */
     SIM_CUT_OFF,      /* messages wait for "ns" */
     SIM_HOST_FREEZES, /* agent and ranks stand still for "ns" */
     SIM_LINK_SLOW,    /* messages take 200 ms more, for "ns" */
     SIM_SPAWN_FAILS,  /* at the next START there; "code" says how */
-    SIM_STALE,        /* the agent repeats messages of the generation before */
+    SIM_STALE,        /* the agent repeats messages of the last generation */
     SIM_DTRUN_STANDS, /* for "ns" */
     SIM_HOSTS_APART,  /* the host and the one "code" after it do not reach each other for "ns" */
     SIM_OUTPUT_FAILS, /* standard output, with errno "code" */
@@ -51,13 +51,13 @@ struct sim_scenario {
     bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */
     uint64_t work_ns;   /* of the program, from its beginning to its end */
-    uint64_t commit_ns; /* between two checkpoints; 0: it saves none */
-    uint32_t lines;     /* that each rank prints, about */
-    bool floods;        /* they are many at once: credit runs out */
-    int stdin_rank;     /* as of struct dt_job_config */
+    uint64_t commit_ns; /* between two checkpoints; 0: no checkpoints */
+    uint32_t lines;     /* that each rank prints, approximately */
+    bool floods;        /* many lines at the same time, so that credit runs out */
+    int stdin_rank;     /* as in struct dt_job_config */
     uint64_t stdin_bytes;
-    uint64_t stdin_ms;  /* at most, from one piece of it to the next */
-    uint64_t reader_ns; /* until output is shown; 0: at once */
+    uint64_t stdin_ms;  /* at most, from one piece of standard input to the next */
+    uint64_t reader_ns; /* until output is read; 0: at once */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     char inject[SIM_INJECT_MAX][64]; /* as given to --inject */
     uint32_t ninject;
@@ -66,7 +66,8 @@ struct sim_scenario {
 };
 
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed);
-/* That many hosts of 8 ranks. One rank in a hundred is killed, in SIM_ROUNDS rounds. */
+/* A job on this many hosts with 8 ranks each. One rank in a hundred is killed, in SIM_ROUNDS
+ * rounds. */
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts);
 void sim_scenario_print(const struct sim_scenario *s, FILE *out);
 void sim_fault_print(const struct sim_fault *f, FILE *out);

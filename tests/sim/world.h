@@ -22,7 +22,7 @@ struct sim_stream { /* only lengths are kept: sim_stream_bytes knows the content
 struct sim_rank { /* a process: a rank or an auxiliary */
     uint32_t rank;
     bool alive;
-    bool stubborn;  /* it hangs: neither ends nor heeds SIGTERM */
+    bool stubborn;  /* it hangs: neither ends nor reacts to SIGTERM */
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
     bool asked;     /* it was sent a signal that ends it */
     bool stopped;   /* by SIGSTOP */
@@ -93,7 +93,7 @@ struct sim_host {
     struct sim_agent *agents; /* all that have been here */
     uint64_t down_until, refuses_until, cut_until, frozen_until, slow_until;
     uint64_t cut_from;
-    uint64_t clock_ns; /* its clock less the simulator's, at the beginning */
+    uint64_t clock_ns; /* its clock minus the simulator's, at the beginning */
     int64_t drift_ppm;
     bool spawn_fails;
     uint64_t orphans_ns; /* when anything was sent last to agents that were lost while their ranks
