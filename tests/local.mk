@@ -11,8 +11,8 @@ AM_TESTS_ENVIRONMENT = \
 	DTRUN_BUILD='$(abs_top_builddir)'; export DTRUN_BUILD; \
 	DTRUN_SOURCE='$(abs_top_srcdir)'; export DTRUN_SOURCE;
 
-# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest first, which would
-# else still run when all others have ended.)
+# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest come first, so that
+# they do not run alone at the end.)
 UNIT_TESTS = \
 	tests/unit/faults/disturbed_hosts \
 	tests/unit/faults/deaths \
@@ -103,13 +103,13 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
-# The real agent with the test as its launcher: needs the static agent.
+# These play the launcher for a real agent, and need the static agent.
 AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent/agentfaults \
 	tests/unit/agent/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
-# Those in which threads meet, for ThreadSanitizer.
+# Tests with several threads, for ThreadSanitizer.
 THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
 	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
@@ -117,7 +117,7 @@ THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/ap
 	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
 	tests/unit/p2p/p2p
 
-# Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
+# The unit tests alone, which need no static agent and can run under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
 units: $(CHECKED_UNITS)
@@ -619,8 +619,8 @@ tests_rank_pslite_SOURCES = tests/rank/pslite.c tests/rank/variable.h
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
 tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 
-# Black-box tests, in the order in which they run: at the end the short ones, or the last long one
-# would still run when all others have ended.
+# Black-box tests in the order in which they run. Short ones come last, so that no long one runs alone
+# at the end.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
 	tests/cli/gpushared.bats \

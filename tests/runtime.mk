@@ -45,9 +45,9 @@ UNIT_TESTS += \
 	tests/unit/api/join \
 	tests/unit/kernels/wireformat
 
-# What plays agent and launcher.
+# Plays agents and launcher.
 EXTRA_LTLIBRARIES = tests/unit/libtestjob.la
-CLEANFILES += tests/unit/libtestjob.la # automake cleans no such one
+CLEANFILES += tests/unit/libtestjob.la # automake does not clean it
 tests_unit_libtestjob_la_SOURCES = tests/unit/testjob.c tests/unit/testjob.h
 tests_unit_libtestjob_la_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
@@ -289,7 +289,7 @@ tests_unit_faults_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_faults_aborted_LDADD = $(TESTJOB_LIBS)
 tests_unit_faults_aborted_LDFLAGS = $(FAULTS_WRAP)
 
-# Every function that tests/unit/faults.c stands in for.
+# Every function that tests/unit/faults.c replaces.
 FAULTS_WRAP = \
 	-Wl,--wrap=accept4,--wrap=bind,--wrap=calloc,--wrap=close,--wrap=connect,--wrap=eventfd \
 	-Wl,--wrap=fcntl,--wrap=fdopendir,--wrap=fstat,--wrap=fstatat,--wrap=fsync,--wrap=ftruncate \

@@ -45,7 +45,7 @@ static bool has_ranks(const struct sim_agent *a)
     return false;
 }
 
-/* The agent kills all its ranks, and only then its side of the connection ends. */
+/* The agent kills all its ranks before its side of the connection ends. */
 static void leave(struct sim_world *w, struct sim_agent *a, const char *why)
 {
     sim_trace(w, "agent of %s leaves: %s", a->host->name, why);
@@ -64,7 +64,7 @@ static void look_at_lease(struct sim_world *w, struct sim_event *e)
         return;
     if (w->now_ns < a->host->frozen_until) {
         if (a->host->frozen_until != UINT64_MAX) {
-            e->n = a->host->frozen_until - w->now_ns; /* for how long it stood still */
+            e->n = a->host->frozen_until - w->now_ns; /* the time that it stood still */
             e->at_ns = a->host->frozen_until;
             sim_queue_put(&w->queue, *e);
         }
@@ -259,7 +259,7 @@ void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r
     sweep_when_all_ended(w, a);
 }
 
-/* Kills ranks that earlier agents, killed or cut off, have left on this host. */
+/* Kills ranks that earlier agents on this host, killed or cut off, have left. */
 static void kill_leftovers(struct sim_world *w, const struct sim_agent *of)
 {
     for (struct sim_agent *a = of->host->agents; a && of->generation > 1; a = a->next_here) {
@@ -431,7 +431,7 @@ static void on_credit(struct sim_world *w, struct sim_agent *a, const struct dt_
             continue;
         s->credit += m->bytes;
         if (s->credit > DT_STREAM_CREDIT)
-            s->credit = DT_STREAM_CREDIT; /* credit of the generation before may still come */
+            s->credit = DT_STREAM_CREDIT; /* credit of the last generation may still arrive */
         flush_stream(w, a, &a->ranks[i], m->fd);
     }
     maybe_done(w, a);
@@ -491,7 +491,7 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
     }
 }
 
-/* Sends messages of the generation before again, as if they had been delayed. */
+/* Sends messages of the last generation again, as if they had been delayed. */
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 {
     static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_EXIT, DT_MSG_DONE };
@@ -510,7 +510,7 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
                                             .step = -1,
                                             .time_ns = sim_host_clock(w, a->host) };
         else
-            m->ready.generation = old; /* DONE has its generation in the same place */
+            m->ready.generation = old; /* DONE has its generation at the same place */
         sim_send(w, a, types[i], m);
     }
 }

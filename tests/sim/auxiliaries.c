@@ -23,14 +23,14 @@ static void end(struct sim_world *w, struct sim_event *e)
         sim_agent_reap(w, e->who, r, sim_percent(&w->program, 15) ? 1 : 0, 0);
 }
 
-/* Few end while ranks run, and with 0: nobody needs them. */
+/* Few end, with 0, while ranks run, because then no rank needs them any more. */
 void sim_auxiliary_begins(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
 {
     if (sim_percent(&w->program, 10))
         sim_plan(w, a, r, sim_below(&w->program, w->s->work_ns), end, 0);
 }
 
-/* Those that learn from the ranks that all is done end soon. Some do not. */
+/* Auxiliaries that learn from the ranks that all is done end soon. Some do not. */
 static void release(struct sim_world *w, struct sim_agent *a)
 {
     for (uint32_t i = a->nranks; i < a->n; i++) {
@@ -61,7 +61,7 @@ bool sim_are_ranks_through(const struct sim_world *w)
     return w->s->servers && x->generation > 0 && !x->decided && x->ended_well == w->s->np;
 }
 
-/* Nothing else ends the job. */
+/* Whether nothing else ends the job. */
 static bool is_calm(const struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;

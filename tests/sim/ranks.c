@@ -1,4 +1,5 @@
-/* The program: ranks that meet if they are linked, work, save checkpoints, print and end. */
+/* The program: ranks that find each other if they are linked, work, save checkpoints, print and
+ * end. */
 #include <signal.h>
 
 #include "launcher/base/mem.h"

@@ -1,5 +1,5 @@
-/* Signals: of a user, to dtrun; of a batch system, to dtrun, agents and ranks alike, where dtrun is
- * to act once for all of them. Ranks get what dtrun passes on once. */
+/* Signals from a user, to dtrun, and from a batch system, to dtrun, agents and ranks alike, for
+ * which dtrun must act once. Ranks get what dtrun passes on once. */
 #include <signal.h>
 
 #include "launcher/base/error.h"
@@ -28,7 +28,7 @@ static uint64_t bit(int signo)
     return UINT64_C(1) << signo;
 }
 
-/* The lowest one of the set that ends jobs, or 0. */
+/* The lowest signal of the set that ends jobs, or 0. */
 static int end_among(uint64_t signals)
 {
     for (int signo = 1; signo < 64; signo++) {
@@ -51,7 +51,7 @@ static void check_all_have_it(struct sim_world *w, int signo)
     }
 }
 
-/* One that ends the job, or all. act tells the engine. */
+/* One signal that ends the job, or all others. act tells the engine. */
 static void act_upon(struct sim_world *w, uint64_t signals,
                      void (*act)(struct sim_world *w, uint64_t signals))
 {
@@ -81,7 +81,7 @@ void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo)
     c->signalled |= bit(signo);
 }
 
-/* ---- many that are one ---- */
+/* ---- many signals that count as one ---- */
 
 static void note_acted(struct sim_world *w, uint64_t signals)
 {
@@ -90,7 +90,7 @@ static void note_acted(struct sim_world *w, uint64_t signals)
     w->witness.gathered &= ~signals;
 }
 
-/* Notes one of them, before the engine is told. */
+/* Notes one of these signals before the engine learns of it. */
 void sim_signalled(struct sim_world *w, int signo)
 {
     struct sim_witness *x = &w->witness;
@@ -121,7 +121,7 @@ void sim_signal_gathered(struct sim_world *w)
     act_upon(w, signals, ring);
 }
 
-/* ---- who gets it ---- */
+/* ---- which processes get it ---- */
 
 static void tell_engine(struct sim_world *w, uint64_t signals)
 {

@@ -324,7 +324,7 @@ static void many_strangers_make_room_for_a_proven_peer(void **state)
     (void)state;
     begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
     dt_probepath_call(&way, dt_inet_connect("127.0.0.1", now->agents[1].port), &auth);
-    while (way.phase < DT_PATH_RECEIPT) { /* one byte of many is sent */
+    while (way.phase < DT_PATH_RECEIPT) { /* sends many bytes one by one */
         assert_int_equal(dt_probepath_step(&way, &auth, 1), DT_SHAKE_PENDING);
         uv_run(&now->loop, UV_RUN_NOWAIT);
     }

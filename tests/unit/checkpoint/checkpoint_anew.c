@@ -1,5 +1,5 @@
-/* A job that began anew ended after it had committed its first checkpoint, and before it had set
- * aside those that were there. Of the two lineages, the new one counts. */
+/* A job that started afresh ended after it had committed its first checkpoint, and before it had
+ * set the old ones aside. Of the two lineages, the new one counts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static char base[64];
 static char dir[80];
-static int moves_left = -1; /* checkpoints that can still be set aside; -1: all */
+static int moves_left = -1; /* checkpoints that can still be set aside; -1: all of them */
 
 static int make_base(void **state)
 {
@@ -31,13 +31,13 @@ static int remove_base(void **state)
     char command[100];
 
     (void)state;
-    if (seteuid(getuid()) != 0) /* where a test failed as another user */
+    if (seteuid(getuid()) != 0) /* if a test failed as another user */
         return -1;
     snprintf(command, sizeof command, "rm -rf %s", base);
     return system(command);
 }
 
-/* In the place of libc's. */
+/* Replaces libc's. */
 int renameat(int from, const char *old, int to, const char *name)
 {
     bool moves = strncmp(name, "earlier-", 8) == 0;
@@ -60,7 +60,7 @@ static void begin(struct job *j, const char *job_id, int64_t fill)
         j->ranks[k].store.owner.job_id = job_id;
 }
 
-/* What LINEAGE says. */
+/* Returns the content of LINEAGE. */
 static struct dt_lineage_file file(void)
 {
     struct dt_dir d = { .fd = -1 };
@@ -72,7 +72,7 @@ static struct dt_lineage_file file(void)
     return f;
 }
 
-/* The steps 10 and 20 are of the old job, and 5 is of the new one. */
+/* Steps 10 and 20 belong to the old job, and step 5 to the new one. */
 static struct dt_lineage leave_unfinished(void)
 {
     struct dt_lineage before;
@@ -118,7 +118,7 @@ static void assert_restores(struct job *j, int64_t step, const char *job_id)
     assert_string_equal(j->ranks[0].store.found.line.job.job, job_id);
 }
 
-static void d28_the_next_job_that_saves_finishes_it(void **state)
+static void d28_the_next_job_that_saves_finishes_setting_aside(void **state)
 {
     struct job j;
 
@@ -137,7 +137,7 @@ static void d28_the_next_job_that_saves_finishes_it(void **state)
     assert_int_equal(file().begins.step, -1);
 }
 
-/* The step with which a job begins anew may be one of those that are there. */
+/* The first step of a fresh job may be one of the existing steps. */
 static void d28_the_older_content_of_the_same_step_is_set_aside_too(void **state)
 {
     struct job j;
@@ -156,7 +156,7 @@ static void d28_the_older_content_of_the_same_step_is_set_aside_too(void **state
     assert_true(exists("earlier-next-01234567-g0-1/step_000000000010/MANIFEST"));
 }
 
-static void d28_a_job_that_may_not_write_restores_the_new_one(void **state)
+static void d28_a_job_that_may_not_write_restores_the_new_checkpoint(void **state)
 {
     uid_t me = geteuid();
     struct job j;
@@ -174,7 +174,7 @@ static void d28_a_job_that_may_not_write_restores_the_new_one(void **state)
     assert_int_equal(chmod(dir, 0777), 0);
 }
 
-static void d28_a_job_that_cannot_finish_it_saves_nothing(void **state)
+static void d28_a_job_that_cannot_finish_setting_aside_saves_nothing(void **state)
 {
     struct job j;
 
@@ -212,8 +212,8 @@ static void d28_a_job_that_has_not_committed_changes_nothing(void **state)
     assert_true(exists("step_000000000020") && exists("step_000000000030"));
 }
 
-/* An older checkpoint of that name is none of the new lineage. */
-static void d28_another_checkpoint_of_the_same_step_is_not_taken_for_it(void **state)
+/* An older checkpoint with that name does not belong to the new lineage. */
+static void d28_an_old_checkpoint_of_the_same_step_does_not_count(void **state)
 {
     char command[300];
     struct job j;
@@ -228,7 +228,7 @@ static void d28_another_checkpoint_of_the_same_step_is_not_taken_for_it(void **s
     job_free(&j);
 }
 
-static void d28_a_file_that_is_cut_short_tells_of_no_beginning(void **state)
+static void d28_a_truncated_file_does_not_mark_a_fresh_start(void **state)
 {
     struct dt_lineage_file whole, cut;
     char path[200];
@@ -254,13 +254,13 @@ static void d28_a_file_that_is_cut_short_tells_of_no_beginning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DISK(d28_the_next_job_that_saves_finishes_it),
+        ON_DISK(d28_the_next_job_that_saves_finishes_setting_aside),
         ON_DISK(d28_the_older_content_of_the_same_step_is_set_aside_too),
-        ON_DISK(d28_a_job_that_may_not_write_restores_the_new_one),
-        ON_DISK(d28_a_job_that_cannot_finish_it_saves_nothing),
+        ON_DISK(d28_a_job_that_may_not_write_restores_the_new_checkpoint),
+        ON_DISK(d28_a_job_that_cannot_finish_setting_aside_saves_nothing),
         ON_DISK(d28_a_job_that_has_not_committed_changes_nothing),
-        ON_DISK(d28_another_checkpoint_of_the_same_step_is_not_taken_for_it),
-        ON_DISK(d28_a_file_that_is_cut_short_tells_of_no_beginning),
+        ON_DISK(d28_an_old_checkpoint_of_the_same_step_does_not_count),
+        ON_DISK(d28_a_truncated_file_does_not_mark_a_fresh_start),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void run_all(const char *hosts, int (*body)(int, void *))
 }
 
 /* Without the ring, only the order of hosts and of their ranks counts. */
-static void all_reduce_folds_in_rank_order(void **state)
+static void all_reduce_combines_in_rank_order(void **state)
 {
     static const char *const placements[] = { "1", "2",   "3",   "4",     "5",     "7",
                                               "8", "1 1", "3 2", "3 1 2", "1 1 1", "@0210" };
@@ -537,7 +537,7 @@ static int nan_results(int rank, void *arg)
     return 0;
 }
 
-static void d37_a_nan_is_the_same_one_however_many_ranks_there_are(void **state)
+static void d37_the_resulting_nan_does_not_depend_on_the_number_of_ranks(void **state)
 {
     (void)state;
     run_all("1", nan_results);
@@ -556,11 +556,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("4", a_program_started_by_hand_is_a_job_of_one),
-        CHECKS_TEARDOWN("1, 2, 3, 6, 7, 10, 11, 19", all_reduce_folds_in_rank_order, unset_order),
+        CHECKS_TEARDOWN("1, 2, 3, 6, 7, 10, 11, 19", all_reduce_combines_in_rank_order,
+                        unset_order),
         CHECKS("1, 20, 21", all_reduce_spans_uneven_hosts),
         cmocka_unit_test_teardown(all_reduce_spans_streams, unset_streams),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
-        cmocka_unit_test(d37_a_nan_is_the_same_one_however_many_ranks_there_are),
+        cmocka_unit_test(d37_the_resulting_nan_does_not_depend_on_the_number_of_ranks),
         CHECKS("18", broadcast_reaches_all_ranks_from_every_root),
         CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),
         CHECKS("13, 16", averages_are_in_range_wherever_ranks_are),

@@ -70,7 +70,7 @@ static void pass(const char *hosts, int (*body)(int, void *), const void *arg)
 }
 
 /* Without the ring, only the order of ranks and hosts counts. */
-static void leaders_reduce_in_rank_order(void **state)
+static void leaders_combine_in_rank_order(void **state)
 {
     static const struct job jobs[] = {
         { "2 2", 2 }, { "4 3", 3 }, { "@102102", 2 }, { "2 2 2 2 2 2", 2 }, { "10 10", 7 },
@@ -299,7 +299,7 @@ static void rounds_fit_into_the_memory_of_every_host(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("1, 7, 10, 19", leaders_reduce_in_rank_order),
+        CHECKS("1, 7, 10, 19", leaders_combine_in_rank_order),
         cmocka_unit_test(other_placements_have_one_leader),
         cmocka_unit_test(rounds_fit_into_the_memory_of_every_host),
         cmocka_unit_test(the_threshold_does_not_change_results),

@@ -380,7 +380,7 @@ static void dt_comm_free_waits_with_the_communicators_limit(void **state)
     run(free_early);
 }
 
-/* ---- what the agent is told ---- */
+/* ---- what the agent learns ---- */
 
 /* A report costs a message, and another one to dtrun. */
 static int set_some(int rank, void *arg)

@@ -97,7 +97,7 @@ static void die_in(const char *hosts, int victim, size_t call)
     }
 }
 
-static void deaths(void **state)
+static void a_rank_may_die_at_any_point(void **state)
 {
     static const struct {
         const char *hosts;
@@ -117,7 +117,7 @@ static void deaths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("37", deaths),
+        CHECKS("37", a_rank_may_die_at_any_point),
     };
 
     return cmocka_run_group_tests(tests, trial_set_up, trial_tear_down);

@@ -9,19 +9,19 @@
 #include "tests/unit/faults/failing.h"
 #include "tests/unit/faults/trial.h"
 
-static void faults_on_one_host(void **state)
+static void system_calls_may_fail_on_one_host(void **state)
 {
     (void)state;
     failing_try("2", 1, NULL);
 }
 
-static void faults_of_the_host_that_is_called(void **state)
+static void system_calls_may_fail_on_the_called_host(void **state)
 {
     (void)state;
     failing_try("1 1", 1, "accept4 realloc recv send");
 }
 
-static void faults_of_two_connections(void **state)
+static void system_calls_may_fail_on_two_connections(void **state)
 {
     (void)state;
     testjob_streams(2);
@@ -32,9 +32,9 @@ static void faults_of_two_connections(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("43", faults_on_one_host),
-        CHECKS("43", faults_of_the_host_that_is_called),
-        CHECKS("43", faults_of_two_connections),
+        CHECKS("43", system_calls_may_fail_on_one_host),
+        CHECKS("43", system_calls_may_fail_on_the_called_host),
+        CHECKS("43", system_calls_may_fail_on_two_connections),
     };
 
     return cmocka_run_group_tests(tests, trial_set_up, trial_tear_down);

@@ -9,7 +9,7 @@
 #include "tests/unit/faults/failing.h"
 #include "tests/unit/faults/trial.h"
 
-static void faults_between_hosts(void **state)
+static void system_calls_may_fail_between_hosts(void **state)
 {
     (void)state;
     failing_try("2 1", 0, NULL);
@@ -18,7 +18,7 @@ static void faults_between_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CHECKS("43", faults_between_hosts),
+        CHECKS("43", system_calls_may_fail_between_hosts),
     };
 
     return cmocka_run_group_tests(tests, trial_set_up, trial_tear_down);

@@ -423,7 +423,7 @@ static void calls_that_do_not_match_are_named(void **state)
     }
 }
 
-/* ---- the way to the agent ---- */
+/* ---- the socket to the agent ---- */
 
 static int cut_off(int rank, void *arg)
 {

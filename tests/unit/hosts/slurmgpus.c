@@ -1,4 +1,4 @@
-/* What a step on each node is to ask for, from what scontrol says of the job. */
+/* The GPUs that a step on each node requests, from scontrol's description of the job. */
 #include <string.h>
 
 #include "launcher/base/strbuf.h"
@@ -7,7 +7,7 @@
 
 static const struct {
     const char *text;
-    const char *want; /* of node1, node2 and node3; "-": not told */
+    const char *want; /* for node1, node2 and node3; "-": unknown */
 } cases[] = {
     { "   JOB_GRES=gpu:3\n"
       "     Nodes=node1 CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)\n"
@@ -28,7 +28,7 @@ static const struct {
     { "", "- - -" },
 };
 
-static void each_node_is_told_its_own(void **state)
+static void each_node_gets_its_own_gpus(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -51,7 +51,7 @@ static void each_node_is_told_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_node_is_told_its_own),
+        cmocka_unit_test(each_node_gets_its_own_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

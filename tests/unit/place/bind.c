@@ -211,7 +211,7 @@ static void caches_and_nodes_are_read(void **state)
     run(command);
 }
 
-static void a_process_is_bound_to_what_it_was_told(void **state)
+static void a_process_is_bound_to_the_given_cpus(void **state)
 {
     struct dt_cpus cpus = { 0 };
     struct dt_u32s own = { (uint32_t[]){ 0 }, 1 };
@@ -237,7 +237,7 @@ int main(void)
         cmocka_unit_test(every_local_rank_gets_its_cpus),
         cmocka_unit_test(the_topology_is_read_for_the_cpus_of_the_mask),
         cmocka_unit_test(caches_and_nodes_are_read),
-        cmocka_unit_test(a_process_is_bound_to_what_it_was_told),
+        cmocka_unit_test(a_process_is_bound_to_the_given_cpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

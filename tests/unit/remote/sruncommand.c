@@ -1,4 +1,4 @@
-/* How srun is called, and with which of this process's variables. */
+/* The command line of srun, and the variables of this process that it gets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool has(const struct dt_strs *list, const char *text)
     return false;
 }
 
-static void a_step_is_told_its_gpus_where_they_are_known(void **state)
+static void a_step_requests_its_gpus_if_they_are_known(void **state)
 {
     struct dt_host host = { .name = (char *)(uintptr_t) "node1" };
     struct dt_strs words = { 0 };
@@ -36,7 +36,7 @@ static void a_step_is_told_its_gpus_where_they_are_known(void **state)
     dt_strs_free(&words);
 }
 
-static void options_of_srun_in_variables_are_left_out(void **state)
+static void variables_with_options_of_srun_are_left_out(void **state)
 {
     static const char *const own[] = { "PATH=/bin",
                                        "SLURM_JOB_ID=1",
@@ -64,8 +64,8 @@ static void options_of_srun_in_variables_are_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_told_its_gpus_where_they_are_known),
-        cmocka_unit_test(options_of_srun_in_variables_are_left_out),
+        cmocka_unit_test(a_step_requests_its_gpus_if_they_are_known),
+        cmocka_unit_test(variables_with_options_of_srun_are_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void frame(struct dt_put *out, uint8_t type, uint8_t flags, size_t len)
     dt_put_bytes(out, pattern, len);
 }
 
-static void data_may_stand_between_the_frames_of_a_message(void **state)
+static void data_may_arrive_between_the_frames_of_a_message(void **state)
 {
     struct dt_put out = { 0 };
     struct dt_unframe u = { 0 };
@@ -200,7 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_of_any_size_give_the_same_messages),
-        cmocka_unit_test(data_may_stand_between_the_frames_of_a_message),
+        cmocka_unit_test(data_may_arrive_between_the_frames_of_a_message),
         cmocka_unit_test(hostile_headers_are_refused),
         cmocka_unit_test(an_endless_message_is_refused_at_64_mib),
         cmocka_unit_test(the_callback_can_stop),
