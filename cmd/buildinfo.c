@@ -40,7 +40,7 @@ static void print(const char *name, const char *version, const char *use)
     printf("  %-10s %-10s %s\n", name, version, use);
 }
 
-/* What libdtrun would find here, now, in a program that does not bring its own. */
+/* Prints what libdtrun would find here, now, in a program without libraries of its own. */
 static void print_found(void)
 {
     static const char use[] = "collectives on GPU memory, found at run time";

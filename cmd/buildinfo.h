@@ -1,7 +1,7 @@
-/* --check-build: with which libraries dtrun was built, and what it can do therefore. */
+/* --check-build: the libraries with which dtrun was built, and what it can therefore do. */
 #ifndef DT_CMD_BUILDINFO_H
 #define DT_CMD_BUILDINFO_H
 
-void dt_buildinfo_print(void); /* standard output */
+void dt_buildinfo_print(void); /* to standard output */
 
 #endif

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is the same for every table. $cur is the word to be completed, as far as it is written. */
+/* The part of the script that does not depend on the table. $cur is the word to be completed, as
+ * far as it is typed. */
 static const char bash_rest[] =
     "# The hosts that the user's SSH knows, and those of a hostfile.\n"
     "_dtrun_hosts() { # FILE\n"
@@ -130,7 +131,7 @@ static void print_bash(void)
     printf("    *) return 1 ;;\n    esac\n}\n\n%s", bash_rest);
 }
 
-/* In single quotes, and what zsh's _arguments reads of a text is not what ends it. */
+/* Prints text in single quotes, and escapes what zsh's _arguments would interpret. */
 static void print_zsh_text(const char *text)
 {
     for (; *text; text++) {
@@ -175,7 +176,7 @@ static void print_zsh_value(const char *value)
             printf("%s", actions[i].action);
 }
 
-/* '*': given again, an option is offered again; "=" : its value may follow one. */
+/* '*': the option is offered again after it was given. "=": its value may follow an equals sign. */
 static void print_zsh_option(const struct dt_option_text *o, const char *dashes, const char *name)
 {
     printf("    '*%s%s%s[", dashes, name, o->value ? "=" : "");
@@ -215,7 +216,7 @@ static void print_fish_text(const char *text)
     putchar('\'');
 }
 
-/* What fish offers for a value: these words, or what the command in parentheses prints. */
+/* Prints what fish offers for a value: these words, or the output of the command in parentheses. */
 static void print_fish_value(const char *value)
 {
     static const struct {
@@ -253,7 +254,7 @@ static void print_fish_value(const char *value)
     }
 }
 
-/* What is the same for every table. */
+/* The part of the script that does not depend on the table. */
 static const char fish_rest[] =
     "# The words from the program on, the one at the cursor included.\n"
     "function __dtrun_tail\n"
@@ -289,7 +290,7 @@ static const char fish_rest[] =
     "\n"
     "complete -c dtrun -f -a '(__dtrun_program)'\n";
 
-/* A name of several letters takes one dash or two. */
+/* A long name takes one dash or two. */
 static void print_fish_option(const struct dt_option_text *o)
 {
     printf("complete -c dtrun -n __dtrun_before_program");

@@ -12,7 +12,7 @@
 
 enum { CONFIG_BYTES_MAX = 1024 * 1024 };
 
-/* Cuts the blanks at both ends off. */
+/* Removes blanks at both ends. */
 static char *trim(char *text)
 {
     text += strspn(text, BLANKS);
@@ -21,7 +21,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* No shell has seen the value: a path below the home directory is made one here. */
+/* No shell has expanded the value, so this expands a path below the home directory. */
 static char *expand_home(const char *value)
 {
     const char *home = getenv("HOME");
@@ -80,7 +80,7 @@ static int take_file(struct dt_options *o, const char *path, struct dt_error *er
     return rc;
 }
 
-/* The file that the user named, else the user's own where there is one; or NULL. */
+/* Returns the file that the user named, else the user's own if it exists, else NULL. */
 static char *file_of(const struct dt_options *typed)
 {
     const char *home = getenv("HOME");

@@ -4,12 +4,12 @@
 
 #include "cmd/options.h"
 
-/* Fills o from --config FILE, else from ~/.config/dtrun/config where there is one, and from argv,
- * whose options win. On failure err tells why, exit code 2; a mistake in the file is "FILE:LINE:
- * what is wrong". */
+/* Fills o from --config FILE, else from ~/.config/dtrun/config if that exists, and then from argv,
+ * whose options win. On failure err says why, with exit code 2. A mistake in the file is
+ * "FILE:LINE: what is wrong". */
 int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err);
 
-/* Takes the text of such a file, n bytes, into o; name is the file's, for messages. */
+/* Parses the text of such a file, n bytes, into o. name is the file's name for messages. */
 int dt_config_text(struct dt_options *o, const char *name, const char *text, size_t n,
                    struct dt_error *err);
 

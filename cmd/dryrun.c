@@ -11,12 +11,12 @@
 #include "launcher/place/gpu.h"
 #include "launcher/place/role.h"
 
-/* What can be known about a node before its host has been asked. */
+/* What is known about a node before its host is asked. */
 struct known {
     const struct dt_host *host;
     struct dt_strs devices;
     bool devices_known;
-    const char *interface; /* or NULL */
+    const char *interface; /* NULL: unknown */
 };
 
 static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *plan,
@@ -33,7 +33,7 @@ static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *
     if (k.devices_known && dt_gpu_list(&k.devices, &source) < 0)
         k.devices_known = false;
     if (plan->nnodes == 1)
-        k.interface = "-"; /* one host's ranks share memory */
+        k.interface = "-"; /* the ranks of a single host share memory */
     else
         k.interface = k.host->addr;
     return k;
@@ -92,7 +92,7 @@ static void print_table(FILE *to, const struct known *nodes, const struct dt_pla
     }
 }
 
-/* "beside the ranks: scheduler on host1, server 0 on host1, server 1 on host2" */
+/* Prints "beside the ranks: scheduler on host1, server 0 on host1, server 1 on host2". */
 static void print_auxiliaries(FILE *to, const struct known *nodes, const struct dt_plan *plan)
 {
     char name[DT_ROLE_NAME_MAX];

@@ -1,4 +1,4 @@
-/* --dry-run: what would run where, without a connection to any host. */
+/* --dry-run: shows what would run where, without a connection to any host. */
 #ifndef DT_CMD_DRYRUN_H
 #define DT_CMD_DRYRUN_H
 
@@ -6,8 +6,8 @@
 #include "launcher/hosts/hostlist.h"
 #include "launcher/place/plan.h"
 
-/* Prints the plan to standard output: a table, or JSON with --json. What only the host itself can
- * tell is "?" in the table and null in JSON. Returns 0, or -1 when the output cannot be written. */
+/* Prints the plan to standard output: a table, or JSON with --json. What only the host knows is "?"
+ * in the table and null in JSON. Returns 0, or -1 if the output cannot be written. */
 int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
                     const struct dt_options *options, struct dt_error *err);
 /* --display-map: the same table on standard error, before the job starts. */

@@ -1,4 +1,4 @@
-/* dtrun-agent: started by dtrun on each host of a job; see dtrun-agent(8) and PROTOCOL.md. */
+/* dtrun-agent: dtrun starts it on each host of a job; see dtrun-agent(8) and PROTOCOL.md. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static int refuse(void)
 
 static bool alone;
 
-/* Returns false if dtrun gives no such argument. */
+/* Returns false for an argument that dtrun never passes. */
 static bool take_arguments(char **argv)
 {
     static const char files[] = DT_AGENT_OPEN_FILES;

@@ -21,7 +21,7 @@ static int fail(const char *what)
     return EXIT_WRONG;
 }
 
-/* What the library has not told is DT_ERR_NOMEM, of this program's own. */
+/* An error without a text from the library is DT_ERR_NOMEM of this program itself. */
 static int fail_with(dt_result_t r, const char *no_memory)
 {
     dt_error_info_t last = { .size = sizeof last };
@@ -42,18 +42,19 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
-/* What is measured, and where it is told. */
+/* What is measured, and where the results go. */
 struct session {
     const struct dt_perf_op *op;
-    struct dt_perf_op raw; /* with --raw: the same by NCCL itself */
+    struct dt_perf_op raw; /* with --raw: the same collective by NCCL itself */
     const struct dt_perf_args *a;
     struct dt_perf_layout layout;
     struct dt_perf_buffers buffers;
-    struct dt_perf_table table; /* rank 0's; all count what is wrong */
+    struct dt_perf_table table; /* only rank 0 prints it; all ranks count wrong elements */
 };
 
-/* On one host its memory has to carry what the ranks move; with several, whose ranks share their
- * memory's time with the network's, what leaves each host. */
+/* Computes the lower bound. On one host the bound is the memory traffic of its ranks. With several
+ * hosts, whose ranks use memory and network at the same time, it is the traffic that leaves each
+ * host. */
 static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
 {
     const struct dt_perf_case *what = &row->what;
@@ -120,7 +121,7 @@ static dt_result_t measure_roots(struct session *s, struct dt_perf_case what)
     return r;
 }
 
-/* All operations are those of nccl-tests, and bits. */
+/* -o all means the operations of nccl-tests and the bitwise ones. */
 static dt_result_t measure_all(struct session *s)
 {
     int ops = s->a->op == DT_ADASUM ? DT_OP_MAX : DT_FOLD_MAX;
@@ -138,7 +139,7 @@ static dt_result_t measure_all(struct session *s)
     return r;
 }
 
-/* Does nothing where no data go between hosts. */
+/* Does nothing if no data go between hosts. */
 static dt_result_t find_network(struct session *s)
 {
     if (s->layout.hosts <= 1 || s->op->empty)
@@ -169,7 +170,7 @@ static dt_result_t measure_job(struct session *s)
     return r;
 }
 
-/* What rank 0 writes to. False: that failed. */
+/* Opens the outputs of rank 0. Returns false if that fails. */
 static bool open_outputs(struct session *s)
 {
     const char *json = s->a->json;
@@ -191,7 +192,7 @@ static bool close_outputs(struct session *s)
     return good;
 }
 
-/* Collective. True also where it is not asked for. */
+/* Collective. Returns true also if --raw was not given. */
 static bool open_raw(struct session *s)
 {
     char text[DT_PERF_RAW_TEXT];
@@ -248,7 +249,7 @@ static int tune(int calls)
     return *wrong ? fail(wrong) : EXIT_SUCCESS;
 }
 
-/* NULL: text tells what is wrong. */
+/* Returns NULL, with what is wrong in text, if there is no such collective. */
 static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_WRONG])
 {
     const struct dt_perf_op *op = dt_perf_op_find(a->collective);
@@ -265,7 +266,8 @@ static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[
     return NULL;
 }
 
-/* Whether there are such ranks as are asked for; else text tells. */
+/* Returns whether the job has the ranks that the arguments require; otherwise text says what is
+ * wrong. */
 static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
                       char text[DT_PERF_ARGS_WRONG])
 {

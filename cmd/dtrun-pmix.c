@@ -1,9 +1,9 @@
-/* dtrun-pmix: the PMIx server beside an agent whose ranks are an Open MPI program. A program of its
- * own, since libpmix is a shared library with plugins, and the agent is one static file.
+/* dtrun-pmix: the PMIx server beside an agent whose ranks are an Open MPI program. It is a separate
+ * program, because libpmix is a shared library with plugins and the agent is one static file.
  *
- * It speaks with its agent over standard input, a socket, in messages of PROTOCOL.md: it takes
- * START and answers GO, of which only mpi_env counts; it sends FENCE and takes FENCED; it sends
- * EXIT for a rank that called MPI_Abort, and LOG. It lives until that socket ends. */
+ * It talks to its agent over standard input, a socket, in messages of PROTOCOL.md. It receives
+ * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED. It
+ * sends EXIT for a rank that called MPI_Abort, and LOG. It exits when that socket ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "runtime/wire/msg.h"
 
 static struct {
-    union dt_msg start; /* once there is one */
+    union dt_msg start; /* empty until it arrives */
     bool started;
     bool refused_spawn;
 } dti_helper;
@@ -82,7 +82,7 @@ static int on_start(const char *dir)
     return 0;
 }
 
-/* A non-zero return ends the program. */
+/* A non-zero result ends the program. */
 static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
 {
     union dt_msg m;
@@ -117,5 +117,5 @@ int main(int argc, char **argv)
         if (n > 0 && dt_unframe_feed(&unframe, bytes, (size_t)n, on_message, argv[1], &why) != 0)
             return DT_EXIT_LAUNCH;
     } while (n > 0 || (n < 0 && errno == EINTR));
-    return 0; /* the files in argv[1] are the agent's to remove */
+    return 0; /* the agent removes the files in argv[1] */
 }

@@ -1,4 +1,4 @@
-/* dtrun: from what the user typed to a running job. */
+/* dtrun: from the user's command line to a running job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,7 +38,10 @@ extern char **environ;
 
 enum { COLLECTIVE_TIMEOUT_S = 600 };
 enum { PATH_BYTES_MAX = 4000 };
-enum { FILES_PER_HOST = 4, FILES_BESIDE = 64 }; /* that are open at a time, with room to spare */
+enum {
+    FILES_PER_HOST = 4,
+    FILES_BESIDE = 64
+}; /* files that are open at a time, with room to spare */
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
 {
@@ -91,7 +94,7 @@ static int check_identities(const struct dt_options *o, const struct dt_hostlist
     return 0;
 }
 
-/* What no agent could use. The job's own names below it need some room, too. */
+/* Rejects a path that no agent could use. The job's own names below it need some room as well. */
 static int check_path(const char *what, const char *path, struct dt_error *err)
 {
     if (!path || strlen(path) <= PATH_BYTES_MAX)
@@ -127,8 +130,8 @@ static bool are_local(const struct dt_hostlist *hosts)
     return true;
 }
 
-/* Hosts to which an agent is sent have no PMIx server either: it goes to them where the program, as
- * it stands here, needs one. Returns a path to free, or NULL. */
+/* Hosts to which dtrun sends the agent have no PMIx server either. dtrun sends it if the program,
+ * as it is here, needs one. Returns a path to free, or NULL. */
 static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *hosts)
 {
     char path[PATH_MAX], why[PATH_MAX];
@@ -165,7 +168,8 @@ static uint64_t files_for_hosts(size_t n)
     return FILES_BESIDE + (uint64_t)n * FILES_PER_HOST;
 }
 
-/* Where that is not allowed some hosts may still do: those that do not say what is missing. */
+/* If raising the limit is not allowed, some hosts may still work; those that do not report what is
+ * missing. */
 static void allow_files(size_t hosts)
 {
     struct dt_error err = { 0 };
@@ -173,7 +177,8 @@ static void allow_files(size_t hosts)
     dt_openfiles_need(files_for_hosts(hosts), "hosts", &err);
 }
 
-/* hosts: room for a name per process. With --check files are only looked at. */
+/* hosts has room for a name per process. With --check it only checks whether the files could be
+ * created. */
 static int open_files(struct dt_driver_config *d, const struct dt_options *o, const char **hosts,
                       struct dt_error *err)
 {
@@ -199,7 +204,7 @@ static int open_files(struct dt_driver_config *d, const struct dt_options *o, co
     return d->streams.files ? 0 : -1;
 }
 
-/* rc: how the job ended; a job that was fine is not when its output is not whole. */
+/* rc says how the job ended. If the output is incomplete, a successful job fails. */
 static int close_files(struct dt_outfiles *files, int rc)
 {
     char *name = NULL;
@@ -225,7 +230,7 @@ static int run_job(struct dt_driver_config *d, const struct dt_options *o, struc
     return rc;
 }
 
-/* What was not given as an option: the environment's, or the default. */
+/* The time limit was not given as an option: takes the environment's, or the default. */
 static int collective_timeout(int *seconds, struct dt_error *err)
 {
     const char *text = getenv(DT_ENV_COLLECTIVE_TIMEOUT);
@@ -239,7 +244,8 @@ static int collective_timeout(int *seconds, struct dt_error *err)
                           DT_WAIT_MAX_S);
 }
 
-/* dtrun-perf's table, which one rank prints, is for scripts. --check needs no program. */
+/* The table of dtrun-perf, which one rank prints, is for scripts, so it gets no labels. --check
+ * needs no program. */
 static bool wants_labels(const struct dt_options *o, int nprocs)
 {
     const char *program = o->command.n ? basename(o->command.v[0]) : "";
@@ -247,7 +253,7 @@ static bool wants_labels(const struct dt_options *o, int nprocs)
     return o->tag || (nprocs > 1 && !o->no_tag && strcmp(program, "dtrun-perf") != 0);
 }
 
-/* What the options say of the job; what run() makes for it is left out. */
+/* Returns the part of the job's configuration that the options decide. run() fills in the rest. */
 static struct dt_job_config job_of(const struct dt_options *o, const struct dt_hostlist *hosts,
                                    const struct dt_plan *plan)
 {
@@ -300,8 +306,8 @@ config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const str
     };
 }
 
-/* What ranks record of a failure goes beside their output, on the host of each, where neither the
- * user nor the program says otherwise. */
+/* Puts the flight records of ranks beside their output, on each rank's host, unless the user or the
+ * program decides otherwise. */
 static void place_recorder(struct dt_job_config *c, const struct dt_options *o, const char *here)
 {
     char *base, *dir, *var;

@@ -20,7 +20,7 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
     { who, values, false, DT_FOREIGN_IGNORED, NULL, NULL, text, { __VA_ARGS__ } }
 #define REFUSED(who, values, text, ...)                                                            \
     { who, values, false, DT_FOREIGN_REFUSED, NULL, NULL, text, { __VA_ARGS__ } }
-/* One value, that looks like match. */
+/* The option has one value, which matches "match". */
 #define VALUE(who, match, options, text, name)                                                     \
     { who, 1, false, DT_FOREIGN_BECOMES, match, options, text, { name } }
 #define VALUE_NEEDLESS(who, match, text, name)                                                     \
@@ -29,7 +29,7 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
     { who, 1, false, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
 #define VALUE_REFUSED(who, match, text, name)                                                      \
     { who, 1, false, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
-/* One value: a list, of which each item looks like match. */
+/* The option has one value: a list, each item of which matches "match". */
 #define ITEM(who, match, options, text, name)                                                      \
     { who, 1, true, DT_FOREIGN_BECOMES, match, options, text, { name } }
 #define ITEM_IGNORED(who, match, text, name)                                                       \
@@ -37,7 +37,7 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
 #define ITEM_REFUSED(who, match, text, name)                                                       \
     { who, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 
-/* What Horovod's library reads from a variable. */
+/* Horovod's library reads this from a variable. */
 #define HOROVOD(variable, name) BECOMES(H, 1, "x=HOROVOD_" variable "=%", NULL, name)
 #define HOROVOD_SWITCH(variable, name)                                                             \
     BECOMES(H, 0, "x=HOROVOD_" variable "=1", NULL, name),                                         \
@@ -324,7 +324,8 @@ static bool has_name(const struct dt_foreign *row, const char *name, size_t n)
     return false;
 }
 
-/* Sets the part of value between what stands before the first star and after the last one. */
+/* Sets *part to the text between the pattern's parts before the first star and after the last one.
+ */
 static bool matches(const char *pattern, const char *value, const char **part, size_t *length)
 {
     const char *last = strrchr(pattern, '*');

@@ -25,29 +25,29 @@ enum { SECONDS_MAX = 10000000, MIB_MAX = 1 << 20, NAMES_MAX = 4 };
 enum kind {
     FLAG,   /* bool, no value */
     NUMBER, /* int from min */
-    COUNT,  /* the same, or a DT_PER_NODE_ constant */
+    COUNT,  /* an int, or a DT_PER_NODE_ constant */
     TEXT,   /* char * */
-    SOURCE, /* the same; another one is refused, where users may expect both to be read */
-    USER,   /* TEXT that is a user's name */
-    LIST,   /* struct dt_strs, one entry each time it is given */
+    SOURCE, /* char *; a second one is an error, because users may expect both to be read */
+    USER,   /* char *: the name of a user */
+    LIST,   /* struct dt_strs: one entry each time the option is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
     FAULT,      /* a list entry that dt_inject_parse accepts */
-    CHOICE,     /* one of the words that value names, as in "slot|node": an enum from min on */
+    CHOICE,     /* one of the words in value, as in "slot|node": an enum that starts at min */
     IFACE,      /* char * that dt_iface_check accepts */
     READER,     /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
     FRAMEWORKS, /* unsigned, a set that dt_frameworks_parse adds to */
 };
 
 struct option {
-    /* without dashes; a name of several letters takes one dash or two */
+    /* without dashes; a long name takes one dash or two */
     const char *names[NAMES_MAX];
-    const char *value; /* what --help calls it; NULL for a flag */
+    const char *value; /* its name in --help; NULL for a flag */
     enum kind kind;
     size_t at;
     int min;
     int max;
-    const char *help; /* the heading of a group when there are no names */
+    const char *help; /* for an entry without names: the heading of a group */
 };
 
 #define AT(member) offsetof(struct dt_options, member)
@@ -186,7 +186,7 @@ static const struct option options[] = {
 
 static const size_t noptions = sizeof options / sizeof *options;
 
-/* As --help prints a name: the short ones with one dash, as everybody knows them. */
+/* --help prints short names with one dash, as is usual. */
 static const char *dashes_of(const char *name)
 {
     return strlen(name) > 2 ? "--" : "-";
@@ -201,13 +201,13 @@ static const struct option *find_option(const char *name, size_t n)
     return NULL;
 }
 
-/* An option as it was written. */
+/* An option as the user wrote it. */
 struct word {
     const char *text; /* with its dashes */
     size_t length;    /* without "=VALUE" */
     const char *name;
     size_t n;
-    const char *value; /* what stands after "=", or NULL */
+    const char *value; /* the text after "=", or NULL */
 };
 
 static struct word read_word(const char *text)
@@ -222,7 +222,7 @@ static struct word read_word(const char *text)
     return w;
 }
 
-/* A name of one letter takes one dash, except --n, as mpirun has it. */
+/* A name of one letter takes one dash, except --n, which mpirun has. */
 static bool has_right_dashes(const struct word *w)
 {
     return w->n != 1 || w->name == w->text + 1 || *w->name == 'n';
@@ -233,7 +233,8 @@ static const struct option *match(const struct word *w)
     return has_right_dashes(w) ? find_option(w->name, w->n) : NULL;
 }
 
-/* The long option that a wrong word, n bytes with its dashes, was probably meant to be; or NULL. */
+/* Returns the long option that a mistyped word, n bytes with its dashes, was probably meant to be,
+ * or NULL. */
 static const char *guess(const char *word, size_t n)
 {
     size_t dashes = strspn(word, "-"), best = 3;
@@ -301,7 +302,7 @@ static int add_fault(struct dt_strs *faults, const char *value, struct dt_error 
     return 0;
 }
 
-/* Says "a, b or c was expected" for "a|b|c". */
+/* Writes "a, b or c was expected" for "a|b|c". */
 static int refuse_choice(const char *words, struct dt_error *err)
 {
     struct dt_strbuf b = { 0 };
@@ -314,7 +315,7 @@ static int refuse_choice(const char *words, struct dt_error *err)
     return -1;
 }
 
-/* Every enum is as large as an unsigned int here. */
+/* On this platform every enum is as large as an unsigned int. */
 static int set_choice(unsigned *at, const struct option *option, const char *value,
                       struct dt_error *err)
 {
@@ -360,7 +361,7 @@ static int set_count(int *count, const struct option *option, const char *value,
     return 0;
 }
 
-/* word: the option as the user wrote it, n bytes, for messages. */
+/* word is the option as the user wrote it, n bytes, for messages. */
 static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
                const char *value, struct dt_error *err)
 {
@@ -418,7 +419,8 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
 }
 
-/* What of a configuration file an option of the command line puts out of force besides itself. */
+/* Options on the command line override those of the file. Some also override other options of the
+ * file: */
 static const struct {
     size_t given;
     size_t other;
@@ -440,7 +442,7 @@ static bool *from_file(struct dt_options *o, const struct option *option)
     return &o->from_file[option - options];
 }
 
-/* Rules of the environment stay: those of the command line come after them. */
+/* Rules for the environment are kept: those of the command line apply after them. */
 static void forget(struct dt_options *o, const struct option *option)
 {
     void *at = (char *)o + option->at;
@@ -492,7 +494,7 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     return set(o, option, name, strlen(name), value, err);
 }
 
-/* Adds the n bytes of text, in which part takes the place of the marks of struct dt_foreign. */
+/* Appends the n bytes of text, with part in place of the marks of struct dt_foreign. */
 static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struct word *w,
                     const char *part, struct dt_error *err)
 {
@@ -512,7 +514,7 @@ static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struc
     return 0;
 }
 
-/* Sets one of dtrun's options, "name" or "name=value", which ends after n bytes. */
+/* Sets one of dtrun's options, given as "name" or "name=value" of n bytes. */
 static int become_option(struct dt_options *o, const struct word *w, const char *text, size_t n,
                          const char *part, struct dt_error *err)
 {
@@ -532,8 +534,7 @@ static int become_option(struct dt_options *o, const struct word *w, const char 
     return rc;
 }
 
-/* Sets those of dtrun's options that stand in becomes; the n bytes of part, or none, are what its
- * marks stand for. */
+/* Sets the options of dtrun that becomes lists. Its marks stand for the n bytes of part. */
 static int become(struct dt_options *o, const struct word *w, const char *becomes, const char *part,
                   size_t n, struct dt_error *err)
 {
@@ -559,7 +560,7 @@ static void note(struct dt_options *o, const struct word *w, const char *value, 
     free(text);
 }
 
-/* Another launcher's option, with the first word of its value, or with one item of it. */
+/* Handles another launcher's option with the first word of its value, or with one item of it. */
 static int take_foreign(struct dt_options *o, const struct word *w, const char *value,
                         struct dt_error *err)
 {
@@ -597,7 +598,8 @@ static int take_foreign_items(struct dt_options *o, const struct word *w, const 
     return rc;
 }
 
-/* values: how many words the option takes, called what. Sets *value to the first, if any. */
+/* values is how many words the option takes, what their name. Sets *value to the first one, if any.
+ */
 static int take_values(const struct word *w, int values, const char *what, char **argv, int *i,
                        const char **value, struct dt_error *err)
 {
@@ -628,7 +630,7 @@ static int take_foreign_option(struct dt_options *o, const struct word *w, char 
     return row->list ? take_foreign_items(o, w, value, err) : take_foreign(o, w, value, err);
 }
 
-/* Takes the option at argv[*i], and the words after it that are its value. */
+/* Handles the option at argv[*i], and the words after it that are its value. */
 static int take_option(struct dt_options *o, char **argv, int *i, struct dt_error *err)
 {
     const struct word w = read_word(argv[*i]);
@@ -646,7 +648,7 @@ static int take_option(struct dt_options *o, char **argv, int *i, struct dt_erro
     return set(o, option, w.text, w.length, value, err);
 }
 
-/* "host2:2", "[fe80::2]:2,host3:2" or ",host2": what remains of -H beside a blank. */
+/* Matches "host2:2", "[fe80::2]:2,host3:2" or ",host2": the rest of a -H list after a blank. */
 static bool looks_like_host(const char *word)
 {
     static const char host[] =
@@ -662,7 +664,7 @@ static bool looks_like_host(const char *word)
            (word[n + 1 + digits] == '\0' || word[n + 1 + digits] == ',');
 }
 
-/* mpirun starts several programs at once where ":" stands between them. */
+/* mpirun starts several programs that ":" separates. */
 static bool looks_like_mpmd(char *const *words)
 {
     for (; words[0] && words[1]; words++) {
@@ -676,7 +678,8 @@ static bool looks_like_mpmd(char *const *words)
     return false;
 }
 
-/* A host that a blank has cut off from -H: certain where the next word is a program. */
+/* Detects a host that a blank has separated from -H. It is certain if the next word is a program.
+ */
 static int check_cut_off(struct dt_options *o, const char *word, const char *next,
                          struct dt_error *err)
 {
@@ -726,7 +729,7 @@ bool dt_options_ask_for_text(const struct dt_options *o)
     return o->help || o->version || o->check_build || o->completion != DT_SHELL_NONE;
 }
 
-/* A variable that --env sets for every rank cannot be the user's. */
+/* The user cannot set a variable that --env sets for every rank. */
 static int check_rules(const struct dt_options *o, struct dt_error *err)
 {
     for (uint32_t i = 0; i < o->env.n; i++) {

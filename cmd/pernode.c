@@ -15,7 +15,7 @@ static void count_one(void *n, const char *information)
     ++*(int *)n;
 }
 
-/* Those that CUDA programs may use. */
+/* Counts the GPUs that CUDA programs may use. */
 static int usable_gpus(const char *root)
 {
     const struct dt_gpu_source source = { .mask = getenv("CUDA_VISIBLE_DEVICES"),
@@ -39,7 +39,8 @@ static int usable_cpus(void)
 
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         return CPU_COUNT(&set);
-    return (int)sysconf(_SC_NPROCESSORS_ONLN); /* more CPUs than a cpu_set_t holds */
+    return (int)sysconf(
+        _SC_NPROCESSORS_ONLN); /* the machine has more CPUs than a cpu_set_t holds */
 }
 
 static const char *word_of(int per_node)

@@ -1,13 +1,13 @@
-/* --npernode gpu, cpu or auto: how many ranks a host gets. */
+/* --npernode gpu, cpu or auto: how many ranks each host gets. */
 #ifndef DT_CMD_PERNODE_H
 #define DT_CMD_PERNODE_H
 
 #include "launcher/base/error.h"
 #include "launcher/hosts/hostlist.h"
 
-/* per_node: a DT_PER_NODE_ constant. Slots and gpus= that were given stand; this machine gets as
- * many slots as it has of these. Of another host that is not known before it is asked: -1. root:
- * "", or a directory that stands for / (tests). */
+/* per_node is a DT_PER_NODE_ constant. Slots and gpus= that the user gave are kept. The local host
+ * gets as many slots as it has of these. Other hosts, for which this is unknown before they are
+ * asked, are an error. root is "", or a directory that stands for / in tests. */
 int dt_pernode_slots(struct dt_hostlist *hosts, int per_node, const char *root,
                      struct dt_error *err);
 

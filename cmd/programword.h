@@ -1,4 +1,4 @@
-/* Whether the word that stands for the program can be one, as far as this machine's files tell. */
+/* Whether the word in the program's place can be a program, as far as this machine's files show. */
 #ifndef DT_CMD_PROGRAMWORD_H
 #define DT_CMD_PROGRAMWORD_H
 
@@ -6,11 +6,11 @@
 
 #include "launcher/base/error.h"
 
-/* Refuses a Python file that is here and cannot be executed as it was named. wdir: --wdir, or NULL.
- */
+/* Rejects a Python file that exists here but cannot be executed under the given name. wdir is
+ * --wdir, or NULL. */
 int dt_programword_check(const char *name, const char *wdir, struct dt_error *err);
 
-/* Whether word is written like a host and names no program here. */
+/* Returns whether word looks like a host and names no program here. */
 bool dt_programword_may_be_host(const char *word);
 bool dt_programword_is_here(const char *name);
 

@@ -49,7 +49,7 @@ static int scheduler_file(struct dt_strbuf *text, const char *path, void *arg, s
 
 static const struct dt_scheduler_view dti_view = { scheduler_variable, scheduler_file, NULL };
 
-/* The nodes of the Slurm allocation that srun reaches; none outside of one. */
+/* Returns the nodes of the Slurm allocation that srun reaches; empty outside of one. */
 static const struct dt_hostlist *srun_nodes(void)
 {
     static struct dt_hostlist nodes;
@@ -64,14 +64,14 @@ static const struct dt_hostlist *srun_nodes(void)
     return &nodes;
 }
 
-/* Another user, or a port, is SSH's. */
+/* Only SSH can use another user or a port. */
 bool dt_request_has_srun(const struct dt_host *host)
 {
     return !host->user && !host->port && dt_hostlist_find(srun_nodes(), host->name);
 }
 
-/* The hosts among which -H chooses: the hostfile's, else the allocation's. Returns what they come
- * from, or NULL where there is neither; *rc tells of failure. */
+/* Reads the hosts from which -H chooses: the hostfile's, else the allocation's. Returns their
+ * source, or NULL if there is none. *rc is -1 on failure. */
 static const char *read_given(const struct dt_options *o, struct dt_hostlist *hosts, int *rc,
                               struct dt_error *err)
 {
@@ -110,7 +110,7 @@ static int read_hosts(const struct dt_options *o, struct dt_hostlist *hosts,
     return rc;
 }
 
-/* "16 ranks on 8 slots: 2 ranks per slot, devices are shared (...)" */
+/* Returns "16 ranks on 8 slots: 2 ranks per slot, devices are shared (...)". */
 static char *warning_of(const struct dt_plan *plan, const struct dt_hostlist *hosts)
 {
     int most = 0;
@@ -131,7 +131,7 @@ static char *warning_of(const struct dt_plan *plan, const struct dt_hostlist *ho
                         most);
 }
 
-/* A fault that can never strike would make a test of one's recovery pass for no reason. */
+/* A fault that can never strike would make a test of recovery pass for no reason. */
 static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
                         struct dt_error *err)
 {
@@ -151,8 +151,8 @@ static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
     return 0;
 }
 
-/* Hosts for which nobody said how many slots or GPUs they have get as many slots as they are to run
- * ranks, so that each rank has a device of its own. */
+/* A host for which the user gave neither slots nor GPUs gets as many slots as it is to run ranks,
+ * so that each rank has its own device. */
 static void give_slots(struct dt_hostlist *hosts, int slots)
 {
     for (size_t i = 0; i < hosts->n; i++)
@@ -207,7 +207,7 @@ static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, stru
     return o->per_node > 0 ? dt_error_prefix(err, "--npernode %d: ", o->per_node) : -1;
 }
 
-/* What was said of one host, in -H or the hostfile, wins. */
+/* A setting of a single host, in -H or the hostfile, wins. */
 static void give_ssh(const struct dt_options *o, struct dt_hostlist *hosts)
 {
     for (size_t i = 0; i < hosts->n; i++) {

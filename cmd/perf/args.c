@@ -20,7 +20,7 @@ const char *dt_perf_type_name(dt_dtype_t dtype)
     return type_names[dtype];
 }
 
-/* 4, 32K, 1.5M, 256M, 1G: with binary units. */
+/* Accepts 4, 32K, 1.5M, 256M, 1G, with binary units. */
 static bool parse_bytes(const char *text, size_t *bytes)
 {
     static const char units[] = "KMGT";
@@ -91,14 +91,14 @@ static bool parse_op(const char *text, int *op)
     return false;
 }
 
-/* nccl-tests takes -1 for all. */
+/* nccl-tests uses -1 for all roots. */
 static bool parse_root(const char *text, int *root)
 {
     return is_all(text, root) || parse_count(text, root) ||
            (strcmp(text, "-1") == 0 && is_all("all", root));
 }
 
-/* What nccl-tests has several of, and here there is one or none. */
+/* For options of which nccl-tests allows several values, and dtrun-perf only one or none. */
 static bool parse_only(const char *text, int only)
 {
     int n;
@@ -132,7 +132,7 @@ static bool parse_link(const char *text, double *gbits)
     return end != text && *end == '\0' && *gbits > 0 && *gbits <= 1e6;
 }
 
-/* OSU's benchmarks take the device where nccl-tests takes the type: no type is called so. */
+/* OSU's benchmarks use -d for the device, nccl-tests for the type. No type has a device's name. */
 static bool parse_device(const char *text, bool *gpu)
 {
     *gpu = *gpu || strcmp(text, "cuda") == 0;
@@ -149,7 +149,13 @@ static bool parse_check(const char *text, bool *check)
     return true;
 }
 
-enum { ONLY_LINK = 256, ONLY_DEVICE, ONLY_RAW, ONLY_TUNE, ONLY_VERSION }; /* which have no letter */
+enum {
+    ONLY_LINK = 256,
+    ONLY_DEVICE,
+    ONLY_RAW,
+    ONLY_TUNE,
+    ONLY_VERSION
+}; /* options without a letter */
 
 static const struct option options[] = {
     { "minbytes", required_argument, NULL, 'b' },
@@ -178,7 +184,7 @@ static const struct option options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* In lines of 90 characters at most. */
+/* Prints lines of at most 90 characters. */
 static void print_collectives(void)
 {
     const struct dt_perf_op *op;
@@ -329,7 +335,7 @@ static const char *check_together(struct dt_perf_args *a, bool has_max,
     return NULL;
 }
 
-/* Of a letter that others follow getopt has not come to the next word yet. */
+/* If other letters follow the wrong one, getopt has not advanced to the next word yet. */
 static const char *wrong_option(char **argv, char letter[3])
 {
     memcpy(letter, (char[]){ '-', (char)optopt, '\0' }, 3);

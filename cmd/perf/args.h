@@ -1,4 +1,4 @@
-/* What dtrun-perf was asked for. The options are those of nccl-tests. Pure. */
+/* The arguments of dtrun-perf. The options are those of nccl-tests. Pure. */
 #ifndef DT_CMD_PERF_ARGS_H
 #define DT_CMD_PERF_ARGS_H
 
@@ -9,43 +9,48 @@
 
 enum {
     DT_PERF_ALL = -1,
-    DT_PERF_ARGS_WRONG = 160, /* what is wrong with them, in bytes */
+    DT_PERF_ARGS_WRONG = 160, /* bytes of a text that says what is wrong */
 };
 
-enum dt_perf_average { DT_PERF_RANK0, DT_PERF_MEAN, DT_PERF_MIN, DT_PERF_MAX }; /* as -a has them */
+enum dt_perf_average {
+    DT_PERF_RANK0,
+    DT_PERF_MEAN,
+    DT_PERF_MIN,
+    DT_PERF_MAX
+}; /* in the numbering of -a */
 
 struct dt_perf_args {
     const char *collective;
-    size_t min_bytes; /* of the larger buffer, as nccl-tests counts */
+    size_t min_bytes; /* of the larger buffer, as in nccl-tests */
     size_t max_bytes;
-    size_t step;    /* bytes to add; 0: multiply instead */
-    double factor;  /* by which the size grows */
+    size_t step;    /* bytes to add to get the next size; 0: multiply instead */
+    double factor;  /* factor to get the next size */
     int iterations; /* 0: as many as take a tenth of a second */
     int warmup;
     int dtype; /* a dt_dtype_t, or DT_PERF_ALL */
-    int op;    /* a dt_op_t, likewise */
-    int root;  /* likewise */
+    int op;    /* a dt_op_t, or DT_PERF_ALL */
+    int root;  /* a rank, or DT_PERF_ALL */
     bool check;
-    const char *json; /* where to; "-" instead of the table; or NULL */
+    const char *json; /* file to write to; "-": instead of the table; or NULL */
     size_t offset;    /* bytes from an aligned address */
-    double link;      /* Gbit/s of a host's network, each way; 0: to be measured */
+    double link;      /* Gbit/s of a host's network in each direction; 0: measure it */
     enum dt_perf_average average;
-    bool gpu;  /* buffers lie in its memory */
-    bool raw;  /* NCCL itself is measured, too */
-    bool tune; /* instead; no collective */
+    bool gpu;  /* buffers are in GPU memory */
+    bool raw;  /* measure NCCL itself, too */
+    bool tune; /* measure thresholds instead of a collective */
     bool help;
     bool version;
 };
 
-/* Returns NULL, or what is wrong, as a sentence in text. */
+/* Returns NULL, or text with a sentence that says what is wrong. */
 const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
                                char text[DT_PERF_ARGS_WRONG]);
 void dt_perf_args_help(void);
 
-/* The size after this one; more than max_bytes: there is none. */
+/* Returns the size after this one. A result above max_bytes means that there is none. */
 size_t dt_perf_next_size(const struct dt_perf_args *a, size_t bytes);
 
-/* Names as nccl-tests prints them: float, half, int8 and so on. */
+/* Returns the names that nccl-tests prints: float, half, int8 and so on. */
 const char *dt_perf_type_name(dt_dtype_t dtype);
 
 #endif

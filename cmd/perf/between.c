@@ -19,7 +19,8 @@ double dt_perf_whole(const struct dt_perf_op *op, const struct dt_perf_layout *l
     return (double)count;
 }
 
-/* The parts of the ranks that are on this host, or are not; whoever their other side is. */
+/* Sums the parts of the ranks on this host (here), or of the others. The part of a rank is the same
+ * for every peer. */
 static double parts(const struct dt_perf_op *op, const struct dt_perf_layout *l, int host,
                     bool here, size_t count)
 {

@@ -1,27 +1,28 @@
-/* What has to go between hosts, whatever the way: the elements that leave or enter the host with
- * the most of them, where a collective's blocks have count, or as many in the mean. Pure. */
+/* The least that must go between hosts, whatever the algorithm: the number of elements that leave
+ * or enter the busiest host. A collective's blocks have count elements, or as many on average.
+ * Pure. */
 #ifndef DT_CMD_PERF_BETWEEN_H
 #define DT_CMD_PERF_BETWEEN_H
 
 #include "cmd/perf/ops.h"
 
-/* What all hosts fold, and all have. */
+/* for data that all hosts reduce and all receive */
 double dt_perf_both_ways(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                          size_t count);
-/* What one host has, and all get; or the other way. */
+/* for data that one host has and all receive, or the reverse */
 double dt_perf_whole(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                      size_t count);
-/* What root gives every rank, or every rank gives root. */
+/* for data that the root sends to every rank, or every rank sends to the root */
 double dt_perf_parts_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                int root, size_t count);
-/* What every rank gives all, or all give every rank: a host's own parts go one way, those of the
- * others the other way. */
+/* for data that every rank sends to all, or all send to every rank: a host's own parts go in one
+ * direction, those of the others in the other */
 double dt_perf_parts_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                int root, size_t count);
-/* What every rank gives every other. */
+/* for data that every rank sends to every other */
 double dt_perf_parts_of_pairs(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                               size_t count);
-/* What every rank gives the next. */
+/* for data that every rank sends to the next one */
 double dt_perf_to_the_next(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                            size_t count);
 

@@ -6,11 +6,11 @@
 #include "runtime/dtrun_tune.h"
 
 enum {
-    ROUNDS = 5, /* in which the ways take turns */
+    ROUNDS = 5, /* in which the algorithms take turns */
     LINES = 2048,
 };
 
-static const double round_us = 10000; /* of measuring one way at one size, about */
+static const double round_us = 10000; /* approximate time for one algorithm at one size */
 
 static dt_result_t make_comms(const struct dt_perf_comparison *x, dt_comm_t **comms)
 {
@@ -56,7 +56,8 @@ static dt_result_t time_calls(const struct dt_perf_comparison *x, dt_comm_t *com
     return r;
 }
 
-/* In communicators of its own, for what one has learned about the memory that it got stays. */
+/* Creates new communicators for each round, because a communicator keeps what it has learned about
+ * its memory. */
 static dt_result_t take_round(const struct dt_perf_comparison *x, size_t round,
                               double us[DT_PERF_WAYS][DT_PERF_SIZES][ROUNDS])
 {

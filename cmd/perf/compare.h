@@ -1,4 +1,5 @@
-/* Ways of a collective, timed by turns in communicators that differ by their thresholds alone. */
+/* Compares algorithms of a collective: times them alternately, in communicators that differ only in
+ * their thresholds. */
 #ifndef DT_CMD_PERF_COMPARE_H
 #define DT_CMD_PERF_COMPARE_H
 
@@ -11,18 +12,19 @@ struct dt_perf_comparison {
     const struct dt_perf_launch *launch;
     const struct dt_perf_buffers *buffers;
     const char *collective;
-    size_t (*block)(const struct dt_perf_launch *l, size_t bytes); /* as of a crossover */
+    size_t (*block)(const struct dt_perf_launch *l,
+                    size_t bytes); /* as in struct dt_perf_crossover */
     dt_comm_t *like;
-    const char *before;       /* lines of all ways, ... */
-    const char *const *lines; /* ... and those of each */
+    const char *before;       /* the threshold lines of all algorithms */
+    const char *const *lines; /* and those of each one */
     size_t n;                 /* 2 to DT_PERF_WAYS */
-    size_t from, to;          /* DT_PERF_SIZES of them at most */
-    int calls;                /* of a way at a size in each turn; 0: as many as take a while */
+    size_t from, to;          /* at most DT_PERF_SIZES sizes */
+    int calls; /* calls of one algorithm at one size in each turn; 0: as many as take a while */
 
-    double us[DT_PERF_WAYS][DT_PERF_SIZES]; /* what a call takes */
+    double us[DT_PERF_WAYS][DT_PERF_SIZES]; /* time of a call */
 };
 
-/* Collective. Fills us, alike on all ranks. */
+/* Collective. Fills us with the same values on all ranks. */
 dt_result_t dt_perf_compare(struct dt_perf_comparison *x);
 
 #endif

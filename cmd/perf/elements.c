@@ -8,14 +8,14 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    MOST_SUMMED = 64, /* ranks that add anything: 64 times 4 is the most that bf16 counts */
+    MOST_SUMMED = 64, /* number of ranks that add anything: bf16 counts exactly up to 64 times 4 */
     MOST_MULTIPLIED = 4,
-    PRIME = 127, /* what is moved, is less */
+    PRIME = 127, /* data that are only moved are less than this */
 };
 
 /* ---- numbers ---- */
 
-/* v: a whole number from 0 to 256. */
+/* v is a whole number from 0 to 256. */
 static uint16_t small_half(dt_dtype_t dtype, int v)
 {
     int bits = dtype == DT_F16 ? 10 : 7, bias = dtype == DT_F16 ? 15 : 127, e = 0;
@@ -42,7 +42,7 @@ static void put(dt_dtype_t dtype, void *p, int v)
         h = small_half(dtype, v);
         memcpy(p, &h, sizeof h);
     } else {
-        memcpy(p, &whole, dt_dtype_size(dtype)); /* little-endian */
+        memcpy(p, &whole, dt_dtype_size(dtype)); /* the machine is little-endian */
     }
 }
 
@@ -80,7 +80,7 @@ static double get(dt_dtype_t dtype, const void *p)
     }
 }
 
-/* The whole numbers that a type has without a gap; of the wide ones fewer. */
+/* Returns up to which whole number a type is exact; for wide types a smaller number is enough. */
 static int counts_up_to(dt_dtype_t dtype)
 {
     switch (dtype) {
@@ -101,8 +101,8 @@ static int counts_up_to(dt_dtype_t dtype)
 
 /* ---- inputs ---- */
 
-/* A pair of ranks has numbers as far above the average as below; all add up to what their type
- * still counts. Where ranks are too many for that, none has anything. */
+/* The two ranks of a pair have numbers equally far above and below the average. All together stay
+ * within what the type counts exactly. If there are too many ranks for that, all contribute 0. */
 static int averaged(dt_dtype_t dtype, size_t i, int rank, int n)
 {
     int most = counts_up_to(dtype) / n - 1, above = rank % 2 ? -1 : rank + 1 < n;
@@ -113,9 +113,9 @@ static int averaged(dt_dtype_t dtype, size_t i, int rank, int n)
     return 1 + (int)(i % some) + above;
 }
 
-/* The vectors of a pair of ranks point the same way, so that their average comes of them, and those
- * of two pairs have nothing in the same place, so that these averages are added. Every other pair's
- * vectors are equally long, the others' not, for other pairs to come to something else. */
+/* The vectors of a pair of ranks point the same way, so Adasum averages them. Those of two pairs
+ * have no position in common, so it adds these averages. The two vectors of every second pair are
+ * equally long, those of the others are not, so that pairs have different results. */
 static int weighed(size_t i, int rank, int n)
 {
     int pairs = n > 1 ? n / 2 : 1, pair = rank / 2, v = 2 * (1 + (int)(i % 4));
@@ -124,7 +124,7 @@ static int weighed(size_t i, int rank, int n)
     return (int)(i % (size_t)pairs) != pair ? 0 : longer ? 2 * v : v;
 }
 
-/* What rank adds to a fold. */
+/* Returns what rank contributes to a reduction. */
 static int contribution(const struct dt_perf_case *c, size_t i, int rank, int n)
 {
     int v = 1 + (int)((i * 5 + (size_t)rank * 3) % 4);
@@ -209,7 +209,7 @@ static double folded(const struct dt_perf_case *c, size_t i, int n)
 struct comparison {
     dt_dtype_t dtype;
     const char *got;
-    size_t from; /* what the first element is, in its input */
+    size_t from; /* index of the first element in its input */
     size_t count;
 };
 
@@ -222,19 +222,19 @@ static size_t compare_moved(const struct comparison *c, int rank)
     return wrong;
 }
 
-/* The inputs, and so the results, repeat: with a period of 4 where all ranks add to a sum. */
+/* The inputs, and so the results, repeat: with period 4 if all ranks contribute to a sum. */
 static size_t compare_folded(const struct comparison *c, const double *want, size_t period)
 {
     size_t size = dt_dtype_size(c->dtype), wrong = 0;
 
     for (size_t k = 0; k < c->count; k++) {
-        /* This way a NaN is wrong. */
+        /* written like this, a NaN counts as wrong */
         wrong += !(get(c->dtype, c->got + k * size) == want[(c->from + k) % period]);
     }
     return wrong;
 }
 
-/* The elements of rank's input that stand before a block. */
+/* Returns the number of elements of rank's input before a block. */
 static size_t before(const struct dt_perf_op *op, int rank, int block, int n, size_t count)
 {
     size_t elements = 0;

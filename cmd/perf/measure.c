@@ -10,13 +10,13 @@
 
 enum {
     ALIGNMENT = 4096,
-    SLACK = 4096 + 64, /* for -u, and bytes behind the end */
+    SLACK = 4096 + 64, /* for -u, and for bytes beyond the end */
     LEAST_ITERATIONS = 20,
     MOST_ITERATIONS = 100000,
-    MOST_TIMED = 10000, /* calls for the percentiles */
+    MOST_TIMED = 10000, /* number of calls that are timed for the percentiles */
 };
 
-static const double wanted_us = 1e5; /* of measuring, where the number of calls is ours to choose */
+static const double wanted_us = 1e5; /* duration of a measurement if the number of calls is free */
 
 int dt_perf_told(const char *name, int otherwise)
 {
@@ -38,7 +38,8 @@ bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *
     size_t room = (a->max_bytes + SLACK + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
     for (int i = 0; i < 2; i++) {
-        b->memory[i] = dt_perf_memory_new(room); /* no page is to be made while a call is timed */
+        b->memory[i] = dt_perf_memory_new(
+            room); /* touches every page, so that no page fault happens while a call is timed */
         if (!b->memory[i])
             return false;
     }
@@ -61,7 +62,7 @@ static dt_result_t agree(double *value, dt_op_t op)
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, value, 1, DT_F64, op);
 }
 
-/* One figure from every rank's. */
+/* Combines the figures of all ranks into one. */
 static dt_result_t combine(const struct dt_perf_args *a, double *value)
 {
     switch (a->average) {
@@ -76,7 +77,7 @@ static dt_result_t combine(const struct dt_perf_args *a, double *value)
     }
 }
 
-/* ---- where buffers are ---- */
+/* ---- the buffers ---- */
 
 static size_t blocks(bool many)
 {
@@ -101,10 +102,10 @@ struct run {
     char *out;
     char *aside;
     size_t count;
-    size_t *parts; /* what c.gives and c.takes are in; NULL: the parts are even */
+    size_t *parts; /* storage of c.gives and c.takes; NULL: all parts have the same size */
 };
 
-/* What this rank gives each, then what it takes from each. */
+/* Computes what this rank sends to each rank, then what it receives from each. */
 static bool make_parts(struct run *r)
 {
     int n = dt_size(), me = dt_rank();
@@ -123,7 +124,7 @@ static bool make_parts(struct run *r)
     return true;
 }
 
-/* Where this rank's block begins in a buffer of all ranks' blocks, in bytes. */
+/* Returns where this rank's block begins in a buffer with blocks of all ranks, in bytes. */
 static size_t before_own(const struct run *r)
 {
     size_t elements = 0;
@@ -173,7 +174,7 @@ static dt_result_t repeat(const struct run *r, int times, double *us)
     return result;
 }
 
-/* Every rank must choose alike. */
+/* Every rank must choose the same number. */
 static dt_result_t iterations(const struct run *r, int *n)
 {
     double us, wanted;
@@ -225,7 +226,7 @@ static void fill(const struct run *r, size_t elements)
         dt_perf_memory_put(r->in, in, elements * dt_dtype_size(r->c.dtype));
 }
 
-/* Of this rank's result. */
+/* Returns the number of elements in this rank's result. */
 static size_t result_elements(const struct run *r)
 {
     size_t elements = 0;
@@ -249,7 +250,8 @@ static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
 {
     int me = dt_rank(), n = dt_size();
     bool has = !r->op->root_alone || me == r->c.root;
-    size_t block = dt_perf_part(r->op, me, me, n, r->count); /* where the input is that alone */
+    size_t block =
+        dt_perf_part(r->op, me, me, n, r->count); /* if the input consists of that block alone */
     double sum = 0;
     dt_result_t result;
 
@@ -277,7 +279,7 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
     *f = (struct dt_perf_figures){ .measured = !in_place || op->place != DT_PERF_NO_PLACE };
     if (!f->measured)
         return DT_OK;
-    /* Zeros stay zeros, however often they are folded in place. */
+    /* Zeros stay zeros, however often they are reduced in place. */
     dt_perf_memory_clear(b->in, bytes);
     dt_perf_memory_clear(b->out, bytes);
     result = begin(&r, op, c, b, count);

@@ -11,7 +11,7 @@
 enum { PAGE = 4096 };
 
 static struct {
-    const struct dt_cuda *cuda; /* NULL: the host's */
+    const struct dt_cuda *cuda; /* NULL: host memory */
     char name[96];
 } dti_memory;
 
@@ -20,7 +20,7 @@ static CUdeviceptr address(const void *p)
     return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* What fails here has been asked for too late to be told in any better way. */
+/* A failure here comes too late to be reported in any better way. */
 static void need(CUresult result, const char *function)
 {
     char text[DT_CUDA_TEXT];

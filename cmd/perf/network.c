@@ -6,7 +6,7 @@
 
 enum {
     PIECE = 1 << 20, /* bytes */
-    AHEAD = 16,      /* pieces that are given away before the first of them is gone */
+    AHEAD = 16,      /* pieces sent before the first of them must have left */
     TRIALS = 3,
 };
 
@@ -14,8 +14,8 @@ static const double long_enough_us = 1e5;
 
 struct ring {
     dt_comm_t *comm; /* the ranks with this local rank; DT_COMM_NULL: some host has none */
-    char *memory;    /* what is given, then what is taken */
-    int streams;     /* the ranks that every host has */
+    char *memory;    /* the data to send, then the data received */
+    int streams;     /* number of ranks that every host has */
 };
 
 /* ---- the rings ---- */
@@ -47,7 +47,7 @@ static dt_result_t close_ring(struct ring *g, dt_result_t result)
 
 /* ---- streaming ---- */
 
-/* Both ways at once, and without a pause between the pieces. */
+/* Sends and receives at once, without a pause between the pieces. */
 static dt_result_t stream(const struct ring *g, int pieces)
 {
     int me = dt_comm_rank(g->comm), n = dt_comm_size(g->comm), next = (me + 1) % n;
@@ -67,7 +67,8 @@ static dt_result_t stream(const struct ring *g, int pieces)
     return r;
 }
 
-/* What it takes until the last rank has done so, where so many of each host do. */
+/* Measures how long it takes until the last rank is done, if that many ranks of each host stream.
+ */
 static dt_result_t trial(const struct ring *g, int streams, int pieces, double *us)
 {
     dt_result_t r = dt_barrier(DT_WORLD);
@@ -79,7 +80,7 @@ static dt_result_t trial(const struct ring *g, int streams, int pieces, double *
     return r == DT_OK ? dt_all_reduce(DT_WORLD, DT_IN_PLACE, us, 1, DT_F64, DT_MAX) : r;
 }
 
-/* The pieces that take long enough. The first one only makes the connections. */
+/* Finds how many pieces take long enough. The first measurement only creates the connections. */
 static dt_result_t choose(const struct ring *g, int *pieces)
 {
     double us = 0;

@@ -47,9 +47,10 @@ static double once_through(int n)
     return 2;
 }
 
-/* ---- how uneven parts are ---- */
+/* ---- sizes of uneven parts ---- */
 
-/* What the parts before this one add up to, of n that grow as 0 to n - 1 do, together n * count. */
+/* Returns the sum of the parts before this one. The n parts grow as 0 to n - 1 do, and add up to n
+ * * count. */
 static size_t shares_before(int part, int n, size_t count)
 {
     size_t others = (size_t)n - 1, pairs = (size_t)part * (size_t)(part - 1);
@@ -76,13 +77,14 @@ static size_t by_taker(int from, int to, int n, size_t count)
     return share(to, n, count);
 }
 
-/* Every rank gives as much as it takes in all, but two ranks do not give each other as much. */
+/* Every rank sends as much as it receives in all, but two ranks do not send each other the same
+ * amount. */
 static size_t by_distance(int from, int to, int n, size_t count)
 {
     return share((to - from + n) % n, n, count);
 }
 
-/* ---- who has what ---- */
+/* ---- sources of results ---- */
 
 static struct dt_perf_source from_root(int me, int n, int root, int block)
 {
@@ -119,7 +121,7 @@ static struct dt_perf_source from_the_one_before(int me, int n, int root, int bl
     return (struct dt_perf_source){ (me + n - 1) % n, block };
 }
 
-/* ---- calling ---- */
+/* ---- calls ---- */
 
 static dt_result_t all_reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
@@ -144,7 +146,7 @@ static dt_result_t reduce_scatterv(const struct dt_perf_case *c, const void *in,
     return dt_reduce_scatterv(c->comm, in, out, c->gives, c->dtype, c->op);
 }
 
-/* Out of place, root first brings its input to where all others have their output. */
+/* Out of place, the root first copies its input to where all others have their output. */
 static dt_result_t broadcast(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     if (in != out && dt_comm_rank(c->comm) == c->root)
@@ -198,8 +200,8 @@ static dt_result_t scatterv(const struct dt_perf_case *c, const void *in, void *
     return dt_scatterv(c->comm, in, c->gives, out, c->takes[c->root], c->dtype, c->root);
 }
 
-/* To the next rank and from the one before. Each call waits for its peer: were all to send first,
- * they would wait for each other for good; with every other rank receiving first none does. */
+/* Sends to the next rank and receives from the previous one. Each call waits for its peer, so if
+ * all ranks sent first, they would wait for ever. Every second rank receives first. */
 static dt_result_t sendrecv(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     int me = dt_comm_rank(c->comm), n = dt_comm_size(c->comm), next = (me + 1) % n,
@@ -367,7 +369,7 @@ bool dt_perf_combines(dt_op_t op, dt_dtype_t dtype)
 
 /* ---- finding ---- */
 
-/* The next letter that counts: case, "_" and "-" do not. */
+/* Returns the next significant letter, in lower case; skips "_" and "-". */
 static char next(const char **text)
 {
     while (**text == '_' || **text == '-')

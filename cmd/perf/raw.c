@@ -49,7 +49,8 @@ bool dt_perf_raw_combines(const struct dt_perf_op *op, const struct dt_perf_case
     return types[c->dtype] >= 0 && (!op->reduces || find_op(c->op, &found));
 }
 
-/* A communicator that has failed is of no use, and peers wait in it: nothing is left but to end. */
+/* A communicator that has failed cannot be used, and peers wait in it, so all that is left is to
+ * exit. */
 static _Noreturn void fail(const char *call, ncclResult_t result)
 {
     fprintf(stderr, "dtrun-perf: %s: %s (%s)\n", call, dti_raw.nccl->ncclGetErrorString(result),
@@ -130,7 +131,7 @@ bool dt_perf_raw_find(struct dt_perf_op *raw, const struct dt_perf_op *op)
     return false;
 }
 
-/* A rank that is not must keep the others from waiting in NCCL. */
+/* If one rank is not ready, the others must not wait for it in NCCL. */
 static bool all_ready(bool ready)
 {
     uint8_t all = ready;

@@ -39,7 +39,7 @@ static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks
         "   (us)  (GB/s)  (GB/s)             (us)    (us)     (%%)%s\n",
         a->raw ? "      NCCL itself" : "", a->raw ? "     time   ratio" : "",
         a->raw ? "     (us)        " : "");
-    fflush(t->text); /* the first row may take long */
+    fflush(t->text); /* the first row may take a while */
 }
 
 static void json_head(const struct dt_perf_table *t)
@@ -90,13 +90,13 @@ static double percent_of_bound(const struct dt_perf_row *r)
     return r->out_of_place.us > 0 ? 100 * r->bound_us / r->out_of_place.us : 0;
 }
 
-/* How many times as long as NCCL's call this one takes. */
+/* Returns how many times as long this call takes as NCCL's. */
 static double raw_ratio(const struct dt_perf_row *r)
 {
     return r->raw.us > 0 ? r->out_of_place.us / r->raw.us : 0;
 }
 
-/* As nccl-tests rounds them, so that long times fit into their columns too. */
+/* Rounds as nccl-tests does, so that long times fit into their columns. */
 static int digits_of(double us)
 {
     return us >= 10000 ? 0 : us >= 100 ? 1 : 2;

@@ -1,4 +1,4 @@
-/* What dtrun-perf prints: nccl-tests' table, with three columns more, or JSON. */
+/* The output of dtrun-perf: nccl-tests' table with three more columns, or JSON. */
 #ifndef DT_CMD_PERF_TABLE_H
 #define DT_CMD_PERF_TABLE_H
 
@@ -12,28 +12,28 @@ struct dt_perf_row {
     size_t count;
     struct dt_perf_figures out_of_place;
     struct dt_perf_figures in_place;
-    struct dt_perf_figures raw; /* of NCCL itself, out of place, where that is asked for */
-    double bound_us;            /* no call can take less; 0: not known */
+    struct dt_perf_figures raw; /* with --raw: of NCCL itself, out of place */
+    double bound_us;            /* lower bound of the time of a call; 0: not known */
 };
 
 struct dt_perf_table {
-    FILE *text; /* NULL: not wanted, likewise */
+    FILE *text; /* NULL: not wanted; likewise json */
     FILE *json;
     const struct dt_perf_op *op;
     const struct dt_perf_args *args;
     int ranks;
-    double network; /* Gbit/s that a host's carries each way; 0: there is none in between */
+    double network; /* Gbit/s that a host's network carries in each direction; 0: not used */
     size_t rows;
-    double bus_sum; /* GB/s, of all columns of all rows */
-    size_t bus_n;   /* and how many they are */
+    double bus_sum; /* GB/s, summed over all columns of all rows */
+    size_t bus_n;   /* number of summands */
     size_t wrong;
 };
 
-/* host, pid: of rank i, i of them. */
+/* One of these for each rank, by rank. */
 struct dt_perf_rank {
     char host[56];
     int64_t pid;
-    int64_t node; /* the host's number */
+    int64_t node; /* the number of the host */
     char memory[96];
 };
 

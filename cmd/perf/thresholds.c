@@ -2,7 +2,7 @@
 
 #include "runtime/base/tuning.h"
 
-/* ---- in which launches ---- */
+/* ---- launches ---- */
 
 static bool shares_memory(const struct dt_perf_launch *l)
 {
@@ -24,9 +24,9 @@ static bool has_lanes(const struct dt_perf_launch *l)
     return l->hosts > 1 && l->width > 1;
 }
 
-/* ---- of what a size is ---- */
+/* ---- sizes of blocks ---- */
 
-/* Where ranks share CPUs, so many times as much is small. */
+/* If ranks share CPUs, a multiple of the size still counts as small. */
 static size_t of_small(const struct dt_perf_launch *l, size_t bytes)
 {
     return l->crowded ? bytes * DT_TUNING_CROWDED : bytes;
@@ -40,7 +40,7 @@ static size_t of_lane(const struct dt_perf_launch *l, size_t bytes)
 /* ---- the table ---- */
 
 #define KEY(name) #name, offsetof(struct dt_tuning, name)
-/* One rank of each host talks to others, whatever the size. */
+/* Only one rank of each host talks to other hosts, whatever the size. */
 #define ONE_LANE "net_lane = 1G\n"
 
 static const struct dt_perf_crossover crossovers[] = {

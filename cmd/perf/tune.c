@@ -26,13 +26,13 @@ enum {
 
 struct tuning {
     struct dt_perf_launch launch;
-    int calls; /* struct dt_perf_comparison */
+    int calls; /* as in struct dt_perf_comparison */
     dt_comm_t *host;
     struct dt_perf_buffers buffers;
-    struct dt_tuning now; /* what holds before */
+    struct dt_tuning now; /* the thresholds before tuning */
     struct dt_perf_threshold chosen[THRESHOLDS];
     size_t n;
-    char lines[LINES]; /* that choose them */
+    char lines[LINES]; /* the lines that set the chosen values */
 };
 
 static uint64_t value_now(const struct tuning *t, size_t offset)
@@ -47,7 +47,7 @@ static dt_comm_t *comm_of(const struct tuning *t, enum dt_perf_number number)
 
 /* ---- choosing ---- */
 
-/* Less is what two runs of the same differ by. */
+/* Two runs of the same algorithm may differ by less than that. */
 static const double least_gain = 1.05;
 
 static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
@@ -62,7 +62,7 @@ static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
     fflush(stdout);
 }
 
-/* gain: how many times as fast calls are; 0: as fast as before, for less. */
+/* gain says how many times as fast calls become; 0: as fast as before, with fewer resources. */
 static void choose(struct tuning *t, const char *name, size_t offset, enum dt_perf_number number,
                    uint64_t value, double gain)
 {
@@ -85,7 +85,7 @@ static void choose(struct tuning *t, const char *name, size_t offset, enum dt_pe
         tell(chosen, old, gain);
 }
 
-/* How many of the sizes the first way gets by a threshold. */
+/* Returns for how many of the sizes a threshold selects the first algorithm. */
 static size_t cut_of(const struct dt_perf_crossover *x, uint64_t value)
 {
     size_t cut = 0;
@@ -121,8 +121,7 @@ static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossov
     return DT_OK;
 }
 
-/* Connections cost memory, and the processor that serves them: the fewest that are enough are
- * chosen. */
+/* Connections cost memory and CPU time, so the smallest sufficient number is chosen. */
 static dt_result_t tune_streams(struct tuning *t)
 {
     static const uint64_t streams[DT_PERF_WAYS] = { 1, 2, 3, 4, 8, 16 };
@@ -160,7 +159,7 @@ static dt_result_t tune_streams(struct tuning *t)
 
 /* ---- the launch ---- */
 
-/* Ranks may be bound to a CPU each: what counts is how many there are for all of the host. */
+/* Ranks may be bound to one CPU each, so this counts the CPUs of all ranks of the host. */
 static dt_result_t learn_crowd(struct tuning *t)
 {
     uint64_t cpus[sizeof(cpu_set_t) / 8] = { 0 };
@@ -175,7 +174,7 @@ static dt_result_t learn_crowd(struct tuning *t)
     return r == DT_OK ? dt_broadcast(DT_WORLD, &t->launch.crowded, 1, DT_U8, 0) : r;
 }
 
-/* Of all hosts, for those without a number need not have as many ranks. */
+/* Compares all hosts, because they may have different numbers of ranks. */
 static dt_result_t learn_ranks(struct tuning *t)
 {
     struct dt_perf_launch *l = &t->launch;
@@ -195,10 +194,10 @@ static dt_result_t learn_ranks(struct tuning *t)
 static void nobody(void *arg, const char *text)
 {
     (void)arg;
-    (void)text; /* dt_init has told it */
+    (void)text; /* dt_init has printed it */
 }
 
-/* Every rank has the thresholds that rank 0 has. */
+/* Every rank uses the thresholds of rank 0. */
 static dt_result_t learn_thresholds(struct tuning *t)
 {
     struct dt_tuning_table table = { 0 };
@@ -226,7 +225,7 @@ static dt_result_t learn(struct tuning *t)
     return r;
 }
 
-/* All others are measured with as many connections as are enough. */
+/* All other thresholds are measured with the chosen number of connections. */
 static dt_result_t measure(struct tuning *t)
 {
     const struct dt_perf_crossover *x;
@@ -250,7 +249,7 @@ static void tell_why(const char *path, char wrong[DT_PERF_TUNE_WRONG])
         snprintf(wrong, DT_PERF_TUNE_WRONG, "%.300s: %s", path, strerror(errno));
 }
 
-/* Before anything is measured, which takes minutes. */
+/* Checks the file before the measurement, which takes minutes. */
 static bool find_file(char path[DT_TUNINGFILE_PATH], char wrong[DT_PERF_TUNE_WRONG])
 {
     enum dt_tuningfile_found found = dt_tuningfile_find(path);
@@ -277,7 +276,7 @@ dt_result_t dt_perf_tune(int calls, char wrong[DT_PERF_TUNE_WRONG])
 {
     struct tuning t = { .calls = calls, .host = DT_COMM_NULL };
     char path[DT_TUNINGFILE_PATH];
-    uint8_t found; /* by rank 0 */
+    uint8_t found; /* from rank 0 */
     dt_result_t r = learn(&t);
 
     *wrong = '\0';

@@ -74,7 +74,7 @@ char *dt_perf_merge(const char *old, const struct dt_perf_threshold *set, size_t
 
 /* ---- the file ---- */
 
-/* What the file says; NULL, with errno: ENOENT where it is not there. */
+/* Returns the file's text, or NULL with errno (ENOENT if it does not exist). */
 static char *read_old(const char *path)
 {
     char *text = NULL;
@@ -85,7 +85,7 @@ static char *read_old(const char *path)
         return NULL;
     errno = 0;
     if (getdelim(&text, &room, '\0', f) < 0 && errno == 0 && text)
-        *text = '\0'; /* it is empty */
+        *text = '\0'; /* the file is empty */
     else if (errno) {
         free(text);
         text = NULL;
@@ -119,14 +119,14 @@ static bool fill(int fd, const char *text)
 
 enum { FRESH_PATH = DT_TUNINGFILE_PATH + 8 };
 
-/* Makes a file beside the one at path. Returns its descriptor, or -1. */
+/* Creates a file beside the one at path. Returns its descriptor, or -1. */
 static int make_fresh(char fresh[FRESH_PATH], const char *path)
 {
     snprintf(fresh, FRESH_PATH, "%s.XXXXXX", path);
     return mkostemp(fresh, O_CLOEXEC);
 }
 
-/* All or nothing: what was there stays where this fails. */
+/* If this fails, the old file stays as it is. */
 static bool replace(const char *path, const char *text)
 {
     char fresh[FRESH_PATH];
@@ -145,7 +145,7 @@ static bool replace(const char *path, const char *text)
     return good;
 }
 
-/* As replace does, up to where it changes something. */
+/* Does what replace does, up to the point where it would change something. */
 static bool may_replace(const char *path)
 {
     char fresh[FRESH_PATH];
@@ -158,7 +158,7 @@ static bool may_replace(const char *path)
     return true;
 }
 
-/* text: NULL: to see whether that may be done. Where a link leads: the link itself is to stay. */
+/* Follows links, so that the link itself stays. text NULL: only checks whether it is possible. */
 static bool replace_target(const char *path, const char *text)
 {
     char *target = realpath(path, NULL);
@@ -169,8 +169,8 @@ static bool replace_target(const char *path, const char *text)
     return good;
 }
 
-/* A device, such as /dev/null, would be gone for everybody if a file took its name. Of a directory
- * the kernel says so itself. */
+/* If a file replaced a device such as /dev/null, all programs would lose the device. For a
+ * directory the kernel itself reports the error. */
 static bool may_be_replaced(const char *path)
 {
     struct stat st;
@@ -181,7 +181,7 @@ static bool may_be_replaced(const char *path)
     return false;
 }
 
-/* False, with errno: it is not to be written. */
+/* Returns false, with errno, if it must not be written. */
 static bool read_replaceable(const char *path, char **old)
 {
     *old = NULL;

@@ -22,21 +22,21 @@ static struct {
     const char *dir;
     pmix_nspace_t nspace;
     uint32_t *node_of;    /* by rank */
-    uint32_t *local_rank; /* likewise, on its node */
-    pthread_mutex_t lock; /* of what follows, and while an event is called */
+    uint32_t *local_rank; /* by rank: its local rank on its node */
+    pthread_mutex_t lock; /* guards what follows, and is held while an event is called */
     pmix_modex_cbfunc_t fence_done;
     void *fence_arg;
-    char *fence_data; /* what the last one returned, which libpmix still reads */
+    char *fence_data; /* the result of the last fence, which libpmix still reads */
 } dti_server = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* --- what libpmix asks --- */
+/* ---- requests of libpmix ---- */
 
 static bool is_of_all(const pmix_proc_t *procs, size_t n)
 {
     return n == 1 && procs[0].rank == PMIX_RANK_WILDCARD;
 }
 
-/* Some ranks meet without the others only where jobs connect, which there is none to do with. */
+/* A fence of only some ranks would need MPI's dynamic processes, which are not supported. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *arg)
@@ -53,7 +53,7 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     return PMIX_SUCCESS;
 }
 
-/* A fence brings everything: what is asked for beside it is not there. */
+/* A fence exchanges all data, so there is nothing to fetch besides. */
 static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[],
                                      size_t ninfo, pmix_modex_cbfunc_t done, void *arg)
 {
@@ -118,7 +118,7 @@ void dt_pmix_fenced(const char *data, size_t n)
         done(PMIX_SUCCESS, dti_server.fence_data, n, arg, NULL, NULL);
 }
 
-/* --- what libpmix is told of the job --- */
+/* ---- what libpmix must know about the job ---- */
 
 struct infos {
     pmix_info_t *v;
@@ -151,7 +151,7 @@ static void add_u16(struct infos *list, const char *key, uint32_t value)
     add(list, key, &v, PMIX_UINT16);
 }
 
-/* Only this host's name is known here; the others need names that differ. */
+/* Only this host's name is known here. The others need any distinct names. */
 static void add_node_name(struct dt_strbuf *b, uint32_t node)
 {
     if (node == dti_server.start->node_rank)
@@ -160,7 +160,7 @@ static void add_node_name(struct dt_strbuf *b, uint32_t node)
         dt_strbuf_printf(b, "dtrun-node%u", node);
 }
 
-/* The names of all nodes, as libpmix packs them; it keeps a copy. */
+/* Adds the names of all nodes in libpmix's packed form; libpmix keeps a copy. */
 static void add_node_map(struct infos *list)
 {
     struct dt_strbuf b = { 0 };
@@ -176,7 +176,7 @@ static void add_node_map(struct infos *list)
     dt_strbuf_free(&b);
 }
 
-/* "0,1;2,3": the ranks of each node. */
+/* Adds "0,1;2,3": the ranks of each node. */
 static void add_proc_map(struct infos *list)
 {
     const struct dt_msg_start *start = dti_server.start;
@@ -223,7 +223,7 @@ static void add_rank(struct infos *list, pmix_rank_t rank)
     add_u16(&of, PMIX_NODE_RANK, dti_server.local_rank[rank]);
     array.size = of.n;
     array.array = of.v;
-    add(list, PMIX_PROC_DATA, &array, PMIX_DATA_ARRAY); /* copies it */
+    add(list, PMIX_PROC_DATA, &array, PMIX_DATA_ARRAY); /* makes a copy */
     PMIX_INFO_FREE(of.v, INFOS);
 }
 
@@ -247,7 +247,7 @@ static struct infos describe_job(void)
     add_u32(&list, PMIX_NODE_SIZE, start->ranks.n);
     add(&list, PMIX_LOCALLDR, &start->ranks.v[0], PMIX_PROC_RANK);
     add(&list, PMIX_TMPDIR, dti_server.dir, PMIX_STRING);
-    add(&list, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL); /* we remove what is there */
+    add(&list, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL); /* dtrun removes the contents */
     add_local_peers(&list);
     add_node_map(&list);
     add_proc_map(&list);
@@ -256,7 +256,7 @@ static struct infos describe_job(void)
     return list;
 }
 
-/* --- opening --- */
+/* ---- opening ---- */
 
 static int fail(struct dt_error *err, const char *call, pmix_status_t status)
 {
@@ -336,16 +336,16 @@ int dt_pmix_open(const struct dt_msg_start *start, const char *dir,
     return register_ranks(err);
 }
 
-/* --- the ranks' environment --- */
+/* ---- the ranks' environment ---- */
 
 static bool is_crowded(void)
 {
     return (long)dti_server.start->ranks.n > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Open MPI 4 takes itself for started by hand unless schizo says otherwise; ranks that share
- * processors take 5 ms for what takes 10 us where they yield; and what it has in /dev/shm it leaves
- * there when it is killed, so that it is to stand where the agent removes it. */
+/* Three settings. Open MPI 4 believes that it was started by hand unless schizo says otherwise.
+ * Ranks that share CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it
+ * leaves its files in /dev/shm, so these go where the agent removes them. */
 static void add_settings(struct dt_strs *env)
 {
     char *backing = dt_xasprintf("OMPI_MCA_btl_vader_backing_directory=%s", dti_server.dir);

@@ -1,5 +1,5 @@
-/* The PMIx server of one host, by which Open MPI's ranks set up MPI_COMM_WORLD: what libpmix wants
- * to know of the job, and what it asks of us. libpmix calls back in threads of its own. */
+/* The PMIx server of one host, with which Open MPI's ranks set up MPI_COMM_WORLD. It tells libpmix
+ * about the job and answers its requests. libpmix calls back in threads of its own. */
 #ifndef DT_CMD_PMIX_SERVER_H
 #define DT_CMD_PMIX_SERVER_H
 
@@ -10,20 +10,20 @@
 #include "runtime/wire/msg.h"
 
 struct dt_pmix_events { /* called in any thread, one at a time */
-    /* All ranks of this host are in a fence; data, for dt_pmix_fenced on every host. */
+    /* All ranks of this host are in a fence. data is for dt_pmix_fenced on every host. */
     void (*fence)(const char *data, size_t n);
     void (*abort)(uint32_t rank, int exit_code); /* MPI_Abort */
     void (*spawn_refused)(uint32_t rank);        /* MPI_Comm_spawn */
 };
 
-/* Starts the server for the ranks of start; its files go into dir. Returns 0, or -1 with err. */
+/* Starts the server for the ranks of start. Its files go into dir. Returns 0, or -1 with err. */
 int dt_pmix_open(const struct dt_msg_start *start, const char *dir,
                  const struct dt_pmix_events *events, struct dt_error *err);
 
-/* What ranks need in their environment to find it, but for PMIX_RANK. */
+/* Returns the variables that ranks need to find the server, except PMIX_RANK. */
 int dt_pmix_environment(struct dt_strs *env, struct dt_error *err);
 
-/* The fence is complete; data: the concatenation of what all hosts gave. */
+/* The fence is complete. data is the concatenation of what all hosts sent. */
 void dt_pmix_fenced(const char *data, size_t n);
 
 #endif
