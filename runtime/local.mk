@@ -74,8 +74,6 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
 	runtime/checkpoint/visible.c runtime/checkpoint/visible.h \
 	runtime/coll/adasum.c runtime/coll/adasum.h \
-	runtime/coll/alltoall.c runtime/coll/alltoall.h \
-	runtime/coll/collective.c runtime/coll/collective.h \
 	runtime/coll/compressed.c runtime/coll/compressed.h \
 	runtime/coll/hierarchical.c runtime/coll/hierarchical.h \
 	runtime/coll/layout.c runtime/coll/layout.h \
@@ -84,9 +82,12 @@ runtime_libruntime_la_SOURCES = \
 	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
 	runtime/coll/roster.c runtime/coll/roster.h \
 	runtime/coll/width.c runtime/coll/width.h \
+	runtime/comm/alltoall.c runtime/comm/alltoall.h \
 	runtime/comm/async.c runtime/comm/async.h \
+	runtime/comm/collective.c runtime/comm/collective.h \
 	runtime/comm/comm.c runtime/comm/comm.h \
 	runtime/comm/error_report.c runtime/comm/error_report.h \
+	runtime/comm/pairnotes.c runtime/comm/pairnotes.h \
 	runtime/comm/slots.c runtime/comm/slots.h \
 	runtime/comm/views.c runtime/comm/views.h \
 	runtime/diag/dump.c runtime/diag/dump.h \
@@ -113,6 +114,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
 	runtime/gpu/ncclguard.c runtime/gpu/ncclguard.h \
 	runtime/gpu/nvidia/cudafail.c runtime/gpu/nvidia/cudafail.h \
+	runtime/gpu/operation.h \
 	runtime/gpu/offer.c runtime/gpu/offer.h \
 	runtime/gpu/order.c runtime/gpu/order.h \
 	runtime/gpu/pinned.c runtime/gpu/pinned.h \
@@ -131,7 +133,6 @@ runtime_libruntime_la_SOURCES = \
 	runtime/kernels/reduce.c runtime/kernels/reduce.h \
 	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
 	runtime/p2p/p2p.c runtime/p2p/p2p.h \
-	runtime/p2p/pairnotes.c runtime/p2p/pairnotes.h \
 	runtime/p2p/pass.c runtime/p2p/pass.h \
 	runtime/shm/alltoall.c runtime/shm/alltoall.h \
 	runtime/shm/call_match.c runtime/shm/call_match.h \

@@ -80,7 +80,7 @@ UNIT_TESTS = \
 	tests/unit/io/linebuf \
 	tests/unit/io/outmux \
 	tests/unit/io/outname \
-	tests/unit/p2p/pairnotes \
+	tests/unit/comm/pairnotes \
 	tests/unit/session/reach \
 	tests/unit/agent/rendezvous \
 	tests/unit/agent/rendezvousserver \
@@ -113,7 +113,7 @@ TESTS += $(AGENT_TESTS)
 THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
 	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
-	tests/unit/tcp/alltoall tests/unit/p2p/pairnotes tests/unit/diag/recorder \
+	tests/unit/tcp/alltoall tests/unit/comm/pairnotes tests/unit/diag/recorder \
 	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
 	tests/unit/p2p/p2p
 
@@ -264,9 +264,9 @@ tests_unit_agent_standby_SOURCES = tests/unit/agent/standby.c tests/unit/unit.h
 tests_unit_agent_standby_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_standby_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_p2p_pairnotes_SOURCES = tests/unit/p2p/pairnotes.c tests/unit/unit.h
-tests_unit_p2p_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_p2p_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) \
+tests_unit_comm_pairnotes_SOURCES = tests/unit/comm/pairnotes.c tests/unit/unit.h
+tests_unit_comm_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_comm_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_agent_ranksock_SOURCES = tests/unit/agent/ranksock.c

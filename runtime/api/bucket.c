@@ -15,7 +15,7 @@
 #include "runtime/api/context.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/reduceoptions.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/kernels/dtype.h"

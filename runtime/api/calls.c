@@ -7,7 +7,7 @@
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
 #include "runtime/base/reduceoptions.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/kernels/dtype.h"
 
 enum { FEW_BYTES = 4096 };

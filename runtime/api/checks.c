@@ -41,11 +41,6 @@ dt_result_t dt_check_root(const char *name, int root, int size)
     return dt_fail(DT_ERR_ARG, "%s: root %d is not one of the %d ranks", name, root, size);
 }
 
-const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank, dt_dtype_t dtype)
-{
-    return buf ? (const uint8_t *)buf + dt_blocks_bytes(blocks, rank, dtype) : NULL;
-}
-
 dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
                             const struct dt_blocks *blocks, int n, dt_dtype_t dtype)
 {

@@ -47,15 +47,4 @@ dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, co
 dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
                             enum dt_memory *memory);
 
-/* A rank's block of buf; NULL where that is. */
-const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank,
-                        dt_dtype_t dtype);
-
-static inline bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-
-    return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
-}
-
 #endif

@@ -6,7 +6,7 @@
 #include "runtime/api/create.h"
 #include "runtime/api/split.h"
 #include "runtime/api/view.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/comm/views.h"

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
 

@@ -2,6 +2,7 @@
 
 #include "runtime/api/context.h"
 #include "runtime/api/request.h"
+#include "runtime/base/inflight.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"

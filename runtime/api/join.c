@@ -5,7 +5,7 @@
 
 #include "runtime/api/context.h"
 #include "runtime/base/reduceoptions.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/kernels/dtype.h"
 

@@ -8,7 +8,7 @@
 
 #include "runtime/api/context.h"
 #include "runtime/base/error.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/shm/segment.h"
 

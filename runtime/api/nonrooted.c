@@ -2,8 +2,8 @@
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
-#include "runtime/coll/alltoall.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/alltoall.h"
+#include "runtime/comm/collective.h"
 #include "runtime/kernels/dtype.h"
 
 /* ---- folding ---- */

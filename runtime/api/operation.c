@@ -1,6 +1,7 @@
 #include "runtime/api/operation.h"
 
 #include "runtime/api/context.h"
+#include "runtime/base/inflight.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/gate.h"
 #include "runtime/gpu/gpu.h"

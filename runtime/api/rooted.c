@@ -2,7 +2,7 @@
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
-#include "runtime/coll/alltoall.h"
+#include "runtime/comm/alltoall.h"
 #include "runtime/kernels/dtype.h"
 
 /* whole: root's buffer of blocks; part: this rank's of count elements. Counts are root's alone. */

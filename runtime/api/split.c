@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/api/create.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/slots.h"
 #include "runtime/p2p/p2p.h"
 

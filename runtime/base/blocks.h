@@ -2,7 +2,9 @@
 #ifndef DT_BASE_BLOCKS_H
 #define DT_BASE_BLOCKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/dtrun.h"
 
@@ -27,7 +29,17 @@ static inline struct dt_blocks dt_blocks_of(const size_t *counts)
 }
 
 size_t dt_blocks_count(const struct dt_blocks *blocks, int rank);
-/* Of the first n blocks, whose sum is known to fit. */
+/* The size of the first n blocks. The caller has checked that the sum fits into a size_t. */
 size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
+/* The rank's block of buf; NULL if buf is NULL. */
+const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank,
+                        dt_dtype_t dtype);
+
+static inline bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
 
 #endif

@@ -13,7 +13,7 @@
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/store.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/memory.h"
 #include "runtime/gpu/transfer.h"

@@ -450,7 +450,7 @@ void dt_hierarchical_settle(struct dt_hierarchical *t)
     }
     t->round = room / DT_HOSTSHM_ROUNDS;
     t->width = dt_width(hosts, least_ranks, t->round);
-    t->for_few = hosts <= DT_LEADERS_FEW;
+    t->for_few = hosts <= DT_MESH_FEW;
 }
 
 /* Between two hosts no other algorithm sends less to the host of root, and for few bytes none is

@@ -337,7 +337,7 @@ bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t 
 {
     if (!may_go_round(l, dtype) || gathers(l, bytes))
         return false;
-    return l->n > DT_LEADERS_FEW ||
+    return l->n > DT_MESH_FEW ||
            (l->n > 2 && bytes > l->tuning->net_direct && bytes > l->tuning->net_exchange);
 }
 
@@ -352,7 +352,7 @@ dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *ca
                            .bytes = count * dt_dtype_size(dtype),
                            .divisor = divisor };
 
-    if (l->n <= DT_LEADERS_FEW && d.bytes <= l->tuning->net_exchange)
+    if (l->n <= DT_MESH_FEW && d.bytes <= l->tuning->net_exchange)
         return exchange(&d);
     if (gathers(l, d.bytes))
         return gather_and_fold(&d);

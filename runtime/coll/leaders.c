@@ -49,7 +49,7 @@ struct dt_flow dt_leaders_flow_from(const struct dt_leaders *l, uint32_t place, 
 dt_result_t dt_leaders_flows_with_all(struct dt_leaders *l, size_t frames, struct dt_traffic *t)
 {
     t->n = 2 * ((size_t)l->n - 1);
-    t->one_stream = l->n > DT_LEADERS_FEW;
+    t->one_stream = l->n > DT_MESH_FEW;
     if (!l->flows)
         l->flows = calloc(t->n, sizeof *l->flows);
     t->flows = l->flows;
@@ -91,7 +91,7 @@ static uint32_t steps(const struct dt_leaders *l, uint32_t *peers)
 dt_result_t dt_leaders_connect(struct dt_leaders *l)
 {
     uint32_t peers[2 * STEPS_MOST];
-    uint32_t n = l->n <= DT_LEADERS_FEW ? few(l, peers) : steps(l, peers);
+    uint32_t n = l->n <= DT_MESH_FEW ? few(l, peers) : steps(l, peers);
 
     return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
 }
@@ -102,7 +102,7 @@ static dt_result_t connect_all(struct dt_leaders *l, const struct dt_traffic *t)
 {
     dt_result_t r;
 
-    if (l->n <= DT_LEADERS_FEW || l->connected || t->n < 2 * ((size_t)l->n - 1))
+    if (l->n <= DT_MESH_FEW || l->connected || t->n < 2 * ((size_t)l->n - 1))
         return DT_OK;
     r = dt_leaders_barrier(l, t->call);
     l->connected = r == DT_OK;

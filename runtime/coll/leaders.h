@@ -11,8 +11,6 @@
 #include "runtime/tcp/flow.h"
 #include "runtime/tcp/mesh.h"
 
-enum { DT_LEADERS_FEW = 16 }; /* hosts: up to this number each may be connected with each */
-
 struct dt_leaders {
     struct dt_mesh *mesh;
     const uint32_t *peers; /* by place: the rank in the communicator that takes part */

@@ -20,9 +20,9 @@
 #include "runtime/coll/hierarchical.h"
 #include "runtime/coll/leaders.h"
 #include "runtime/coll/roster.h"
+#include "runtime/comm/pairnotes.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/gpu.h"
-#include "runtime/p2p/pairnotes.h"
 #include "runtime/shm/shm.h"
 #include "runtime/world/world.h"
 

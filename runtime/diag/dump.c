@@ -13,7 +13,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/base/file.h"
-#include "runtime/comm/comm.h"
 #include "runtime/diag/lastcalls.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/wire/env.h"

@@ -20,8 +20,6 @@
 #include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
 
-enum { DT_RECORDER_CALLS = 64, DT_RECORDER_MOST = 65536 }; /* of a ring: unless asked; at most */
-
 struct dt_record {
     struct dt_call call;
     uint64_t comm;

@@ -2,9 +2,9 @@
 #ifndef DT_GPU_DEVICECALL_H
 #define DT_GPU_DEVICECALL_H
 
-#include "runtime/api/operation.h"
 #include "runtime/comm/comm.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
+#include "runtime/gpu/operation.h"
 
 /* The operation as all ranks have to make it. */
 struct dt_call dt_gpu_call(const struct dt_operation *o);

@@ -1,6 +1,6 @@
 #include "runtime/gpu/extents.h"
 
-#include "runtime/api/operation.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/kernels/dtype.h"
 
 struct dt_extents dt_extents_of(const struct dt_operation *o, int rank, int size)

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/api/operation.h"
 #include "runtime/base/checksum.h"
 #include "runtime/base/reduceoptions.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/gpu/staging.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/api/operation.h"
 #include "runtime/base/clock.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/launchorder.h"
@@ -15,6 +14,7 @@
 #include "runtime/gpu/ncclguard.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "runtime/api/operation.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/kernels/dtype.h"
 
 enum { NONE = -1 };

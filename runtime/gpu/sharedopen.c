@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/order.h"
 

@@ -1,11 +1,10 @@
 #include "runtime/gpu/staging.h"
 
-#include "runtime/api/checks.h"
-#include "runtime/api/operation.h"
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"

@@ -1,9 +1,9 @@
 #include "runtime/p2p/pass.h"
 
-#include "runtime/api/operation.h"
 #include "runtime/base/clock.h"
 #include "runtime/gpu/copies.h"
 #include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/coll/leaders.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/tcp/flow.h"
 
@@ -103,7 +102,7 @@ static dt_result_t ship(struct transfers *p)
                             .flows = p->flows,
                             .n = p->n,
                             .batch = DT_FLOW_BATCH,
-                            .one_stream = !p->alike && p->mesh->size > DT_LEADERS_FEW,
+                            .one_stream = !p->alike && p->mesh->size > DT_MESH_FEW,
                             .frame = parcel_frame,
                             .arg = p };
 

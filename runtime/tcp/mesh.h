@@ -15,8 +15,8 @@
 
 enum {
     DT_MESH_CONNECT_S = 60,
-    DT_MESH_LANES =
-        3, /* meshes of a communicator: for collectives, and for each direction of p2p */
+    DT_MESH_LANES = 3, /* meshes of a communicator: collectives, and each direction of p2p */
+    DT_MESH_FEW = 16,  /* up to so many ranks, each may be connected with every other */
 };
 
 struct dt_mesh_conn {

@@ -9,7 +9,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/base/versioned_struct.h"
-#include "runtime/diag/recorder.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/wire/env.h"
 

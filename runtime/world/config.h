@@ -10,6 +10,9 @@
 #include "runtime/base/gpuway.h"
 #include "runtime/dtrun.h"
 
+/* Calls that each ring of the flight recorder holds: the default, and the most. */
+enum { DT_RECORDER_CALLS = 64, DT_RECORDER_MOST = 65536 };
+
 struct dt_settings {
     bool deterministic;
     bool shows_memory;       /* to the other ranks of the host (host/cma.h) */

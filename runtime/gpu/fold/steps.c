@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "runtime/api/operation.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/kernels/dtype.h"
 
 bool dt_gpu_steps_serve(const struct dt_operation *o)

@@ -15,6 +15,7 @@
 
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/rounds.h"
+#include "runtime/world/config.h"
 #include "tests/unit/forbid.h"
 
 enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000, UNTOUCHED = 0xa5 };

@@ -1,4 +1,4 @@
-#include "runtime/p2p/pairnotes.h"
+#include "runtime/comm/pairnotes.h"
 
 #include <pthread.h>
 #include <sched.h>

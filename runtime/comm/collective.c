@@ -1,15 +1,14 @@
-#include "runtime/coll/collective.h"
+#include "runtime/comm/collective.h"
 
 #include <stdlib.h>
 
-#include "runtime/api/checks.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/adasum.h"
-#include "runtime/coll/alltoall.h"
 #include "runtime/coll/compressed.h"
 #include "runtime/coll/leader_allreduce.h"
 #include "runtime/coll/ring_allgather.h"
+#include "runtime/comm/alltoall.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/alltoall.h"

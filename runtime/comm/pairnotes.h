@@ -2,8 +2,8 @@
  * communicator's memory. There are DT_HOSTSHM_PAIRS places, for those that are due soonest: who
  * comes when all are taken takes the place of one that is due later, or waits for one. Noted again,
  * a wait is as old as it is. */
-#ifndef DT_P2P_PAIRNOTES_H
-#define DT_P2P_PAIRNOTES_H
+#ifndef DT_COMM_PAIRNOTES_H
+#define DT_COMM_PAIRNOTES_H
 
 #include <stdatomic.h>
 #include <stdint.h>

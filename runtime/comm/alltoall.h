@@ -1,8 +1,8 @@
 /* Those collectives of a communicator in which each pair of ranks states a count of its own, that
  * of the block which one gives the other. That all pairs agree, every rank learns before the call
  * ends. alltoall.h and alltoall.h say what may overlap; kind: what the call counts as. */
-#ifndef DT_COLL_ALLTOALL_H
-#define DT_COLL_ALLTOALL_H
+#ifndef DT_COMM_ALLTOALL_H
+#define DT_COMM_ALLTOALL_H
 
 #include "runtime/base/blocks.h"
 #include "runtime/comm/comm.h"

@@ -9,7 +9,7 @@
 
 #include "launcher/agent/ranklink/callwatch.h"
 #include "runtime/base/clock.h"
-#include "runtime/p2p/pairnotes.h"
+#include "runtime/comm/pairnotes.h"
 
 enum { NEVER = DT_HOSTSHM_NO_LIMIT, MS = 1000 * 1000, MOST = 12 };
 

@@ -1,8 +1,8 @@
 /* The collectives of a communicator: its own thread's, after dt_context_enter. The public calls are
  * thin covers over these; the runtime's own parts (checkpoints, device backends) use them directly.
  */
-#ifndef DT_COLL_COLLECTIVE_H
-#define DT_COLL_COLLECTIVE_H
+#ifndef DT_COMM_COLLECTIVE_H
+#define DT_COMM_COLLECTIVE_H
 
 #include "runtime/base/blocks.h"
 #include "runtime/comm/comm.h"

@@ -1,8 +1,7 @@
-#include "runtime/coll/alltoall.h"
+#include "runtime/comm/alltoall.h"
 
 #include <stdlib.h>
 
-#include "runtime/api/checks.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/count_check.h"
 #include "runtime/shm/alltoall.h"
