@@ -13,6 +13,7 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/diag/recorder.h"
+#include "runtime/gpu/direct.h"
 #include "runtime/gpu/gate.h"
 
 /* Before dt_init, and where it has failed, children may yet be ranks; but none can be whose parent
@@ -200,6 +201,15 @@ static void make_ripe(void)
     }
 }
 
+/* Another thread may be in dt_finalize: stepping aside keeps DT_WORLD meanwhile. */
+static bool world_gpu_is_done(void)
+{
+    bool done = dt_context_step_aside() && dt_direct_are_done(&dti_context.world);
+
+    dt_context_step_back();
+    return done;
+}
+
 static void drop(struct dt_comm *c)
 {
     if (c->id == 0)
@@ -215,7 +225,7 @@ dt_result_t dt_finalize(void)
     if (r != DT_OK)
         return r;
     make_ripe();
-    if (dt_direct_are_done(&dti_context.world))
+    if (world_gpu_is_done())
         dt_slot_await_ahead(DT_WORLD);
     if (!dt_slots_enter_all())
         return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call, or a "

@@ -16,7 +16,7 @@ enum dt_context_state { DT_CONTEXT_BEFORE, DT_CONTEXT_READY, DT_CONTEXT_AFTER };
 struct dt_context {
     _Atomic int state;      /* enum dt_context_state; changes while all slots are held */
     _Atomic bool forked;    /* this process is a child of the one that called dt_init */
-    _Atomic uint32_t aside; /* threads that use the agent's socket and hold no slot */
+    _Atomic uint32_t aside; /* threads that use the job and hold no slot */
     struct dt_world job;    /* its numbers stay readable after dt_finalize */
     struct dt_comm world;
 };
@@ -24,11 +24,12 @@ extern struct dt_context dti_context;
 
 /* DT_ERR_STATE: before dt_init, or after dt_finalize. name: of the call. */
 dt_result_t dt_context_check_state(const char *name);
-/* Around what uses the agent's socket and holds no slot. Returns whether the job is there until
- * dt_context_step_back, which follows in either case. */
+/* For a thread that uses the job (the agent's socket, DT_WORLD) and holds no slot. Returns whether
+ * the job exists; if so, it stays until dt_context_step_back. The caller steps back in either case.
+ */
 bool dt_context_step_aside(void);
 void dt_context_step_back(void);
-/* After dt_finalize: until no thread uses the agent's socket any more. */
+/* Waits until no thread is aside any more. dt_finalize calls it before it ends the job. */
 void dt_context_await_aside(void);
 
 /* Every public call on a communicator begins with dt_context_enter, which waits for the calls on it

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
 
@@ -198,8 +199,10 @@ static dt_result_t set_out(struct dt_comm *c)
 
 static dt_result_t create(struct dt_comm *c, const uint32_t *ranks)
 {
-    dt_result_t r = take_ranks(c, ranks);
+    dt_result_t r = dt_gpu_open(c);
 
+    if (r == DT_OK)
+        r = take_ranks(c, ranks);
     if (r == DT_OK)
         r = share_memory(c);
     return r == DT_OK && c->nodes > 1 ? set_out(c) : r;

@@ -10,6 +10,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/comm/views.h"
 #include "runtime/gpu/gate.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 #include "runtime/gpu/pinned.h"

@@ -22,7 +22,6 @@
 #include "runtime/coll/roster.h"
 #include "runtime/comm/pairnotes.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/gpu.h"
 #include "runtime/shm/shm.h"
 #include "runtime/world/world.h"
 
@@ -68,9 +67,9 @@ struct dt_comm {
     struct dt_leaders leaders; /* on several hosts: where all of them have this local rank */
     struct dt_hierarchical hierarchical;
     struct dt_coll_error coll_error;
-    struct dt_gpu gpu;
-    bool on_device; /* calls that begin now are for data in GPU memory, on all ranks */
-    bool watched;   /* dt_comm_watch */
+    struct dt_gpu *gpu; /* gpu/gpu.h */
+    bool on_device;     /* calls that begin now are for data in GPU memory, on all ranks */
+    bool watched;       /* dt_comm_watch */
 };
 
 /* Every collective is between these two. begin names the call, of which its caller has set all but

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/comm/comm.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/life.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/ncclguard.h"
@@ -13,15 +14,15 @@
 
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
 {
-    struct dt_directs *all = &c->gpu.directs;
+    struct dt_directs *all = &c->gpu->directs;
 
     if (!all->made) {
         pthread_mutex_init(&all->mutex, NULL);
         pthread_mutex_init(&all->free_mutex, NULL);
     }
     all->made = true;
-    all->context = c->gpu.nccl.context;
-    all->life = c->gpu.nccl.life;
+    all->context = c->gpu->nccl.context;
+    all->life = c->gpu->nccl.life;
     all->watched.comm = c;
     all->watched.stuck = stuck;
     atomic_store(&all->open, true);
@@ -29,7 +30,7 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
 
 void dt_direct_shut(struct dt_comm *c)
 {
-    atomic_store(&c->gpu.directs.open, false);
+    atomic_store(&c->gpu->directs.open, false);
 }
 
 static void destroy_events(const struct dt_direct *d)
@@ -42,7 +43,7 @@ static void destroy_events(const struct dt_direct *d)
 
 void dt_direct_close(struct dt_comm *c)
 {
-    struct dt_directs *all = &c->gpu.directs;
+    struct dt_directs *all = &c->gpu->directs;
     struct dt_cuda_scope scope;
     bool there = all->free && dt_gpu_enter_life(&scope, all->context, all->life);
 
@@ -68,7 +69,7 @@ void dt_direct_close(struct dt_comm *c)
 /* The newest call is ordered after all others, whichever streams they are on. */
 bool dt_direct_are_done(struct dt_comm *c)
 {
-    struct dt_directs *all = &c->gpu.directs;
+    struct dt_directs *all = &c->gpu->directs;
     CUevent done = atomic_load(&all->done);
     struct dt_cuda_scope scope;
     CUresult result;
@@ -124,7 +125,7 @@ static void give_back(struct dt_directs *all, struct dt_direct *d)
 
 CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call)
 {
-    struct dt_directs *all = &c->gpu.directs;
+    struct dt_directs *all = &c->gpu->directs;
     struct dt_direct *d = take(all);
     CUresult result = d ? CUDA_SUCCESS : make(&d);
 
@@ -145,13 +146,13 @@ CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **
 
 void dt_direct_cancel(struct dt_comm *c, struct dt_direct *d)
 {
-    dt_gpu_unwatch(&c->gpu.directs.watched);
-    give_back(&c->gpu.directs, d);
+    dt_gpu_unwatch(&c->gpu->directs.watched);
+    give_back(&c->gpu->directs, d);
 }
 
 void dt_direct_end(struct dt_comm *c, struct dt_direct *d)
 {
-    struct dt_directs *all = &c->gpu.directs;
+    struct dt_directs *all = &c->gpu->directs;
 
     dt_gpu_unwatch(&all->watched);
     if (atomic_exchange(&d->state, DT_DIRECT_LEFT) == DT_DIRECT_LAUNCHED)
@@ -171,7 +172,7 @@ static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
             return ncclInternalError;
         if (state != ncclInProgress)
             return state;
-        if (!atomic_load(&c->gpu.directs.open) || dt_comm_stopped(c, NULL))
+        if (!atomic_load(&c->gpu->directs.open) || dt_comm_stopped(c, NULL))
             return ncclInternalError;
         dt_gpu_pause(turn);
     }
@@ -185,7 +186,7 @@ static void refuse(struct dt_direct *d)
 
 static void queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
-    const struct dt_nccl *n = &c->gpu.nccl;
+    const struct dt_nccl *n = &c->gpu->nccl;
     struct dt_direct *d = o->direct;
     struct dt_ncclcall call = {
         .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
@@ -200,8 +201,8 @@ static void queue(struct dt_comm *c, const struct dt_operation *o, CUstream stre
 static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    struct dt_directs *all = &c->gpu.directs;
-    struct dt_ncclguard *guard = c->gpu.nccl.guard;
+    struct dt_directs *all = &c->gpu->directs;
+    struct dt_ncclguard *guard = c->gpu->nccl.guard;
     struct dt_direct *d = o->direct;
 
     d->name = "cuStreamWaitEvent";
@@ -226,7 +227,7 @@ static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream str
 
 void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
-    struct dt_directs *all = &c->gpu.directs;
+    struct dt_directs *all = &c->gpu->directs;
     struct dt_direct *d = o->direct;
 
     pthread_mutex_lock(&all->mutex);

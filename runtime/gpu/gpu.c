@@ -66,7 +66,7 @@ static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, co
 static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt_gpu_offer *mine)
 {
     char bus[DT_GPU_BUS + 1] = "";
-    const struct dt_ncclapi *api = usable_nccl(order, &c->gpu.no_nccl);
+    const struct dt_ncclapi *api = usable_nccl(order, &c->gpu->no_nccl);
     CUuuid uuid = { 0 };
 
     mine->wish = c->world->settings.gpu_way;
@@ -74,7 +74,7 @@ static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt
     mine->node = node_of(c);
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
         mine->nccl = 0;
-        c->gpu.no_nccl = "the driver does not say where the GPU is";
+        c->gpu->no_nccl = "the driver does not say where the GPU is";
     }
     memcpy(mine->bus, bus, sizeof mine->bus);
     mine->unable = dt_shared_unable(order->device);
@@ -92,7 +92,7 @@ static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice 
 
     dt_gpu_obstacle_text(choice, offers, text);
     if (lacks_nccl && choice->a == c->rank)
-        snprintf(text, DT_GPU_TEXT, "%s", c->gpu.no_nccl);
+        snprintf(text, DT_GPU_TEXT, "%s", c->gpu->no_nccl);
     return text;
 }
 
@@ -132,7 +132,7 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
                                        c->world->rank, describe(c, &choice, offers, text)));
     if (choice.obstacle)
         warn(c, describe(c, &choice, offers, text));
-    c->gpu.way = choice.way;
+    c->gpu->way = choice.way;
     return choice.way == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
 }
 
@@ -160,7 +160,7 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 {
     if (c->world->settings.gpu_way == DT_GPU_STAGING || c->announce)
         return false;
-    switch (c->gpu.way) {
+    switch (c->gpu->way) {
     case DT_GPU_AUTO:
         return dt_ncclcalls_serves(o, c->size) || dt_gpu_steps_serve(o);
     case DT_GPU_NCCL:
@@ -175,7 +175,7 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 /* The first call that needs no staging by some way finds out which. */
 static dt_result_t settle_way(struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu.way == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
+    return c->gpu->way == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
 }
 
 /* By staging from now on where there is no memory to be shared: why says so, if there is none. */
@@ -188,7 +188,7 @@ static dt_result_t accept_shared(struct dt_comm *c, dt_result_t r, const char *w
                                        "rank %d: %s, and DTRUN_DEVICE=shared permits no other way",
                                        c->world->rank, why));
     warn(c, why);
-    c->gpu.way = DT_GPU_STAGING;
+    c->gpu->way = DT_GPU_STAGING;
     return DT_OK;
 }
 
@@ -246,13 +246,13 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     r = settle_way(c, o);
     if (r != DT_OK)
         return r;
-    if (c->gpu.way == DT_GPU_SHARED && can_make(c, o))
+    if (c->gpu->way == DT_GPU_SHARED && can_make(c, o))
         r = prepare_shared(c, o);
     if (r != DT_OK)
         return r;
-    if (c->gpu.way == DT_GPU_SHARED && can_make(c, o))
+    if (c->gpu->way == DT_GPU_SHARED && can_make(c, o))
         return dt_shared_make(c, o);
-    if (c->gpu.way == DT_GPU_NCCL && can_make(c, o))
+    if (c->gpu->way == DT_GPU_NCCL && can_make(c, o))
         return dt_nccl_make(c, o);
     whole.kind = (uint8_t)o->kind->call;
     c->on_device = is_alike(c, o);
@@ -270,7 +270,7 @@ static dt_result_t open_way(struct dt_comm *c, const struct dt_gpu_order *order)
     char why[DT_GPU_TEXT] = "";
     dt_result_t r;
 
-    switch (c->gpu.way) {
+    switch (c->gpu->way) {
     case DT_GPU_NCCL:
         return dt_nccl_open(c, order);
     case DT_GPU_SHARED:
@@ -284,7 +284,7 @@ static dt_result_t open_way(struct dt_comm *c, const struct dt_gpu_order *order)
 /* What the way has been opened for on this rank; context NULL: for nothing so far. */
 static struct dt_gpu_order opened_for(const struct dt_comm *c)
 {
-    const struct dt_gpu *g = &c->gpu;
+    const struct dt_gpu *g = c->gpu;
 
     switch (g->way) {
     case DT_GPU_NCCL:
@@ -348,7 +348,7 @@ static dt_result_t check_device(struct dt_comm *c, const struct dt_gpu_order *or
 dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
                            struct dt_gpu_copies **copies)
 {
-    bool open = c->world->settings.gpu_way != DT_GPU_STAGING && c->gpu.way == DT_GPU_AUTO;
+    bool open = c->world->settings.gpu_way != DT_GPU_STAGING && c->gpu->way == DT_GPU_AUTO;
     dt_result_t r = check_device(c, order);
 
     if (r == DT_OK && open && !c->announce)
@@ -362,7 +362,7 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
  * to set blocks aside is the communicator's thread's to take. */
 bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu.way == DT_GPU_NCCL && atomic_load(&c->gpu.directs.open) &&
+    return c->gpu->way == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
            o->memory == DT_MEMORY_DEVICE && can_make(c, o) && !dt_nccl_needs_agreement(c) &&
            o->kind->call != DT_CALL_ALL_TO_ALL;
 }
@@ -373,10 +373,22 @@ bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, siz
     return o->memory == DT_MEMORY_DEVICE && !can_make(c, o);
 }
 
+dt_result_t dt_gpu_open(struct dt_comm *c)
+{
+    c->gpu = calloc(1, sizeof *c->gpu);
+    if (c->gpu)
+        return DT_OK;
+    return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory for a communicator", c->world->rank);
+}
+
 void dt_gpu_close(struct dt_comm *c)
 {
+    if (!c->gpu)
+        return;
     dt_shared_close(c);
     dt_nccl_close(c);
     dt_direct_close(c);
-    dt_gpu_copies_close_all(&c->gpu.all_copies);
+    dt_gpu_copies_close_all(&c->gpu->all_copies);
+    free(c->gpu);
+    c->gpu = NULL;
 }

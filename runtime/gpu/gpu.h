@@ -30,7 +30,9 @@ struct dt_gpu { /* of a communicator; all zero at first */
 /* Makes an operation on GPU memory, or on managed memory, that has been checked and has taken its
  * order. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o);
-void dt_gpu_close(struct dt_comm *c);
+/* Allocates the communicator's GPU state, which is empty until the first call on GPU memory. */
+dt_result_t dt_gpu_open(struct dt_comm *c);
+void dt_gpu_close(struct dt_comm *c); /* does nothing if dt_gpu_open failed or was not called */
 
 /* For calls that are enqueued on streams. Collective: chooses the way, and makes all that calls on
  * memory of the order's device may need: to make it while they hold a stream might wait for that

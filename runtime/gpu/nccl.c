@@ -1,5 +1,6 @@
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/devicecall.h"
+#include "runtime/gpu/gpu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -205,7 +206,7 @@ static void free_rest(struct dt_nccl *n)
 
 static void begin_end(struct dt_comm *c, bool gently)
 {
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     struct ending e = {
         .context = n->context, .life = n->life, .comm = n->comm, .gently = gently, .guard = n->guard
     };
@@ -230,13 +231,13 @@ static bool claim_end(struct dt_nccl *n)
 /* The communicator's thread waits in the driver. */
 static void end_stuck(struct dt_comm *c)
 {
-    if (claim_end(&c->gpu.nccl))
+    if (claim_end(&c->gpu->nccl))
         begin_end(c, false);
 }
 
 static bool await_end(struct dt_comm *c, bool gently)
 {
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     bool ended;
 
     if (claim_end(n))
@@ -271,7 +272,7 @@ static void forget(struct dt_nccl *n)
  */
 static void take_down(struct dt_comm *c, bool gently)
 {
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     bool ended = !n->comm || await_end(c, gently);
 
     if (ended && n->context)
@@ -283,8 +284,8 @@ static void take_down(struct dt_comm *c, bool gently)
 void dt_nccl_close(struct dt_comm *c)
 {
     take_down(c, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
-    dt_ncclguard_drop(c->gpu.nccl.guard);
-    c->gpu.nccl.guard = NULL;
+    dt_ncclguard_drop(c->gpu->nccl.guard);
+    c->gpu->nccl.guard = NULL;
 }
 
 /* ---- the beginning ---- */
@@ -325,7 +326,7 @@ static dt_result_t time_out(struct dt_comm *c, unsigned seconds)
     dt_fail(DT_ERR_TIMEOUT,
             "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
             "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
-            c->gpu.nccl.size, seconds);
+            c->gpu->nccl.size, seconds);
     dt_coll_error(&c->coll_error, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
     c->coll_error.why = dt_last_error();
     return DT_ERR_TIMEOUT;
@@ -374,10 +375,10 @@ static ncclResult_t look_at_beginning(struct dt_comm *c, struct dt_errand *erran
 
     if (!b)
         return ncclInProgress;
-    c->gpu.nccl.comm = b->comm;
+    c->gpu->nccl.comm = b->comm;
     if (b->result != ncclSuccess && b->result != ncclInProgress)
         return b->result;
-    return look(&c->gpu.nccl);
+    return look(&c->gpu->nccl);
 }
 
 static dt_result_t await_beginning(struct dt_comm *c, void *errand)
@@ -434,7 +435,7 @@ static CUresult make_own(struct dt_nccl *n)
 
 static dt_result_t connect(struct dt_comm *c)
 {
-    const struct dt_nccl *n = &c->gpu.nccl;
+    const struct dt_nccl *n = &c->gpu->nccl;
     struct beginning b = { .context = n->context, .rank = n->rank, .size = n->size };
     uint32_t limit_ms = c->limit_ms;
     struct dt_errand *errand;
@@ -456,7 +457,7 @@ static dt_result_t connect(struct dt_comm *c)
 
 dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank, int size)
 {
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     CUresult result;
 
     if (n->comm)
@@ -509,7 +510,7 @@ static CUresult take_scratch(struct dt_nccl *n, size_t bytes, CUdeviceptr *scrat
 static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     size_t bytes = o->given.each * dt_dtype_size(o->dtype) * (size_t)c->size;
     CUdeviceptr scratch;
     CUresult result;
@@ -527,7 +528,7 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char **name)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     CUresult result = dt_gpu_order_follow(&o->order, n->stream);
     dt_result_t r;
     ncclResult_t queued;
@@ -559,7 +560,7 @@ dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch
 
 dt_result_t dt_nccl_check(struct dt_comm *c)
 {
-    ncclResult_t state = c->gpu.nccl.comm ? look(&c->gpu.nccl) : ncclSuccess;
+    ncclResult_t state = c->gpu->nccl.comm ? look(&c->gpu->nccl) : ncclSuccess;
 
     return state == ncclSuccess || state == ncclInProgress
                ? DT_OK
@@ -568,7 +569,7 @@ dt_result_t dt_nccl_check(struct dt_comm *c)
 
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
-    const struct dt_nccl *n = &c->gpu.nccl;
+    const struct dt_nccl *n = &c->gpu->nccl;
     const char *name;
     ncclResult_t state = call_nccl(n, o, stream, &name);
 
@@ -590,7 +591,7 @@ enum progress { WAITING, DONE, FAILED };
 /* The event stands for the call once NCCL has put its kernel on the stream. */
 static enum progress look_at_event(struct dt_comm *c, bool *recorded)
 {
-    const struct dt_nccl *n = &c->gpu.nccl;
+    const struct dt_nccl *n = &c->gpu->nccl;
     CUresult result = *recorded ? CUDA_SUCCESS : dt_cuda()->cuEventRecord(n->done, n->stream);
 
     *recorded = true;
@@ -606,7 +607,7 @@ static enum progress look_at_event(struct dt_comm *c, bool *recorded)
 
 static enum progress look_at_call(struct dt_comm *c, const char *name, bool *recorded)
 {
-    ncclResult_t state = look(&c->gpu.nccl);
+    ncclResult_t state = look(&c->gpu->nccl);
 
     if (state == ncclSuccess)
         return look_at_event(c, recorded);
@@ -618,7 +619,7 @@ static enum progress look_at_call(struct dt_comm *c, const char *name, bool *rec
 
 static dt_result_t await_call(struct dt_comm *c, const char *name, struct making *m)
 {
-    struct dt_gpu_arrival arrival = { .begun = c->gpu.nccl.begun, .kind = m->o->kind->call };
+    struct dt_gpu_arrival arrival = { .begun = c->gpu->nccl.begun, .kind = m->o->kind->call };
     bool recorded = false;
 
     for (unsigned turn = 0;; turn++) {
@@ -649,7 +650,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     if (r == DT_OK)
         r = await_call(c, name, m);
     if (r == DT_OK)
-        free_scratch(&c->gpu.nccl);
+        free_scratch(&c->gpu->nccl);
     return r;
 }
 
@@ -664,7 +665,7 @@ static enum progress look_at_direct(struct dt_comm *c, const struct dt_direct *d
 
     if (atomic_load(&d->state) == DT_DIRECT_LAUNCHING)
         return WAITING;
-    state = d->result ? d->result : look(&c->gpu.nccl);
+    state = d->result ? d->result : look(&c->gpu->nccl);
     well = state == ncclSuccess || state == ncclInProgress;
     result = d->error || !well ? d->error : dt_cuda()->cuEventQuery(d->done);
     if (well && !result)
@@ -752,7 +753,7 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
     dt_result_t r = dt_nccl_connect(c, &o->order, c->rank, c->size);
 
     if (r == DT_OK)
-        r = dt_gpu_check_device(c, o, c->gpu.nccl.device);
+        r = dt_gpu_check_device(c, o, c->gpu->nccl.device);
     return r == DT_OK ? match_and_make(c, o) : r;
 }
 
@@ -782,7 +783,7 @@ dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order)
 
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 {
-    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, n->comm ? n->context : o->order.context);
     dt_result_t r;

@@ -1,5 +1,6 @@
 #include "runtime/gpu/shared.h"
 #include "runtime/gpu/devicecall.h"
+#include "runtime/gpu/gpu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,12 +65,12 @@ bool dt_shared_serves(const struct dt_comm *c, const struct dt_operation *o)
     between.op = op_between(o);
     between.how.size = 0;
     return dt_gpu_steps_serve(o) &&
-           (c->gpu.shared.groups.n == 1 || dt_ncclcalls_serves(&between, c->gpu.shared.groups.n));
+           (c->gpu->shared.groups.n == 1 || dt_ncclcalls_serves(&between, c->gpu->shared.groups.n));
 }
 
 dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers)
 {
-    if (dt_gpu_groups_fill(&c->gpu.shared.groups, offers, c->size, c->rank))
+    if (dt_gpu_groups_fill(&c->gpu->shared.groups, offers, c->size, c->rank))
         return DT_OK;
     return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
 }
@@ -94,7 +95,7 @@ static bool settles(const struct dt_shared *s)
 /* What the stream still uses after that is lost. */
 static void give_up(struct dt_comm *c)
 {
-    struct dt_shared *s = &c->gpu.shared;
+    struct dt_shared *s = &c->gpu->shared;
 
     if (s->words.memory)
         dt_gpu_words_release(&s->words, s->step);
@@ -106,7 +107,7 @@ static void give_up(struct dt_comm *c)
 
 void dt_shared_close(struct dt_comm *c)
 {
-    struct dt_shared *s = &c->gpu.shared;
+    struct dt_shared *s = &c->gpu->shared;
     struct dt_cuda_scope scope;
 
     if (s->context && !dt_cuda_enter(&scope, s->context)) {
@@ -137,7 +138,7 @@ static size_t slot_for(const struct dt_operation *o)
 /* Leaders are NCCL's ranks, by the number of their group. */
 static dt_result_t connect(struct dt_comm *c, const struct dt_gpu_order *order)
 {
-    const struct dt_gpu_groups *g = &c->gpu.shared.groups;
+    const struct dt_gpu_groups *g = &c->gpu->shared.groups;
     int rank = dt_gpu_groups_leads(g) ? dt_gpu_groups_own(g) : -1;
 
     return g->n == 1 ? DT_OK : dt_nccl_connect(c, order, rank, g->n);
@@ -146,7 +147,7 @@ static dt_result_t connect(struct dt_comm *c, const struct dt_gpu_order *order)
 static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,
                             char why[DT_GPU_TEXT])
 {
-    bool first = !c->gpu.shared.slot;
+    bool first = !c->gpu->shared.slot;
     dt_result_t r = dt_shared_open(c, order, slot, why);
 
     return r == DT_OK && !*why && first ? connect(c, order) : r;
@@ -168,7 +169,7 @@ dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *orde
     CUresult result;
     dt_result_t r;
 
-    if (c->gpu.shared.slot >= MOST)
+    if (c->gpu->shared.slot >= MOST)
         return DT_OK;
     result = dt_cuda_enter(&scope, order->context);
     if (result)
@@ -183,7 +184,7 @@ dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *orde
 dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
                               char why[DT_GPU_TEXT])
 {
-    struct dt_shared *s = &c->gpu.shared;
+    struct dt_shared *s = &c->gpu->shared;
     size_t slot = slot_for(o);
     struct dt_cuda_scope scope;
     CUresult result;
@@ -478,7 +479,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
 
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
 {
-    struct queueing q = { .c = c, .s = &c->gpu.shared, .o = o };
+    struct queueing q = { .c = c, .s = &c->gpu->shared, .o = o };
     dt_result_t r = q.s->groups.n > 1 ? dt_nccl_agree(c, o, &q.launch) : DT_OK;
 
     if (r == DT_OK)
@@ -490,12 +491,12 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
 dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_cuda_scope scope;
-    dt_result_t r = dt_gpu_check_device(c, o, c->gpu.shared.device);
+    dt_result_t r = dt_gpu_check_device(c, o, c->gpu->shared.device);
     CUresult result;
 
     if (r != DT_OK)
         return r;
-    result = dt_cuda_enter(&scope, c->gpu.shared.context);
+    result = dt_cuda_enter(&scope, c->gpu->shared.context);
     if (result)
         return fail(c, "cuCtxPushCurrent", result);
     r = match_and_make(c, o);

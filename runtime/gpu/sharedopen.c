@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/order.h"
 
@@ -196,7 +197,7 @@ static dt_result_t open_with(struct opening *o, struct report *reports, char why
 dt_result_t dt_shared_open(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,
                            char why[DT_GPU_TEXT])
 {
-    struct dt_shared *s = &c->gpu.shared;
+    struct dt_shared *s = &c->gpu->shared;
     struct opening o = { .c = c, .s = s, .order = order, .call = c->calls };
     struct report *reports = calloc((size_t)c->size, sizeof *reports);
     dt_result_t r;

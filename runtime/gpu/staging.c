@@ -3,6 +3,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/extents.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
 #include "runtime/gpu/pinned.h"
@@ -26,7 +27,7 @@ static dt_result_t wait(struct dt_comm *c, void *arg)
 
     if (copying->queued)
         return dt_gpu_trouble(c, &c->coll_error, "cuMemcpyAsync", copying->queued);
-    return dt_gpu_await(c, &c->coll_error, c->gpu.copies->copied[copying->slot], 0);
+    return dt_gpu_await(c, &c->coll_error, c->gpu->copies->copied[copying->slot], 0);
 }
 
 static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
@@ -69,7 +70,7 @@ static CUresult begin_piece(struct pieces *p, size_t i)
     const uint8_t *from = p->in ? p->in + i * p->each * size : NULL;
     int slot = (int)(i % DT_GPU_COPY_SLOTS);
 
-    return dt_gpu_copies_fetch(p->c->gpu.copies, slot, p->slots[slot], from,
+    return dt_gpu_copies_fetch(p->c->gpu->copies, slot, p->slots[slot], from,
                                p->in ? count_of(p, i) * size : 0);
 }
 
@@ -90,7 +91,7 @@ static CUresult end_piece(struct pieces *p, size_t i)
     size_t size = dt_dtype_size(p->o->dtype);
     int slot = (int)(i % DT_GPU_COPY_SLOTS);
 
-    return dt_gpu_copies_store(p->c->gpu.copies, slot, p->out ? p->out + i * p->each * size : NULL,
+    return dt_gpu_copies_store(p->c->gpu->copies, slot, p->out ? p->out + i * p->each * size : NULL,
                                p->slots[slot], p->out ? count_of(p, i) * size : 0);
 }
 
@@ -164,7 +165,7 @@ static struct mirror mirror_of(const struct dt_operation *o, struct dt_extents e
 static dt_result_t make_whole(struct dt_comm *c, const struct dt_operation *o,
                               const struct mirror *m, uint8_t *pinned)
 {
-    struct dt_gpu_copies *s = c->gpu.copies;
+    struct dt_gpu_copies *s = c->gpu->copies;
     struct dt_operation staged = *o;
     dt_result_t r =
         await_copy(c, 0, dt_gpu_copies_fetch(s, 0, pinned + m->in_at, o->in, m->bytes.in));
@@ -199,13 +200,13 @@ size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
 static dt_result_t make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct mirror m = mirror_of(o, dt_extents_of(o, c->rank, c->size));
-    uint8_t *pinned = dt_pinned_take(dt_staging_bytes(c, o), c->gpu.copies);
+    uint8_t *pinned = dt_pinned_take(dt_staging_bytes(c, o), c->gpu->copies);
     dt_result_t r;
 
     if (!pinned)
         return fail(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = goes_in_pieces(o) ? make_in_pieces(c, o, pinned) : make_whole(c, o, &m, pinned);
-    dt_gpu_copies_settle(c->gpu.copies, pinned, r != DT_OK);
+    dt_gpu_copies_settle(c->gpu->copies, pinned, r != DT_OK);
     return r;
 }
 
@@ -217,9 +218,9 @@ dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
 
     if (result)
         return fail(c, "cuCtxPushCurrent", result);
-    result = dt_gpu_copies_in(&c->gpu.all_copies, o->order.context, &c->gpu.copies);
+    result = dt_gpu_copies_in(&c->gpu->all_copies, o->order.context, &c->gpu->copies);
     if (!result)
-        result = dt_gpu_order_follow(&o->order, c->gpu.copies->stream);
+        result = dt_gpu_order_follow(&o->order, c->gpu->copies->stream);
     r = result ? fail(c, "cuStreamCreate", result) : make(c, o);
     dt_cuda_leave(&scope);
     return r;
@@ -233,7 +234,7 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
 
     if (result)
         return fail(c, "cuCtxPushCurrent", result);
-    result = dt_gpu_copies_in(&c->gpu.all_copies, order->context, copies);
+    result = dt_gpu_copies_in(&c->gpu->all_copies, order->context, copies);
     if (!result)
         dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * PIECE, *copies);
     dt_cuda_leave(&scope);
