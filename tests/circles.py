@@ -1,12 +1,64 @@
 #!/usr/bin/env python3
-"""Prints each circle of files and of folders that use each other, from the symbols of a build's objects.
-usage: circles.py BUILD_DIR SOURCE_DIR"""
+"""Checks that files and folders depend on each other in one direction. Prints each circle between
+files and each between folders, from the symbols of a build's objects, and each #include that goes
+against the order of the layers in ARCHITECTURE.md. usage: circles.py BUILD_DIR SOURCE_DIR"""
 import os
 import re
 import subprocess
 import sys
 
 PARTS = ("cmd", "launcher", "runtime")
+
+# A folder includes headers only of itself and of later rows ("Layers" in ARCHITECTURE.md). Folders
+# of one row do not include each other. Subfolders belong to their folder.
+LAYERS = (
+    ("runtime",),
+    ("runtime/checkpoint",),
+    ("runtime/api",),
+    ("runtime/p2p",),
+    ("runtime/gpu",),
+    ("runtime/comm",),
+    ("runtime/coll",),
+    ("runtime/shm", "runtime/tcp"),
+    ("runtime/diag",),
+    ("runtime/world",),
+    ("runtime/base",),
+    ("runtime/kernels",),
+    ("runtime/wire",),
+)
+PUBLIC = re.compile(r"runtime/dtrun(_tune)?\.h$")  # what users include stands below all layers
+
+
+def layer_of(path):
+    """The row of the folder that holds a file, and that folder; None if it is in no row."""
+    folder = os.path.dirname(path)
+    while folder:
+        for row, folders in enumerate(LAYERS):
+            if folder in folders:
+                return row, folder
+        folder = os.path.dirname(folder)
+    return None
+
+
+def includes(sources):
+    """Each pair of a file in a layer and a header of another layer that it includes."""
+    for part in sorted({folder.split("/")[0] for row in LAYERS for folder in row}):
+        for folder, _, files in sorted(os.walk(os.path.join(sources, part))):
+            for name in sorted(files):
+                if name.endswith((".c", ".h")):
+                    path = os.path.relpath(os.path.join(folder, name), sources)
+                    with open(os.path.join(folder, name), encoding="utf-8") as text:
+                        for header in re.findall(r'^#\s*include "([^"]+)"', text.read(), re.M):
+                            yield path, header
+
+
+def against_the_layers(sources):
+    """A line for each #include that goes to an earlier row, or to another folder of the same."""
+    for path, header in includes(sources):
+        here, there = layer_of(path), layer_of(header)
+        if here and there and not PUBLIC.match(header) and there[1] != here[1]:
+            if there[0] <= here[0]:
+                yield f"an include against the layers: {path} includes {header}"
 
 
 def objects(build, sources):
@@ -80,6 +132,9 @@ def main():
         for circle in circles(graph):
             print(f"a circle of {what}: {' '.join(circle)}")
             status = 1
+    for line in against_the_layers(sys.argv[2]):
+        print(line)
+        status = 1
     sys.exit(status)
 
 

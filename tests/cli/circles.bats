@@ -21,3 +21,16 @@
     [ "${lines[0]}" = "a circle of files: launcher/a/a launcher/b/b" ]
     [ "${lines[1]}" = "a circle of folders: launcher/a launcher/b" ]
 }
+
+@test "tests/circles.py names an include that goes against the layers" {
+    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
+    cd "$BATS_TEST_TMPDIR"
+    mkdir -p runtime/{api,coll,base}
+    touch runtime/api/a.h runtime/coll/c.h runtime/base/b.h runtime/dtrun.h
+    printf '#include "runtime/coll/c.h"\n#include "runtime/base/b.h"\n' >runtime/api/a.c
+    printf '#include "runtime/dtrun.h"\n#include "runtime/api/a.h"\n' >runtime/coll/c.c
+    cc -I. -c -o runtime/api/libruntime_la-a.o runtime/api/a.c
+    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
+    [ "$status" -eq 1 ]
+    [ "$output" = "an include against the layers: runtime/coll/c.c includes runtime/api/a.h" ]
+}
