@@ -1,13 +1,13 @@
-/* What the ranks of tests that use a GPU have in common. Whatever goes wrong ends the process with
- * a line on standard output: 1 for a failed call of libdtrun, 3 for a lost peer, 4 for CUDA, 5
- * where there is no driver. */
+/* What ranks of tests with a GPU share. Each error prints a line to standard output and ends the
+ * process: with 1 for a failed call of libdtrun, 3 for a lost peer, 4 for CUDA, and 5 without a
+ * driver. */
 #ifndef TESTS_RANK_DEVICE_H
 #define TESTS_RANK_DEVICE_H
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
-/* For calls of libdtrun. */
+/* Checks the result of a call of libdtrun. */
 void need(dt_result_t result);
 
 void drive(CUresult result, const char *what);
@@ -30,7 +30,7 @@ struct gate {
 };
 
 void gate_make(struct gate *gate);
-/* What is queued on the stream from now on waits until the gate's word is 1. */
+/* Work that is queued on the stream from now on waits until the gate's word is 1. */
 void gate_shut(struct gate *gate, CUstream stream);
 void gate_open(struct gate *gate);
 

@@ -1,28 +1,28 @@
-/* A rank with GPU memory, of whatever libcuda.so.1 the loader finds. Its argument says what it
- * does; wherever it makes a call on host memory too, both have to give the same bytes.
+/* A rank with GPU memory, of whatever libcuda.so.1 the loader finds. Where it makes a call also on
+ * host memory, both must give the same bytes. Its argument says what it does:
  *
- * - calls: every collective, for all types, operations and, of up to 4 ranks, some sizes
+ * - calls: every collective, for all types, operations and, with up to 4 ranks, some sizes
  * - pairs: sends and receives, at once and as requests
- * - later: requests and buckets, on memory that the GPU fills after they have been asked for
- * - sooner: requests before which nothing is queued, but after which something is that never ends
- * - managed: memory of both sides, which the GPU fills after the call has been made
+ * - later: requests and buckets, on memory that the GPU fills after they have been made
+ * - sooner: requests with no work queued before them, but endless work after them
+ * - managed: managed memory, which the GPU fills after the call has been made
  * - join: ranks make different numbers of all-reduces
  * - joinunlike: between dt_join_begin and dt_join, ranks 0 and 1 make calls that do not match
  * - split: a communicator of every other rank
  * - factors: all-reduces with options
  * - mixed: host memory in, device memory out
- * - unlike: rank 1 gives host memory, the others device memory
- * - leak: how much device memory a communicator has taken and not given back when it is freed
+ * - unlike: rank 1 passes host memory, the others device memory
+ * - leak: how much device memory a communicator has taken and not returned when it is freed
  * - slots: communicators in different places of each rank's table are left for dt_finalize
- * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with a communicator that is idle
+ * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with an idle communicator
  * - streamcalls, streampairs, streamfactors: calls, pairs and factors, enqueued on a stream
  * - devicetrain, hosttrain: steps whose result is saved from device memory, and from host memory
  * - registerwrong: buffers that cannot be saved
  * - train: steps whose result is saved and restored
- * - stucktrain: likewise; in the first generation the GPU of rank 1 never comes to step 7
- * - die: rank 1 dies when all have met on the device; the others reduce there
- * - stuck: the GPU of rank 1 never finishes what comes before its all-reduce
- * - capture: a call while a graph is being captured; then one that works */
+ * - stucktrain: the same; in the first generation the GPU of rank 1 never reaches step 7
+ * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
+ * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
+ * - capture: a call while a graph is being captured, then one that works */
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -36,9 +36,9 @@
 #include "tests/rank/device.h"
 
 enum {
-    MOST = 16, /* ranks, of which some arrays have room for a value each */
-    /* f32 of each rank: three pieces of staging (4 MiB); those of two ranks exceed the largest slot
-     * of a shared GPU (16 MiB) */
+    MOST = 16, /* ranks; some arrays have a value for each */
+    /* f32 of each rank: three pieces of staging memory (4 MiB each). Those of two ranks exceed the
+     * largest slot of a shared GPU (16 MiB). */
     SEVERAL = 2200000,
 };
 
@@ -46,7 +46,7 @@ enum {
 
 struct twins {
     void *host, *device;
-    void *copy; /* of what is in device memory; kept, as new pages would cost more than the calls */
+    void *copy; /* of the device memory; kept, because new pages would cost more than the calls */
     size_t bytes;
 };
 
@@ -72,7 +72,7 @@ static size_t size_of(dt_dtype_t dtype)
     return sizes[dtype];
 }
 
-/* Numbers from 0 to 3, of which all sums here are exact. */
+/* Numbers from 0 to 3, whose sums are all exact here. */
 static void put(void *buf, size_t i, dt_dtype_t dtype, unsigned v)
 {
     static const uint16_t f16[] = { 0, 0x3c00, 0x4000, 0x4200 };
@@ -91,7 +91,9 @@ static void put(void *buf, size_t i, dt_dtype_t dtype, unsigned v)
 
 static void fill(struct twins t, dt_dtype_t dtype)
 {
-    enum { PERIOD = 65521 }; /* a prime: no part of a call begins where another one does in it */
+    enum {
+        PERIOD = 65521
+    }; /* a prime, so that blocks and chunks of a call begin at different values */
     size_t size = size_of(dtype), count = t.bytes / size;
     unsigned v = (unsigned)dt_rank() + 1;
 
@@ -119,7 +121,7 @@ static double number_at(const void *buf, size_t i, dt_dtype_t dtype)
     return (double)v;
 }
 
-/* NCCL multiplies by a rounded part of 1, and rounds 16-bit sums at every rank. */
+/* NCCL multiplies by a rounded fraction, and rounds 16-bit sums at every rank. */
 static bool are_near(const void *a, const void *b, size_t count, dt_dtype_t dtype)
 {
     for (size_t i = 0; i < count; i++) {
@@ -159,11 +161,11 @@ struct arrays {
     struct twins in, out; /* of size * count elements */
     size_t count;
     dt_dtype_t dtype;
-    size_t counts[MOST]; /* that differ; rank 0 has none */
+    size_t counts[MOST]; /* different counts; rank 0 has none */
     size_t mine;
 };
 
-static dt_comm_t *device_comm = DT_WORLD; /* or a view of it: for device memory */
+static dt_comm_t *device_comm = DT_WORLD; /* or a view of it, for device memory */
 
 static void settle(void)
 {
@@ -171,8 +173,8 @@ static void settle(void)
         need(dt_stream_wait(device_comm));
 }
 
-/* Makes a call on host memory and on device memory; COMM, IN and OUT stand for the communicator and
- * the buffers. */
+/* Makes a call on host memory and on device memory. COMM, IN and OUT are replaced by the
+ * communicator and the buffers. */
 #define BOTH(a, what, op, CALL)                                                                    \
     do {                                                                                           \
         fill((a)->in, (a)->dtype);                                                                 \
@@ -308,7 +310,8 @@ static void pass(int before, int next)
                 need(dt_send(COMM, from, sizes[i], DT_F32, next));
                 need(dt_wait(&requests[0]));
             }
-            /* On a stream one comes after the other: not all ranks can receive first. */
+            /* Calls on a stream are made one after the other, so not all ranks can receive
+             * first. */
             if (dt_rank() == 0)
                 need(dt_isend(COMM, from, sizes[i], DT_F32, next, &requests[1]));
             need(dt_irecv(COMM, to, sizes[i], DT_F32, before, &requests[0]));
@@ -361,13 +364,13 @@ static void streampairs(void)
     pass_around();
 }
 
-/* ---- what the GPU has still to do ---- */
+/* ---- work that the GPU has not finished ---- */
 
 static struct gate gate;
 
 static void *open_later(void *arg)
 {
-    usleep(20000); /* long enough for a call that does not wait to be over */
+    usleep(20000); /* long enough for a call that does not wait to return */
     (void)arg;
     gate_open(&gate);
     return NULL;
@@ -391,7 +394,7 @@ static void need_sum(float got, const char *what)
     exit(6);
 }
 
-/* Bits of rank + 1, as the GPU is to write them. */
+/* The bits of rank + 1, as the GPU writes them. */
 static unsigned mine(void)
 {
     float v = (float)dt_rank() + 1;
@@ -401,7 +404,7 @@ static unsigned mine(void)
     return bits;
 }
 
-/* Queues on the stream what comes into the buffer once the gate is open. */
+/* Queues on the stream a copy into the buffer that runs when the gate is open. */
 static void fill_later(CUdeviceptr buf, CUstream stream)
 {
     gate_shut(&gate, stream);
@@ -446,8 +449,8 @@ static void later_on(CUstream stream)
     need_sum(value_at(buf), "bucket");
 }
 
-/* What is queued after a request was made is none of its business, even before the call can begin:
- * the last rank asks for it when the others have queued other work. */
+/* Work that is queued after a request was made does not delay it, even before the call can begin:
+ * the last rank makes it when the others have queued other work. */
 static void not_later(CUstream stream)
 {
     float *buf = device_new(sizeof *buf);
@@ -534,7 +537,7 @@ static void join_unlike_by(size_t count, size_t of_rank_1, bool host)
         r = dt_join(comm, NULL);
     printf("%zu, %zu on the %s: %d: %s\n", count, of_rank_1, host ? "host" : "GPU", (int)r,
            dt_last_error());
-    dt_comm_free(comm); /* returns the mismatch once more */
+    dt_comm_free(comm); /* returns the mismatch again */
     if (buf != device)
         free(buf);
     DRIVE(cuMemFree_v2(address(device)));
@@ -542,7 +545,7 @@ static void join_unlike_by(size_t count, size_t of_rank_1, bool host)
 
 static void join_unlike(void)
 {
-    enum { STAGED = 1024 * 1024 }; /* f32 that are staged at a time */
+    enum { STAGED = 1024 * 1024 }; /* f32 that are staged at the same time */
 
     join_unlike_by(1, 1, true);
     join_unlike_by(SEVERAL, SEVERAL, true);
@@ -604,7 +607,7 @@ static void leak(void)
     printf("%zu bytes lost\n", before - after);
 }
 
-/* Rank 0 uses the place of its first one again. */
+/* Rank 0 reuses the place of its first communicator. */
 static void slots(void)
 {
     dt_comm_t *first = used_comm(dt_rank() == 0 ? 0 : -1);
@@ -645,7 +648,7 @@ static void idle(void)
 
 enum { STEPS = 12, WEIGHTS = 1000, SAVED_EVERY = 4 };
 
-/* Gradients of the step, from the weights, added up on the GPUs. */
+/* Computes the gradients of the step from the weights and sums them on the GPUs. */
 static void take_step(float *weights, float *device, int64_t step, bool stuck)
 {
     float gradients[WEIGHTS];
@@ -663,8 +666,8 @@ static void take_step(float *weights, float *device, int64_t step, bool stuck)
         weights[i] -= gradients[i] / 8;
 }
 
-/* The same, of weights in device memory that are registered there, by calls that are enqueued; some
- * of them, which no step changes, fill many pieces. */
+/* Does the same with weights in device memory that are registered there, by enqueued calls. Some of
+ * the weights, which no step changes, fill many pieces. */
 static void devicetrain(void)
 {
     enum { MUCH = 9 * 1024 * 1024 + 5 };
@@ -706,7 +709,7 @@ static void devicetrain(void)
     }
 }
 
-/* As devicetrain saves it. */
+/* Saves what devicetrain saves. */
 static void hosttrain(void)
 {
     enum { MUCH = 9 * 1024 * 1024 + 5 };
@@ -725,7 +728,8 @@ static void hosttrain(void)
     }
 }
 
-/* What is no GPU memory as a whole is refused, and what has been freed is told of by the save. */
+/* A buffer that is not device memory as a whole is refused, and one that was freed fails the
+ * save. */
 static void register_wrong(void)
 {
     unsigned char *part = device_new(4096), *freed = device_new(4096);
@@ -836,7 +840,7 @@ int main(int argc, char **argv)
                    { "registerwrong", register_wrong },
                    { "stucktrain", stucktrain } };
 
-    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    signal(SIGTERM, SIG_IGN); /* to have time to print what a call returned */
     need(dt_init());
     device_use(0);
     for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {

@@ -1,15 +1,15 @@
-/* A rank that shares a GPU with others, of whatever libcuda.so.1 the loader finds. What it calls on
- * GPU memory it calls on host memory too, and compares the bytes. Its arguments say what it does:
+/* A rank that shares a GPU with others, of whatever libcuda.so.1 the loader finds. It makes each
+ * call on GPU memory also on host memory, and compares the bytes. Its arguments say what it does:
  *
- * - many: hundreds of small calls of all kinds, one after the other and from two communicators
- * - hosts: small calls among the ranks of each host
- * - hosts 1: and between them calls of all hosts
- * - bytes: all-reduces of numbers that round
- * - grow: calls of ever larger buffers, and small ones again
- * - middle RANK: that rank is killed while its GPU has work to do before a call in which the others
- *   are already
+ * - many: hundreds of small calls of all kinds, one after the other and on two communicators
+ * - hosts: small calls between the ranks of each host
+ * - hosts 1: the same with calls of all hosts between them
+ * - bytes: all-reduces of numbers whose sums are rounded
+ * - grow: calls on ever larger buffers, and small ones again
+ * - middle RANK: that rank is killed while its GPU has work before a call that the others have
+ *   already joined
  * - abort RANK: that rank aborts the communicator instead
- * - train: steps with a checkpoint after each; prints what comes of them */
+ * - train: steps with a checkpoint after each; prints the resulting weights */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 
 #include "tests/rank/device.h"
 
-/* ---- a call on both sides ---- */
+/* ---- a call on host and GPU memory ---- */
 
 struct buffers {
     uint8_t *host, *device;
@@ -96,7 +96,7 @@ static void compare(const struct buffers *b, const struct call *c, int number)
     free(copy);
 }
 
-/* The buffers have room for count elements of each rank, and hold the same on both sides. */
+/* The buffers have room for count elements of each rank, and the same contents in both memories. */
 static void call_both(const struct call *c, const struct buffers *in, const struct buffers *out,
                       int number)
 {
@@ -107,7 +107,7 @@ static void call_both(const struct call *c, const struct buffers *in, const stru
     compare(out, c, number);
 }
 
-/* Small whole numbers, of which every sum is exact. */
+/* Small whole numbers, whose sums are all exact. */
 static void fill_whole(const struct buffers *b, uint32_t *seed)
 {
     uint32_t *at = (uint32_t *)(void *)b->host;
@@ -166,7 +166,7 @@ static void hosts(bool all)
     need(dt_comm_free(own));
 }
 
-/* Any bits at all, NaNs and infinities among them. */
+/* Random bits, among them NaNs and infinities. */
 static void bytes(void)
 {
     static const dt_dtype_t types[] = { DT_F16, DT_BF16, DT_F32, DT_F64, DT_I8, DT_U64 };
@@ -210,15 +210,15 @@ static void grow(void)
 
 static void *end_soon(void *arg)
 {
-    usleep(50000); /* long enough for the others to be in the call, though any time will do */
+    usleep(50000); /* long enough for the others to join the call, though any time is right */
     if (arg)
         raise(SIGKILL);
     need(dt_comm_abort(DT_WORLD));
     return NULL;
 }
 
-/* Of that rank the GPU does not come to the second call before it ends. No stream of the others
- * waits for it after that. */
+/* The GPU of that rank does not reach the second call before the rank ends. After that no stream of
+ * the others waits for it. */
 static void middle(int victim, bool dies)
 {
     enum { COUNT = 5000000 }; /* in several steps */
@@ -240,7 +240,7 @@ static void middle(int victim, bool dies)
     need(r);
 }
 
-/* Weights that all ranks have, each step a sum of what each makes of them. */
+/* All ranks have the same weights. Each step adds a sum over all ranks. */
 static void train(void)
 {
     enum { COUNT = 70000, STEPS = 12 };
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 0;
 
-    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    signal(SIGTERM, SIG_IGN); /* to have time to print what a call returned */
     need(dt_init());
     device_use(0);
     if (strcmp(what, "many") == 0)
