@@ -83,7 +83,7 @@ static int on_start(const char *dir)
 }
 
 /* A non-zero result ends the program. */
-static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
+static int on_agent_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
 {
     union dt_msg m;
 
@@ -114,7 +114,8 @@ int main(int argc, char **argv)
     }
     do {
         n = read(STDIN_FILENO, bytes, sizeof bytes);
-        if (n > 0 && dt_unframe_feed(&unframe, bytes, (size_t)n, on_message, argv[1], &why) != 0)
+        if (n > 0 &&
+            dt_unframe_feed(&unframe, bytes, (size_t)n, on_agent_message, argv[1], &why) != 0)
             return DT_EXIT_LAUNCH;
     } while (n > 0 || (n < 0 && errno == EINTR));
     return 0; /* the agent removes the files in argv[1] */

@@ -6,11 +6,11 @@
 #include "runtime/dtrun_tune.h"
 
 enum {
-    ROUNDS = 5, /* in which the algorithms take turns */
+    ROUNDS = 5, /* in which the variants take turns */
     LINES = 2048,
 };
 
-static const double round_us = 10000; /* approximate time for one algorithm at one size */
+static const double round_us = 10000; /* approximate time for one variant at one size */
 
 static dt_result_t make_comms(const struct dt_perf_comparison *x, dt_comm_t **comms)
 {
@@ -59,9 +59,9 @@ static dt_result_t time_calls(const struct dt_perf_comparison *x, dt_comm_t *com
 /* Creates new communicators for each round, because a communicator keeps what it has learned about
  * its memory. */
 static dt_result_t take_round(const struct dt_perf_comparison *x, size_t round,
-                              double us[DT_PERF_WAYS][DT_PERF_SIZES][ROUNDS])
+                              double us[DT_PERF_VARIANTS][DT_PERF_SIZES][ROUNDS])
 {
-    dt_comm_t *comms[DT_PERF_WAYS];
+    dt_comm_t *comms[DT_PERF_VARIANTS];
     dt_result_t r = make_comms(x, comms);
     size_t size = 0;
 
@@ -77,7 +77,7 @@ static dt_result_t take_round(const struct dt_perf_comparison *x, size_t round,
 
 dt_result_t dt_perf_compare(struct dt_perf_comparison *x)
 {
-    double us[DT_PERF_WAYS][DT_PERF_SIZES][ROUNDS] = { 0 };
+    double us[DT_PERF_VARIANTS][DT_PERF_SIZES][ROUNDS] = { 0 };
     dt_result_t r = DT_OK;
 
     for (size_t round = 0; round < ROUNDS && r == DT_OK; round++)

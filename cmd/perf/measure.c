@@ -134,8 +134,9 @@ static size_t before_own(const struct run *r)
     return elements * dt_dtype_size(r->c.dtype);
 }
 
-static dt_result_t begin(struct run *r, const struct dt_perf_op *op, const struct dt_perf_case *c,
-                         const struct dt_perf_buffers *b, size_t count)
+static dt_result_t begin_run(struct run *r, const struct dt_perf_op *op,
+                             const struct dt_perf_case *c, const struct dt_perf_buffers *b,
+                             size_t count)
 {
     *r = (struct run){
         .op = op, .c = *c, .in = b->in, .out = b->out, .aside = b->aside, .count = count
@@ -143,7 +144,7 @@ static dt_result_t begin(struct run *r, const struct dt_perf_op *op, const struc
     return make_parts(r) ? DT_OK : DT_ERR_NOMEM;
 }
 
-static void end(struct run *r)
+static void end_run(struct run *r)
 {
     free(r->parts);
 }
@@ -282,7 +283,7 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
     /* Zeros stay zeros, however often they are reduced in place. */
     dt_perf_memory_clear(b->in, bytes);
     dt_perf_memory_clear(b->out, bytes);
-    result = begin(&r, op, c, b, count);
+    result = begin_run(&r, op, c, b, count);
     r.a = a;
     if (in_place)
         put_in_place(&r);
@@ -297,7 +298,7 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
     f->seen = a->check && !(in_place && op->place == DT_PERF_UNSEEN);
     if (result == DT_OK && f->seen)
         result = verify(&r, in_place, &f->wrong);
-    end(&r);
+    end_run(&r);
     return result;
 }
 
@@ -305,7 +306,7 @@ dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_ca
                             const struct dt_perf_buffers *b, size_t count, int times, double *us)
 {
     struct run r;
-    dt_result_t result = begin(&r, op, c, b, count);
+    dt_result_t result = begin_run(&r, op, c, b, count);
     double start;
 
     if (result == DT_OK)
@@ -314,7 +315,7 @@ dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_ca
     for (int i = 0; i < times && result == DT_OK; i++)
         result = call(&r);
     *us = (dt_perf_now_us() - start) / times;
-    end(&r);
+    end_run(&r);
     return result == DT_OK ? agree(us, DT_MAX) : result;
 }
 

@@ -51,20 +51,20 @@ bool dt_perf_raw_combines(const struct dt_perf_op *op, const struct dt_perf_case
 
 /* A communicator that has failed cannot be used, and peers wait in it, so all that is left is to
  * exit. */
-static _Noreturn void fail(const char *call, ncclResult_t result)
+static _Noreturn void fail_nccl(const char *call, ncclResult_t result)
 {
     fprintf(stderr, "dtrun-perf: %s: %s (%s)\n", call, dti_raw.nccl->ncclGetErrorString(result),
             dti_raw.nccl->ncclGetLastError(NULL));
     exit(1);
 }
 
-static dt_result_t finish(const char *call, ncclResult_t result)
+static dt_result_t finish_call(const char *call, ncclResult_t result)
 {
     char text[DT_CUDA_TEXT];
     CUresult waited;
 
     if (result)
-        fail(call, result);
+        fail_nccl(call, result);
     waited = dt_cuda()->cuStreamSynchronize(dti_raw.stream);
     if (!waited)
         return DT_OK;
@@ -82,7 +82,7 @@ static ncclRedOp_t op_of(const struct dt_perf_case *c)
 }
 
 #define NCCL(function, ...)                                                                        \
-    finish(#function, dti_raw.nccl->function(__VA_ARGS__, dti_raw.comm, dti_raw.stream))
+    finish_call(#function, dti_raw.nccl->function(__VA_ARGS__, dti_raw.comm, dti_raw.stream))
 #define TYPE(c) ((ncclDataType_t)types[(c)->dtype])
 
 static dt_result_t all_reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)

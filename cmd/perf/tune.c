@@ -124,24 +124,24 @@ static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossov
 /* Connections cost memory and CPU time, so the smallest sufficient number is chosen. */
 static dt_result_t tune_streams(struct tuning *t)
 {
-    static const uint64_t streams[DT_PERF_WAYS] = { 1, 2, 3, 4, 8, 16 };
-    char text[DT_PERF_WAYS][LINE];
-    const char *lines[DT_PERF_WAYS];
+    static const uint64_t streams[DT_PERF_VARIANTS] = { 1, 2, 3, 4, 8, 16 };
+    char text[DT_PERF_VARIANTS][LINE];
+    const char *lines[DT_PERF_VARIANTS];
     struct dt_perf_comparison c = { .launch = &t->launch,
                                     .buffers = &t->buffers,
                                     .collective = "all_reduce",
                                     .like = DT_WORLD,
                                     .before = t->lines,
                                     .lines = lines,
-                                    .n = DT_PERF_WAYS,
+                                    .n = DT_PERF_VARIANTS,
                                     .from = STREAM_BYTES,
                                     .to = STREAM_BYTES,
                                     .calls = t->calls };
-    double us[DT_PERF_WAYS];
+    double us[DT_PERF_VARIANTS];
     size_t best, old = 0;
     dt_result_t r;
 
-    for (size_t i = 0; i < DT_PERF_WAYS; i++) {
+    for (size_t i = 0; i < DT_PERF_VARIANTS; i++) {
         snprintf(text[i], sizeof text[i], "net_streams = %" PRIu64, streams[i]);
         lines[i] = text[i];
         old = streams[i] <= t->now.net_streams ? i : old;
@@ -149,9 +149,9 @@ static dt_result_t tune_streams(struct tuning *t)
     r = dt_perf_compare(&c);
     if (r != DT_OK)
         return r;
-    for (size_t i = 0; i < DT_PERF_WAYS; i++)
+    for (size_t i = 0; i < DT_PERF_VARIANTS; i++)
         us[i] = c.us[i][0];
-    best = dt_perf_enough(us, DT_PERF_WAYS);
+    best = dt_perf_enough(us, DT_PERF_VARIANTS);
     choose(t, "net_streams", offsetof(struct dt_tuning, net_streams), DT_PERF_OF_HOSTS,
            streams[best], best > old ? us[old] / us[best] : best == old);
     return DT_OK;

@@ -133,7 +133,7 @@ static struct infos infos_begin(void)
     return list;
 }
 
-static void add(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
+static void add_info(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
 {
     PMIX_INFO_LOAD(&list->v[list->n], key, value, type);
     list->n++;
@@ -141,14 +141,14 @@ static void add(struct infos *list, const char *key, const void *value, pmix_dat
 
 static void add_u32(struct infos *list, const char *key, uint32_t value)
 {
-    add(list, key, &value, PMIX_UINT32);
+    add_info(list, key, &value, PMIX_UINT32);
 }
 
 static void add_u16(struct infos *list, const char *key, uint32_t value)
 {
     uint16_t v = (uint16_t)value;
 
-    add(list, key, &v, PMIX_UINT16);
+    add_info(list, key, &v, PMIX_UINT16);
 }
 
 /* Only this host's name is known here. The others need any distinct names. */
@@ -171,7 +171,7 @@ static void add_node_map(struct infos *list)
         add_node_name(&b, node);
     }
     PMIx_generate_regex(dt_strbuf_text(&b), &packed);
-    add(list, PMIX_NODE_MAP, packed, PMIX_REGEX);
+    add_info(list, PMIX_NODE_MAP, packed, PMIX_REGEX);
     free(packed);
     dt_strbuf_free(&b);
 }
@@ -194,7 +194,7 @@ static void add_proc_map(struct infos *list)
         dt_strbuf_free(&ranks[node]);
     }
     PMIx_generate_ppn(dt_strbuf_text(&all), &packed);
-    add(list, PMIX_PROC_MAP, packed, PMIX_REGEX);
+    add_info(list, PMIX_PROC_MAP, packed, PMIX_REGEX);
     free(packed);
     dt_strbuf_free(&all);
     free(ranks);
@@ -207,7 +207,7 @@ static void add_local_peers(struct infos *list)
 
     for (uint32_t i = 0; i < ranks->n; i++)
         dt_strbuf_printf(&b, "%s%u", i ? "," : "", ranks->v[i]);
-    add(list, PMIX_LOCAL_PEERS, dt_strbuf_text(&b), PMIX_STRING);
+    add_info(list, PMIX_LOCAL_PEERS, dt_strbuf_text(&b), PMIX_STRING);
     dt_strbuf_free(&b);
 }
 
@@ -216,14 +216,14 @@ static void add_rank(struct infos *list, pmix_rank_t rank)
     struct infos of = infos_begin();
     pmix_data_array_t array = { .type = PMIX_INFO };
 
-    add(&of, PMIX_RANK, &rank, PMIX_PROC_RANK);
+    add_info(&of, PMIX_RANK, &rank, PMIX_PROC_RANK);
     add_u32(&of, PMIX_APPNUM, 0);
     add_u32(&of, PMIX_NODEID, dti_server.node_of[rank]);
     add_u16(&of, PMIX_LOCAL_RANK, dti_server.local_rank[rank]);
     add_u16(&of, PMIX_NODE_RANK, dti_server.local_rank[rank]);
     array.size = of.n;
     array.array = of.v;
-    add(list, PMIX_PROC_DATA, &array, PMIX_DATA_ARRAY); /* makes a copy */
+    add_info(list, PMIX_PROC_DATA, &array, PMIX_DATA_ARRAY); /* makes a copy */
     PMIX_INFO_FREE(of.v, INFOS);
 }
 
@@ -234,7 +234,7 @@ static struct infos describe_job(void)
     bool yes = true;
 
     PMIX_INFO_CREATE(list.v, INFOS + start->np);
-    add(&list, PMIX_JOBID, dti_server.nspace, PMIX_STRING);
+    add_info(&list, PMIX_JOBID, dti_server.nspace, PMIX_STRING);
     add_u32(&list, PMIX_UNIV_SIZE, start->universe);
     add_u32(&list, PMIX_MAX_PROCS, start->universe);
     add_u32(&list, PMIX_JOB_SIZE, start->np);
@@ -245,9 +245,9 @@ static struct infos describe_job(void)
     add_u32(&list, PMIX_NODEID, start->node_rank);
     add_u32(&list, PMIX_LOCAL_SIZE, start->ranks.n);
     add_u32(&list, PMIX_NODE_SIZE, start->ranks.n);
-    add(&list, PMIX_LOCALLDR, &start->ranks.v[0], PMIX_PROC_RANK);
-    add(&list, PMIX_TMPDIR, dti_server.dir, PMIX_STRING);
-    add(&list, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL); /* dtrun removes the contents */
+    add_info(&list, PMIX_LOCALLDR, &start->ranks.v[0], PMIX_PROC_RANK);
+    add_info(&list, PMIX_TMPDIR, dti_server.dir, PMIX_STRING);
+    add_info(&list, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL); /* dtrun removes the contents */
     add_local_peers(&list);
     add_node_map(&list);
     add_proc_map(&list);
@@ -258,7 +258,7 @@ static struct infos describe_job(void)
 
 /* ---- opening ---- */
 
-static int fail(struct dt_error *err, const char *call, pmix_status_t status)
+static int fail_pmix(struct dt_error *err, const char *call, pmix_status_t status)
 {
     return dt_error_set(err, "%s: %s", call, PMIx_Error_string(status));
 }
@@ -285,12 +285,12 @@ static int init_library(struct dt_error *err)
     struct infos list = infos_begin();
     pmix_status_t status;
 
-    add(&list, PMIX_SERVER_TMPDIR, dti_server.dir, PMIX_STRING);
-    add(&list, PMIX_SYSTEM_TMPDIR, dti_server.dir, PMIX_STRING);
-    add(&list, PMIX_HOSTNAME, dti_server.start->host, PMIX_STRING);
+    add_info(&list, PMIX_SERVER_TMPDIR, dti_server.dir, PMIX_STRING);
+    add_info(&list, PMIX_SYSTEM_TMPDIR, dti_server.dir, PMIX_STRING);
+    add_info(&list, PMIX_HOSTNAME, dti_server.start->host, PMIX_STRING);
     status = PMIx_server_init(&dti_module, list.v, list.n);
     PMIX_INFO_FREE(list.v, INFOS);
-    return status == PMIX_SUCCESS ? 0 : fail(err, "PMIx_server_init", status);
+    return status == PMIX_SUCCESS ? 0 : fail_pmix(err, "PMIx_server_init", status);
 }
 
 static int register_job(struct dt_error *err)
@@ -302,7 +302,7 @@ static int register_job(struct dt_error *err)
     PMIX_INFO_FREE(list.v, INFOS + dti_server.start->np);
     return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED
                ? 0
-               : fail(err, "PMIx_server_register_nspace", status);
+               : fail_pmix(err, "PMIx_server_register_nspace", status);
 }
 
 static int register_ranks(struct dt_error *err)
@@ -316,7 +316,7 @@ static int register_ranks(struct dt_error *err)
         PMIX_LOAD_PROCID(&proc, dti_server.nspace, ranks->v[i]);
         status = PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL);
         if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
-            return fail(err, "PMIx_server_register_client", status);
+            return fail_pmix(err, "PMIx_server_register_client", status);
     }
     return 0;
 }
@@ -370,7 +370,7 @@ int dt_pmix_environment(struct dt_strs *env, struct dt_error *err)
     PMIX_LOAD_PROCID(&proc, dti_server.nspace, dti_server.start->ranks.v[0]);
     status = PMIx_server_setup_fork(&proc, &of_rank);
     if (status != PMIX_SUCCESS)
-        return fail(err, "PMIx_server_setup_fork", status);
+        return fail_pmix(err, "PMIx_server_setup_fork", status);
     for (char **entry = of_rank; entry && *entry; entry++) {
         if (strncmp(*entry, rank_is, strlen(rank_is)) != 0)
             dt_xstrs_add(env, *entry);

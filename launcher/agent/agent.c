@@ -132,7 +132,7 @@ static void test_connection(struct agent *a)
     send_unasked_pong(a);
 }
 
-static void on_tick(void *arg)
+static void on_lease_tick(void *arg)
 {
     struct agent *a = arg;
 
@@ -363,7 +363,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
     }
 }
 
-static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+static void on_launcher_message(void *arg, uint8_t type, union dt_msg *msg)
 {
     struct agent *a = arg;
 
@@ -444,7 +444,8 @@ static void say_hello(struct agent *a)
 
 static int open_agent(struct agent *a, bool alone, struct dt_error *err)
 {
-    static const struct dt_channel_events events = { on_heard, on_message, on_room, on_gone };
+    static const struct dt_channel_events events = { on_heard, on_launcher_message, on_room,
+                                                     on_gone };
 
     if (uv_loop_init(&a->loop) < 0)
         return dt_error_set(err, "cannot create an event loop: %s", strerror(errno));
@@ -466,7 +467,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     uv_signal_start(&a->child_signal, on_child, SIGCHLD);
     uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);
     uv_poll_start(&a->keeper_poll, UV_READABLE, on_keeper);
-    a->lease.tick = on_tick;
+    a->lease.tick = on_lease_tick;
     a->lease.doubt = on_doubt;
     a->lease.expired = on_lease_expired;
     a->lease.arg = a;

@@ -159,7 +159,7 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
 
 /* Ends the generation before any rank runs: nothing was forked, or all processes wait at the gate.
  */
-static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
+static void refuse_start(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
 {
     const struct dt_msg_spawn_failed why = {
         .generation = g->start.generation,
@@ -177,7 +177,8 @@ static void on_ready(void *arg)
     struct dt_generation *g = arg;
 
     if (!dt_horovodnews_listen(g)) {
-        refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "a port for Horovod's rendezvous");
+        refuse_start(g, DT_SPAWN_SYSTEM, errno,
+                     (char *)(uintptr_t) "a port for Horovod's rendezvous");
         return;
     }
     g->all_wait = true;
@@ -258,7 +259,7 @@ static void refuse_beside(struct dt_generation *g, size_t n, const struct dt_lef
                               n == 1 ? "does" : "do",
                               left->error ? strerror(left->error) : "inside the kernel");
 
-    refuse(g, DT_SPAWN_SYSTEM, 0, what);
+    refuse_start(g, DT_SPAWN_SYSTEM, 0, what);
     free(what);
 }
 
@@ -320,18 +321,18 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     dt_resources_cpus(g);
     g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, on_flushed, g);
     if (!dt_resources_suffice(g, &lack)) {
-        refuse(g, lack.step, lack.error, lack.what);
+        refuse_start(g, lack.step, lack.error, lack.what);
         free(lack.what);
         return g;
     }
     g->sock = dt_ranksock_create(host->loop, start, &dt_ranknews_events, g, &err);
     if (!g->sock) {
-        refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
+        refuse_start(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
     g->pmi = dt_pmisock_create(host->loop, start, &dt_mpinews_pmi_events, g);
     if (!g->pmi) {
-        refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
+        refuse_start(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
         return g;
     }
     g->faults = dt_injector_create(host->loop, start, g->sock, &fault_events, g);
@@ -348,7 +349,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     return g;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_generation_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -383,7 +384,7 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_strs_free(&g->config.devices);
     free(g->config.cpus.v);
     dt_msg_free(DT_MSG_START, (union dt_msg *)&g->start);
-    uv_close((uv_handle_t *)&g->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&g->timer, on_generation_closed);
 }
 
 bool dt_generation_over(const struct dt_generation *g)

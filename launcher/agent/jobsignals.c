@@ -79,7 +79,7 @@ static bool is_of_all(pid_t sender)
     return strcmp(name, "slurmstepd\n") == 0;
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_signal_readable(uv_poll_t *poll, int status, int events)
 {
     struct dt_jobsignals *s = poll->data;
     struct signalfd_siginfo info;
@@ -116,7 +116,7 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg
     }
     uv_poll_init(loop, &s->poll, s->fd);
     s->poll.data = s;
-    uv_poll_start(&s->poll, UV_READABLE, on_readable);
+    uv_poll_start(&s->poll, UV_READABLE, on_signal_readable);
     return s;
 }
 

@@ -87,7 +87,7 @@ static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms,
 }
 
 /* Returns 0 if the worker is dead, or for how many ms it has been silent if that is too long. */
-static uint64_t watch(const struct dt_keeper *keeper, int fd)
+static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
 {
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
                             { .fd = STDIN_FILENO, .events = POLLRDHUP } };
@@ -126,7 +126,7 @@ static int bury(pid_t worker)
     return WIFEXITED(status) ? WEXITSTATUS(status) : DT_EXIT_SIGNAL + WTERMSIG(status);
 }
 
-static int fail(const char *what)
+static int fail_keeper(const char *what)
 {
     fprintf(stderr, "dtrun-agent: %s: %s\n", what, strerror(errno));
     return DT_EXIT_LAUNCH;
@@ -137,7 +137,7 @@ static int fail_to_fork(void)
     char *cgroup;
 
     if (errno != EAGAIN)
-        return fail("fork");
+        return fail_keeper("fork");
     cgroup = dt_limits_tasks("", 1);
     fprintf(stderr, "dtrun-agent: fork: %s\n",
             cgroup ? cgroup : "allow more processes (ulimit -u)");
@@ -156,13 +156,13 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
 
     setsid(); /* signals of a terminal are for dtrun; fails if sshd did it already */
     if (keeper == MAP_FAILED)
-        return fail("mmap");
+        return fail_keeper("mmap");
     keeper->lease_ms = lease_ms;
     keeper->self = pidfd_open(getpid(), 0);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-        return fail("prctl");
+        return fail_keeper("prctl");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return fail("socketpair");
+        return fail_keeper("socketpair");
     dt_jobsignals_handle(SIG_IGN); /* until the worker handles them */
     worker = fork();
     if (worker < 0)
@@ -175,7 +175,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     }
     close(ends[1]);
     dt_jobsignals_pass_on(worker); /* the worker reports them to the launcher */
-    silent_ms = watch(keeper, ends[0]);
+    silent_ms = watch_worker(keeper, ends[0]);
     code = bury(worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
         fprintf(stderr, "dtrun-agent: what its ranks started in process groups of their own may "

@@ -84,7 +84,7 @@ static int parse_field(struct dt_inject *fault, const char *text, const char *en
 }
 
 /* All fields are well-formed. Returns NULL if they make sense together, else what is wrong. */
-static const char *check(const struct dt_inject *fault, bool has_code)
+static const char *check_fields(const struct dt_inject *fault, bool has_code)
 {
     bool host = dt_inject_takes_all_ranks(fault);
 
@@ -133,7 +133,7 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
                                   text, (int)(end - field), field);
         field = end;
     }
-    why = check(fault, fault->code != UNSET);
+    why = check_fields(fault, fault->code != UNSET);
     if (why)
         return dt_error_usage(err, "--inject %s: %s", text, why);
     if (fault->code == UNSET)

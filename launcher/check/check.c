@@ -74,7 +74,7 @@ static void on_patience_over(uv_timer_t *timer)
         dt_check_peer_close(&c->peers[i], NULL);
 }
 
-static void end(struct check *c)
+static void end_check(struct check *c)
 {
     c->ending = true;
     for (size_t i = 0; i < c->n; i++)
@@ -136,7 +136,7 @@ static void on_moved(void *arg)
         begin_paths(c);
     /* A host that was lost meanwhile will not answer. */
     if (c->paths.begun && (c->paths.over || open < c->n - c->lost) && !c->ending)
-        end(c);
+        end_check(c);
     if (closed == c->n && !c->left)
         leave(c);
 }
@@ -148,7 +148,7 @@ static void on_reached(void *arg, struct dt_check_peer *peer, struct dt_msg_reac
     dt_check_paths_answer(&c->paths, peer, m);
 }
 
-static void on_tick(uv_timer_t *timer)
+static void on_check_tick(uv_timer_t *timer)
 {
     struct check *c = timer->data;
     uint64_t now = dt_now_ns();
@@ -186,7 +186,7 @@ static void stop(struct check *c, int exit_code)
 {
     c->exit_code = exit_code;
     if (!c->ending)
-        end(c);
+        end_check(c);
 }
 
 static void on_timeout(uv_timer_t *timer)
@@ -221,7 +221,8 @@ static void watch_signals(struct check *c)
                           c);
 }
 
-static void begin(struct check *c, const struct dt_job_config *job, const struct dt_access *access)
+static void begin_check(struct check *c, const struct dt_job_config *job,
+                        const struct dt_access *access)
 {
     uint64_t period = (uint64_t)job->heartbeat_s * 1000 / 4;
     uint32_t tag = 0;
@@ -240,7 +241,7 @@ static void begin(struct check *c, const struct dt_job_config *job, const struct
     uv_timer_init(&c->loop, &c->patience);
     c->tick.data = c->start.data = c->timeout.data = c->patience.data = c;
     c->last_look_ns = dt_now_ns();
-    uv_timer_start(&c->tick, on_tick, period, period);
+    uv_timer_start(&c->tick, on_check_tick, period, period);
     if (job->start_timeout_s > 0)
         uv_timer_start(&c->start, on_start_timeout, (uint64_t)job->start_timeout_s * 1000, 0);
     if (job->timeout_s > 0)
@@ -347,7 +348,7 @@ int dt_check_run(const struct dt_job_config *config, const struct dt_access *acc
     struct check c = { 0 };
     int rc;
 
-    begin(&c, config, access);
+    begin_check(&c, config, access);
     uv_run(&c.loop, UV_RUN_DEFAULT);
     uv_loop_close(&c.loop);
     find_duplicate_hosts(&c);

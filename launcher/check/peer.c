@@ -136,7 +136,7 @@ static void on_spawn_failed(struct dt_check_peer *p, const struct dt_msg_spawn_f
     p->prepared = true;
 }
 
-static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+static void on_session_message(void *arg, uint8_t type, union dt_msg *msg)
 {
     struct dt_check_peer *p = arg;
 
@@ -166,7 +166,7 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
     moved(p);
 }
 
-static void on_noise(void *arg, const char *line)
+static void on_session_noise(void *arg, const char *line)
 {
     struct dt_check_peer *p = arg;
 
@@ -176,7 +176,7 @@ static void on_noise(void *arg, const char *line)
         dt_verbose("%s: start-up output: %s", p->host->name, line);
 }
 
-static void on_closed(void *arg, const struct dt_error *why)
+static void on_session_closed(void *arg, const struct dt_error *why)
 {
     struct dt_check_peer *p = arg;
 
@@ -200,8 +200,8 @@ void dt_check_peer_init(struct dt_check_peer *p, const struct dt_check_plan *pla
 
 void dt_check_peer_connect(struct dt_check_peer *p)
 {
-    static const struct dt_session_events events = { on_greeted, on_received, on_message, on_noise,
-                                                     on_closed };
+    static const struct dt_session_events events = { on_greeted, on_received, on_session_message,
+                                                     on_session_noise, on_session_closed };
     const struct dt_hostlist *hosts = p->plan->job->hosts;
 
     p->connected = true;
@@ -235,7 +235,7 @@ bool dt_check_peer_is_open(const struct dt_check_peer *p)
     return p->session && !p->closing;
 }
 
-static void give_up(struct dt_check_peer *p, const char *what, int limit_s)
+static void give_up_peer(struct dt_check_peer *p, const char *what, int limit_s)
 {
     char *why = dt_xasprintf("agent: %s for %d s", what, limit_s);
 
@@ -250,10 +250,10 @@ void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_
     if (!p->session || p->closing || !p->host->greeted)
         return;
     if (dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns, (uint64_t)silent_s * 1000000000))
-        give_up(p, "it has not answered", silent_s);
+        give_up_peer(p, "it has not answered", silent_s);
     else if (p->asked_ns && !p->host->has_facts &&
              now_ns - p->asked_ns > (uint64_t)facts_s * 1000000000)
-        give_up(p, "a file system that --check reads has not responded", facts_s);
+        give_up_peer(p, "a file system that --check reads has not responded", facts_s);
     else
         ping(p);
 }

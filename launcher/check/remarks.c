@@ -10,8 +10,8 @@
 
 enum { CLOCK_LIMIT_S = 1 };
 
-static void add(struct dt_remarks *r, size_t host, enum dt_check_column column,
-                struct dt_strbuf *text)
+static void add_remark(struct dt_remarks *r, size_t host, enum dt_check_column column,
+                       struct dt_strbuf *text)
 {
     r->v = dt_xrealloc(r->v, r->n + 1, sizeof *r->v);
     r->v[r->n++] = (struct dt_remark){ host, column, dt_xstrdup(dt_strbuf_text(text)) };
@@ -93,7 +93,7 @@ static const struct figure {
     { DT_CHECK_BANDWIDTH, bandwidth, false, 0.7, 0, "", dt_words_bits, " to ", PATH },
 };
 
-static int compare(const void *a, const void *b)
+static int compare_values(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -110,7 +110,7 @@ static double median(const struct figure *f, const struct dt_check_host *hosts, 
         v[known] = f->of(&hosts[i]);
         known += !isnan(v[known]);
     }
-    qsort(v, known, sizeof *v, compare);
+    qsort(v, known, sizeof *v, compare_values);
     found = known == 0 ? NAN : v[f->more_is_worse ? (known - 1) / 2 : known / 2];
     free(v);
     return found;
@@ -144,7 +144,7 @@ static void compare_figures(struct dt_remarks *r, const struct figure *f,
         if (!(f->more_is_worse ? value > limit : value < limit)) /* both are false for NAN */
             continue;
         say_figure(&b, f, &hosts[i], value, usual);
-        add(r, i, f->column, &b);
+        add_remark(r, i, f->column, &b);
     }
 }
 
@@ -218,7 +218,7 @@ static void compare_names(struct dt_remarks *r, const struct name *name,
         if (*v[i] == '\0' || strcmp(v[i], v[usual]) == 0)
             continue;
         dt_strbuf_printf(&b, "%s %s (usual: %s)", name->what, v[i], v[usual]);
-        add(r, i, name->column, &b);
+        add_remark(r, i, name->column, &b);
     }
     for (size_t i = 0; i < n; i++)
         free(v[i]);
@@ -238,7 +238,7 @@ static void judge_clock(struct dt_remarks *r, const struct dt_check_host *h, siz
     dt_strbuf_puts(&b, "its clock is ");
     dt_words_duration(&b, size);
     dt_strbuf_printf(&b, " %s this machine's", offset > 0 ? "ahead of" : "behind");
-    add(r, host, DT_CHECK_CLOCK, &b);
+    add_remark(r, host, DT_CHECK_CLOCK, &b);
 }
 
 static void judge_disk(struct dt_remarks *r, const struct dt_check_host *h, size_t host)
@@ -249,7 +249,7 @@ static void judge_disk(struct dt_remarks *r, const struct dt_check_host *h, size
         return; /* there is no error, or the host's problem says it already */
     dt_strbuf_printf(&b, "checkpoints cannot be written: %s: %s", h->facts.disk_dir,
                      strerror(h->facts.disk_error));
-    add(r, host, DT_CHECK_DISK, &b);
+    add_remark(r, host, DT_CHECK_DISK, &b);
 }
 
 static void judge_gpus(struct dt_remarks *r, const struct dt_check_host *h, size_t host)
@@ -261,19 +261,19 @@ static void judge_gpus(struct dt_remarks *r, const struct dt_check_host *h, size
         if (strspn(count, "0") == strlen(count))
             continue;
         dt_strbuf_printf(&b, "GPU %u has %s uncorrected memory errors", i, count);
-        add(r, host, DT_CHECK_ERRORS, &b);
+        add_remark(r, host, DT_CHECK_ERRORS, &b);
     }
     for (uint32_t i = 0; i < h->facts.gpu_xids.n; i++) {
         struct dt_strbuf b = { 0 };
 
         dt_strbuf_printf(&b, "the kernel's log has %s", h->facts.gpu_xids.v[i]);
-        add(r, host, DT_CHECK_ERRORS, &b);
+        add_remark(r, host, DT_CHECK_ERRORS, &b);
     }
     if (h->facts.gpu_silent) {
         struct dt_strbuf b = { 0 };
 
         dt_strbuf_puts(&b, "nvidia-smi does not answer");
-        add(r, host, DT_CHECK_GPUS, &b);
+        add_remark(r, host, DT_CHECK_GPUS, &b);
     }
 }
 

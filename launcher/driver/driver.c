@@ -60,7 +60,7 @@ static void on_received(void *arg, const char *dir)
         dt_job_received(c->driver->job, c->host, dir);
 }
 
-static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+static void on_host_message(void *arg, uint8_t type, union dt_msg *msg)
 {
     struct conn *c = arg;
 
@@ -68,7 +68,7 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
         dt_job_message(c->driver->job, c->host, type, msg);
 }
 
-static void on_noise(void *arg, const char *line)
+static void on_host_noise(void *arg, const char *line)
 {
     struct conn *c = arg;
 
@@ -76,7 +76,7 @@ static void on_noise(void *arg, const char *line)
         dt_job_noise(c->driver->job, c->host, line);
 }
 
-static void on_closed(void *arg, const struct dt_error *why)
+static void on_conn_closed(void *arg, const struct dt_error *why)
 {
     struct conn *c = arg;
     struct driver *d = c->driver;
@@ -94,8 +94,8 @@ static void on_closed(void *arg, const struct dt_error *why)
 
 static void op_open(void *arg, size_t host)
 {
-    static const struct dt_session_events events = { on_greeted, on_received, on_message, on_noise,
-                                                     on_closed };
+    static const struct dt_session_events events = { on_greeted, on_received, on_host_message,
+                                                     on_host_noise, on_conn_closed };
     struct driver *d = arg;
     const struct dt_hostlist *hosts = d->config->job.hosts;
     struct conn *c = dt_xcalloc(1, sizeof *c);

@@ -79,7 +79,7 @@ static void on_output_failed(void *arg, int fd, int error)
         dt_news_output_failed(&s->news, "standard output", error);
 }
 
-static void on_drained(void *arg)
+static void on_output_drained(void *arg)
 {
     struct dt_streams *s = arg;
 
@@ -116,8 +116,8 @@ struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_conf
         .labels = config->labels,
         .stamps = config->stamps,
     };
-    const struct dt_outmux_events out = { on_shown, on_output_failed, on_drained };
-    const struct dt_outfiles_events files = { on_file_wrote, on_file_failed, on_drained };
+    const struct dt_outmux_events out = { on_shown, on_output_failed, on_output_drained };
+    const struct dt_outfiles_events files = { on_file_wrote, on_file_failed, on_output_drained };
     const struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
     struct dt_streams *s = dt_xcalloc(1, sizeof *s);
 

@@ -10,7 +10,7 @@ struct named {
     size_t index;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_identities(const void *a, const void *b)
 {
     const struct named *x = a, *y = b;
     int order = strcmp(x->identity, y->identity);
@@ -28,7 +28,7 @@ size_t *dt_duplicate_hosts_find(size_t n, dt_identity_f identity, const void *ar
         v[known] = (struct named){ identity(arg, i), i };
         known += v[known].identity != NULL;
     }
-    qsort(v, known, sizeof *v, compare);
+    qsort(v, known, sizeof *v, compare_identities);
     for (size_t i = 1; i < known; i++)
         if (strcmp(v[i].identity, v[i - 1].identity) == 0)
             first[v[i].index] = first[v[i - 1].index];

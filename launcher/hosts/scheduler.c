@@ -179,7 +179,8 @@ static const struct scheduler {
     { "LSB_MCPU_HOSTS", "the LSF allocation", lsf_pairs },
 };
 
-static const struct scheduler *find(const struct dt_scheduler_view *view, const char **value)
+static const struct scheduler *find_scheduler(const struct dt_scheduler_view *view,
+                                              const char **value)
 {
     for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++) {
         *value = view->variable(schedulers[i].variable, view->arg);
@@ -192,7 +193,7 @@ static const struct scheduler *find(const struct dt_scheduler_view *view, const 
 const char *dt_scheduler_name(const struct dt_scheduler_view *view)
 {
     const char *value;
-    const struct scheduler *scheduler = find(view, &value);
+    const struct scheduler *scheduler = find_scheduler(view, &value);
 
     return scheduler ? scheduler->name : NULL;
 }
@@ -201,7 +202,7 @@ int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view 
                        struct dt_error *err)
 {
     const char *value;
-    const struct scheduler *scheduler = find(view, &value);
+    const struct scheduler *scheduler = find_scheduler(view, &value);
 
     return scheduler ? scheduler->hosts(list, value, view, err) : 0;
 }

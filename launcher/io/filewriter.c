@@ -39,14 +39,14 @@ struct dt_filewriter {
     unsigned users; /* the loop and the thread; the last one frees everything */
 };
 
-static void push(struct jobs *jobs, struct dt_filewriter_file *f)
+static void push_job(struct jobs *jobs, struct dt_filewriter_file *f)
 {
     f->next_job = NULL;
     *jobs->last = f;
     jobs->last = &f->next_job;
 }
 
-static struct dt_filewriter_file *pop(struct jobs *jobs)
+static struct dt_filewriter_file *pop_job(struct jobs *jobs)
 {
     struct dt_filewriter_file *f = jobs->first;
 
@@ -55,7 +55,7 @@ static struct dt_filewriter_file *pop(struct jobs *jobs)
     return f;
 }
 
-static void release(struct dt_filewriter *w)
+static void release_writer(struct dt_filewriter *w)
 {
     unsigned left;
 
@@ -82,7 +82,7 @@ static void *write_files(void *arg)
 
     pthread_mutex_lock(&w->lock);
     while (!w->closed) {
-        f = pop(&w->todo);
+        f = pop_job(&w->todo);
         if (!f) {
             pthread_cond_wait(&w->changed, &w->lock);
             continue;
@@ -90,12 +90,12 @@ static void *write_files(void *arg)
         pthread_mutex_unlock(&w->lock);
         f->result = dt_write_all(f->fd, f->writing.data, f->writing.len) < 0 ? errno : 0;
         pthread_mutex_lock(&w->lock);
-        push(&w->done, f);
+        push_job(&w->done, f);
         if (!w->closed)
             uv_async_send(&w->woken);
     }
     pthread_mutex_unlock(&w->lock);
-    release(w);
+    release_writer(w);
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static int start_thread(struct dt_filewriter *w)
     return 0;
 }
 
-static void submit(struct dt_filewriter_file *f)
+static void submit_write(struct dt_filewriter_file *f)
 {
     struct dt_filewriter *w = f->writer;
     struct dt_strbuf empty = f->writing;
@@ -122,7 +122,7 @@ static void submit(struct dt_filewriter_file *f)
     f->queue.len = 0;
     f->busy = true;
     pthread_mutex_lock(&w->lock);
-    push(&w->todo, f);
+    push_job(&w->todo, f);
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
 }
@@ -140,7 +140,7 @@ static void on_written(struct dt_filewriter_file *f)
     f->writing.len = 0;
     f->busy = false;
     if (f->queue.len > 0)
-        submit(f);
+        submit_write(f);
     f->wrote(f->arg, n, error);
 }
 
@@ -151,7 +151,7 @@ static void on_woken(uv_async_t *woken)
 
     for (;;) {
         pthread_mutex_lock(&w->lock);
-        f = pop(&w->done);
+        f = pop_job(&w->done);
         pthread_mutex_unlock(&w->lock);
         if (!f)
             return;
@@ -196,7 +196,7 @@ void dt_filewriter_add(struct dt_filewriter_file *f, const void *data, size_t n)
     }
     dt_strbuf_add(&f->queue, data, n);
     if (!f->busy)
-        submit(f);
+        submit_write(f);
 }
 
 size_t dt_filewriter_pending(const struct dt_filewriter_file *f)
@@ -204,9 +204,9 @@ size_t dt_filewriter_pending(const struct dt_filewriter_file *f)
     return f->queue.len + (f->busy ? f->writing.len : 0);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_writer_closed(uv_handle_t *handle)
 {
-    release(handle->data);
+    release_writer(handle->data);
 }
 
 void dt_filewriter_close(struct dt_filewriter *w)
@@ -217,5 +217,5 @@ void dt_filewriter_close(struct dt_filewriter *w)
     w->closed = true;
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
-    uv_close((uv_handle_t *)&w->woken, on_closed);
+    uv_close((uv_handle_t *)&w->woken, on_writer_closed);
 }

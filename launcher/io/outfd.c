@@ -40,7 +40,7 @@ static void stop_waiting(struct dt_outfd *o)
     o->polling = false;
 }
 
-static void fail(struct dt_outfd *o, int error)
+static void fail_outfd(struct dt_outfd *o, int error)
 {
     o->failed = true;
     stop_waiting(o);
@@ -72,7 +72,7 @@ static void write_queue(struct dt_outfd *o)
             return;
         }
         if (done < 0) {
-            fail(o, errno);
+            fail_outfd(o, errno);
             return;
         }
         dt_bytequeue_consume(&o->queue, (size_t)done);
@@ -112,7 +112,7 @@ static void on_file_written(void *arg, size_t n, int error)
 
     (void)n;
     if (error) {
-        fail(o, error);
+        fail_outfd(o, error);
         return;
     }
     o->events.wrote(o->arg);
@@ -161,7 +161,7 @@ void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n)
         uv_prepare_start(&o->flush, on_flush);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_outfd_closed(uv_handle_t *handle)
 {
     struct dt_outfd *o = handle->data;
 
@@ -177,7 +177,7 @@ void dt_outfd_close(struct dt_outfd *o)
     if (!o)
         return;
     dt_filewriter_close(o->writer);
-    uv_close((uv_handle_t *)&o->flush, on_closed);
+    uv_close((uv_handle_t *)&o->flush, on_outfd_closed);
     if (o->file.ready_fd >= 0)
-        uv_close((uv_handle_t *)&o->poll, on_closed);
+        uv_close((uv_handle_t *)&o->poll, on_outfd_closed);
 }

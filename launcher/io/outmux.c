@@ -199,12 +199,12 @@ static void pump(struct sink *sink)
     show_quiet(sink);
 }
 
-static void on_wrote(void *arg)
+static void on_sink_wrote(void *arg)
 {
     pump(arg);
 }
 
-static void on_drained(void *arg)
+static void on_sink_drained(void *arg)
 {
     struct sink *sink = arg;
 
@@ -212,7 +212,7 @@ static void on_drained(void *arg)
         sink->mux->events.drained(sink->mux->arg);
 }
 
-static void on_failed(void *arg, int error)
+static void on_sink_failed(void *arg, int error)
 {
     struct sink *sink = arg;
 
@@ -225,7 +225,7 @@ static struct stream *stream_of(struct dt_outmux *m, uint32_t number, int fd)
     return &m->streams[(size_t)(fd == STDERR_FILENO) * m->nprocs + number];
 }
 
-static void add(struct sink *sink, size_t stream, const void *data, size_t n)
+static void add_bytes(struct sink *sink, size_t stream, const void *data, size_t n)
 {
     struct timespec now;
 
@@ -242,10 +242,10 @@ void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *dat
         return;
     s = stream_of(m, number, fd);
     set_quiet(s, false);
-    add(s->sink, index_of(s), data, n);
+    add_bytes(s->sink, index_of(s), data, n);
 }
 
-static void end(struct stream *s)
+static void end_stream_later(struct stream *s)
 {
     dt_backlog_end(s->sink->backlog, index_of(s));
     pump(s->sink);
@@ -267,18 +267,18 @@ void dt_outmux_quiet(struct dt_outmux *m, uint32_t number, int fd)
 void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd)
 {
     if (number < m->nprocs)
-        end(stream_of(m, number, fd));
+        end_stream_later(stream_of(m, number, fd));
 }
 
 void dt_outmux_end_all(struct dt_outmux *m)
 {
     for (size_t i = 0; i < m->nstreams; i++)
-        end(&m->streams[i]);
+        end_stream_later(&m->streams[i]);
 }
 
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n)
 {
-    add(&m->sinks[m->nsinks - 1], m->nstreams, text, n);
+    add_bytes(&m->sinks[m->nsinks - 1], m->nstreams, text, n);
 }
 
 bool dt_outmux_is_drained(const struct dt_outmux *m)
@@ -310,7 +310,7 @@ static bool shows_colour(int fd)
 
 static void open_sinks(struct dt_outmux *m, uv_loop_t *loop)
 {
-    struct dt_outfd_events events = { on_wrote, on_drained, on_failed };
+    struct dt_outfd_events events = { on_sink_wrote, on_sink_drained, on_sink_failed };
 
     m->nsinks = same_file(STDOUT_FILENO, STDERR_FILENO) ? 1 : 2;
     for (unsigned i = 0; i < m->nsinks; i++) {

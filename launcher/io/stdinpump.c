@@ -73,7 +73,7 @@ static bool in_background(const struct dt_stdinpump *p)
     return foreground > 0 && foreground != getpgrp();
 }
 
-static void end(struct dt_stdinpump *p)
+static void end_input(struct dt_stdinpump *p)
 {
     p->ended = true;
     rest(p);
@@ -97,7 +97,7 @@ static void read_some(struct dt_stdinpump *p)
         return;
     }
     if (n <= 0) {
-        end(p);
+        end_input(p);
         return;
     }
     p->credit -= (size_t)n;
@@ -150,7 +150,7 @@ void dt_stdinpump_hold(struct dt_stdinpump *p)
     rest(p);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_pump_closed(uv_handle_t *handle)
 {
     struct dt_stdinpump *p = handle->data;
 
@@ -164,8 +164,8 @@ void dt_stdinpump_close(struct dt_stdinpump *p)
 {
     if (!p)
         return;
-    uv_close((uv_handle_t *)&p->idle, on_closed);
-    uv_close((uv_handle_t *)&p->later, on_closed);
+    uv_close((uv_handle_t *)&p->idle, on_pump_closed);
+    uv_close((uv_handle_t *)&p->later, on_pump_closed);
     if (p->file.ready_fd >= 0)
-        uv_close((uv_handle_t *)&p->poll, on_closed);
+        uv_close((uv_handle_t *)&p->poll, on_pump_closed);
 }

@@ -8,7 +8,7 @@ static int compare_numbers(uint32_t a, uint32_t b)
     return a < b ? -1 : a > b;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_cpus(const void *a, const void *b)
 {
     const struct dt_cpu *x = a, *y = b;
     int by_package = compare_numbers(x->package, y->package);
@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
 
 void dt_cpus_sort(struct dt_cpus *cpus)
 {
-    qsort(cpus->v, cpus->n, sizeof *cpus->v, compare);
+    qsort(cpus->v, cpus->n, sizeof *cpus->v, compare_cpus);
 }
 
 static bool begins_package(const struct dt_cpus *cpus, uint32_t i)

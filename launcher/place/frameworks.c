@@ -39,7 +39,7 @@ static const struct {
 
 static const size_t nframeworks = sizeof frameworks / sizeof *frameworks;
 
-static unsigned find(const char *name, size_t n)
+static unsigned find_bit(const char *name, size_t n)
 {
     for (size_t i = 0; i < nframeworks; i++)
         if (strlen(frameworks[i].name) == n && memcmp(frameworks[i].name, name, n) == 0)
@@ -51,7 +51,7 @@ int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err)
 {
     for (;; list++) {
         size_t n = strcspn(list, ",");
-        unsigned bit = find(list, n);
+        unsigned bit = find_bit(list, n);
 
         if (!bit)
             return dt_error_usage(err, "horovod, tensorflow, mpi or mxnet was expected");

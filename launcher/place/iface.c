@@ -205,7 +205,7 @@ static int rank_of(const struct dt_iface_want *want, const struct dt_msg_netaddr
     return 4 * place + (preferred ? 0 : 1 + (int)scope);
 }
 
-static void add(struct dt_candidates *out, const struct dt_msg_netaddr *a)
+static void add_candidate(struct dt_candidates *out, const struct dt_msg_netaddr *a)
 {
     if (out->n < DT_CANDIDATES_MAX)
         out->v[out->n++] = (struct dt_candidate){ a->addr, a->iface, a->mtu };
@@ -219,7 +219,7 @@ static void take_given(struct dt_candidates *out, const struct dt_msg_list *addr
 
     for (uint32_t i = 0; i < addrs->n && out->n == 0; i++)
         if (is_same(v[i].addr, addr))
-            add(out, &v[i]);
+            add_candidate(out, &v[i]);
     if (out->n == 0)
         out->v[out->n++] = (struct dt_candidate){ addr, "", 0 };
 }
@@ -245,7 +245,7 @@ void dt_iface_choose(struct dt_candidates *out, const struct dt_msg_list *addrs,
     for (int rank = 0; rank <= worst; rank++)
         for (uint32_t i = 0; i < addrs->n; i++)
             if (rank_of(want, &v[i], best) == rank)
-                add(out, &v[i]);
+                add_candidate(out, &v[i]);
 }
 
 void dt_iface_describe(struct dt_strbuf *out, const struct dt_msg_list *addrs)

@@ -26,7 +26,8 @@ static const struct sign {
     { "DTRUN-FAIL ", DT_BOOT_FAIL },
 };
 
-static void take(struct dt_strbuf *in, struct dt_strbuf *line, size_t skip, size_t n, size_t end)
+static void take_line(struct dt_strbuf *in, struct dt_strbuf *line, size_t skip, size_t n,
+                      size_t end)
 {
     line->len = 0;
     for (size_t i = skip; i < n; i++) {
@@ -47,7 +48,7 @@ bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all)
 
     if (in->len == 0 || (!newline && !all))
         return false;
-    take(in, line, 0, n, newline ? n + 1 : n);
+    take_line(in, line, 0, n, newline ? n + 1 : n);
     return true;
 }
 
@@ -65,15 +66,15 @@ enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line)
         size_t before = at ? (size_t)(at - in->data) : 0;
 
         if (at && before) {
-            take(in, line, 0, before, before);
+            take_line(in, line, 0, before, before);
             return DT_BOOT_NOISE;
         }
         if (at) {
-            take(in, line, len, n, n + 1);
+            take_line(in, line, len, n, n + 1);
             return signs[i].line;
         }
     }
-    take(in, line, 0, n, n + 1);
+    take_line(in, line, 0, n, n + 1);
     return DT_BOOT_NOISE;
 }
 

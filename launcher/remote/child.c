@@ -56,7 +56,7 @@ static void close_handle(void *handle)
         uv_close(handle, handle_closed);
 }
 
-static void finish(struct dt_child *c)
+static void finish_child(struct dt_child *c)
 {
     if (c->finishing)
         return;
@@ -78,7 +78,7 @@ static void cleanup_expired(uv_timer_t *timer)
     if (!c->exited) {
         uv_process_kill(&c->process, SIGKILL);
     } else if (c->looking) {
-        finish(c);
+        finish_child(c);
     } else {
         c->looking = true;
         uv_timer_start(&c->timer, cleanup_expired, LOOK_MS, 0);
@@ -87,11 +87,11 @@ static void cleanup_expired(uv_timer_t *timer)
 
 static void step_to_end(struct dt_child *c)
 {
-    if (c->finishing || !c->begun) /* begin still uses the timer */
+    if (c->finishing || !c->begun) /* begin_child still uses the timer */
         return;
     c->looking = false;
     if (c->exited && c->streams == 0)
-        finish(c);
+        finish_child(c);
     else if (c->exited && c->paused)
         uv_timer_stop(&c->timer); /* the remaining output is read when there is room for it */
     else if (c->exited || uv_is_closing((uv_handle_t *)&c->channel))
@@ -139,13 +139,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         c->events.noise(c->arg, buf->base, (size_t)n);
 }
 
-static void begin(uv_timer_t *timer)
+static void begin_child(uv_timer_t *timer)
 {
     struct dt_child *c = timer->data;
 
     c->begun = true;
     if (c->end.spawn_error) {
-        finish(c);
+        finish_child(c);
         return;
     }
     uv_read_start((uv_stream_t *)&c->errors, give_buffer, on_read);
@@ -238,7 +238,7 @@ struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const 
     init_handles(c, loop);
     c->end.spawn_error = spawn(c, loop, argv, env);
     c->exited = c->end.spawn_error != 0;
-    uv_timer_start(&c->timer, begin, 0, 0);
+    uv_timer_start(&c->timer, begin_child, 0, 0);
     return c;
 }
 

@@ -25,7 +25,7 @@ struct dt_dial {
     void *arg;
 };
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_dial_closed(uv_handle_t *handle)
 {
     struct dt_dial *d = handle->data;
 
@@ -35,9 +35,9 @@ static void on_timer_closed(uv_handle_t *handle)
     free(d);
 }
 
-static void finish(struct dt_dial *d)
+static void finish_dial(struct dt_dial *d)
 {
-    uv_close((uv_handle_t *)&d->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&d->timer, on_dial_closed);
 }
 
 static void try_next(struct dt_dial *d);
@@ -73,7 +73,7 @@ static void on_connected(uv_connect_t *req, int status)
     uv_timer_stop(&d->timer);
     if (status == 0 && !d->cancelled) {
         d->connected = true;
-        finish(d);
+        finish_dial(d);
         return;
     }
     note_failure(d, status);
@@ -96,7 +96,7 @@ static void try_next(struct dt_dial *d)
     int rc;
 
     if (!d->next || d->cancelled) {
-        finish(d);
+        finish_dial(d);
         return;
     }
     d->expired = false;

@@ -63,9 +63,10 @@ static void end_link(struct dt_link *l)
         l->config.transport->close(l->transport);
 }
 
-static void fail(struct dt_link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void fail_link(struct dt_link *l, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static void fail(struct dt_link *l, const char *fmt, ...)
+static void fail_link(struct dt_link *l, const char *fmt, ...)
 {
     va_list ap;
 
@@ -104,14 +105,15 @@ static void feed_transport(struct dt_link *l)
 static int take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello *hello)
 {
     if (type != DT_MSG_HELLO) {
-        fail(l, "agent start: the agent's first message is not HELLO but %s", dt_msg_name(type));
+        fail_link(l, "agent start: the agent's first message is not HELLO but %s",
+                  dt_msg_name(type));
         return -1;
     }
     if (hello->protocol != DT_PROTOCOL || strcmp(hello->version, PACKAGE_VERSION) != 0) {
-        fail(l,
-             "version: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
-             "(protocol %u); install the same version on both, or leave out --no-push",
-             hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL);
+        fail_link(l,
+                  "version: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
+                  "(protocol %u); install the same version on both, or leave out --no-push",
+                  hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL);
         return -1;
     }
     l->state = OPEN;
@@ -130,8 +132,8 @@ static int take_message(void *arg, uint8_t type, const uint8_t *payload, size_t 
     if (dt_msg_decode(type, payload, len, &msg)) {
         const char *name = dt_msg_name(type);
 
-        fail(l, "agent: a malformed message arrived (%s, %zu bytes); this is a bug in dtrun",
-             name ? name : "of unknown type", len);
+        fail_link(l, "agent: a malformed message arrived (%s, %zu bytes); this is a bug in dtrun",
+                  name ? name : "of unknown type", len);
         return -1;
     }
     if (l->state == GREETED)
@@ -147,8 +149,8 @@ static void take_frames(struct dt_link *l, const void *data, size_t n)
     const char *why = NULL;
 
     if (dt_unframe_feed(&l->unframe, data, n, take_message, l, &why) && l->state != CLOSING)
-        fail(l, "agent: its messages cannot be read: %s; this is a bug in dtrun",
-             why ? why : "unknown");
+        fail_link(l, "agent: its messages cannot be read: %s; this is a bug in dtrun",
+                  why ? why : "unknown");
 }
 
 static void push_agent(struct dt_link *l)
@@ -173,10 +175,11 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
     switch (kind) {
     case DT_BOOT_AGENT:
         if (strcmp(text, "1") != 0)
-            fail(l,
-                 "version: its dtrun-agent begins with another protocol (%s); install the same "
-                 "version on both, or leave out --no-push",
-                 text);
+            fail_link(
+                l,
+                "version: its dtrun-agent begins with another protocol (%s); install the same "
+                "version on both, or leave out --no-push",
+                text);
         else
             l->state = GREETED;
         break;
@@ -189,7 +192,7 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
         push_agent(l);
         break;
     case DT_BOOT_FAIL:
-        fail(l, "agent start: %s", text);
+        fail_link(l, "agent start: %s", text);
         break;
     default:
         l->noise += l->line.len + 1;
@@ -208,10 +211,10 @@ static void boot(struct dt_link *l)
         take_boot_line(l, kind);
     }
     if (l->state == BOOTING && l->noise + l->in.len > NOISE_MAX)
-        fail(l,
-             "agent start: the login shell printed more than %d KiB and did not start "
-             "dtrun-agent; make its start-up files quiet for commands",
-             NOISE_MAX / 1024);
+        fail_link(l,
+                  "agent start: the login shell printed more than %d KiB and did not start "
+                  "dtrun-agent; make its start-up files quiet for commands",
+                  NOISE_MAX / 1024);
 }
 
 static void on_up(void *arg)
@@ -237,7 +240,7 @@ static void on_data(void *arg, const void *data, size_t n)
     }
 }
 
-static void on_noise(void *arg, const void *data, size_t n)
+static void on_transport_noise(void *arg, const void *data, size_t n)
 {
     struct dt_link *l = arg;
 
@@ -246,7 +249,7 @@ static void on_noise(void *arg, const void *data, size_t n)
         say_noise(l);
 }
 
-static void on_drained(void *arg)
+static void on_transport_drained(void *arg)
 {
     struct dt_link *l = arg;
 
@@ -275,7 +278,7 @@ static void explain_end(struct dt_link *l, const char *why)
                  l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_link_timer_closed(uv_handle_t *handle)
 {
     struct dt_link *l = handle->data;
 
@@ -316,17 +319,17 @@ static void on_start_timeout(uv_timer_t *timer)
 {
     struct dt_link *l = timer->data;
 
-    fail(l, "%s: no answer for %d s; try: ssh %s true", dt_link_phase(l), START_MS / 1000,
-         l->config.host->name);
+    fail_link(l, "%s: no answer for %d s; try: ssh %s true", dt_link_phase(l), START_MS / 1000,
+              l->config.host->name);
 }
 
-static void on_closed(void *arg, const struct dt_error *why);
+static void on_transport_closed(void *arg, const struct dt_error *why);
 
 /* Returns -1, with the reason in l->why, if there is nothing to start. */
-static int begin(struct dt_link *l)
+static int begin_link(struct dt_link *l)
 {
-    static const struct dt_transport_events events = { on_up, on_data, on_noise, on_drained,
-                                                       on_closed };
+    static const struct dt_transport_events events = { on_up, on_data, on_transport_noise,
+                                                       on_transport_drained, on_transport_closed };
 
     l->transport = NULL;
     if (l->config.transport != &dti_transport_local && make_command(l))
@@ -354,10 +357,10 @@ static int begin_afresh(struct dt_link *l)
     l->noise = 0;
     l->up = false;
     l->afresh = true;
-    return begin(l);
+    return begin_link(l);
 }
 
-static void on_closed(void *arg, const struct dt_error *why)
+static void on_transport_closed(void *arg, const struct dt_error *why)
 {
     struct dt_link *l = arg;
 
@@ -372,12 +375,12 @@ static void on_closed(void *arg, const struct dt_error *why)
     l->state = CLOSING;
     l->carrier = dt_link_carrier(l);
     l->transport = NULL;
-    uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&l->timer, on_link_timer_closed);
 }
 
 static void on_broken(uv_timer_t *timer)
 {
-    uv_close((uv_handle_t *)timer, on_timer_closed);
+    uv_close((uv_handle_t *)timer, on_link_timer_closed);
 }
 
 struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
@@ -398,7 +401,7 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     };
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;
-    if (begin(l) < 0) {
+    if (begin_link(l) < 0) {
         l->state = CLOSING;
         uv_timer_start(&l->timer, on_broken, 0, 0);
     }
@@ -410,7 +413,7 @@ void dt_link_send_frames(struct dt_link *l, uint8_t type, const struct dt_put *f
     if (l->state != OPEN)
         return;
     if (frames->failed) {
-        fail(l, "agent: a message is too long to be sent (%s)", dt_msg_name(type));
+        fail_link(l, "agent: a message is too long to be sent (%s)", dt_msg_name(type));
     } else if (dt_frame_is_data(type)) {
         dt_bytequeue_add(&l->data, frames->data, frames->len);
         feed_transport(l);

@@ -67,7 +67,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_lookup_closed(uv_handle_t *handle)
 {
     struct dt_resolve *r = handle->data;
 
@@ -91,7 +91,7 @@ static void on_answer(uv_async_t *waker)
         r->list = l->list;
     l->list = NULL;
     free_lookup(l);
-    uv_close((uv_handle_t *)waker, on_closed);
+    uv_close((uv_handle_t *)waker, on_lookup_closed);
 }
 
 static int start_thread(struct lookup *l)
@@ -105,7 +105,7 @@ static int start_thread(struct lookup *l)
 }
 
 /* A numeric address resolves at once; a name needs the thread. */
-static bool begin(struct lookup *l)
+static bool begin_lookup(struct lookup *l)
 {
     int failed;
 
@@ -135,7 +135,7 @@ struct dt_resolve *dt_resolve_open(uv_loop_t *loop, const char *hostname, int po
     l->waker = &r->waker;
     l->hostname = dt_xstrdup(hostname);
     snprintf(l->service, sizeof l->service, "%d", port);
-    if (!begin(l)) {
+    if (!begin_lookup(l)) {
         l->answered = true;
         uv_async_send(&r->waker);
     }
@@ -157,5 +157,5 @@ void dt_resolve_cancel(struct dt_resolve *r)
     pthread_mutex_unlock(&l->lock);
     if (answered)
         free_lookup(l);
-    uv_close((uv_handle_t *)&r->waker, on_closed);
+    uv_close((uv_handle_t *)&r->waker, on_lookup_closed);
 }

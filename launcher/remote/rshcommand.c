@@ -24,7 +24,7 @@ static bool has_mark(const struct dt_strs *words, char mark)
     return false;
 }
 
-static int check(const struct dt_strs *words, const char *text, struct dt_error *err)
+static int check_marks(const struct dt_strs *words, const char *text, struct dt_error *err)
 {
     for (uint32_t i = 0; i < words->n; i++) {
         for (const char *at = strchr(words->v[i], '%'); at; at = strchr(at + 2, '%')) {
@@ -65,7 +65,7 @@ int dt_rsh_parse(struct dt_strs *words, const char *text, struct dt_error *err)
     for (size_t i = 0; i < found.we_wordc; i++)
         dt_xstrs_add(words, found.we_wordv[i]);
     wordfree(&found);
-    if (check(words, text, err) == 0)
+    if (check_marks(words, text, err) == 0)
         return 0;
     dt_strs_free(words);
     return -1;

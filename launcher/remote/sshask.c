@@ -63,7 +63,7 @@ static void explain(const struct dt_sshask *a, struct dt_error *err)
         dt_error_set(err, "ssh -G %s printed nothing; which ssh comes first in PATH?", name);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_ask_closed(uv_handle_t *handle)
 {
     struct dt_sshask *a = handle->data;
     bool usable = a->end.spawn_error == 0 && a->end.code == 0 && !a->expired && !a->cancelled;
@@ -82,9 +82,9 @@ static void on_timer_closed(uv_handle_t *handle)
     free(a);
 }
 
-static void finish(struct dt_sshask *a)
+static void finish_ask(struct dt_sshask *a)
 {
-    uv_close((uv_handle_t *)&a->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&a->timer, on_ask_closed);
 }
 
 /* ---- the defaults ---- */
@@ -115,7 +115,7 @@ static void on_defaults_ended(void *arg, const struct dt_child_end *end)
         struct dt_sshask *a = defaults.waiting;
 
         defaults.waiting = a->next;
-        finish(a);
+        finish_ask(a);
     }
 }
 
@@ -137,7 +137,7 @@ static void stop_waiting(struct dt_sshask *a)
     while (*at != a)
         at = &(*at)->next;
     *at = a->next;
-    finish(a);
+    finish_ask(a);
 }
 
 /* ---- one host ---- */
@@ -149,7 +149,7 @@ static void on_data(void *arg, const void *bytes, size_t n)
     add_text(&a->out, bytes, n);
 }
 
-static void on_noise(void *arg, const void *bytes, size_t n)
+static void on_ssh_noise(void *arg, const void *bytes, size_t n)
 {
     struct dt_sshask *a = arg;
 
@@ -163,7 +163,7 @@ static void on_ended(void *arg, const struct dt_child_end *end)
     a->end = *end;
     a->child = NULL;
     if (defaults.text || a->cancelled || a->expired) {
-        finish(a);
+        finish_ask(a);
         return;
     }
     a->next = defaults.waiting;
@@ -189,7 +189,8 @@ static void on_expired(uv_timer_t *timer)
 struct dt_sshask *dt_sshask_start(uv_loop_t *loop, const struct dt_host *host, dt_sshask_f done,
                                   void *arg)
 {
-    static const struct dt_child_events events = { ignore, on_data, on_noise, ignore, on_ended };
+    static const struct dt_child_events events = { ignore, on_data, on_ssh_noise, ignore,
+                                                   on_ended };
     struct dt_sshask *a = dt_xcalloc(1, sizeof *a);
     struct dt_strs argv = { 0 };
 

@@ -20,7 +20,7 @@ struct dt_sshlogin_query {
     void *arg;
 };
 
-static void finish(struct dt_sshlogin_query *q)
+static void finish_query(struct dt_sshlogin_query *q)
 {
     dt_auth_add_files(&q->login->keys, &q->login->config);
     dt_knownhosts_load(&q->login->known, &q->login->config);
@@ -37,7 +37,7 @@ static void on_agent_keys(void *arg, const struct dt_strbuf *reply, const char *
         why = "its answer is malformed";
     if (why)
         q->login->keys.agent_error = dt_xasprintf("%s: %s", q->login->config.identityagent, why);
-    finish(q);
+    finish_query(q);
 }
 
 static void on_config(void *arg, struct dt_sshconfig *config, const struct dt_error *err)
@@ -49,7 +49,7 @@ static void on_config(void *arg, struct dt_sshconfig *config, const struct dt_er
     q->login->config = *config;
     q->err = *err;
     if (q->cancelled || !config->identityagent) {
-        finish(q);
+        finish_query(q);
         return;
     }
     dt_sshagent_list_request(&request);

@@ -171,7 +171,7 @@ void dt_sshsocket_hang_up(struct dt_sshsocket *s)
     dt_bytequeue_consume(&s->in, s->in.len);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_socket_closed(uv_handle_t *handle)
 {
     struct dt_sshsocket *s = handle->data;
 
@@ -187,7 +187,7 @@ void dt_sshsocket_close(struct dt_sshsocket *s)
     s->closing = true;
     if (s->flying.len == 0 && s->wire.len)
         uv_try_write((uv_stream_t *)s->tcp, &buf, 1);
-    uv_close((uv_handle_t *)s->tcp, on_closed);
+    uv_close((uv_handle_t *)s->tcp, on_socket_closed);
 }
 
 void dt_sshsocket_free(struct dt_sshsocket *s)

@@ -65,7 +65,7 @@ static void release_hold(void *arg)
     free(t);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_transport_timer_closed(uv_handle_t *handle)
 {
     release_hold(handle->data);
 }
@@ -88,7 +88,7 @@ static void release(struct dt_transport *t)
     if (t->dial)
         dt_dial_cancel(t->dial);
     dt_logon_close(&t->logon);
-    uv_close((uv_handle_t *)&t->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&t->timer, on_transport_timer_closed);
 }
 
 static void over(struct dt_transport *t)
@@ -96,10 +96,10 @@ static void over(struct dt_transport *t)
     t->phase = OVER;
 }
 
-static void fail(struct dt_transport *t, const char *fmt, ...)
+static void fail_transport(struct dt_transport *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void fail(struct dt_transport *t, const char *fmt, ...)
+static void fail_transport(struct dt_transport *t, const char *fmt, ...)
 {
     va_list ap;
 
@@ -119,15 +119,16 @@ static void fail_session(struct dt_transport *t)
 
     libssh2_session_last_error(t->session, &text, NULL, 0);
     if (t->socket.hung_up && t->phase >= RUNNING)
-        fail(t, "connection: it was lost (%s)",
-             t->socket.error ? strerror(-t->socket.error) : "the host closed it");
+        fail_transport(t, "connection: it was lost (%s)",
+                       t->socket.error ? strerror(-t->socket.error) : "the host closed it");
     else if (t->socket.error)
-        fail(t, "%s: the connection broke: %s; is the host up? try: ssh %s true", phase,
-             strerror(-t->socket.error), t->remote->host->name);
+        fail_transport(t, "%s: the connection broke: %s; is the host up? try: ssh %s true", phase,
+                       strerror(-t->socket.error), t->remote->host->name);
     else if (t->socket.hung_up)
-        fail(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
+        fail_transport(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
     else
-        fail(t, "%s: libssh2: %s; try --transport ssh", phase, text && *text ? text : "error");
+        fail_transport(t, "%s: libssh2: %s; try --transport ssh", phase,
+                       text && *text ? text : "error");
 }
 
 /* ---- connecting ---- */
@@ -159,8 +160,8 @@ static void on_login_timeout(uv_timer_t *timer)
 {
     struct dt_transport *t = timer->data;
 
-    fail(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase], login_seconds(t),
-         t->remote->host->name);
+    fail_transport(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase],
+                   login_seconds(t), t->remote->host->name);
     drive(t);
 }
 
@@ -172,7 +173,7 @@ static int begin_session(struct dt_transport *t)
 
     t->session = dt_sshsocket_session(&t->socket);
     if (!t->session) {
-        fail(t, "handshake: libssh2: out of memory");
+        fail_transport(t, "handshake: libssh2: out of memory");
         return -1;
     }
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_CS, ciphers);
@@ -204,7 +205,7 @@ static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
         return;
     }
     if (!tcp) {
-        fail(t, "%s", err->text);
+        fail_transport(t, "%s", err->text);
         release(t);
         release_hold(t);
         return;
@@ -232,7 +233,7 @@ static bool check_host(struct dt_transport *t)
     enum dt_hostkey_verdict verdict;
 
     if (!key || !hash) {
-        fail(t, "host key: the host presented none");
+        fail_transport(t, "host key: the host presented none");
         return false;
     }
     dt_strbuf_add(&blob, key, len);
@@ -244,7 +245,7 @@ static bool check_host(struct dt_transport *t)
                       ? DT_HOSTKEY_REFUSED
                       : DT_HOSTKEY_KNOWN;
     if (verdict != DT_HOSTKEY_KNOWN)
-        fail(t, "%s", err.text);
+        fail_transport(t, "%s", err.text);
     dt_strbuf_free(&blob);
     dt_strbuf_free(&fingerprint);
     return verdict == DT_HOSTKEY_KNOWN;
@@ -260,12 +261,14 @@ static bool step_handshake(struct dt_transport *t)
     if (rc == LIBSSH2_ERROR_KEX_FAILURE && !t->socket.hung_up) {
         dt_knownhosts_methods(&t->remote->login->known, &methods);
         if (methods.len)
-            fail(t,
-                 "host key: host and libssh2 agree on no algorithm; the known keys of this host "
-                 "are of type %s, perhaps it has others now; try --transport ssh",
-                 methods.data);
+            fail_transport(
+                t,
+                "host key: host and libssh2 agree on no algorithm; the known keys of this host "
+                "are of type %s, perhaps it has others now; try --transport ssh",
+                methods.data);
         else
-            fail(t, "handshake: host and libssh2 agree on no algorithm; try --transport ssh");
+            fail_transport(
+                t, "handshake: host and libssh2 agree on no algorithm; try --transport ssh");
         dt_strbuf_free(&methods);
         return false;
     }
@@ -294,7 +297,7 @@ static bool step_login(struct dt_transport *t)
         t->phase = CHANNEL;
         break;
     case DT_LOGON_REFUSED:
-        fail(t, "%s", err.text);
+        fail_transport(t, "%s", err.text);
         break;
     case DT_LOGON_BROKE:
         fail_session(t);

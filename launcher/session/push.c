@@ -29,7 +29,7 @@ struct loading {
     struct dt_error *err;
 };
 
-static int refuse(struct loading *l, const char *path)
+static int refuse_path(struct loading *l, const char *path)
 {
     return dt_error_usage(l->err, "--push %s: %s", path, strerror(errno));
 }
@@ -68,13 +68,13 @@ static int load_file(struct loading *l, struct dt_push_file *f)
     int rc;
 
     if (fd < 0)
-        return refuse(l, f->path);
+        return refuse_path(l, f->path);
     if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
         close(fd);
         return dt_error_usage(l->err, "--push %s: it is neither a regular file nor a directory",
                               f->path);
     }
-    rc = read_content(l, f, fd) < 0 ? refuse(l, f->path) : 0;
+    rc = read_content(l, f, fd) < 0 ? refuse_path(l, f->path) : 0;
     close(fd);
     return rc;
 }
@@ -85,19 +85,19 @@ static int load_link(struct loading *l, struct dt_push_file *f)
     ssize_t n = readlink(f->path, target, sizeof target - 1);
 
     if (n < 0)
-        return refuse(l, f->path);
+        return refuse_path(l, f->path);
     f->target = dt_xstrndup(target, (size_t)n);
     return 0;
 }
 
-static int add(struct loading *l, const char *path, const char *name, const struct stat *st);
+static int add_file(struct loading *l, const char *path, const char *name, const struct stat *st);
 
 /* Loads everything in a directory, sorted by name, so that the order is the same everywhere. */
 static int load_dir(struct loading *l, const char *path, const char *name)
 {
     struct dirent **entries;
     int n = scandir(path, &entries, NULL, alphasort);
-    int rc = n < 0 ? refuse(l, path) : 0;
+    int rc = n < 0 ? refuse_path(l, path) : 0;
 
     for (int i = 0; i < n; i++) {
         const char *last = entries[i]->d_name;
@@ -106,7 +106,7 @@ static int load_dir(struct loading *l, const char *path, const char *name)
         struct stat st;
 
         if (rc == 0 && strcmp(last, ".") != 0 && strcmp(last, "..") != 0)
-            rc = lstat(inner, &st) < 0 ? refuse(l, inner) : add(l, inner, sent, &st);
+            rc = lstat(inner, &st) < 0 ? refuse_path(l, inner) : add_file(l, inner, sent, &st);
         free(inner);
         free(sent);
         free(entries[i]);
@@ -116,7 +116,7 @@ static int load_dir(struct loading *l, const char *path, const char *name)
     return rc;
 }
 
-static int add(struct loading *l, const char *path, const char *name, const struct stat *st)
+static int add_file(struct loading *l, const char *path, const char *name, const struct stat *st)
 {
     struct dt_push_set *set = l->set;
     struct dt_push_file *f;
@@ -162,7 +162,7 @@ static int add_named(struct loading *l, const char *path)
     int rc = 0;
 
     if (stat(path, &st) < 0)
-        return refuse(l, path);
+        return refuse_path(l, path);
     name = name_of(path);
     if (!name)
         return dt_error_usage(l->err, "--push %s: a whole file system is not sent", path);
@@ -171,7 +171,7 @@ static int add_named(struct loading *l, const char *path)
             rc = dt_error_usage(l->err, "--push %s: %s is already sent under that name", path,
                                 l->set->v[i].path);
     }
-    rc = rc == 0 ? add(l, path, name, &st) : rc;
+    rc = rc == 0 ? add_file(l, path, name, &st) : rc;
     free(name);
     return rc;
 }
@@ -208,7 +208,8 @@ void dt_push_free(struct dt_push_set *set)
     *set = (struct dt_push_set){ 0 };
 }
 
-static int begin(struct dt_push *p, struct dt_link *link, const char *job_id, struct dt_error *err)
+static int begin_file(struct dt_push *p, struct dt_link *link, const char *job_id,
+                      struct dt_error *err)
 {
     const struct dt_push_file *f = &p->set->v[p->next];
     struct dt_msg_file m = {
@@ -231,7 +232,7 @@ static int begin(struct dt_push *p, struct dt_link *link, const char *job_id, st
     return 0;
 }
 
-static void end(struct dt_push *p)
+static void end_file(struct dt_push *p)
 {
     if (p->begun && p->fd >= 0)
         close(p->fd);
@@ -259,12 +260,12 @@ int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id
                      struct dt_error *err)
 {
     while (p->next < p->set->n && dt_link_pending(link) < OUTBOX_MAX) {
-        if (!p->begun && begin(p, link, job_id, err) < 0)
+        if (!p->begun && begin_file(p, link, job_id, err) < 0)
             return -1;
         if (p->offset < p->set->v[p->next].size && send_piece(p, link, err) < 0)
             return -1;
         if (p->offset == p->set->v[p->next].size)
-            end(p);
+            end_file(p);
     }
     return 0;
 }
@@ -279,7 +280,7 @@ int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct 
     if (!p->dir)
         p->dir = dt_xstrdup(m->dir);
     if (p->begun && m->id == p->next)
-        end(p); /* the host already had the file */
+        end_file(p); /* the host already had the file */
     return 0;
 }
 
@@ -291,7 +292,7 @@ bool dt_push_is_complete(const struct dt_push *p)
 void dt_push_end(struct dt_push *p)
 {
     if (p->begun)
-        end(p);
+        end_file(p);
     free(p->dir);
     p->dir = NULL;
 }

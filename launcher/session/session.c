@@ -16,7 +16,7 @@ struct dt_session {
     struct dt_error why; /* why the files could not be sent */
 };
 
-static void fail(struct dt_session *s, const struct dt_error *why)
+static void fail_session(struct dt_session *s, const struct dt_error *why)
 {
     s->why = *why;
     dt_session_close(s);
@@ -27,10 +27,10 @@ static void feed(struct dt_session *s)
     struct dt_error err = { 0 };
 
     if (s->greeted && !s->closing && dt_push_continue(&s->push, s->link, s->job_id, &err) < 0)
-        fail(s, &err);
+        fail_session(s, &err);
 }
 
-static void on_ready(void *arg, const struct dt_msg_hello *hello)
+static void on_link_ready(void *arg, const struct dt_msg_hello *hello)
 {
     struct dt_session *s = arg;
 
@@ -49,14 +49,14 @@ static void on_file_done(struct dt_session *s, const struct dt_msg_file_done *m)
     if (dt_push_is_complete(&s->push))
         return;
     if (dt_push_on_done(&s->push, m, &err) < 0)
-        fail(s, &err);
+        fail_session(s, &err);
     else if (dt_push_is_complete(&s->push))
         s->events.received(s->arg, s->push.dir);
     else
         feed(s);
 }
 
-static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+static void on_link_message(void *arg, uint8_t type, union dt_msg *msg)
 {
     struct dt_session *s = arg;
 
@@ -65,19 +65,19 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
     s->events.message(s->arg, type, msg);
 }
 
-static void on_noise(void *arg, const char *line)
+static void on_link_noise(void *arg, const char *line)
 {
     struct dt_session *s = arg;
 
     s->events.noise(s->arg, line);
 }
 
-static void on_drained(void *arg)
+static void on_link_drained(void *arg)
 {
     feed(arg);
 }
 
-static void on_closed(void *arg, const struct dt_error *why)
+static void on_link_closed(void *arg, const struct dt_error *why)
 {
     struct dt_session *s = arg;
 
@@ -90,8 +90,9 @@ struct dt_session *dt_session_open(uv_loop_t *loop, const struct dt_access *acce
                                    const struct dt_host *host, bool alone, const char *job_id,
                                    const struct dt_session_events *events, void *arg)
 {
-    static const struct dt_link_events link_events = { on_ready, on_message, on_noise, on_drained,
-                                                       on_closed };
+    static const struct dt_link_events link_events = { on_link_ready, on_link_message,
+                                                       on_link_noise, on_link_drained,
+                                                       on_link_closed };
     struct dt_session *s = dt_xcalloc(1, sizeof *s);
 
     s->config = (struct dt_link_config){

@@ -33,7 +33,7 @@ struct dt_gpuask {
     void *arg;
 };
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_gpuask_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -43,10 +43,10 @@ static void on_poll_closed(uv_handle_t *handle)
     struct dt_gpuask *ask = ((struct asked *)handle->data)->ask;
 
     if (--ask->handles == 0)
-        uv_close((uv_handle_t *)&ask->patience, on_timer_closed);
+        uv_close((uv_handle_t *)&ask->patience, on_gpuask_closed);
 }
 
-static void finish(struct dt_gpuask *ask)
+static void finish_gpuask(struct dt_gpuask *ask)
 {
     for (int i = 0; i < QUESTIONS; i++) {
         if (ask->asked[i].text.len)
@@ -66,7 +66,7 @@ static void end_question(struct asked *asked)
     uv_close((uv_handle_t *)&asked->poll, on_poll_closed);
     dt_smi_end(&asked->smi, ask->groups);
     if (--ask->open == 0)
-        finish(ask);
+        finish_gpuask(ask);
 }
 
 static void on_output(uv_poll_t *poll, int status, int events)
@@ -119,6 +119,6 @@ void dt_gpuask_begin(uv_loop_t *loop, struct dt_msg_facts facts, struct dt_group
         uv_timer_start(&ask->patience, on_patience_over, PATIENCE_MS, 0);
         return;
     }
-    finish(ask);
-    uv_close((uv_handle_t *)&ask->patience, on_timer_closed);
+    finish_gpuask(ask);
+    uv_close((uv_handle_t *)&ask->patience, on_gpuask_closed);
 }

@@ -37,7 +37,7 @@ static uint32_t mtu_of(int sock, const char *iface)
     return ioctl(sock, SIOCGIFMTU, &request) == 0 ? (uint32_t)request.ifr_mtu : 0;
 }
 
-static void add(struct dt_msg_list *list, const struct ifaddrs *i, int sock)
+static void add_address(struct dt_msg_list *list, const struct ifaddrs *i, int sock)
 {
     char text[INET6_ADDRSTRLEN];
     struct dt_msg_netaddr *v;
@@ -66,7 +66,7 @@ void dt_netaddrs_list(struct dt_msg_list *list)
         all = NULL;
     for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
         if (i->ifa_addr && (i->ifa_flags & IFF_UP) && (i->ifa_flags & IFF_RUNNING))
-            add(list, i, sock);
+            add_address(list, i, sock);
     }
     freeifaddrs(all);
     if (sock >= 0)

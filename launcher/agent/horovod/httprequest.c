@@ -166,7 +166,7 @@ static int parse_head(struct dt_httprequest *r, size_t n)
 
 /* ---- bytes ---- */
 
-static enum dt_http_progress refuse(struct dt_httprequest *r, int status)
+static enum dt_http_progress refuse_request(struct dt_httprequest *r, int status)
 {
     r->status = status;
     return r->progress = DT_HTTP_WRONG;
@@ -185,7 +185,7 @@ static size_t input_head(struct dt_httprequest *r, const uint8_t *bytes, size_t 
     end = memmem(r->head + from, r->head_have - from, end_of_head, strlen(end_of_head));
     if (!end) {
         if (r->head_have == sizeof r->head)
-            refuse(r, STATUS_HEADERS_TOO_LARGE);
+            refuse_request(r, STATUS_HEADERS_TOO_LARGE);
         return take;
     }
     head_n = (size_t)(end - r->head) + strlen(end_of_head);
@@ -193,7 +193,7 @@ static size_t input_head(struct dt_httprequest *r, const uint8_t *bytes, size_t 
     r->head_is_complete = true;
     status = parse_head(r, head_n);
     if (status)
-        refuse(r, status);
+        refuse_request(r, status);
     else if (r->body_n)
         r->body = dt_xcalloc(r->body_n, 1);
     return head_n - had;

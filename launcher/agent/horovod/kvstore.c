@@ -15,7 +15,7 @@ enum {
 };
 
 struct record {
-    const char *key; /* first, because compare looks at it */
+    const char *key; /* first, because compare_records looks at it */
     struct dt_kvvalue *value;
     char text[]; /* of the key */
 };
@@ -68,29 +68,29 @@ void dt_kvstore_destroy(struct dt_kvstore *s)
     free(s);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_records(const void *a, const void *b)
 {
     const struct record *x = a, *y = b;
 
     return strcmp(x->key, y->key);
 }
 
-static struct record *find(const struct dt_kvstore *s, const char *key)
+static struct record *find_record(const struct dt_kvstore *s, const char *key)
 {
     const struct record wanted = { .key = key };
-    struct record *const *found = tfind(&wanted, &s->tree, compare);
+    struct record *const *found = tfind(&wanted, &s->tree, compare_records);
 
     return found ? *found : NULL;
 }
 
-static struct record *add(struct dt_kvstore *s, const char *key)
+static struct record *add_record(struct dt_kvstore *s, const char *key)
 {
     size_t n = strlen(key);
     struct record *e = dt_xcalloc(1, sizeof *e + n + 1);
 
     memcpy(e->text, key, n);
     e->key = e->text;
-    if (!tsearch(e, &s->tree, compare)) { /* out of memory */
+    if (!tsearch(e, &s->tree, compare_records)) { /* out of memory */
         free(e);
         return NULL;
     }
@@ -101,13 +101,13 @@ static struct record *add(struct dt_kvstore *s, const char *key)
 
 bool dt_kvstore_put(struct dt_kvstore *s, const char *key, uint8_t *body, size_t n)
 {
-    struct record *e = find(s, key);
+    struct record *e = find_record(s, key);
     size_t freed = e ? e->value->n : 0, needed = n + (e ? 0 : strlen(key));
     bool fits = n <= s->limits.body && (e || s->keys < s->limits.keys) &&
                 needed <= s->limits.bytes - (s->bytes - freed);
 
     if (fits && !e)
-        e = add(s, key);
+        e = add_record(s, key);
     if (!fits || !e) {
         free(body);
         return false;
@@ -121,7 +121,7 @@ bool dt_kvstore_put(struct dt_kvstore *s, const char *key, uint8_t *body, size_t
 
 struct dt_kvvalue *dt_kvstore_get(const struct dt_kvstore *s, const char *key)
 {
-    struct record *e = find(s, key);
+    struct record *e = find_record(s, key);
 
     if (!e)
         return NULL;
@@ -131,11 +131,11 @@ struct dt_kvvalue *dt_kvstore_get(const struct dt_kvstore *s, const char *key)
 
 void dt_kvstore_delete(struct dt_kvstore *s, const char *key)
 {
-    struct record *e = find(s, key);
+    struct record *e = find_record(s, key);
 
     if (!e)
         return;
-    tdelete(e, &s->tree, compare);
+    tdelete(e, &s->tree, compare_records);
     s->keys--;
     s->bytes -= strlen(key) + e->value->n;
     free_entry(e);

@@ -293,18 +293,18 @@ static bool is_over(const struct client *c, uint64_t now)
     return now > c->moved_ns + IDLE_MS * 1000000ull || now > c->began_ns + REQUEST_MS * 1000000ull;
 }
 
-static void on_tick(uv_timer_t *timer);
+static void on_rendezvous_tick(uv_timer_t *timer);
 
 static void wake(struct dt_rendezvous *r)
 {
     if (r->deaf)
-        uv_timer_start(&r->timer, on_tick, DEAF_MS, 0);
+        uv_timer_start(&r->timer, on_rendezvous_tick, DEAF_MS, 0);
     else if (r->clients && !uv_is_active((uv_handle_t *)&r->timer))
-        uv_timer_start(&r->timer, on_tick, TICK_MS, 0);
+        uv_timer_start(&r->timer, on_rendezvous_tick, TICK_MS, 0);
 }
 
 /* An agent that did not run for a while reads what arrived in time before it closes clients. */
-static void on_tick(uv_timer_t *timer)
+static void on_rendezvous_tick(uv_timer_t *timer)
 {
     struct dt_rendezvous *r = timer->data;
     uint64_t now = dt_clock_ns();
@@ -424,7 +424,7 @@ void dt_rendezvous_open(struct dt_rendezvous *r, const char *addr)
 
 /* libuv keeps clients for one more turn of the loop after the server; they know that they are
  * closed. */
-static void on_closed(uv_handle_t *handle)
+static void on_rendezvous_closed(uv_handle_t *handle)
 {
     struct dt_rendezvous *r = handle->data;
 
@@ -441,7 +441,7 @@ void dt_rendezvous_destroy(struct dt_rendezvous *r)
         return;
     while (r->clients)
         client_close(r->clients);
-    uv_close((uv_handle_t *)&r->poll, on_closed);
-    uv_close((uv_handle_t *)&r->timer, on_closed);
+    uv_close((uv_handle_t *)&r->poll, on_rendezvous_closed);
+    uv_close((uv_handle_t *)&r->timer, on_rendezvous_closed);
     close(r->listener);
 }

@@ -139,7 +139,7 @@ void dt_channel_send(struct dt_channel *c, uint8_t type, const void *msg)
         flush(c);
 }
 
-static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t len)
+static int on_frame(void *arg, uint8_t type, const uint8_t *payload, size_t len)
 {
     struct dt_channel *c = arg;
     union dt_msg msg;
@@ -151,7 +151,7 @@ static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t le
     return 0;
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_channel_readable(uv_poll_t *poll, int status, int events)
 {
     struct dt_channel *c = poll->data;
     static uint8_t buffer[READ_SIZE];
@@ -167,7 +167,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (n <= 0)
         gone(c, n < 0 ? strerror(errno) : NULL);
     c->events.heard(c->arg);
-    if (dt_unframe_feed(&c->unframe, buffer, (size_t)n, on_message, c, &why) != 0)
+    if (dt_unframe_feed(&c->unframe, buffer, (size_t)n, on_frame, c, &why) != 0)
         gone(c, why ? why : "a message is malformed");
 }
 
@@ -191,7 +191,7 @@ struct dt_channel *dt_channel_open(uv_loop_t *loop, int in, int out,
                      uv_strerror(rc));
         return NULL;
     }
-    uv_poll_start(&c->in, UV_READABLE, on_readable);
+    uv_poll_start(&c->in, UV_READABLE, on_channel_readable);
     dt_bytequeue_add(&c->control, marker, sizeof marker - 1);
     flush(c);
     return c;

@@ -186,7 +186,7 @@ static void keep(const struct incoming *in)
     (void)!link(in->path, in->kept);
 }
 
-static int finish(struct incoming *in, struct dt_error *err)
+static int finish_file(struct incoming *in, struct dt_error *err)
 {
     int fd = in->fd;
 
@@ -212,7 +212,7 @@ static void maybe_finish(struct dt_files *f)
 
     if (in->left)
         return;
-    if (finish(in, &err) == 0)
+    if (finish_file(in, &err) == 0)
         answer(f, in->id, NULL);
     else
         answer(f, in->id, &err);

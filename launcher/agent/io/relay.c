@@ -139,7 +139,7 @@ static bool forward(struct stream *s)
     return s->fd >= 0;
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events);
+static void on_output_readable(uv_poll_t *poll, int status, int events);
 
 static void set_reading(struct stream *s, bool on)
 {
@@ -147,7 +147,7 @@ static void set_reading(struct stream *s, bool on)
         return;
     s->reading = on;
     if (on)
-        uv_poll_start(&s->poll, UV_READABLE, on_readable);
+        uv_poll_start(&s->poll, UV_READABLE, on_output_readable);
     else
         uv_poll_stop(&s->poll);
 }
@@ -159,7 +159,7 @@ static void update(struct stream *s)
         set_reading(s, s->credit > 0 && dt_channel_has_room(s->owner->channel));
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_output_readable(uv_poll_t *poll, int status, int events)
 {
     struct stream *s = poll->data;
 

@@ -35,7 +35,7 @@ static void maybe_free(struct dt_stdinfeed *f)
     free(f);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_stdin_closed(uv_handle_t *handle)
 {
     struct dt_stdinfeed *f = ((struct reader *)handle->data)->feed;
 
@@ -45,7 +45,7 @@ static void on_closed(uv_handle_t *handle)
 
 static void close_pipe(struct reader *r)
 {
-    uv_close((uv_handle_t *)&r->poll, on_closed);
+    uv_close((uv_handle_t *)&r->poll, on_stdin_closed);
     close(r->fd);
     r->fd = -1;
 }

@@ -20,7 +20,7 @@ struct client { /* a rank */
 };
 
 struct pair {
-    const char *key; /* first, because compare looks at it */
+    const char *key; /* first, because compare_pairs looks at it */
     const char *value;
     char text[]; /* of key and value */
 };
@@ -40,17 +40,17 @@ struct dt_pmi {
 
 /* ---- the key-value space ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_pairs(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
 
     return strcmp(x->key, y->key);
 }
 
-static const char *find(const struct dt_pmi *p, const char *key)
+static const char *find_value(const struct dt_pmi *p, const char *key)
 {
     const struct pair wanted = { .key = key };
-    struct pair *const *found = tfind(&wanted, &p->space, compare);
+    struct pair *const *found = tfind(&wanted, &p->space, compare_pairs);
 
     return found ? (*found)->value : NULL;
 }
@@ -65,7 +65,7 @@ static void store(struct dt_pmi *p, const char *key, size_t key_n, const char *v
     memcpy(e->text + key_n + 1, value, value_n);
     e->key = e->text;
     e->value = e->text + key_n + 1;
-    found = tsearch(e, &p->space, compare);
+    found = tsearch(e, &p->space, compare_pairs);
     if (!found) { /* out of memory: a get will find no such key */
         free(e);
     } else if (*found != e) { /* put again: the newest value counts */
@@ -180,7 +180,7 @@ static const char *on_get(struct dt_pmi *p, uint32_t rank, const char *line)
     const char *value = NULL;
 
     if (word_of(line, "key", key, sizeof key))
-        value = strcmp(key, "PMI_process_mapping") == 0 ? p->mapping : find(p, key);
+        value = strcmp(key, "PMI_process_mapping") == 0 ? p->mapping : find_value(p, key);
     if (value)
         reply(p, rank, "cmd=get_result rc=0 msg=success value=%s", value);
     else
@@ -331,7 +331,7 @@ const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *byte
     return wrong;
 }
 
-static bool take(struct dt_pmi *p, const char *data, size_t n)
+static bool store_all(struct dt_pmi *p, const char *data, size_t n)
 {
     const char *end = data + n;
 
@@ -350,7 +350,7 @@ static bool take(struct dt_pmi *p, const char *data, size_t n)
 
 bool dt_pmi_fenced(struct dt_pmi *p, const char *data, size_t n)
 {
-    if (p->waiting < p->local_ranks || !take(p, data, n))
+    if (p->waiting < p->local_ranks || !store_all(p, data, n))
         return false;
     p->waiting = 0;
     for (uint32_t i = 0; i < p->local_ranks; i++) {

@@ -106,7 +106,7 @@ static const struct dt_pmi_ops dti_pmi_ops = { on_reply, on_fence, on_abort, on_
 
 /* ---- what ranks send ---- */
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_pmi_readable(uv_poll_t *poll, int status, int events)
 {
     struct peer *p = poll->data;
     char bytes[4096];
@@ -141,7 +141,7 @@ static int open_peer(uv_loop_t *loop, struct peer *p)
     uv_poll_init(loop, &p->poll, p->fd);
     p->poll.data = p;
     p->owner->users++;
-    uv_poll_start(&p->poll, UV_READABLE, on_readable);
+    uv_poll_start(&p->poll, UV_READABLE, on_pmi_readable);
     return 0;
 }
 

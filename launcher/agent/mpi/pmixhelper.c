@@ -64,7 +64,7 @@ static bool serve(struct dt_pmixhelper *h, uint8_t type, union dt_msg *m)
     }
 }
 
-static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
+static int on_pmix_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
 {
     union dt_msg m;
     bool served;
@@ -92,7 +92,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n < 0)
         give_up(h,
                 n == UV_EOF || n == UV_ECONNRESET ? "dtrun-pmix has ended" : uv_strerror((int)n));
-    else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_message, h, &why) != 0)
+    else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_pmix_message, h, &why) != 0)
         give_up(h, why ? why : "dtrun-pmix sent a message that makes no sense");
 }
 
@@ -248,7 +248,7 @@ struct dt_pmixhelper *dt_pmixhelper_create(uv_loop_t *loop, const struct dt_msg_
     return h;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_pmix_closed(uv_handle_t *handle)
 {
     struct dt_pmixhelper *h = handle->data;
 
@@ -264,6 +264,6 @@ void dt_pmixhelper_destroy(struct dt_pmixhelper *h)
     if (!h)
         return;
     h->closed = true;
-    uv_close((uv_handle_t *)&h->pipe, on_closed);
-    uv_close((uv_handle_t *)&h->failure, on_closed);
+    uv_close((uv_handle_t *)&h->pipe, on_pmix_closed);
+    uv_close((uv_handle_t *)&h->failure, on_pmix_closed);
 }

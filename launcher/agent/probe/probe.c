@@ -68,7 +68,7 @@ static uint64_t in_ms(uint64_t ms)
     return dt_clock_ns() + ms * 1000000;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_poll_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -87,7 +87,7 @@ static void conn_close(struct conn *c)
             c->next->prev = c->prev;
         p->n_incoming--;
     }
-    uv_close((uv_handle_t *)&c->poll, on_closed);
+    uv_close((uv_handle_t *)&c->poll, on_poll_closed);
     shutdown(c->path.shake.fd, SHUT_RDWR);
     close(c->path.shake.fd);
 }
@@ -354,7 +354,7 @@ static void incoming_due(struct conn *c)
         conn_close(c);
 }
 
-static void on_tick(uv_timer_t *timer)
+static void on_probe_tick(uv_timer_t *timer)
 {
     struct dt_probe *p = timer->data;
     struct conn *next;
@@ -400,7 +400,7 @@ static void wake_at(struct dt_probe *p, uint64_t due)
     if (due == UINT64_MAX)
         uv_timer_stop(&p->timer);
     else
-        uv_timer_start(&p->timer, on_tick, due > now ? (due - now) / 1000000 + 1 : 0, 0);
+        uv_timer_start(&p->timer, on_probe_tick, due > now ? (due - now) / 1000000 + 1 : 0, 0);
 }
 
 static void advance(struct dt_probe *p)

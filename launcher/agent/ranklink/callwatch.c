@@ -99,8 +99,8 @@ static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
 }
 
 /* Adds the call of local rank i of the communicator. */
-static void add(const struct dt_callwatch *w, uint32_t i, uint32_t rank, uint64_t now_ns,
-                struct dt_msg_list *list)
+static void add_calls(const struct dt_callwatch *w, uint32_t i, uint32_t rank, uint64_t now_ns,
+                      struct dt_msg_list *list)
 {
     for (uint32_t place = 0; place < DT_HOSTSHM_PLACES; place++) {
         const struct dt_callseen *seen = &w->seen[i * DT_HOSTSHM_PLACES + place];
@@ -127,11 +127,11 @@ void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *sh
     told->ranks.v = dt_xcalloc(n, DT_HOSTSHM_PLACES * sizeof(struct dt_msg_called));
     if (all == 0) {
         for (; i < n; i++)
-            add(w, i, ranks->v[i], now_ns, &told->ranks);
+            add_calls(w, i, ranks->v[i], now_ns, &told->ranks);
     } else if (read_members(shm, &told->members)) {
         for (uint32_t rank = 0; rank < all && i < n; rank++) {
             if (dt_u32s_find(ranks, told->members.v[rank]) >= 0)
-                add(w, i++, rank, now_ns, &told->ranks);
+                add_calls(w, i++, rank, now_ns, &told->ranks);
         }
     }
 }

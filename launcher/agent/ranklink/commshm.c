@@ -95,7 +95,7 @@ void dt_commshm_destroy(struct dt_commshm *c)
     free(c);
 }
 
-static struct entry *find(struct dt_commshm *c, uint64_t comm)
+static struct entry *find_comm(struct dt_commshm *c, uint64_t comm)
 {
     for (size_t i = 0; i < c->n; i++) {
         if (c->entries[i].comm == comm)
@@ -169,7 +169,7 @@ static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     tidy_early(c);
 }
 
-static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size)
+static struct entry *add_comm(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size)
 {
     struct entry e = { .comm = comm, .members = members };
 
@@ -199,11 +199,11 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, 
 int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members,
                     uint32_t size)
 {
-    struct entry *e = find(c, comm);
+    struct entry *e = find_comm(c, comm);
     int fd;
 
     if (!e)
-        e = add(c, comm, members, size);
+        e = add_comm(c, comm, members, size);
     if (!e)
         return -1;
     errno = EINVAL;
@@ -219,7 +219,7 @@ int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, ui
 
 bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm)
 {
-    struct entry *e = find(c, comm);
+    struct entry *e = find_comm(c, comm);
 
     if (!e || e->parts[local_rank] != IN)
         return false;
@@ -232,7 +232,7 @@ bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm)
 
 bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members)
 {
-    const struct entry *e = find(c, comm);
+    const struct entry *e = find_comm(c, comm);
 
     if (comm == 0)
         return members == c->world->local_size;
@@ -248,7 +248,7 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
         c->entries[i].told = true;
         dt_hostshm_stop_because(&c->entries[i].shm, code, culprit, why);
     }
-    if (comm != 0 && !find(c, comm))
+    if (comm != 0 && !find_comm(c, comm))
         remember(c, comm, code, culprit, why);
     if (comm != 0 || c->stopped)
         return;
@@ -273,7 +273,7 @@ const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm)
 
 bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm)
 {
-    struct entry *e = find(c, comm);
+    struct entry *e = find_comm(c, comm);
     bool news = !e || !e->told;
 
     if (e)
@@ -320,7 +320,7 @@ static void tell_asked(struct dt_commshm *c, const struct dt_msg_list *asked, st
     const struct dt_msg_asked *v = asked->v;
 
     for (uint32_t i = 0; i < asked->n; i++)
-        tell(t, v[i].comm, find(c, v[i].comm));
+        tell(t, v[i].comm, find_comm(c, v[i].comm));
 }
 
 static int by_age(const void *a, const void *b)

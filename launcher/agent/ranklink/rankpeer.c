@@ -121,7 +121,7 @@ static void warn(struct dt_rankpeer *p, const char *what)
     free(text);
 }
 
-static void refuse(const struct dt_rankpeer *p, bool version, const char *why)
+static void refuse_rank(const struct dt_rankpeer *p, bool version, const char *why)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_REFUSED };
 
@@ -148,11 +148,11 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
                  "the program's libdtrun speaks protocol %u, this dtrun-agent %u: run it with the "
                  "dtrun it was built with, or link it again",
                  msg->hello.protocol, (unsigned)DT_RANK_PROTOCOL);
-        refuse(p, true, why);
+        refuse_rank(p, true, why);
     } else if (p->linked) {
         snprintf(why, sizeof why, "process %d of this rank has called dt_init already",
                  (int)p->pid);
-        refuse(p, false, why);
+        refuse_rank(p, false, why);
         snprintf(why, sizeof why,
                  "process %d of this rank called dt_init and was refused: process %d has before it",
                  (int)pid, (int)p->pid);
@@ -163,7 +163,7 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
                  "the environment says rank %u of generation %u, but this process is rank %u of "
                  "generation %u: DTRUN_RANK or DTRUN_GENERATION was changed on the way",
                  msg->hello.rank, msg->hello.generation, rank_of(p), p->owner->start->generation);
-        refuse(p, false, why);
+        refuse_rank(p, false, why);
     } else {
         p->linked = true;
         p->pid = pid;
@@ -242,7 +242,8 @@ static void on_limit(struct dt_ranksock *s, uint32_t ms)
 }
 
 /* given: a descriptor that came with the message, or -1. */
-static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid, int given)
+static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid,
+                            int given)
 {
     struct dt_ranksock *s = p->owner;
 
@@ -291,7 +292,7 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
     for (int i = 0; p->fd >= 0 && i < AT_ONCE; i++) {
         r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT);
         if (r > 0) {
-            on_message(p, &msg, from.pid, from.fd);
+            on_rank_message(p, &msg, from.pid, from.fd);
             if (from.fd >= 0)
                 close(from.fd);
         } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {

@@ -22,7 +22,7 @@ void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
     dt_rankpeer_pass_on_untold(s);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void on_rank_readable(uv_poll_t *poll, int status, int events)
 {
     struct dt_rankpeer *p = poll->data;
 
@@ -42,13 +42,13 @@ void dt_ranksock_room(struct dt_ranksock *s)
         struct dt_rankpeer *p = &s->peers[i];
 
         if (p->paused)
-            uv_poll_start(&p->poll, UV_READABLE, on_readable);
+            uv_poll_start(&p->poll, UV_READABLE, on_rank_readable);
         p->paused = false;
     }
 }
 
 /* Frees the memory in the last close callback, because libuv uses its handles until then. */
-static void on_closed(uv_handle_t *handle)
+static void on_rank_closed(uv_handle_t *handle)
 {
     struct dt_ranksock *s = ((struct dt_rankpeer *)handle->data)->owner;
 
@@ -77,7 +77,7 @@ static int open_peer(uv_loop_t *loop, struct dt_ranksock *s, uint32_t local_rank
         return r;
     p->poll.data = p;
     s->open_polls++;
-    return uv_poll_start(&p->poll, UV_READABLE, on_readable);
+    return uv_poll_start(&p->poll, UV_READABLE, on_rank_readable);
 }
 
 static const char *limit_of(int error)
@@ -272,7 +272,7 @@ void dt_ranksock_destroy(struct dt_ranksock *s)
 
         dt_ranksock_forked(s, i);
         if (p->poll.data)
-            uv_close((uv_handle_t *)&p->poll, on_closed);
+            uv_close((uv_handle_t *)&p->poll, on_rank_closed);
         if (p->fd >= 0)
             close(p->fd);
         p->fd = -1;

@@ -65,7 +65,7 @@ static int make(uint64_t bytes)
     return dt_sealed_create("dtrun-buffers", bytes);
 }
 
-static struct entry *find(struct dt_segments *s, uint64_t comm, uint32_t giver)
+static struct entry *find_segment(struct dt_segments *s, uint64_t comm, uint32_t giver)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (s->entries[i].wanted.comm == comm && s->entries[i].wanted.giver == giver)
@@ -75,8 +75,8 @@ static struct entry *find(struct dt_segments *s, uint64_t comm, uint32_t giver)
 }
 
 /* error says why fd is -1. */
-static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted *wanted, int fd,
-                         int error)
+static struct entry *add_segment(struct dt_segments *s, const struct dt_segments_wanted *wanted,
+                                 int fd, int error)
 {
     struct entry *e;
 
@@ -94,7 +94,7 @@ static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted 
 static struct entry *entry_of(struct dt_segments *s, uint32_t local_rank,
                               const struct dt_segments_wanted *w)
 {
-    struct entry *e = find(s, w->comm, w->giver);
+    struct entry *e = find_segment(s, w->comm, w->giver);
 
     if (w->bytes == 0 || w->members == 0 || w->members > s->local_size)
         return NULL;
@@ -105,7 +105,7 @@ static struct entry *entry_of(struct dt_segments *s, uint32_t local_rank,
     if (!e && w->giver == 0) {
         int fd = make(w->bytes);
 
-        return add(s, w, fd, errno);
+        return add_segment(s, w, fd, errno);
     }
     if (!e)
         return NULL;
@@ -137,7 +137,7 @@ int dt_segments_want(struct dt_segments *s, uint32_t local_rank,
 int dt_segments_give(struct dt_segments *s, uint32_t local_rank, const struct dt_segments_wanted *w,
                      int fd)
 {
-    struct entry *e = find(s, w->comm, w->giver);
+    struct entry *e = find_segment(s, w->comm, w->giver);
     int kept;
 
     errno = EINVAL;
@@ -149,7 +149,7 @@ int dt_segments_give(struct dt_segments *s, uint32_t local_rank, const struct dt
         return -1;
     if (e)
         drop(s, e);
-    add(s, w, kept, 0)->served[local_rank] = true;
+    add_segment(s, w, kept, 0)->served[local_rank] = true;
     return 0;
 }
 

@@ -116,7 +116,7 @@ static void maybe_free(struct dt_injector *f)
         free(f);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_injector_closed(uv_handle_t *handle)
 {
     struct dt_injector *f = ((struct armed *)handle->data)->owner;
 
@@ -130,7 +130,7 @@ void dt_injector_destroy(struct dt_injector *f)
         return;
     for (uint32_t i = 0; i < f->n; i++) {
         if (f->v[i].timer.data)
-            uv_close((uv_handle_t *)&f->v[i].timer, on_closed);
+            uv_close((uv_handle_t *)&f->v[i].timer, on_injector_closed);
     }
     f->destroyed = true;
     maybe_free(f);

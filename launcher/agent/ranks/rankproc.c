@@ -40,10 +40,11 @@ static void send_report(int errors, const struct dt_rank_report *report)
     while (n < 0 && errno == EINTR);
 }
 
-static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
-    __attribute__((noreturn));
+static void exit_with_report(int errors, uint32_t index, enum dt_spawn_step step, int error,
+                             const char *what) __attribute__((noreturn));
 
-static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
+static void exit_with_report(int errors, uint32_t index, enum dt_spawn_step step, int error,
+                             const char *what)
 {
     struct dt_rank_report report = {
         .index = index,
@@ -289,26 +290,27 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     setpgid(0, 0);             /* the rank stays in the agent's session: see ARCHITECTURE.md */
     default_signals();
     if (arrange(p, &fds) < 0)
-        refuse(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
+        exit_with_report(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
     setrlimit(RLIMIT_NOFILE, &p->config->files);
     setrlimit(RLIMIT_FSIZE, &p->config->file_size);
     if (start->wdir[0] && chdir(start->wdir) < 0)
-        refuse(fds.errors, p->index, DT_SPAWN_WDIR, errno, start->wdir);
+        exit_with_report(fds.errors, p->index, DT_SPAWN_WDIR, errno, start->wdir);
     cores = bind_to_cpus(p->config, p->index, &rc);
     if (rc)
-        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, rc, "sched_setaffinity (--bind-to)");
+        exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, rc,
+                         "sched_setaffinity (--bind-to)");
     if (make_environment(&env, p->config, p->index, cores) < 0)
-        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+        exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
-        refuse(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
+        exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
     wait_at_gate(fds.gate, fds.errors, p, path);
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
-        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+        exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     report_binding(p);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(path, start->argv.v, env.v);
     rc = dt_program_explain(what, sizeof what, path, errno);
-    refuse(fds.errors, p->index, DT_SPAWN_EXEC, rc, what);
+    exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, what);
 }

@@ -39,7 +39,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_spawn_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -54,13 +54,14 @@ void dt_spawn_close(struct dt_spawn *s)
     close_fd(&s->gate);
     close_fd(&s->go);
     if (s->poll.data)
-        uv_close((uv_handle_t *)&s->poll, on_closed);
+        uv_close((uv_handle_t *)&s->poll, on_spawn_closed);
     close_fd(&s->errors);
     if (!s->poll.data)
         free(s);
 }
 
-static void fail(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, int error, char *what)
+static void fail_spawn(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, int error,
+                       char *what)
 {
     struct dt_msg_spawn_failed m = {
         .generation = s->config->start->generation,
@@ -125,7 +126,7 @@ static bool read_report(struct dt_spawn *s)
     if (s->report.ready && s->report.horovod[0])
         s->events.uses_horovod(s->arg, s->report.horovod);
     if (!s->report.ready)
-        fail(s, s->report.index, s->report.step, s->report.error, s->report.what);
+        fail_spawn(s, s->report.index, s->report.step, s->report.error, s->report.what);
     else if (++s->ready == s->config->numbers.n)
         s->events.ready(s->arg);
     return true;
@@ -145,7 +146,8 @@ void dt_spawn_died(struct dt_spawn *s, uint32_t index)
 {
     on_report(&s->poll, 0, 0);
     if (!s->over && s->gate >= 0)
-        fail(s, index, DT_SPAWN_SYSTEM, ECHILD, "a process that was to become a rank was killed");
+        fail_spawn(s, index, DT_SPAWN_SYSTEM, ECHILD,
+                   "a process that was to become a rank was killed");
 }
 
 static int open_files(struct dt_spawn *s)
@@ -256,7 +258,7 @@ static char *name_limit(int *error, uint32_t n)
     return text;
 }
 
-static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
+static int explain_fork(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
 {
     const struct dt_u32s *numbers = &s->config->numbers;
     static char *what;
@@ -293,10 +295,10 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
     for (uint32_t k = 0; k < config->numbers.n; k++)
         processes[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     if (open_files(s) < 0)
-        return refuse(s, i, why);
+        return explain_fork(s, i, why);
     for (; i < config->numbers.n; i++) {
         if (open_process(s, &processes[i], i) < 0)
-            return refuse(s, i, why);
+            return explain_fork(s, i, why);
     }
     for (int k = 0; k < 3; k++)
         close_fd(&s->child[k]);

@@ -10,7 +10,7 @@
 
 static const char usual[] = "/usr/local/bin:/usr/bin:/bin";
 
-static int check(const char *path)
+static int check_executable(const char *path)
 {
     struct stat st;
 
@@ -29,14 +29,14 @@ int dt_program_find(char *path, size_t size, const char *name, const char *searc
 
     if (strchr(name, '/') || !*name) {
         snprintf(path, size, "%s", name);
-        return check(path);
+        return check_executable(path);
     }
     for (dir = search ? search : usual; dir; dir = dir[n] ? dir + n + 1 : NULL) {
         int rc;
 
         n = strcspn(dir, ":");
         snprintf(path, size, "%.*s/%s", n ? (int)n : 1, n ? dir : ".", name);
-        rc = check(path);
+        rc = check_executable(path);
         if (rc == 0)
             return 0;
         if (rc == EACCES)

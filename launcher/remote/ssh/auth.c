@@ -30,7 +30,7 @@ void dt_auth_add_agent_key(struct dt_auth_keys *keys, const struct dt_strbuf *bl
 }
 
 /* Returns the index of the key with this public half among the first n, or n. */
-static size_t find(const struct dt_auth_keys *keys, size_t n, const struct dt_strbuf *blob)
+static size_t find_key(const struct dt_auth_keys *keys, size_t n, const struct dt_strbuf *blob)
 {
     for (size_t i = 0; i < n; i++) {
         const struct dt_strbuf *b = &keys->v[i].key.blob;
@@ -75,7 +75,7 @@ void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *con
         size_t at;
 
         dt_sshkey_read(&key, path);
-        at = find(keys, keys->n, &key.blob);
+        at = find_key(keys, keys->n, &key.blob);
         if (at < agent_keys)
             named[at] = true;
         if (key.kind == DT_SSHKEY_MISSING || at < keys->n) {

@@ -40,7 +40,7 @@ static void handle_closed(uv_handle_t *handle)
     free(c);
 }
 
-static void finish(struct dt_sshagent_call *c, const char *why)
+static void finish_call(struct dt_sshagent_call *c, const char *why)
 {
     if (uv_is_closing((uv_handle_t *)&c->pipe))
         return;
@@ -64,7 +64,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     uint32_t len;
 
     if (n < 0) {
-        finish(c, n == UV_EOF ? "it hung up" : uv_strerror((int)n));
+        finish_call(c, n == UV_EOF ? "it hung up" : uv_strerror((int)n));
         return;
     }
     dt_strbuf_add(&c->reply, buf->base, (size_t)n);
@@ -73,10 +73,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     g = (struct dt_sshget){ c->reply.data, c->reply.len, false };
     len = dt_sshget_u32(&g);
     if (len == 0 || len > REPLY_MAX) {
-        finish(c, "its answer is malformed");
+        finish_call(c, "its answer is malformed");
     } else if (g.n >= len) {
         dt_strbuf_consume(&c->reply, 4);
-        finish(c, NULL);
+        finish_call(c, NULL);
     }
 }
 
@@ -90,12 +90,12 @@ static void on_connected(uv_connect_t *req, int status)
     if (status == 0)
         status = uv_read_start(req->handle, give_buffer, on_read);
     if (status < 0)
-        finish(c, uv_strerror(status));
+        finish_call(c, uv_strerror(status));
 }
 
 static void on_timeout(uv_timer_t *timer)
 {
-    finish(timer->data, "it does not answer");
+    finish_call(timer->data, "it does not answer");
 }
 
 struct dt_sshagent_call *dt_sshagent_ask(uv_loop_t *loop, const char *socket,
@@ -119,7 +119,7 @@ struct dt_sshagent_call *dt_sshagent_ask(uv_loop_t *loop, const char *socket,
 
 void dt_sshagent_cancel(struct dt_sshagent_call *c)
 {
-    finish(c, "cancelled");
+    finish_call(c, "cancelled");
 }
 
 void dt_sshagent_list_request(struct dt_strbuf *request)
