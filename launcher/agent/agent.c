@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/facts/gpuask.h"
 #include "launcher/agent/facts/gpus.h"
 #include "launcher/agent/facts/gpustate.h"
@@ -24,6 +23,7 @@
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/lease.h"
 #include "launcher/agent/probe/probe.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 
 enum {
@@ -114,7 +114,7 @@ static void beat(const struct agent *a)
 
 static void send_unasked_pong(struct agent *a)
 {
-    const struct dt_msg_pong unasked = { .time_ns = dt_clock_ns() };
+    const struct dt_msg_pong unasked = { .time_ns = dt_now_ns() };
 
     dt_channel_send(a->host.channel, DT_MSG_PONG, &unasked);
 }
@@ -123,7 +123,7 @@ static void send_unasked_pong(struct agent *a)
  * only a write shows this: without acknowledgements TCP gives up, and sshd closes our input. */
 static void test_connection(struct agent *a)
 {
-    uint64_t now = dt_clock_ns();
+    uint64_t now = dt_now_ns();
 
     if (now - a->unasked_ns < a->lease.ms * UINT64_C(1000000) ||
         !dt_channel_has_room(a->host.channel))
@@ -256,7 +256,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
 
 static void on_ping(struct agent *a, const struct dt_msg_ping *m)
 {
-    struct dt_msg_pong pong = { .ping_time_ns = m->time_ns, .time_ns = dt_clock_ns() };
+    struct dt_msg_pong pong = { .ping_time_ns = m->time_ns, .time_ns = dt_now_ns() };
 
     if (a->generation && !dt_generation_over(a->generation))
         dt_generation_pong(a->generation, &m->comms, &pong);

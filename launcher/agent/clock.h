@@ -1,19 +1,10 @@
-/* The agent's clock is CLOCK_BOOTTIME, which also counts the time that a machine sleeps. Times are
- * in nanoseconds unless their names say otherwise. */
+/* Time limits of the agent, on dtrun's clock (launcher/base/clock.h). Times are in nanoseconds
+ * unless their names say otherwise. Pure. */
 #ifndef DT_AGENT_CLOCK_H
 #define DT_AGENT_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
-
-static inline uint64_t dt_clock_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* Returns how much of limit_ms, counted from since, is left at now. */
 static inline uint64_t dt_clock_ms_left(uint64_t since, uint64_t now, uint64_t limit_ms)

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/horovodnews.h"
 #include "launcher/agent/mpinews.h"
@@ -16,6 +15,7 @@
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
 #include "launcher/agent/sweep/procstat.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
 
@@ -66,7 +66,7 @@ static void sweep(struct dt_generation *g)
     dt_cgroup_kill(g->host->cgroup);
     left = dt_sweep_kill(g->host->groups, &example);
 
-    if (left && dt_clock_ns() < g->sweep_ends_ns) {
+    if (left && dt_now_ns() < g->sweep_ends_ns) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
         return;
     }
@@ -89,7 +89,7 @@ static void settle(struct dt_generation *g)
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
         return;
     g->phase = SWEEPING;
-    g->sweep_ends_ns = dt_clock_ns() + SWEEP_MS * 1000000ull;
+    g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     uv_timer_stop(&g->timer);
     sweep(g);
 }
@@ -278,7 +278,7 @@ static void clear_and_spawn(struct dt_generation *g)
 
     if (g->start.generation > 1)
         n = dt_leftovers_kill(g->start.job_id, g->start.generation, &left);
-    if (n && !left.error && dt_clock_ns() < g->sweep_ends_ns)
+    if (n && !left.error && dt_now_ns() < g->sweep_ends_ns)
         uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
     else if (n)
         refuse_beside(g, n, &left);
@@ -344,7 +344,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files = host->files;
     g->config.file_size = host->file_size;
-    g->sweep_ends_ns = dt_clock_ns() + SWEEP_MS * 1000000ull;
+    g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     clear_and_spawn(g);
     return g;
 }
@@ -493,7 +493,7 @@ static bool ask_to_end(struct dt_generation *g)
 static void on_dump_round(uv_timer_t *timer)
 {
     struct dt_generation *g = timer->data;
-    uint64_t now = dt_clock_ns();
+    uint64_t now = dt_now_ns();
     uint64_t left_ms = now < g->grace_ends_ns ? (g->grace_ends_ns - now) / 1000000 : 0;
 
     if (ask_to_end(g) || left_ms < DUMP_ROUND_MS)
@@ -504,7 +504,7 @@ static void on_dump_round(uv_timer_t *timer)
 
 static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
-    g->grace_ends_ns = dt_clock_ns() + grace_ms * 1000000ull;
+    g->grace_ends_ns = dt_now_ns() + grace_ms * 1000000ull;
     for (uint32_t i = 0; i < g->config.numbers.n; i++)
         g->processes[i].asked = had_term;
     signal_all(g, SIGCONT);

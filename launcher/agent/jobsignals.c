@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 
 enum { MOMENT_MS = 5000 }; /* longer than the launcher waits for other hosts before it acts */
@@ -89,7 +89,7 @@ static void on_signal_readable(uv_poll_t *poll, int status, int events)
     while (read(s->fd, &info, sizeof info) == sizeof info) {
         for (int i = 0; i < SIGNOS; i++) {
             if (signos[i] == (int)info.ssi_signo && is_of_all(sender_of(&info)))
-                s->had_ns[i] = dt_clock_ns();
+                s->had_ns[i] = dt_now_ns();
         }
         s->told(s->arg, (int)info.ssi_signo);
     }
@@ -132,7 +132,7 @@ bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo)
 {
     for (int i = 0; i < SIGNOS; i++) {
         if (signos[i] == signo)
-            return s->had_ns[i] && dt_clock_ns() - s->had_ns[i] < MOMENT_MS * 1000000ull;
+            return s->had_ns[i] && dt_now_ns() - s->had_ns[i] < MOMENT_MS * 1000000ull;
     }
     return false;
 }

@@ -19,6 +19,7 @@
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/removetree.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/error.h"
 
 static void remove_dir(char *path)
@@ -54,7 +55,7 @@ void dt_keeper_kill(const struct dt_keeper *keeper)
 
 static uint64_t ms_since(uint64_t time_ns)
 {
-    return (dt_clock_ns() - time_ns) / 1000000;
+    return (dt_now_ns() - time_ns) / 1000000;
 }
 
 /* Returns for how many more ms the worker may be silent. A stuck worker would not notice the end of
@@ -62,7 +63,7 @@ static uint64_t ms_since(uint64_t time_ns)
  * the channel. alone_ns is when that was closed, or 0. */
 static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint64_t alone_ns)
 {
-    uint64_t now = dt_clock_ns();
+    uint64_t now = dt_now_ns();
     uint64_t left = dt_clock_ms_left(heard_ns, now, keeper->lease_ms), alone_left = left;
 
     if (alone_ns)
@@ -77,10 +78,10 @@ static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint
 static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms, uint64_t *forgiven)
 {
     uint64_t turn = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;
-    uint64_t due = dt_clock_ns() + turn * 1000000, now;
+    uint64_t due = dt_now_ns() + turn * 1000000, now;
     int n = poll(fds, 2, (int)turn);
 
-    now = dt_clock_ns();
+    now = dt_now_ns();
     if (dt_clock_stood_still(due, now, limit_ms))
         *forgiven = now;
     return n;
@@ -91,7 +92,7 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
 {
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
                             { .fd = STDIN_FILENO, .events = POLLRDHUP } };
-    uint64_t heard = dt_clock_ns(), alone = 0;
+    uint64_t heard = dt_now_ns(), alone = 0;
     char beats[64];
 
     for (;;) {
@@ -104,10 +105,10 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
 
             if (got == 0 || (got < 0 && errno != EINTR))
                 return 0;
-            heard = dt_clock_ns();
+            heard = dt_now_ns();
         }
         if (n > 0 && fds[1].revents) {
-            alone = dt_clock_ns();
+            alone = dt_now_ns();
             fds[1].fd = -1;
         }
         if (n == 0 && patience(keeper, heard, alone) == 0)

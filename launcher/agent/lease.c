@@ -1,6 +1,7 @@
 #include "launcher/agent/lease.h"
 
 #include "launcher/agent/clock.h"
+#include "launcher/base/clock.h"
 
 enum { TICKS = 4, MS_MIN = 20 };
 
@@ -8,7 +9,7 @@ static void on_timer(uv_timer_t *timer);
 
 static void fire_in(struct dt_lease *lease, uint64_t ms)
 {
-    lease->due_ns = dt_clock_ns() + ms * 1000000;
+    lease->due_ns = dt_now_ns() + ms * 1000000;
     uv_timer_start(&lease->timer, on_timer, ms, 0);
 }
 
@@ -23,7 +24,7 @@ static void set_doubt(struct dt_lease *lease, bool on)
 static void on_timer(uv_timer_t *timer)
 {
     struct dt_lease *lease = timer->data;
-    uint64_t now = dt_clock_ns();
+    uint64_t now = dt_now_ns();
     uint64_t next = lease->ms / TICKS, left, certain;
 
     if (dt_clock_stood_still(lease->due_ns, now, lease->ms))
@@ -61,7 +62,7 @@ void dt_lease_set(struct dt_lease *lease, uint32_t ms)
 
 void dt_lease_renew(struct dt_lease *lease)
 {
-    lease->heard_ns = lease->silent_since_ns = dt_clock_ns();
+    lease->heard_ns = lease->silent_since_ns = dt_now_ns();
     set_doubt(lease, false);
 }
 

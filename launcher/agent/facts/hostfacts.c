@@ -8,9 +8,9 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/facts/limits.h"
 #include "launcher/agent/facts/savedir.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
@@ -32,7 +32,7 @@ static char *text_of(const char *root, const char *path)
 
 static int64_t wall_ahead_ns(void)
 {
-    uint64_t boot = dt_clock_ns();
+    uint64_t boot = dt_now_ns();
     struct timespec t;
 
     clock_gettime(CLOCK_REALTIME, &t);

@@ -12,8 +12,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/facts/topology.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 #include "runtime/wire/env.h"
@@ -131,7 +131,7 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->free_port = free_ports();
     hello->cores = dt_topology_count();
     hello->memory = memory();
-    hello->time_ns = dt_clock_ns();
+    hello->time_ns = dt_now_ns();
     hello->pid = (uint32_t)keeper;
     hello->in_step = getenv("SLURM_STEP_ID") != NULL; /* not set in a batch script or by SSH */
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/error.h"
 
 enum { PATIENCE_MS = 5000, REAP_MS = 1000 };
@@ -54,12 +55,12 @@ void dt_smi_end(struct dt_smi *smi, struct dt_groups *groups)
 /* Reads what arrives before the deadline. */
 static void read_all(struct dt_strbuf *text, int fd)
 {
-    uint64_t begun = dt_clock_ns();
+    uint64_t begun = dt_now_ns();
     struct pollfd p = { .fd = fd, .events = POLLIN };
     char buffer[4096];
     ssize_t n = 1;
 
-    while (n > 0 && poll(&p, 1, (int)dt_clock_ms_left(begun, dt_clock_ns(), PATIENCE_MS)) > 0) {
+    while (n > 0 && poll(&p, 1, (int)dt_clock_ms_left(begun, dt_now_ns(), PATIENCE_MS)) > 0) {
         n = read(fd, buffer, sizeof buffer);
         if (n > 0)
             dt_strbuf_add(text, buffer, (size_t)n);

@@ -9,8 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/horovod/answer.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/inet.h"
 
@@ -93,7 +93,7 @@ static void client_open(struct dt_rendezvous *r, int fd)
     c->owner = r;
     c->fd = fd;
     c->stage = ASKING;
-    c->began_ns = c->moved_ns = dt_clock_ns();
+    c->began_ns = c->moved_ns = dt_now_ns();
     c->next = r->clients;
     if (c->next)
         c->next->prev = c;
@@ -133,7 +133,7 @@ static bool make_room(struct dt_rendezvous *r)
         return true;
     if (c->stage == WAITING)
         answer(c);
-    else if (c->stage != LEAVING && dt_clock_ns() < c->began_ns + ARRIVAL_MS * 1000000ull)
+    else if (c->stage != LEAVING && dt_now_ns() < c->began_ns + ARRIVAL_MS * 1000000ull)
         return false;
     if (!uv_is_closing((uv_handle_t *)&c->poll))
         client_close(c);
@@ -204,7 +204,7 @@ static bool read_request(struct client *c)
         client_close(c);
         return false;
     }
-    c->moved_ns = dt_clock_ns();
+    c->moved_ns = dt_now_ns();
     if (dt_httprequest_input(&c->request, bytes, (size_t)n) == DT_HTTP_MORE)
         return true;
     take_request(c);
@@ -236,7 +236,7 @@ static bool write_answer(struct client *c)
         client_close(c);
         return false;
     }
-    c->moved_ns = dt_clock_ns();
+    c->moved_ns = dt_now_ns();
     c->sent += (size_t)n;
     if (c->sent == a->head_n + (a->value ? a->value->n : 0)) {
         shutdown(c->fd, SHUT_WR);
@@ -307,7 +307,7 @@ static void wake(struct dt_rendezvous *r)
 static void on_rendezvous_tick(uv_timer_t *timer)
 {
     struct dt_rendezvous *r = timer->data;
-    uint64_t now = dt_clock_ns();
+    uint64_t now = dt_now_ns();
     struct client *next;
 
     for (struct client *c = r->clients; c; c = next) {

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "launcher/agent/clock.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/thread.h"
 
@@ -56,7 +56,7 @@ static void *stand_by(void *arg)
         uint64_t blocked_ms;
 
         pthread_cond_timedwait(&s->stopped, &s->lock, &due);
-        blocked_ms = s->since_ns ? (dt_clock_ns() - s->since_ns) / 1000000 : 0;
+        blocked_ms = s->since_ns ? (dt_now_ns() - s->since_ns) / 1000000 : 0;
         if (!s->stop && blocked_ms >= BEAT_MS)
             s->beat(s->arg, blocked_ms);
     }
@@ -67,7 +67,7 @@ static void *stand_by(void *arg)
 void dt_standby_enter(struct dt_standby *s)
 {
     pthread_mutex_lock(&s->lock);
-    s->since_ns = dt_clock_ns();
+    s->since_ns = dt_now_ns();
     pthread_mutex_unlock(&s->lock);
     if (!s->started)
         s->started = dt_thread_start(&s->thread, stand_by, s) == 0;

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/probe/probepath.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/inet.h"
 
@@ -65,7 +65,7 @@ static void advance(struct dt_probe *p);
 
 static uint64_t in_ms(uint64_t ms)
 {
-    return dt_clock_ns() + ms * 1000000;
+    return dt_now_ns() + ms * 1000000;
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -158,7 +158,7 @@ static void attempt_failed(struct attempt *a, int error)
 
     /* The other side may have had too many connections, or have its PROBE later than this agent. */
     if (state == DT_REACH_SILENT && error != ETIMEDOUT &&
-        dt_clock_ns() < a->began_ns + HANDSHAKE_MS * 1000000ull) {
+        dt_now_ns() < a->began_ns + HANDSHAKE_MS * 1000000ull) {
         conn_close(c);
         a->retry_ns = in_ms(RETRY_MS);
     } else {
@@ -194,7 +194,7 @@ static void attempt_begin(struct attempt *a, struct dt_probe *p)
     struct dt_auth auth = auth_for(p, a->target->node);
 
     if (!a->began_ns)
-        a->began_ns = dt_clock_ns();
+        a->began_ns = dt_now_ns();
     if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
         a->retry_ns = in_ms(RETRY_MS);
         return;
@@ -320,7 +320,7 @@ static void answer(struct dt_probe *p)
 
 static bool is_over(const struct conn *c)
 {
-    return c->path.deadline_ns <= dt_clock_ns();
+    return c->path.deadline_ns <= dt_now_ns();
 }
 
 /* An agent that did not run for a while finds that the deadline has passed before it has read what
@@ -386,7 +386,7 @@ static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
             conn_close(a->conn);
         return 0;
     }
-    if (!a->conn && turn_of(p, a) <= dt_clock_ns())
+    if (!a->conn && turn_of(p, a) <= dt_now_ns())
         attempt_begin(a, p);
     if (a->result.state)
         return 0;
@@ -395,7 +395,7 @@ static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
 
 static void wake_at(struct dt_probe *p, uint64_t due)
 {
-    uint64_t now = dt_clock_ns();
+    uint64_t now = dt_now_ns();
 
     if (due == UINT64_MAX)
         uv_timer_stop(&p->timer);

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "launcher/agent/clock.h"
+#include "launcher/base/clock.h"
 
 enum {
     BULK_MS =
@@ -38,7 +38,7 @@ bool dt_probepath_is_shaking(const struct dt_probepath *w)
 
 static void be_patient(struct dt_probepath *w)
 {
-    w->deadline_ns = dt_clock_ns() + (w->calling ? 1 : 2) * BULK_MS * UINT64_C(1000000);
+    w->deadline_ns = dt_now_ns() + (w->calling ? 1 : 2) * BULK_MS * UINT64_C(1000000);
 }
 
 static void enter(struct dt_probepath *w, uint32_t bytes)
@@ -47,9 +47,9 @@ static void enter(struct dt_probepath *w, uint32_t bytes)
     w->left = w->phase == DT_PATH_RECEIPT || w->phase == DT_PATH_LEAVING ? 1 : bytes;
     be_patient(w);
     if (w->phase == DT_PATH_THERE)
-        w->bulk_ns = dt_clock_ns();
+        w->bulk_ns = dt_now_ns();
     if (w->phase == DT_PATH_BACK)
-        w->bulk_ns = dt_clock_ns() - w->bulk_ns;
+        w->bulk_ns = dt_now_ns() - w->bulk_ns;
 }
 
 /* Moves bytes of arbitrary value in the direction of the phase. */

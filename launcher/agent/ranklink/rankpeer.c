@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 
 enum {
@@ -208,7 +208,7 @@ static void on_failed(const struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 
 static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 {
-    if (dt_ratelimit_take(&p->notes, dt_clock_ns()))
+    if (dt_ratelimit_take(&p->notes, dt_now_ns()))
         p->owner->events.log(p->owner->arg, msg->note.text);
     else
         warn(p, "has sent so many notes that from now on only one a minute is shown");

@@ -1,8 +1,8 @@
 #include "launcher/agent/ranks/deaths.h"
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/sweep/procstat.h"
+#include "launcher/base/clock.h"
 #include "runtime/wire/hostshm.h"
 
 /* Returns what a rank had reported before it died. Auxiliaries report nothing. */
@@ -28,7 +28,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
                 : p->aborted ? p->aborted
                              : info->si_status,
         .signo = by_signal ? info->si_status : 0,
-        .time_ns = dt_clock_ns(),
+        .time_ns = dt_now_ns(),
         .step = state.step,
         .flags = (state.linked ? DT_EXITED_LINKED : 0) |
                  (state.finalized ? DT_EXITED_FINALIZED : 0) |

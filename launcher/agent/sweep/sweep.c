@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/agent/clock.h"
 #include "launcher/agent/sweep/procstat.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 
 enum { ROUND_MS = 5 };
@@ -184,14 +184,14 @@ static bool reap_children(void)
 bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
 {
     const struct timespec round = { .tv_nsec = ROUND_MS * 1000000L };
-    uint64_t deadline = dt_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t deadline = dt_now_ns() + (uint64_t)timeout_ms * 1000000;
     bool found = true;
     sigset_t child;
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    while (reap_children() && found && dt_clock_ns() < deadline) {
+    while (reap_children() && found && dt_now_ns() < deadline) {
         found = dt_sweep_kill(groups, NULL) || access("/proc/self", F_OK) == 0;
         /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
          * next round. */
