@@ -146,6 +146,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/sshsocket.c launcher/remote/sshsocket.h \
 	launcher/remote/transport.h \
 	launcher/remote/transport_auto.c \
+	launcher/remote/transport_child.c launcher/remote/transport_child.h \
 	launcher/remote/transport_libssh2.c \
 	launcher/remote/transport_local.c \
 	launcher/remote/transport_rsh.c \

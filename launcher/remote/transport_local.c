@@ -6,20 +6,18 @@
 #include "launcher/base/agentargs.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/openfiles.h"
-#include "launcher/remote/child.h"
-#include "launcher/remote/pass.h"
 #include "launcher/remote/transport.h"
+#include "launcher/remote/transport_child.h"
 #include "runtime/wire/env.h"
 
 enum { GRACE_MS = 5000 }; /* the keeper may have many processes to end */
 
 struct dt_transport {
-    struct dt_pass pass;
-    struct dt_child *child;
+    struct dt_transport_child base;
     const struct dt_remote *remote;
 };
 
-static void ended(void *arg, const struct dt_child_end *end)
+static void on_local_ended(void *arg, const struct dt_child_end *end)
 {
     struct dt_transport *t = arg;
     struct dt_error why = { 0 };
@@ -33,7 +31,7 @@ static void ended(void *arg, const struct dt_child_end *end)
                      strsignal(end->signo));
     else if (end->code && !end->closed)
         dt_child_explain_code(&why, "dtrun-agent", (int)end->code);
-    t->pass.events.closed(t->pass.arg, &why);
+    t->base.pass.events.closed(t->base.pass.arg, &why);
     free(t);
 }
 
@@ -58,7 +56,7 @@ static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *
                                        const struct dt_transport_events *events, void *arg)
 {
     static const struct dt_child_events child_events = { dt_pass_up, dt_pass_data, dt_pass_noise,
-                                                         dt_pass_drained, ended };
+                                                         dt_pass_drained, on_local_ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     char files[sizeof DT_AGENT_OPEN_FILES + 20];
     const char *argv[4] = { remote->agent_path };
@@ -73,20 +71,15 @@ static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *
     if (remote->alone)
         argv[n++] = DT_AGENT_ALONE;
     t->remote = remote;
-    t->pass = (struct dt_pass){ *events, arg };
+    t->base.pass = (struct dt_pass){ *events, arg };
     if (!remote->host->local) {
         identity = dt_xasprintf(DT_ENV_HOSTID "=%s", remote->host->name);
         env = environment_with(identity);
     }
-    t->child = dt_child_open(loop, argv, env, GRACE_MS, &child_events, t);
+    t->base.child = dt_child_open(loop, argv, env, GRACE_MS, &child_events, t);
     free(env);
     free(identity);
     return t;
-}
-
-static void local_write(struct dt_transport *t, const void *bytes, size_t n)
-{
-    dt_child_write(t->child, bytes, n);
 }
 
 static const char *local_phase(const struct dt_transport *t)
@@ -95,27 +88,12 @@ static const char *local_phase(const struct dt_transport *t)
     return "agent start";
 }
 
-static size_t local_pending(const struct dt_transport *t)
-{
-    return dt_child_pending(t->child);
-}
-
-static void local_pause(struct dt_transport *t, bool on)
-{
-    dt_child_pause(t->child, on);
-}
-
-static void local_close(struct dt_transport *t)
-{
-    dt_child_close(t->child);
-}
-
 const struct dt_transport_ops dti_transport_local = {
     .name = "local",
     .open = local_open,
-    .write = local_write,
+    .write = dt_transport_child_write,
     .phase = local_phase,
-    .pending = local_pending,
-    .pause = local_pause,
-    .close = local_close,
+    .pending = dt_transport_child_pending,
+    .pause = dt_transport_child_pause,
+    .close = dt_transport_child_close,
 };

@@ -5,26 +5,24 @@
 #include <string.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/remote/child.h"
-#include "launcher/remote/pass.h"
 #include "launcher/remote/quickack.h"
 #include "launcher/remote/rshcommand.h"
 #include "launcher/remote/sruncommand.h"
 #include "launcher/remote/transport.h"
+#include "launcher/remote/transport_child.h"
 
 extern char **environ;
 
 enum { GRACE_MS = 500 };
 
 struct dt_transport {
-    struct dt_pass pass;
-    struct dt_child *child;
+    struct dt_transport_child base;
     char *program;               /* the first word of the command */
     struct dt_quickack quickack; /* for srun */
 };
 
-static void explain(const struct dt_transport *t, const struct dt_child_end *end,
-                    struct dt_error *why)
+static void explain_rsh_end(const struct dt_transport *t, const struct dt_child_end *end,
+                            struct dt_error *why)
 {
     char *what;
 
@@ -42,20 +40,20 @@ static void explain(const struct dt_transport *t, const struct dt_child_end *end
     }
 }
 
-static void ended(void *arg, const struct dt_child_end *end)
+static void on_rsh_ended(void *arg, const struct dt_child_end *end)
 {
     struct dt_transport *t = arg;
     struct dt_error why = { 0 };
 
     if (!end->closed)
-        explain(t, end, &why);
-    t->pass.events.closed(t->pass.arg, &why);
+        explain_rsh_end(t, end, &why);
+    t->base.pass.events.closed(t->base.pass.arg, &why);
     dt_quickack_close(&t->quickack);
     free(t->program);
     free(t);
 }
 
-static void data(void *arg, const void *bytes, size_t n)
+static void on_rsh_data(void *arg, const void *bytes, size_t n)
 {
     struct dt_transport *t = arg;
 
@@ -67,16 +65,17 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
                                       const struct dt_transport_events *events, void *arg,
                                       const struct dt_strs *words, const char *const env[])
 {
-    static const struct dt_child_events child_events = { dt_pass_up, data, dt_pass_noise,
-                                                         dt_pass_drained, ended };
+    static const struct dt_child_events child_events = { dt_pass_up, on_rsh_data, dt_pass_noise,
+                                                         dt_pass_drained, on_rsh_ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     struct dt_strs argv = { 0 };
 
-    t->pass = (struct dt_pass){ *events, arg };
+    t->base.pass = (struct dt_pass){ *events, arg };
     t->quickack.pidfd = -1;
     dt_rsh_argv(&argv, words, remote->host->name, remote->command);
     t->program = dt_xstrdup(argv.v[0]);
-    t->child = dt_child_open(loop, (const char *const *)argv.v, env, GRACE_MS, &child_events, t);
+    t->base.child =
+        dt_child_open(loop, (const char *const *)argv.v, env, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);
     return t;
 }
@@ -101,55 +100,35 @@ static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *r
     return t;
 }
 
-static void rsh_write(struct dt_transport *t, const void *bytes, size_t n)
-{
-    dt_child_write(t->child, bytes, n);
-}
-
 static const char *rsh_phase(const struct dt_transport *t)
 {
     (void)t;
     return "connection";
 }
 
-static size_t rsh_pending(const struct dt_transport *t)
-{
-    return dt_child_pending(t->child);
-}
-
-static void rsh_pause(struct dt_transport *t, bool on)
-{
-    dt_child_pause(t->child, on);
-}
-
-static void rsh_close(struct dt_transport *t)
-{
-    dt_child_close(t->child);
-}
-
 /* srun is connected to the agent's step by now. */
 static void srun_greeted(struct dt_transport *t)
 {
-    dt_quickack_open(&t->quickack, dt_child_pid(t->child));
+    dt_quickack_open(&t->quickack, dt_child_pid(t->base.child));
 }
 
 const struct dt_transport_ops dti_transport_rsh = {
     .name = "rsh",
     .open = rsh_open,
-    .write = rsh_write,
+    .write = dt_transport_child_write,
     .phase = rsh_phase,
-    .pending = rsh_pending,
-    .pause = rsh_pause,
-    .close = rsh_close,
+    .pending = dt_transport_child_pending,
+    .pause = dt_transport_child_pause,
+    .close = dt_transport_child_close,
 };
 
 const struct dt_transport_ops dti_transport_srun = {
     .name = "srun",
     .open = srun_open,
-    .write = rsh_write,
+    .write = dt_transport_child_write,
     .phase = rsh_phase,
-    .pending = rsh_pending,
-    .pause = rsh_pause,
-    .close = rsh_close,
+    .pending = dt_transport_child_pending,
+    .pause = dt_transport_child_pause,
+    .close = dt_transport_child_close,
     .greeted = srun_greeted,
 };

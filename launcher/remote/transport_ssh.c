@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/remote/child.h"
-#include "launcher/remote/pass.h"
 #include "launcher/remote/ssh/ssherror.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
+#include "launcher/remote/transport_child.h"
 
 enum {
     GRACE_MS = 500,
@@ -17,8 +16,7 @@ enum {
 };
 
 struct dt_transport {
-    struct dt_pass pass;
-    struct dt_child *child;
+    struct dt_transport_child base;
     const struct dt_remote *remote;
     bool talks;           /* the remote command has written something */
     struct dt_strbuf err; /* standard error before that, or at the end; bounded */
@@ -34,7 +32,7 @@ static void release_noise(struct dt_transport *t)
     dt_strbuf_free(&t->err);
 }
 
-static void data(void *arg, const void *bytes, size_t n)
+static void on_ssh_data(void *arg, const void *bytes, size_t n)
 {
     struct dt_transport *t = arg;
 
@@ -45,7 +43,7 @@ static void data(void *arg, const void *bytes, size_t n)
     dt_pass_data(t, bytes, n);
 }
 
-static void noise(void *arg, const void *bytes, size_t n)
+static void on_ssh_noise(void *arg, const void *bytes, size_t n)
 {
     struct dt_transport *t = arg;
 
@@ -57,7 +55,8 @@ static void noise(void *arg, const void *bytes, size_t n)
         dt_strbuf_add(&t->err, bytes, n);
 }
 
-static void explain(struct dt_transport *t, const struct dt_child_end *end, struct dt_error *why)
+static void explain_ssh_end(struct dt_transport *t, const struct dt_child_end *end,
+                            struct dt_error *why)
 {
     if (end->spawn_error)
         dt_error_set(why, "ssh: %s; %s", uv_strerror(end->spawn_error),
@@ -79,17 +78,17 @@ static void explain(struct dt_transport *t, const struct dt_child_end *end, stru
         dt_child_explain_code(why, "the command there", (int)end->code);
 }
 
-static void ended(void *arg, const struct dt_child_end *end)
+static void on_ssh_ended(void *arg, const struct dt_child_end *end)
 {
     struct dt_transport *t = arg;
     struct dt_error why = { 0 };
 
     if (!end->closed) {
-        explain(t, end, &why);
+        explain_ssh_end(t, end, &why);
         if (!t->talks && end->code != SSH_FAILED)
             release_noise(t);
     }
-    t->pass.events.closed(t->pass.arg, &why);
+    t->base.pass.events.closed(t->base.pass.arg, &why);
     dt_strbuf_free(&t->err);
     free(t);
 }
@@ -122,25 +121,21 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
 static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
-    static const struct dt_child_events child_events = { dt_pass_up, data, noise, dt_pass_drained,
-                                                         ended };
+    static const struct dt_child_events child_events = { dt_pass_up, on_ssh_data, on_ssh_noise,
+                                                         dt_pass_drained, on_ssh_ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     struct dt_strs argv = { 0 };
 
     t->remote = remote;
-    t->pass = (struct dt_pass){ *events, arg };
+    t->base.pass = (struct dt_pass){ *events, arg };
     dt_xstrs_add(&argv, "ssh");
     add_options(&argv, remote);
     dt_sshconfig_add_host_args(&argv, remote->host);
     dt_xstrs_add(&argv, remote->command);
-    t->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
+    t->base.child =
+        dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);
     return t;
-}
-
-static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
-{
-    dt_child_write(t->child, bytes, n);
 }
 
 /* ssh does not report its progress before it fails. */
@@ -150,27 +145,12 @@ static const char *ssh_phase(const struct dt_transport *t)
     return "connect or authenticate (ssh does not tell which)";
 }
 
-static size_t ssh_pending(const struct dt_transport *t)
-{
-    return dt_child_pending(t->child);
-}
-
-static void ssh_pause(struct dt_transport *t, bool on)
-{
-    dt_child_pause(t->child, on);
-}
-
-static void ssh_close(struct dt_transport *t)
-{
-    dt_child_close(t->child);
-}
-
 const struct dt_transport_ops dti_stream_ssh = {
     .name = "ssh",
     .open = ssh_open,
-    .write = ssh_write,
+    .write = dt_transport_child_write,
     .phase = ssh_phase,
-    .pending = ssh_pending,
-    .pause = ssh_pause,
-    .close = ssh_close,
+    .pending = dt_transport_child_pending,
+    .pause = dt_transport_child_pause,
+    .close = dt_transport_child_close,
 };
