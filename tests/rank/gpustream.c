@@ -525,15 +525,13 @@ static void use_view(const char *what)
     need(dt_comm_free(view));
 }
 
-/* As cudaDeviceReset does: the primary context ends, and begins anew. */
+/* As cudaDeviceReset does. */
 static void device_reset(void)
 {
     CUdevice device;
 
     DRIVE(cuCtxGetDevice(&device));
-    DRIVE(cuCtxSetCurrent(NULL));
-    DRIVE(cuDevicePrimaryCtxRelease_v2(device));
-    device_use(0);
+    DRIVE(cuDevicePrimaryCtxReset_v2(device));
 }
 
 static void reset(void)

@@ -4,7 +4,11 @@
  * Rules: the primary context is created by the first retain and destroyed by the last release. A
  * new context is pushed onto the creator's stack. cuCtxSetCurrent replaces the top; NULL pops it.
  * What needs a context says CUDA_ERROR_INVALID_CONTEXT in a thread without one. After a fault of a
- * kernel it says CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. */
+ * kernel it says CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. A reset
+ * of the device ends its primary context, whoever has retained it. The next one has the same
+ * handle, and what was made in the old one is gone: to use an event or a stream of it ends the
+ * program here, as it may do with the real driver. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,10 +39,24 @@ static bool exists(CUcontext context)
     return found;
 }
 
+/* Primary ones stay where they are. */
+static CUcontext room_for_locked(CUdevice device, bool primary)
+{
+    static CUcontext primaries[STANDIN_MOST_DEVICES];
+
+    if (!primary)
+        return calloc(1, sizeof(struct CUctx_st));
+    if (!primaries[device])
+        primaries[device] = calloc(1, sizeof(struct CUctx_st));
+    return primaries[device];
+}
+
 static CUcontext new_context_locked(CUdevice device, bool primary)
 {
-    CUcontext context = calloc(1, sizeof(*context));
+    static unsigned long lives;
+    CUcontext context = room_for_locked(device, primary);
 
+    *context = (struct CUctx_st){ .life = ++lives };
     context->device = device;
     context->primary = primary;
     context->next = dti_contexts;
@@ -56,7 +74,26 @@ static void end_context_locked(CUcontext context)
         standin_end_stream_locked(context->streams);
     standin_end_pinned_locked(context);
     *link_of(context) = context->next;
-    free(context);
+    if (!context->primary)
+        free(context);
+}
+
+void standin_need_life_locked(CUcontext context, unsigned long life, const char *what)
+{
+    if (*link_of(context) && context->life == life)
+        return;
+    fprintf(stderr, "libcuda stand-in: %s was used whose context has ended\n", what);
+    abort();
+}
+
+void standin_need_stream_locked(CUstream stream)
+{
+    for (CUcontext context = dti_contexts; context; context = context->next)
+        for (CUstream other = context->streams; other; other = other->next)
+            if (other == stream)
+                return;
+    fprintf(stderr, "libcuda stand-in: a stream was used that has ended\n");
+    abort();
 }
 
 int standin_contexts(void)
@@ -68,6 +105,16 @@ int standin_contexts(void)
         count++;
     pthread_mutex_unlock(&standin_mutex);
     return count;
+}
+
+unsigned long standin_life(CUcontext context)
+{
+    unsigned long life;
+
+    pthread_mutex_lock(&standin_mutex);
+    life = context && *link_of(context) ? context->life : 0;
+    pthread_mutex_unlock(&standin_mutex);
+    return life;
 }
 
 void standin_fault(CUcontext context)
@@ -143,6 +190,26 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
         end_context_locked(context);
     pthread_mutex_unlock(&standin_mutex);
     return result;
+}
+
+/* Releases nothing: those who have retained the context have its next life. */
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    CUresult result = check_device(device);
+    CUcontext context;
+    unsigned retained;
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    context = primary_locked(device);
+    if (context) {
+        retained = context->retained;
+        end_context_locked(context);
+        new_context_locked(device, true)->retained = retained;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)

@@ -11,11 +11,9 @@
 
 #include "tests/standin/driver.h"
 
-enum { MAX_DEVICES = 16 };
-
 static struct {
     _Atomic pid_t process; /* that has called cuInit */
-    int count, physical[MAX_DEVICES];
+    int count, physical[STANDIN_MOST_DEVICES];
 } dti_devices;
 static _Thread_local bool dti_in_host_function;
 
@@ -104,7 +102,7 @@ static void find_devices(void)
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     char *list, *rest, *name;
 
-    count = count < MAX_DEVICES ? count : MAX_DEVICES;
+    count = count < STANDIN_MOST_DEVICES ? count : STANDIN_MOST_DEVICES;
     dti_devices.count = 0;
     if (!visible) {
         for (; dti_devices.count < count; dti_devices.count++)
@@ -112,7 +110,7 @@ static void find_devices(void)
         return;
     }
     list = rest = strdup(visible);
-    while ((name = strsep(&rest, ",")) && dti_devices.count < MAX_DEVICES) {
+    while ((name = strsep(&rest, ",")) && dti_devices.count < STANDIN_MOST_DEVICES) {
         if ((found = named_device(name, count)) < 0)
             break;
         dti_devices.physical[dti_devices.count++] = found;

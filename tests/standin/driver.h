@@ -6,10 +6,13 @@
 
 #include "tests/standin/standin.h"
 
+enum { STANDIN_MOST_DEVICES = 16 };
+
 struct CUctx_st {
     CUcontext next;
     CUdevice device;
-    unsigned retained; /* how often, if it is the device's primary one */
+    unsigned long life; /* its number: no other context has had it, not even at this address */
+    unsigned retained;  /* how often, if it is the device's primary one */
     bool primary;
     _Atomic bool faulted;
     CUstream streams; /* all, the legacy default stream included */
@@ -43,6 +46,9 @@ bool standin_device_exists(CUdevice device);
 /* contexts.c: with an error because of a fault there is a context all the same. */
 CUresult standin_current(CUcontext *context);
 CUresult standin_fault_of(CUcontext context);
+/* Ends the program if what was made in this life of the context, or the stream, is gone. */
+void standin_need_life_locked(CUcontext context, unsigned long life, const char *what);
+void standin_need_stream_locked(CUstream stream);
 
 /* streams.c; those with a _locked name want the lock held. */
 CUresult standin_stream_locked(CUstream handle, CUstream *stream);

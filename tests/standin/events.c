@@ -9,9 +9,15 @@
 
 struct CUevent_st {
     CUcontext context;
+    unsigned long life; /* of it */
     unsigned flags;
     struct mark *recorded;
 };
+
+static void need_event_locked(CUevent event)
+{
+    standin_need_life_locked(event->context, event->life, "an event");
+}
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
@@ -22,6 +28,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
         return result;
     *event = calloc(1, sizeof(**event));
     (*event)->context = context;
+    (*event)->life = context->life;
     (*event)->flags = flags;
     return CUDA_SUCCESS;
 }
@@ -33,6 +40,7 @@ CUresult cuEventDestroy_v2(CUevent event)
     if (result)
         return result;
     pthread_mutex_lock(&standin_mutex);
+    need_event_locked(event);
     standin_drop_locked(event->recorded);
     pthread_mutex_unlock(&standin_mutex);
     free(event);
@@ -46,6 +54,7 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
     CUresult result;
 
     pthread_mutex_lock(&standin_mutex);
+    need_event_locked(event);
     result = standin_stream_locked(handle, &stream);
     if (!result)
         result = standin_put_locked(stream, NULL, NULL, NULL, &mark);
@@ -61,6 +70,7 @@ static CUresult check_locked(CUevent event)
 {
     CUresult result = standin_ready();
 
+    need_event_locked(event);
     standin_await_jam_locked();
     if (!result)
         result = standin_unsafe_locked();
@@ -117,6 +127,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
 
     (void)flags;
     pthread_mutex_lock(&standin_mutex);
+    need_event_locked(event);
     result = standin_stream_locked(handle, &stream);
     if (!result)
         result = standin_put_locked(stream, event->recorded, NULL, NULL, NULL);

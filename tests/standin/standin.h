@@ -39,6 +39,9 @@ STANDIN_API bool standin_faulted(CUcontext context);
 /* How many contexts this process has now. */
 STANDIN_API int standin_contexts(void);
 
+/* The number of this context's life; 0: it has ended. */
+STANDIN_API unsigned long standin_life(CUcontext context);
+
 /* Appends a line to the file that STANDIN_LOG names, if it does. */
 STANDIN_API void standin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -299,6 +299,7 @@ CUresult standin_stream_locked(CUstream handle, CUstream *stream)
         *stream = default_stream_locked(context, handle ? handle : CU_STREAM_LEGACY);
         return CUDA_SUCCESS;
     }
+    standin_need_stream_locked(handle);
     *stream = handle;
     return CUDA_SUCCESS;
 }

@@ -186,6 +186,7 @@ typedef struct {
     X(CUresult, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                             \
     X(CUresult, cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                   \
     X(CUresult, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                   \
+    X(CUresult, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                     \
     X(CUresult, cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))       \
     X(CUresult, cuCtxCreate_v2, (CUcontext *context, unsigned flags, CUdevice device))             \
     X(CUresult, cuCtxDestroy_v2, (CUcontext context))                                              \

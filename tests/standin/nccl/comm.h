@@ -43,6 +43,7 @@ struct ncclComm {
 
     CUdevice device;
     CUcontext context;  /* the device's primary one */
+    unsigned long life; /* of it, in which memory and event were made */
     CUdeviceptr memory; /* freed at the end, which waits for all work of the device */
     CUevent launched;   /* the latest kernel */
     uint64_t collectives;

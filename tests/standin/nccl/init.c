@@ -86,6 +86,7 @@ static ncclResult_t make_resources(struct ncclComm *comm)
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUresult result = cuCtxGetCurrent(&comm->context);
 
+    comm->life = standin_life(comm->context);
     cuThreadExchangeStreamCaptureMode(&mode);
     if (!result)
         result = cuMemAlloc_v2(&comm->memory, COMM_BYTES);

@@ -45,10 +45,18 @@ static void leave(struct ncclComm *comm)
     standin_tell(comm->shared);
 }
 
+/* After a reset of the device there is nothing to wait for, and nothing to free. */
+static bool is_reset(const struct ncclComm *comm)
+{
+    return comm->context && standin_life(comm->context) != comm->life;
+}
+
 static ncclResult_t finalize(struct ncclComm *comm)
 {
     ncclResult_t result = standin_set_device(comm->device);
 
+    if (is_reset(comm))
+        result = ncclUnhandledCudaError;
     if (!result)
         result = standin_cuda(cuEventSynchronize(comm->launched));
     leave(comm);
@@ -63,10 +71,12 @@ static void free_resources(struct ncclComm *comm)
 
     standin_order_remove(comm);
     cuThreadExchangeStreamCaptureMode(&mode);
-    if (!standin_set_device(comm->device) && comm->memory)
-        cuMemFree_v2(comm->memory);
-    if (comm->launched)
-        cuEventDestroy_v2(comm->launched);
+    if (!is_reset(comm)) {
+        if (!standin_set_device(comm->device) && comm->memory)
+            cuMemFree_v2(comm->memory);
+        if (comm->launched)
+            cuEventDestroy_v2(comm->launched);
+    }
     cuThreadExchangeStreamCaptureMode(&mode);
     standin_drop(comm);
 }
