@@ -57,7 +57,7 @@ int dt_config_text(struct dt_options *o, const char *name, const char *text, siz
     int rc = 0;
 
     if (strlen(copy) != n - mark)
-        rc = dt_error_usage(err, "%s: there is a NUL byte: this is no text", name);
+        rc = dt_error_usage(err, "%s: it contains a NUL byte, so it is not a text file", name);
     for (int number = 1; rc == 0 && (line = strsep(&rest, "\n")); number++)
         if (take_line(o, line, err) < 0)
             rc = dt_error_prefix(err, "%s:%d: ", name, number);

@@ -8,34 +8,34 @@
 enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
 
 /* clang-format off */
-#define SAME(who, values, text, ...)                                                               \
-    { who, values, false, DT_FOREIGN_SAME, NULL, NULL, text, { __VA_ARGS__ } }
-#define CLASHES(who, values, text, ...)                                                            \
-    { who, values, false, DT_FOREIGN_CLASHES, NULL, NULL, text, { __VA_ARGS__ } }
-#define BECOMES(who, values, options, text, ...)                                                   \
-    { who, values, false, DT_FOREIGN_BECOMES, NULL, options, text, { __VA_ARGS__ } }
-#define NEEDLESS(who, values, text, ...)                                                           \
-    { who, values, false, DT_FOREIGN_NEEDLESS, NULL, NULL, text, { __VA_ARGS__ } }
-#define IGNORED(who, values, text, ...)                                                            \
-    { who, values, false, DT_FOREIGN_IGNORED, NULL, NULL, text, { __VA_ARGS__ } }
-#define REFUSED(who, values, text, ...)                                                            \
-    { who, values, false, DT_FOREIGN_REFUSED, NULL, NULL, text, { __VA_ARGS__ } }
+#define SAME(launchers, values, text, ...)                                                         \
+    { launchers, values, false, DT_FOREIGN_SAME, NULL, NULL, text, { __VA_ARGS__ } }
+#define CLASHES(launchers, values, text, ...)                                                      \
+    { launchers, values, false, DT_FOREIGN_CLASHES, NULL, NULL, text, { __VA_ARGS__ } }
+#define BECOMES(launchers, values, options, text, ...)                                             \
+    { launchers, values, false, DT_FOREIGN_BECOMES, NULL, options, text, { __VA_ARGS__ } }
+#define NEEDLESS(launchers, values, text, ...)                                                     \
+    { launchers, values, false, DT_FOREIGN_NEEDLESS, NULL, NULL, text, { __VA_ARGS__ } }
+#define IGNORED(launchers, values, text, ...)                                                      \
+    { launchers, values, false, DT_FOREIGN_IGNORED, NULL, NULL, text, { __VA_ARGS__ } }
+#define REFUSED(launchers, values, text, ...)                                                      \
+    { launchers, values, false, DT_FOREIGN_REFUSED, NULL, NULL, text, { __VA_ARGS__ } }
 /* The option has one value, which matches "match". */
-#define VALUE(who, match, options, text, name)                                                     \
-    { who, 1, false, DT_FOREIGN_BECOMES, match, options, text, { name } }
-#define VALUE_NEEDLESS(who, match, text, name)                                                     \
-    { who, 1, false, DT_FOREIGN_NEEDLESS, match, NULL, text, { name } }
-#define VALUE_IGNORED(who, match, text, name)                                                      \
-    { who, 1, false, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
-#define VALUE_REFUSED(who, match, text, name)                                                      \
-    { who, 1, false, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
+#define VALUE(launchers, match, options, text, name)                                               \
+    { launchers, 1, false, DT_FOREIGN_BECOMES, match, options, text, { name } }
+#define VALUE_NEEDLESS(launchers, match, text, name)                                               \
+    { launchers, 1, false, DT_FOREIGN_NEEDLESS, match, NULL, text, { name } }
+#define VALUE_IGNORED(launchers, match, text, name)                                                \
+    { launchers, 1, false, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
+#define VALUE_REFUSED(launchers, match, text, name)                                                \
+    { launchers, 1, false, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 /* The option has one value: a list, each item of which matches "match". */
-#define ITEM(who, match, options, text, name)                                                      \
-    { who, 1, true, DT_FOREIGN_BECOMES, match, options, text, { name } }
-#define ITEM_IGNORED(who, match, text, name)                                                       \
-    { who, 1, true, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
-#define ITEM_REFUSED(who, match, text, name)                                                       \
-    { who, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
+#define ITEM(launchers, match, options, text, name)                                                \
+    { launchers, 1, true, DT_FOREIGN_BECOMES, match, options, text, { name } }
+#define ITEM_IGNORED(launchers, match, text, name)                                                 \
+    { launchers, 1, true, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
+#define ITEM_REFUSED(launchers, match, text, name)                                                 \
+    { launchers, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 
 /* Horovod's library reads this from a variable. */
 #define HOROVOD(variable, name) BECOMES(H, 1, "x=HOROVOD_" variable "=%", NULL, name)

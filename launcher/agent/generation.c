@@ -594,7 +594,7 @@ void dt_generation_pong(struct dt_generation *g, const struct dt_msg_list *asked
 void dt_generation_free_pong(struct dt_msg_pong *pong)
 {
     free(pong->steps.v);
-    dt_callwatch_free_told(&pong->comms);
+    dt_callwatch_free_report(&pong->comms);
 }
 
 void dt_generation_room(struct dt_generation *g)

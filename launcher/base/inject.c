@@ -128,8 +128,8 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
         end = field + strcspn(field, ",");
         if (parse_field(fault, field, end) < 0)
             return dt_error_usage(err,
-                                  "--inject %s: \"%.*s\" is none of rank=R, node=K, step=N, "
-                                  "after=SECONDS, code=0-255, restart=K, or stands there twice",
+                                  "--inject %s: \"%.*s\" is not rank=R, node=K, step=N, "
+                                  "after=SECONDS, code=0-255 or restart=K, or it is repeated",
                                   text, (int)(end - field), field);
         field = end;
     }

@@ -243,7 +243,7 @@ static int parse_lines(struct parser *p, const char *text, size_t n, struct dt_e
 
         p->line++;
         if (memchr(text, '\0', length))
-            rc = dt_error_usage(err, "there is a NUL byte: this is no text");
+            rc = dt_error_usage(err, "it contains a NUL byte, so it is not a text file");
         else
             rc = parse_line(p, line, err);
         free(line);

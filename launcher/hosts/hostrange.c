@@ -47,7 +47,7 @@ static int parse_numbers(struct numbers *n, const char *from, const char *to, st
         dt_number_parse(from, 0, INT_MAX, &n->first, err) < 0 ||
         dt_number_parse(to, 0, INT_MAX, &n->last, err) < 0)
         return from == to
-                   ? dt_error_usage(err, "[%.200s] is no number", from)
+                   ? dt_error_usage(err, "[%.200s] is not a number", from)
                    : dt_error_usage(err, "[%.100s-%.100s] is not a range of numbers", from, to);
     if (n->first > n->last)
         return dt_error_usage(err, "[%s-%s] runs backwards", from, to);

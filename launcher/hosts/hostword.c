@@ -41,7 +41,7 @@ static int check_ipv6(const char *text, struct dt_error *err)
     if (text[n])
         ok = ok && text[n + 1] && !text[n + 1 + strspn(text + n + 1, LETTERS_DIGITS "._-")];
     free(address);
-    return ok ? 0 : dt_error_usage(err, "[%s] is no IPv6 address", text);
+    return ok ? 0 : dt_error_usage(err, "[%s] is not an IPv6 address", text);
 }
 
 /* Cuts ":slots" off word. A colon inside brackets belongs to the address. */

@@ -63,7 +63,7 @@ static int slurm_slots(struct dt_hostlist *list, const char *text, struct dt_err
     if (rc == 0 && counted != list->n)
         return dt_error_usage(err,
                               "it counts for %zu host%s, but SLURM_JOB_NODELIST names %zu "
-                              "(--hostfile goes without both)",
+                              "(--hostfile ignores both)",
                               counted, counted == 1 ? "" : "s", list->n);
     return rc;
 }
@@ -116,7 +116,7 @@ static int node_file(struct dt_hostlist *list, const char *name, const char *pat
     if (rc < 0)
         err->exit_code = DT_EXIT_USAGE;
     else if (strlen(dt_strbuf_text(&text)) != text.len)
-        rc = dt_error_usage(err, "the file is no text");
+        rc = dt_error_usage(err, "the file is not a text file");
     else if (text.len == 0)
         rc = dt_error_usage(err, "the file names no host");
     else

@@ -128,7 +128,7 @@ uint64_t testjob_call(struct testjob *job, int rank)
     dt_ranksock_look(host_of(job, rank)->sock, &none, &pong);
     world = pong.comms.v;
     call = ((struct dt_msg_called *)world->ranks.v)[local_of(job, rank)].call;
-    dt_callwatch_free_told(&pong.comms);
+    dt_callwatch_free_report(&pong.comms);
     return call;
 }
 

@@ -165,7 +165,7 @@ static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err
     if (keeper->file_dir[0])
         return 0;
     if (!*job_id || strchr(job_id, '/'))
-        return dt_error_set(err, "\"%s\" is no job's name", job_id);
+        return dt_error_set(err, "\"%s\" is not the name of a job", job_id);
     for (int choice = 0; choice < 3; choice++) {
         if (try_place(dir, sizeof dir, choice, job_id, err) == 0) {
             memcpy(keeper->file_dir, dir, sizeof dir);
@@ -334,7 +334,7 @@ static void begin(struct dt_files *f, const struct dt_msg_file *m)
     if (f->incoming)
         drop(f); /* a launcher that stops in the middle of a file was told that it failed */
     if (!is_plain_name(m->name))
-        dt_error_set(&err, "\"%s\" is no file name", m->name);
+        dt_error_set(&err, "\"%s\" is not a file name", m->name);
     if (err.text[0] || make_dir(f, m->job_id, &err) < 0) {
         answer(f, m->id, &err);
         return;

@@ -118,20 +118,20 @@ static void add_calls(const struct dt_callwatch *w, uint32_t i, uint32_t rank, u
     }
 }
 
-void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t comm,
-                       const struct dt_u32s *ranks, uint64_t now_ns, struct dt_msg_comm *told)
+void dt_callwatch_report(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t comm,
+                         const struct dt_u32s *ranks, uint64_t now_ns, struct dt_msg_comm *report)
 {
     uint32_t n = shm->local_size, all = shm->size, i = 0;
 
-    *told = (struct dt_msg_comm){ .comm = comm };
-    told->ranks.v = dt_xcalloc(n, DT_HOSTSHM_PLACES * sizeof(struct dt_msg_called));
+    *report = (struct dt_msg_comm){ .comm = comm };
+    report->ranks.v = dt_xcalloc(n, DT_HOSTSHM_PLACES * sizeof(struct dt_msg_called));
     if (all == 0) {
         for (; i < n; i++)
-            add_calls(w, i, ranks->v[i], now_ns, &told->ranks);
-    } else if (read_members(shm, &told->members)) {
+            add_calls(w, i, ranks->v[i], now_ns, &report->ranks);
+    } else if (read_members(shm, &report->members)) {
         for (uint32_t rank = 0; rank < all && i < n; rank++) {
-            if (dt_u32s_find(ranks, told->members.v[rank]) >= 0)
-                add_calls(w, i++, rank, now_ns, &told->ranks);
+            if (dt_u32s_find(ranks, report->members.v[rank]) >= 0)
+                add_calls(w, i++, rank, now_ns, &report->ranks);
         }
     }
 }
@@ -145,7 +145,7 @@ void dt_callwatch_lower(const struct dt_hostshm *shm, uint32_t *limit_ms)
     }
 }
 
-void dt_callwatch_free_told(struct dt_msg_list *comms)
+void dt_callwatch_free_report(struct dt_msg_list *comms)
 {
     struct dt_msg_comm *c = comms->v;
 

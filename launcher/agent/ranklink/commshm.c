@@ -257,7 +257,7 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     c->why = dt_xstrdup(why);
 }
 
-const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm)
+const struct dt_hostshm *dt_commshm_next_unreported(struct dt_commshm *c, uint64_t *comm)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct entry *e = &c->entries[i];
@@ -271,7 +271,7 @@ const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm)
     return NULL;
 }
 
-bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm)
+bool dt_commshm_report_once(struct dt_commshm *c, uint64_t comm)
 {
     struct entry *e = find_comm(c, comm);
     bool news = !e || !e->told;
@@ -283,7 +283,7 @@ bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm)
 
 /* ---- which ranks wait ---- */
 
-struct telling {
+struct report {
     const struct dt_u32s *ranks;
     uint64_t now_ns;
     struct dt_msg_pong *pong;
@@ -297,7 +297,7 @@ static size_t bytes_of(const struct dt_msg_comm *m)
 }
 
 /* e is the entry of communicator comm, or NULL if it has none here. */
-static void tell(struct telling *t, uint64_t comm, struct entry *e)
+static void report_comm(struct report *t, uint64_t comm, struct entry *e)
 {
     struct dt_msg_list *comms = &t->pong->comms;
     struct dt_msg_comm m = { .comm = comm };
@@ -309,18 +309,18 @@ static void tell(struct telling *t, uint64_t comm, struct entry *e)
         return;
     }
     if (e)
-        dt_callwatch_tell(&e->watch, &e->shm, comm, t->ranks, t->now_ns, &m);
+        dt_callwatch_report(&e->watch, &e->shm, comm, t->ranks, t->now_ns, &m);
     t->bytes += bytes_of(&m);
     comms->v = dt_xrealloc(comms->v, comms->n + 1, sizeof m);
     ((struct dt_msg_comm *)comms->v)[comms->n++] = m;
 }
 
-static void tell_asked(struct dt_commshm *c, const struct dt_msg_list *asked, struct telling *t)
+static void report_asked(struct dt_commshm *c, const struct dt_msg_list *asked, struct report *t)
 {
     const struct dt_msg_asked *v = asked->v;
 
     for (uint32_t i = 0; i < asked->n; i++)
-        tell(t, v[i].comm, find_comm(c, v[i].comm));
+        report_comm(t, v[i].comm, find_comm(c, v[i].comm));
 }
 
 static int by_age(const void *a, const void *b)
@@ -330,7 +330,7 @@ static int by_age(const void *a, const void *b)
     return (*x)->since_ns < (*y)->since_ns ? -1 : (*x)->since_ns > (*y)->since_ns;
 }
 
-static void tell_waiting(struct dt_commshm *c, struct telling *t)
+static void report_waiting(struct dt_commshm *c, struct report *t)
 {
     struct entry **waiting = dt_xcalloc(c->n + 1, sizeof *waiting);
     size_t n = 0;
@@ -341,14 +341,14 @@ static void tell_waiting(struct dt_commshm *c, struct telling *t)
     }
     qsort(waiting, n, sizeof(struct entry *), by_age);
     for (size_t i = 0; i < n; i++)
-        tell(t, waiting[i]->comm, waiting[i]);
+        report_comm(t, waiting[i]->comm, waiting[i]);
     free(waiting);
 }
 
 void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
                      const struct dt_msg_list *asked, struct dt_msg_pong *pong)
 {
-    struct telling t = { ranks, now_ns, pong, 0 };
+    struct report t = { ranks, now_ns, pong, 0 };
 
     for (size_t i = 0; i < c->n; i++) {
         struct entry *e = &c->entries[i];
@@ -357,8 +357,8 @@ void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t
         dt_callwatch_lower(&e->shm, &pong->limit_ms);
     }
     tidy_early(c);
-    tell_asked(c, asked, &t);
-    tell_waiting(c, &t);
+    report_asked(c, asked, &t);
+    report_waiting(c, &t);
 }
 
 /* Local ranks of a communicator are in the order of its ranks. */

@@ -39,10 +39,10 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
 
 /* Returns the memory of the next communicator that a rank of this host has stopped and that the
  * launcher does not know of (it counts as known from now on), or NULL. */
-const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm);
+const struct dt_hostshm *dt_commshm_next_unreported(struct dt_commshm *c, uint64_t *comm);
 /* A rank reports why this communicator is stopped. Returns whether the launcher does not know yet
  * (it counts as known from now on). */
-bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm);
+bool dt_commshm_report_once(struct dt_commshm *c, uint64_t comm);
 
 /* Adds to pong->comms first the communicators in asked (struct dt_msg_asked; one that does not
  * exist here is added as a number alone), then those in which ranks wait, longest wait first, as

@@ -22,7 +22,7 @@ static uint32_t rank_of(const struct dt_rankpeer *p)
     return p->owner->start->ranks.v[p->local_rank];
 }
 
-void dt_rankpeer_tell(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass)
+void dt_rankpeer_send(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass)
 {
     if (p->fd >= 0)
         (void)dt_rankmsg_send(p->fd, msg, pass, MSG_DONTWAIT);
@@ -33,7 +33,7 @@ void dt_rankpeer_send_table(const struct dt_rankpeer *p)
     struct dt_rankmsg msg = { .type = DT_RANK_TABLE };
 
     msg.table.bytes = p->owner->table_bytes;
-    dt_rankpeer_tell(p, &msg, p->owner->table_fd);
+    dt_rankpeer_send(p, &msg, p->owner->table_fd);
 }
 
 void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit)
@@ -43,7 +43,7 @@ void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code
     msg.abort.comm = comm;
     msg.abort.code = code;
     msg.abort.rank = culprit;
-    dt_rankpeer_tell(p, &msg, -1);
+    dt_rankpeer_send(p, &msg, -1);
 }
 
 static void send_memory(struct dt_rankpeer *p, const struct dt_rankmsg *want)
@@ -55,7 +55,7 @@ static void send_memory(struct dt_rankpeer *p, const struct dt_rankmsg *want)
 
     msg.memory.comm = comm;
     msg.memory.error = fd < 0 ? errno : 0;
-    dt_rankpeer_tell(p, &msg, fd);
+    dt_rankpeer_send(p, &msg, fd);
     if (fd >= 0)
         close(fd);
 }
@@ -79,7 +79,7 @@ static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, i
     msg.segment.comm = wanted.comm;
     if (!dt_commshm_shares(p->owner->comms, p->local_rank, wanted.comm,
                            want->want_segment.members)) {
-        dt_rankpeer_tell(p, &msg, -1);
+        dt_rankpeer_send(p, &msg, -1);
         return;
     }
     if (given >= 0) {
@@ -88,7 +88,7 @@ static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, i
         fd = dt_segments_want(segments, p->local_rank, &wanted, &msg.segment.number);
         msg.segment.error = fd < 0 ? errno : 0;
     }
-    dt_rankpeer_tell(p, &msg, fd);
+    dt_rankpeer_send(p, &msg, fd);
     if (fd >= 0)
         close(fd);
 }
@@ -106,7 +106,7 @@ static void send_welcome(const struct dt_rankpeer *p)
     msg.welcome.node_rank = start->node_rank;
     msg.welcome.nodes = start->nodes;
     memcpy(msg.welcome.secret, start->secret, sizeof msg.welcome.secret);
-    dt_rankpeer_tell(p, &msg, p->owner->shm_fd);
+    dt_rankpeer_send(p, &msg, p->owner->shm_fd);
 }
 
 /* Warns once for each rank, because a rank that writes nonsense may write a lot of it. */
@@ -127,7 +127,7 @@ static void refuse_rank(const struct dt_rankpeer *p, bool version, const char *w
 
     msg.refused.version = version;
     snprintf(msg.refused.text, sizeof msg.refused.text, "%s", why);
-    dt_rankpeer_tell(p, &msg, -1);
+    dt_rankpeer_send(p, &msg, -1);
 }
 
 /* Tells a rank that came late what has stopped the job. */
@@ -177,10 +177,10 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
 }
 
 /* If the message names a rank that does not exist, blames the sender. */
-static void pass_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t teller,
+static void pass_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t sender,
                          int code, const char *text)
 {
-    s->events.failed(s->arg, comm, culprit < s->start->np ? culprit : teller, code, text);
+    s->events.failed(s->arg, comm, culprit < s->start->np ? culprit : sender, code, text);
 }
 
 static bool is_code(int code)
@@ -194,7 +194,7 @@ static bool is_news(struct dt_ranksock *s, uint64_t comm)
     bool known = s->failed;
 
     if (comm)
-        return dt_commshm_tell_once(s->comms, comm);
+        return dt_commshm_report_once(s->comms, comm);
     s->failed = true;
     return !known;
 }
@@ -317,7 +317,7 @@ static void pass_on(struct dt_ranksock *s, uint64_t comm, const struct dt_hostsh
         pass_failure(s, comm, culprit, s->start->ranks.v[0], code, dt_hostshm_copy_why(shm, text));
 }
 
-void dt_rankpeer_pass_on_untold(struct dt_ranksock *s)
+void dt_rankpeer_report_stopped(struct dt_ranksock *s)
 {
     const struct dt_hostshm *shm;
     uint64_t comm;
@@ -326,6 +326,6 @@ void dt_rankpeer_pass_on_untold(struct dt_ranksock *s)
         s->failed = true;
         pass_on(s, 0, &s->shm);
     }
-    while ((shm = dt_commshm_untold(s->comms, &comm)))
+    while ((shm = dt_commshm_next_unreported(s->comms, &comm)))
         pass_on(s, comm, shm);
 }

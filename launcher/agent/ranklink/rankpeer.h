@@ -46,7 +46,7 @@ struct dt_ranksock {
 
 /* Sends a message. If the rank is gone or its socket is full, drops it: the rank's exit is noticed
  * elsewhere. */
-void dt_rankpeer_tell(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass);
+void dt_rankpeer_send(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass);
 void dt_rankpeer_send_table(const struct dt_rankpeer *p);
 void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit);
 
@@ -54,6 +54,6 @@ void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code
 void dt_rankpeer_drain(struct dt_rankpeer *p);
 /* A rank never waits for room in its socket, so the message about its failure may be missing. This
  * reports the failures that are visible in shared memory. */
-void dt_rankpeer_pass_on_untold(struct dt_ranksock *s);
+void dt_rankpeer_report_stopped(struct dt_ranksock *s);
 
 #endif

@@ -19,7 +19,7 @@ void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
         return;
     for (uint32_t i = 0; i < s->start->ranks.n; i++)
         dt_rankpeer_drain(&s->peers[i]);
-    dt_rankpeer_pass_on_untold(s);
+    dt_rankpeer_report_stopped(s);
 }
 
 static void on_rank_readable(uv_poll_t *poll, int status, int events)
@@ -226,9 +226,9 @@ void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
 
     for (uint32_t i = 0; i < s->start->ranks.n; i++)
         dt_rankpeer_drain(&s->peers[i]);
-    dt_rankpeer_pass_on_untold(s);
+    dt_rankpeer_report_stopped(s);
     dt_callwatch_look(&s->watch, &s->shm, now);
-    dt_callwatch_tell(&s->watch, &s->shm, 0, &s->start->ranks, now, world);
+    dt_callwatch_report(&s->watch, &s->shm, 0, &s->start->ranks, now, world);
     pong->comms = (struct dt_msg_list){ world, 1 };
     dt_callwatch_lower(&s->shm, &pong->limit_ms);
     dt_commshm_look(s->comms, &s->start->ranks, now, asked, pong);
@@ -251,7 +251,7 @@ void dt_ranksock_go(struct dt_ranksock *s, uint32_t local_rank, int exit_code)
     struct dt_rankmsg msg = { .type = DT_RANK_GO };
 
     msg.go.exit_code = exit_code;
-    dt_rankpeer_tell(&s->peers[local_rank], &msg, -1);
+    dt_rankpeer_send(&s->peers[local_rank], &msg, -1);
 }
 
 void dt_ranksock_destroy(struct dt_ranksock *s)

@@ -70,7 +70,7 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
 /* Returns, by local rank, whether the rank is in a call that waits for others, on any communicator.
  * The caller frees it. */
 bool *dt_ranksock_inside(const struct dt_ranksock *s);
-/* Fills in what PONG says about calls: limit_ms, more and comms, which dt_callwatch_free_told
+/* Fills in what PONG says about calls: limit_ms, more and comms, which dt_callwatch_free_report
  * frees. asked lists the requested communicators (struct dt_msg_asked). Also reports failures that
  * are visible in shared memory but were not reported by message. */
 void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,

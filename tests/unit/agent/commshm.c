@@ -50,7 +50,7 @@ static int teardown(void **state)
 static void look(struct dt_commshm *c, uint64_t now_ns, struct dt_msg_list asked,
                  struct dt_msg_pong *pong)
 {
-    dt_callwatch_free_told(&pong->comms);
+    dt_callwatch_free_report(&pong->comms);
     *pong = (struct dt_msg_pong){ 0 };
     dt_commshm_look(c, &ranks, now_ns, &asked, pong);
 }
@@ -87,7 +87,7 @@ static void a_pong_has_the_communicators_that_waited_longest(void **state)
     assert_false(bytes.failed);
     assert_in_range(bytes.len, DT_PONG_COMMS_BYTES / 2, DT_MESSAGE_MAX / 8);
     dt_put_free(&bytes);
-    dt_callwatch_free_told(&pong.comms);
+    dt_callwatch_free_report(&pong.comms);
     for (uint32_t i = 0; i < COMMS; i++)
         dt_hostshm_unmap(&shm[i]);
 }
@@ -135,7 +135,7 @@ static void nothing_is_kept_for_ranks_that_are_not_joining(void **state)
     atomic_store(&world.ranks[1].joining, 1);
     look(c, 1000, (struct dt_msg_list){ 0 }, &pong);
     assert_int_equal(found_by(c, 1, 2), 0); /* the rank began to join after that */
-    dt_callwatch_free_told(&pong.comms);
+    dt_callwatch_free_report(&pong.comms);
 }
 
 /* A rank that says it makes communicators may be lying, and so may one that says that they

@@ -473,7 +473,7 @@ static void look(struct fixture *f, uint64_t ask, struct dt_msg_list *comms)
     struct dt_msg_asked asked = { ask };
     struct dt_msg_pong pong = { 0 };
 
-    dt_callwatch_free_told(comms);
+    dt_callwatch_free_report(comms);
     dt_ranksock_look(f->sock, &(struct dt_msg_list){ &asked, ask != 0 }, &pong);
     *comms = pong.comms;
     f->limit_ms = pong.limit_ms;
@@ -528,7 +528,7 @@ static void ranks_that_wait_are_reported(void **state)
     dt_ranksock_reset_waits(f->sock);
     look(f, 0, &comms);
     assert_null(told_of(&comms, COMM));
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_report(&comms);
     dt_hostshm_unmap(&shm);
 }
 
@@ -597,7 +597,7 @@ static void a_failure_without_a_message_is_found_in_memory(void **state)
     dt_ranksock_drain(f->sock, 1);
     look(f, 0, &comms);
     assert_string_equal(f->seen, "failed(0,3,-7)[no memory] ");
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_report(&comms);
     dt_hostshm_unmap(&shm);
     dt_hostshm_unmap(&lost);
     dt_hostshm_unmap(&world);
@@ -702,7 +702,7 @@ static void a_lying_rank_ends_no_other(void **state)
     look(f, 0, &comms);
     assert_non_null(strstr(f->seen, "failed(0,5,-3)[xxxx"));
     assert_int_equal(told_of(&comms, 0)->ranks.n, RANKS);
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_report(&comms);
     dt_hostshm_unmap(&world);
 }
 
@@ -802,7 +802,7 @@ static void a_shorter_limit_is_passed_on(void **state)
     say_limit(f, 200, "limit(200) ");
     look(f, 0, &comms); /* reports that no limit is left */
     say_limit(f, 300, "limit(300) ");
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_report(&comms);
 }
 
 static void a_limit_counts_during_its_call(void **state)
@@ -829,7 +829,7 @@ static void a_limit_counts_during_its_call(void **state)
     atomic_store(&world.ranks[1].least_limit_ms, 0);
     look(f, 0, &comms);
     assert_int_equal(f->limit_ms, 0);
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_report(&comms);
     dt_hostshm_unmap(&shm);
     dt_hostshm_unmap(&world);
 }
@@ -849,7 +849,7 @@ static struct dt_msg_called told(struct fixture *f, uint32_t rank, uint8_t place
         if (called.rank == rank && called.place == place)
             found = called;
     }
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_report(&comms);
     return found;
 }
 

@@ -244,7 +244,7 @@ static void look(struct view *v, uint64_t now_ns)
 
     free(v->told.ranks.v);
     dt_callwatch_look(&v->watch, &v->shm, now_ns);
-    dt_callwatch_tell(&v->watch, &v->shm, 0, &(struct dt_u32s){ &rank, 1 }, now_ns, &v->told);
+    dt_callwatch_report(&v->watch, &v->shm, 0, &(struct dt_u32s){ &rank, 1 }, now_ns, &v->told);
 }
 
 /* The note of wait i. */

@@ -146,7 +146,7 @@ static void a_nul_byte_is_refused(void **state)
 
     (void)state;
     assert_int_equal(dt_hostfile_parse(&list, "f", "a\nb\0c\n", 6, &err), -1);
-    assert_string_equal(err.text, "f:2: there is a NUL byte: this is no text");
+    assert_string_equal(err.text, "f:2: it contains a NUL byte, so it is not a text file");
     dt_hostlist_free(&list);
 }
 

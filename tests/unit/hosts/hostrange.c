@@ -59,9 +59,9 @@ static void malformed_ranges_are_refused(void **state)
     refuse("n[", "a bracket is not matched");
     refuse("n]", "a bracket is not matched");
     refuse("n[1[2]]", "a bracket is not matched");
-    refuse("n[]", "[] is no number");
-    refuse("n[1,]", "[] is no number");
-    refuse("n[x]", "[x] is no number");
+    refuse("n[]", "[] is not a number");
+    refuse("n[1,]", "[] is not a number");
+    refuse("n[x]", "[x] is not a number");
     refuse("n[1-x]", "[1-x] is not a range of numbers");
     refuse("n[1-1234567890]", "[1-1234567890] is not a range of numbers");
     refuse("n[3-1]", "[3-1] runs backwards");
