@@ -165,7 +165,7 @@ static void look(struct fixture *f, uint64_t comm)
     REQUIRE(dt_msg_decode(DT_MSG_PONG, bytes.data, bytes.len, &again) == 0);
     dt_msg_free(DT_MSG_PONG, &again);
     dt_put_free(&bytes);
-    dt_callwatch_free_told(&pong.comms);
+    dt_callwatch_free_report(&pong.comms);
 }
 
 static void act(struct fixture *f, struct dt_get *g)
