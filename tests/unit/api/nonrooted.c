@@ -501,13 +501,13 @@ static void wrong_arguments_leave_the_job_usable(void **state)
     background = false;
 }
 
-enum quarrel { COUNT, ROOT, KIND, COUNTS, PAIR, QUARRELS };
+enum mismatch { COUNT, ROOT, KIND, COUNTS, PAIR, MISMATCHES };
 
-static int quarreller(int rank, void *arg)
+static int mismatching_rank(int rank, void *arg)
 {
     const size_t ones[] = { 1, 1, 1 }, odd[] = { 1, 2, 1 };
     int32_t a[8] = { 0 }, b[8] = { 0 };
-    enum quarrel about = *(enum quarrel *)arg;
+    enum mismatch about = *(enum mismatch *)arg;
     bool is_odd = rank == 1;
     dt_result_t r;
 
@@ -530,16 +530,16 @@ static int quarreller(int rank, void *arg)
     return 0;
 }
 
-static void quarrel(const char *hosts)
+static void try_mismatches(const char *hosts)
 {
-    for (int about = 0; about < QUARRELS; about++) {
-        enum quarrel q = (enum quarrel)about;
-        struct testjob_plan plan = { .hosts = hosts, .body = quarreller, .arg = &q };
+    for (int about = 0; about < MISMATCHES; about++) {
+        enum mismatch q = (enum mismatch)about;
+        struct testjob_plan plan = { .hosts = hosts, .body = mismatching_rank, .arg = &q };
 
         assert_int_equal(testjob_run(&plan, &result), 0);
         for (int i = 0; i < 3; i++) {
             if (result.ranks[i].status != 0)
-                fail_msg("hosts %s, quarrel %d: rank %d failed", hosts, about, i);
+                fail_msg("hosts %s, mismatch %d: rank %d failed", hosts, about, i);
         }
     }
 }
@@ -547,9 +547,9 @@ static void quarrel(const char *hosts)
 static void calls_that_do_not_match_are_named(void **state)
 {
     (void)state;
-    quarrel("3");
-    quarrel("1 1 1");
-    quarrel("2 1");
+    try_mismatches("3");
+    try_mismatches("1 1 1");
+    try_mismatches("2 1");
 }
 
 int main(void)

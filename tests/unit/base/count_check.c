@@ -15,16 +15,17 @@ enum { RANKS = 12 };
 static const size_t amounts[] = { 1, 4, 4096, (size_t)1 << 32, (size_t)1 << 62 };
 
 struct exchange {
-    size_t given[RANKS][RANKS]; /* by sender, then receiver */
-    size_t taken[RANKS][RANKS]; /* by receiver, then sender */
+    size_t sent[RANKS][RANKS];     /* by sender, then receiver */
+    size_t received[RANKS][RANKS]; /* by receiver, then sender */
 };
 
 /* Makes every pair agree. */
 static void agree(struct exchange *e)
 {
-    for (uint32_t giver = 0; giver < RANKS; giver++) {
-        for (uint32_t taker = 0; taker < RANKS; taker++)
-            e->given[giver][taker] = e->taken[taker][giver] = (giver * 7 + taker * 3) % 5;
+    for (uint32_t sender = 0; sender < RANKS; sender++) {
+        for (uint32_t receiver = 0; receiver < RANKS; receiver++)
+            e->sent[sender][receiver] = e->received[receiver][sender] =
+                (sender * 7 + receiver * 3) % 5;
     }
 }
 
@@ -34,19 +35,19 @@ static uint64_t sum(const struct exchange *e)
     uint64_t all = 0;
 
     for (uint32_t me = 0; me < RANKS; me++) {
-        struct dt_blocks given = dt_blocks_of(e->given[me]), taken = dt_blocks_of(e->taken[me]);
+        struct dt_blocks sent = dt_blocks_of(e->sent[me]), received = dt_blocks_of(e->received[me]);
 
-        all += dt_count_check_blocks(me, RANKS, &given, true);
-        all += dt_count_check_blocks(me, RANKS, &taken, false);
+        all += dt_count_check_blocks(me, RANKS, &sent, true);
+        all += dt_count_check_blocks(me, RANKS, &received, false);
     }
     return all;
 }
 
 /* What a pair adds to the sum if the sender means more bytes than the receiver, by this number. */
-static uint64_t misfit(uint32_t giver, uint32_t taker, size_t more)
+static uint64_t mismatch(uint32_t sender, uint32_t receiver, size_t more)
 {
-    return dt_count_check_one(giver, taker, 100 + more, true) +
-           dt_count_check_one(taker, giver, 100, false);
+    return dt_count_check_one(sender, receiver, 100 + more, true) +
+           dt_count_check_one(receiver, sender, 100, false);
 }
 
 static void pairs_that_agree_add_nothing(void **state)
@@ -57,7 +58,7 @@ static void pairs_that_agree_add_nothing(void **state)
 
     (void)state;
     agree(&e);
-    e.given[3][4] = e.taken[4][3] = SIZE_MAX;
+    e.sent[3][4] = e.received[4][3] = SIZE_MAX;
     assert_true(sum(&e) == 0);
     for (uint32_t me = 0; me < RANKS; me++)
         all += dt_count_check_blocks(me, RANKS, &alike, true) +
@@ -75,13 +76,13 @@ static void one_pair_that_differs_shows(void **state)
 
     (void)state;
     agree(&e);
-    for (uint32_t giver = 0; giver < RANKS; giver++) {
-        for (uint32_t taker = 0; taker < RANKS; taker++) {
+    for (uint32_t sender = 0; sender < RANKS; sender++) {
+        for (uint32_t receiver = 0; receiver < RANKS; receiver++) {
             for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
-                e.given[giver][taker] += amounts[i];
-                assert_int_equal(sum(&e) != 0, giver != taker);
-                e.given[giver][taker] -= amounts[i];
-                assert_true(misfit(giver, taker, amounts[i]) != 0);
+                e.sent[sender][receiver] += amounts[i];
+                assert_int_equal(sum(&e) != 0, sender != receiver);
+                e.sent[sender][receiver] -= amounts[i];
+                assert_true(mismatch(sender, receiver, amounts[i]) != 0);
             }
         }
     }
@@ -95,7 +96,8 @@ static void blocks_sent_to_the_wrong_ranks_show(void **state)
         uint32_t a = i % 32, b = i / 32 % 32, x = i / 1024 % 32, y = i / (32 * 1024);
 
         if (a < b && x < y)
-            assert_true(misfit(a, x, 1) + misfit(a, y, -1) + misfit(b, x, -1) + misfit(b, y, 1) !=
+            assert_true(mismatch(a, x, 1) + mismatch(a, y, -1) + mismatch(b, x, -1) +
+                            mismatch(b, y, 1) !=
                         0);
     }
 }
@@ -107,14 +109,14 @@ static void misplaced_remainders_show(void **state)
     for (uint32_t i = 0; i < 64 * 64 * 64; i++) {
         uint32_t a = i % 64, b = i / 64 % 64, step = 1 + i / 4096;
 
-        assert_true(misfit(a, 0, 1) + misfit(a + step, 0, -1) != 0);
+        assert_true(mismatch(a, 0, 1) + mismatch(a + step, 0, -1) != 0);
         if (a + step == b)
             continue;
-        assert_true(misfit(a, 0, 1) + misfit(a + step, 0, -1) + misfit(b, 0, -1) +
-                        misfit(b + step, 0, 1) !=
+        assert_true(mismatch(a, 0, 1) + mismatch(a + step, 0, -1) + mismatch(b, 0, -1) +
+                        mismatch(b + step, 0, 1) !=
                     0);
-        assert_true(misfit(0, a, 1) + misfit(0, a + step, -1) + misfit(0, b, -1) +
-                        misfit(0, b + step, 1) !=
+        assert_true(mismatch(0, a, 1) + mismatch(0, a + step, -1) + mismatch(0, b, -1) +
+                        mismatch(0, b + step, 1) !=
                     0);
     }
 }

@@ -595,7 +595,7 @@ static bool is_told(struct meaning m)
 }
 
 /* One rank makes another call than the others. */
-static int quarrel(int rank, struct meaning odd, struct meaning others)
+static int mismatch(int rank, struct meaning odd, struct meaning others)
 {
     struct meaning mine = rank == 1 ? odd : others;
     dt_comm_t *comm;
@@ -609,7 +609,7 @@ static int quarrel(int rank, struct meaning odd, struct meaning others)
     return 0;
 }
 
-static int quarrels(int rank, void *arg)
+static int mismatches(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 100, 5000, MOST };
     enum { COUNTS = sizeof counts / sizeof *counts };
@@ -620,9 +620,9 @@ static int quarrels(int rank, void *arg)
         struct meaning sum = { counts[i], DT_SUM }, weighed = { counts[i], DT_ADASUM };
         struct meaning other = { counts[(i + 1) % COUNTS], DT_ADASUM };
 
-        NEED(quarrel(rank, sum, weighed) == 0);
-        NEED(quarrel(rank, weighed, sum) == 0);
-        NEED(quarrel(rank, weighed, other) == 0);
+        NEED(mismatch(rank, sum, weighed) == 0);
+        NEED(mismatch(rank, weighed, sum) == 0);
+        NEED(mismatch(rank, weighed, other) == 0);
     }
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -631,7 +631,7 @@ static int quarrels(int rank, void *arg)
 static void calls_that_do_not_match_are_an_error(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass_all(placements + 1, quarrels), 0);
+    assert_int_equal(testjob_pass_all(placements + 1, mismatches), 0);
 }
 
 int main(void)

@@ -228,13 +228,13 @@ static dt_result_t barrier_among_halves(dt_comm_t *comm, bool odd, float *in, fl
     return odd ? dt_barrier(comm) : dt_all_reduce(comm, in, out, LARGE, DT_F16, DT_SUM);
 }
 
-static const struct quarrel {
+static const struct mismatch {
     const char *name;
     call_f call;
     const char *odd; /* description of rank 1's call (NULL: the others' description, with the counts
                         of a pair), */
     const char *others; /* and of the others' calls */
-} quarrels[] = {
+} mismatches[] = {
     { "other count", other_count, "all-reduce of 11 f32 (sum)", "all-reduce of 10 f32 (sum)" },
     { "no count", no_count, "all-reduce of 0 f32 (sum)", "all-reduce of 200000 f32 (sum)" },
     { "much smaller count", much_smaller_count, "all-reduce of 1 f32 (sum)",
@@ -370,7 +370,7 @@ static int64_t stolen_us(void)
 
 /* A rank that exceeds a time limit by itself sleeps and does not wait for a processor. So a
  * mismatch that took long mostly for lack of a processor proves nothing. */
-static void note_quarrel(void)
+static void note_mismatch(void)
 {
     int64_t took = shared->took, slept = took - shared->withheld;
 
@@ -380,7 +380,7 @@ static void note_quarrel(void)
 }
 
 /* "rank 2 (host1) called this, call 2; rank 0 (host0) called that, call 2". */
-static bool names_both(const char *text, const struct quarrel *q)
+static bool names_both(const char *text, const struct mismatch *q)
 {
     char called[160];
     bool odd =
@@ -404,7 +404,7 @@ static bool begins_with_own_call(const char *text)
 }
 
 /* A rank that the text names: another one, unless the text is about a pair. */
-static bool blames_another(const char *text, const struct quarrel *q)
+static bool blames_another(const char *text, const struct mismatch *q)
 {
     dt_error_info_t info = { .size = sizeof info };
     char called[320];
@@ -419,7 +419,7 @@ static bool blames_another(const char *text, const struct quarrel *q)
     return false;
 }
 
-static bool is_told(const char *text, const struct quarrel *q)
+static bool is_told(const char *text, const struct mismatch *q)
 {
     return begins_with_own_call(text) && names_both(text, q) && blames_another(text, q);
 }
@@ -433,7 +433,7 @@ static bool meet(dt_comm_t *comm, bool takes_part)
 }
 
 /* The error comes soon and is right. */
-static int quarrel_with(dt_comm_t *comm, const struct quarrel *q)
+static int make_mismatch(dt_comm_t *comm, const struct mismatch *q)
 {
     static float in[LARGE], out[LARGE];
     int64_t mine = waited_us(getpid()), theirs = waited_us(getppid()) + stolen_us();
@@ -449,7 +449,7 @@ static int quarrel_with(dt_comm_t *comm, const struct quarrel *q)
     return 0;
 }
 
-static int dispute(enum kind kind, const struct quarrel *q)
+static int try_mismatch(enum kind kind, const struct mismatch *q)
 {
     bool takes_part;
     dt_comm_t *comm;
@@ -458,24 +458,24 @@ static int dispute(enum kind kind, const struct quarrel *q)
     takes_part = comm != DT_COMM_NULL && dt_comm_size(comm) > 1;
     NEED(meet(comm, takes_part));
     if (takes_part)
-        NEED(quarrel_with(comm, q) == 0);
+        NEED(make_mismatch(comm, q) == 0);
     else if (comm != DT_COMM_NULL)
         NEED(dt_comm_free(comm) == DT_OK);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     if (dt_rank() == 0)
-        note_quarrel(); /* the next one needs this rank, too */
+        note_mismatch(); /* the next one needs this rank, too */
     return 0;
 }
 
-static int quarreller(int rank, void *arg)
+static int mismatching_rank(int rank, void *arg)
 {
     (void)rank;
     (void)arg;
     NEED(dt_init() == DT_OK);
     for (int kind = 0; kind < KINDS; kind++) {
-        for (size_t q = 0; q < sizeof quarrels / sizeof *quarrels; q++) {
-            if (dispute((enum kind)kind, &quarrels[q]) != 0) {
-                fprintf(stderr, "communicator %d, %s\n", kind, quarrels[q].name);
+        for (size_t q = 0; q < sizeof mismatches / sizeof *mismatches; q++) {
+            if (try_mismatch((enum kind)kind, &mismatches[q]) != 0) {
+                fprintf(stderr, "communicator %d, %s\n", kind, mismatches[q].name);
                 return 1;
             }
         }
@@ -488,9 +488,9 @@ static int quarreller(int rank, void *arg)
 static const char *const placements[] = { "3",       "1 1",   "2 2", "1 1 1", "1 2 1", "@0101",
                                           "1 1 1 1", "3 1 2", "1 7", MANY,    NULL };
 
-static void all_quarrel(const char *hosts)
+static void try_all(const char *hosts)
 {
-    struct testjob_plan plan = { .hosts = hosts, .body = quarreller };
+    struct testjob_plan plan = { .hosts = hosts, .body = mismatching_rank };
 
     shared->longest = 0;
     assert_int_equal(testjob_pass(&plan), 0);
@@ -503,10 +503,10 @@ static void all_ranks_learn_whose_calls_do_not_match(void **state)
 {
     (void)state;
     for (const char *const *hosts = placements; *hosts; hosts++)
-        all_quarrel(*hosts);
+        try_all(*hosts);
     testjob_streams(3);
-    all_quarrel("1 1 1");
-    all_quarrel(MANY);
+    try_all("1 1 1");
+    try_all(MANY);
     testjob_streams(0);
 }
 
@@ -520,8 +520,8 @@ static dt_result_t spread_ten(dt_comm_t *comm)
 /* Rank 1 ends what the others go on using: a communicator, then the job. */
 static int leaver(int rank, void *arg)
 {
-    static const struct quarrel early = { NULL, NULL, "dt_comm_free", SPREAD_TEN };
-    static const struct quarrel last = { NULL, NULL, "dt_finalize", SPREAD_TEN };
+    static const struct mismatch early = { NULL, NULL, "dt_comm_free", SPREAD_TEN };
+    static const struct mismatch last = { NULL, NULL, "dt_finalize", SPREAD_TEN };
     dt_comm_t *comm;
 
     (void)arg;
@@ -549,7 +549,7 @@ static void a_rank_that_leaves_others_in_a_call_is_named(void **state)
 /* The program does not see which calls a checkpoint consists of. */
 static int confuser(int rank, void *arg)
 {
-    static const struct quarrel q = { NULL, NULL, "dt_checkpoint_restore", "dt_checkpoint_save" };
+    static const struct mismatch q = { NULL, NULL, "dt_checkpoint_restore", "dt_checkpoint_save" };
     int64_t step;
 
     (void)arg;

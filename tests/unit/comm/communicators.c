@@ -523,7 +523,7 @@ static void an_abort_of_the_world_ends_all(void **state)
         assert_int_equal(result.ranks[i].status, 0);
 }
 
-static int quarreller(int rank, void *arg)
+static int mismatching_rank(int rank, void *arg)
 {
     dt_comm_t *c;
     float x = 1;
@@ -550,8 +550,8 @@ static int quarreller(int rank, void *arg)
 static void a_mismatch_ends_its_communicator_alone(void **state)
 {
     (void)state;
-    run_body("4", quarreller);
-    run_body("@0101", quarreller);
+    run_body("4", mismatching_rank);
+    run_body("@0101", mismatching_rank);
 }
 
 static int mortal(int rank, void *arg)

@@ -341,9 +341,9 @@ static void a_rank_that_waits_to_publish_its_data_is_inside_its_call(void **stat
 
 /* ---- calls that do not match ---- */
 
-enum quarrel { COUNT, DTYPE, OP, KIND, ROOT, LARGE_SMALL, LEAVES, EXTRA, WAY, PARTS, QUARRELS };
+enum mismatch { COUNT, DTYPE, OP, KIND, ROOT, LARGE_SMALL, LEAVES, EXTRA, WAY, PARTS, MISMATCHES };
 
-static dt_result_t odd_call(enum quarrel q, bool odd, float *buf)
+static dt_result_t odd_call(enum mismatch q, bool odd, float *buf)
 {
     switch (q) {
     case COUNT:
@@ -372,16 +372,16 @@ static dt_result_t odd_call(enum quarrel q, bool odd, float *buf)
     }
 }
 
-struct dispute {
-    enum quarrel about;
+struct try_mismatch {
+    enum mismatch about;
     int odd;
     bool leave; /* ranks end as soon as they know */
 };
 
-static int quarreller(int rank, void *arg)
+static int mismatching_rank(int rank, void *arg)
 {
     static float buf[WORDS];
-    const struct dispute *d = arg;
+    const struct try_mismatch *d = arg;
     dt_result_t r;
 
     NEED(dt_init() == DT_OK);
@@ -397,16 +397,16 @@ static int quarreller(int rank, void *arg)
     return 0;
 }
 
-static void dispute(const char *hosts, enum quarrel about, bool leave)
+static void try_mismatch(const char *hosts, enum mismatch about, bool leave)
 {
-    struct dispute d = { about, 1, leave };
+    struct try_mismatch d = { about, 1, leave };
 
     setup(NULL);
-    if (run(hosts, quarreller, &d) != 0)
-        fail_msg("hosts %s, quarrel %d: somebody hangs", hosts, about);
+    if (run(hosts, mismatching_rank, &d) != 0)
+        fail_msg("hosts %s, mismatch %d: somebody hangs", hosts, about);
     for (int i = 0; i < result.n; i++) {
         if (result.ranks[i].status != 0)
-            fail_msg("hosts %s, quarrel %d, leave %d: rank %d failed", hosts, about, leave, i);
+            fail_msg("hosts %s, mismatch %d, leave %d: rank %d failed", hosts, about, leave, i);
     }
 }
 
@@ -416,9 +416,9 @@ static void calls_that_do_not_match_are_named(void **state)
 
     (void)state;
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
-        for (int q = 0; q < QUARRELS; q++) {
-            dispute(placements[p], (enum quarrel)q, false);
-            dispute(placements[p], (enum quarrel)q, true);
+        for (int q = 0; q < MISMATCHES; q++) {
+            try_mismatch(placements[p], (enum mismatch)q, false);
+            try_mismatch(placements[p], (enum mismatch)q, true);
         }
     }
 }
