@@ -1,4 +1,4 @@
-/* The beginning and the end of a rank: dt_init and dt_finalize, which know all other parts. */
+/* dt_init and dt_finalize, the only functions that know all parts of the library. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/gate.h"
 
-/* Before dt_init, and where it has failed, children may yet be ranks; but none can be whose parent
- * was in it. */
+/* A child that is forked before dt_init, or after dt_init failed, may become a rank. A child that
+ * is forked during dt_init or later may not. */
 static void in_child(void)
 {
     if (dti_context.state != DT_CONTEXT_BEFORE || dt_slot_is_held(DT_WORLD))
@@ -31,7 +31,7 @@ struct stop {
     uint32_t culprit;
 };
 
-/* The agent has set the word of those that have memory of it. */
+/* The agent sets the abort word only in memory that it provided; this sets it in all others. */
 static void pass_on(struct dt_comm *c, void *arg)
 {
     const struct stop *stop = arg;
@@ -51,7 +51,7 @@ static void on_stop(void *arg, uint64_t comm, int code, uint32_t culprit)
     dt_slots_see(pass_on, &stop);
 }
 
-/* Other ranks of the host do not read here that the agent has ended: it has not. */
+/* The other ranks of the host get a cause of their own: the agent still runs for them. */
 static void pass_on_loss(struct dt_comm *c, void *why)
 {
     if (c->size > 1)
@@ -114,7 +114,7 @@ static void warn(void *arg, const char *text)
     dt_agentlink_note(&w->agent, text);
 }
 
-/* Before there is a communicator nobody else does. */
+/* A failure before the communicator exists names no call yet. */
 static void name_init(void)
 {
     if (!*dt_error_details()->operation)
@@ -187,7 +187,7 @@ static void claim_ripe(struct dt_comm *c, void *arg)
     *list = dt_p2p_claim_ripe(c, *list);
 }
 
-/* What is parked, and only has to be taken, is done in the program's eyes. */
+/* A parked receive that needs no more than a copy counts as complete for the program. */
 static void make_ripe(void)
 {
     struct dt_task *list = NULL;
@@ -201,7 +201,7 @@ static void make_ripe(void)
     }
 }
 
-/* Another thread may be in dt_finalize: stepping aside keeps DT_WORLD meanwhile. */
+/* Another thread may be in dt_finalize. Stepping aside keeps DT_WORLD meanwhile. */
 static bool world_gpu_is_done(void)
 {
     bool done = dt_context_step_aside() && dt_direct_are_done(&dti_context.world);

@@ -1,13 +1,13 @@
-/* Buckets: many small all-reduces made as few large ones, while the program goes on computing.
+/* Buckets: combine many small all-reduces into a few large ones while the program computes.
  *
- * What is pushed is copied behind what was pushed before it until the bucket is full; then the
- * bucket leaves as one task, and the next one is filled. Its thread reduces it and copies the
- * results back. What fills a bucket by itself is reduced where it stands.
+ * A pushed buffer is copied behind the ones before it until the bucket is full. Then the bucket is
+ * sent as one task, and the next one is filled. The communicator's thread reduces it and copies the
+ * results back. A buffer that fills a bucket by itself is reduced in place.
  *
- * Where all ranks share a host, a bucket that is used for more than a moment has memory that all of
- * them can reach (dt_mem_alloc). To get it is a collective call, which its thread makes before the
- * same bucket's turn on all ranks. Until then, when more buckets are under way than it has room
- * for, and where it is not to be had, other memory does. */
+ * If all ranks share a host, a bucket that is in use for a while gets memory that all ranks can
+ * reach (dt_mem_alloc). The allocation is a collective call: the thread makes it before the same
+ * bucket on all ranks. Ordinary memory is used before that, when more buckets are under way than
+ * this memory holds, and when it cannot be allocated. */
 #include <stdlib.h>
 
 #include "runtime/api/calls.h"
@@ -22,10 +22,10 @@
 
 enum {
     DEFAULT_CAP = 1024 * 1024,
-    SETTLED = 8,                 /* buckets that have left, from which on it pays */
-    SLOTS = 8,                   /* of the memory that all can reach, at most, */
-    OWN_MOST = 64 * 1024 * 1024, /* which has so many bytes at most of each rank, */
-    ALL_MOST = 8 * OWN_MOST,     /* and of all: every rank maps all of it */
+    SETTLED = 8,                 /* buckets sent before shared memory is allocated */
+    SLOTS = 8,                   /* buckets that the shared memory holds at most, */
+    OWN_MOST = 64 * 1024 * 1024, /* its bytes for each rank at most, */
+    ALL_MOST = 8 * OWN_MOST,     /* and for all ranks: every rank maps all of it */
 };
 
 struct piece {
@@ -34,10 +34,10 @@ struct piece {
 };
 
 struct flight {
-    struct dt_task task; /* first: a task is its flight */
+    struct dt_task task; /* first: the task is cast to its flight */
     struct flight *next;
     struct dt_bucket *bucket;
-    uint8_t *data; /* of the pieces, one after the other; NULL: reduced in place, one piece: */
+    uint8_t *data; /* the buffers, one after the other; NULL: one buffer, reduced in place: */
     struct dt_operation in_place;
     size_t bytes;
     struct piece *pieces;
@@ -45,7 +45,7 @@ struct flight {
     size_t room;
 };
 
-/* Whose calls fail, for dt_last_error_info. */
+/* Where calls on the bucket fail, for dt_last_error_info. */
 struct owner {
     const struct dt_world *world; /* NULL: there is no such communicator */
     uint64_t comm;
@@ -57,21 +57,22 @@ struct dt_bucket {
     size_t cap;
     dt_dtype_t dtype;
     dt_op_t op;
-    struct flight *filling; /* or NULL */
-    struct flight *first;   /* of those that have left, in order */
+    struct flight *filling; /* NULL: no bucket is being filled */
+    struct flight *first;   /* buckets that were sent, in order */
     struct flight *last;
-    struct flight *spare;     /* with data */
-    uint32_t left;            /* by the thread: buckets that have left, to count to SETTLED */
-    _Atomic(uint8_t *) slots; /* from the thread; NULL: none so far, and nothing is in these two: */
+    struct flight *spare; /* with memory, for reuse */
+    uint32_t left;        /* buckets sent, counted by the thread up to SETTLED */
+    _Atomic(uint8_t *)
+        slots; /* set by the thread; NULL: no shared memory yet, and the next two are empty */
     uint32_t nslots;
-    uint32_t free_slots; /* a bit for each */
-    dt_result_t failed;  /* the first that did */
+    uint32_t free_slots; /* one bit for each slot */
+    dt_result_t failed;  /* the first failure */
     dt_error_info_t error;
 };
 
 /* ---- in the communicator's thread ---- */
 
-/* How many ranks share its host; 0: not all of them do, or there are no others. */
+/* Stores the number of ranks if all of them share this host and there are several; else 0. */
 static void see_sharing(struct dt_comm *c, void *ranks)
 {
     *(uint32_t *)ranks = c->nodes == 1 && c->size > 1 && !c->announce ? (uint32_t)c->size : 0;
@@ -84,7 +85,7 @@ static uint32_t slots_for(size_t cap, uint32_t ranks)
     return most / cap < SLOTS ? (uint32_t)(most / cap) : SLOTS;
 }
 
-/* What comes of it is the same on all ranks; what ends the communicator, the next call tells. */
+/* The outcome is the same on all ranks. If it ends the communicator, the next call reports that. */
 static void share_memory(struct dt_bucket *b)
 {
     uint32_t ranks = 0, n;
@@ -103,8 +104,8 @@ static void share_memory(struct dt_bucket *b)
     atomic_store_explicit(&b->slots, slots, memory_order_release);
 }
 
-/* Ranks that have pushed the same numbers of elements in another order are to be told so: what they
- * gave would be added to something else. */
+/* The call states the size of each buffer: ranks that push the same number of elements in another
+ * order must get an error instead of sums of unrelated elements. */
 static dt_result_t reduce_pieces(const struct flight *f)
 {
     static const dt_all_reduce_options_t plain = DT_ALL_REDUCE_OPTIONS_INIT;
@@ -144,7 +145,7 @@ static dt_result_t reduce(struct dt_task *task)
 
 /* ---- memory ---- */
 
-/* Which slot of the bucket's it is, or SLOTS: none. */
+/* The slot that data is in; SLOTS: in none. */
 static uint32_t slot_of(const struct dt_bucket *b, const uint8_t *data)
 {
     const uint8_t *slots = atomic_load_explicit(&b->slots, memory_order_acquire);
@@ -156,7 +157,7 @@ static uint32_t slot_of(const struct dt_bucket *b, const uint8_t *data)
     return SLOTS;
 }
 
-/* NULL: there are none, or none is free. */
+/* NULL: there are no slots, or all are taken. */
 static uint8_t *take_slot(struct dt_bucket *b)
 {
     uint8_t *slots = atomic_load_explicit(&b->slots, memory_order_acquire);
@@ -219,7 +220,7 @@ static struct flight *flight_new(struct dt_bucket *b, bool in_place)
     return f;
 }
 
-/* One whose memory is its own makes room for one that has a slot. */
+/* Memory of its own is freed, to make room for a flight with a slot. */
 static void flight_spare(struct dt_bucket *b, struct flight *f)
 {
     if (!f->data || (atomic_load(&b->slots) && slot_of(b, f->data) == SLOTS)) {
@@ -249,7 +250,7 @@ static bool add_piece(struct flight *f, void *buf, size_t bytes)
     return true;
 }
 
-/* The first of those that have left is done. */
+/* Ends the oldest bucket that was sent; it is done. */
 static void land(struct dt_bucket *b)
 {
     struct flight *f = b->first;
@@ -269,7 +270,7 @@ static dt_result_t refuse(const struct owner *o, dt_result_t r)
     return dt_error_report_refusal(o->world, o->comm, DT_CALL_ALL_REDUCE, r);
 }
 
-/* name: of the public call, here and below. */
+/* name is the public call's, here and below. */
 static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight *f)
 {
     dt_result_t r = dt_context_hand_in(name, b->comm, &f->task);
@@ -284,7 +285,7 @@ static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight
     return DT_OK;
 }
 
-/* One that had no memory for its first piece has nothing that other ranks wait for. */
+/* A bucket whose first buffer found no memory is empty, and no other rank waits for it. */
 static dt_result_t flush(const char *name, struct dt_bucket *b)
 {
     dt_result_t r;
@@ -335,7 +336,8 @@ static dt_result_t push_together(struct dt_bucket *b, void *buf, size_t bytes)
     return b->filling && add_piece(b->filling, buf, bytes) ? DT_OK : out_of_memory(b);
 }
 
-/* In a child of the rank's process its memory is still the rank's, and nobody makes its calls. */
+/* In a forked child the bucket's memory is shared with the rank, and no thread executes its
+ * calls. */
 static dt_result_t check_bucket(const char *name, const struct dt_bucket *b)
 {
     static const struct owner nobody;
@@ -350,7 +352,7 @@ static void see_owner(struct dt_comm *c, void *owner)
     *(struct owner *)owner = (struct owner){ c->world, c->id };
 }
 
-/* What is collected where nobody reduces any more would be told of too late. */
+/* Refuses a push if no bucket can be reduced any more: dt_bucket_wait would report it too late. */
 static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
 {
     dt_result_t r = check_bucket(pushing, b);

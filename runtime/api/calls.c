@@ -1,5 +1,4 @@
-/* The public collectives in which every rank has all data, or none: what they are given is checked.
- */
+/* Public collectives in which every rank has all of the data, or in which there are no data. */
 #include "runtime/api/calls.h"
 
 #include "runtime/api/checks.h"
@@ -122,8 +121,8 @@ struct dt_operation dt_calls_all_reduce(dt_comm_t *comm, void *buf, size_t count
     return all_reduce(&dti_all_reduce, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
 }
 
-/* Whether there is nothing to tell of the arguments, nothing to choose and nothing to resolve: few
- * bytes of host memory, of which an operation would take longer to make than to check. */
+/* Whether the arguments need no checks and no choice: a few bytes of host memory. To build an
+ * operation would take longer than these tests. */
 static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     size_t bytes;
@@ -137,7 +136,7 @@ static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t d
            !dt_reduceoptions_default(count, dtype, op);
 }
 
-/* Of a plain one nothing is refused but its communicator, which an operation is to tell. */
+/* A plain call can only be refused for its communicator; the operation reports that. */
 dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                           dt_dtype_t dtype, dt_op_t op)
 {

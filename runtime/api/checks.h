@@ -1,5 +1,5 @@
-/* Checks of what a program passes to the public calls: each says in dt_last_error what is wrong,
- * and returns DT_ERR_ARG. name: of the call. */
+/* Checks of the arguments of public calls. Each function returns DT_OK or DT_ERR_ARG, and then
+ * dt_last_error says what is wrong. name is the public call's. */
 #ifndef DT_API_CHECKS_H
 #define DT_API_CHECKS_H
 
@@ -12,15 +12,15 @@
 #include "runtime/gpu/memory.h"
 #include "runtime/kernels/dtype.h"
 
-/* Say what the next two have found. */
+/* Report what dt_check_buffer and dt_check_op have found. */
 dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype);
 dt_result_t dt_refuse_op(const char *name, dt_dtype_t dtype, dt_op_t op);
 
-/* A buffer that the library reads or writes; DT_IN_PLACE is none. */
+/* Checks a buffer that the library reads or writes. DT_IN_PLACE is not one. */
 static inline dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count,
                                           dt_dtype_t dtype)
 {
-    size_t size = dt_dtype_size(dtype); /* a power of two, which spares a division */
+    size_t size = dt_dtype_size(dtype); /* a power of two, so a shift replaces a division */
     bool fits = size && count <= (size_t)PTRDIFF_MAX >> __builtin_ctzl(size);
 
     if (fits && (!count || (buf && buf != DT_IN_PLACE)))
@@ -34,16 +34,16 @@ static inline dt_result_t dt_check_op(const char *name, dt_dtype_t dtype, dt_op_
 }
 
 dt_result_t dt_check_root(const char *name, int root, int size);
-/* n blocks of a buffer; what: of the argument that has their counts. */
+/* Checks a buffer of n blocks. what names the argument that holds their counts. */
 dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
                             const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
 
-/* The array of an argument that has to have counts for all ranks. */
+/* Checks that the array of counts was given. */
 dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks);
-/* "in" is "place", a block of out, or lies apart from all of out. */
+/* Checks that "in" and out do not overlap, unless "in" is "place", a block of out. */
 dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
                            size_t out_bytes, const void *place);
-/* Whose memory both are in. Buffers where there is anything to look at; else NULL. */
+/* Stores whose memory the two buffers are in. Either may be NULL if it has no elements. */
 dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
                             enum dt_memory *memory);
 

@@ -1,4 +1,4 @@
-/* The public calls that make and end communicators. */
+/* The public calls that make and free communicators. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "runtime/comm/views.h"
 #include "runtime/dtrun_tune.h"
 
-/* What this rank lacks for the new communicator is told of the one that it was to be made from. */
+/* A failure to create the new communicator is reported for its parent. */
 static void name_what_is_unsaid(const struct dt_comm *parent)
 {
     const dt_error_info_t *e = dt_error_details();
@@ -78,7 +78,7 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
         return r;
     s = c->slot;
     r = dt_comm_leave(c);
-    dt_error_keep(&error); /* requests that are made now may fail, too */
+    dt_error_keep(&error); /* a nonblocking call that is made now may fail and replace the error */
     dt_comm_forgive(c);
     dt_comm_destroy(c);
     dt_slot_leave(s);
@@ -93,7 +93,8 @@ static void keep_first(void *arg, unsigned line, const char *why)
         snprintf(text, DT_ERROR_TEXT, "line %u: %s", line, why);
 }
 
-/* For ways between two ranks, which other threads make meanwhile. */
+/* Channels, which other threads make, read these thresholds, so they change under the slots'
+ * mutex. */
 static void take_tuning(struct dt_comm *c, void *arg)
 {
     const struct dt_tuning_table *table = arg;
@@ -118,7 +119,7 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
     if (c->rank == 0 && lines)
         dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
     if (*why)
-        table.n = UINT64_MAX; /* tells the others, and nothing else */
+        table.n = UINT64_MAX; /* tells all ranks that the lines are wrong */
     r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table, heed);
     dt_context_leave(c);
     if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
@@ -126,8 +127,8 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
     return r;
 }
 
-/* The communicator of a view. In a forked child a thread that is not there may hold the lock of the
- * views. */
+/* The communicator of a view. Views are not looked up in a forked child, where a thread that does
+ * not exist there may hold their lock. */
 static dt_result_t find_whole(const char *name, dt_comm_t *comm, dt_comm_t **whole)
 {
     dt_result_t r = dt_context_check_process(name);
@@ -147,7 +148,8 @@ static void abort_it(struct dt_comm *c, void *arg)
     dt_comm_forgive(c);
 }
 
-/* The agent tells the other processes; here it may be a while until some call hears of it. */
+/* Stops it here at once. The agent tells the other processes, but this one may not read its message
+ * for a while. */
 static void abort_too(struct dt_comm *c, void *arg)
 {
     (void)arg;

@@ -12,7 +12,8 @@
 
 struct dt_context dti_context;
 
-/* Before the lock is touched: in a child it may be held by a thread that is not there. */
+/* Checked before any lock is taken: in a forked child a thread that does not exist there may hold
+ * the lock. */
 dt_result_t dt_context_check_process(const char *name)
 {
     if (!dti_context.forked)
@@ -48,7 +49,7 @@ static dt_result_t fail_handle(const char *name, const dt_comm_t *comm, bool fre
                : dt_fail(DT_ERR_ARG, "%s: comm is not a communicator", name);
 }
 
-/* "rank 3 (host2): dt_isend: out of memory". Nothing has begun. */
+/* Writes "rank 3 (host2): dt_isend: out of memory". The call has not begun. */
 static dt_result_t fail_want(const char *name, const char *what)
 {
     const struct dt_world *w = &dti_context.job;
@@ -62,7 +63,7 @@ dt_result_t dt_context_fail_thread(const char *name)
     return fail_want(name, "no thread for calls in the background can be started (RLIMIT_NPROC?)");
 }
 
-/* What has no slot to enter. */
+/* For a handle that names no communicator. */
 static dt_result_t fail_stranger(const char *name, const dt_comm_t *comm)
 {
     bool ever = dt_slot_ever(comm);
@@ -152,10 +153,10 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w)
     return r == DT_OK && dti_context.state == DT_CONTEXT_BEFORE ? dt_context_check_state(name) : r;
 }
 
-/* ---- beside the slots ---- */
+/* ---- using the job without a slot ---- */
 
-/* Counted first: either this sees that dt_finalize has come so far, or that sees this. Returns
- * whether the job is there until step_back. */
+/* Counts this thread before it reads the state. So either it sees that dt_finalize is ending the
+ * job, or dt_finalize waits for it. */
 bool dt_context_step_aside(void)
 {
     atomic_fetch_add(&dti_context.aside, 1);
@@ -183,7 +184,8 @@ void dt_context_heed(void)
     dt_context_step_back();
 }
 
-/* First what the agent sees, then the message, so that whoever has heard of it finds it. */
+/* Shared memory changes before the message is sent, so an agent that reads the message finds the
+ * new limit. */
 static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)
 {
     bool least;
@@ -204,21 +206,22 @@ dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32
     return r;
 }
 
-/* ---- ways ---- */
+/* ---- channels ---- */
 
 struct arrival {
-    const char *name; /* of the call */
+    const char *name; /* the public call */
     struct dt_end end;
     const struct dt_parcel *parcel; /* of a task that is handed in */
-    struct dt_task *task;           /* NULL: a thread that makes the call itself */
-    struct dt_task *before;         /* that it has to make first; NULL: none */
+    struct dt_task *task;           /* NULL: this thread executes the call itself */
+    struct dt_task *before; /* a parked task that this thread must execute first; NULL: none */
     struct dt_p2p *way;
     uint32_t number;
-    struct dt_p2p_watcher watch; /* until that is served */
+    struct dt_p2p_watcher watch; /* until the earlier call is served */
     dt_result_t result;
 };
 
-/* What is before it may be a request, which nobody watches. */
+/* The call before it may be nonblocking, and then nothing else tells the agent that this thread
+ * waits. */
 static void queue(struct dt_comm *c, struct arrival *a)
 {
     a->number = dt_ticketlock_draw(&a->way->lock);

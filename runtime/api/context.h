@@ -1,4 +1,4 @@
-/* What the public calls share: the state of this process, and the communicators it has. */
+/* The state of this process that all public calls share. */
 #ifndef DT_API_CONTEXT_H
 #define DT_API_CONTEXT_H
 
@@ -14,10 +14,11 @@
 enum dt_context_state { DT_CONTEXT_BEFORE, DT_CONTEXT_READY, DT_CONTEXT_AFTER };
 
 struct dt_context {
-    _Atomic int state;      /* enum dt_context_state; changes while all slots are held */
+    _Atomic int state; /* enum dt_context_state; changes only while dt_init or dt_finalize holds the
+                          slots */
     _Atomic bool forked;    /* this process is a child of the one that called dt_init */
     _Atomic uint32_t aside; /* threads that use the job and hold no slot */
-    struct dt_world job;    /* its numbers stay readable after dt_finalize */
+    struct dt_world job;    /* rank, size and the like stay readable after dt_finalize */
     struct dt_comm world;
 };
 extern struct dt_context dti_context;
@@ -32,17 +33,17 @@ void dt_context_step_back(void);
 /* Waits until no thread is aside any more. dt_finalize calls it before it ends the job. */
 void dt_context_await_aside(void);
 
-/* Every public call on a communicator begins with dt_context_enter, which waits for the calls on it
- * that other threads have begun, and gives it; and, where that returned DT_OK, ends with
+/* Every public call on a communicator begins with dt_context_enter. It waits for earlier calls on
+ * the communicator and stores the communicator in *c. If it returns DT_OK, the call ends with
  * dt_context_leave. DT_ERR_STATE: before dt_init, after dt_finalize, in a forked child, or comm has
- * been freed. DT_ERR_ARG: comm is none. name: of the call. */
+ * been freed. DT_ERR_ARG: comm is not a communicator. name is the public call's. */
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c);
 void dt_context_leave(struct dt_comm *c);
-/* Hands a task in, whose public calls on comm the communicator's own thread makes. */
+/* Hands in a task; the communicator's thread executes its calls. */
 dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task);
 
-/* The same for calls between two ranks, each on its way, to the peer or from it. peer is a rank of
- * comm, and not this one. */
+/* The same for a send or a receive, which uses the channel to or from one peer. peer is another
+ * rank of comm. */
 struct dt_end {
     int peer;
     bool giving;
@@ -50,34 +51,35 @@ struct dt_end {
 dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                  struct dt_p2p **way);
 void dt_context_leave_way(struct dt_p2p *way);
-struct dt_parcel { /* what is to go there, or where it is to come */
-    void *buf;     /* NULL: the task itself moves the data to and from host memory */
+struct dt_parcel { /* the data of a send or receive */
+    void *buf;     /* NULL: the task itself copies the data to or from host memory */
     size_t count;
     dt_dtype_t dtype;
 };
-/* The task calls dt_p2p_pass with its parcel, and dt_p2p_passed. */
+/* The task calls dt_p2p_pass with its data, then dt_p2p_passed. */
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                    const struct dt_parcel *parcel, struct dt_task *task);
-/* DT_ERR_NOMEM of dt_async_hand_in and its like: says which call needed the thread. */
+/* Reports which public call failed because no thread could be started (DT_ERR_NOMEM). */
 dt_result_t dt_context_fail_thread(const char *name);
-/* For how long calls on comm may wait that are made or handed in from now on, which waits for
- * nobody: as limit_ms of struct dt_comm. */
+/* Sets limit_ms of struct dt_comm for calls that are made or handed in from now on. Does not wait
+ * for calls under way. */
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms);
-/* Reads what the agent has said and no call has read yet. */
+/* Handles messages from the agent that no call has read yet. */
 void dt_context_heed(void);
-/* For what needs no communicator. DT_ERR_STATE: in a forked child. */
+/* For calls that need no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 
-/* Who this process is; it stays readable after dt_finalize. DT_ERR_STATE: before dt_init, or in a
- * forked child. */
+/* Stores this process's world, which stays readable after dt_finalize. DT_ERR_STATE: before
+ * dt_init, or in a forked child. */
 dt_result_t dt_context_world(const char *name, const struct dt_world **w);
 
-/* For what any thread may ask at any time: runs see, which must not wait, whether threads are in
- * calls on the communicator or not. */
+/* Runs see on the communicator even if other threads are in calls on it. see must not wait. Any
+ * thread may call it at any time. */
 dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
                            void (*see)(struct dt_comm *c, void *arg), void *arg);
 
-/* DT_OK, or what has stopped comm, which dt_last_error then tells. For any thread at any time. */
+/* Returns DT_OK, or the failure that ended comm, which dt_last_error then describes. Any thread may
+ * call it at any time. */
 dt_result_t dt_context_status(const char *name, const dt_comm_t *comm);
 
 #endif

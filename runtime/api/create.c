@@ -12,17 +12,19 @@
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
 
-enum { SPINS = 200 }; /* looks at connections before a rank sleeps, if each rank has a CPU */
+enum {
+    SPINS = 200
+}; /* polls of the connections before a rank sleeps, if each rank has a CPU of its own */
 
-/* ---- who is where ---- */
+/* ---- which rank is on which host ---- */
 
-/* The table of a job of one rank is empty. */
+/* A job of one rank has an empty table. */
 static uint32_t node_in_job(const struct dt_world *w, uint32_t rank)
 {
     return w->table.addrs.n ? ((const struct dt_msg_addr *)w->table.addrs.v)[rank].node : w->node;
 }
 
-/* Numbers the job's nodes that have ranks of this communicator, in their order. */
+/* Numbers the job's hosts that have ranks of this communicator, in their order. */
 static void number_nodes(struct dt_comm *c, uint32_t *number)
 {
     for (int rank = 0; rank < c->size; rank++)
@@ -49,7 +51,8 @@ static void place(struct dt_comm *c, const uint32_t *number)
     c->local_size = (int)c->locals.n;
 }
 
-/* Who has this rank's local rank elsewhere, and the width of the way to them. */
+/* Finds the ranks with this rank's local rank on other hosts, and how many leaders each host
+ * has. */
 static void find_lane(struct dt_comm *c)
 {
     const struct dt_roster *r = &c->roster;
@@ -89,9 +92,9 @@ static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
     return DT_OK;
 }
 
-/* ---- the ways to the others ---- */
+/* ---- shared memory and connections ---- */
 
-/* Of none where that cannot be learned: then waits yield. */
+/* Leaves all bits 0 if the CPUs are unknown: then waits yield. */
 static void cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
 {
     cpu_set_t set;
@@ -140,7 +143,7 @@ static dt_result_t take_memory(struct dt_comm *c)
                    strerror(errno));
 }
 
-/* For the agent, which tells who waits for whom. */
+/* The agent needs the members to tell which rank waits for which. */
 static void write_members(const struct dt_comm *c)
 {
     for (uint32_t i = 0; i < c->shm.map.size; i++)
@@ -168,7 +171,7 @@ static dt_result_t share_memory(struct dt_comm *c)
     return DT_OK;
 }
 
-/* The ways to other hosts, which are made when they are needed. */
+/* Prepares connections to other hosts. They are made when they are first needed. */
 static dt_result_t set_out(struct dt_comm *c)
 {
     struct dt_world *w = c->world;
@@ -221,7 +224,7 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
     return r == DT_OK ? r : dt_comm_fail(c, r);
 }
 
-/* Lanes are connections side by side already. */
+/* Several leaders already have connections side by side, so each needs fewer streams. */
 static uint32_t streams(const struct dt_comm *c)
 {
     uint64_t width = c->hierarchical.width ? c->hierarchical.width : 1;

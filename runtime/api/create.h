@@ -1,22 +1,23 @@
-/* How a communicator comes to be, and how it ends. */
+/* Creates, connects and frees a communicator. */
 #ifndef DT_API_CREATE_H
 #define DT_API_CREATE_H
 
 #include "runtime/comm/comm.h"
 
-/* Begins a communicator, named id, of n ranks of the job, which all call this: gives it all that
- * this host has to give. ranks NULL: all of them. w outlives it. Whatever it returns, and whatever
- * the next two do, dt_comm_release ends it. */
+/* Creates the communicator "id" of n ranks of the job, each of which calls this. ranks NULL: all
+ * ranks. w must outlive c. It uses nothing but this host. Whether it or the following calls succeed
+ * or fail, dt_comm_release must be called. */
 dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
                            const uint32_t *ranks, uint32_t n);
-/* Connects the ranks, and returns when they have met in their first call, which is told as kind. */
+/* Connects the ranks. Returns when all of them have made the first call, which is reported as
+ * kind. */
 dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind);
-/* Changes the thresholds by which c's calls choose their way; at once on all ranks, and for threads
- * that keep it in its slot, too. */
+/* Changes the thresholds by which calls on c choose their algorithms. All ranks call it at the same
+ * point. Other threads may keep c in its slot meanwhile. */
 void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table);
-/* The last meeting of all ranks; nobody waits where the communicator has failed. */
+/* Waits until all ranks leave. Does not wait if the communicator has failed. */
 dt_result_t dt_comm_leave(struct dt_comm *c);
-/* Frees what creating took, without a word to the others; no thread sees c any more. */
+/* Frees c without telling the other ranks. No other thread may use c any more. */
 void dt_comm_release(struct dt_comm *c);
 
 #endif

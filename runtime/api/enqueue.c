@@ -19,15 +19,15 @@ struct enqueuing {
     struct dt_operation *o;
     struct dt_gpu_stream *s;
 
-    /* Of the communicator, which stays until the call has been made. */
+    /* it stays until the call has been executed */
     struct dt_comm *comm;
     struct dt_extents extents;
-    bool direct; /* this thread may hand it to NCCL */
-    bool staged; /* by so many bytes of pinned memory */
+    bool direct; /* this thread may pass the call to NCCL */
+    bool staged; /* the call needs so many bytes of pinned memory */
     size_t bytes;
 };
 
-/* The per-thread default stream is another one for the thread in which NCCL launches. */
+/* The per-thread default stream would name another stream in the thread that launches for NCCL. */
 static bool names_one_stream(const struct dt_gpu_stream *s)
 {
     return s->stream != CU_STREAM_PER_THREAD;
@@ -44,8 +44,8 @@ static void see(struct dt_comm *c, void *arg)
     e->staged = !dt_operation_is_between_two(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
-/* Where there are data they are the GPU's; where there are none, the call is one of host memory,
- * before which this rank waits for its GPU. */
+/* Data must be in GPU memory. A call without data counts as one on host memory, before which this
+ * rank waits for its GPU. */
 static dt_result_t check_memory(const struct enqueuing *e)
 {
     if (e->o->memory != DT_MEMORY_HOST)
@@ -70,7 +70,8 @@ static dt_result_t reserve_way(const struct enqueuing *e)
     return r;
 }
 
-/* To make it later might wait for the stream. */
+/* Reserves pinned memory now: an allocation while the call holds the stream could wait for that
+ * stream. */
 static dt_result_t reserve(const struct enqueuing *e)
 {
     if (dt_operation_is_between_two(e->o))
@@ -108,7 +109,7 @@ static dt_result_t hold_and_hand_in(const struct enqueuing *e, dt_request_t *req
     return r;
 }
 
-/* ---- straight to NCCL ---- */
+/* ---- launches by this thread ---- */
 
 static dt_result_t begin_direct(const struct enqueuing *e)
 {
@@ -124,7 +125,7 @@ static dt_result_t begin_direct(const struct enqueuing *e)
     return result ? dt_cuda_fail(e->name, "cuEventRecord", result) : DT_OK;
 }
 
-/* e->direct becomes false, and nothing has been done, where other calls come first. */
+/* If other calls come first, sets e->direct to false and does nothing else. */
 static dt_result_t enqueue_direct(struct enqueuing *e, dt_request_t *request)
 {
     struct dt_operation *o = e->o;
@@ -145,7 +146,7 @@ static dt_result_t enqueue_direct(struct enqueuing *e, dt_request_t *request)
     return r;
 }
 
-/* ---- all of it ---- */
+/* ---- calls behind a gate ---- */
 
 static dt_result_t enqueue_held(const struct enqueuing *e, dt_request_t *request)
 {

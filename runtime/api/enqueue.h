@@ -1,5 +1,5 @@
-/* How an operation comes to be enqueued on a stream of the program's: it is handed in for the
- * thread that makes it, and the stream held by a gate until then. */
+/* Enqueues an operation on one of the program's streams: hands it in for the thread that executes
+ * it, and closes a gate on the stream until then. */
 #ifndef DT_API_ENQUEUE_H
 #define DT_API_ENQUEUE_H
 
@@ -8,7 +8,7 @@
 
 struct dt_gpu_stream;
 
-/* name: of the public call. On failure *request is 0 and the stream as it was. */
+/* name is the public call's. On failure *request is 0 and the stream is unchanged. */
 dt_result_t dt_enqueue(const char *name, struct dt_operation *o, struct dt_gpu_stream *s,
                        dt_request_t *request);
 

@@ -9,17 +9,17 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/kernels/dtype.h"
 
-/* What is announced; the largest value of all ranks counts. */
+/* The words of an announcement. The all-reduce takes the maximum of each. */
 enum word {
-    WHAT, /* kind, type, operation and wire, a byte each; 0: this rank has no more data */
+    WHAT, /* kind, type, operation and wire format, one byte each; 0: this rank has no more data */
     BYTES,
-    LATE,     /* the rank that has joined last has the largest */
-    PRESCALE, /* this and what follows: as bits, which ranks without data leave to the others */
+    LATE,     /* the rank that joined last has the largest number */
+    PRESCALE, /* bits of a double; ranks without data contribute the least value, here and below */
     POSTSCALE,
     THRESHOLD,
-    PIECES, /* their mark, likewise */
-    MARK,   /* of the call, likewise, */
-    UNMARK, /* and its complement: if their largest fit, all with data mean the same call */
+    PIECES, /* the mark of a call's buffers in a bucket */
+    MARK,   /* the mark of the call, */
+    UNMARK, /* and its complement: if the two maxima fit, all ranks with data make the same call */
     WORDS,
 };
 
@@ -39,9 +39,9 @@ static double from_bits(int64_t bits)
     return v;
 }
 
-/* ---- calls that do not fit ---- */
+/* ---- mismatches ---- */
 
-/* The first rank with data that means another call than this one. */
+/* The first rank with data whose call differs from this rank's; -1: there is none. */
 static int unlike(const struct dt_comm *c, const struct dt_call *calls, const struct dt_call *call)
 {
     int rank = 0;
@@ -52,9 +52,8 @@ static int unlike(const struct dt_comm *c, const struct dt_call *calls, const st
     return rank;
 }
 
-/* This rank makes the call that it means, or dt_join, and fails in it as if it had met the others
- * there: ranks without data would have been taken for one of them. Who has not seen all calls yet
- * hears the same of two. */
+/* Reports this rank's own call, or dt_join, as the one that failed: the announcement is not the
+ * program's. A rank whose call was not compared gets a text about two others. */
 static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
 {
     const struct dt_call none = { 0 };
@@ -83,7 +82,7 @@ static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
     return r;
 }
 
-/* All ranks have seen that they do not mean the same, and now show each other what they do. */
+/* All ranks know that their calls differ, and now show them to each other. */
 static dt_result_t tell_apart(struct dt_comm *c)
 {
     struct dt_call *calls = calloc((size_t)c->size, sizeof *calls);
@@ -99,7 +98,7 @@ static dt_result_t tell_apart(struct dt_comm *c)
     return r;
 }
 
-/* next: what this rank has been asked for. */
+/* next: the program's call on this rank. */
 static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t words[WORDS])
 {
     dt_result_t r;
@@ -113,8 +112,8 @@ static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t w
     return r;
 }
 
-/* Ranks that have no more data make the call as it comes, on host memory and piece by piece. Those
- * that have data compare what their programs have called. */
+/* Ranks without data make the call on host memory, buffer by buffer. Ranks with data compare their
+ * calls. */
 static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
 {
     const struct dt_call *meant = c->whole ? c->whole : call;
@@ -148,8 +147,8 @@ static const uint8_t neutral_of[] = {
     [DT_BAND] = MOST, [DT_BOR] = ZERO, [DT_BXOR] = ZERO, [DT_ADASUM] = ZERO,
 };
 
-/* As bits, by enum neutral. Floats: -0 is what every number, -0 too, can be added to without a
- * change; and a NaN gives way to every other operand of DT_MIN and DT_MAX, even of another NaN. */
+/* Bits, by enum neutral. For floats: every number plus -0 is that number, even -0. DT_MIN and
+ * DT_MAX prefer any operand to a NaN. */
 static const uint64_t neutrals[][4] = {
     [DT_I8] = { 0, 1, 0x80, 0x7f },
     [DT_U8] = { 0, 1, 0, 0xff },
@@ -220,7 +219,7 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     return r;
 }
 
-/* Makes the call that others have announced. */
+/* Makes the call that other ranks have announced. */
 static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
 {
     enum dt_call_kind kind = (enum dt_call_kind)(words[WHAT] >> 24);

@@ -12,7 +12,7 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/shm/segment.h"
 
-/* Returns the part of this rank, or NULL with errno. */
+/* Returns this rank's block; NULL: see errno. */
 static void *take_part(struct dt_comm *c, size_t bytes)
 {
     struct dt_segment_kind kind = { .comm = c->id, .me = c->shm.me, .n = c->shm.n, .bytes = bytes };
@@ -57,7 +57,7 @@ static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int
     return r;
 }
 
-/* All ranks have it, or none. */
+/* All ranks get the memory, or none does. */
 static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
 {
     uint64_t *errors = calloc((size_t)c->size, sizeof *errors);

@@ -1,4 +1,4 @@
-/* The public collectives of all ranks alike that give them parts of their own. */
+/* Public collectives without a root in which ranks get different results. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
@@ -6,7 +6,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/kernels/dtype.h"
 
-/* ---- folding ---- */
+/* ---- reduce and reduce-scatter ---- */
 
 static dt_result_t check_reduce(struct dt_operation *o, int rank, int size)
 {
@@ -155,7 +155,7 @@ dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out, cons
     return dt_view_start(&o, request);
 }
 
-/* ---- everybody to everybody ---- */
+/* ---- all-gather and all-to-all ---- */
 
 static dt_result_t check_all_gather(struct dt_operation *o, int rank, int size)
 {

@@ -30,7 +30,7 @@ static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_
     return dt_error_report_refusal(p->world, p->comm, o->kind->call, r);
 }
 
-/* What ends a communicator has been told with more. */
+/* A final failure has already been reported in full. */
 static dt_result_t tell_refusal(const struct dt_operation *o, const struct place *p, dt_result_t r)
 {
     return dt_result_is_final(r) ? r : tell(o, p, r);
@@ -52,7 +52,7 @@ static dt_result_t see_and_check(struct dt_operation *o, struct place *p)
     return tell_refusal(o, p, r);
 }
 
-/* ---- the place of calls on a GPU's memory ---- */
+/* ---- the order of calls on GPU memory ---- */
 
 static bool is_on_gpu(const void *ptr)
 {
@@ -71,7 +71,7 @@ static dt_result_t take_order(struct dt_operation *o)
     return dt_gpu_order_take(&o->order, o->kind->name, dt_operation_gpu_buffer(o));
 }
 
-/* ---- between two ranks ---- */
+/* ---- sends and receives ---- */
 
 static struct dt_end end_of(const struct dt_operation *o)
 {
@@ -106,7 +106,7 @@ static dt_result_t pass(struct dt_operation *o)
     return r;
 }
 
-/* Nobody waits for one that is enqueued but its stream, so that its limit holds from now on. */
+/* Only the stream waits for an enqueued call, so its limit starts now. */
 static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
 {
     struct dt_comm *c = task->channel->comm;
@@ -115,20 +115,20 @@ static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
     task->channel->limit_ms = task->limit_ms;
     task->channel->since_ns = 0;
     r = pass_on(task->channel, o, task->limit_ms, o->gate != NULL);
-    dt_gpu_gate_open(o->gate); /* while the communicator stays */
+    dt_gpu_gate_open(o->gate); /* before dt_p2p_passed, after which the communicator may go */
     dt_p2p_passed(c);
     return r;
 }
 
-/* ---- of all ranks ---- */
+/* ---- collectives ---- */
 
 static dt_result_t make(struct dt_comm *c, struct dt_operation *o)
 {
     return o->memory == DT_MEMORY_HOST ? o->kind->make(c, o) : dt_gpu_make(c, o);
 }
 
-/* Its stream waits for a call behind a gate, and the program may fill the driver's queue behind it.
- */
+/* The call's stream waits at the gate. The program may fill the driver's queue behind it, which
+ * could block this thread in the driver. */
 static dt_result_t make_behind_gate(struct dt_comm *c, struct dt_operation *o)
 {
     dt_result_t r;
@@ -175,7 +175,7 @@ dt_result_t dt_operation_make(struct dt_operation *o)
     return tell_refusal(o, &p, r);
 }
 
-/* ---- later ---- */
+/* ---- nonblocking and enqueued calls ---- */
 
 dt_result_t dt_operation_check(struct dt_operation *o)
 {
@@ -191,7 +191,7 @@ dt_result_t dt_operation_prepare(struct dt_operation *o)
     return r == DT_OK ? take_order(o) : r;
 }
 
-/* The order is taken by the kind's own name: it fails for reasons that all calls share. */
+/* Errors of the order name the kind's own call: their causes are the same for all calls. */
 dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size)
 {
     const struct dt_operation_kind *kind = o->kind;

@@ -1,4 +1,4 @@
-/* The public calls that need no communicator: who this process is, how far it is, what it did. */
+/* Public calls that need no communicator: rank and size, dt_step, and the flight recorder. */
 #include <stdatomic.h>
 
 #include "runtime/api/context.h"

@@ -11,23 +11,25 @@
 #include "runtime/comm/slots.h"
 
 struct request {
-    struct dt_task task; /* first: a task is its request */
+    struct dt_task task; /* first: the task is cast to its request */
     struct dt_operation operation;
-    size_t *counts; /* of the operation */
-    uint32_t uses;  /* odd while it may be waited for */
+    size_t *counts; /* a copy of the operation's counts */
+    uint32_t uses;  /* odd while the request may be waited for */
     uint32_t next_free;
 };
 
 enum { NONE = UINT32_MAX };
-enum { WAIT_MAX_S = 1000 * 1000 * 1000 }; /* of dt_wait_for: 30 years, which its sums can hold */
+enum {
+    WAIT_MAX_S = 1000 * 1000 * 1000
+}; /* dt_wait_for's longest wait: 30 years, so that its sums do not overflow */
 
-/* Requests never move, for their tasks are known elsewhere. */
+/* Requests never move, because channels and threads point to their tasks. */
 static struct {
     pthread_mutex_t mutex;
     struct request **all;
     uint32_t n;
     uint32_t room;
-    uint32_t free; /* the first of those not in use */
+    uint32_t free; /* the first free one */
 } dti_requests = { .mutex = PTHREAD_MUTEX_INITIALIZER, .free = NONE };
 
 static bool grow(void)
@@ -42,7 +44,7 @@ static bool grow(void)
     return true;
 }
 
-/* The index of one that is not in use, or NONE: no memory. */
+/* The index of a free request; NONE: out of memory. */
 static uint32_t take(void)
 {
     uint32_t i = dti_requests.free;
@@ -73,7 +75,8 @@ static void give_back(uint32_t i)
     pthread_mutex_unlock(&dti_requests.mutex);
 }
 
-/* NULL: it has been waited for, or never was one. claim: nobody shall find it any more. */
+/* NULL: it was waited for already, or never existed. claim: no other thread can find it from now
+ * on. */
 static struct request *find(dt_request_t request, uint32_t *i, bool claim)
 {
     uint32_t uses = (uint32_t)(request.id >> 32);
@@ -94,7 +97,7 @@ static dt_result_t make(struct dt_task *task)
     return dt_operation_run(&((struct request *)task)->operation, task);
 }
 
-/* The arrays of counts are the program's again when the call returns. */
+/* The program may reuse its arrays of counts when the call returns, so they are copied. */
 static bool keep_counts(struct request *q, size_t n)
 {
     struct dt_blocks *of[] = { &q->operation.given, &q->operation.taken };
@@ -122,7 +125,7 @@ static struct request *take_locked(uint32_t *i)
     return taken;
 }
 
-/* Keeps what of the operation belongs to the program no longer than the call lasts. */
+/* Copies the parts of the operation that belong to the program. */
 dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, int size,
                                dt_request_t *request)
 {
@@ -146,7 +149,7 @@ dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, i
     return r;
 }
 
-/* What is wrong is told of the call that the program made. */
+/* Errors name the call that the program made. */
 const char *dt_request_name(const struct dt_operation *o, char name[DT_REQUEST_NAME])
 {
     snprintf(name, DT_REQUEST_NAME, "dt_i%s", o->kind->name + strlen("dt_"));
@@ -191,7 +194,7 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     return DT_OK;
 }
 
-/* ---- between two ranks: what is parked on a channel, the thread makes that waits for it ---- */
+/* ---- sends and receives: the thread that waits executes what is parked on the channel ---- */
 
 struct visit {
     struct dt_task *task;
@@ -216,7 +219,7 @@ static void claim_ripe(struct dt_comm *c, void *arg)
     v->claimed = dt_p2p_claim(v->task->channel, v->task, true);
 }
 
-/* To wait for so long only, a thread has to make it. */
+/* A wait with a time limit leaves the call to the channel's thread. */
 static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
@@ -229,7 +232,7 @@ static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
                                 dt_context_fail_thread("dt_wait_for"));
 }
 
-/* Unless it is done. */
+/* Does nothing if the request is done. */
 static void pay_visit(struct request *q, struct visit *v,
                       void (*what)(struct dt_comm *c, void *arg))
 {
@@ -246,8 +249,8 @@ static void pay_visit(struct request *q, struct visit *v,
         dt_p2p_make(&q->task);
 }
 
-/* What is made for all ranks counts as waiting from when it begins; what is between two, when
- * somebody waits for it: it may be meant for long. */
+/* A collective counts as waiting from when it begins. A send or receive counts only when a thread
+ * waits for it: the program may have posted it long in advance. */
 static dt_result_t await(struct request *q)
 {
     struct visit v;
@@ -320,9 +323,9 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     return found && *done ? dt_wait(request) : DT_OK;
 }
 
-/* ---- any of several ---- */
+/* ---- waiting for any of several ---- */
 
-/* As a thread that waits for one does, but the channel's own thread makes what is parked. */
+/* Like a wait for one request, but the channel's own thread executes what is parked. */
 static void unpark_and_watch(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
@@ -332,7 +335,8 @@ static void unpark_and_watch(struct dt_comm *c, void *arg)
         dt_p2p_watch(c, &v->watch);
 }
 
-/* Stores the first that is done, or n. open: how many there are, up to that one. */
+/* Stores the index of the first request that is done, or n. open: the number of requests up to that
+ * one that are not none. */
 static dt_result_t find_done(dt_request_t *requests, size_t n, size_t *index, size_t *open)
 {
     *index = n;
@@ -371,7 +375,7 @@ static dt_result_t sleep_until_any(dt_request_t *requests, size_t n, size_t *ind
     return r;
 }
 
-/* None is done yet. */
+/* No request is done yet. */
 static dt_result_t await_any(dt_request_t *requests, size_t n, size_t *index)
 {
     struct visit *visits = calloc(n, sizeof *visits);
@@ -413,7 +417,7 @@ dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index)
     return r == DT_OK && *index < n ? dt_wait(&requests[*index]) : r;
 }
 
-/* ---- all of several ---- */
+/* ---- waiting for all ---- */
 
 dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
 {

@@ -1,23 +1,24 @@
-/* The calls that a program has asked for and not yet waited for: what stands behind a dt_request_t.
+/* The nonblocking calls that a program has made and not yet waited for: what a dt_request_t stands
+ * for.
  *
- * A request is a place in a table and how often that place has been used, so that one that was
- * waited for is known as such, and not taken for another. Any thread may use these functions; two
- * may not wait for one request. */
+ * A request names an entry of a table and the number of times that the entry has been used. So a
+ * request that was waited for is recognised, and is not taken for a newer one. Any thread may use
+ * these functions, but only one thread at a time may wait for a request. */
 #ifndef DT_API_REQUEST_H
 #define DT_API_REQUEST_H
 
 #include "runtime/api/operation.h"
 #include "runtime/dtrun.h"
 
-/* "dt_iall_reduce", of a dt_all_reduce. Returns name. */
+/* Turns dt_all_reduce into "dt_iall_reduce", and so on. Returns name. */
 enum { DT_REQUEST_NAME = 32 };
 const char *dt_request_name(const struct dt_operation *o, char name[DT_REQUEST_NAME]);
 
-/* Checks an operation and hands it in for the thread of the communicator, or of the way, to make.
- * On failure *request is 0. */
+/* Checks an operation and hands it in for the thread of the communicator or channel. On failure
+ * *request is 0. */
 dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request);
-/* The same for one that has been checked, and has its order if it needs one, on a communicator of
- * so many ranks. name: of the public call. */
+/* The same for an operation that was checked before and, if it uses GPU memory, has its order.
+ * size: of the communicator. name is the public call's. */
 dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, int size,
                                dt_request_t *request);
 

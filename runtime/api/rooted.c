@@ -1,11 +1,12 @@
-/* The public collectives that give or take parts at one rank: gather and scatter. */
+/* Public collectives with a root in which ranks have blocks: gather and scatter. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
 #include "runtime/comm/alltoall.h"
 #include "runtime/kernels/dtype.h"
 
-/* whole: root's buffer of blocks; part: this rank's of count elements. Counts are root's alone. */
+/* whole: root's buffer of all blocks; part: this rank's block of count elements. Only root has the
+ * counts. */
 static dt_result_t check(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
                          const void *part, int rank, int size)
 {

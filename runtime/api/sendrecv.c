@@ -1,9 +1,9 @@
-/* The public calls between two ranks. */
+/* The public send and receive. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
 
-/* The peer is where others have a root, and the buffer where they have their output. */
+/* The operation's root is the peer, and its out the buffer. */
 static dt_result_t check(struct dt_operation *o, int rank, int size)
 {
     const char *name = o->kind->name;

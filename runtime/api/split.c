@@ -32,13 +32,13 @@ uint32_t dt_split_members(const struct dt_split_word *words, uint32_t n, uint32_
     return count;
 }
 
-/* Unique in the job: it names the rank that has made it up. */
+/* Unique in the job, because it contains the rank that makes it. */
 static uint64_t new_id(struct dt_world *w)
 {
     return ((uint64_t)w->rank + 1) << 32 | ++w->made;
 }
 
-/* In a slot from before it waits for anybody, so that what stops it is not missed. */
+/* Puts c into a slot before this rank waits for others, so that no stop is missed. */
 static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint64_t id,
                           const uint32_t *ranks, uint32_t n)
 {
@@ -64,12 +64,12 @@ void dt_comm_destroy(struct dt_comm *c)
     free(c);
 }
 
-/* What comes of a split, on this rank. */
+/* The result of a split on this rank. */
 struct offspring {
     struct dt_comm *parent;
     const struct dt_split_word *words;
-    uint32_t *members;    /* room for as many ranks as parent has */
-    struct dt_comm *comm; /* NULL: none */
+    uint32_t *members;    /* room for all ranks of parent */
+    struct dt_comm *comm; /* NULL: this rank is in no new communicator */
     dt_result_t made;
 };
 
@@ -101,8 +101,8 @@ static void make_own(void *arg)
         o->made = make(o);
 }
 
-/* r: what came of the call on parent. Who has failed in that before it made the new one cannot stop
- * it: so nobody waits there before all have made theirs. */
+/* r: the result of the call on parent. A rank that failed there before it created the new
+ * communicator cannot stop it. So no rank waits for others until all have created theirs. */
 static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t r)
 {
     struct dt_comm *c = o->comm;
@@ -114,7 +114,7 @@ static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t
     return dt_comm_fail(c, dt_coll_error(&c->coll_error, r, o->parent->coll_error.rank));
 }
 
-/* The program has never seen it. */
+/* The program never got its handle. */
 static void drop(struct dt_comm *c)
 {
     dt_comm_forgive(c);
@@ -138,7 +138,7 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     } else {
         struct dt_world *w = parent->world;
 
-        /* Before any rank can know of the new one, and stop it. */
+        /* before any rank knows the new one and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
         r = join(&o, kind, dt_comm_show_and(parent, kind, words, sizeof *words, make_own, &o));

@@ -1,25 +1,25 @@
-/* Making communicators out of one that there is. */
+/* Makes new communicators out of an existing one. */
 #ifndef DT_API_SPLIT_H
 #define DT_API_SPLIT_H
 
 #include "runtime/comm/comm.h"
 
-/* What a rank says when a communicator is split. */
+/* What each rank contributes to a split. */
 struct dt_split_word {
-    uint64_t color; /* 0: it will be in none */
+    uint64_t color; /* 0: this rank joins no new communicator */
     int64_t key;
-    uint64_t id; /* what the new one is called if this is its first rank */
+    uint64_t id; /* the id of the new communicator if this is its first rank */
 };
 
-/* The ranks with rank me's color, in the order of key, then rank. Returns their number. Pure. */
+/* Stores the ranks of rank me's color, ordered by key, then by rank. Returns their number. Pure. */
 uint32_t dt_split_members(const struct dt_split_word *words, uint32_t n, uint32_t me,
                           uint32_t *members);
 
-/* Collective on parent, as a call of this kind; *out NULL where color is 0. The new communicator
+/* Collective on parent, as a call of this kind. *out is NULL if color is 0. The new communicator
  * has a slot. */
 dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, uint64_t color,
                                int64_t key, struct dt_comm **out);
-/* Takes a communicator out of its slot, whose lock is held, and frees it. */
+/* Removes a communicator from its slot, whose lock the caller holds, and frees it. */
 void dt_comm_destroy(struct dt_comm *c);
 
 #endif

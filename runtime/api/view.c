@@ -17,16 +17,17 @@
 #include "runtime/gpu/stream.h"
 #include "runtime/gpu/wait.h"
 
-/* It is for one thread at a time. */
+/* A view is used by one thread at a time. */
 struct view {
     dt_comm_t *handle;
     dt_comm_t *comm;
     struct dt_gpu_stream stream;
-    struct dt_inflight inflight; /* calls of any request, the program's too */
-    dt_request_t *requests; /* of calls that were not seen to be done, in the order of the calls */
+    struct dt_inflight
+        inflight;           /* counts enqueued calls, with or without a request of the program's */
+    dt_request_t *requests; /* of calls not known to be done, in order */
     size_t n;
     size_t room;
-    dt_result_t failed; /* the first call that did; DT_OK: none has */
+    dt_result_t failed; /* the first failure of a call; DT_OK: none */
     dt_error_info_t error;
 };
 
@@ -35,8 +36,9 @@ static void see_shut(struct dt_comm *c, void *arg)
     *(bool *)arg = c->shut;
 }
 
-/* Entered first: either dt_finalize sees this call and is refused, or this call sees that
- * dt_finalize has shut the communicator. What succeeds is followed by dt_views_leave. */
+/* Counts the call before it looks at the communicator. So either dt_finalize sees this call and is
+ * refused, or this call sees that dt_finalize has shut the communicator. If it succeeds,
+ * dt_views_leave follows. */
 static dt_result_t enter(const char *name, const dt_comm_t *comm)
 {
     bool shut = false;
@@ -54,7 +56,7 @@ static dt_result_t enter(const char *name, const dt_comm_t *comm)
     return r;
 }
 
-/* Likewise followed by dt_views_leave. */
+/* If it succeeds, dt_views_leave follows. */
 static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct view **v)
 {
     dt_result_t r = enter(name, dt_views_ever(handle) ? DT_WORLD : handle);
@@ -71,7 +73,7 @@ static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct vie
                    name);
 }
 
-/* ---- what came of calls ---- */
+/* ---- results of enqueued calls ---- */
 
 static void note(struct view *v, dt_result_t r)
 {
@@ -81,14 +83,14 @@ static void note(struct view *v, dt_result_t r)
     dt_error_keep(&v->error);
 }
 
-/* Forgets the first n of its requests, which are done. */
+/* Forgets the first n requests, which are done. */
 static void forget(struct view *v, size_t n)
 {
     memmove(v->requests, v->requests + n, (v->n - n) * sizeof *v->requests);
     v->n -= n;
 }
 
-/* wait: for those that are not done. */
+/* wait: also waits for requests that are not done. */
 static void settle(struct view *v, bool wait)
 {
     size_t n = 0;
@@ -102,8 +104,7 @@ static void settle(struct view *v, bool wait)
         forget(v, n);
 }
 
-/* What ends the communicator stays the failure of all calls; other failures are told once, and
- * then not again. */
+/* A final failure is returned by all later calls, any other failure only once. */
 static dt_result_t tell(struct view *v)
 {
     dt_result_t r = v->failed;
@@ -115,7 +116,7 @@ static dt_result_t tell(struct view *v)
     return dt_error_again(&v->error);
 }
 
-/* Whether calls can be enqueued. */
+/* Whether calls can be enqueued through the view. */
 static dt_result_t check(const char *name, struct view *v)
 {
     settle(v, false);
@@ -186,7 +187,7 @@ dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
 
 /* ---- making and freeing ---- */
 
-/* Collective. A mismatch is told before ranks choose anything together. */
+/* Collective. Compares the ranks' calls before they choose an algorithm together. */
 static dt_result_t prepare(const char *name, dt_comm_t *comm, struct dt_gpu_stream *s)
 {
     const struct dt_gpu_order order = { .context = s->context, .device = s->device };
@@ -212,7 +213,7 @@ static dt_result_t prepare(const char *name, dt_comm_t *comm, struct dt_gpu_stre
     return reserved ? dt_cuda_fail(name, "cuMemHostAlloc", reserved) : DT_OK;
 }
 
-/* Pinned memory is held for as long as there is a view. */
+/* Keeps the pinned memory allocated while the view exists. */
 static dt_result_t make_held(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
 {
     struct dt_gpu_stream s;
@@ -307,7 +308,7 @@ static dt_result_t wait_for(struct dt_comm *c, void *order)
     return dt_gpu_await(c, &c->coll_error, ((struct dt_gpu_order *)order)->events[0], 0);
 }
 
-/* In its turn: all collectives that have been enqueued before have been made then. */
+/* Waits in its turn: all collectives that were enqueued before have been executed by then. */
 static dt_result_t await(const char *name, const struct view *v, struct dt_gpu_order *order)
 {
     struct dt_cuda_scope scope;

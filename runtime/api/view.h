@@ -1,24 +1,24 @@
-/* Streams' views of communicators: handles (dt_comm_t) through which calls are enqueued on a stream
- * of the program's.
+/* Views: handles (dt_comm_t) through which calls on a communicator are enqueued on one of the
+ * program's streams.
  *
- * An enqueued call is made as one in the background is (p2p/async.h), by the thread of its
- * communicator, which waits, watches and fails as for any call. Before it comes what the stream has
- * to do so far, and the stream is held by a gate (gpu/gate.h) until it has been made. The view
- * keeps its request, and tells what came of it in a later call. */
+ * The communicator's thread executes an enqueued call like a nonblocking one (comm/async.h), with
+ * the same waits, limits and failures. The call follows the work that is already queued on the
+ * stream, and a gate (gpu/gate.h) holds the stream until the call has been executed. The view keeps
+ * the request and reports its failure in a later call. */
 #ifndef DT_API_VIEW_H
 #define DT_API_VIEW_H
 
 #include "runtime/api/operation.h"
 #include "runtime/dtrun.h"
 
-/* What the public calls do with their operation, whose handle may be that of a view: make it, or
- * hand it in; or enqueue it. */
+/* Every public call passes its operation to one of these. The handle may be a view's: then the
+ * operation is enqueued. Otherwise it is executed, or handed in. */
 dt_result_t dt_view_make(struct dt_operation *o);
 dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request);
 
-/* dt_comm_free of one. */
+/* dt_comm_free of a view. */
 dt_result_t dt_view_free(dt_comm_t *handle);
-/* Frees all, when no communicator has any call under way. */
+/* Frees all views. No call may be under way on any communicator. */
 void dt_view_free_all(void);
 
 #endif

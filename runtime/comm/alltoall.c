@@ -7,7 +7,7 @@
 #include "runtime/shm/alltoall.h"
 #include "runtime/tcp/alltoall.h"
 
-/* Counts that differ between ranks are compared by what moves the data. */
+/* Counts that may differ between ranks are left out: the algorithm compares them. */
 static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
 {
     return (struct dt_call){ .count = blocks->counts ? 0 : blocks->each,
@@ -15,8 +15,9 @@ static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, 
                              .root = root };
 }
 
-/* Between a host's ranks blocks have moved. *tally, which has been added up on every host, becomes
- * the sum of all ranks', which tells everybody whether they agree. */
+/* Follows a move of blocks within each host. Each host's *tally is the sum of its ranks' checks
+ * (count_check.h); it becomes the sum over all ranks, which tells every rank whether all counts
+ * agree. */
 static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
 {
     dt_result_t r = dt_comm_leads(c) ? dt_leaders_barrier_adding(&c->leaders, call, tally) : DT_OK;
@@ -24,8 +25,8 @@ static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uin
     return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
 }
 
-/* After the blocks have moved: those whose own counts fit wait for the words of those whose do not.
- */
+/* Runs after the blocks have moved. Ranks whose own counts agree wait here for the checks of the
+ * others. */
 static dt_result_t agreed(struct dt_comm *c, uint64_t tally)
 {
     dt_result_t r = tally ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
@@ -35,7 +36,7 @@ static dt_result_t agreed(struct dt_comm *c, uint64_t tally)
                : r;
 }
 
-/* What a rank gives itself travels nowhere. */
+/* A rank's block for itself is not sent, so its counts are compared here. */
 static dt_result_t check_own(struct dt_comm *c, uint64_t given, uint64_t expected)
 {
     uint32_t me = (uint32_t)c->world->rank;
@@ -59,7 +60,8 @@ static uint64_t tally_all_to_all(const struct dt_comm *c, const struct dt_blocks
            dt_count_check_one(me, me, dt_blocks_count(taken, c->rank), false);
 }
 
-/* gives: the others do; else root does. count: of a rank that is not root. */
+/* gives: the other ranks give to root; else root gives to them. count: that of a rank other than
+ * root. */
 static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
                               const struct dt_blocks *blocks, uint64_t count, bool gives)
 {
@@ -94,7 +96,7 @@ dt_result_t dt_comm_all_to_all_for(struct dt_comm *c, const struct dt_call *call
     return r == DT_OK ? agreed(c, tally) : r;
 }
 
-/* Of what would be written over before it has gone. */
+/* For buffers that overlap: the input is copied before the output overwrites it. */
 static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call *call, void *buf,
                                         const struct dt_blocks *blocks)
 {

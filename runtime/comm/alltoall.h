@@ -1,14 +1,14 @@
-/* Those collectives of a communicator in which each pair of ranks states a count of its own, that
- * of the block which one gives the other. That all pairs agree, every rank learns before the call
- * ends. alltoall.h and alltoall.h say what may overlap; kind: what the call counts as. */
+/* Collectives in which each pair of ranks states the count of its own block: all-to-all, gather and
+ * scatter. Before the call ends, every rank knows whether all pairs agree. shm/alltoall.h and
+ * tcp/alltoall.h say which buffers may overlap. kind is the call that is reported. */
 #ifndef DT_COMM_ALLTOALL_H
 #define DT_COMM_ALLTOALL_H
 
 #include "runtime/base/blocks.h"
 #include "runtime/comm/comm.h"
 
-/* The first of them as part of a call that has begun, and to which all ranks come here. in and out
- * do not overlap. */
+/* An all-to-all as part of a call that has begun and that all ranks make. in and out do not
+ * overlap. */
 dt_result_t dt_comm_all_to_all_for(struct dt_comm *c, const struct dt_call *call, const void *in,
                                    const struct dt_blocks *given, void *out,
                                    const struct dt_blocks *taken);

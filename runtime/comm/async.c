@@ -17,14 +17,14 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
     a->first = NULL;
     a->last = NULL;
     a->lock = lock;
-    atomic_store(&a->unsaid, false); /* a thread that waits for the lock may read it meanwhile */
+    atomic_store(&a->unsaid, false); /* a thread that waits for the lock may be reading it */
     atomic_store(&a->ahead, 0);
     a->limit_ms = 0;
     pthread_mutex_init(&a->mutex, NULL);
     pthread_cond_init(&a->handed_in, NULL);
 }
 
-/* NULL: there will be no more. */
+/* NULL: the thread is to end. */
 static struct dt_task *next_task(struct dt_async *a)
 {
     struct dt_task *task;
@@ -39,11 +39,11 @@ static struct dt_task *next_task(struct dt_async *a)
     return task;
 }
 
-/* ---- waiting for any of several ---- */
+/* ---- waiting for any of several tasks ---- */
 
 static struct {
-    _Atomic uint32_t done;    /* tasks of this process */
-    _Atomic uint32_t waiting; /* threads that wait for any of several */
+    _Atomic uint32_t done;    /* tasks of this process that are done */
+    _Atomic uint32_t waiting; /* threads that wait for any of several tasks */
 } dti_any;
 
 void dt_tasks_begin_any(void)
@@ -73,9 +73,10 @@ static void count_done(void)
         dt_futex_wake_all(&dti_any.done);
 }
 
-/* ---- making ---- */
+/* ---- executing tasks ---- */
 
-/* Its owner may free the task as soon as it is done. */
+/* The owner may free the task as soon as done is set, so dt_futex_wake_all uses its address
+ * only. */
 void dt_async_make(struct dt_async *a, struct dt_task *task)
 {
     dt_ticketlock_await(a->lock, task->number);
@@ -146,7 +147,7 @@ static void prepare(struct dt_task *task)
     atomic_init(&task->done, 0);
 }
 
-/* Draws its number only if no call without a launch of its own has drawn one that is not over. */
+/* Draws the task's number only if all calls whose numbers are still drawn were handed in ahead. */
 static bool draw_ahead(struct dt_async *a, struct dt_task *task)
 {
     uint32_t next = atomic_load(&a->ahead);
@@ -180,7 +181,8 @@ dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
     return hand_in(a, task, false);
 }
 
-/* Numbers have no end: where nobody holds the lock, whatever was drawn is over. */
+/* Ticket numbers wrap around. While no thread holds the lock, every number that was drawn is
+ * over. */
 void dt_async_await_ahead(struct dt_async *a)
 {
     while (a->lock && dt_ticketlock_is_held(a->lock) &&

@@ -1,8 +1,8 @@
-/* The thread in which a slot, or a channel, makes the calls that nobody waits for yet.
+/* A thread that executes nonblocking calls: one for each slot (communicator) and each channel.
  *
- * A task draws its number in the slot's (channel's) lock when it is handed in, so that it has its
- * place among the calls that the program makes itself, before and after it. The thread begins with
- * the first task, with all signals blocked, and ends with dt_finalize. */
+ * A task draws a number of the slot's or channel's lock when it is handed in. So it keeps its place
+ * among the calls that the program makes itself. The thread starts with the first task, blocks all
+ * signals, and ends in dt_finalize. */
 #ifndef DT_COMM_ASYNC_H
 #define DT_COMM_ASYNC_H
 
@@ -16,21 +16,21 @@
 #include "runtime/dtrun.h"
 
 struct dt_task {
-    /* Makes the call. The thread holds the slot's lock meanwhile. */
+    /* Executes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
-    bool ahead; /* may be handed in only if all tasks before it are done, or are such tasks too */
-    struct dt_p2p *channel; /* of a call between two ranks; set when it is handed in, */
-    uint32_t limit_ms;      /* as is the time that its calls may wait (struct dt_comm) */
+    bool ahead; /* may be handed in only if every earlier task is done, or is such a task too */
+    struct dt_p2p *channel; /* of a send or receive; set when the task is handed in, */
+    uint32_t limit_ms;      /* like the time that its calls may wait (struct dt_comm) */
 
-    /* The rest is set here. Once it is done the task belongs to its owner again. */
+    /* dt_async_hand_in sets the rest. Once the task is done it belongs to its owner again. */
     struct dt_task *next;
     uint32_t number;
     _Atomic uint32_t done;
     dt_result_t result;
-    dt_error_info_t error; /* of a failure */
+    dt_error_info_t error; /* if result is a failure */
 };
 
-struct dt_async { /* all zero at first */
+struct dt_async { /* zero-initialised */
     pthread_mutex_t mutex;
     pthread_cond_t handed_in;
     pthread_t thread;
@@ -39,51 +39,55 @@ struct dt_async { /* all zero at first */
     struct dt_task *first;
     struct dt_task *last;
     struct dt_ticketlock *lock;
-    _Atomic bool unsaid;    /* the thread may sleep while there is a task, until dt_async_say */
-    _Atomic uint32_t ahead; /* the number after the last task that was handed in ahead */
-    uint32_t limit_ms;      /* under the lock: of the task that is made */
+    _Atomic bool unsaid;    /* the thread may sleep although there is a task, until dt_async_say */
+    _Atomic uint32_t ahead; /* the number after the newest task that is ahead */
+    uint32_t limit_ms;      /* of the current task; protected by the lock */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
-/* DT_ERR_NOMEM, of which nothing has been said: there can be no thread; nothing was handed in.
- * DT_ERR_UNSUPPORTED, likewise: it was to be ahead, and another task or call comes before it. */
+/* DT_ERR_NOMEM: no thread can be started. DT_ERR_UNSUPPORTED: the task is to be ahead, but another
+ * task or call comes before it. In both cases nothing was handed in, and dt_last_error is
+ * unchanged. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
-/* Wakes the thread for tasks that are ahead. They begin late, since waking a thread takes time:
- * when a thread waits for them, or within a millisecond (gpu/gate.h). Otherwise this costs one
- * load. */
+/* Wakes the thread for tasks that are ahead. Waking a thread takes time, so these are not woken
+ * when they are handed in, but when a thread waits for them, or within a millisecond (gpu/gate.h).
+ * If there is no such task, this costs one load. */
 void dt_async_say(struct dt_async *a);
-/* Starts the thread before there is a task that needs it. DT_ERR_NOMEM, as above. */
+/* Starts the thread before a task needs it. DT_ERR_NOMEM: as above. */
 dt_result_t dt_async_start(struct dt_async *a);
-/* Draws its number only if nobody holds the lock or waits for it. True: the task holds the lock,
- * and somebody has to make it, or pass it on. */
+/* Draws the task's number only if no thread holds the lock or waits for it. If it returns true, the
+ * task holds the lock, and the caller must execute the task or pass it on. */
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);
-/* Hands one in that was held back, before any other that has drawn its number since. */
+/* Hands in a task that was held back. It still comes before every task that drew its number
+ * later. */
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task);
-/* Makes one that was held back, in this thread. */
+/* Executes a task that was held back, in this thread. */
 void dt_async_make(struct dt_async *a, struct dt_task *task);
-/* Waits for the tasks that were handed in ahead, which are about to be over. */
+/* Waits for the tasks that were handed in ahead. They are about to end. */
 void dt_async_await_ahead(struct dt_async *a);
-/* All tasks are done: the caller holds the lock, and drew its number after the last of them. */
+/* Ends the thread. All tasks must be done: the caller holds the lock, with a number drawn after the
+ * last task. */
 void dt_async_close(struct dt_async *a);
 
 bool dt_task_is_done(struct dt_task *task);
-/* A thread that waits for any of several tasks is between the first two, and sleeps in the third
- * until more tasks of this process are done than it has seen before it looked at its own. */
+/* To wait for any of several tasks, a thread calls dt_tasks_begin_any, and dt_tasks_end_any when it
+ * has finished. In between it reads dt_tasks_done, then looks at its own tasks. If none is done,
+ * dt_tasks_await_any sleeps until more tasks of this process are done than it has read. */
 void dt_tasks_begin_any(void);
 void dt_tasks_end_any(void);
 uint32_t dt_tasks_done(void);
 void dt_tasks_await_any(uint32_t seen);
-/* Sleeps until it is done, or for so long; returns whether it is done. */
+/* Sleeps until the task is done, for at most ns. Returns whether it is done. */
 bool dt_task_await_for(struct dt_task *task, uint64_t ns);
-/* Sleeps until it is done. Returns its result, and makes its text what dt_last_error returns. */
+/* Sleeps until the task is done. Returns its result, and restores its error for dt_last_error. */
 dt_result_t dt_task_await(struct dt_task *task);
 
-/* The lock that this thread holds while it makes a task's call. Every call looks at it: hence the
- * model that takes a load and no function. */
+/* The lock that this thread holds while it executes a task. Every call reads it. This TLS model
+ * makes that a load instead of a function call. */
 extern _Thread_local const struct dt_ticketlock *dti_held
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Whether this thread is making a task's call, and so holds this lock already. */
+/* Whether this thread is executing a task, and so holds this lock already. */
 static inline bool dt_async_holds(const struct dt_ticketlock *lock)
 {
     return dti_held == lock;

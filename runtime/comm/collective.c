@@ -14,8 +14,8 @@
 #include "runtime/shm/alltoall.h"
 #include "runtime/tcp/alltoall.h"
 
-/* The least bytes that hosts reduce in parts: among few hosts, an all-reduce of less takes as long
- * and more among others. */
+/* Below these sizes a reduce or reduce-scatter between hosts is no faster than an all-reduce; the
+ * first is for few hosts. */
 enum { FEW_HOSTS = 3, LEAST_PARTS_OF_FEW = 2 * 1024, LEAST_PARTS = 32 * 1024 };
 
 static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
@@ -23,8 +23,8 @@ static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
     return call->op == DT_AVG ? c->size : 1;
 }
 
-/* By what each host's sum is divided before it is rounded. Of an average of DT_F16 it might be out
- * of range else; a power of two leaves it its digits. */
+/* The divisor of each host's sum, before it is rounded. Sums of an f16 average could overflow
+ * otherwise. A power of two keeps all digits. */
 static int host_divisor_of(const struct dt_comm *c, const struct dt_call *call)
 {
     int divisor = 1;
@@ -36,13 +36,13 @@ static int host_divisor_of(const struct dt_comm *c, const struct dt_call *call)
     return divisor;
 }
 
-/* What is left to divide by. */
+/* The divisor that remains for the sum of all hosts. */
 static double rest_divisor_of(const struct dt_comm *c, const struct dt_call *call)
 {
     return (double)divisor_of(c, call) / host_divisor_of(c, call);
 }
 
-/* Among hosts; o may be NULL. */
+/* All-reduces among the hosts. o may be NULL. */
 static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *call,
                                     const dt_all_reduce_options_t *o, const void *in, void *out)
 {
@@ -52,7 +52,7 @@ static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *cal
     return dt_leaders_all_reduce(&c->leaders, call, in, out, call->count, rest_divisor_of(c, call));
 }
 
-/* The sum of this host, for its first rank. */
+/* Stores the sum of this host's data at the host's first rank. */
 static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, const void *in,
                                void *out)
 {
@@ -67,7 +67,7 @@ static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, co
     return DT_OK;
 }
 
-/* Whether all the ranks of a host that have a lane talk to other hosts, or its first one alone. */
+/* Whether several leaders of each host talk to other hosts, or only the first rank. */
 static bool takes_all_lanes(const struct dt_comm *c, const dt_all_reduce_options_t *o, size_t bytes)
 {
     return c->hierarchical.width > 1 && bytes > 0 &&
@@ -112,15 +112,16 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
     return fold(c, call, o, in, out);
 }
 
-/* Whether this rank can show the others its data, all of this host, without a wait or a failure. */
+/* Whether this rank can publish all of its data to its host at once, without waiting and without
+ * failing. */
 static bool shows_few(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes == 1 && c->size > 1 && !c->announce && !c->on_device && c->failed == DT_OK &&
            dt_shm_shows_few(&c->shm, bytes);
 }
 
-/* This rank's data are shown first of all: the rest is done while they are on their way, as are
- * those of the others. */
+/* Publishes this rank's data first. The bookkeeping follows while the data of all ranks travel
+ * between the caches. */
 static dt_result_t all_reduce_few(struct dt_comm *c, struct dt_call *call, const void *in,
                                   void *out)
 {
@@ -158,7 +159,7 @@ static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call
     return r;
 }
 
-/* done: what this rank does of the options itself. */
+/* done: the steps of the options that this rank has done itself. */
 static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op,
                                  const dt_all_reduce_options_t *options,
@@ -198,9 +199,9 @@ dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t coun
     return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, pieces);
 }
 
-/* Root gives the data to its host's leader, unless it leads itself; the leaders pass them on to
- * each other, and then to their hosts. So nobody is done before its leader has heard of all hosts,
- * and the ranks of root's host, which have the data already, wait for theirs nevertheless. */
+/* Root gives the data to its host's leader, unless it is the leader. The leaders broadcast them,
+ * then pass them on within their hosts. A rank returns only when its leader has heard from all
+ * hosts. So the ranks of root's host wait for their leader, although they have the data already. */
 static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes,
                           uint32_t root)
 {
@@ -316,8 +317,8 @@ dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
     return dt_comm_meet_for(c, kind, 0);
 }
 
-/* Ranks that choose their algorithms otherwise would wait for each other in one of them: they shall
- * notice here. */
+/* Ranks that disagree on thresholds would wait for each other in different algorithms, so a
+ * difference is detected here. */
 dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
                                void (*heed)(struct dt_comm *c, void *buf))
 {
@@ -354,17 +355,17 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_c
     return dt_comm_match_and(c, kind, call, NULL, NULL);
 }
 
-/* ---- those that give ranks parts of their own ---- */
+/* ---- reduce, reduce-scatter and gather: ranks get different results ---- */
 
-/* Whether hosts fold parts for those who are to have them, of so much at a time. What is less comes
- * as quickly by an all-reduce, with a place for what a rank is not to have. */
+/* Whether hosts reduce each block only for the ranks that need it. Small data take an all-reduce,
+ * which is as fast; a rank that needs no result gives it a temporary buffer. */
 static bool moves_parts(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes > 1 && c->hierarchical.for_few &&
            bytes >= (c->nodes <= FEW_HOSTS ? LEAST_PARTS_OF_FEW : LEAST_PARTS);
 }
 
-/* The same bytes as of an all-reduce, which would take so many. */
+/* Gives the same bytes as an all-reduce of this size. */
 static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, const void *in,
                               void *out, struct dt_hierarchical_terms terms, size_t bytes)
 {
@@ -410,13 +411,14 @@ dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t 
     return r == DT_OK ? dt_comm_end(c, &call, reduce(c, &call, in, out)) : r;
 }
 
-/* Of blocks that all ranks name alike: what their calls have to agree on. */
+/* The counts of all blocks in one number, for the comparison of calls. All ranks pass the same
+ * counts. */
 static uint64_t agreed_count(const struct dt_comm *c, const struct dt_blocks *blocks)
 {
     return blocks->counts ? dt_counts_hash(blocks->counts, (size_t)c->size) : blocks->each;
 }
 
-/* All ranks have all blocks, of which each keeps its own. */
+/* All-reduces all blocks; each rank keeps its own. */
 static dt_result_t fold_and_keep(struct dt_comm *c, const struct dt_call *call, const void *in,
                                  void *out, const struct dt_blocks *blocks)
 {
@@ -458,7 +460,8 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     return fold_and_keep(c, call, in, out, blocks);
 }
 
-/* The result is to stand where other blocks begin that are still needed. */
+/* Reduces into a temporary buffer: the result would overwrite other blocks that are still
+ * needed. */
 static dt_result_t reduce_scatter_aside(struct dt_comm *c, const struct dt_call *call, void *buf,
                                         const struct dt_blocks *blocks)
 {
@@ -503,15 +506,14 @@ static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call
     return dt_ring_allgather(&g, call, in, out, blocks);
 }
 
-/* The ring of two hosts is a single step, and so worth far fewer bytes. */
+/* With two hosts the ring is a single step, so it pays for much smaller data. */
 static size_t least_in_lanes(const struct dt_comm *c)
 {
     return c->nodes == 2 ? c->tuning.net_lane / 64 : c->tuning.net_lane;
 }
 
-/* Not all ranks have to do with each other in these calls, and those of a host may wait for one
- * that another rank makes in shared memory: so that they see that they mean different calls, all
- * meet first. */
+/* In these algorithms not every pair of ranks communicates, and a rank may wait in shared memory
+ * for a call that another rank does not make. So all ranks first compare their calls. */
 static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, const void *in,
                               void *out, const struct dt_blocks *blocks)
 {
@@ -540,12 +542,12 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
 
 /* ---- Adasum ---- */
 
-enum { WEIGHED_FEW = 8 * 1024 }; /* bytes of all vectors: up to here everybody weighs all of them */
+enum { WEIGHED_FEW = 8 * 1024 }; /* bytes of all vectors; up to here each rank weighs all of them */
 
-/* What a rank works on: a slice of everybody's vector, or all of them. */
+/* What a rank works on: a chunk of every vector, or all vectors. */
 struct weighing {
     bool all;
-    size_t *counts; /* of everybody's slice, or vector */
+    size_t *counts; /* of each rank's chunk or vector */
     uint8_t *vectors;
     double *weights;
     struct dt_adasum_products *products;
@@ -577,8 +579,8 @@ static void weighing_free(struct weighing *w)
     free(w->products);
 }
 
-/* All ranks have the same products, and so the same weights. A sum has a number of its own: who is
- * still moving vectors shall take it for something later, not for another rank's mistake. */
+/* All ranks get the same products and so the same weights. The sum has a call number of its own:
+ * ranks that still move vectors take it for a later call, not for a mismatch. */
 static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const struct dt_adasum *a,
                          const struct weighing *w)
 {
@@ -599,7 +601,7 @@ static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const st
     return r;
 }
 
-/* "in" has been given to all when it may be written over. */
+/* "in" has reached all ranks before it may be overwritten. */
 static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *call, const void *in,
                                     void *out, const struct weighing *w)
 {

@@ -28,8 +28,8 @@ void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const
     dt_comm_wake(c);
 }
 
-/* An abort is what the program wants, a lost peer is a death, and a failure of DT_WORLD cannot be
- * dealt with. */
+/* Does not count aborts, which the program wants, lost peers, which the agent sees, and failures of
+ * DT_WORLD, which end the job. */
 static void count_failure(struct dt_comm *c)
 {
     if (c->id == 0 || c->failed == DT_ERR_ABORTED || c->failed == DT_ERR_PEER)
@@ -55,7 +55,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
         dt_coll_error(&c->coll_error, result, (uint32_t)c->world->rank);
     if (c->shm.map.head)
         dt_comm_stop(c, result, c->coll_error.rank, c->error.message);
-    else /* the others have their memory, or will have it */
+    else /* the other ranks have their memory, or will get it */
         dt_agentlink_failed(&c->world->agent, c->id, result, c->coll_error.rank, c->error.message,
                             true);
     dt_flow_fail(&c->mesh, result);
@@ -63,7 +63,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     return result;
 }
 
-/* Where a communicator has one rank, no other passes on to it what ends the job meanwhile. */
+/* If this is the communicator's only rank, no other rank passes on what has stopped the job. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
 {
     int code = dt_hostshm_stopped(&c->shm.map, culprit);
@@ -87,8 +87,8 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 
 /* ---- calls ---- */
 
-/* For the agent, which tells who waits for whom, and between hosts whether they mean the same call.
- */
+/* Tells the agent which call this rank is in. With several hosts it also tells a signature, by
+ * which the agent compares the ranks' calls. */
 static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
 {
     struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
@@ -126,7 +126,7 @@ void dt_comm_watch(struct dt_comm *c, bool on)
         note(c, &none, 0);
 }
 
-/* Calls that take microseconds, unless somebody comes late. */
+/* Whether the call takes microseconds, unless a rank is late. */
 static bool is_brief(const struct dt_comm *c, const struct dt_call *call)
 {
     return c->nodes == 1 && call->kind <= DT_CALL_BROADCAST && call->count <= BRIEF;
@@ -151,8 +151,8 @@ static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_
     record_end(c, r);
     if (r != DT_OK)
         r = dt_comm_fail(c, dt_error_report(c, &c->coll_error, call, c->shm.ring));
-    note_end(c,
-             call); /* last: a rank that has lost a peer is seen in the call, or to have lost it */
+    note_end(c, call); /* last, so that a rank that lost a peer is seen either in the call or with
+                          the failure */
     return r;
 }
 
@@ -210,9 +210,9 @@ dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
     return end(c, &call, r);
 }
 
-/* Who has come to the call that makes c cannot fail so in it: all make the same one, and nobody has
- * c yet to abort it. Others have left that call already, and have aborted c or failed in the next
- * one, as this rank's next call will tell. */
+/* In the call that creates c, an abort or a mismatch cannot come from a rank in that call: all
+ * ranks make the same one, and no program has c yet. It comes from a rank that has already left the
+ * call and then failed or aborted c. This rank's next call reports it. */
 static bool is_over_elsewhere(const struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
     return (r == DT_ERR_MISMATCH || r == DT_ERR_ABORTED) && c->id != 0 && call->number == 1;

@@ -1,12 +1,12 @@
-/* A communicator: some ranks of a job, the connections between them, and the calls that they make.
+/* A communicator: a group of ranks of the job, the connections between them, and their calls.
  *
- * Every rank makes the same calls in the same order, one at a time. After a final failure
- * (dt_result_is_final) a communicator stays failed: every later call returns the same code. All
- * functions that return dt_result_t have set dt_last_error when they fail. Unless they say
- * otherwise they are for the thread that holds the communicator's slot.
+ * Every rank makes the same calls in the same order, one at a time. A final failure
+ * (dt_result_is_final) ends the communicator: every later call returns the same code. Functions
+ * that return dt_result_t set dt_last_error when they fail. Unless a function says otherwise, only
+ * the thread that holds the communicator's slot may call it.
  *
- * Ranks are those of the communicator, but for struct dt_coll_error and the words that stop it:
- * these blame ranks of the job. */
+ * Ranks are ranks of the communicator, except in struct dt_coll_error and in the words that stop
+ * it: those name ranks of the job. */
 #ifndef DT_COMM_COMM_H
 #define DT_COMM_COMM_H
 
@@ -28,98 +28,103 @@
 struct dt_comm {
     struct dt_world *world;
     struct dt_slot *slot;
-    uint64_t id; /* 0: all ranks of the job; the same on all ranks of it, and on no others */
+    uint64_t id; /* 0: DT_WORLD; else the same on all of its ranks, and unique in the job */
     int rank;
     int size;
-    int local_rank; /* among those of this host */
+    int local_rank; /* among the ranks of this host */
     int local_size;
-    bool lent;     /* its memory is of the agent, which watches its calls */
-    uint32_t node; /* among the hosts that have ranks of it */
+    bool lent;     /* the agent provided the shared memory and watches its calls */
+    uint32_t node; /* among the hosts that have ranks of this communicator */
     uint32_t nodes;
-    uint32_t *ranks;   /* the job's, by rank */
-    uint32_t *node_of; /* by rank */
+    uint32_t *ranks;   /* the job's rank of each rank */
+    uint32_t *node_of; /* the host of each rank */
     struct dt_roster roster;
-    uint32_t *lane;        /* by node: the rank there that has this rank's local rank */
-    struct dt_u32s locals; /* the ranks of this host, by local rank */
-    uint32_t *local_ranks; /* the same, the job's */
+    uint32_t *lane;        /* by host: its rank with this rank's local rank */
+    struct dt_u32s locals; /* the ranks on this host, by local rank */
+    uint32_t *local_ranks; /* the job's rank of each of them */
     uint64_t calls;
-    uint32_t limit_ms; /* for how long the call may wait; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT */
-    struct dt_p2p **channels;  /* by peer, to it and from it (p2p.h); NULL before the first */
-    _Atomic uint32_t passing;  /* calls between two ranks that are not over */
-    struct dt_pairnotes notes; /* those in which threads wait */
-    bool shut;                 /* for threads that keep it in its slot: no call may begin */
-    /* Between dt_join_begin and dt_join: announces a call that this rank is about to make (join.h).
-     * Else NULL: all ranks have data. */
+    uint32_t
+        limit_ms; /* how long the current call may wait; 0: dtrun's limit; DT_HOSTSHM_NO_LIMIT */
+    struct dt_p2p **channels;  /* by peer: the channel to it and from it (p2p.h); NULL before the
+                                  first is made */
+    _Atomic uint32_t passing;  /* sends and receives under way */
+    struct dt_pairnotes notes; /* sends and receives in which threads wait */
+    bool shut; /* no call may begin; for threads that keep the communicator in its slot */
+    /* Set between dt_join_begin and dt_join: announces the call that this rank is about to make
+     * (join.h). NULL: all ranks have data. */
     dt_result_t (*announce)(struct dt_comm *c, const struct dt_call *call);
-    bool announcing;     /* the call is an announcement, or has been announced */
-    struct dt_call next; /* what this rank announces: the call that it is to make, or dt_join */
+    bool announcing;             /* the call is an announcement, or has been announced */
+    struct dt_call next;         /* what this rank announces: its next call, or dt_join */
     const struct dt_call *whole; /* the program's call, of which this rank makes pieces; or NULL */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
-    dt_result_t failed;                       /* DT_OK, or what every call returns */
-    dt_error_info_t error;                    /* likewise */
-    _Atomic bool failure_counts;              /* the agent is told that nobody has dealt with it */
-    int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
-    struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
+    dt_result_t failed;                       /* DT_OK, or what every call returns from now on */
+    dt_error_info_t error;                    /* of that failure */
+    _Atomic bool
+        failure_counts; /* the agent counts this failure: the program has not handled it yet */
+    int bell; /* eventfd: readable for good once this process has stopped c; -1: there is one host
+               */
+    struct dt_tuning tuning; /* the same on all ranks of the host, or of all hosts */
     struct dt_shm shm;
     struct dt_mesh mesh;
-    uint32_t
-        streams; /* of channels between two ranks; those of the mesh may change (dt_comm_tune) */
-    struct dt_leaders leaders; /* on several hosts: where all of them have this local rank */
+    uint32_t streams; /* of channels; dt_comm_tune may change those of the mesh */
+    struct dt_leaders
+        leaders; /* with several hosts: the ranks with this local rank on each of them */
     struct dt_hierarchical hierarchical;
     struct dt_coll_error coll_error;
     struct dt_gpu *gpu; /* gpu/gpu.h */
-    bool on_device;     /* calls that begin now are for data in GPU memory, on all ranks */
-    bool watched;       /* dt_comm_watch */
+    bool on_device;     /* the calls that begin now have their data in GPU memory, on all ranks */
+    bool watched;       /* dt_comm_watch is on */
 };
 
-/* Every collective is between these two. begin names the call, of which its caller has set all but
- * kind and number; end takes what came of it, and says in dt_last_error what went wrong. */
+/* Every collective runs between these two. The caller of begin has set all of call but kind and
+ * number. end takes the result of the collective and describes a failure in dt_last_error. */
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind);
-/* What begin does while no ranks are joining, and nothing has failed or been stopped: gives the
- * call its number; tells the agent and the recorder. Only the first has to come before
- * others are shown anything, but both before anybody is waited for. */
+/* The two steps of begin for a communicator that works and has no joining ranks. dt_comm_count
+ * numbers the call. It must come before other ranks are shown anything. dt_comm_note tells the
+ * agent and the recorder. It must come before this rank waits. */
 void dt_comm_count(struct dt_comm *c, struct dt_call *call);
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call);
-/* Of a call that has begun: while it lasts dtrun is to take it for one of that kind. */
+/* Reports a call that has begun to dtrun as one of this kind, until it ends. */
 void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind);
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r);
-/* What this rank does between two calls, which no other has to do and which may take long: the
- * limit of calls holds for it, and while it lasts others are told that this rank is in it. work
- * returns as what is between begin and end does. */
+/* Runs work between two calls, on this rank alone. The limit of calls applies to it, and other
+ * ranks are told that this rank is in it. work returns a result like a collective between begin and
+ * end. */
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
                           dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg);
-/* While this is on, the rank counts as waiting for its GPU whenever it is in no other call, so that
- * the limit of calls holds: a driver whose queue is full may block any thread that uses it. */
+/* While this is on, a rank that is in no other call counts as waiting for its GPU, and the limit of
+ * calls applies. A driver whose queue is full may block any thread that uses it. */
 void dt_comm_watch(struct dt_comm *c, bool on);
-/* What ends a call for which this rank lacks memory. */
+/* Ends a call for which this rank lacks memory. */
 dt_result_t dt_comm_no_memory(struct dt_comm *c);
 
-/* Whether this rank speaks for its host with the others. */
+/* Whether this rank talks to other hosts for its own. */
 static inline bool dt_comm_leads(const struct dt_comm *c)
 {
     return c->local_rank == 0 && c->nodes > 1;
 }
 
-/* Of a rank of this host, by its rank. */
+/* The local rank of a rank on this host. */
 static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank)
 {
     return (uint32_t)dt_u32s_find(&c->locals, rank);
 }
 
-/* Why calls are to end, and who is to blame for it; 0: they are not. Costs a load. */
+/* Why calls must end, and which rank caused it; 0: nothing has stopped them. Costs one load. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit);
-/* DT_OK, or what has ended this generation; costs a load. */
+/* Returns DT_OK, or what has ended this generation. Costs one load. */
 dt_result_t dt_comm_check(struct dt_comm *c);
 
-/* Notes a failure that was found outside these functions, so that no rank of this host waits on.
- * Takes the text of dt_last_error. Returns result. */
+/* Ends c with a failure that was found outside of a call, so that no rank of this host keeps
+ * waiting. Takes the text of dt_last_error. Returns result. */
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result);
-/* The program has dealt with the failure of a communicator, if there was one: it has freed or
- * aborted it. For any thread, while c is in its slot. */
+/* The program has handled a failure of c, if there was one: it has freed or aborted c. For any
+ * thread, while c is in its slot. */
 void dt_comm_forgive(struct dt_comm *c);
 
-/* For any thread, while c is in its slot: ends c's calls here and on its other ranks; and what a
- * stop that came from elsewhere is to those of its threads that wait for connections. */
+/* For any thread, while c is in its slot. dt_comm_stop ends the calls on c on all of its ranks.
+ * dt_comm_wake wakes this process's threads that wait for connections, after a stop that came from
+ * elsewhere. */
 void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const char *why);
 void dt_comm_wake(struct dt_comm *c);
 

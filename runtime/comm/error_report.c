@@ -9,16 +9,17 @@
 
 enum { TEXT = DT_CALL_TEXT + 96 };
 
-/* What sentences are made of. */
+/* The parts of the sentences. */
 struct words {
     char me[DT_WORLD_NAME];
     char culprit[DT_WORLD_NAME];
     char call[TEXT];
     char ending[DT_HOSTSHM_ENDING];
-    const char *why; /* of what has stopped the communicator; or "" */
+    const char *why; /* why the communicator was stopped, or "" */
 };
 
-/* "barrier, call 7 on communicator 3.2": the second of which rank 3 of the job is the first. */
+/* Writes "barrier, call 7 on communicator 3.2": the second communicator whose first rank is rank
+ * 3. */
 static void describe_made(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     char name[DT_COMM_NAME];
@@ -31,7 +32,7 @@ static void describe_made(const struct dt_comm *c, const struct dt_call *call, c
         snprintf(text + strlen(text), 64, " on communicator %s", dt_comm_name(c->id, name));
 }
 
-/* What a rank announces it has been asked for: the announcement is the library's own. */
+/* For an announcement, which is internal, describes the call that the program made. */
 static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     struct dt_call next;
@@ -40,7 +41,7 @@ static void describe(const struct dt_comm *c, const struct dt_call *call, char t
         describe_made(c, call, text);
         return;
     }
-    next = c->next; /* which other threads do not read */
+    next = c->next; /* only this thread reads it */
     next.number = call->number;
     describe_made(c, &next, text);
     if (next.kind != DT_CALL_JOIN)
@@ -57,7 +58,7 @@ static void find_words(struct words *w, const struct dt_comm *c, const struct dt
     describe(c, call, w->call);
 }
 
-/* What differs between calls that are told alike. */
+/* What differs between two calls with the same description. */
 static const char *unsaid(const struct dt_call *call, bool alike)
 {
     if (!alike)
@@ -69,8 +70,8 @@ static const char *unsaid(const struct dt_call *call, bool alike)
     return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
 }
 
-/* What another rank said of its own call and a third one's: "rank 0 called this; rank 1 called
- * that". Either may be this rank, which then comes first, as in all that it says. */
+/* Passes on another rank's text about its own call and a third rank's: "rank 0 called this; rank 1
+ * called that". If this rank is one of the two, its call comes first. */
 static dt_result_t pass_on(const struct dt_coll_error *t, const struct words *w)
 {
     char mine[DT_WORLD_NAME + 16];
@@ -122,7 +123,7 @@ const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll
     return text;
 }
 
-/* Who failed says itself who it is. */
+/* The rank that failed names itself in its text. */
 static dt_result_t say_failure(const struct dt_coll_error *t, const struct words *w)
 {
     const char *what = *w->why ? w->why : t->error ? strerror(t->error) : dt_strerror(t->code);
@@ -160,7 +161,7 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_coll_error *t,
     return say_failure(t, w);
 }
 
-/* How the rank to blame ended, as far as this host has heard. */
+/* Stores how the rank that caused the failure ended, as far as this host knows. */
 static void tell_ending(const struct dt_comm *c, const struct dt_coll_error *t, dt_error_info_t *e)
 {
     uint32_t ending = dt_hostshm_ending(&c->world->shm, t->rank);
@@ -199,8 +200,8 @@ dt_result_t dt_error_report_refusal(const struct dt_world *w, uint64_t comm, enu
     return r;
 }
 
-/* The rank to blame. Where another one has told of its call and of this rank's, it blames this one,
- * which names the other second. */
+/* The rank that caused the failure. If another rank reported a mismatch with this rank, t blames
+ * this rank, and the text names the other rank second. */
 static uint32_t culprit_of(const struct dt_comm *c, const struct dt_coll_error *t)
 {
     const char *second = strstr(dt_last_error(), "; rank ");
@@ -211,7 +212,7 @@ static uint32_t culprit_of(const struct dt_comm *c, const struct dt_coll_error *
     return rank;
 }
 
-/* The same for programs. */
+/* Fills in dt_last_error_info. */
 static void tell_details(const struct dt_comm *c, const struct dt_coll_error *t,
                          const struct dt_call *call, const struct dt_ring *ring)
 {

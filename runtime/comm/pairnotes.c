@@ -8,13 +8,13 @@
 
 enum { NS_PER_MS = 1000 * 1000 };
 
-static pthread_mutex_t dti_late = PTHREAD_MUTEX_INITIALIZER; /* of all lists */
+static pthread_mutex_t dti_late = PTHREAD_MUTEX_INITIALIZER; /* protects all queues */
 
-/* Stands for the holder of a place while that changes. Who has put it there does not wait before
- * it has put another there. */
+/* Stands in for the holder of a place while the holder changes. The thread that stored it stores
+ * the new holder without waiting. */
 static struct dt_pairnote dti_changing;
 
-/* A rank does not know the time that dtrun gives to those without one of their own. */
+/* A rank does not know dtrun's own limit, so a note without a limit is due last. */
 static uint64_t due_ns(const struct dt_pairnote *note)
 {
     if (note->limit_ms == DT_HOSTSHM_NO_LIMIT)
@@ -29,7 +29,7 @@ static bool goes_before(const struct dt_pairnote *a, const struct dt_pairnote *b
     return due_a != due_b ? due_a < due_b : a->since_ns < b->since_ns;
 }
 
-/* ---- places: one by one, without the lock ---- */
+/* ---- places: changed one by one, without the lock ---- */
 
 static uint32_t age_ms(const struct dt_pairnote *note, uint64_t now_ns)
 {
@@ -50,7 +50,7 @@ static int take_free(struct dt_pairnotes *all)
     return -1;
 }
 
-/* Into a place that has been taken. */
+/* Writes the note to a place that the caller has taken. */
 static void put(struct dt_pairnotes *all, struct dt_hostshm_rank *at, int place,
                 struct dt_pairnote *note, uint64_t now_ns)
 {
@@ -59,7 +59,7 @@ static void put(struct dt_pairnotes *all, struct dt_hostshm_rank *at, int place,
     atomic_store_explicit(&all->holders[place], note, memory_order_release);
 }
 
-/* Returns false where it has none. */
+/* Returns false if the note has no place. */
 static bool leave_place(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
                         struct dt_pairnote *note)
 {
@@ -72,7 +72,7 @@ static bool leave_place(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
     return true;
 }
 
-/* ---- when there are too few: under the lock ---- */
+/* ---- the queue for places: changed under the lock ---- */
 
 static void queue(struct dt_pairnotes *all, struct dt_pairnote *note)
 {
@@ -105,9 +105,9 @@ static struct dt_pairnote *holder_of(struct dt_pairnotes *all, int place)
     return holder;
 }
 
-/* The holder that is due last; NULL: a place has just been left. All stay for so long: who leaves
- * looks at the queue's length after it has taken its place, and comes for the lock before its note
- * is gone. */
+/* The holder that is due last; NULL: a place has just become free. No holder's note goes away
+ * meanwhile: a leaving thread gives up its place first, then looks at the queue's length, and takes
+ * the lock before its note ends. */
 static struct dt_pairnote *last_due(struct dt_pairnotes *all, int *place)
 {
     struct dt_pairnote *last = NULL;
@@ -125,8 +125,8 @@ static struct dt_pairnote *last_due(struct dt_pairnotes *all, int *place)
     return last;
 }
 
-/* Takes a place that is free, or the one that is due last if the first of the queue goes before it;
- * -1: it does not. */
+/* Takes a free place, or the place that is due last if the first of the queue is due earlier. -1:
+ * neither. */
 static int take_for_first(struct dt_pairnotes *all, struct dt_hostshm_rank *at)
 {
     struct dt_pairnote *last;

@@ -12,11 +12,12 @@ enum { SLOT_BITS = 12 };
 
 static_assert(DT_SLOTS == 1 << SLOT_BITS, "a handle has its slot in the low bits");
 
-/* Who needs both takes the mutex while it holds a slot's lock, and never waits the other way round.
- */
+/* A thread that needs both takes the mutex while it holds a slot's lock. It never waits for a
+ * slot's lock while it holds the mutex. */
 static struct {
-    pthread_mutex_t mutex; /* of what slots hold, beside their own locks; and of used */
-    size_t used;           /* slots from here on have never held any */
+    pthread_mutex_t
+        mutex;   /* protects used and what the slots hold, in addition to their own locks */
+    size_t used; /* slots from here on have never held a communicator */
     struct dt_slot slots[DT_SLOTS];
 } dti_slots = { .mutex = PTHREAD_MUTEX_INITIALIZER, .used = 1 };
 
@@ -25,7 +26,7 @@ static struct dt_slot *slot_of(const dt_comm_t *handle)
     return &dti_slots.slots[(uintptr_t)handle % DT_SLOTS];
 }
 
-/* The bits above the slot count its communicators, from 1. */
+/* The bits above the slot's number count its communicators, from 1. */
 static uintptr_t turn_of(const dt_comm_t *handle)
 {
     return (uintptr_t)handle >> SLOT_BITS;
@@ -38,15 +39,15 @@ static bool ever_was(const struct dt_slot *s, const dt_comm_t *handle)
 
 /* ---- limits ---- */
 
-/* Calls between two ranks hold no lock of a slot. */
+/* Sends and receives do not hold the slot's lock. */
 static bool are_passing(const struct dt_slot *s)
 {
     return s->comm && atomic_load(&s->comm->passing);
 }
 
-/* The agent is to look as often as the least limit asks for, also of a call that is yet to begin
- * behind others, and has one that is not given to calls any more. Returns whether that is more
- * often than before. */
+/* Tells the agent the lowest limit that applies: to new calls, and to calls under way or queued,
+ * which keep an older limit. The agent checks accordingly often. Returns whether it must now check
+ * more often. */
 static bool tell_least_limit(struct dt_slot *s)
 {
     _Atomic uint32_t *told = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
@@ -92,7 +93,8 @@ void dt_slot_settle(const dt_comm_t *handle)
 
 /* ---- calls ---- */
 
-/* Who has drawn a number is seen to be under way by who sets the limit, or sees what was set. */
+/* The number is drawn before the limit is read. So a thread that sets the limit either sees this
+ * call under way, or this call sees the new limit. */
 struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms)
 {
     struct dt_slot *s = slot_of(handle);
@@ -244,7 +246,7 @@ bool dt_slots_enter_all(void)
     return all;
 }
 
-/* NULL: none is left. */
+/* NULL: no communicator is left. */
 static struct dt_slot *find_newest(void)
 {
     struct dt_slot *newest = NULL;
@@ -258,8 +260,9 @@ static struct dt_slot *find_newest(void)
     return newest;
 }
 
-/* NCCL ends a communicator when all its ranks on the host do. They have to take several in the same
- * order, which their ids have on all ranks, and slots, once one is used again, have not. */
+/* NCCL frees a communicator when all of its ranks on the host do so. Several communicators must be
+ * freed in the same order on all ranks. Their ids have one; slots do not, once they have been
+ * reused. */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 {
     struct dt_slot *s;

@@ -5,18 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MARK ((uintptr_t)1 << 62) /* of handles, of whose upper two bits it is the only one */
+#define MARK ((uintptr_t)1 << 62) /* the top two bits of a view's handle are 01 */
 
 struct entry {
-    dt_comm_t *handle; /* NULL: it is free */
+    dt_comm_t *handle; /* NULL: free */
     dt_comm_t *comm;
     void *view;
 };
 
 static struct {
     pthread_mutex_t mutex;
-    _Atomic uint32_t users; /* threads in calls */
-    _Atomic uintptr_t made; /* so far: no two have the same handle */
+    _Atomic uint32_t users; /* threads in calls on views */
+    _Atomic uintptr_t made; /* number of views made so far, which makes every handle unique */
     struct entry all[DT_VIEWS];
 } dti_views = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
