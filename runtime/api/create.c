@@ -12,9 +12,8 @@
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
 
-enum {
-    SPINS = 200
-}; /* polls of the connections before a rank sleeps, if each rank has a CPU of its own */
+/* Polls of the connections before a rank sleeps, if each rank has a CPU of its own. */
+enum { SPINS = 200 };
 
 /* ---- which rank is on which host ---- */
 

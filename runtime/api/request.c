@@ -19,9 +19,8 @@ struct request {
 };
 
 enum { NONE = UINT32_MAX };
-enum {
-    WAIT_MAX_S = 1000 * 1000 * 1000
-}; /* dt_wait_for's longest wait: 30 years, so that its sums do not overflow */
+/* Dt_wait_for's longest wait: 30 years, so that its sums do not overflow. */
+enum { WAIT_MAX_S = 1000 * 1000 * 1000 };
 
 /* Requests never move, because channels and threads point to their tasks. */
 static struct {

@@ -1,4 +1,4 @@
-/* A buffer's blocks, one for each rank, in their order and without gaps; and any of its bytes. */
+/* The blocks of a buffer: one for each rank, in the order of ranks, without gaps. */
 #ifndef DT_BASE_BLOCKS_H
 #define DT_BASE_BLOCKS_H
 
@@ -9,11 +9,11 @@
 #include "runtime/dtrun.h"
 
 struct dt_blocks {
-    const size_t *counts; /* of elements, by rank; NULL: all have "each" */
+    const size_t *counts; /* in elements, by rank; NULL: each has "each" */
     size_t each;
 };
 
-struct dt_span { /* bytes of a buffer */
+struct dt_span { /* a range of bytes of a buffer */
     size_t at;
     size_t bytes;
 };

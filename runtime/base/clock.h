@@ -1,12 +1,12 @@
-/* Time that only moves forward, for deadlines. */
+/* Monotonic time, for deadlines. */
 #ifndef DT_BASE_CLOCK_H
 #define DT_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC_COARSE, which stands still for milliseconds, costs a quarter of CLOCK_MONOTONIC.
- */
+/* CLOCK_MONOTONIC_COARSE advances only every few milliseconds, and costs a quarter of
+ * CLOCK_MONOTONIC. */
 static inline uint64_t dt_clock_read(clockid_t clock)
 {
     struct timespec t;

@@ -14,7 +14,7 @@ enum {
     FROM = DT_CALL_TELLS_FROM,
 };
 
-/* As the program gave it. */
+/* The count that the program passed. */
 static uint64_t count_of(const struct dt_call *call)
 {
     return call->kind == DT_CALL_REDUCE_SCATTER && call->options ? call->count / call->options
@@ -42,7 +42,7 @@ const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]
     return text;
 }
 
-/* Every step is a bijection of what came before. */
+/* Each step is a bijection. */
 uint64_t dt_counts_hash(const size_t *counts, size_t n)
 {
     uint64_t x = n;

@@ -1,4 +1,4 @@
-/* What went wrong in a collective, for the text that its caller writes. */
+/* What went wrong in a collective. error_report.h turns it into text. */
 #ifndef DT_BASE_COLL_ERROR_H
 #define DT_BASE_COLL_ERROR_H
 
@@ -11,13 +11,14 @@
 
 struct dt_coll_error {
     dt_result_t code;
-    uint32_t rank;         /* to blame, or the neighbour that was lost */
-    struct dt_call theirs; /* DT_ERR_MISMATCH: what that rank called; kind 0: not known here */
-    const char *why;       /* DT_ERR_MISMATCH of two others: what they called; or NULL */
-    int error;             /* DT_ERR_IO: errno */
+    uint32_t rank;         /* the rank of the job that caused it, or the neighbour that was lost */
+    struct dt_call theirs; /* DT_ERR_MISMATCH: that rank's call; kind 0: unknown here */
+    const char *why; /* DT_ERR_MISMATCH between two other ranks: their calls as text; or NULL */
+    int error;       /* DT_ERR_IO: errno */
 
-    /* DT_ERR_MISMATCH: calls that are alike, but for a pair of ranks of which one gives the other
-     * "given" elements that expects "expected". Equal: it is not that. */
+    /* DT_ERR_MISMATCH of calls that are alike except for the counts of one pair of ranks: giver
+     * sends "given" elements and taker expects "expected". Equal numbers: that is not the
+     * reason. */
     uint32_t giver;
     uint32_t taker;
     uint64_t given;
@@ -26,9 +27,9 @@ struct dt_coll_error {
 
 enum { DT_CALL_TEXT = 160 };
 
-/* "all-reduce of 5 f32 (sum), call 7". Returns text. */
+/* Writes "all-reduce of 5 f32 (sum), call 7". Returns text. */
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]);
-/* A number that is the same for the same counts, for all practical purposes. */
+/* A hash of counts: equal for equal counts, and for practical purposes only for those. */
 uint64_t dt_counts_hash(const size_t *counts, size_t n);
 
 static inline dt_result_t dt_coll_error(struct dt_coll_error *t, dt_result_t code, uint32_t rank)
@@ -37,7 +38,7 @@ static inline dt_result_t dt_coll_error(struct dt_coll_error *t, dt_result_t cod
     return code;
 }
 
-/* Equal for calls that fit together, and otherwise for one pair in 2^64. */
+/* Equal for equal calls. Different calls have the same signature with a probability of 2^-64. */
 static inline uint64_t dt_call_signature(const struct dt_call *c)
 {
     uint64_t kinds = (uint64_t)(uint32_t)c->root << 32 | (uint32_t)c->kind << 24 |
@@ -48,7 +49,7 @@ static inline uint64_t dt_call_signature(const struct dt_call *c)
     return x ^ x >> 32;
 }
 
-/* Equal calls fit together. */
+/* Whether the calls match. */
 static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *b)
 {
     return a->number == b->number && a->count == b->count && a->kind == b->kind &&
@@ -56,7 +57,7 @@ static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *
            a->options == b->options;
 }
 
-/* Whether all ranks make it, but each pair states a count of its own. */
+/* Whether each pair of ranks in the call states a count of its own. */
 static inline bool dt_call_moves_parcels(const struct dt_call *c)
 {
     return dt_call_traits(c->kind) & DT_CALL_PAIRS;

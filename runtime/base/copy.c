@@ -1,6 +1,6 @@
 #include "runtime/base/copy.h"
 
-/* Of a memcpy whose size it knows, gcc makes "rep movsq", which is slow there, too. */
+/* For a memcpy of constant size gcc emits "rep movsq", which is just as slow. */
 void dt_copy_piecewise(void *dst, const void *src, size_t bytes)
 {
     char *to = dst;

@@ -1,6 +1,6 @@
 #include "runtime/base/count_check.h"
 
-/* The steps are splitmix64's. */
+/* The finalizer of splitmix64. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;

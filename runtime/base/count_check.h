@@ -1,7 +1,7 @@
-/* Whether what each rank gives is what the other expects, where every pair states counts of its
- * own: each rank adds up a number, and the sum of all ranks' is 0 if all pairs agree, and otherwise
- * for one disagreement in 2^64. So all know before anything is moved, and not only who is
- * concerned. Pure. */
+/* Checks that every rank sends as much as its peer expects, where each pair of ranks states counts
+ * of its own. Each rank adds up a number. The sum over all ranks is 0 if all pairs agree, and is 0
+ * by chance with a probability of 2^-64 if one does not. So every rank learns of a mismatch, not
+ * only the pair. Pure. */
 #ifndef DT_BASE_COUNT_CHECK_H
 #define DT_BASE_COUNT_CHECK_H
 
@@ -10,11 +10,10 @@
 
 #include "runtime/base/blocks.h"
 
-/* What a rank adds for what it gives to a peer, or takes from it, in elements or bytes. It is no
- * multiple of that: if ranks differ by as much here as there, sums of weights could make up for it.
- */
+/* What a rank adds for the count that it gives to a peer or takes from it. This is a hash of the
+ * count, not a multiple: with multiples two differences could cancel each other out. */
 uint64_t dt_count_check_one(uint32_t me, uint32_t peer, uint64_t count, bool gives);
-/* For its blocks of all others, of n ranks. */
+/* The sum of these over the blocks of all other ranks, of n ranks. */
 uint64_t dt_count_check_blocks(uint32_t me, uint32_t n, const struct dt_blocks *blocks, bool gives);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "runtime/base/versioned_struct.h"
 
-enum { FIRST_SIZE = offsetof(dt_error_info_t, status) }; /* of the structure as it was at first */
+/* Size of the structure in the first version. */
+enum { FIRST_SIZE = offsetof(dt_error_info_t, status) };
 
 static const dt_error_info_t nothing = { .size = sizeof nothing, .rank = -1, .status = -1 };
 
@@ -16,7 +17,7 @@ static _Thread_local dt_error_info_t dti_last = { .size = sizeof dti_last,
 
 dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
 {
-    char text[DT_ERROR_TEXT]; /* the old text may be among the arguments */
+    char text[DT_ERROR_TEXT]; /* the previous text may be one of the arguments */
     va_list ap;
 
     va_start(ap, fmt);

@@ -13,7 +13,7 @@
 
 enum {
     CHUNK = 1 << 20,
-    IO_MAX = 1 << 30, /* Linux moves a little less than 2 GiB at once */
+    IO_MAX = 1 << 30, /* Linux transfers a little less than 2 GiB at once */
 };
 
 static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char *what)
@@ -28,8 +28,8 @@ static dt_result_t too_long(const char *path)
     return DT_ERR_IO;
 }
 
-/* A new directory is there after a power failure only when its parent is durable. One that may not
- * be read cannot be synced. */
+/* A new directory survives a power failure only if its parent is synced. A parent that may not be
+ * read cannot be synced. */
 static dt_result_t sync_parent(char *part)
 {
     char *slash = strrchr(part, '/');
@@ -86,7 +86,7 @@ dt_result_t dt_dir_open_in(struct dt_dir *d, const struct dt_dir *parent, const 
 
 dt_result_t dt_dir_sync(const struct dt_dir *d)
 {
-    /* Some file systems cannot sync a directory and say so with EINVAL: they have nothing to do. */
+    /* File systems that cannot sync a directory return EINVAL; there is nothing to do. */
     if (fsync(d->fd) != 0 && errno != EINVAL)
         return dt_fail_errno(DT_ERR_IO, errno, "%s: fsync", d->path);
     return DT_OK;
@@ -258,7 +258,8 @@ dt_result_t dt_file_finish(struct dt_file *f)
     if (fsync(fd) != 0)
         result = fail_at(f->dir, f->name, "fsync");
     f->fd = -1;
-    if (close(fd) != 0 && errno != EINTR && result == DT_OK) /* Linux has closed it all the same */
+    if (close(fd) != 0 && errno != EINTR &&
+        result == DT_OK) /* after EINTR, Linux has closed the descriptor */
         result = fail_at(f->dir, f->name, "close");
     dt_file_close(f);
     return result;

@@ -1,4 +1,4 @@
-/* Sleeping on a word that threads of this process share. */
+/* Sleeping on a word that the threads of this process share. */
 #ifndef DT_BASE_FUTEX_H
 #define DT_BASE_FUTEX_H
 
@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns when the word is woken, at a signal, or at once if it does not have the value seen; or
- * after so long, if "most" is not NULL. */
+/* Sleeps until the word is woken, a signal arrives, or "most" has passed (NULL: no limit). Returns
+ * at once if the word is not equal to seen. */
 static inline void dt_futex_wait_for(_Atomic uint32_t *word, uint32_t seen,
                                      const struct timespec *most)
 {

@@ -1,4 +1,4 @@
-/* The ways of making calls on GPU memory, by name. Pure. */
+/* How calls on GPU memory are executed, by name. Pure. */
 #ifndef DT_BASE_GPUWAY_H
 #define DT_BASE_GPUWAY_H
 
@@ -10,9 +10,9 @@ enum dt_gpu_way {
     DT_GPU_WAYS
 };
 
-/* As DTRUN_DEVICE has it: "auto". */
+/* The name as in DTRUN_DEVICE, such as "auto". */
 const char *dt_gpu_way_name(enum dt_gpu_way way);
-/* DT_GPU_WAYS: it is none. */
+/* DT_GPU_WAYS: no such name. */
 enum dt_gpu_way dt_gpu_way_find(const char *name);
 
 #endif

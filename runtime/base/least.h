@@ -1,4 +1,4 @@
-/* The less of two sizes. */
+/* The smaller of two sizes. */
 #ifndef DT_BASE_LEAST_H
 #define DT_BASE_LEAST_H
 

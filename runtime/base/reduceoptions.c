@@ -9,7 +9,8 @@
 #include "runtime/kernels/reduce.h"
 #include "runtime/wire/env.h"
 
-enum { LEAST_COUNT = 4096 }; /* fewer take no longer as they are, and may be what is counted */
+/* Smaller calls gain nothing from a wire format, and may carry counts that must be exact. */
+enum { LEAST_COUNT = 4096 };
 
 static const struct dt_versioned_struct stamp = { .name = "options",
                                                   .init = "DT_ALL_REDUCE_OPTIONS_INIT",
@@ -18,7 +19,7 @@ static const struct dt_versioned_struct stamp = { .name = "options",
 
 static const struct {
     const char *name;
-    const char *told; /* of a call; and with factors or a threshold */
+    const char *told; /* the options as text; then with factors or a threshold */
     const char *told_more;
     const char *told_pieces;
 } wires[] = {
@@ -29,7 +30,8 @@ static const struct {
     [DT_WIRE_2BIT] = { "2bit", " as 2bit", " as 2bit with a threshold", " as 2bit of a bucket" },
 };
 
-#define PIECES (1ULL << 63) /* of a mark: the low 56 bits tell of pieces */
+/* Set in the mark of a bucket's buffers, whose hash is in the low 56 bits. */
+#define PIECES (1ULL << 63)
 
 enum { WIRES = sizeof wires / sizeof *wires };
 
@@ -134,7 +136,7 @@ static uint64_t mix(uint64_t x, uint64_t word)
     return x ^ x >> 32;
 }
 
-/* All NaNs are one. */
+/* All NaNs count as the same. */
 static uint64_t bits_of(double v)
 {
     double one = isnan(v) ? (double)NAN : v;

@@ -1,5 +1,6 @@
-/* The options of an all-reduce: how they are read, what they mean for the call, and what of them is
- * done to a rank's own numbers. Pure, but for DTRUN_WIRE. */
+/* The options of an all-reduce: reads and checks them, gives them a mark for the comparison of
+ * calls, and applies the steps that a rank does on its own data. Pure, except for the default wire
+ * format. */
 #ifndef DT_BASE_REDUCEOPTIONS_H
 #define DT_BASE_REDUCEOPTIONS_H
 
@@ -9,35 +10,36 @@
 
 #include "runtime/dtrun.h"
 
-/* The wire format of calls that do not say, by what DTRUN_WIRE says, or by the number that was
- * given at "where". Not while another thread makes calls. */
+/* Set the wire format of calls that do not name one: by the text of DTRUN_WIRE, or by a number.
+ * where names its source in errors. No other thread may make calls meanwhile. */
 dt_result_t dt_reduceoptions_choose(const char *text);
 dt_result_t dt_reduceoptions_choose_wire(dt_wire_t wire, const char *where);
-/* What holds for a call without options; NULL: nothing. */
+/* The options of a call that has none; NULL: exact, without factors. */
 const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t dtype, dt_op_t op);
 
-/* Reads what a program gave, of whatever version, and checks it against the call of this name. In o
- * the wire is never DT_WIRE_DEFAULT. device: the call is about device memory. */
+/* Reads the program's options, of any version, and checks them against the call "name". Stores a
+ * wire that is never DT_WIRE_DEFAULT. device: the buffers are in device memory. */
 dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_t *given,
                                   size_t count, dt_dtype_t dtype, dt_op_t op, bool device,
                                   dt_all_reduce_options_t *o);
 
-/* What the options are in a struct dt_call: equal for equal ones, and otherwise for one pair in
- * 2^56. 0: they change nothing. */
+/* The field options of struct dt_call. Equal for equal options; different options have the same
+ * mark with a probability of 2^-56. 0: the options change nothing. */
 uint64_t dt_reduceoptions_mark(const dt_all_reduce_options_t *o);
-/* The mark of a call that is made of pieces, beside that of its options, which have no factors and
- * no threshold: 0 for the first, then this for the mark so far and each one more. */
+/* The mark of a call that consists of several buffers. Begins as 0, and becomes this for each
+ * buffer in turn. It is combined with the mark of the options, which then have no factors and no
+ * threshold. */
 uint64_t dt_reduceoptions_mark_piece(uint64_t mark, size_t bytes);
-/* Of a mark, or of both together, that of the pieces. */
+/* The part of a combined mark that stands for the buffers. */
 uint64_t dt_reduceoptions_pieces(uint64_t mark);
-/* Words for it, to stand behind the call's, such as " as int8"; "" for 0. */
+/* The options as text that follows the call's, such as " as int8"; "" for 0. */
 const char *dt_reduceoptions_describe(uint64_t mark);
 
-/* Before the call: scales, and adds the residual, which becomes 0. Returns what to reduce: in, or
- * out where it had to be changed. */
+/* Before the call: scales, and adds the residual, which becomes 0. Returns the buffer to reduce:
+ * in, or out if the data were changed. */
 const void *dt_reduceoptions_before(const dt_all_reduce_options_t *o, const void *in, void *out,
                                     size_t count, dt_dtype_t dtype);
-/* After it: scales. */
+/* After the call: scales. */
 void dt_reduceoptions_after(const dt_all_reduce_options_t *o, void *out, size_t count,
                             dt_dtype_t dtype);
 

@@ -1,12 +1,12 @@
-/* Threads of the library's own inside the program. */
+/* Starts the library's own threads. */
 #ifndef DT_BASE_THREAD_H
 #define DT_BASE_THREAD_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
-/* With all signals blocked: these are the program's, and its own threads take them. False: there
- * can be none. */
+/* The thread blocks all signals, so that the program's threads receive them. False: no thread can
+ * be created. */
 bool dt_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 #endif

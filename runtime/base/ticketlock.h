@@ -1,9 +1,9 @@
-/* A lock that is taken in the order in which threads asked for it. Waiting threads sleep.
+/* A fair lock: threads get it in the order in which they asked for it. Waiting threads sleep.
  *
- * Who comes draws a number; the one that is served holds the lock (Mellor-Crummey and Scott,
+ * A thread draws a number, and holds the lock when that number is served (Mellor-Crummey and Scott,
  * Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991,
- * section 2.2). A thread may draw for another, which then waits for that number. All zero: nobody
- * holds it. */
+ * section 2.2). A thread may draw a number for another thread, which then waits for it.
+ * Zero-initialised: the lock is free. */
 #ifndef DT_BASE_TICKETLOCK_H
 #define DT_BASE_TICKETLOCK_H
 
@@ -18,25 +18,25 @@ struct dt_ticketlock {
     _Atomic uint32_t served;
 };
 
-/* Draws a number. Somebody has to await it, and leave. */
+/* Draws a number. Some thread must wait for it and leave. */
 static inline uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
 {
     return atomic_fetch_add(&l->next, 1);
 }
 
-/* Draws this number, if it is the next. */
+/* Draws this number if it is the next one. */
 static inline bool dt_ticketlock_draw_if(struct dt_ticketlock *l, uint32_t number)
 {
     return atomic_compare_exchange_strong(&l->next, &number, number + 1);
 }
 
-/* As if the newest number had not been drawn; nobody draws meanwhile. */
+/* Returns the newest number. No thread may draw one meanwhile. */
 static inline void dt_ticketlock_undraw(struct dt_ticketlock *l)
 {
     atomic_fetch_sub(&l->next, 1);
 }
 
-/* Whether to await it would be to wait. */
+/* Whether the number is being served, so that to await it takes no time. */
 static inline bool dt_ticketlock_is_due(struct dt_ticketlock *l, uint32_t number)
 {
     return atomic_load(&l->served) == number;
@@ -49,16 +49,16 @@ static inline void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number)
         dt_ticketlock_sleep(l, number);
 }
 
-/* Whether anybody holds it, or waits for it. */
+/* Whether a thread holds the lock or waits for it. */
 static inline bool dt_ticketlock_is_held(struct dt_ticketlock *l)
 {
     return atomic_load(&l->next) != atomic_load(&l->served);
 }
 
-/* Takes it only if nobody holds it or waits for it; number may be NULL. */
+/* Takes the lock only if no thread holds it or waits for it. number may be NULL. */
 bool dt_ticketlock_try(struct dt_ticketlock *l, uint32_t *number);
 
-/* All who wait are woken, for the kernel does not know whose turn it is; few ever wait. */
+/* Wakes all waiting threads, because the kernel does not know which one is next. There are few. */
 static inline void dt_ticketlock_leave(struct dt_ticketlock *l)
 {
     uint32_t served = atomic_fetch_add(&l->served, 1) + 1;

@@ -8,9 +8,9 @@
 #define MIB        (1024 * KIB)
 #define BYTES_MOST (1024 * 1024 * MIB)
 
-/* Name, what is built in, the most that it may be, and whether it depends on the number of hosts
- * rather than on that of ranks on a host. Those of the network were measured on two cores, where a
- * packet costs some microseconds, and hold for links of 10 Gbit/s by calculation. */
+/* Name, default, maximum, and whether the threshold depends on the number of hosts instead of the
+ * number of ranks on a host. The network's were measured on two cores, where a packet costs some
+ * microseconds; by calculation they also suit links of 10 Gbit/s. */
 #define KEYS(KEY)                                                                                  \
     KEY(shm_small, 4 * KIB, BYTES_MOST, false)                                                     \
     KEY(shm_direct, 32 * KIB, BYTES_MOST, false)                                                   \
@@ -46,7 +46,7 @@ const struct dt_tuning dt_tuning_builtin = {
 #undef VALUE
 };
 
-/* What is built in for some numbers of hosts alone. */
+/* Defaults for certain numbers of hosts. */
 static const struct dt_tuning_table exceptions = {
     3,
     {
@@ -99,7 +99,7 @@ static void skip_blanks(const char **at)
     *at += strspn(*at, " \t\r\v\f");
 }
 
-/* Takes digits; false: there are none, or too many. */
+/* Reads digits. False: there are none, or too many. */
 static bool take_number(const char **at, uint64_t *value)
 {
     size_t digits = strspn(*at, "0123456789");
@@ -128,7 +128,7 @@ static bool take_value(const char **at, uint64_t *value)
     return true;
 }
 
-/* "[2]", if it is there. */
+/* Reads "[2]", if present. */
 static bool take_scope(const char **at, uint32_t *number)
 {
     uint64_t n = 0;
@@ -159,7 +159,7 @@ static bool wrong(char why[WHY], const char *line, const char *text)
     return false;
 }
 
-/* Of a line that is not blank. */
+/* Parses a line that is not blank. */
 static bool take_entry(const char *line, struct dt_tuning_entry *e, char why[WHY])
 {
     const char *at = line;

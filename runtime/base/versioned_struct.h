@@ -1,6 +1,6 @@
-/* Structures that begin with their size, as the program's dtrun.h has it: so a library reads those
- * of older programs, and of newer ones as long as these ask for nothing that it does not know.
- * Pure. */
+/* Reads structures that begin with their size, so that they can grow. The library accepts the
+ * structures of older programs, and those of newer programs if they set nothing that the library
+ * does not know. Pure. */
 #ifndef DT_BASE_VERSIONED_STRUCT_H
 #define DT_BASE_VERSIONED_STRUCT_H
 
@@ -8,20 +8,20 @@
 
 #include "runtime/dtrun.h"
 
-enum { DT_VERSIONED_STRUCT_MOST = 4096 }; /* bytes that any version's structures have */
+enum { DT_VERSIONED_STRUCT_MOST = 4096 }; /* bytes; no version's structures are larger */
 
-/* What a call is given. */
+/* Describes an argument of a call. */
 struct dt_versioned_struct {
-    const char *call; /* for texts */
+    const char *call; /* name of the call, for errors */
     const char *name; /* of the argument */
-    const char *init; /* the macro that initializes it */
-    size_t first;     /* the size that it had at first */
-    size_t known;     /* and has in this library */
+    const char *init; /* the macro that initialises it */
+    size_t first;     /* its size in the first version */
+    size_t known;     /* its size in this library */
 };
 
-/* Copies what was given over the first bytes of copy, which is s->known bytes long and holds what
- * is to be where nothing is said. DT_ERR_VERSION: it has a size that no version has, or says
- * something that this library does not know. */
+/* Copies the given structure over the beginning of copy, which is s->known bytes long and holds the
+ * defaults. DT_ERR_VERSION: no version has this size, or a field is set that this library does not
+ * know. */
 dt_result_t dt_versioned_struct_read(const struct dt_versioned_struct *s, const void *given,
                                      void *copy);
 

@@ -18,17 +18,17 @@
 #include "runtime/wire/env.h"
 
 enum { NS = 1000000000, NAME = 48 };
-enum { DIR_TOLD = 400, TROUBLE_TOLD = 400 }; /* bytes: what fits into a packet */
+enum { DIR_TOLD = 400, TROUBLE_TOLD = 400 }; /* bytes; limited by the size of a packet */
 
 /* ---- pure ---- */
 
-/* The wall clock's time of what the other showed. */
+/* Converts CLOCK_MONOTONIC to the wall clock. */
 static uint64_t wall_time(const struct dt_dump_about *a, uint64_t at)
 {
     return a->wall - (a->now - at);
 }
 
-/* "09:41:00.123456". */
+/* Writes "09:41:00.123456". */
 static const char *time_of_day(uint64_t wall, char text[NAME])
 {
     time_t s = (time_t)(wall / NS);
@@ -143,7 +143,7 @@ static struct dt_dump_about about(const struct dt_world *w, const char *why)
                                    .wall = dt_clock_read(CLOCK_REALTIME) };
 }
 
-/* In one write(2), for who dumps may be about to be killed. */
+/* Uses one write(2): the process may be about to be killed. */
 static dt_result_t write_file(const char *path, const char *text, size_t bytes)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -179,7 +179,7 @@ static dt_result_t dump(const struct dt_world *w, const char *path, bool json, c
     return r;
 }
 
-/* Both forms, into the directory that was chosen. */
+/* Writes both forms into the configured directory. */
 static dt_result_t dump_there(const struct dt_world *w, const char *why)
 {
     static const char *const suffixes[] = { "txt", "jsonl" };
@@ -195,7 +195,7 @@ static dt_result_t dump_there(const struct dt_world *w, const char *why)
     return r;
 }
 
-/* For dtrun, which tells the user what all ranks have in common. */
+/* Sends the last calls to dtrun, which prints those of all ranks together. */
 static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result, const char *trouble)
 {
     const char *dir = strlen(w->settings.recorder) < DIR_TOLD ? w->settings.recorder : "";
@@ -230,7 +230,8 @@ void dt_dump_failure(const struct dt_world *w, uint64_t comm)
     if (w->settings.recorder_is_off || !w->settings.recorder_calls ||
         atomic_flag_test_and_set(&done))
         return;
-    atomic_fetch_or(flags, DT_HOSTSHM_DUMPING); /* dtrun is about to end this process */
+    /* dtrun is about to kill this process. It waits while the flag is set. */
+    atomic_fetch_or(flags, DT_HOSTSHM_DUMPING);
     dt_error_keep(&failure);
     dump_and_tell(w, comm, &failure);
     dt_error_again(&failure);

@@ -1,4 +1,4 @@
-/* What the flight recorder has, as text for people and as JSON lines for programs. */
+/* Writes the flight recorder's calls, as text for people and as JSON lines for programs. */
 #ifndef DT_DIAG_DUMP_H
 #define DT_DIAG_DUMP_H
 
@@ -9,7 +9,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/world/world.h"
 
-/* Of whom, when and why a dump is. */
+/* The origin, time and reason of a dump. */
 struct dt_dump_about {
     int rank;
     int size;
@@ -26,13 +26,13 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *about, const struct dt_
 void dt_dump_json(FILE *out, const struct dt_dump_about *about, const struct dt_record *records,
                   size_t n);
 
-/* After a failure for good on a communicator, which is this thread's last one: once for a process,
- * writes both into the directory that was chosen, if any, and tells dtrun of the communicator's
- * last calls, and where the others are or why they could not be written. */
+/* Called after a final failure on a communicator, which is this thread's last error. Once in a
+ * process, it writes both forms into the configured directory, if any, and sends dtrun the
+ * communicator's last calls, with the directory or the reason why nothing was written. */
 void dt_dump_failure(const struct dt_world *w, uint64_t comm);
 
-/* For dt_recorder_dump: JSON lines into a file that ends in .jsonl, else text; path NULL: both into
- * the directory that was chosen. */
+/* Implements dt_recorder_dump. Writes JSON lines if path ends in .jsonl, else text. NULL: both,
+ * into the configured directory. */
 dt_result_t dt_dump_now(const struct dt_world *w, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* The last calls of a communicator that has failed, as a rank tells dtrun of them. */
+/* Reports the last calls of a failed communicator to dtrun. */
 #ifndef DT_DIAG_LASTCALLS_H
 #define DT_DIAG_LASTCALLS_H
 
@@ -12,15 +12,15 @@
 
 enum { DT_LASTCALLS_WAY = 48 };
 
-/* "all-reduce of 5 f32 (sum)": the call without its number. Returns text. */
+/* Writes "all-reduce of 5 f32 (sum)": the call without its number. Returns text. */
 const char *dt_lastcalls_what(const struct dt_call *call, char text[DT_CALL_TEXT]);
-/* "DT_ERR_MISMATCH", "ok", or "inside". */
+/* Returns "DT_ERR_MISMATCH", "ok" or "inside", for example. */
 const char *dt_lastcalls_result(const struct dt_record *r);
-/* The ways within the host and between hosts, or "-". Returns text. */
+/* Writes the algorithms within the host and between hosts, or "-". Returns text. */
 const char *dt_lastcalls_way(const struct dt_record *r, char text[DT_LASTCALLS_WAY]);
 
-/* Tells of those among n records, in their order, that are of this communicator. m has all that is
- * to be told beside them. Where nobody can hear it, or now, nobody does. */
+/* Sends those of n records that are of this communicator, in their order. The caller has set all
+ * other fields of m. Does not wait: if the socket is closed or full, nothing is sent. */
 void dt_lastcalls_tell(int sock, struct dt_msg_last_calls *m, const struct dt_record *records,
                        size_t n, uint64_t now);
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static struct {
-    pthread_mutex_t mutex; /* of the list, and of which rings are closed */
+    pthread_mutex_t mutex; /* protects the list, and which rings are closed */
     struct dt_ring *rings;
     uint32_t calls;
-    uint64_t closed; /* rings, so far */
+    uint64_t closed; /* number of rings closed so far */
 } dti_recorder = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void dt_recorder_start(uint32_t calls)
@@ -18,7 +18,7 @@ void dt_recorder_start(uint32_t calls)
 
 /* ---- rings ---- */
 
-/* What was closed last tells most of what has just happened. */
+/* The ring that was closed first is reused first: later ones tell more about recent events. */
 static struct dt_ring *closed_longest(void)
 {
     struct dt_ring *best = NULL;
@@ -111,7 +111,7 @@ static struct dt_record copy(struct dt_ring_entry *e)
     return out;
 }
 
-/* The time of a brief call was read on a clock that stands behind that of the one before. */
+/* A brief call's time comes from a coarse clock, and may be before that of the previous call. */
 static void follow(struct dt_record *r, uint64_t before)
 {
     if (r->ended == r->begun)
@@ -119,7 +119,7 @@ static void follow(struct dt_record *r, uint64_t before)
     r->begun = before;
 }
 
-/* Entries are numbered from 1. out: room for as many as the ring has. */
+/* Entries are numbered from 1. out has room for a whole ring. */
 static size_t read_ring(struct dt_ring *r, struct dt_record *out)
 {
     uint64_t last = LOAD(r->shown);

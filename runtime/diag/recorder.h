@@ -1,12 +1,12 @@
-/* The flight recorder: the last calls on every communicator of this process, for whoever asks what
- * came before a failure (dump.h).
+/* The flight recorder: the last calls on every communicator of this process, to show what preceded
+ * a failure (dump.h).
  *
- * A communicator has a ring, which only the thread writes that holds its slot, with plain stores:
- * recording takes no lock. To read the time would cost more than all the rest: only a call that
- * lasts is timed. Of brief ones, every fourth reads a coarse clock.
+ * Each communicator has a ring. Only the thread that holds its slot writes it, with plain stores,
+ * so recording takes no lock. Reading the clock would cost more than everything else, so only calls
+ * that last are timed; of brief calls, every fourth reads a coarse clock.
  *
- * Any thread may read all rings at any time; what is overwritten meanwhile it leaves out. A ring
- * outlives its communicator, until another one needs it. */
+ * Any thread may read all rings at any time. It skips entries that are overwritten meanwhile. A
+ * ring outlives its communicator until another one reuses it. */
 #ifndef DT_DIAG_RECORDER_H
 #define DT_DIAG_RECORDER_H
 
@@ -23,10 +23,11 @@
 struct dt_record {
     struct dt_call call;
     uint64_t comm;
-    uint64_t begun; /* nanoseconds of CLOCK_MONOTONIC */
-    uint64_t ended; /* likewise; 0: its thread is still inside; begun: it was brief */
+    uint64_t begun; /* CLOCK_MONOTONIC, in nanoseconds */
+    uint64_t
+        ended; /* likewise; 0: the thread is still inside; equal to begun: the call was brief */
     dt_result_t result;
-    const char *within; /* the way within the host, and between hosts; NULL: there is none */
+    const char *within; /* the algorithm within the host, and between hosts; NULL: none */
     const char *between;
 };
 
@@ -43,35 +44,37 @@ struct dt_ring_entry {
 };
 
 struct dt_ring {
-    struct dt_ring *next; /* of all there are */
-    uint64_t closed;      /* 0: a communicator writes it; else when it was closed, by count */
+    struct dt_ring *next; /* in the list of all rings */
+    uint64_t
+        closed; /* 0: a communicator writes it; else a count of closed rings, for their order */
     uint32_t n;
-    uint32_t at;                   /* by the writer: its next entry, */
-    bool lasts;                    /* likewise: its newest call does */
-    uint64_t begun;                /* likewise: of that call */
-    uint64_t clock;                /* likewise: when it was read */
-    uint64_t comm;                 /* whose it is */
-    const struct dt_call *pending; /* by the writer: that is still to be written */
-    _Atomic uint64_t reserved;     /* entries that have been, or are being, written */
-    _Atomic uint64_t shown;        /* of these, how many can be read */
+    uint32_t at;                   /* by the writer: the next entry, */
+    bool lasts;                    /* whether the newest call lasts, */
+    uint64_t begun;                /* when it began, */
+    uint64_t clock;                /* and the time last read */
+    uint64_t comm;                 /* the communicator's id */
+    const struct dt_call *pending; /* by the writer: the call, until it is written to its entry */
+    _Atomic uint64_t reserved;     /* entries that have been written or are being written */
+    _Atomic uint64_t shown;        /* entries that can be read */
     struct dt_ring_entry entries[];
 };
 
-/* How many calls each ring holds; 0: nothing is recorded. Before the first ring. */
+/* Sets how many calls each ring holds; 0: nothing is recorded. Before the first ring is opened. */
 void dt_recorder_start(uint32_t calls);
 
-/* NULL: nothing is recorded, or there is no memory. */
+/* NULL: nothing is recorded, or out of memory. */
 struct dt_ring *dt_ring_open(uint64_t comm);
 /* Accepts NULL. */
 void dt_ring_close(struct dt_ring *r);
 
-/* Of so many brief calls, one reads the time. */
+/* One of so many brief calls reads the clock. */
 enum { DT_RING_CLOCKED = 4 };
 
-/* Every store releases: who reads a word of a new entry then finds that it has been reserved. */
+/* Every store is a release: a thread that reads a word of a new entry then also sees that the entry
+ * was reserved. */
 #define DT_RING_STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
 
-/* A call begins, which stays where it is until it has ended. All these accept NULL. */
+/* A call begins. *call stays valid until dt_ring_end. All of these functions accept NULL. */
 static inline void dt_ring_begin(struct dt_ring *r, const struct dt_call *call)
 {
     if (!r)
@@ -80,8 +83,7 @@ static inline void dt_ring_begin(struct dt_ring *r, const struct dt_call *call)
     r->lasts = false;
 }
 
-/* Writes the call to its entry, which then is the newest but is not shown yet. Returns its number.
- */
+/* Writes the call to the newest entry, which readers do not see yet. Returns the entry's number. */
 static inline uint64_t dt_ring_write(struct dt_ring *r, struct dt_ring_entry *e)
 {
     uint64_t n = atomic_load_explicit(&r->reserved, memory_order_relaxed) + 1;
@@ -100,10 +102,10 @@ static inline uint64_t dt_ring_write(struct dt_ring *r, struct dt_ring_entry *e)
     return n;
 }
 
-/* Shows that the call goes on, unless that has been done. */
+/* Makes a call that is still under way visible to readers, once. */
 void dt_ring_show(struct dt_ring *r);
 
-/* It takes so long that it is worth timing. */
+/* Marks the newest call as one that lasts, and so is timed. */
 static inline void dt_ring_lasts(struct dt_ring *r)
 {
     if (!r || r->lasts)
@@ -114,9 +116,9 @@ static inline void dt_ring_lasts(struct dt_ring *r)
     DT_RING_STORE(r->entries[r->at].begun, r->clock);
 }
 
-/* It has ended, and went these ways. One that has not been shown before is so now, whole. One that
- * fails without having waited is timed by its end: it is the one that everybody looks for, and the
- * clock may have been read long before it. */
+/* Ends the newest call, with its algorithms, and makes it visible if it was not. A call that fails
+ * without having lasted is timed here: it is the most interesting one, and the coarse time may be
+ * old. */
 static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char *within,
                                const char *between)
 {
@@ -140,17 +142,17 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
     r->at = r->at + 1 == r->n ? 0 : r->at + 1;
 }
 
-/* When the newest call began, which lasts; where nothing is recorded, it begins now. */
+/* When the newest call began, if it lasts. If nothing is recorded, the current time. */
 static inline uint64_t dt_ring_begun(const struct dt_ring *r)
 {
     return r ? r->begun : dt_clock_read(CLOCK_MONOTONIC_COARSE);
 }
 
-/* For how long the newest call has lasted; 0: not known, or it is brief. By the writer. */
+/* How long the newest call has lasted; 0: unknown, or it is brief. For the writer. */
 double dt_ring_seconds(const struct dt_ring *r);
 
-/* All that is recorded, in the order in which it began. Returns how many, and in *records what the
- * caller frees; NULL: there are none, or there is no memory. */
+/* Reads all recorded calls, in the order in which they began. Returns their number and stores an
+ * array in *records, which the caller frees; NULL: there are none, or out of memory. */
 size_t dt_recorder_read(struct dt_record **records);
 
 #endif

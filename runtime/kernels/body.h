@@ -26,9 +26,8 @@
 #define INLINE    static inline __attribute__((always_inline))
 #define VEC(t, n) t __attribute__((vector_size(sizeof(t) * (n))))
 
-enum {
-    UNROLLED = 4
-}; /* vectors that are folded side by side, to hide the latency of an addition */
+/* Vectors that are folded side by side, to hide the latency of an addition. */
+enum { UNROLLED = 4 };
 
 /* ---- operations, on vectors of any type and length ---- */
 

@@ -9,9 +9,8 @@
 
 #include "runtime/shm/shm.h"
 
-enum {
-    DT_CHUNK_BLOCK = 8 * 1024
-}; /* bytes of a result that are stored again from the first cache */
+/* Bytes of a result that are stored again from the first cache. */
+enum { DT_CHUNK_BLOCK = 8 * 1024 };
 
 #define DT_CHUNK_EVERYBODY UINT32_MAX
 

@@ -27,13 +27,13 @@ static bool number(const char *name, uint32_t *out)
 
 /* ---- started by another launcher ---- */
 
-/* mpirun and mpiexec may start their daemons with srun, so srun comes last. What sbatch and salloc
- * set for the whole allocation (SLURM_NTASKS) says nothing about one process. */
+/* mpirun and mpiexec may start their daemons with srun, so srun comes last. sbatch and salloc set
+ * SLURM_NTASKS for the whole allocation; it says nothing about one process. */
 static const struct launcher {
     const char *name;
     const char *size; /* the variables with the number of processes, */
-    const char *rank; /* and with which of them this one is */
-    const char *also; /* a variable that is set, too; NULL: none */
+    const char *rank; /* and with the rank of this one */
+    const char *also; /* a variable that must also be set; NULL: none */
 } launchers[] = {
     { "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL },
     { "mpiexec", "PMI_SIZE", "PMI_RANK", NULL },
@@ -48,7 +48,7 @@ static bool started_by(const struct launcher *l, uint32_t *rank, uint32_t *size)
            (!l->also || getenv(l->also));
 }
 
-/* Otherwise each process would train alone and overwrite the others' results. */
+/* Without this check each process would train alone and overwrite the others' results. */
 static dt_result_t check_launcher(void)
 {
     uint32_t rank, size;

@@ -1,6 +1,4 @@
-/* What the environment says about this process: which rank of which job it is, by dtrun's
- * variables.
- */
+/* Reads dtrun's environment variables: which rank of which job this process is. */
 #ifndef DT_WORLD_AGENTENV_H
 #define DT_WORLD_AGENTENV_H
 

@@ -17,14 +17,14 @@
 #include "runtime/wire/frame.h"
 #include "runtime/world/parentrank.h"
 
-/* What a thread has asked for: it stands on that thread's stack. */
+/* A question that a thread has asked. It is on that thread's stack. */
 struct dt_reply {
     struct dt_reply *next;
-    uint8_t type;  /* of the message that answers */
-    uint64_t comm; /* that it is about; 0 where it is about none */
+    uint8_t type;  /* of the message that answers it */
+    uint64_t comm; /* the communicator that it is about; 0: none */
     bool here;
     struct dt_rankmsg msg;
-    int fd; /* that came along, or -1 */
+    int fd; /* the descriptor that came with the answer, or -1 */
 };
 
 static bool is_agent_socket(int fd, struct stat *st)
@@ -207,7 +207,7 @@ static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt
 
     dt_hostshm_stop(shm, msg->abort.code, msg->abort.rank);
     r = say_stopped(shm, msg);
-    dt_error_details()->rank = (int)msg->abort.rank; /* -1: nobody's */
+    dt_error_details()->rank = (int)msg->abort.rank; /* -1: no rank caused it */
     return r;
 }
 
@@ -269,7 +269,7 @@ static void hand_out(struct dt_agentlink *l, const struct dt_rankmsg *msg, int f
     }
 }
 
-/* Reads all there is. Called with the lock. */
+/* Reads all messages without waiting. The caller holds the lock. */
 static void read_all(struct dt_agentlink *l)
 {
     struct dt_rankmsg msg;
@@ -314,7 +314,8 @@ static void sleep_until_readable(struct dt_agentlink *l)
         eventfd_read(l->nudge, &nudges);
 }
 
-/* The first who waits reads for all others, and leaves that to the next. Called with the lock. */
+/* One waiting thread reads for all, and then hands this duty to the next. The caller holds the
+ * lock. */
 static void await(struct dt_agentlink *l, const struct dt_reply *mine)
 {
     while (!mine->here && !l->over) {
@@ -332,8 +333,8 @@ static void await(struct dt_agentlink *l, const struct dt_reply *mine)
     }
 }
 
-/* Sends a question, with mine->fd beside it, and waits for the answer. DT_ERR_STATE, without a
- * text: none will come, since the job has been stopped. */
+/* Sends a question, with the descriptor mine->fd, and waits for the answer. DT_ERR_STATE: the job
+ * has been stopped, so there will be no answer; dt_last_error is unchanged. */
 static dt_result_t ask(struct dt_agentlink *l, const struct dt_rankmsg *question,
                        struct dt_reply *mine)
 {

@@ -13,7 +13,7 @@
 #include "runtime/wire/env.h"
 
 enum { NCCL_INIT_MOST_S = 86400 };
-enum { MINOR = 100 }; /* versions that differ by less are patches, which change no interface */
+enum { MINOR = 100 }; /* versions that differ by less are patches and do not change the interface */
 
 static const struct dt_versioned_struct stamp = { .call = "dt_init_with",
                                                   .name = "config",
@@ -21,7 +21,7 @@ static const struct dt_versioned_struct stamp = { .call = "dt_init_with",
                                                   .first = sizeof(dt_config_t),
                                                   .known = sizeof(dt_config_t) };
 
-/* NULL: it is not set, or empty. */
+/* NULL: unset or empty. */
 static const char *env(const char *name)
 {
     const char *text = getenv(name);
@@ -29,7 +29,7 @@ static const char *env(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* Before 1.0 every minor version may change what structures and numbers mean. */
+/* Before 1.0 every minor version may change structures and constants. */
 static dt_result_t check_version(int version)
 {
     if (version / MINOR == DT_VERSION / MINOR)
@@ -125,7 +125,7 @@ static dt_result_t choose_calls(int given, uint32_t *calls)
         given, DT_RECORDER_MOST);
 }
 
-/* Who starts the program comes first; what stands beside the output, last. */
+/* The user's variable wins over the program's field, and both over the directory of the output. */
 static const char *place_of(const char *given)
 {
     const char *place = env(DT_ENV_RECORDER) ? env(DT_ENV_RECORDER) : given;
@@ -135,7 +135,7 @@ static const char *place_of(const char *given)
     return place ? place : "";
 }
 
-/* The program may go elsewhere before anything fails. */
+/* Made absolute now, because the program may change its directory. */
 static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *off)
 {
     const char *place = place_of(given);

@@ -1,5 +1,5 @@
-/* What holds for a process from dt_init on: what the program asks for (dt_config_t), unless who
- * started it says otherwise in the environment. */
+/* The settings of this process from dt_init on. They come from the program (dt_config_t).
+ * Environment variables, which the user sets, override them. */
 #ifndef DT_WORLD_CONFIG_H
 #define DT_WORLD_CONFIG_H
 
@@ -10,21 +10,21 @@
 #include "runtime/base/gpuway.h"
 #include "runtime/dtrun.h"
 
-/* Calls that each ring of the flight recorder holds: the default, and the most. */
+/* Calls that each ring of the flight recorder holds: default and maximum. */
 enum { DT_RECORDER_CALLS = 64, DT_RECORDER_MOST = 65536 };
 
 struct dt_settings {
     bool deterministic;
-    bool shows_memory;       /* to the other ranks of the host (host/cma.h) */
-    enum dt_gpu_way gpu_way; /* of calls on GPU memory: the user's wish */
-    uint32_t nccl_init_s;    /* for NCCL to connect; 0: by the number of ranks */
+    bool shows_memory; /* lets the other ranks of the host read and write its memory (shm/cma.h) */
+    enum dt_gpu_way gpu_way; /* how the user wants calls on GPU memory to be executed */
+    uint32_t nccl_init_s;    /* seconds for NCCL to connect; 0: depends on the number of ranks */
     uint32_t recorder_calls;
-    char recorder[PATH_MAX]; /* absolute: the directory of dumps; "": none */
-    bool recorder_is_off;    /* nothing is told of a failure */
+    char recorder[PATH_MAX]; /* absolute path of the directory for dumps; "": none */
+    bool recorder_is_off;    /* failures are neither reported nor dumped */
 };
 
-/* Reads both, and chooses what others keep for themselves: instruction set and wire format. given
- * may be NULL: the program asks for nothing. */
+/* Reads the program's configuration and the environment. Sets the instruction set and the wire
+ * format directly, as their own parts keep them. given NULL: the program asks for nothing. */
 dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s);
 
 #endif

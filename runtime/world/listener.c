@@ -13,8 +13,8 @@
 #include "runtime/wire/inet.h"
 
 enum {
-    GUEST_MS = 5000, /* how long a caller may take to prove itself */
-    SETTLE_MS = 500, /* for so long it keeps its seat when others want one */
+    GUEST_MS = 5000, /* how long a peer may take to prove the job's secret */
+    SETTLE_MS = 500, /* it keeps its place for so long even if another connection needs one */
 };
 
 void dt_listener_init(struct dt_listener *d)
@@ -60,13 +60,13 @@ void dt_listener_close(struct dt_listener *d)
     dt_listener_init(d);
 }
 
-/* Callers that prove themselves do so at once: who lingers is a stranger. */
+/* Ranks of the job answer at once. A peer that takes long is probably not one. */
 static bool lingers(const struct dt_listener_pending *g)
 {
     return g->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms();
 }
 
-/* A free entry, or that of the handshake that has lasted longest. NULL: none may be dropped yet. */
+/* A free entry, or the handshake that has lasted longest. NULL: none may be dropped yet. */
 static struct dt_listener_pending *seat(struct dt_listener *d)
 {
     struct dt_listener_pending *oldest = &d->pending[0];
@@ -109,7 +109,7 @@ static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t ra
     return -1;
 }
 
-/* A caller whose connection broke calls again: the newer one counts. */
+/* A rank whose connection broke connects again: the newer connection replaces the older. */
 static void park(struct dt_listener *d, struct dt_listener_pending *g)
 {
     struct dt_listener_accepted *p = realloc(d->accepted, (d->n_accepted + 1) * sizeof *p);
@@ -137,8 +137,8 @@ static void hear(struct dt_listener *d, struct dt_listener_pending *g)
         dismiss(g);
 }
 
-/* For how long nothing has come from a caller: those who waited to be let in had their time to
- * speak. 0: the kernel does not know. */
+/* How long the peer has sent nothing. Peers that waited to be accepted have had time to send. 0:
+ * the kernel does not know. */
 static int64_t silence_ms(int fd)
 {
     struct tcp_info info = { 0 };
@@ -147,7 +147,8 @@ static int64_t silence_ms(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
 }
 
-/* At most as many as can have queued: who calls again and again does not hold up this rank. */
+/* Accepts at most a queue's length, so that a peer that keeps connecting cannot hold up this
+ * rank. */
 static int let_in(struct dt_listener *d)
 {
     struct dt_listener_pending *g;

@@ -1,10 +1,10 @@
-/* Where the ranks of other hosts call: this process's listener, who proves them, and a place where
- * connections wait until this rank comes to the communicator that they are for.
+/* The process's listener for ranks of other hosts. It verifies them, and keeps a verified
+ * connection until this rank enters the communicator that it is for.
  *
- * Strangers are turned away: a few callers are heard at a time, each for a short while, and none
- * learns or changes anything. Nothing here waits or runs by itself: whoever waits for a caller
- * polls and takes turns. Every function but open, admit and close may be called by any thread at
- * any time. */
+ * Other programs that connect learn nothing and change nothing: only a few handshakes run at a
+ * time, each for a short while. Nothing here waits or runs by itself: a thread that waits for a
+ * connection polls and calls dt_listener_turn. Any thread may call any function at any time, except
+ * open, admit and close. */
 #ifndef DT_WORLD_LISTENER_H
 #define DT_WORLD_LISTENER_H
 
@@ -17,47 +17,48 @@
 #include "runtime/wire/handshake.h"
 
 enum {
-    DT_LISTENER_PENDING = 32, /* callers that are heard at a time */
+    DT_LISTENER_PENDING = 32, /* handshakes at a time */
     DT_LISTENER_POLLS = 1 + DT_LISTENER_PENDING,
 };
 
 struct dt_listener {
-    int listener; /* -1: nobody can call */
+    int listener; /* -1: not open */
     struct dt_auth self;
     pthread_mutex_t lock;
     struct dt_listener_pending {
         struct dt_handshake shake;
-        int64_t deadline; /* on CLOCK_MONOTONIC, in ms */
+        int64_t deadline; /* CLOCK_MONOTONIC, in ms */
     } pending[DT_LISTENER_PENDING];
     struct dt_listener_accepted {
         int fd;
-        uint32_t rank; /* of the job */
+        uint32_t rank; /* rank of the job */
         uint32_t lane;
         uint64_t comm;
     } * accepted;
     size_t n_accepted;
 };
 
-/* A listener that is not open. */
+/* Initialises a listener that is not open. */
 void dt_listener_init(struct dt_listener *d);
-/* Listens on all addresses, at a port that the kernel chooses. Returns 0, or -1 with errno. */
+/* Listens on all addresses, at a port chosen by the kernel. Returns 0, or -1 with errno. */
 int dt_listener_open(struct dt_listener *d, uint16_t *port);
-/* Who this is, and by what callers prove themselves. Nobody is heard before. */
+/* Sets this rank's identity and the job's secret. No connection is accepted before. */
 void dt_listener_admit(struct dt_listener *d, const uint8_t secret[DT_SECRET_BYTES],
                        uint32_t generation, uint32_t rank);
 void dt_listener_close(struct dt_listener *d);
 
-/* What to poll for. Returns their number. */
+/* Fills in the descriptors to poll. Returns their number. */
 size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLLS]);
-/* Hears everybody who has something to say. Returns 0, or EMFILE or ENFILE: callers cannot be let
- * in, and would have to be waited for in vain. */
+/* Serves all connections that are ready. Returns 0, or EMFILE or ENFILE: no connection can be
+ * accepted, so a wait would be in vain. */
 int dt_listener_turn(struct dt_listener *d);
-/* Behind the last turn: whoever may not turn again for hours keeps no strangers' descriptors. */
+/* Call after the last turn: closes unverified connections, since this thread may not take a turn
+ * again for hours. */
 void dt_listener_leave(struct dt_listener *d);
 
-/* A proved connection, now the caller's, or -1: none has come yet. */
+/* A verified connection, which the caller now owns, or -1: there is none yet. */
 int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank);
-/* Closes what waits for a communicator that is no more. */
+/* Closes connections for a communicator that is being freed. */
 void dt_listener_forget(struct dt_listener *d, uint64_t comm);
 
 #endif

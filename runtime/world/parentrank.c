@@ -33,7 +33,7 @@ static bool closes_on_exec(pid_t pid, int fd)
     return flags & O_CLOEXEC;
 }
 
-/* 0: there is none, or it is dtrun-agent itself, whose descriptors mean nothing here. */
+/* 0: there is none, or it is dtrun-agent itself, whose descriptors do not matter here. */
 static pid_t parent_of(pid_t pid)
 {
     char path[PATH_ROOM], stat[512] = "", *end;
@@ -47,7 +47,7 @@ static pid_t parent_of(pid_t pid)
     if (!fgets(stat, sizeof stat, f))
         stat[0] = '\0';
     fclose(f);
-    end = strrchr(stat, ')'); /* the name before it may have any character */
+    end = strrchr(stat, ')'); /* the name before it may contain any character */
     if (!end || strstr(stat, "(dtrun-agent") || sscanf(end, ") %*c %d", &parent) != 1)
         return 0;
     return parent;

@@ -33,7 +33,7 @@ dt_result_t dt_world_alone(struct dt_world *w)
     return dt_fail(DT_ERR_NOMEM, "dt_init: no memory: %s", strerror(errno));
 }
 
-/* What the welcome says becomes what dt_rank and the others return. */
+/* Stores what dt_rank and the like return. */
 static dt_result_t take_welcome(struct dt_world *w, const struct dt_rankmsg *m)
 {
     w->rank = (int)m->welcome.rank;
@@ -50,7 +50,7 @@ static dt_result_t take_welcome(struct dt_world *w, const struct dt_rankmsg *m)
     return dt_fail(DT_ERR_VERSION, "rank %d: dtrun-agent's welcome makes no sense", w->rank);
 }
 
-/* Every node has ranks, and this one those that the welcome counts. */
+/* Checks that every host has ranks, and this host as many as the welcome says. */
 static bool makes_sense(const struct dt_world *w, bool *seen)
 {
     const struct dt_msg_addr *a = w->table.addrs.v;
@@ -95,8 +95,8 @@ static dt_result_t changed(const struct dt_world *w, const char *name, uint32_t 
                    w->rank, name, said, n, of);
 }
 
-/* A program that reads its size there would share out its data by another one than dt_size; and the
- * others would try in vain to reach a rank that listens nowhere, for it knows of one host. */
+/* A program that reads its size from the environment would partition its data for another size than
+ * dt_size. And the other ranks could not reach a rank that, with one host, does not listen. */
 static dt_result_t check_numbers(const struct dt_world *w, const struct dt_agentenv *env)
 {
     if (env->size != (uint32_t)w->size)
@@ -155,7 +155,7 @@ const char *dt_world_host(const struct dt_world *w, uint32_t rank)
                : "";
 }
 
-enum { HOST_SHOWN = 64 }; /* the longest that Linux lets a host have; aliases may be longer */
+enum { HOST_SHOWN = 64 }; /* the longest host name of Linux; aliases may be longer */
 
 const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME])
 {
@@ -178,8 +178,8 @@ void dt_world_leave(struct dt_world *w)
     w->table = (struct dt_msg_table){ 0 };
 }
 
-/* The agent is told before anybody can see the host stop, and end: its other ranks' deaths then
- * come second, wherever they are heard of. */
+/* Tells the agent before any rank can see the stop and exit. So the deaths of other ranks arrive
+ * later everywhere, and are not taken for the cause. */
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
                    dt_result_t result, uint32_t culprit, const char *why)
 {
@@ -189,7 +189,7 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
         atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     if (result != DT_ERR_PEER && !stopped)
         dt_agentlink_failed(&w->agent, comm, result, culprit, why, false);
-    /* who died, the agent tells; nobody works with this rank any more */
+    /* the agent knows which rank died; no rank works with this one any more */
     if (result == DT_ERR_PEER) {
         dt_hostshm_stop(shm, result, culprit);
         dt_hostshm_stop(&w->shm, result, culprit);

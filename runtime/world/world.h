@@ -1,6 +1,6 @@
-/* What a process of a job has once, whatever communicators it makes: who it is, who else there is
- * and where, and the link to its agent. Nothing but the agent link, the listener and, in dt_init,
- * the tuning changes after dt_world_join. */
+/* What a process has once, however many communicators it makes: its rank, the other ranks and their
+ * hosts, and the link to its agent. After dt_world_join only the agent link, the listener and, in
+ * dt_init, the tuning change. */
 #ifndef DT_WORLD_WORLD_H
 #define DT_WORLD_WORLD_H
 
@@ -23,42 +23,43 @@ struct dt_world {
     uint32_t generation;
     uint32_t node;
     uint32_t nodes;
-    char host[256];            /* the name of this one; "": not known */
-    struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
-    struct dt_listener listener;   /* for ranks of other hosts */
-    _Atomic uint32_t made;         /* communicators that this rank has named */
-    _Atomic bool was_split;        /* there are, or were, others than DT_WORLD, on whatever ranks */
-    struct dt_tuning_table tuning; /* rank 0's, once all have joined DT_WORLD */
+    char host[256]; /* of this host; "": unknown */
+    struct dt_msg_table
+        table; /* by rank: its host and the address where it listens; empty without an agent */
+    struct dt_listener listener; /* for ranks on other hosts */
+    _Atomic uint32_t made;       /* communicators whose id contains this rank */
+    _Atomic bool was_split; /* there are or were communicators other than DT_WORLD, on any ranks */
+    struct dt_tuning_table tuning; /* of rank 0, once all ranks have joined DT_WORLD */
     struct dt_agentlink agent;     /* fd -1: started by hand, a job of one rank */
-    struct dt_hostshm shm;         /* this host's; its stop word is the job's */
+    struct dt_hostshm shm;         /* of this host; its abort word is the job's */
 };
 
-/* Nobody yet: what the other functions begin with. */
+/* Initialises w as no process of a job. Call it first. */
 void dt_world_none(struct dt_world *w);
-/* A job of one rank, whatever the environment says. */
+/* Makes this process a job of one rank, whatever the environment says. */
 dt_result_t dt_world_alone(struct dt_world *w);
-/* Says hello for the process that env names, and waits until every rank of the job has. The agent
- * link's stop and arg are set. */
+/* Joins the job as the rank that env names, and waits until every rank has joined. The caller has
+ * set the agent link's stop and arg. */
 dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
-/* Frees all but the numbers, the settings and the host's name, which other threads may be reading;
- * the agent keeps its end. */
+/* Frees everything but the numbers, the settings and the host's name, which other threads may be
+ * reading. The agent keeps its end. */
 void dt_world_leave(struct dt_world *w);
 
 enum { DT_WORLD_NAME = 96 };
 
-/* The name of the host of a rank; "": not known. */
+/* The name of a rank's host; "": unknown. */
 const char *dt_world_host(const struct dt_world *w, uint32_t rank);
-/* "rank 3 (host2)", or "rank 3"; what is long of a host's name is left out, for sentences with two
- * of them and two calls are to be told whole (DT_HOSTSHM_WHY). Returns text. */
+/* Writes "rank 3 (host2)", or "rank 3". A long host name is shortened, because a sentence with two
+ * names and two calls must fit (DT_HOSTSHM_WHY). Returns text. */
 const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME]);
 
-/* Ends the calls on a communicator, whose memory is shm, on all its ranks, through the agent; comm
- * 0: on all communicators of the job. why: a sentence. Any thread may call it; it does not wait. */
+/* Ends the calls on a communicator on all of its ranks, through its memory shm and the agent. comm
+ * 0: on all communicators of the job. why is a sentence. Does not wait. Any thread may call it. */
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
                    dt_result_t result, uint32_t culprit, const char *why);
 
-/* Of a communicator: "world", or "3.2": the second of which rank 3 of the job is the first. Returns
- * text. */
+/* The name of a communicator: "world", or "3.2" for the second one whose first rank is rank 3.
+ * Returns text. */
 enum { DT_COMM_NAME = 32 };
 const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME]);
 
