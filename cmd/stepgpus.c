@@ -18,7 +18,7 @@ static bool counts_otherwise(void)
     return false;
 }
 
-/* scontrol says itself what is wrong. */
+/* scontrol itself prints what is wrong. */
 static void read_job(struct dt_strbuf *text, const char *id)
 {
     char *command = dt_xasprintf("exec scontrol show job --details %s", id), part[4096];

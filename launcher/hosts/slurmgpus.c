@@ -12,8 +12,8 @@ const char *const dti_slurmgpus_options[] = {
     "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK", NULL,
 };
 
-/* "gpu:a100:2(IDX:0-1),gpu:v100:1(IDX:2),nic:1" becomes "a100:2,v100:1", as srun's --gpus takes
- * it; where no GPU is listed, "0". */
+/* Turns "gpu:a100:2(IDX:0-1),gpu:v100:1(IDX:2),nic:1" into "a100:2,v100:1" for srun's --gpus. If no
+ * GPU is listed, returns "0". */
 static char *gpus_of(const char *gres)
 {
     static const char gpu[] = "gpu:";
@@ -54,7 +54,7 @@ static void set_gpus(struct dt_hostlist *hosts, const char *nodes, const char *g
     dt_hostlist_free(&named);
 }
 
-/* "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)" */
+/* Parses "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)". */
 static void parse_line(struct dt_hostlist *hosts, char *line)
 {
     const char *word, *nodes = NULL, *gres = NULL;

@@ -9,8 +9,9 @@
 
 /* --unbuffered, because srun would otherwise hold back the end of the output. --overlap, because a
  * step that may not overlap others would wait for a node where one runs. --cpu-bind=none, because a
- * cluster may bind tasks to cores by default, and all ranks of the node would share the one core of
- * this task. --export=ALL, because after `sbatch --export=NONE` the step would have no PATH. */
+ * cluster may bind tasks to cores by default, and then all ranks of the node would share the one
+ * core of this task. --export=ALL, because after `sbatch --export=NONE` the step would have no
+ * PATH. */
 static const char *const always[] = {
     "srun",         "--unbuffered",    "--quiet",       "--nodes=1",
     "--ntasks=1",   "--overlap",       "--mpi=none",    "--kill-on-bad-exit=0",

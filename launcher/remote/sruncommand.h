@@ -1,17 +1,17 @@
 /* The command that runs an agent on a node of a Slurm allocation. Pure.
  *
- * One step for each node, which is to have all that the job has there. srun takes many of its
- * options from variables, also from those that salloc and sbatch set for the job as a whole; they
- * must not change the step, or mix anything into its streams. */
+ * Each node gets one step, which must have everything that the job has on that node. srun reads
+ * many of its options from variables, including those that salloc and sbatch set for the whole job.
+ * They must not change the step, or add anything to its streams. */
 #ifndef DT_REMOTE_SRUNCOMMAND_H
 #define DT_REMOTE_SRUNCOMMAND_H
 
 #include "launcher/hosts/hostlist.h"
 
-/* The words before "sh -c COMMAND", with host's name as dt_rsh_argv fills it in. */
+/* Lists the words before "sh -c COMMAND". dt_rsh_argv replaces %h in them with the host's name. */
 void dt_srun_words(struct dt_strs *words, const struct dt_host *host);
 
-/* Adds what srun's environment is to be, from this process's. */
+/* Makes srun's environment from this process's own. */
 void dt_srun_env(struct dt_strs *env, char *const *own);
 
 #endif
