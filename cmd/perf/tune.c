@@ -191,7 +191,7 @@ static dt_result_t learn_ranks(struct tuning *t)
     return r;
 }
 
-static void nobody(void *arg, const char *text)
+static void ignore_text(void *arg, const char *text)
 {
     (void)arg;
     (void)text; /* dt_init has printed it */
@@ -203,7 +203,7 @@ static dt_result_t learn_thresholds(struct tuning *t)
     struct dt_tuning_table table = { 0 };
 
     if (dt_rank() == 0)
-        dt_tuningfile_read(&table, nobody, NULL);
+        dt_tuningfile_read(&table, ignore_text, NULL);
     dt_tuning_choose(&t->now, &table, (uint32_t)t->launch.ranks, (uint32_t)t->launch.hosts);
     return dt_broadcast(DT_WORLD, &t->now, sizeof t->now, DT_U8, 0);
 }

@@ -32,7 +32,8 @@ int dt_outname_check(const char *pattern, struct dt_error *err)
     return 0;
 }
 
-static void expand(struct dt_strbuf *name, const char *pattern, const char *who, const char *host)
+static void expand(struct dt_strbuf *name, const char *pattern, const char *process,
+                   const char *host)
 {
     for (; *pattern; pattern++) {
         if (*pattern != '%') {
@@ -41,7 +42,7 @@ static void expand(struct dt_strbuf *name, const char *pattern, const char *who,
         }
         switch (*++pattern) {
         case 'r':
-            dt_strbuf_puts(name, who);
+            dt_strbuf_puts(name, process);
             break;
         case 'h':
             dt_strbuf_puts(name, host);
@@ -58,17 +59,17 @@ char *dt_outname_make(const char *pattern, uint32_t number, uint32_t np, const c
     int digits = snprintf(NULL, 0, "%u", np - 1);
     struct dt_role role = dt_role_of(number, np);
     struct dt_strbuf name = { 0 };
-    char who[DT_ROLE_NAME_MAX];
+    char process[DT_ROLE_NAME_MAX];
 
     digits = digits < DIGITS_MIN ? DIGITS_MIN : digits;
     if (role.kind == DT_ROLE_SCHEDULER)
-        snprintf(who, sizeof who, "scheduler");
+        snprintf(process, sizeof process, "scheduler");
     else
-        snprintf(who, sizeof who, "%s%0*u", role.kind == DT_ROLE_SERVER ? "server." : "", digits,
-                 role.index);
-    expand(&name, pattern, who, host);
+        snprintf(process, sizeof process, "%s%0*u", role.kind == DT_ROLE_SERVER ? "server." : "",
+                 digits, role.index);
+    expand(&name, pattern, process, host);
     if (!names_ranks(pattern))
-        expand(&name, role.kind == DT_ROLE_RANK ? "/rank.%r" : "/%r", who, host);
+        expand(&name, role.kind == DT_ROLE_RANK ? "/rank.%r" : "/%r", process, host);
     dt_strbuf_puts(&name, suffix);
     return name.data;
 }

@@ -33,7 +33,7 @@ void dt_last_calls_say(struct dt_last_calls *l)
          line = strtok_r(NULL, "\n", &rest))
         dt_say("%s", line);
     dt_strbuf_free(&b);
-    dt_flight_record_said(&l->record);
+    dt_flight_record_forget_printed(&l->record);
 }
 
 /* While the job is failing, it is not decided yet whether the calls are printed or dropped. */

@@ -150,7 +150,7 @@ void dt_resolve_cancel(struct dt_resolve *r)
     if (!l)
         return;
     r->lookup = NULL;
-    r->why = "nobody waits for the answer";
+    r->why = "the lookup was cancelled";
     pthread_mutex_lock(&l->lock);
     l->waker = NULL;
     answered = l->answered;

@@ -50,7 +50,7 @@ static void add_text(struct dt_strbuf *to, const void *bytes, size_t n)
 
 static void explain(const struct dt_sshask *a, struct dt_error *err)
 {
-    const char *name = a->host->name, *said = dt_strbuf_text(&a->err);
+    const char *name = a->host->name, *text = dt_strbuf_text(&a->err);
 
     if (a->expired)
         dt_error_set(err, "ssh -G %s gave no answer for %d s; look at ~/.ssh/config", name,
@@ -58,7 +58,7 @@ static void explain(const struct dt_sshask *a, struct dt_error *err)
     else if (a->cancelled || a->end.spawn_error)
         return;
     else if (a->end.code != 0)
-        dt_error_set(err, "ssh -G %s failed: %.*s", name, (int)strcspn(said, "\r\n"), said);
+        dt_error_set(err, "ssh -G %s failed: %.*s", name, (int)strcspn(text, "\r\n"), text);
     else if (a->out.len == 0)
         dt_error_set(err, "ssh -G %s printed nothing; which ssh comes first in PATH?", name);
 }

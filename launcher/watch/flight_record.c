@@ -19,9 +19,9 @@ enum {
 /* ---- collecting ---- */
 
 /* Makes one line of a rank's text. */
-static char *copy(const char *said)
+static char *copy_line(const char *line)
 {
-    char *text = dt_xstrdup(said);
+    char *text = dt_xstrdup(line);
 
     dt_log_tame(text);
     return text;
@@ -59,9 +59,9 @@ static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
     l->callers = c = dt_xrealloc(c, l->ncallers + 1, sizeof *c);
     c += l->ncallers++;
     *c = (struct dt_callers){ .comm = comm, .call = *call };
-    c->call.what = copy(call->what);
-    c->call.result = copy(call->result);
-    c->call.way = copy(call->way);
+    c->call.what = copy_line(call->what);
+    c->call.result = copy_line(call->result);
+    c->call.way = copy_line(call->way);
     return c;
 }
 
@@ -71,7 +71,7 @@ static void add_call(struct dt_flight_record *l, uint64_t comm, uint32_t rank,
     struct dt_callers *c = callers_of(l, comm, call);
 
     if (!c) {
-        l->unsaid++;
+        l->omitted++;
         return;
     }
     if (call->ns > c->call.ns)
@@ -96,7 +96,7 @@ static void add_dump(struct dt_flight_record *l, const char *host,
     }
     l->dumps = dt_xrealloc(l->dumps, l->ndumps + 1, sizeof *l->dumps);
     l->dumps[l->ndumps++] =
-        (struct dt_dumphost){ dt_xstrdup(host), copy(m->dump), copy(m->trouble) };
+        (struct dt_dumphost){ dt_xstrdup(host), copy_line(m->dump), copy_line(m->trouble) };
 }
 
 void dt_flight_record_add(struct dt_flight_record *l, const char *host,
@@ -104,7 +104,7 @@ void dt_flight_record_add(struct dt_flight_record *l, const char *host,
 {
     const struct dt_msg_last_call *calls = m->calls.v;
 
-    add_rank(&l->told, m->rank);
+    add_rank(&l->reported, m->rank);
     for (uint32_t i = 0; i < m->calls.n; i++)
         add_call(l, m->comm, m->rank, &calls[i]);
     add_dump(l, host, m);
@@ -113,7 +113,7 @@ void dt_flight_record_add(struct dt_flight_record *l, const char *host,
 
 void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank)
 {
-    if (dt_u32s_find(&l->told, rank) < 0)
+    if (dt_u32s_find(&l->reported, rank) < 0)
         add_rank(&l->silent, rank);
 }
 
@@ -166,8 +166,8 @@ static void say_calls(const struct dt_flight_record *l, struct dt_strbuf *out)
             say_comm(sorted[i]->comm, out);
         say_callers(sorted[i], out);
     }
-    if (first + l->unsaid)
-        dt_strbuf_printf(out, "| and %zu more\n", first + l->unsaid);
+    if (first + l->omitted)
+        dt_strbuf_printf(out, "| and %zu more\n", first + l->omitted);
     free(sorted);
 }
 
@@ -213,9 +213,9 @@ void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *
     say_dumps(l, out);
 }
 
-void dt_flight_record_said(struct dt_flight_record *l)
+void dt_flight_record_forget_printed(struct dt_flight_record *l)
 {
-    struct dt_u32s told = l->told;
+    struct dt_u32s reported = l->reported;
 
     for (size_t i = 0; i < l->ncallers; i++) {
         free(l->callers[i].call.what);
@@ -231,12 +231,12 @@ void dt_flight_record_said(struct dt_flight_record *l)
     free(l->callers);
     free(l->silent.v);
     free(l->dumps);
-    *l = (struct dt_flight_record){ .told = told };
+    *l = (struct dt_flight_record){ .reported = reported };
 }
 
 void dt_flight_record_free(struct dt_flight_record *l)
 {
-    dt_flight_record_said(l);
-    free(l->told.v);
-    l->told = (struct dt_u32s){ 0 };
+    dt_flight_record_forget_printed(l);
+    free(l->reported.v);
+    l->reported = (struct dt_u32s){ 0 };
 }

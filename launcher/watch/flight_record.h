@@ -24,9 +24,9 @@ struct dt_dumphost {
 struct dt_flight_record { /* zero-initialised */
     struct dt_callers *callers;
     size_t ncallers;
-    size_t unsaid;         /* number of calls for which there was no room */
-    struct dt_u32s told;   /* ranks that have reported, ascending */
-    struct dt_u32s silent; /* ranks that were ended and did not report, ascending */
+    size_t omitted;          /* number of calls for which there was no room */
+    struct dt_u32s reported; /* ranks that have reported, ascending */
+    struct dt_u32s silent;   /* ranks that were ended and did not report, ascending */
     struct dt_dumphost *dumps;
     size_t ndumps;
     bool more_hosts; /* some did not fit */
@@ -41,7 +41,7 @@ void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank);
 void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out);
 /* The lines were printed: forgets them. Ranks that have reported do not count as silent later in
  * this generation. */
-void dt_flight_record_said(struct dt_flight_record *l);
+void dt_flight_record_forget_printed(struct dt_flight_record *l);
 void dt_flight_record_free(struct dt_flight_record *l); /* makes it zero-initialised again */
 
 #endif

@@ -21,7 +21,7 @@ enum {
     TICK_MS = 500,
     ARRIVAL_MS =
         100, /* a client of Horovod sends its request within this time after it has connected */
-    DEAF_MS = 50,
+    EXHAUSTED_MS = 50,
     CLIENTS_MAX = 4096,
     CLIENTS_BESIDE = 16, /* besides two for each rank: one asks, one has just been answered */
     ACCEPTS = 16,        /* in a row, before other events are handled */
@@ -56,8 +56,8 @@ struct dt_rendezvous {
     int listener;
     uint16_t port;
     char *addr;
-    bool told; /* the overflow was reported */
-    bool deaf; /* no room or no descriptor was left for a client */
+    bool told;      /* the overflow was reported */
+    bool exhausted; /* no room or no descriptor was left for a client */
     struct client *clients;
     unsigned n, max;
 };
@@ -297,8 +297,8 @@ static void on_rendezvous_tick(uv_timer_t *timer);
 
 static void wake(struct dt_rendezvous *r)
 {
-    if (r->deaf)
-        uv_timer_start(&r->timer, on_rendezvous_tick, DEAF_MS, 0);
+    if (r->exhausted)
+        uv_timer_start(&r->timer, on_rendezvous_tick, EXHAUSTED_MS, 0);
     else if (r->clients && !uv_is_active((uv_handle_t *)&r->timer))
         uv_timer_start(&r->timer, on_rendezvous_tick, TICK_MS, 0);
 }
@@ -322,8 +322,8 @@ static void on_rendezvous_tick(uv_timer_t *timer)
         if (!uv_is_closing((uv_handle_t *)&c->poll) && is_over(c, now))
             client_close(c);
     }
-    if (r->deaf) {
-        r->deaf = false;
+    if (r->exhausted) {
+        r->exhausted = false;
         uv_poll_start(&r->poll, UV_READABLE, on_caller);
     }
     wake(r);
@@ -333,7 +333,7 @@ static void on_rendezvous_tick(uv_timer_t *timer)
 
 static void stop_listening(struct dt_rendezvous *r)
 {
-    r->deaf = true;
+    r->exhausted = true;
     uv_poll_stop(&r->poll);
 }
 

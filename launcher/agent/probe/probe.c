@@ -21,7 +21,7 @@ enum {
     HANDSHAKE_MS = 30000, /* the other agent may not have received its PROBE yet */
     STAGGER_MS = 250,     /* after that the next address of a target is tried as well */
     RETRY_MS = 100,       /* after the other side hung up during the handshake */
-    DEAF_MS = 50,
+    EXHAUSTED_MS = 50,
     INCOMING_MS = 1000, /* how often incoming connections are checked for expiry */
     GUESTS_MAX = 1024,
 };
@@ -49,7 +49,7 @@ struct dt_probe {
     uv_poll_t poll; /* polls the listener */
     uv_timer_t timer;
     int listener;
-    bool deaf; /* no descriptor or memory was left for an incoming connection */
+    bool exhausted; /* no descriptor or memory was left for an incoming connection */
     struct dt_msg_probe job;
     bool begun;               /* job is valid */
     bool answered;            /* REACH was sent */
@@ -260,7 +260,7 @@ static void on_caller(uv_poll_t *poll, int status, int events)
     if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
         return;
     if (fd < 0) {
-        p->deaf = true;
+        p->exhausted = true;
         uv_poll_stop(&p->poll);
         advance(p);
         return;
@@ -368,8 +368,8 @@ static void on_probe_tick(uv_timer_t *timer)
         if (is_over(c))
             incoming_due(c);
     }
-    if (p->deaf) {
-        p->deaf = false;
+    if (p->exhausted) {
+        p->exhausted = false;
         uv_poll_start(&p->poll, UV_READABLE, on_caller);
     }
     advance(p);
@@ -419,8 +419,8 @@ static void advance(struct dt_probe *p)
         answer(p);
     if (p->incoming && in_ms(INCOMING_MS) < due)
         due = in_ms(INCOMING_MS);
-    if (p->deaf && in_ms(DEAF_MS) < due)
-        due = in_ms(DEAF_MS);
+    if (p->exhausted && in_ms(EXHAUSTED_MS) < due)
+        due = in_ms(EXHAUSTED_MS);
     wake_at(p, due);
 }
 

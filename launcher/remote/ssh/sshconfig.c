@@ -39,10 +39,10 @@ void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host
 /* Like ssh, takes the home directory from the password file and not from HOME. */
 static const struct passwd *me(void)
 {
-    static struct passwd nobody = { .pw_name = (char *)"root", .pw_dir = (char *)"/root" };
+    static struct passwd fallback = { .pw_name = (char *)"root", .pw_dir = (char *)"/root" };
     const struct passwd *pw = getpwuid(getuid());
 
-    return pw ? pw : &nobody;
+    return pw ? pw : &fallback;
 }
 
 static void set(char **field, const char *value)
