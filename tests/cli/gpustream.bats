@@ -188,6 +188,15 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
+@test "stream: a call is over, and ended, while NCCL launches a later one" {
+    stream gpustream launching -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:0:2 \
+        -x STANDIN_NCCL_HANGS="$T/hangs" --collective-timeout 10
+    code_is 1
+    [ "$(grep -c '^over$' "$OUT")" = 1 ] || { show; false; }
+    [ "$(grep 'called dt_comm_abort' "$OUT" | grep -o '^-13: rank [0-2] ' | sort -u | wc -l)" = 3 ] || { show; false; }
+    clean
+}
+
 @test "stream: dt_finalize a second time is refused" {
     for way in staging nccl; do
         stream gpustream twice -x DTRUN_DEVICE=$way

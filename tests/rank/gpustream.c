@@ -18,6 +18,7 @@
  * - twice: dt_finalize twice
  * - gone: the device is reset before dt_finalize
  * - mixed: calls on two streams between others, and before and after there is another communicator
+ * - launching: a call is over while NCCL launches a later one, which on rank 0 takes until the end
  * - mismatch: rank 1 enqueues another call than the others
  * - args: what is refused
  * - capture: calls while a graph is being captured; then one that works
@@ -635,6 +636,38 @@ static void mixed(void)
     need(dt_comm_free(other));
 }
 
+/* The first call stays on the GPU until the second one, on another stream, is being launched. */
+static void launching(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    struct enqueuing second = { .view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING)),
+                                .buf = device_new(COUNT * sizeof *second.buf) };
+    float *buf = device_new(COUNT * sizeof *buf);
+    dt_request_t request;
+    pthread_t thread;
+
+    DRIVE(cuCtxGetCurrent(&second.context));
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 0);
+    need(dt_iall_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM, &request));
+    pthread_create(&thread, NULL, enqueue, &second);
+    while (access(getenv("STANDIN_NCCL_HANGS"), F_OK) != 0)
+        usleep(1000);
+    gate_open(&gate);
+    need(dt_wait(&request));
+    need_sum(buf, 0, "a call that is over while another one is launched");
+    if (dt_rank() == 0) {
+        need(dt_comm_status(DT_WORLD));
+        printf("over\n");
+        fflush(stdout);
+        need(dt_comm_abort(DT_WORLD));
+    }
+    pthread_join(thread, NULL);
+    need(dt_stream_wait(second.view));
+    fail("a call that was never launched has been made");
+}
+
 static void mismatch(void)
 {
     dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
@@ -807,6 +840,7 @@ int main(int argc, char **argv)
                    { "beside", finalize_beside },
                    { "devices", devices },
                    { "mixed", mixed },
+                   { "launching", launching },
                    { "reset", reset },
                    { "gone", finalize_gone },
                    { "twice", finalize_twice },

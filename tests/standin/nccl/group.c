@@ -5,6 +5,7 @@
 
 #include "tests/standin/nccl/device.h"
 #include "tests/standin/nccl/errors.h"
+#include "tests/standin/nccl/inject.h"
 #include "tests/standin/nccl/launch.h"
 
 enum mode { EMPTY, BLOCKING, NON_BLOCKING };
@@ -171,7 +172,11 @@ static void finish(struct ncclComm *comm, ncclResult_t result)
 static void *group_thread(void *data)
 {
     struct group *group = data;
-    ncclResult_t result = run_group(group);
+    ncclResult_t result;
+
+    for (struct ncclComm *comm = group->comms; comm; comm = comm->next_in_group)
+        standin_inject_launch(comm);
+    result = run_group(group);
 
     for (struct standin_job *job = group->jobs; job; job = job->next)
         finish(job->comm, result);

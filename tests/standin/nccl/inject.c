@@ -52,11 +52,27 @@ ncclResult_t standin_inject_init(struct ncclComm *comm)
     return ncclSuccess;
 }
 
+static void tell_and_hang(struct ncclComm *comm)
+{
+    const char *name = getenv("STANDIN_NCCL_HANGS");
+    FILE *file = name ? fopen(name, "w") : NULL;
+
+    if (file)
+        fclose(file);
+    standin_hang(comm);
+}
+
+void standin_inject_launch(struct ncclComm *comm)
+{
+    if (is_asked_for("launch-hang", comm->rank))
+        tell_and_hang(comm);
+}
+
 void standin_inject_submit(struct ncclComm *comm)
 {
     if (!is_asked_for("submit-hang", comm->rank))
         return;
-    standin_hang(comm);
+    tell_and_hang(comm);
     usleep(20 *
            1000); /* the driver's part, in which an abort that does not wait comes to its end */
 }
