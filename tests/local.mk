@@ -95,6 +95,7 @@ UNIT_TESTS = \
 	tests/unit/agent/segments \
 	tests/unit/gpu/standin_cuda \
 	tests/unit/gpu/standin_nccl \
+	tests/unit/gpu/afterfailure \
 	tests/unit/watch/words
 
 include tests/runtime.mk
@@ -208,6 +209,12 @@ tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/co
 	tests/standin/nccl/teardown.c
 tests_standin_libnccl_la_LIBADD = tests/standin/libcuda.la -lm
 tests_standin_libnccl_la_LDFLAGS = -version-info 2:0:0 -rpath /nowhere
+
+tests_unit_gpu_afterfailure_SOURCES = tests/unit/gpu/afterfailure.c
+tests_unit_gpu_afterfailure_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_afterfailure_LDADD = runtime/libruntime.la tests/standin/libnccl.la \
+	tests/standin/libcuda.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_afterfailure_LDFLAGS = -no-install -Wl,--no-as-needed
 
 tests_unit_gpu_standin_cuda_SOURCES = tests/unit/gpu/standin_cuda.c
 tests_unit_gpu_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

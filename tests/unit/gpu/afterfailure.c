@@ -1,0 +1,112 @@
+/* What calls on GPU memory leave behind when they have failed, in a job of one rank on the
+ * stand-ins for libcuda.so.1 and libnccl.so.2. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "runtime/api/context.h"
+#include "runtime/comm/comm.h"
+#include "runtime/dtrun.h"
+#include "runtime/gpu/copies.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
+#include "runtime/gpu/pinned.h"
+#include "tests/standin/standin.h"
+
+static void need_driver(void)
+{
+    CUcontext context;
+    const char *why;
+
+    cuInit(0);
+    if (!dt_cuda() || !dt_ncclapi(&why)) {
+        print_message("built without shared libraries\n");
+        skip();
+    }
+    assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    assert_int_equal(cuCtxSetCurrent(context), CUDA_SUCCESS);
+}
+
+static void copies_that_do_not_end_leave_their_entry_in_its_place(void **state)
+{
+    struct dt_gpu_copies *list = NULL, *copies, *again;
+    CUcontext context;
+    CUdeviceptr device;
+    CUstream stuck;
+    void *word, *pinned;
+
+    (void)state;
+    need_driver();
+    assert_int_equal(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    assert_int_equal(cuMemHostAlloc(&word, 4, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+    assert_int_equal(cuMemHostGetDevicePointer_v2(&device, word, 0), CUDA_SUCCESS);
+    *(_Atomic uint32_t *)word = 0;
+    assert_int_equal(dt_gpu_copies_in(&list, context, &copies), CUDA_SUCCESS);
+    stuck = copies->stream;
+    dt_pinned_reserve(4096, copies);
+    pinned = dt_pinned_take(4096, copies);
+    assert_non_null(pinned);
+    assert_int_equal(cuStreamWaitValue32_v2(stuck, device, 1, CU_STREAM_WAIT_VALUE_EQ),
+                     CUDA_SUCCESS);
+    dt_gpu_copies_settle(copies, pinned, true);
+    assert_int_equal(dt_gpu_copies_in(&list, context, &again), CUDA_SUCCESS);
+    assert_ptr_equal(again, copies); /* by whose address memory is reserved */
+    assert_null(list->next);
+    assert_ptr_not_equal(again->stream, stuck);
+    *(_Atomic uint32_t *)word = 1;
+    assert_int_equal(cuStreamSynchronize(stuck), CUDA_SUCCESS);
+    dt_gpu_copies_close_all(&list);
+}
+
+static void see(struct dt_comm *c, void *out)
+{
+    *(struct dt_comm **)out = c;
+}
+
+/* The thread that watches calls may come upon a communicator that has just been taken
+ * down: NCCL is not ended a second time. */
+static void nccl_is_ended_once(void **state)
+{
+    dt_request_t request;
+    CUdeviceptr buf;
+    CUstream stream;
+    dt_comm_t *view;
+    struct dt_comm *c = NULL;
+
+    (void)state;
+    need_driver();
+    setenv("STANDIN_NCCL_FAULTS", "kernel-hang:0:1", 1);
+    assert_int_equal(dt_init(), DT_OK);
+    assert_int_equal(dt_context_see("a test", DT_WORLD, see, &c), DT_OK);
+    c->gpu->way = DT_GPU_NCCL; /* a rank alone would choose staging */
+    assert_int_equal(cuMemAlloc_v2(&buf, 4), CUDA_SUCCESS);
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    assert_int_equal(dt_comm_on_stream(DT_WORLD, stream, &view), DT_OK);
+    assert_int_equal(
+        dt_iall_reduce(view, DT_IN_PLACE, (void *)(uintptr_t)buf, 1, DT_F32, DT_SUM, &request),
+        DT_OK);
+    assert_int_equal(dt_comm_abort(DT_WORLD), DT_OK);
+    assert_int_equal(dt_wait(&request), DT_ERR_ABORTED);
+    assert_null(c->gpu->nccl.comm);
+    assert_non_null(c->gpu->directs.watched.stuck);
+    c->gpu->directs.watched.stuck(c);
+    assert_null(c->gpu->nccl.ending);
+    dt_finalize();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_that_do_not_end_leave_their_entry_in_its_place),
+        cmocka_unit_test(nccl_is_ended_once),
+    };
+
+    setenv("STANDIN_DEVICES", "1", 1);
+    return cmocka_run_group_tests_name("afterfailure", tests, NULL, NULL);
+}
