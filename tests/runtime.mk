@@ -19,6 +19,7 @@ UNIT_TESTS += \
 	tests/unit/coll/huge \
 	tests/unit/gpu/launchorder \
 	tests/unit/gpu/ncclguard \
+	tests/unit/comm/async \
 	tests/unit/comm/leaving \
 	tests/unit/comm/limits \
 	tests/unit/coll/mismatches \
@@ -60,6 +61,9 @@ tests_unit_api_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_buckets_LDADD = $(TESTJOB_LIBS)
 tests_unit_api_buckets_LDFLAGS = $(FAULTS_WRAP)
 
+tests_unit_comm_async_SOURCES = tests/unit/comm/async.c
+tests_unit_comm_async_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_comm_async_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_ncclguard_SOURCES = tests/unit/gpu/ncclguard.c
 tests_unit_gpu_ncclguard_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_ncclguard_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
