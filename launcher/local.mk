@@ -49,6 +49,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/deaths.c launcher/job/state/deaths.h \
 	launcher/job/state/exitpolicy.c launcher/job/state/exitpolicy.h \
 	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
+	launcher/job/events.c \
 	launcher/job/failure.c \
 	launcher/job/state/fence.c launcher/job/state/fence.h \
 	launcher/job/hang_detect.c launcher/job/hang_detect.h \
@@ -65,6 +66,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/pulse.c \
 	launcher/job/state/quarantine.c launcher/job/state/quarantine.h \
 	launcher/job/flight_record.c launcher/job/flight_record.h \
+	launcher/job/rank_io.c launcher/job/rank_io.h \
 	launcher/job/state/ranks.c launcher/job/state/ranks.h \
 	launcher/job/recovery.c \
 	launcher/job/state/refusal.c launcher/job/state/refusal.h \
@@ -75,7 +77,6 @@ launcher_libengine_la_SOURCES = \
 	launcher/watch/signals.c launcher/watch/signals.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \
-	launcher/job/streams.c \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
 	launcher/job/verdict.c \
 	launcher/watch/words.c launcher/watch/words.h \

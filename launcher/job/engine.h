@@ -1,6 +1,6 @@
-/* The running job, for the files that have no struct of their own yet: job.c (the table's
- * actions, and where events arrive), pulse.c (heartbeats), launch.c (starting a
- * generation), streams.c (input and output), failure.c (deaths and what follows), verdict.c,
+/* The running job, for the files that have no struct of their own yet: job.c (its life, and the
+ * table's actions), events.c (where events arrive), pulse.c (heartbeats), launch.c (starting a
+ * generation), failure.c (deaths and what follows), verdict.c,
  * recovery.c (starting again), rehost.c (on other hosts), stragglers.c (ranks that run on beside
  * ended ones), auxiliaries.c (those that run on when all ranks have ended), report.c, stopping.c
  * (ending). A part with a header of its own is given its data and struct dt_core, not this.
@@ -19,6 +19,7 @@
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/network.h"
 #include "launcher/job/pause.h"
+#include "launcher/job/rank_io.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
@@ -86,9 +87,7 @@ struct dt_job {
     struct dt_outcome outcome;
     uint32_t end_grace_ms; /* for ranks, when the job has failed */
 
-    bool stdin_ended;
-    uint64_t stdin_taken; /* by all who read it, in this generation */
-    size_t stdin_owed;    /* credit that came while FAILING */
+    struct dt_rank_io io;
 };
 
 /* verdict.c */
@@ -102,15 +101,6 @@ void dt_job_on_tick(struct dt_job *j);
 void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h);
 void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m);
 void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m);
-
-/* streams.c */
-void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
-void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
-void dt_job_on_output_quiet(struct dt_job *j, const struct dt_msg_output_quiet *m);
-void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
-void dt_job_continue(struct dt_job *j);
-void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
-                            const struct dt_msg_stdin_credit *m);
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);

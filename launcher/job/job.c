@@ -10,6 +10,7 @@
 #include "launcher/watch/words.h"
 
 static void act_run(struct dt_job *j);
+static void act_continue(struct dt_job *j);
 static void act_leave(struct dt_job *j);
 
 static void act_none(struct dt_job *j)
@@ -27,7 +28,7 @@ static void act(struct dt_core *c, enum dt_job_action action)
         [DT_ACT_REFUSE] = dt_job_refuse,
         [DT_ACT_COLLECT] = dt_job_collect,
         [DT_ACT_DECIDE] = dt_job_decide,
-        [DT_ACT_CONTINUE] = dt_job_continue,
+        [DT_ACT_CONTINUE] = act_continue,
         [DT_ACT_RECOVER] = dt_job_recover,
         [DT_ACT_RELAUNCH] = dt_job_relaunch,
         [DT_ACT_RECONNECT] = dt_job_reconnect,
@@ -41,142 +42,6 @@ static void act(struct dt_core *c, enum dt_job_action action)
     };
 
     actions[action]((struct dt_job *)c);
-}
-
-void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
-{
-    dt_hostlink_greeted(j->core.links.v[host], hello);
-    dt_job_ping(j, j->core.links.v[host]);
-    dt_hostlinks_connect_next(&j->core.links);
-    dt_core_check(&j->core);
-}
-
-void dt_job_received(struct dt_job *j, size_t host, const char *dir)
-{
-    dt_hostlink_received(j->core.links.v[host], dir);
-    dt_core_check(&j->core);
-}
-
-void dt_job_noise(struct dt_job *j, size_t host, const char *line)
-{
-    if (j->core.links.v[host]->phase == DT_HOST_CONNECTING)
-        dt_verbose("%s: start-up output: %s", dt_core_host_name(&j->core, host), line);
-    else
-        dt_say("%s: %s", dt_core_host_name(&j->core, host), line);
-}
-
-void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
-{
-    struct dt_hostlink *h = j->core.links.v[host];
-
-    dt_job_link_ended(j, h, dt_hostlink_ended(h, why));
-    dt_hostlinks_forget_one(&j->core.links);
-    dt_core_check(&j->core);
-}
-
-void dt_job_hung_up(struct dt_job *j, size_t host)
-{
-    (void)host;
-    dt_hostlinks_forget_one(&j->core.links);
-    dt_core_check(&j->core);
-}
-
-static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
-{
-    if (m->generation != j->core.generation || !dt_hostlink_has_ranks(h))
-        return;
-    h->phase = DT_HOST_IDLE;
-    dt_job_look_for_steps(j);
-    dt_job_settle(j);
-}
-
-static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
-{
-    enum dt_network_news news = dt_network_on_reach(&j->network, h, m);
-
-    if (news == DT_NETWORK_KNOWN)
-        dt_job_maybe_go(j);
-    else if (news == DT_NETWORK_BROKEN)
-        dt_job_on_network_broken(j);
-}
-
-void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
-{
-    struct dt_hostlink *h = j->core.links.v[host];
-
-    h->heartbeat.heard_ns = dt_core_now(&j->core);
-    switch (type) {
-    case DT_MSG_READY:
-        dt_job_on_host_ready(j, h, &msg->ready);
-        break;
-    case DT_MSG_REACH:
-        on_reach(j, h, &msg->reach);
-        break;
-    case DT_MSG_STARTED:
-        dt_job_on_started(j, h, &msg->started);
-        break;
-    case DT_MSG_SPAWN_FAILED:
-        dt_job_on_spawn_failed(j, h, &msg->spawn_failed);
-        break;
-    case DT_MSG_RANK_HELLO:
-        dt_job_on_rank_hello(j, &msg->rank_hello);
-        break;
-    case DT_MSG_SIGNALLED:
-        dt_job_on_signalled(j, h, &msg->signalled);
-        break;
-    case DT_MSG_FENCE:
-        dt_job_on_fence(j, h, &msg->fence);
-        break;
-    case DT_MSG_EXIT:
-        dt_job_on_exit(j, h, &msg->exit);
-        break;
-    case DT_MSG_FAILED:
-        dt_job_on_failed(j, &msg->failed);
-        break;
-    case DT_MSG_PONG:
-        dt_job_on_pong(j, h, &msg->pong);
-        break;
-    case DT_MSG_LIMIT:
-        dt_job_on_limit(j, h, &msg->limit);
-        break;
-    case DT_MSG_LAST_CALLS:
-        if (!j->told_to_stop) /* ranks that are told to end leave their calls because of that */
-            dt_last_calls_on_told(&j->last_calls, h, &msg->last_calls);
-        break;
-    case DT_MSG_COMMIT:
-        dt_job_on_commit(j, &msg->commit);
-        break;
-    case DT_MSG_STRUCK:
-        dt_injections_strike(&j->injections, msg->struck.fault);
-        break;
-    case DT_MSG_ANSWER:
-        dt_core_on_answer(&j->core, h, &msg->answer);
-        dt_pause_answered(&j->pause);
-        dt_job_settle(j);
-        break;
-    case DT_MSG_LOG:
-        dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);
-        break;
-    case DT_MSG_STDIN_CREDIT:
-        dt_job_on_stdin_credit(j, h, &msg->stdin_credit);
-        break;
-    case DT_MSG_OUTPUT:
-        dt_job_on_output(j, &msg->output);
-        break;
-    case DT_MSG_OUTPUT_EOF:
-        dt_job_on_output_eof(j, &msg->output_eof);
-        dt_job_settle(j);
-        break;
-    case DT_MSG_OUTPUT_QUIET:
-        dt_job_on_output_quiet(j, &msg->output_quiet);
-        break;
-    case DT_MSG_DONE:
-        on_done(j, h, &msg->done);
-        break;
-    default:
-        break;
-    }
-    dt_core_check(&j->core);
 }
 
 static void say_start(const struct dt_job *j)
@@ -210,56 +75,15 @@ static void act_run(struct dt_job *j)
         dt_job_recovered(j, j->restart.linked, -1);
 }
 
-static void act_leave(struct dt_job *j)
+static void act_continue(struct dt_job *j)
 {
-    j->core.ops->end(j->core.ops->arg);
-}
-
-static void on_grace_over(struct dt_job *j)
-{
-    dt_core_event(&j->core, DT_EV_KILL);
-}
-
-static void on_collected(struct dt_job *j)
-{
-    dt_core_event(&j->core, DT_EV_SETTLED);
-}
-
-static void on_last_calls_due(struct dt_job *j)
-{
-    dt_last_calls_on_due(&j->last_calls);
-}
-
-static void on_pause_late(struct dt_job *j)
-{
-    dt_pause_on_late(&j->pause);
-}
-
-static void check(struct dt_job *j)
-{
+    dt_rank_io_continue(&j->io);
     dt_core_check(&j->core);
 }
 
-void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
+static void act_leave(struct dt_job *j)
 {
-    static void (*const handlers[DT_JOB_TIMERS])(struct dt_job *) = {
-        [DT_TIMER_COLLECT] = on_collected,
-        [DT_TIMER_LAST_CALLS] = on_last_calls_due,
-        [DT_TIMER_FENCE] = check,
-        [DT_TIMER_PAUSE] = on_pause_late,
-        [DT_TIMER_GATHER] = dt_job_on_gathered,
-        [DT_TIMER_GRACE] = on_grace_over,
-        [DT_TIMER_PATIENCE] = dt_job_on_patience_over,
-        [DT_TIMER_CUT] = dt_job_on_cut,
-        [DT_TIMER_LIMIT] = dt_job_on_timeout,
-        [DT_TIMER_START] = dt_job_on_start_timeout,
-        [DT_TIMER_TICK] = dt_job_on_tick,
-        [DT_TIMER_STRAGGLERS] = dt_job_on_stragglers_late,
-        [DT_TIMER_AUXILIARIES] = dt_job_on_auxiliaries_late,
-    };
-
-    dt_timers_over(&j->core.timers, timer);
-    handlers[timer](j);
+    j->core.ops->end(j->core.ops->arg);
 }
 
 /* The name shows in the paths of the job's files: only what is harmless there. */
@@ -309,6 +133,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     j->last_calls.core = &j->core;
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
+    j->io = (struct dt_rank_io){ .core = &j->core };
     dt_hangs_init(&j->hangs, &j->core, &j->deaths);
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
     dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);

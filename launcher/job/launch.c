@@ -154,7 +154,7 @@ void dt_job_start_generation(struct dt_job *j)
         h->ready = h->went = h->started = false;
     }
     free(map.v);
-    dt_job_start_stdin(j);
+    dt_rank_io_begin(&j->io);
     dt_verbose("generation %u: starting %u ranks as job %s", j->core.generation, j->core.ranks.np,
                j->id);
 }
