@@ -43,7 +43,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/io/label.c launcher/io/label.h \
 	launcher/io/tail.c launcher/io/tail.h \
 	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
-	launcher/job/auxiliaries.c \
+	launcher/job/auxiliaries.c launcher/job/auxiliaries.h \
 	launcher/watch/cause.c launcher/watch/cause.h \
 	launcher/job/core.c launcher/job/core.h \
 	launcher/job/state/deaths.c launcher/job/state/deaths.h \
@@ -63,7 +63,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/injections.c launcher/job/state/injections.h \
 	launcher/job/state/outcome.c launcher/job/state/outcome.h \
 	launcher/job/pause.c launcher/job/pause.h \
-	launcher/job/pulse.c \
+	launcher/job/pulse.c launcher/job/pulse.h \
 	launcher/job/state/quarantine.c launcher/job/state/quarantine.h \
 	launcher/job/flight_record.c launcher/job/flight_record.h \
 	launcher/job/rank_io.c launcher/job/rank_io.h \
@@ -76,7 +76,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \
 	launcher/watch/signals.c launcher/watch/signals.h \
 	launcher/job/stopping.c \
-	launcher/job/stragglers.c \
+	launcher/job/stragglers.c launcher/job/stragglers.h \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
 	launcher/job/verdict.c \
 	launcher/watch/words.c launcher/watch/words.h \

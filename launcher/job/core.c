@@ -20,6 +20,7 @@ void dt_core_free(struct dt_core *c)
     dt_hostlinks_free(&c->links);
     dt_ranks_free(&c->ranks);
     dt_plan_free(&c->plan);
+    dt_outcome_free(&c->outcome);
 }
 
 void dt_core_event(struct dt_core *c, enum dt_job_event event)
@@ -28,6 +29,13 @@ void dt_core_event(struct dt_core *c, enum dt_job_event event)
 
     c->state = step.next;
     c->act(c, step.action);
+}
+
+void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason)
+{
+    c->outcome.exit_code = exit_code;
+    dt_outcome_set_reason(&c->outcome, reason);
+    dt_core_event(c, event);
 }
 
 void dt_core_check(struct dt_core *c)

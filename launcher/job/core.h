@@ -9,6 +9,7 @@
 #include "launcher/job/config.h"
 #include "launcher/job/hostlinks.h"
 #include "launcher/job/job_fsm.h"
+#include "launcher/job/state/outcome.h"
 #include "launcher/job/state/ranks.h"
 #include "launcher/job/state/timers.h"
 #include "launcher/place/plan.h"
@@ -23,6 +24,9 @@ struct dt_core {
     struct dt_plan plan; /* of this generation; host indices are those of config->hosts */
     struct dt_ranks ranks;
     struct dt_hostlinks links;
+    bool all_started;  /* all ranks of the generation run */
+    bool told_to_stop; /* by a signal, --timeout, or a reader that left */
+    struct dt_outcome outcome;
     bool output_dropped; /* the job ends without waiting for output that no one reads */
 };
 
@@ -32,6 +36,9 @@ void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
 void dt_core_free(struct dt_core *c);
 
 void dt_core_event(struct dt_core *c, enum dt_job_event event);
+/* Ends the job: with this exit code, for this reason (unless there was one before), through this
+ * event. Takes reason, which may be NULL. */
+void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason);
 /* Raises IDLE or CLOSED if its condition holds (see job_fsm.h). */
 void dt_core_check(struct dt_core *c);
 uint64_t dt_core_now(const struct dt_core *c);

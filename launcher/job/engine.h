@@ -1,10 +1,8 @@
 /* The running job, for the files that have no struct of their own yet: job.c (its life, and the
- * table's actions), events.c (where events arrive), pulse.c (heartbeats), launch.c (starting a
- * generation), failure.c (deaths and what follows), verdict.c,
- * recovery.c (starting again), rehost.c (on other hosts), stragglers.c (ranks that run on beside
- * ended ones), auxiliaries.c (those that run on when all ranks have ended), report.c, stopping.c
- * (ending). A part with a header of its own is given its data and struct dt_core, not this.
- */
+ * table's actions), events.c (where events arrive), launch.c (starting a generation), failure.c
+ * (deaths and what follows), verdict.c, recovery.c (starting again), rehost.c (on other hosts),
+ * report.c, stopping.c (ending). A part with a header of its own is given its data and struct
+ * dt_core, not this. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -12,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "launcher/job/auxiliaries.h"
 #include "launcher/job/core.h"
 #include "launcher/job/flight_record.h"
 #include "launcher/job/hang_detect.h"
@@ -19,19 +18,20 @@
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/network.h"
 #include "launcher/job/pause.h"
+#include "launcher/job/pulse.h"
 #include "launcher/job/rank_io.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
 #include "launcher/job/state/history.h"
 #include "launcher/job/state/injections.h"
-#include "launcher/job/state/outcome.h"
 #include "launcher/job/state/quarantine.h"
 #include "launcher/job/state/ranks.h"
 #include "launcher/job/state/refusal.h"
 #include "launcher/job/state/restart.h"
 #include "launcher/job/state/signal_gather.h"
 #include "launcher/job/state/timers.h"
+#include "launcher/job/stragglers.h"
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
 #include "launcher/watch/cause.h"
@@ -40,7 +40,6 @@ struct dt_job {
     struct dt_core core; /* the first: an action finds the job by it */
     bool terminal;
     bool batch;
-    bool told_to_stop; /* by a signal, --timeout, or a reader that left */
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];
     char *checkpoint_dir;
@@ -52,7 +51,6 @@ struct dt_job {
 
     struct dt_network network;
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
-    bool all_started;
     bool table_sent;
     struct dt_hangs hangs;
     struct dt_deaths deaths;
@@ -77,30 +75,19 @@ struct dt_job {
 
     struct dt_pause pause;
     struct dt_signal_gather gather;
-    bool warned; /* of stragglers, once in a job */
-    uint64_t tick_ms;
-    uint64_t last_look_ns;
+    struct dt_pulse pulse;
+    struct dt_stragglers stragglers;
+    struct dt_auxiliaries auxiliaries;
     int stopped_by; /* signal, or 0 */
     bool stop_with_int;
 
     struct dt_refusal refusal;
-    struct dt_outcome outcome;
-    uint32_t end_grace_ms; /* for ranks, when the job has failed */
 
     struct dt_rank_io io;
 };
 
 /* verdict.c */
 const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
-/* The job has failed for good: its ranks get grace_ms to end, and dtrun exits with exit_code. */
-void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
-
-/* pulse.c */
-void dt_job_start_pulse(struct dt_job *j);
-void dt_job_on_tick(struct dt_job *j);
-void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h);
-void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m);
-void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m);
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);
@@ -142,20 +129,6 @@ void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause);
  * plan are connected; otherwise connections are being made, or the job ends. */
 bool dt_job_rehost(struct dt_job *j);
 void dt_job_on_network_broken(struct dt_job *j); /* some hosts do not reach each other */
-
-/* stragglers.c */
-void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
-void dt_job_on_stragglers_late(struct dt_job *j);
-
-/* auxiliaries.c */
-void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death);
-void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
-void dt_job_on_auxiliaries_late(struct dt_job *j);
-/* The job's time is over: when all ranks have exited with 0 in time, only these are ended, and that
- * is no failure. Returns whether it was so. */
-bool dt_job_end_auxiliaries(struct dt_job *j);
-/* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */
-bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
 
 /* stopping.c */
 void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m);

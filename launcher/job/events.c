@@ -5,7 +5,7 @@
 void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
 {
     dt_hostlink_greeted(j->core.links.v[host], hello);
-    dt_job_ping(j, j->core.links.v[host]);
+    dt_pulse_ping(&j->pulse, j->core.links.v[host]);
     dt_hostlinks_connect_next(&j->core.links);
     dt_core_check(&j->core);
 }
@@ -59,6 +59,18 @@ static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reac
         dt_job_on_network_broken(j);
 }
 
+static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
+{
+    const struct dt_msg_step *steps = m->steps.v;
+
+    if (!dt_pulse_on_pong(&j->pulse, h, m))
+        return;
+    for (uint32_t i = 0; i < m->steps.n; i++) {
+        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
+            j->reached = steps[i].step;
+    }
+}
+
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
     struct dt_hostlink *h = j->core.links.v[host];
@@ -93,13 +105,14 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_failed(j, &msg->failed);
         break;
     case DT_MSG_PONG:
-        dt_job_on_pong(j, h, &msg->pong);
+        on_pong(j, h, &msg->pong);
         break;
     case DT_MSG_LIMIT:
-        dt_job_on_limit(j, h, &msg->limit);
+        dt_pulse_on_limit(&j->pulse, h, &msg->limit);
         break;
     case DT_MSG_LAST_CALLS:
-        if (!j->told_to_stop) /* ranks that are told to end leave their calls because of that */
+        if (!j->core
+                 .told_to_stop) /* ranks that are told to end leave their calls because of that */
             dt_last_calls_on_told(&j->last_calls, h, &msg->last_calls);
         break;
     case DT_MSG_COMMIT:
@@ -184,6 +197,42 @@ static void check(struct dt_job *j)
     dt_core_check(&j->core);
 }
 
+static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
+{
+    enum dt_host_phase was = h->phase;
+
+    dt_hostlink_close(h, "has not answered for %d s", j->core.config->heartbeat_s);
+    dt_job_fence(j, h);
+    dt_job_link_ended(j, h, was);
+}
+
+static void on_tick(struct dt_job *j)
+{
+    uint64_t now = dt_core_now(&j->core);
+
+    dt_pulse_begin_tick(&j->pulse);
+    for (size_t i = 0; i < j->core.config->hosts->n; i++) {
+        struct dt_hostlink *h = j->core.links.v[i];
+
+        if (h && !dt_pulse_check(&j->pulse, h, now))
+            give_up_link(j, h);
+    }
+    dt_pulse_end_tick(&j->pulse, now);
+    if (!j->pause.pausing)
+        dt_hangs_watch(&j->hangs);
+    dt_core_check(&j->core);
+}
+
+static void on_stragglers_late(struct dt_job *j)
+{
+    dt_stragglers_on_late(&j->stragglers);
+}
+
+static void on_auxiliaries_late(struct dt_job *j)
+{
+    dt_auxiliaries_on_late(&j->auxiliaries);
+}
+
 void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
 {
     static void (*const handlers[DT_JOB_TIMERS])(struct dt_job *) = {
@@ -197,9 +246,9 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         [DT_TIMER_CUT] = dt_job_on_cut,
         [DT_TIMER_LIMIT] = dt_job_on_timeout,
         [DT_TIMER_START] = dt_job_on_start_timeout,
-        [DT_TIMER_TICK] = dt_job_on_tick,
-        [DT_TIMER_STRAGGLERS] = dt_job_on_stragglers_late,
-        [DT_TIMER_AUXILIARIES] = dt_job_on_auxiliaries_late,
+        [DT_TIMER_TICK] = on_tick,
+        [DT_TIMER_STRAGGLERS] = on_stragglers_late,
+        [DT_TIMER_AUXILIARIES] = on_auxiliaries_late,
     };
 
     dt_timers_over(&j->core.timers, timer);

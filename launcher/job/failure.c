@@ -32,8 +32,8 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
         return;
     j->core.ranks.ended_well += !(m->flags & DT_EXITED_PEER_LOST);
     j->failed_calls.ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
-    dt_job_watch_stragglers(j);
-    dt_job_watch_auxiliaries(j);
+    dt_stragglers_watch(&j->stragglers);
+    dt_auxiliaries_watch(&j->auxiliaries);
 }
 
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
@@ -57,9 +57,9 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
                dt_role_name(who, m->rank, j->core.ranks.np), m->code, m->signo, m->step, m->flags);
     if (j->core.state == DT_JOB_STOPPING && j->stopped_by && dt_exit_is_preemption(&r->end))
-        j->outcome.exit_code = DT_EXIT_PREEMPTED;
+        j->core.outcome.exit_code = DT_EXIT_PREEMPTED;
     if (r->end.auxiliary)
-        dt_job_on_auxiliary_exit(j, &r->end);
+        dt_auxiliaries_on_exit(&j->auxiliaries, &r->end);
     else
         add_rank_death(j, r, m);
     if (dt_job_cause(j))
@@ -117,7 +117,7 @@ static void lose_host(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
         note_injected_loss(j, h, node);
     if ((j->core.state == DT_JOB_STARTING || j->core.state == DT_JOB_RUNNING ||
          j->core.state == DT_JOB_FAILING) &&
-        !dt_job_pardon_host(j, h))
+        !dt_auxiliaries_pardon_host(&j->auxiliaries, h))
         dt_deaths_add(&j->deaths, &(struct dt_death){
                                       .host = true,
                                       .rank = node->ranks.v[0],
@@ -329,13 +329,14 @@ static void count_alike(struct dt_job *j, const struct dt_death *cause)
 static void end_preempted(struct dt_job *j, const struct dt_death *cause)
 {
     struct dt_strbuf b = { 0 };
+    char *reason;
 
     dt_strbuf_printf(&b, "preempted: rank %u exited with %d", cause->rank, DT_EXIT_PREEMPTED);
-    dt_outcome_set_reason(&j->outcome, dt_xstrdup(dt_strbuf_text(&b)));
+    reason = dt_xstrdup(dt_strbuf_text(&b));
     add_stopping(j, cause, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
-    dt_job_fail(j, DT_EXIT_PREEMPTED, (uint32_t)j->core.config->kill_grace_s * 1000);
+    dt_core_end(&j->core, DT_EV_FAILED, DT_EXIT_PREEMPTED, reason);
 }
 
 static void end_with(struct dt_job *j, const struct dt_death *cause, const char *text,
@@ -349,10 +350,9 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     say_last_words(j, cause);
     say_giving_up(j, cause, verdict);
     dt_strbuf_free(&line);
-    j->outcome.cause = *cause;
-    j->outcome.has_cause = true;
-    dt_outcome_set_reason(&j->outcome, dt_xstrdup(text));
-    dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->core.config->kill_grace_s * 1000);
+    j->core.outcome.cause = *cause;
+    j->core.outcome.has_cause = true;
+    dt_core_end(&j->core, DT_EV_FAILED, dt_exit_of_cause(cause), dt_xstrdup(text));
 }
 
 /* A batch system that ends the job sends its signal to the ranks, too. Those that die of it have
@@ -379,7 +379,7 @@ void dt_job_decide(struct dt_job *j)
 
     dt_timers_stop(&j->core.timers, DT_TIMER_COLLECT);
     if (!cause) {
-        dt_core_event(&j->core, j->all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
+        dt_core_event(&j->core, j->core.all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
         return;
     }
     death = *cause;

@@ -106,7 +106,7 @@ static void make_id(struct dt_job *j, uint32_t tag)
 
 static void start_timers(struct dt_job *j)
 {
-    dt_job_start_pulse(j);
+    dt_pulse_start(&j->pulse);
     if (j->core.config->timeout_s > 0)
         dt_timers_set(&j->core.timers, DT_TIMER_LIMIT, (uint64_t)j->core.config->timeout_s * 1000);
     if (j->core.config->start_timeout_s > 0)
@@ -135,6 +135,9 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     j->io = (struct dt_rank_io){ .core = &j->core };
     dt_hangs_init(&j->hangs, &j->core, &j->deaths);
+    j->pulse = (struct dt_pulse){ .core = &j->core, .hangs = &j->hangs };
+    j->stragglers = (struct dt_stragglers){ .core = &j->core };
+    j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->deaths };
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
     dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
@@ -157,12 +160,12 @@ void dt_job_begin(struct dt_job *j)
 
 int dt_job_exit_code(const struct dt_job *j)
 {
-    return j->outcome.exit_code;
+    return j->core.outcome.exit_code;
 }
 
 int dt_job_ended_by(const struct dt_job *j)
 {
-    return j->outcome.ended_by;
+    return j->core.outcome.ended_by;
 }
 
 void dt_job_free(struct dt_job *j)
@@ -180,7 +183,6 @@ void dt_job_free(struct dt_job *j)
     dt_failed_calls_forget(&j->failed_calls);
     free(j->checkpoint_dir);
     dt_refusal_forget(&j->refusal);
-    dt_outcome_free(&j->outcome);
     dt_core_free(&j->core);
     free(j);
 }

@@ -43,9 +43,7 @@ void dt_job_launch(struct dt_job *j)
     if (unusable > 0 && j->core.plan.nnodes > 1)
         dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable,
                j->core.plan.nnodes);
-    j->outcome.exit_code = DT_EXIT_LAUNCH;
-    dt_outcome_set_reason(&j->outcome, dt_xstrdup("hosts cannot be used"));
-    dt_core_event(&j->core, DT_EV_UNUSABLE);
+    dt_core_end(&j->core, DT_EV_UNUSABLE, DT_EXIT_LAUNCH, dt_xstrdup("hosts cannot be used"));
 }
 
 static char *tf_cluster(const struct dt_job *j)
@@ -132,7 +130,7 @@ static void reset_ranks(struct dt_job *j)
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->core.plan.nnodes);
     dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
     dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);
-    j->all_started = j->table_sent = false;
+    j->core.all_started = j->table_sent = false;
     j->rendezvous_port = 0;
 }
 
@@ -273,11 +271,9 @@ void dt_job_on_start_timeout(struct dt_job *j)
     }
     dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
            j->core.plan.nnodes, j->core.config->start_timeout_s);
-    j->outcome.exit_code = DT_EXIT_LAUNCH;
-    dt_outcome_set_reason(&j->outcome,
-                          dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
-                                       j->core.plan.nnodes, j->core.config->start_timeout_s));
-    dt_core_event(&j->core, DT_EV_STOP);
+    dt_core_end(&j->core, DT_EV_STOP, DT_EXIT_LAUNCH,
+                dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
+                             j->core.plan.nnodes, j->core.config->start_timeout_s));
 }
 
 static bool all_started(const struct dt_job *j)
@@ -307,8 +303,8 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
         free(r->device);
         r->device = dt_xstrdup(ranks[i].device);
     }
-    j->all_started = all_started(j);
-    if (j->all_started)
+    j->core.all_started = all_started(j);
+    if (j->core.all_started)
         dt_core_event(&j->core, DT_EV_STARTED);
 }
 

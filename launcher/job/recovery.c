@@ -126,7 +126,7 @@ static void start_behind_fence(struct dt_job *j)
     else if (dt_network_list_addresses(&j->network))
         dt_core_event(&j->core, DT_EV_USABLE);
     else
-        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
+        dt_core_end(&j->core, DT_EV_FAILED, DT_EXIT_LAUNCH, NULL);
 }
 
 void dt_job_relaunch(struct dt_job *j)

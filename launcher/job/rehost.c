@@ -137,8 +137,8 @@ static bool move_from_lost(struct dt_job *j, const char *lost)
         dt_error_set(&err, "--on-host-loss stop was given");
     if (err.text[0] || place_anew(j, &err) < 0) {
         dt_say("giving up: %s cannot be used any more, and %s", lost, err.text);
-        dt_outcome_set_reason(&j->outcome, dt_xasprintf("%s lost: %s", lost, err.text));
-        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
+        dt_core_end(&j->core, DT_EV_FAILED, DT_EXIT_LAUNCH,
+                    dt_xasprintf("%s lost: %s", lost, err.text));
         return false;
     }
     how = dt_xasprintf("without %s", lost);

@@ -8,13 +8,13 @@
 /* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
 static void add_cause(const struct dt_job *j, cJSON *to)
 {
-    const struct dt_death *d = j->outcome.has_cause ? &j->outcome.cause : NULL;
+    const struct dt_death *d = j->core.outcome.has_cause ? &j->core.outcome.cause : NULL;
     bool process = d && !d->host, rank = process && !d->auxiliary;
     char role[DT_ROLE_NAME_MAX];
     const struct dt_plan_node *node = d ? dt_plan_node_of(&j->core.plan, (int)d->rank) : NULL;
     cJSON *cause;
 
-    if (!j->outcome.reason) {
+    if (!j->core.outcome.reason) {
         cJSON_AddNullToObject(to, "cause");
         return;
     }
@@ -26,7 +26,7 @@ static void add_cause(const struct dt_job *j, cJSON *to)
     dt_json_add_text(cause, "host", node ? dt_core_host_name(&j->core, node->host) : NULL);
     dt_json_add_number(cause, "code", process && d->signo == 0 && !d->hung, process ? d->code : 0);
     dt_json_add_number(cause, "signal", process && d->signo != 0, process ? d->signo : 0);
-    dt_json_add_text(cause, "message", j->outcome.reason);
+    dt_json_add_text(cause, "message", j->core.outcome.reason);
 }
 
 static void add_recoveries(const struct dt_job *j, cJSON *to)
@@ -124,7 +124,7 @@ char *dt_job_report(const struct dt_job *j)
     cJSON_AddStringToObject(root, "version", PACKAGE_VERSION);
     dt_json_add_texts(root, "command", &j->core.config->argv);
     cJSON_AddNumberToObject(root, "np", j->core.ranks.np);
-    cJSON_AddNumberToObject(root, "exit_code", j->outcome.exit_code);
+    cJSON_AddNumberToObject(root, "exit_code", j->core.outcome.exit_code);
     cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
     add_cause(j, root);
     cJSON_AddNumberToObject(root, "restarts", j->restart.restarts);

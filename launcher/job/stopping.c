@@ -27,7 +27,7 @@ static void drop_output(struct dt_job *j)
 {
     const char *what = j->core.ops->output_awaits(j->core.ops->arg);
 
-    if (j->core.state != DT_JOB_ENDING || !j->told_to_stop || j->core.output_dropped || !what)
+    if (j->core.state != DT_JOB_ENDING || !j->core.told_to_stop || j->core.output_dropped || !what)
         return;
     dt_say("the last output was not %s for %d s and is dropped", what, KILL_PATIENCE_MS / 1000);
     dt_job_cut(j);
@@ -47,20 +47,24 @@ static void begin_stopping(struct dt_job *j)
     dt_hostlinks_close_coming(&j->core.links);
 }
 
-void dt_job_refuse(struct dt_job *j)
+static void end_ranks(struct dt_job *j, uint32_t ms)
 {
-    j->outcome.exit_code = j->refusal.exit_code;
-    j->end_grace_ms = 0;
-    dt_job_end_ranks(j);
-}
-
-void dt_job_end_ranks(struct dt_job *j)
-{
-    struct dt_msg_stop stop = { .grace_ms = j->end_grace_ms };
+    struct dt_msg_stop stop = { .grace_ms = ms };
 
     begin_stopping(j);
     dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
     dt_core_check(&j->core);
+}
+
+void dt_job_refuse(struct dt_job *j)
+{
+    j->core.outcome.exit_code = j->refusal.exit_code;
+    end_ranks(j, 0);
+}
+
+void dt_job_end_ranks(struct dt_job *j)
+{
+    end_ranks(j, grace_ms(j));
 }
 
 /* SIGINT goes to the ranks as what it is, since many programs save their state on it; the agents'
@@ -78,9 +82,9 @@ void dt_job_stop(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = grace_ms(j) };
 
     begin_stopping(j);
-    j->told_to_stop = true;
+    j->core.told_to_stop = true;
     /* Ranks that wait at the gate would take a signal only when they go on, and need no grace. */
-    if (j->stop_with_int && j->all_started)
+    if (j->stop_with_int && j->core.all_started)
         interrupt_ranks(j);
     else
         dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
@@ -93,7 +97,7 @@ void dt_job_kill(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = 0 };
 
     begin_stopping(j);
-    j->told_to_stop = true;
+    j->core.told_to_stop = true;
     dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
     dt_timers_stop(&j->core.timers, DT_TIMER_GRACE);
     dt_timers_set(&j->core.timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
@@ -102,7 +106,7 @@ void dt_job_kill(struct dt_job *j)
 
 void dt_job_abandon(struct dt_job *j)
 {
-    j->told_to_stop = true;
+    j->core.told_to_stop = true;
     dt_hostlinks_close_coming(&j->core.links);
     dt_job_finish(j);
 }
@@ -112,7 +116,7 @@ static void say_end(const struct dt_job *j)
     double total = (double)(j->ended_ns - j->began_ns) / 1e9;
     struct dt_strbuf b = { 0 };
 
-    if (j->outcome.exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
+    if (j->core.outcome.exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
@@ -124,28 +128,28 @@ static void say_end(const struct dt_job *j)
 
 static void check_ignored(struct dt_job *j)
 {
-    char *text = j->outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
+    char *text = j->core.outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
 
     if (!text)
         return;
     dt_say("%s", text);
-    dt_outcome_set_reason(&j->outcome, text);
-    j->outcome.exit_code = DT_EXIT_LAUNCH;
+    dt_outcome_set_reason(&j->core.outcome, text);
+    j->core.outcome.exit_code = DT_EXIT_LAUNCH;
 }
 
 void dt_job_finish(struct dt_job *j)
 {
     check_ignored(j);
-    if (j->history.recovering && j->outcome.exit_code == 0)
+    if (j->history.recovering && j->core.outcome.exit_code == 0)
         dt_job_recovered(j, false, -1);
     j->ended_ns = dt_core_now(&j->core);
     j->core.ops->stdin_hold(j->core.ops->arg);
     j->core.ops->output_end(j->core.ops->arg);
     if (j->refusal.text)
-        dt_outcome_set_reason(&j->outcome, dt_xstrdup(j->refusal.text));
+        dt_outcome_set_reason(&j->core.outcome, dt_xstrdup(j->refusal.text));
     dt_refusal_say(&j->refusal);
     dt_last_calls_say(&j->last_calls);
-    if (j->outcome.exit_code == 0)
+    if (j->core.outcome.exit_code == 0)
         dt_injections_say_unstruck(&j->injections, &j->core.plan, &j->core.ranks);
     say_end(j);
     dt_hostlinks_end_all(&j->core.links);
@@ -172,17 +176,15 @@ void dt_job_on_timeout(struct dt_job *j)
     struct dt_strbuf b = { 0 };
 
     if (j->core.state == DT_JOB_STOPPING || j->core.state == DT_JOB_ENDING ||
-        dt_job_end_auxiliaries(j))
+        dt_auxiliaries_end(&j->auxiliaries))
         return;
     dt_ranks_words(&j->core.ranks, true, &b);
     dt_say("the time limit of %d s is over; %s%s", j->core.config->timeout_s,
            b.len ? "stopping the ranks that are still running: " : "no rank was running",
            dt_strbuf_text(&b));
     dt_strbuf_free(&b);
-    j->outcome.exit_code = DT_EXIT_TIMEOUT;
-    dt_outcome_set_reason(&j->outcome,
-                          dt_xasprintf("time limit of %d s", j->core.config->timeout_s));
-    dt_core_event(&j->core, DT_EV_STOP);
+    dt_core_end(&j->core, DT_EV_STOP, DT_EXIT_TIMEOUT,
+                dt_xasprintf("time limit of %d s", j->core.config->timeout_s));
 }
 
 /* A reader that left (head) ends the job as it would end a program in a pipe: silently, as if by
@@ -193,9 +195,9 @@ void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 
     if (error != EPIPE)
         dt_say("%s cannot be written: %s", what, strerror(error));
-    if (!over || j->outcome.exit_code == 0) {
-        j->outcome.exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
-        dt_outcome_set_reason(&j->outcome, dt_xasprintf("%s: %s", what, strerror(error)));
+    if (!over || j->core.outcome.exit_code == 0) {
+        j->core.outcome.exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
+        dt_outcome_set_reason(&j->core.outcome, dt_xasprintf("%s: %s", what, strerror(error)));
     }
     if (!over)
         dt_core_event(&j->core, DT_EV_STOP);
@@ -210,7 +212,7 @@ static void stop_by(struct dt_job *j, int signo)
 
     j->stopped_by = signo;
     j->stop_with_int = dt_signal_for_ranks(signo) == SIGINT;
-    if (j->core.state == DT_JOB_ENDING && j->outcome.exit_code != 0) { /* that has been told */
+    if (j->core.state == DT_JOB_ENDING && j->core.outcome.exit_code != 0) { /* that has been told */
         dt_core_event(&j->core, DT_EV_STOP);
         return;
     }
@@ -219,10 +221,8 @@ static void stop_by(struct dt_job *j, int signo)
            alive ? "; stopping " : "", alive ? dt_strbuf_text(&b) : "",
            alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
-    j->outcome.exit_code = DT_EXIT_SIGNAL + signo;
-    j->outcome.ended_by = signo;
-    dt_outcome_set_reason(&j->outcome, dt_xstrdup(dt_signal_name(signo)));
-    dt_core_event(&j->core, DT_EV_STOP);
+    j->core.outcome.ended_by = signo;
+    dt_core_end(&j->core, DT_EV_STOP, DT_EXIT_SIGNAL + signo, dt_xstrdup(dt_signal_name(signo)));
 }
 
 void dt_job_take_signal(struct dt_job *j, int signo)

@@ -1,0 +1,17 @@
+/* Ranks that still run although others have exited with 0. They may wait for those for ever. dtrun
+ * cannot see that where they do not use the library (where they do, leaving early is a failure at
+ * once, see cause.h). So it warns the user, or ends the job after --exit-grace. */
+#ifndef DT_JOB_STRAGGLERS_H
+#define DT_JOB_STRAGGLERS_H
+
+#include "launcher/job/core.h"
+
+struct dt_stragglers {
+    struct dt_core *core;
+    bool warned; /* once in a job */
+};
+
+void dt_stragglers_watch(const struct dt_stragglers *s); /* a rank has exited with 0 */
+void dt_stragglers_on_late(struct dt_stragglers *s);     /* DT_TIMER_STRAGGLERS */
+
+#endif
