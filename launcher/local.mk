@@ -75,7 +75,8 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/restart.c launcher/job/state/restart.h \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \
 	launcher/watch/signals.c launcher/watch/signals.h \
-	launcher/job/stopping.c \
+	launcher/job/signals.c launcher/job/signals.h \
+	launcher/job/stopping.c launcher/job/stopping.h \
 	launcher/job/stragglers.c launcher/job/stragglers.h \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
 	launcher/job/verdict.c \

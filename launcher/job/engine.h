@@ -1,12 +1,11 @@
 /* The running job, for the files that have no struct of their own yet: job.c (its life, and the
  * table's actions), events.c (where events arrive), launch.c (starting a generation), failure.c
  * (deaths and what follows), verdict.c, recovery.c (starting again), rehost.c (on other hosts),
- * report.c, stopping.c (ending). A part with a header of its own is given its data and struct
+ * report.c. A part with a header of its own is given its data and struct
  * dt_core, not this. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,6 +19,7 @@
 #include "launcher/job/pause.h"
 #include "launcher/job/pulse.h"
 #include "launcher/job/rank_io.h"
+#include "launcher/job/signals.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
@@ -29,8 +29,8 @@
 #include "launcher/job/state/ranks.h"
 #include "launcher/job/state/refusal.h"
 #include "launcher/job/state/restart.h"
-#include "launcher/job/state/signal_gather.h"
 #include "launcher/job/state/timers.h"
+#include "launcher/job/stopping.h"
 #include "launcher/job/stragglers.h"
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
@@ -39,7 +39,6 @@
 struct dt_job {
     struct dt_core core; /* the first: an action finds the job by it */
     bool terminal;
-    bool batch;
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];
     char *checkpoint_dir;
@@ -74,13 +73,10 @@ struct dt_job {
     unsigned alike;             /* the number of failures in a row with this cause */
 
     struct dt_pause pause;
-    struct dt_signal_gather gather;
+    struct dt_signals signals;
     struct dt_pulse pulse;
     struct dt_stragglers stragglers;
     struct dt_auxiliaries auxiliaries;
-    int stopped_by; /* signal, or 0 */
-    bool stop_with_int;
-
     struct dt_refusal refusal;
 
     struct dt_rank_io io;
@@ -129,22 +125,5 @@ void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause);
  * plan are connected; otherwise connections are being made, or the job ends. */
 bool dt_job_rehost(struct dt_job *j);
 void dt_job_on_network_broken(struct dt_job *j); /* some hosts do not reach each other */
-
-/* stopping.c */
-void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m);
-void dt_job_on_gathered(struct dt_job *j);
-/* A step has reported a signal, or its ranks are gone: does the job still wait for another one? */
-void dt_job_look_for_steps(struct dt_job *j);
-void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
-void dt_job_refuse(struct dt_job *j);
-void dt_job_end_ranks(struct dt_job *j);
-void dt_job_stop(struct dt_job *j);
-void dt_job_kill(struct dt_job *j);
-void dt_job_abandon(struct dt_job *j);
-void dt_job_finish(struct dt_job *j);
-void dt_job_cut(struct dt_job *j);
-void dt_job_on_timeout(struct dt_job *j);
-void dt_job_on_patience_over(struct dt_job *j);
-void dt_job_on_cut(struct dt_job *j);
 
 #endif

@@ -45,7 +45,7 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (m->generation != j->core.generation || !dt_hostlink_has_ranks(h))
         return;
     h->phase = DT_HOST_IDLE;
-    dt_job_look_for_steps(j);
+    dt_signals_check_steps(&j->signals);
     dt_job_settle(j);
 }
 
@@ -93,7 +93,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_rank_hello(j, &msg->rank_hello);
         break;
     case DT_MSG_SIGNALLED:
-        dt_job_on_signalled(j, h, &msg->signalled);
+        dt_signals_on_signalled(&j->signals, h, &msg->signalled);
         break;
     case DT_MSG_FENCE:
         dt_job_on_fence(j, h, &msg->fence);
@@ -172,29 +172,14 @@ void dt_job_stdin_eof(struct dt_job *j)
     dt_rank_io_stdin_eof(&j->io);
 }
 
-static void on_grace_over(struct dt_job *j)
+void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 {
-    dt_core_event(&j->core, DT_EV_KILL);
+    dt_stopping_on_output_failed(&j->core, what, error);
 }
 
-static void on_collected(struct dt_job *j)
+void dt_job_signal(struct dt_job *j, int signo)
 {
-    dt_core_event(&j->core, DT_EV_SETTLED);
-}
-
-static void on_last_calls_due(struct dt_job *j)
-{
-    dt_last_calls_on_due(&j->last_calls);
-}
-
-static void on_pause_late(struct dt_job *j)
-{
-    dt_pause_on_late(&j->pause);
-}
-
-static void check(struct dt_job *j)
-{
-    dt_core_check(&j->core);
+    dt_signals_on_signal(&j->signals, signo);
 }
 
 static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
@@ -223,34 +208,57 @@ static void on_tick(struct dt_job *j)
     dt_core_check(&j->core);
 }
 
-static void on_stragglers_late(struct dt_job *j)
+/* --timeout */
+static void on_limit_over(struct dt_job *j)
 {
-    dt_stragglers_on_late(&j->stragglers);
-}
-
-static void on_auxiliaries_late(struct dt_job *j)
-{
-    dt_auxiliaries_on_late(&j->auxiliaries);
+    if (!dt_auxiliaries_end(&j->auxiliaries))
+        dt_stopping_on_timeout(&j->core);
 }
 
 void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
 {
-    static void (*const handlers[DT_JOB_TIMERS])(struct dt_job *) = {
-        [DT_TIMER_COLLECT] = on_collected,
-        [DT_TIMER_LAST_CALLS] = on_last_calls_due,
-        [DT_TIMER_FENCE] = check,
-        [DT_TIMER_PAUSE] = on_pause_late,
-        [DT_TIMER_GATHER] = dt_job_on_gathered,
-        [DT_TIMER_GRACE] = on_grace_over,
-        [DT_TIMER_PATIENCE] = dt_job_on_patience_over,
-        [DT_TIMER_CUT] = dt_job_on_cut,
-        [DT_TIMER_LIMIT] = dt_job_on_timeout,
-        [DT_TIMER_START] = dt_job_on_start_timeout,
-        [DT_TIMER_TICK] = on_tick,
-        [DT_TIMER_STRAGGLERS] = on_stragglers_late,
-        [DT_TIMER_AUXILIARIES] = on_auxiliaries_late,
-    };
-
     dt_timers_over(&j->core.timers, timer);
-    handlers[timer](j);
+    switch (timer) {
+    case DT_TIMER_COLLECT:
+        dt_core_event(&j->core, DT_EV_SETTLED);
+        break;
+    case DT_TIMER_LAST_CALLS:
+        dt_last_calls_on_due(&j->last_calls);
+        break;
+    case DT_TIMER_FENCE:
+        dt_core_check(&j->core);
+        break;
+    case DT_TIMER_PAUSE:
+        dt_pause_on_late(&j->pause);
+        break;
+    case DT_TIMER_GATHER:
+        dt_signals_on_gathered(&j->signals);
+        break;
+    case DT_TIMER_GRACE:
+        dt_core_event(&j->core, DT_EV_KILL);
+        break;
+    case DT_TIMER_PATIENCE:
+        dt_stopping_on_patience_over(&j->core);
+        break;
+    case DT_TIMER_CUT:
+        dt_stopping_on_cut(&j->core);
+        break;
+    case DT_TIMER_LIMIT:
+        on_limit_over(j);
+        break;
+    case DT_TIMER_START:
+        dt_job_on_start_timeout(j);
+        break;
+    case DT_TIMER_TICK:
+        on_tick(j);
+        break;
+    case DT_TIMER_STRAGGLERS:
+        dt_stragglers_on_late(&j->stragglers);
+        break;
+    case DT_TIMER_AUXILIARIES:
+        dt_auxiliaries_on_late(&j->auxiliaries);
+        break;
+    case DT_JOB_TIMERS:
+        break;
+    }
 }

@@ -10,7 +10,6 @@
 #include "launcher/io/label.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/state/exitpolicy.h"
-#include "launcher/watch/signals.h"
 #include "launcher/watch/words.h"
 #include "runtime/wire/hostshm.h"
 
@@ -56,7 +55,8 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
                  });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
                dt_role_name(who, m->rank, j->core.ranks.np), m->code, m->signo, m->step, m->flags);
-    if (j->core.state == DT_JOB_STOPPING && j->stopped_by && dt_exit_is_preemption(&r->end))
+    if (j->core.state == DT_JOB_STOPPING && j->core.outcome.ended_by &&
+        dt_exit_is_preemption(&r->end))
         j->core.outcome.exit_code = DT_EXIT_PREEMPTED;
     if (r->end.auxiliary)
         dt_auxiliaries_on_exit(&j->auxiliaries, &r->end);
@@ -133,7 +133,7 @@ void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_pha
 {
     bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
 
-    dt_job_look_for_steps(j);
+    dt_signals_check_steps(&j->signals);
     if (j->core.state == DT_JOB_CONNECTING)
         dt_say("%s: %s", dt_core_host_name(&j->core, h->host),
                h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
@@ -355,21 +355,6 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     dt_core_end(&j->core, DT_EV_FAILED, dt_exit_of_cause(cause), dt_xstrdup(text));
 }
 
-/* A batch system that ends the job sends its signal to the ranks, too. Those that die of it have
- * not failed: the signal will stop the job, when dtrun has it as well. */
-static bool awaits_signal(struct dt_job *j, const struct dt_death *death)
-{
-    uint64_t since_ms = (dt_core_now(&j->core) - j->failed_ns) / 1000000;
-
-    if (dt_signal_gather_stops_soon(&j->gather, &j->core.timers))
-        return true;
-    if (!j->batch || dt_signal_meaning(death->signo, 0) != DT_SIGNAL_STOP ||
-        since_ms >= DT_GATHER_MS)
-        return false;
-    dt_timers_set(&j->core.timers, DT_TIMER_COLLECT, DT_GATHER_MS - since_ms);
-    return true;
-}
-
 void dt_job_decide(struct dt_job *j)
 {
     const struct dt_death *cause = dt_job_cause(j);
@@ -387,7 +372,7 @@ void dt_job_decide(struct dt_job *j)
         end_preempted(j, &death);
         return;
     }
-    if (awaits_signal(j, &death))
+    if (dt_signals_may_explain(&j->signals, death.signo, j->failed_ns))
         return;
     count_alike(j, &death);
     describe(j, &death, &text);

@@ -9,41 +9,6 @@
 #include "launcher/job/engine.h"
 #include "launcher/watch/words.h"
 
-static void act_run(struct dt_job *j);
-static void act_continue(struct dt_job *j);
-static void act_leave(struct dt_job *j);
-
-static void act_none(struct dt_job *j)
-{
-    (void)j;
-}
-
-static void act(struct dt_core *c, enum dt_job_action action)
-{
-    static void (*const actions[])(struct dt_job *) = {
-        [DT_ACT_NONE] = act_none,
-        [DT_ACT_LAUNCH] = dt_job_launch,
-        [DT_ACT_START] = dt_job_start_generation,
-        [DT_ACT_RUN] = act_run,
-        [DT_ACT_REFUSE] = dt_job_refuse,
-        [DT_ACT_COLLECT] = dt_job_collect,
-        [DT_ACT_DECIDE] = dt_job_decide,
-        [DT_ACT_CONTINUE] = act_continue,
-        [DT_ACT_RECOVER] = dt_job_recover,
-        [DT_ACT_RELAUNCH] = dt_job_relaunch,
-        [DT_ACT_RECONNECT] = dt_job_reconnect,
-        [DT_ACT_FAIL] = dt_job_end_ranks,
-        [DT_ACT_ABANDON] = dt_job_abandon,
-        [DT_ACT_STOP] = dt_job_stop,
-        [DT_ACT_KILL] = dt_job_kill,
-        [DT_ACT_FINISH] = dt_job_finish,
-        [DT_ACT_CUT] = dt_job_cut,
-        [DT_ACT_LEAVE] = act_leave,
-    };
-
-    actions[action]((struct dt_job *)c);
-}
-
 static void say_start(const struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
@@ -75,15 +40,135 @@ static void act_run(struct dt_job *j)
         dt_job_recovered(j, j->restart.linked, -1);
 }
 
+/* A program that ignores that its calls fail must not count as having succeeded. */
+static void check_ignored(struct dt_job *j)
+{
+    char *text = j->core.outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
+
+    if (!text)
+        return;
+    dt_say("%s", text);
+    dt_outcome_set_reason(&j->core.outcome, text);
+    j->core.outcome.exit_code = DT_EXIT_LAUNCH;
+}
+
+static void say_end(const struct dt_job *j)
+{
+    double total = (double)(j->ended_ns - j->began_ns) / 1e9;
+    struct dt_strbuf b = { 0 };
+
+    if (j->core.outcome.exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
+        return;
+    dt_strbuf_puts(&b, "done in ");
+    dt_words_duration(&b, total);
+    if (j->history.nrecoveries > 0)
+        dt_history_words(&j->history, j->core.config->hosts, j->restart.linked, total, &b);
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+static void act_finish(struct dt_job *j)
+{
+    check_ignored(j);
+    if (j->history.recovering && j->core.outcome.exit_code == 0)
+        dt_job_recovered(j, false, -1);
+    j->ended_ns = dt_core_now(&j->core);
+    j->core.ops->stdin_hold(j->core.ops->arg);
+    j->core.ops->output_end(j->core.ops->arg);
+    if (j->refusal.text)
+        dt_outcome_set_reason(&j->core.outcome, dt_xstrdup(j->refusal.text));
+    dt_refusal_say(&j->refusal);
+    dt_last_calls_say(&j->last_calls);
+    if (j->core.outcome.exit_code == 0)
+        dt_injections_say_unstruck(&j->injections, &j->core.plan, &j->core.ranks);
+    say_end(j);
+    dt_stopping_end_agents(&j->core);
+}
+
+/* No rank has been started yet. */
+static void act_abandon(struct dt_job *j)
+{
+    j->core.told_to_stop = true;
+    dt_hostlinks_close_coming(&j->core.links);
+    act_finish(j);
+}
+
+static void act_refuse(struct dt_job *j)
+{
+    j->core.outcome.exit_code = j->refusal.exit_code;
+    dt_stopping_end_ranks(&j->core, 0);
+}
+
+static void act_fail(struct dt_job *j)
+{
+    dt_stopping_end_ranks(&j->core, (uint32_t)j->core.config->kill_grace_s * 1000);
+}
+
 static void act_continue(struct dt_job *j)
 {
     dt_rank_io_continue(&j->io);
     dt_core_check(&j->core);
 }
 
-static void act_leave(struct dt_job *j)
+static void act(struct dt_core *c, enum dt_job_action action)
 {
-    j->core.ops->end(j->core.ops->arg);
+    struct dt_job *j = (struct dt_job *)c;
+
+    switch (action) {
+    case DT_ACT_NONE:
+        break;
+    case DT_ACT_LAUNCH:
+        dt_job_launch(j);
+        break;
+    case DT_ACT_START:
+        dt_job_start_generation(j);
+        break;
+    case DT_ACT_RUN:
+        act_run(j);
+        break;
+    case DT_ACT_REFUSE:
+        act_refuse(j);
+        break;
+    case DT_ACT_COLLECT:
+        dt_job_collect(j);
+        break;
+    case DT_ACT_DECIDE:
+        dt_job_decide(j);
+        break;
+    case DT_ACT_CONTINUE:
+        act_continue(j);
+        break;
+    case DT_ACT_RECOVER:
+        dt_job_recover(j);
+        break;
+    case DT_ACT_RELAUNCH:
+        dt_job_relaunch(j);
+        break;
+    case DT_ACT_RECONNECT:
+        dt_job_reconnect(j);
+        break;
+    case DT_ACT_FAIL:
+        act_fail(j);
+        break;
+    case DT_ACT_ABANDON:
+        act_abandon(j);
+        break;
+    case DT_ACT_STOP:
+        dt_stopping_stop(c);
+        break;
+    case DT_ACT_KILL:
+        dt_stopping_kill(c);
+        break;
+    case DT_ACT_FINISH:
+        act_finish(j);
+        break;
+    case DT_ACT_CUT:
+        dt_stopping_cut(c);
+        break;
+    case DT_ACT_LEAVE:
+        c->ops->end(c->ops->arg);
+        break;
+    }
 }
 
 /* The name shows in the paths of the job's files: only what is harmless there. */
@@ -121,7 +206,6 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
 
     dt_core_init(&j->core, config, ops, act);
     j->terminal = origin->terminal;
-    j->batch = origin->batch;
     memcpy(j->secret, origin->secret, sizeof j->secret);
     j->began_ns = dt_core_now(&j->core);
     make_id(j, origin->tag);
@@ -139,6 +223,8 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->stragglers = (struct dt_stragglers){ .core = &j->core };
     j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->deaths };
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
+    j->signals =
+        (struct dt_signals){ .core = &j->core, .pause = &j->pause, .batch = origin->batch };
     dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);

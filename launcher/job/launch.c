@@ -316,7 +316,7 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
     if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING)
         return;
     h->phase = DT_HOST_IDLE;
-    dt_job_look_for_steps(j);
+    dt_signals_check_steps(&j->signals);
     dt_words_spawn(&text, m);
     dt_refusal_add(&j->refusal, text.data, dt_core_host_name(&j->core, h->host),
                    dt_exit_of_spawn(m->step, m->error));

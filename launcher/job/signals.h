@@ -1,0 +1,28 @@
+/* Signals that dtrun is sent, or in a batch system its agents: what the job does about them. */
+#ifndef DT_JOB_SIGNALS_H
+#define DT_JOB_SIGNALS_H
+
+#include "launcher/job/core.h"
+#include "launcher/job/pause.h"
+#include "launcher/job/state/signal_gather.h"
+
+struct dt_signals {
+    struct dt_core *core;
+    struct dt_pause *pause; /* for Ctrl-Z */
+    bool batch;             /* a batch system may signal dtrun and agents alike */
+    struct dt_signal_gather gather;
+    int stopped_by; /* the signal that began to stop the job, or 0 */
+};
+
+void dt_signals_on_signal(struct dt_signals *s, int signo); /* it came to dtrun */
+void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
+                             const struct dt_msg_signalled *m);
+void dt_signals_on_gathered(struct dt_signals *s); /* DT_TIMER_GATHER */
+/* A host has no ranks any more: the job does not wait for its step to report signals. */
+void dt_signals_check_steps(struct dt_signals *s);
+/* A rank has died of signo; the failure was noticed at failed_ns. Returns true if a batch system
+ * may have sent the signal to all of the job: then dtrun will get it, too, and the death is no
+ * failure. If not, DT_TIMER_COLLECT goes off. */
+bool dt_signals_may_explain(const struct dt_signals *s, int signo, uint64_t failed_ns);
+
+#endif

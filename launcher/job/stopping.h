@@ -1,0 +1,23 @@
+/* Ending a job: its ranks are stopped, then its agents are. A connection that does not end in time
+ * is closed. All that these functions need is in struct dt_core. */
+#ifndef DT_JOB_STOPPING_H
+#define DT_JOB_STOPPING_H
+
+#include "launcher/job/core.h"
+
+/* The job has failed, or its ranks cannot be started. */
+void dt_stopping_end_ranks(struct dt_core *c, uint32_t grace_ms);
+/* The job is told to stop: ranks get SIGINT if that is how the user interrupted it, or else STOP.
+ */
+void dt_stopping_stop(struct dt_core *c);
+void dt_stopping_kill(struct dt_core *c);       /* at once */
+void dt_stopping_end_agents(struct dt_core *c); /* no rank is left */
+void dt_stopping_cut(struct dt_core *c);        /* no longer waits for agents and output */
+
+void dt_stopping_on_patience_over(struct dt_core *c); /* DT_TIMER_PATIENCE */
+void dt_stopping_on_cut(struct dt_core *c);           /* DT_TIMER_CUT */
+void dt_stopping_on_timeout(struct dt_core *c);       /* DT_TIMER_LIMIT */
+/* what: "standard output", or a file; error: as errno. */
+void dt_stopping_on_output_failed(struct dt_core *c, const char *what, int error);
+
+#endif
