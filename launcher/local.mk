@@ -68,9 +68,9 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/flight_record.c launcher/job/flight_record.h \
 	launcher/job/rank_io.c launcher/job/rank_io.h \
 	launcher/job/state/ranks.c launcher/job/state/ranks.h \
-	launcher/job/recovery.c \
+	launcher/job/recovery.c launcher/job/recovery.h \
 	launcher/job/state/refusal.c launcher/job/state/refusal.h \
-	launcher/job/rehost.c \
+	launcher/job/rehost.c launcher/job/rehost.h \
 	launcher/job/report.c \
 	launcher/job/state/restart.c launcher/job/state/restart.h \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \

@@ -1,4 +1,4 @@
-/* The auxiliaries of --env mxnet once all ranks have exited with 0. The scheduler and the servers
+/* The auxiliaries of a job once all its ranks have exited with 0. The scheduler and the servers
  * learn from the ranks that the job is over, and end by themselves. dtrun ends those that do not.
  */
 #ifndef DT_JOB_AUXILIARIES_H

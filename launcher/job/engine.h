@@ -1,8 +1,7 @@
 /* The running job, for the files that have no struct of their own yet: job.c (its life, and the
  * table's actions), events.c (where events arrive), launch.c (starting a generation), failure.c
- * (deaths and what follows), verdict.c, recovery.c (starting again), rehost.c (on other hosts),
- * report.c. A part with a header of its own is given its data and struct
- * dt_core, not this. */
+ * (deaths and what follows), verdict.c, report.c. A part with a header of its own is given its data
+ * and struct dt_core, not this. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -19,16 +18,14 @@
 #include "launcher/job/pause.h"
 #include "launcher/job/pulse.h"
 #include "launcher/job/rank_io.h"
+#include "launcher/job/recovery.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
-#include "launcher/job/state/history.h"
 #include "launcher/job/state/injections.h"
-#include "launcher/job/state/quarantine.h"
 #include "launcher/job/state/ranks.h"
 #include "launcher/job/state/refusal.h"
-#include "launcher/job/state/restart.h"
 #include "launcher/job/state/timers.h"
 #include "launcher/job/stopping.h"
 #include "launcher/job/stragglers.h"
@@ -45,17 +42,12 @@ struct dt_job {
     uint64_t began_ns;
     uint64_t ended_ns;
 
-    bool *lost;    /* by host: not to be used any more */
-    bool *retried; /* by host: a fresh connection was tried in this recovery */
-
     struct dt_network network;
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool table_sent;
     struct dt_hangs hangs;
     struct dt_deaths deaths;
     struct dt_failed_calls failed_calls;
-    int64_t reached;       /* newest step known of any rank in this generation, or -1 */
-    bool reached_is_known; /* a rank's exit has reported it; a lost host reports nothing */
 
     uint64_t failed_ns;
     struct dt_last_calls last_calls;
@@ -64,11 +56,7 @@ struct dt_job {
 
     struct dt_injections injections;
 
-    struct dt_restart restart;
-    uint64_t fence_ns; /* no rank is started before */
-    struct dt_history history;
-    struct dt_quarantine quarantine;
-    bool rehost;                /* hosts were lost or may be used again: ranks are placed anew */
+    struct dt_recovery recovery;
     struct dt_death last_cause; /* of the last failure */
     unsigned alike;             /* the number of failures in a row with this cause */
 
@@ -87,6 +75,8 @@ const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing ha
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);
+/* The hosts do not reach each other. */
+void dt_job_refuse_network(struct dt_job *j);
 void dt_job_start_generation(struct dt_job *j);
 void dt_job_on_start_timeout(struct dt_job *j);
 void dt_job_maybe_go(struct dt_job *j);
@@ -106,24 +96,5 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
 void dt_job_decide(struct dt_job *j);
-
-/* recovery.c */
-/* What is said and kept of a failure that the job recovers from. */
-void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const char *text);
-void dt_job_recover(struct dt_job *j);
-void dt_job_reconnect(struct dt_job *j);
-/* No rank starts while ranks that lost connections have left on this host may be alive. */
-void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h);
-void dt_job_relaunch(struct dt_job *j);
-void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
-void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
-
-/* rehost.c */
-/* Whether other hosts are to be used after this failure, from which the job recovers. */
-void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause);
-/* Places the ranks anew where hosts are lost or in quarantine. Returns whether all hosts of the
- * plan are connected; otherwise connections are being made, or the job ends. */
-bool dt_job_rehost(struct dt_job *j);
-void dt_job_on_network_broken(struct dt_job *j); /* some hosts do not reach each other */
 
 #endif

@@ -55,8 +55,8 @@ static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reac
 
     if (news == DT_NETWORK_KNOWN)
         dt_job_maybe_go(j);
-    else if (news == DT_NETWORK_BROKEN)
-        dt_job_on_network_broken(j);
+    else if (news == DT_NETWORK_BROKEN && !dt_rehost_leave_out(&j->recovery.rehost))
+        dt_job_refuse_network(j);
 }
 
 static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
@@ -66,8 +66,8 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (!dt_pulse_on_pong(&j->pulse, h, m))
         return;
     for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
-            j->reached = steps[i].step;
+        if (dt_hostlink_has_ranks(h))
+            dt_restart_reached(&j->recovery.restart, steps[i].step, false);
     }
 }
 
@@ -116,7 +116,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
             dt_last_calls_on_told(&j->last_calls, h, &msg->last_calls);
         break;
     case DT_MSG_COMMIT:
-        dt_job_on_commit(j, &msg->commit);
+        dt_recovery_on_commit(&j->recovery, &msg->commit);
         break;
     case DT_MSG_STRUCK:
         dt_injections_strike(&j->injections, msg->struck.fault);
@@ -187,7 +187,7 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
     enum dt_host_phase was = h->phase;
 
     dt_hostlink_close(h, "has not answered for %d s", j->core.config->heartbeat_s);
-    dt_job_fence(j, h);
+    dt_recovery_fence(&j->recovery, h);
     dt_job_link_ended(j, h, was);
 }
 

@@ -24,9 +24,7 @@ enum {
 static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const struct dt_msg_exit *m)
 {
     dt_deaths_add(&j->deaths, &r->end);
-    if (m->step > j->reached)
-        j->reached = m->step;
-    j->reached_is_known |= m->step >= 0;
+    dt_restart_reached(&j->recovery.restart, m->step, true);
     if (m->code != 0)
         return;
     j->core.ranks.ended_well += !(m->flags & DT_EXITED_PEER_LOST);
@@ -102,7 +100,8 @@ static void note_injected_loss(struct dt_job *j, struct dt_hostlink *h,
     enum dt_injected_loss loss = dt_injections_lose_host(&j->injections, node);
 
     h->injected = loss != DT_LOSS_NOT_INJECTED;
-    j->lost[h->host] |= loss == DT_LOSS_OF_HOST;
+    if (loss == DT_LOSS_OF_HOST)
+        dt_rehost_lose(&j->recovery.rehost, h->host);
 }
 
 static void lose_host(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
@@ -209,7 +208,7 @@ static void wait_at_most(struct dt_job *j, uint64_t ms)
 /* Where they are started again at once, nobody waits for them. */
 static bool wait_for_leaving(const struct dt_job *j)
 {
-    if (dt_restart_verdict(&j->restart) == DT_RESTART_YES)
+    if (dt_restart_verdict(&j->recovery.restart) == DT_RESTART_YES)
         return false;
     for (uint32_t r = 0; r < j->core.ranks.np; r++) {
         if (j->core.ranks.v[r].leaving && !j->core.ranks.v[r].ended)
@@ -299,10 +298,10 @@ static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
     struct dt_strbuf b = { 0 };
     char who[DT_ROLE_NAME_MAX];
 
-    dt_words_count(&b, j->restart.restarts, "restart");
-    if (verdict == DT_RESTART_LIMIT && j->restart.restarts > 0)
+    dt_words_count(&b, j->recovery.restart.restarts, "restart");
+    if (verdict == DT_RESTART_LIMIT && j->recovery.restart.restarts > 0)
         dt_say("giving up after %s (--max-restarts %d)", dt_strbuf_text(&b),
-               j->restart.max_restarts);
+               j->recovery.restart.max_restarts);
     else if (verdict == DT_RESTART_NO_PROGRESS && !cause->host &&
              j->alike > DT_RESTARTS_WITHOUT_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint), each time %s "
@@ -358,7 +357,7 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
 void dt_job_decide(struct dt_job *j)
 {
     const struct dt_death *cause = dt_job_cause(j);
-    enum dt_restart_verdict verdict = dt_restart_verdict(&j->restart);
+    enum dt_restart_verdict verdict = dt_restart_verdict(&j->recovery.restart);
     struct dt_strbuf text = { 0 };
     struct dt_death death;
 
@@ -381,7 +380,8 @@ void dt_job_decide(struct dt_job *j)
     } else {
         dt_say("%s", dt_strbuf_text(&text));
         say_last_words(j, &death);
-        dt_job_plan_restart(j, &death, dt_strbuf_text(&text));
+        dt_last_calls_forget(&j->last_calls);
+        dt_recovery_plan(&j->recovery, &death, dt_strbuf_text(&text), j->failed_ns);
         dt_core_event(&j->core, DT_EV_RESTART);
     }
     dt_strbuf_free(&text);

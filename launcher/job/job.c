@@ -36,8 +36,8 @@ static void act_run(struct dt_job *j)
                (double)(dt_core_now(&j->core) - j->began_ns) / 1e9);
     if (j->core.generation == 1 && j->terminal)
         say_start(j);
-    if (j->history.recovering && !j->restart.checkpoints)
-        dt_job_recovered(j, j->restart.linked, -1);
+    if (j->recovery.history.recovering && !j->recovery.restart.checkpoints)
+        dt_recovery_complete(&j->recovery, j->recovery.restart.linked, -1);
 }
 
 /* A program that ignores that its calls fail must not count as having succeeded. */
@@ -57,12 +57,13 @@ static void say_end(const struct dt_job *j)
     double total = (double)(j->ended_ns - j->began_ns) / 1e9;
     struct dt_strbuf b = { 0 };
 
-    if (j->core.outcome.exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
+    if (j->core.outcome.exit_code != 0 || (j->recovery.history.nrecoveries == 0 && !j->terminal))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
-    if (j->history.nrecoveries > 0)
-        dt_history_words(&j->history, j->core.config->hosts, j->restart.linked, total, &b);
+    if (j->recovery.history.nrecoveries > 0)
+        dt_history_words(&j->recovery.history, j->core.config->hosts, j->recovery.restart.linked,
+                         total, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -70,8 +71,8 @@ static void say_end(const struct dt_job *j)
 static void act_finish(struct dt_job *j)
 {
     check_ignored(j);
-    if (j->history.recovering && j->core.outcome.exit_code == 0)
-        dt_job_recovered(j, false, -1);
+    if (j->recovery.history.recovering && j->core.outcome.exit_code == 0)
+        dt_recovery_complete(&j->recovery, false, -1);
     j->ended_ns = dt_core_now(&j->core);
     j->core.ops->stdin_hold(j->core.ops->arg);
     j->core.ops->output_end(j->core.ops->arg);
@@ -139,13 +140,13 @@ static void act(struct dt_core *c, enum dt_job_action action)
         act_continue(j);
         break;
     case DT_ACT_RECOVER:
-        dt_job_recover(j);
+        dt_recovery_begin(&j->recovery);
         break;
     case DT_ACT_RELAUNCH:
-        dt_job_relaunch(j);
+        dt_recovery_relaunch(&j->recovery);
         break;
     case DT_ACT_RECONNECT:
-        dt_job_reconnect(j);
+        dt_rehost_reconnect(&j->recovery.rehost);
         break;
     case DT_ACT_FAIL:
         act_fail(j);
@@ -213,10 +214,9 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
-    j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
-    j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     j->last_calls.core = &j->core;
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
+    dt_recovery_init(&j->recovery, &j->core, &j->network, j->checkpoint_dir);
     j->io = (struct dt_rank_io){ .core = &j->core };
     dt_hangs_init(&j->hangs, &j->core, &j->deaths);
     j->pulse = (struct dt_pulse){ .core = &j->core, .hangs = &j->hangs };
@@ -226,9 +226,6 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->signals =
         (struct dt_signals){ .core = &j->core, .pause = &j->pause, .batch = origin->batch };
     dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
-    j->restart = dt_restart_init(config->max_restarts);
-    dt_quarantine_init(&j->quarantine, config->hosts->n);
-    j->reached = -1;
     return j;
 }
 
@@ -256,11 +253,8 @@ int dt_job_ended_by(const struct dt_job *j)
 
 void dt_job_free(struct dt_job *j)
 {
-    dt_history_free(&j->history);
-    dt_quarantine_free(&j->quarantine);
+    dt_recovery_free(&j->recovery);
     dt_network_free(&j->network);
-    free(j->lost);
-    free(j->retried);
     dt_injections_free(&j->injections);
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);

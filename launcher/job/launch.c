@@ -84,10 +84,10 @@ static uint8_t checkpoint_need(const struct dt_job *j)
 {
     const struct dt_job_config *c = j->core.config;
 
-    if (c->resume && !j->restart.saved)
+    if (c->resume && !j->recovery.restart.saved)
         return DT_CHECKPOINT_READABLE;
-    return !c->resume && !c->fresh && j->restart.restarts == 0 ? DT_CHECKPOINT_UNUSED
-                                                               : DT_CHECKPOINT_USABLE;
+    return !c->resume && !c->fresh && j->recovery.restart.restarts == 0 ? DT_CHECKPOINT_UNUSED
+                                                                        : DT_CHECKPOINT_USABLE;
 }
 
 static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s map)
@@ -101,7 +101,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.np = j->core.ranks.np;
     m.nodes = (uint32_t)j->core.plan.nnodes;
     m.node_rank = (uint32_t)node->node_rank;
-    m.restart_count = j->restart.restarts;
+    m.restart_count = j->recovery.restart.restarts;
     m.ranks = node->ranks;
     m.auxiliaries = node->auxiliaries;
     m.servers = (uint32_t)dt_plan_servers(&j->core.plan);
@@ -110,8 +110,8 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.checkpoint_dir = j->checkpoint_dir;
     if (c->checkpoint_dir && node->ranks.v[0] == 0)
         m.check_checkpoint_dir = checkpoint_need(j);
-    m.fresh = c->fresh && !j->restart.saved;
-    m.resume = c->resume && !j->restart.saved;
+    m.fresh = c->fresh && !j->recovery.restart.saved;
+    m.resume = c->resume && !j->recovery.restart.saved;
     m.mpi_map = map;
     m.universe = j->core.ranks.np > (uint32_t)j->core.plan.slots ? j->core.ranks.np
                                                                  : (uint32_t)j->core.plan.slots;
@@ -140,7 +140,7 @@ void dt_job_start_generation(struct dt_job *j)
 
     dt_mpimap_make(&map, j->core.plan.node_of, j->core.ranks.np);
     j->core.generation++;
-    dt_injections_begin(&j->injections, j->restart.restarts);
+    dt_injections_begin(&j->injections, j->recovery.restart.restarts);
     reset_ranks(j);
     dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
     dt_network_probe(&j->network);
@@ -184,6 +184,16 @@ static bool can_meet(struct dt_job *j)
     dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
     dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
     return false;
+}
+
+void dt_job_refuse_network(struct dt_job *j)
+{
+    char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between their "
+                              "networks",
+                              j->core.generation == 1 ? ", nothing was started" : "");
+
+    dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
+    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
 }
 
 static void send_go(struct dt_job *j)
@@ -369,7 +379,7 @@ void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
     if (j->core.state == DT_JOB_RECOVERING) /* it is being killed, and a lost host has no address */
         return;
     dt_ranks_hello(&j->core.ranks, m->rank, m->port);
-    j->restart.linked = true;
+    j->recovery.restart.linked = true;
     if (j->core.ranks.hellos == j->core.ranks.np && !j->table_sent)
         send_table(j);
     else if (dt_job_cause(j)) /* one that has ended left without dt_init */

@@ -33,8 +33,8 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "recoveries");
 
-    for (size_t i = 0; i < j->history.nrecoveries; i++) {
-        const struct dt_recovery *r = &j->history.recoveries[i];
+    for (size_t i = 0; i < j->recovery.history.nrecoveries; i++) {
+        const struct dt_recovery_record *r = &j->recovery.history.recoveries[i];
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "generation", r->generation);
@@ -53,8 +53,8 @@ static void add_absences(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "left_out");
 
-    for (size_t i = 0; i < j->history.nabsences; i++) {
-        const struct dt_absence *absence = &j->history.absences[i];
+    for (size_t i = 0; i < j->recovery.history.nabsences; i++) {
+        const struct dt_absence *absence = &j->recovery.history.absences[i];
         cJSON *item = cJSON_CreateObject();
 
         dt_json_add_text(item, "host", dt_core_host_name(&j->core, absence->host));
@@ -112,7 +112,7 @@ static void add_auxiliaries(const struct dt_job *j, cJSON *to)
 static void add_lost_steps(const struct dt_job *j, cJSON *to)
 {
     bool known = true;
-    int64_t lost = dt_history_lost_steps(&j->history, &known);
+    int64_t lost = dt_history_lost_steps(&j->recovery.history, &known);
 
     dt_json_add_number(to, "lost_steps", known || lost > 0, (double)lost);
 }
@@ -127,7 +127,7 @@ char *dt_job_report(const struct dt_job *j)
     cJSON_AddNumberToObject(root, "exit_code", j->core.outcome.exit_code);
     cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
     add_cause(j, root);
-    cJSON_AddNumberToObject(root, "restarts", j->restart.restarts);
+    cJSON_AddNumberToObject(root, "restarts", j->recovery.restart.restarts);
     add_lost_steps(j, root);
     add_recoveries(j, root);
     add_absences(j, root);

@@ -7,9 +7,9 @@
 #include "launcher/job/state/restart.h"
 #include "launcher/watch/words.h"
 
-void dt_history_begin(struct dt_history *h, const struct dt_recovery *recovery)
+void dt_history_begin(struct dt_history *h, const struct dt_recovery_record *recovery)
 {
-    struct dt_recovery *r;
+    struct dt_recovery_record *r;
 
     h->recoveries = dt_xrealloc(h->recoveries, h->nrecoveries + 1, sizeof *h->recoveries);
     r = &h->recoveries[h->nrecoveries++];
@@ -18,7 +18,7 @@ void dt_history_begin(struct dt_history *h, const struct dt_recovery *recovery)
     h->recovering = true;
 }
 
-struct dt_recovery *dt_history_last(const struct dt_history *h)
+struct dt_recovery_record *dt_history_last(const struct dt_history *h)
 {
     return h->nrecoveries ? &h->recoveries[h->nrecoveries - 1] : NULL;
 }

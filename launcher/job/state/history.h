@@ -10,8 +10,8 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
 
-struct dt_recovery {     /* one failure that was recovered from, or is being */
-    uint32_t generation; /* the one it led to */
+struct dt_recovery_record { /* one failure that was recovered from, or is being */
+    uint32_t generation;    /* the one it led to */
     char *cause;
     int64_t from_step; /* -1: from the beginning */
     uint64_t failed_ns;
@@ -28,7 +28,7 @@ struct dt_absence { /* of a host in quarantine */
 };
 
 struct dt_history { /* zero-initialised */
-    struct dt_recovery *recoveries;
+    struct dt_recovery_record *recoveries;
     size_t nrecoveries;
     bool recovering; /* the last of them is not complete */
     struct dt_absence *absences;
@@ -36,8 +36,8 @@ struct dt_history { /* zero-initialised */
 };
 
 /* A recovery begins; its cause is copied. */
-void dt_history_begin(struct dt_history *h, const struct dt_recovery *recovery);
-struct dt_recovery *dt_history_last(const struct dt_history *h); /* NULL: there was none */
+void dt_history_begin(struct dt_history *h, const struct dt_recovery_record *recovery);
+struct dt_recovery_record *dt_history_last(const struct dt_history *h); /* NULL: there was none */
 /* The last recovery is complete. */
 void dt_history_recovered(struct dt_history *h, double seconds);
 /* From that generation on the job does without the host, or has it (again). */

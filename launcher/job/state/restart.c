@@ -2,7 +2,9 @@
 
 struct dt_restart dt_restart_init(int max_restarts)
 {
-    return (struct dt_restart){ .max_restarts = max_restarts, .newest = -1, .newest_last = -1 };
+    return (struct dt_restart){
+        .max_restarts = max_restarts, .newest = -1, .newest_last = -1, .reached = -1
+    };
 }
 
 void dt_restart_committed(struct dt_restart *r, int64_t step)
@@ -56,6 +58,22 @@ int64_t dt_restart_lost_steps(int64_t reached, int64_t restored)
     int64_t from = restored < 0 ? 0 : restored;
 
     return reached > from ? reached - from : 0;
+}
+
+void dt_restart_reached(struct dt_restart *r, int64_t step, bool exited)
+{
+    if (step > r->reached)
+        r->reached = step;
+    r->reached_is_sure |= exited && step >= 0;
+}
+
+int64_t dt_restart_go_on(struct dt_restart *r, int64_t restored)
+{
+    int64_t lost = r->reached_is_sure ? dt_restart_lost_steps(r->reached, restored) : -1;
+
+    r->reached = restored;
+    r->reached_is_sure = false;
+    return lost;
 }
 
 int64_t dt_restart_add_lost(int64_t lost, int64_t more)

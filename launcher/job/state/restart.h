@@ -22,6 +22,8 @@ struct dt_restart {
     int64_t newest;       /* step of the newest that is known to be there, or -1 */
     int64_t newest_last;  /* the same at the last restart */
     bool linked;          /* some rank called dt_init: progress can be seen */
+    int64_t reached;      /* newest step known of any rank in this generation, or -1 */
+    bool reached_is_sure; /* a rank's exit has reported it; a lost host reports nothing */
 };
 
 enum dt_restart_verdict {
@@ -40,6 +42,12 @@ enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
 void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
 /* How long the restart that was counted last waits: 0, 1, 2, 4 ... s while there is no progress. */
 unsigned dt_restart_delay_s(const struct dt_restart *r);
+
+/* A rank has done this step (-1: none); exited: and has exited. */
+void dt_restart_reached(struct dt_restart *r, int64_t step, bool exited);
+/* The job goes on from this step (-1: from the beginning). Returns how many steps it has lost, or
+ * -1: that is not known. */
+int64_t dt_restart_go_on(struct dt_restart *r, int64_t restored);
 
 /* Steps that were done and must be done again: the newest step any rank had reached, less the step
  * that was restored (-1: none was). Steps are counted from 1 where a program begins anew. */
