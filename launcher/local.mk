@@ -50,7 +50,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/exitpolicy.c launcher/job/state/exitpolicy.h \
 	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
 	launcher/job/events.c \
-	launcher/job/failure.c \
+	launcher/job/failure.c launcher/job/failure.h \
 	launcher/job/state/fence.c launcher/job/state/fence.h \
 	launcher/job/hang_detect.c launcher/job/hang_detect.h \
 	launcher/job/state/history.c launcher/job/state/history.h \
@@ -79,7 +79,6 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/stopping.c launcher/job/stopping.h \
 	launcher/job/stragglers.c launcher/job/stragglers.h \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
-	launcher/job/verdict.c \
 	launcher/watch/words.c launcher/watch/words.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \

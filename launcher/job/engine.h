@@ -1,7 +1,6 @@
 /* The running job, for the files that have no struct of their own yet: job.c (its life, and the
- * table's actions), events.c (where events arrive), launch.c (starting a generation), failure.c
- * (deaths and what follows), verdict.c, report.c. A part with a header of its own is given its data
- * and struct dt_core, not this. */
+ * table's actions), events.c (where events arrive), launch.c (starting a generation), report.c. A
+ * part with a header of its own is given its data and struct dt_core, not this. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -10,6 +9,7 @@
 
 #include "launcher/job/auxiliaries.h"
 #include "launcher/job/core.h"
+#include "launcher/job/failure.h"
 #include "launcher/job/flight_record.h"
 #include "launcher/job/hang_detect.h"
 #include "launcher/job/job.h"
@@ -20,8 +20,6 @@
 #include "launcher/job/rank_io.h"
 #include "launcher/job/recovery.h"
 #include "launcher/job/signals.h"
-#include "launcher/job/state/deaths.h"
-#include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
 #include "launcher/job/state/injections.h"
 #include "launcher/job/state/ranks.h"
@@ -46,10 +44,7 @@ struct dt_job {
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool table_sent;
     struct dt_hangs hangs;
-    struct dt_deaths deaths;
-    struct dt_failed_calls failed_calls;
-
-    uint64_t failed_ns;
+    struct dt_failure failure;
     struct dt_last_calls last_calls;
 
     struct dt_fence fence_of_mpi;
@@ -57,9 +52,6 @@ struct dt_job {
     struct dt_injections injections;
 
     struct dt_recovery recovery;
-    struct dt_death last_cause; /* of the last failure */
-    unsigned alike;             /* the number of failures in a row with this cause */
-
     struct dt_pause pause;
     struct dt_signals signals;
     struct dt_pulse pulse;
@@ -69,9 +61,6 @@ struct dt_job {
 
     struct dt_rank_io io;
 };
-
-/* verdict.c */
-const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);
@@ -86,15 +75,5 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_spawn_failed *m);
 void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m);
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
-
-/* failure.c */
-/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
- */
-void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
-void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
-void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
-void dt_job_collect(struct dt_job *j);
-void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
-void dt_job_decide(struct dt_job *j);
 
 #endif

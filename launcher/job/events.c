@@ -24,11 +24,52 @@ void dt_job_noise(struct dt_job *j, size_t host, const char *line)
         dt_say("%s: %s", dt_core_host_name(&j->core, host), line);
 }
 
+static void note_injected_loss(struct dt_job *j, struct dt_hostlink *h,
+                               const struct dt_plan_node *node)
+{
+    enum dt_injected_loss loss = dt_injections_lose_host(&j->injections, node);
+
+    h->injected = loss != DT_LOSS_NOT_INJECTED;
+    if (loss == DT_LOSS_OF_HOST)
+        dt_rehost_lose(&j->recovery.rehost, h->host);
+}
+
+static void on_host_lost(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
+{
+    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
+
+    if (!node)
+        return;
+    dt_failure_lose_processes(&j->failure, node);
+    if (had_ranks)
+        note_injected_loss(j, h, node);
+    if ((j->core.state == DT_JOB_STARTING || j->core.state == DT_JOB_RUNNING ||
+         j->core.state == DT_JOB_FAILING) &&
+        !dt_auxiliaries_pardon_host(&j->auxiliaries, h))
+        dt_failure_lose_host(&j->failure, h, node);
+    dt_core_event(&j->core, DT_EV_HOST_LOST);
+    dt_failure_settle(&j->failure);
+}
+
+/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
+ */
+static void on_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
+{
+    bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
+
+    dt_signals_check_steps(&j->signals);
+    if (j->core.state == DT_JOB_CONNECTING)
+        dt_say("%s: %s", dt_core_host_name(&j->core, h->host),
+               h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+    else if (had_ranks || (j->core.state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
+        on_host_lost(j, h, had_ranks);
+}
+
 void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
 {
     struct dt_hostlink *h = j->core.links.v[host];
 
-    dt_job_link_ended(j, h, dt_hostlink_ended(h, why));
+    on_link_ended(j, h, dt_hostlink_ended(h, why));
     dt_hostlinks_forget_one(&j->core.links);
     dt_core_check(&j->core);
 }
@@ -40,13 +81,37 @@ void dt_job_hung_up(struct dt_job *j, size_t host)
     dt_core_check(&j->core);
 }
 
+static void on_exit_of_rank(struct dt_job *j, const struct dt_death *end)
+{
+    dt_restart_reached(&j->recovery.restart, end->step, true);
+    if (end->code != 0)
+        return;
+    dt_stragglers_watch(&j->stragglers);
+    dt_auxiliaries_watch(&j->auxiliaries);
+}
+
+static void on_exit_of(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_exit *m)
+{
+    const struct dt_death *end = dt_failure_on_exit(&j->failure, h, m);
+
+    if (!end)
+        return;
+    if (end->auxiliary)
+        dt_auxiliaries_on_exit(&j->auxiliaries, end);
+    else
+        on_exit_of_rank(j, end);
+    if (dt_failure_cause(&j->failure))
+        dt_core_event(&j->core, DT_EV_RANK_FAILED);
+    dt_failure_settle(&j->failure);
+}
+
 static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
 {
     if (m->generation != j->core.generation || !dt_hostlink_has_ranks(h))
         return;
     h->phase = DT_HOST_IDLE;
     dt_signals_check_steps(&j->signals);
-    dt_job_settle(j);
+    dt_failure_settle(&j->failure);
 }
 
 static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
@@ -99,10 +164,10 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_fence(j, h, &msg->fence);
         break;
     case DT_MSG_EXIT:
-        dt_job_on_exit(j, h, &msg->exit);
+        on_exit_of(j, h, &msg->exit);
         break;
     case DT_MSG_FAILED:
-        dt_job_on_failed(j, &msg->failed);
+        dt_failure_on_failed(&j->failure, &msg->failed);
         break;
     case DT_MSG_PONG:
         on_pong(j, h, &msg->pong);
@@ -124,7 +189,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
     case DT_MSG_ANSWER:
         dt_core_on_answer(&j->core, h, &msg->answer);
         dt_pause_answered(&j->pause);
-        dt_job_settle(j);
+        dt_failure_settle(&j->failure);
         break;
     case DT_MSG_LOG:
         dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);
@@ -137,7 +202,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         break;
     case DT_MSG_OUTPUT_EOF:
         dt_rank_io_on_output_eof(&j->io, &msg->output_eof);
-        dt_job_settle(j);
+        dt_failure_settle(&j->failure);
         break;
     case DT_MSG_OUTPUT_QUIET:
         dt_rank_io_on_output_quiet(&j->io, &msg->output_quiet);
@@ -188,7 +253,7 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
 
     dt_hostlink_close(h, "has not answered for %d s", j->core.config->heartbeat_s);
     dt_recovery_fence(&j->recovery, h);
-    dt_job_link_ended(j, h, was);
+    on_link_ended(j, h, was);
 }
 
 static void on_tick(struct dt_job *j)

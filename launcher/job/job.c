@@ -43,7 +43,7 @@ static void act_run(struct dt_job *j)
 /* A program that ignores that its calls fail must not count as having succeeded. */
 static void check_ignored(struct dt_job *j)
 {
-    char *text = j->core.outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
+    char *text = j->core.outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failure.calls) : NULL;
 
     if (!text)
         return;
@@ -105,6 +105,19 @@ static void act_fail(struct dt_job *j)
     dt_stopping_end_ranks(&j->core, (uint32_t)j->core.config->kill_grace_s * 1000);
 }
 
+static void act_decide(struct dt_job *j)
+{
+    struct dt_strbuf text = { 0 };
+    struct dt_death cause;
+
+    if (dt_failure_decide(&j->failure, &cause, &text)) {
+        dt_last_calls_forget(&j->last_calls);
+        dt_recovery_plan(&j->recovery, &cause, dt_strbuf_text(&text), j->failure.noticed_ns);
+        dt_core_event(&j->core, DT_EV_RESTART);
+    }
+    dt_strbuf_free(&text);
+}
+
 static void act_continue(struct dt_job *j)
 {
     dt_rank_io_continue(&j->io);
@@ -131,10 +144,10 @@ static void act(struct dt_core *c, enum dt_job_action action)
         act_refuse(j);
         break;
     case DT_ACT_COLLECT:
-        dt_job_collect(j);
+        dt_failure_collect(&j->failure);
         break;
     case DT_ACT_DECIDE:
-        dt_job_decide(j);
+        act_decide(j);
         break;
     case DT_ACT_CONTINUE:
         act_continue(j);
@@ -218,14 +231,14 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_recovery_init(&j->recovery, &j->core, &j->network, j->checkpoint_dir);
     j->io = (struct dt_rank_io){ .core = &j->core };
-    dt_hangs_init(&j->hangs, &j->core, &j->deaths);
+    dt_hangs_init(&j->hangs, &j->core, &j->failure.deaths);
     j->pulse = (struct dt_pulse){ .core = &j->core, .hangs = &j->hangs };
     j->stragglers = (struct dt_stragglers){ .core = &j->core };
-    j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->deaths };
+    j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->failure.deaths };
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
     j->signals =
         (struct dt_signals){ .core = &j->core, .pause = &j->pause, .batch = origin->batch };
-    dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
+    dt_failure_init(&j->failure, &j->core, &j->hangs, &j->signals, &j->recovery.restart);
     return j;
 }
 
@@ -257,10 +270,9 @@ void dt_job_free(struct dt_job *j)
     dt_network_free(&j->network);
     dt_injections_free(&j->injections);
     dt_fence_free(&j->fence_of_mpi);
-    dt_deaths_free(&j->deaths);
     dt_hangs_free(&j->hangs);
     dt_flight_record_free(&j->last_calls.record);
-    dt_failed_calls_forget(&j->failed_calls);
+    dt_failure_free(&j->failure);
     free(j->checkpoint_dir);
     dt_refusal_forget(&j->refusal);
     dt_core_free(&j->core);

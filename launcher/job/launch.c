@@ -124,8 +124,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
 static void reset_ranks(struct dt_job *j)
 {
     dt_ranks_reset(&j->core.ranks);
-    dt_deaths_forget(&j->deaths);
-    dt_failed_calls_forget(&j->failed_calls);
+    dt_failure_forget(&j->failure);
     dt_hangs_forget(&j->hangs);
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->core.plan.nnodes);
     dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
@@ -382,6 +381,6 @@ void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
     j->recovery.restart.linked = true;
     if (j->core.ranks.hellos == j->core.ranks.np && !j->table_sent)
         send_table(j);
-    else if (dt_job_cause(j)) /* one that has ended left without dt_init */
+    else if (dt_failure_cause(&j->failure)) /* one that has ended left without dt_init */
         dt_core_event(&j->core, DT_EV_RANK_FAILED);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
+#include "runtime/wire/msg.h"
 
 void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs)
 {
@@ -36,6 +37,7 @@ void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *en
     r->linked_alive -= rank->hello;
     rank->ended = true;
     rank->end = *end;
+    r->ended_well += number < r->np && end->code == 0 && !(end->flags & DT_EXITED_PEER_LOST);
 }
 
 static bool is_alive(const struct dt_rank *rank)

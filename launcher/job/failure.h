@@ -1,0 +1,50 @@
+/* Deaths of ranks and losses of hosts: finds out which was the first, says so, and decides whether
+ * the job recovers or ends. */
+#ifndef DT_JOB_FAILURE_H
+#define DT_JOB_FAILURE_H
+
+#include "launcher/job/core.h"
+#include "launcher/job/hang_detect.h"
+#include "launcher/job/signals.h"
+#include "launcher/job/state/deaths.h"
+#include "launcher/job/state/failed_calls.h"
+#include "launcher/job/state/restart.h"
+
+struct dt_failure {
+    struct dt_core *core;
+    const struct dt_hangs *hangs;     /* say why a rank that hangs counts as lost */
+    const struct dt_signals *signals; /* a signal to the whole job may explain a death */
+    const struct dt_restart *restart;
+    struct dt_deaths deaths; /* in this generation; also those of ranks that hang */
+    struct dt_failed_calls calls;
+    uint64_t noticed_ns;        /* when the failure was, while FAILING and afterwards */
+    struct dt_death last_cause; /* of the last failure that was decided on */
+    unsigned alike;             /* the number of failures in a row with this cause */
+};
+
+/* The others must outlive it. */
+void dt_failure_init(struct dt_failure *f, struct dt_core *core, const struct dt_hangs *hangs,
+                     const struct dt_signals *signals, const struct dt_restart *restart);
+void dt_failure_free(struct dt_failure *f);
+void dt_failure_forget(struct dt_failure *f); /* a generation begins */
+
+/* Returns how the process ended; NULL: it is not of this generation, or that was known. A rank's
+ * death is recorded, an auxiliary's is not. */
+const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_hostlink *h,
+                                          const struct dt_msg_exit *m);
+/* The processes of a host end with the connection to it. */
+void dt_failure_lose_processes(struct dt_failure *f, const struct dt_plan_node *node);
+/* Records that the host is lost, with all its ranks. */
+void dt_failure_lose_host(struct dt_failure *f, const struct dt_hostlink *h,
+                          const struct dt_plan_node *node);
+void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m);
+
+const struct dt_death *dt_failure_cause(const struct dt_failure *f); /* NULL: nothing has failed */
+void dt_failure_collect(struct dt_failure *f);                       /* DT_ACT_COLLECT */
+/* News have come of what dtrun waits for while FAILING: raises SETTLED if that was all. */
+void dt_failure_settle(struct dt_failure *f);
+/* DT_ACT_DECIDE. Returns true if the job recovers: then *cause is set, and text describes it.
+ * Otherwise what follows has been said and raised. */
+bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text);
+
+#endif
