@@ -58,7 +58,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/hostlinks.c launcher/job/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
-	launcher/job/launch.c \
+	launcher/job/launch.c launcher/job/launch.h \
 	launcher/job/network.c launcher/job/network.h \
 	launcher/job/state/injections.c launcher/job/state/injections.h \
 	launcher/job/state/outcome.c launcher/job/state/outcome.h \
@@ -71,7 +71,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/recovery.c launcher/job/recovery.h \
 	launcher/job/state/refusal.c launcher/job/state/refusal.h \
 	launcher/job/rehost.c launcher/job/rehost.h \
-	launcher/job/report.c \
+	launcher/job/report.c launcher/job/report.h \
 	launcher/job/state/restart.c launcher/job/state/restart.h \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \
 	launcher/watch/signals.c launcher/watch/signals.h \

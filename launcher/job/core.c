@@ -31,6 +31,13 @@ void dt_core_event(struct dt_core *c, enum dt_job_event event)
     c->act(c, step.action);
 }
 
+void dt_core_begin_generation(struct dt_core *c)
+{
+    c->generation++;
+    c->all_started = false;
+    dt_ranks_reset(&c->ranks);
+}
+
 void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason)
 {
     c->outcome.exit_code = exit_code;

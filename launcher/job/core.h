@@ -36,6 +36,7 @@ void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
 void dt_core_free(struct dt_core *c);
 
 void dt_core_event(struct dt_core *c, enum dt_job_event event);
+void dt_core_begin_generation(struct dt_core *c);
 /* Ends the job: with this exit code, for this reason (unless there was one before), through this
  * event. Takes reason, which may be NULL. */
 void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason);

@@ -81,7 +81,7 @@ void dt_job_hung_up(struct dt_job *j, size_t host)
     dt_core_check(&j->core);
 }
 
-static void on_exit_of_rank(struct dt_job *j, const struct dt_death *end)
+static void on_rank_exit(struct dt_job *j, const struct dt_death *end)
 {
     dt_restart_reached(&j->recovery.restart, end->step, true);
     if (end->code != 0)
@@ -90,7 +90,8 @@ static void on_exit_of_rank(struct dt_job *j, const struct dt_death *end)
     dt_auxiliaries_watch(&j->auxiliaries);
 }
 
-static void on_exit_of(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_exit *m)
+static void on_process_exit(struct dt_job *j, const struct dt_hostlink *h,
+                            const struct dt_msg_exit *m)
 {
     const struct dt_death *end = dt_failure_on_exit(&j->failure, h, m);
 
@@ -99,7 +100,7 @@ static void on_exit_of(struct dt_job *j, const struct dt_hostlink *h, const stru
     if (end->auxiliary)
         dt_auxiliaries_on_exit(&j->auxiliaries, end);
     else
-        on_exit_of_rank(j, end);
+        on_rank_exit(j, end);
     if (dt_failure_cause(&j->failure))
         dt_core_event(&j->core, DT_EV_RANK_FAILED);
     dt_failure_settle(&j->failure);
@@ -114,14 +115,29 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_failure_settle(&j->failure);
 }
 
+static void on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
+                            const struct dt_msg_spawn_failed *m)
+{
+    if (!dt_launch_on_spawn_failed(&j->launch, h, m))
+        return;
+    dt_signals_check_steps(&j->signals);
+    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
+}
+
+static void on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
+{
+    if (dt_launch_on_rank_hello(&j->launch, m) && dt_failure_cause(&j->failure))
+        dt_core_event(&j->core, DT_EV_RANK_FAILED); /* a rank that has ended left without dt_init */
+}
+
 static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
 {
     enum dt_network_news news = dt_network_on_reach(&j->network, h, m);
 
     if (news == DT_NETWORK_KNOWN)
-        dt_job_maybe_go(j);
+        dt_launch_maybe_go(&j->launch);
     else if (news == DT_NETWORK_BROKEN && !dt_rehost_leave_out(&j->recovery.rehost))
-        dt_job_refuse_network(j);
+        dt_launch_refuse_network(&j->launch);
 }
 
 static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
@@ -136,6 +152,14 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     }
 }
 
+/* Ranks that are told to end leave their calls because of that. */
+static void on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
+                          const struct dt_msg_last_calls *m)
+{
+    if (!j->core.told_to_stop)
+        dt_last_calls_on_told(&j->last_calls, h, m);
+}
+
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
     struct dt_hostlink *h = j->core.links.v[host];
@@ -143,28 +167,28 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
     h->heartbeat.heard_ns = dt_core_now(&j->core);
     switch (type) {
     case DT_MSG_READY:
-        dt_job_on_host_ready(j, h, &msg->ready);
+        dt_launch_on_ready(&j->launch, h, &msg->ready);
         break;
     case DT_MSG_REACH:
         on_reach(j, h, &msg->reach);
         break;
     case DT_MSG_STARTED:
-        dt_job_on_started(j, h, &msg->started);
+        dt_launch_on_started(&j->launch, h, &msg->started);
         break;
     case DT_MSG_SPAWN_FAILED:
-        dt_job_on_spawn_failed(j, h, &msg->spawn_failed);
+        on_spawn_failed(j, h, &msg->spawn_failed);
         break;
     case DT_MSG_RANK_HELLO:
-        dt_job_on_rank_hello(j, &msg->rank_hello);
+        on_rank_hello(j, &msg->rank_hello);
         break;
     case DT_MSG_SIGNALLED:
         dt_signals_on_signalled(&j->signals, h, &msg->signalled);
         break;
     case DT_MSG_FENCE:
-        dt_job_on_fence(j, h, &msg->fence);
+        dt_launch_on_fence(&j->launch, h, &msg->fence);
         break;
     case DT_MSG_EXIT:
-        on_exit_of(j, h, &msg->exit);
+        on_process_exit(j, h, &msg->exit);
         break;
     case DT_MSG_FAILED:
         dt_failure_on_failed(&j->failure, &msg->failed);
@@ -176,9 +200,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_pulse_on_limit(&j->pulse, h, &msg->limit);
         break;
     case DT_MSG_LAST_CALLS:
-        if (!j->core
-                 .told_to_stop) /* ranks that are told to end leave their calls because of that */
-            dt_last_calls_on_told(&j->last_calls, h, &msg->last_calls);
+        on_last_calls(j, h, &msg->last_calls);
         break;
     case DT_MSG_COMMIT:
         dt_recovery_on_commit(&j->recovery, &msg->commit);
@@ -312,7 +334,7 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         on_limit_over(j);
         break;
     case DT_TIMER_START:
-        dt_job_on_start_timeout(j);
+        dt_launch_on_timeout(&j->launch);
         break;
     case DT_TIMER_TICK:
         on_tick(j);

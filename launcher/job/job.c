@@ -7,7 +7,21 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
+#include "launcher/job/report.h"
 #include "launcher/watch/words.h"
+
+static void act_start(struct dt_job *j)
+{
+    dt_core_begin_generation(&j->core);
+    dt_injections_begin(&j->injections, j->recovery.restart.restarts);
+    dt_failure_forget(&j->failure);
+    dt_hangs_forget(&j->hangs);
+    dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
+    dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);
+    dt_network_probe(&j->network);
+    dt_launch_start(&j->launch);
+    dt_rank_io_begin(&j->io);
+}
 
 static void say_start(const struct dt_job *j)
 {
@@ -76,9 +90,9 @@ static void act_finish(struct dt_job *j)
     j->ended_ns = dt_core_now(&j->core);
     j->core.ops->stdin_hold(j->core.ops->arg);
     j->core.ops->output_end(j->core.ops->arg);
-    if (j->refusal.text)
-        dt_outcome_set_reason(&j->core.outcome, dt_xstrdup(j->refusal.text));
-    dt_refusal_say(&j->refusal);
+    if (j->launch.refusal.text)
+        dt_outcome_set_reason(&j->core.outcome, dt_xstrdup(j->launch.refusal.text));
+    dt_refusal_say(&j->launch.refusal);
     dt_last_calls_say(&j->last_calls);
     if (j->core.outcome.exit_code == 0)
         dt_injections_say_unstruck(&j->injections, &j->core.plan, &j->core.ranks);
@@ -96,7 +110,7 @@ static void act_abandon(struct dt_job *j)
 
 static void act_refuse(struct dt_job *j)
 {
-    j->core.outcome.exit_code = j->refusal.exit_code;
+    j->core.outcome.exit_code = j->launch.refusal.exit_code;
     dt_stopping_end_ranks(&j->core, 0);
 }
 
@@ -132,10 +146,10 @@ static void act(struct dt_core *c, enum dt_job_action action)
     case DT_ACT_NONE:
         break;
     case DT_ACT_LAUNCH:
-        dt_job_launch(j);
+        dt_launch_check_hosts(&j->launch);
         break;
     case DT_ACT_START:
-        dt_job_start_generation(j);
+        act_start(j);
         break;
     case DT_ACT_RUN:
         act_run(j);
@@ -238,6 +252,13 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
     j->signals =
         (struct dt_signals){ .core = &j->core, .pause = &j->pause, .batch = origin->batch };
+    j->launch = (struct dt_launch){ .core = &j->core,
+                                    .network = &j->network,
+                                    .injections = &j->injections,
+                                    .restart = &j->recovery.restart,
+                                    .job_id = j->id,
+                                    .secret = j->secret,
+                                    .checkpoint_dir = j->checkpoint_dir };
     dt_failure_init(&j->failure, &j->core, &j->hangs, &j->signals, &j->recovery.restart);
     return j;
 }
@@ -264,17 +285,21 @@ int dt_job_ended_by(const struct dt_job *j)
     return j->core.outcome.ended_by;
 }
 
+char *dt_job_report(const struct dt_job *j)
+{
+    return dt_report_make(&j->core, &j->recovery, (double)(j->ended_ns - j->began_ns) / 1e9);
+}
+
 void dt_job_free(struct dt_job *j)
 {
     dt_recovery_free(&j->recovery);
     dt_network_free(&j->network);
     dt_injections_free(&j->injections);
-    dt_fence_free(&j->fence_of_mpi);
+    dt_launch_free(&j->launch);
     dt_hangs_free(&j->hangs);
     dt_flight_record_free(&j->last_calls.record);
     dt_failure_free(&j->failure);
     free(j->checkpoint_dir);
-    dt_refusal_forget(&j->refusal);
     dt_core_free(&j->core);
     free(j);
 }

@@ -1,10 +1,11 @@
-/* Starting a generation: from usable hosts to running ranks that know each other. */
+#include "launcher/job/launch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/engine.h"
 #include "launcher/job/state/exitpolicy.h"
 #include "launcher/place/frameworks.h"
 #include "launcher/place/mpimap.h"
@@ -12,299 +13,294 @@
 #include "launcher/session/start.h"
 #include "launcher/watch/words.h"
 
-static size_t count_unusable(const struct dt_job *j)
+static struct dt_hostlink *link_of(const struct dt_launch *l, size_t node)
+{
+    return l->core->links.v[l->core->plan.nodes[node].host];
+}
+
+static size_t count_unusable(const struct dt_launch *l)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < j->core.plan.nnodes; i++)
-        n += j->core.links.v[j->core.plan.nodes[i].host]->phase != DT_HOST_IDLE;
+    for (size_t i = 0; i < l->core->plan.nnodes; i++)
+        n += link_of(l, i)->phase != DT_HOST_IDLE;
     return n;
 }
 
-static bool is_named_twice(const struct dt_job *j)
+static bool is_named_twice(const struct dt_launch *l)
 {
     size_t one, other;
-    bool found = dt_core_find_duplicate_hosts(&j->core, &one, &other);
+    bool found = dt_core_find_duplicate_hosts(l->core, &one, &other);
 
     if (found)
         dt_say("%s and %s are one machine: name it once, with all its slots; nothing was started",
-               dt_core_host_name(&j->core, one), dt_core_host_name(&j->core, other));
+               dt_core_host_name(l->core, one), dt_core_host_name(l->core, other));
     return found;
 }
 
-void dt_job_launch(struct dt_job *j)
+void dt_launch_check_hosts(struct dt_launch *l)
 {
-    size_t unusable = count_unusable(j);
+    size_t unusable = count_unusable(l);
 
-    if (unusable == 0 && !is_named_twice(j) && dt_network_list_addresses(&j->network)) {
-        dt_core_event(&j->core, DT_EV_USABLE);
+    if (unusable == 0 && !is_named_twice(l) && dt_network_list_addresses(l->network)) {
+        dt_core_event(l->core, DT_EV_USABLE);
         return;
     }
-    if (unusable > 0 && j->core.plan.nnodes > 1)
+    if (unusable > 0 && l->core->plan.nnodes > 1)
         dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable,
-               j->core.plan.nnodes);
-    dt_core_end(&j->core, DT_EV_UNUSABLE, DT_EXIT_LAUNCH, dt_xstrdup("hosts cannot be used"));
+               l->core->plan.nnodes);
+    dt_core_end(l->core, DT_EV_UNUSABLE, DT_EXIT_LAUNCH, dt_xstrdup("hosts cannot be used"));
 }
 
-static char *tf_cluster(const struct dt_job *j)
+static char *tf_cluster(const struct dt_launch *l)
 {
-    const char **addrs = dt_xcalloc(j->core.ranks.np, sizeof *addrs);
-    uint16_t *ports = dt_xcalloc(j->core.ranks.np, sizeof *ports);
+    const char **addrs = dt_xcalloc(l->core->ranks.np, sizeof *addrs);
+    uint16_t *ports = dt_xcalloc(l->core->ranks.np, sizeof *ports);
     char *text;
 
-    for (uint32_t r = 0; r < j->core.ranks.np; r++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)r);
+    for (uint32_t r = 0; r < l->core->ranks.np; r++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&l->core->plan, (int)r);
 
-        addrs[r] = dt_network_address(&j->network, (uint32_t)node->node_rank);
-        ports[r] = (uint16_t)(j->core.links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
+        addrs[r] = dt_network_address(l->network, (uint32_t)node->node_rank);
+        ports[r] = (uint16_t)(l->core->links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
                               dt_plan_local_rank(node, (int)r));
     }
-    text = dt_tfcluster(addrs, ports, j->core.ranks.np);
+    text = dt_tfcluster(addrs, ports, l->core->ranks.np);
     free(addrs);
     free(ports);
     return text;
 }
 
 /* For Horovod; the caller frees v. */
-static struct dt_u32s local_sizes(const struct dt_job *j)
+static struct dt_u32s local_sizes(const struct dt_launch *l)
 {
     struct dt_u32s sizes = { 0 };
 
-    if (!j->rendezvous_port)
+    if (!l->rendezvous_port)
         return sizes;
-    sizes.v = dt_xcalloc(j->core.plan.nnodes, sizeof *sizes.v);
-    for (; sizes.n < j->core.plan.nnodes; sizes.n++)
-        sizes.v[sizes.n] = j->core.plan.nodes[sizes.n].ranks.n;
+    sizes.v = dt_xcalloc(l->core->plan.nnodes, sizeof *sizes.v);
+    for (; sizes.n < l->core->plan.nnodes; sizes.n++)
+        sizes.v[sizes.n] = l->core->plan.nodes[sizes.n].ranks.n;
     return sizes;
 }
 
-/* What is there before the first start would be gone on from unasked: this machine need not see it.
- */
-static uint8_t checkpoint_need(const struct dt_job *j)
+/* The ranks would go on from checkpoints that are there before the first start, unasked. This
+ * machine need not see them, so the agent looks. */
+static uint8_t checkpoint_need(const struct dt_launch *l)
 {
-    const struct dt_job_config *c = j->core.config;
+    const struct dt_job_config *c = l->core->config;
 
-    if (c->resume && !j->recovery.restart.saved)
+    if (c->resume && !l->restart->saved)
         return DT_CHECKPOINT_READABLE;
-    return !c->resume && !c->fresh && j->recovery.restart.restarts == 0 ? DT_CHECKPOINT_UNUSED
-                                                                        : DT_CHECKPOINT_USABLE;
+    return !c->resume && !c->fresh && l->restart->restarts == 0 ? DT_CHECKPOINT_UNUSED
+                                                                : DT_CHECKPOINT_USABLE;
 }
 
-static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s map)
+static void send_start(struct dt_launch *l, const struct dt_plan_node *node, struct dt_u32s map)
 {
-    const struct dt_job_config *c = j->core.config;
-    const struct dt_plan_node *first = &j->core.plan.nodes[0];
-    struct dt_msg_start m = dt_start_of(c, node->host, j->core.links.v[node->host]->dir);
+    const struct dt_job_config *c = l->core->config;
+    struct dt_msg_start m = dt_start_of(c, node->host, l->core->links.v[node->host]->dir);
 
-    m.generation = j->core.generation;
-    m.job_id = j->id;
-    m.np = j->core.ranks.np;
-    m.nodes = (uint32_t)j->core.plan.nnodes;
+    m.generation = l->core->generation;
+    m.job_id = (char *)(uintptr_t)l->job_id;
+    m.np = l->core->ranks.np;
+    m.nodes = (uint32_t)l->core->plan.nnodes;
     m.node_rank = (uint32_t)node->node_rank;
-    m.restart_count = j->recovery.restart.restarts;
+    m.restart_count = l->restart->restarts;
     m.ranks = node->ranks;
     m.auxiliaries = node->auxiliaries;
-    m.servers = (uint32_t)dt_plan_servers(&j->core.plan);
-    m.master_port = (uint16_t)(j->core.links.v[first->host]->free_port + DT_PORT_MASTER);
-    m.scheduler_port = (uint16_t)(j->core.links.v[first->host]->free_port + DT_PORT_SCHEDULER);
-    m.checkpoint_dir = j->checkpoint_dir;
+    m.servers = (uint32_t)dt_plan_servers(&l->core->plan);
+    m.master_port = (uint16_t)(link_of(l, 0)->free_port + DT_PORT_MASTER);
+    m.scheduler_port = (uint16_t)(link_of(l, 0)->free_port + DT_PORT_SCHEDULER);
+    m.checkpoint_dir = (char *)(uintptr_t)l->checkpoint_dir;
     if (c->checkpoint_dir && node->ranks.v[0] == 0)
-        m.check_checkpoint_dir = checkpoint_need(j);
-    m.fresh = c->fresh && !j->recovery.restart.saved;
-    m.resume = c->resume && !j->recovery.restart.saved;
+        m.check_checkpoint_dir = checkpoint_need(l);
+    m.fresh = c->fresh && !l->restart->saved;
+    m.resume = c->resume && !l->restart->saved;
     m.mpi_map = map;
-    m.universe = j->core.ranks.np > (uint32_t)j->core.plan.slots ? j->core.ranks.np
-                                                                 : (uint32_t)j->core.plan.slots;
-    memcpy(m.secret, j->secret, sizeof m.secret);
-    dt_injections_select(&j->injections, node, &m.inject);
-    dt_hostlink_send(j->core.links.v[node->host], DT_MSG_START, &m);
+    m.universe = l->core->ranks.np > (uint32_t)l->core->plan.slots ? l->core->ranks.np
+                                                                   : (uint32_t)l->core->plan.slots;
+    memcpy(m.secret, l->secret, sizeof m.secret);
+    dt_injections_select(l->injections, node, &m.inject);
+    dt_hostlink_send(l->core->links.v[node->host], DT_MSG_START, &m);
     dt_strs_free(&m.inject);
 }
 
-static void reset_ranks(struct dt_job *j)
+static void reset(struct dt_launch *l)
 {
-    dt_ranks_reset(&j->core.ranks);
-    dt_failure_forget(&j->failure);
-    dt_hangs_forget(&j->hangs);
-    dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->core.plan.nnodes);
-    dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
-    dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);
-    j->core.all_started = j->table_sent = false;
-    j->rendezvous_port = 0;
+    dt_refusal_forget(&l->refusal); /* what came while ranks were ended anyway is no news */
+    dt_fence_begin(&l->fence_of_mpi, (uint32_t)l->core->plan.nnodes);
+    l->table_sent = false;
+    l->rendezvous_port = 0;
 }
 
-void dt_job_start_generation(struct dt_job *j)
+void dt_launch_start(struct dt_launch *l)
 {
     struct dt_u32s map;
 
-    dt_mpimap_make(&map, j->core.plan.node_of, j->core.ranks.np);
-    j->core.generation++;
-    dt_injections_begin(&j->injections, j->recovery.restart.restarts);
-    reset_ranks(j);
-    dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
-    dt_network_probe(&j->network);
-    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
-        struct dt_hostlink *h = j->core.links.v[j->core.plan.nodes[i].host];
+    reset(l);
+    dt_mpimap_make(&map, l->core->plan.node_of, l->core->ranks.np);
+    for (size_t i = 0; i < l->core->plan.nnodes; i++) {
+        struct dt_hostlink *h = link_of(l, i);
 
-        send_start(j, &j->core.plan.nodes[i], map);
+        send_start(l, &l->core->plan.nodes[i], map);
         h->phase = DT_HOST_STARTING;
         h->ready = h->went = h->started = false;
     }
     free(map.v);
-    dt_rank_io_begin(&j->io);
-    dt_verbose("generation %u: starting %u ranks as job %s", j->core.generation, j->core.ranks.np,
-               j->id);
+    dt_verbose("generation %u: starting %u ranks as job %s", l->core->generation, l->core->ranks.np,
+               l->job_id);
 }
 
-static bool all_ready(const struct dt_job *j)
+static bool all_ready(const struct dt_launch *l)
 {
-    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
-        if (!j->core.links.v[j->core.plan.nodes[i].host]->ready)
+    for (size_t i = 0; i < l->core->plan.nnodes; i++) {
+        if (!link_of(l, i)->ready)
             return false;
     }
     return true;
 }
 
-/* Horovod looks for its rendezvous by IPv4 only: its ranks would try in vain for a while, and
+/* Horovod looks for its rendezvous by IPv4 only. Its ranks would try in vain for a while, then
  * abort.
  */
-static bool can_meet(struct dt_job *j)
+static bool can_meet(struct dt_launch *l)
 {
-    const char *addr = dt_network_address(&j->network, 0);
+    const char *addr = dt_network_address(l->network, 0);
     char *text;
 
-    if (!j->rendezvous_port || !strchr(addr, ':'))
+    if (!l->rendezvous_port || !strchr(addr, ':'))
         return true;
     text =
         dt_xasprintf("Horovod needs IPv4, and the other hosts reach %s at %s; --iface, or addr= in "
                      "a hostfile, chooses an address%s",
-                     dt_core_host_name(&j->core, j->core.plan.nodes[0].host), addr,
-                     j->core.generation == 1 ? "; nothing was started" : "");
-    dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
-    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
+                     dt_core_host_name(l->core, l->core->plan.nodes[0].host), addr,
+                     l->core->generation == 1 ? "; nothing was started" : "");
+    dt_refusal_add(&l->refusal, text, NULL, DT_EXIT_LAUNCH);
+    dt_core_event(l->core, DT_EV_SPAWN_FAILED);
     return false;
 }
 
-void dt_job_refuse_network(struct dt_job *j)
+void dt_launch_refuse_network(struct dt_launch *l)
 {
     char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between their "
                               "networks",
-                              j->core.generation == 1 ? ", nothing was started" : "");
+                              l->core->generation == 1 ? ", nothing was started" : "");
 
-    dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
-    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
+    dt_refusal_add(&l->refusal, text, NULL, DT_EXIT_LAUNCH);
+    dt_core_event(l->core, DT_EV_SPAWN_FAILED);
 }
 
-static void send_go(struct dt_job *j)
+static void send_go(struct dt_launch *l)
 {
-    struct dt_u32s sizes = local_sizes(j);
+    struct dt_u32s sizes = local_sizes(l);
     char *cluster =
-        j->core.config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
+        l->core->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(l) : dt_xstrdup("");
 
-    for (uint32_t i = 0; i < j->core.plan.nnodes; i++) {
-        const struct dt_msg_go go = { .generation = j->core.generation,
-                                      .master_addr = (char *)dt_network_address(&j->network, 0),
-                                      .addr = (char *)dt_network_address(&j->network, i),
-                                      .iface = (char *)dt_network_interface(&j->network, i),
+    for (uint32_t i = 0; i < l->core->plan.nnodes; i++) {
+        const struct dt_msg_go go = { .generation = l->core->generation,
+                                      .master_addr = (char *)dt_network_address(l->network, 0),
+                                      .addr = (char *)dt_network_address(l->network, i),
+                                      .iface = (char *)dt_network_interface(l->network, i),
                                       .tf_cluster = cluster,
-                                      .rendezvous_port = j->rendezvous_port,
+                                      .rendezvous_port = l->rendezvous_port,
                                       .local_sizes = sizes };
 
-        dt_hostlink_send(j->core.links.v[j->core.plan.nodes[i].host], DT_MSG_GO, &go);
+        dt_hostlink_send(link_of(l, i), DT_MSG_GO, &go);
     }
     free(cluster);
     free(sizes.v);
 }
 
-/* No rank runs anywhere before every host can run its own and hosts can reach each other. */
-void dt_job_maybe_go(struct dt_job *j)
+void dt_launch_maybe_go(struct dt_launch *l)
 {
-    if (!j->network.is_known || !all_ready(j))
+    if (!l->network->is_known || !all_ready(l))
         return;
-    dt_timers_stop(&j->core.timers, DT_TIMER_START);
-    if (can_meet(j))
-        send_go(j);
+    dt_timers_stop(&l->core->timers, DT_TIMER_START);
+    if (can_meet(l))
+        send_go(l);
 }
 
-void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m)
+void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m)
 {
-    if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING ||
-        j->core.state != DT_JOB_STARTING)
+    if (m->generation != l->core->generation || h->phase != DT_HOST_STARTING ||
+        l->core->state != DT_JOB_STARTING)
         return;
     h->ready = true;
     h->orphans_ns = 0; /* the agent has swept its host */
-    if (h->host == j->core.plan.nodes[0].host)
-        j->rendezvous_port = m->rendezvous_port;
-    dt_job_maybe_go(j);
+    if (h->host == l->core->plan.nodes[0].host)
+        l->rendezvous_port = m->rendezvous_port;
+    dt_launch_maybe_go(l);
 }
 
-static const char *awaited(const struct dt_job *j, size_t node)
+static const char *awaited(const struct dt_launch *l, size_t node)
 {
-    const struct dt_hostlink *h = j->core.links.v[j->core.plan.nodes[node].host];
+    const struct dt_hostlink *h = link_of(l, node);
 
     return h ? dt_hostlink_awaits(h) : NULL;
 }
 
-/* Names all hosts that wait for the same as node does, unless one before it has named them. */
-static void say_awaited(const struct dt_job *j, size_t node)
+/* Names all hosts that wait for the same as this one, unless an earlier one has named them. */
+static void say_awaited(const struct dt_launch *l, size_t node)
 {
-    const char *what = awaited(j, node);
+    const char *what = awaited(l, node);
     struct dt_strbuf names = { 0 };
 
-    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
-        const char *same = awaited(j, i);
+    for (size_t i = 0; i < l->core->plan.nnodes; i++) {
+        const char *same = awaited(l, i);
 
         if (!same || strcmp(same, what) != 0)
             continue;
         if (i < node)
             return;
         dt_strbuf_printf(&names, "%s%s", i > node ? ", " : "",
-                         dt_core_host_name(&j->core, j->core.plan.nodes[i].host));
+                         dt_core_host_name(l->core, l->core->plan.nodes[i].host));
     }
     dt_say("%s: %s: not done within the %d s of --start-timeout", dt_strbuf_text(&names), what,
-           j->core.config->start_timeout_s);
+           l->core->config->start_timeout_s);
     dt_strbuf_free(&names);
 }
 
-void dt_job_on_start_timeout(struct dt_job *j)
+void dt_launch_on_timeout(struct dt_launch *l)
 {
     size_t late = 0;
 
-    if (j->core.state == DT_JOB_STOPPING || j->core.state == DT_JOB_ENDING)
+    if (l->core->state == DT_JOB_STOPPING || l->core->state == DT_JOB_ENDING)
         return;
-    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
-        if (!awaited(j, i))
+    for (size_t i = 0; i < l->core->plan.nnodes; i++) {
+        if (!awaited(l, i))
             continue;
         late++;
-        say_awaited(j, i);
+        say_awaited(l, i);
     }
     dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
-           j->core.plan.nnodes, j->core.config->start_timeout_s);
-    dt_core_end(&j->core, DT_EV_STOP, DT_EXIT_LAUNCH,
+           l->core->plan.nnodes, l->core->config->start_timeout_s);
+    dt_core_end(l->core, DT_EV_STOP, DT_EXIT_LAUNCH,
                 dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
-                             j->core.plan.nnodes, j->core.config->start_timeout_s));
+                             l->core->plan.nnodes, l->core->config->start_timeout_s));
 }
 
-static bool all_started(const struct dt_job *j)
+static bool all_started(const struct dt_launch *l)
 {
-    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
-        if (!j->core.links.v[j->core.plan.nodes[i].host]->started)
+    for (size_t i = 0; i < l->core->plan.nnodes; i++) {
+        if (!link_of(l, i)->started)
             return false;
     }
     return true;
 }
 
-void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m)
+void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
+                          const struct dt_msg_started *m)
 {
     const struct dt_msg_started_rank *ranks = m->ranks.v;
 
-    if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING)
+    if (m->generation != l->core->generation || h->phase != DT_HOST_STARTING)
         return;
     h->phase = DT_HOST_RUNNING;
     h->started = true;
     for (uint32_t i = 0; i < m->ranks.n; i++) {
         struct dt_rank *r =
-            ranks[i].rank < j->core.ranks.nprocs ? &j->core.ranks.v[ranks[i].rank] : NULL;
+            ranks[i].rank < l->core->ranks.nprocs ? &l->core->ranks.v[ranks[i].rank] : NULL;
 
         if (!r)
             continue;
@@ -312,75 +308,82 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
         free(r->device);
         r->device = dt_xstrdup(ranks[i].device);
     }
-    j->core.all_started = all_started(j);
-    if (j->core.all_started)
-        dt_core_event(&j->core, DT_EV_STARTED);
+    l->core->all_started = all_started(l);
+    if (l->core->all_started)
+        dt_core_event(l->core, DT_EV_STARTED);
 }
 
-void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
-                            const struct dt_msg_spawn_failed *m)
+bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
+                               const struct dt_msg_spawn_failed *m)
 {
     struct dt_strbuf text = { 0 };
 
-    if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING)
-        return;
+    if (m->generation != l->core->generation || h->phase != DT_HOST_STARTING)
+        return false;
     h->phase = DT_HOST_IDLE;
-    dt_signals_check_steps(&j->signals);
     dt_words_spawn(&text, m);
-    dt_refusal_add(&j->refusal, text.data, dt_core_host_name(&j->core, h->host),
+    dt_refusal_add(&l->refusal, text.data, dt_core_host_name(l->core, h->host),
                    dt_exit_of_spawn(m->step, m->error));
-    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
+    return true;
 }
 
-static void send_table(struct dt_job *j)
+static void send_table(struct dt_launch *l)
 {
-    struct dt_msg_addr *addrs = dt_xcalloc(j->core.ranks.np, sizeof *addrs);
-    struct dt_msg_table m = { j->core.generation, { addrs, j->core.ranks.np }, { 0 } };
+    struct dt_msg_addr *addrs = dt_xcalloc(l->core->ranks.np, sizeof *addrs);
+    struct dt_msg_table m = { l->core->generation, { addrs, l->core->ranks.np }, { 0 } };
 
-    for (uint32_t r = 0; r < j->core.ranks.np; r++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)r);
+    for (uint32_t r = 0; r < l->core->ranks.np; r++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&l->core->plan, (int)r);
 
-        addrs[r].port = j->core.ranks.v[r].port;
+        addrs[r].port = l->core->ranks.v[r].port;
         addrs[r].host =
-            (char *)(addrs[r].port ? dt_network_address(&j->network, (uint32_t)node->node_rank)
+            (char *)(addrs[r].port ? dt_network_address(l->network, (uint32_t)node->node_rank)
                                    : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
-    for (size_t i = 0; i < j->core.plan.nnodes; i++)
-        dt_xstrs_add(&m.hosts, dt_core_host_name(&j->core, j->core.plan.nodes[i].host));
-    dt_hostlinks_send_all(&j->core.links, DT_MSG_TABLE, &m);
+    for (size_t i = 0; i < l->core->plan.nnodes; i++)
+        dt_xstrs_add(&m.hosts, dt_core_host_name(l->core, l->core->plan.nodes[i].host));
+    dt_hostlinks_send_all(&l->core->links, DT_MSG_TABLE, &m);
     dt_strs_free(&m.hosts);
     free(addrs);
-    j->table_sent = true;
-    dt_verbose("generation %u: all ranks have met", j->core.generation);
+    l->table_sent = true;
+    dt_verbose("generation %u: all ranks have met", l->core->generation);
 }
 
-void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m)
+void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
+                        const struct dt_msg_fence *m)
 {
-    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
-    struct dt_fence *f = &j->fence_of_mpi;
-    struct dt_msg_fenced fenced = { .generation = j->core.generation };
+    const struct dt_plan_node *node = dt_plan_node_on(&l->core->plan, h->host);
+    struct dt_fence *f = &l->fence_of_mpi;
+    struct dt_msg_fenced fenced = { .generation = l->core->generation };
 
-    if (m->generation != j->core.generation || !node ||
+    if (m->generation != l->core->generation || !node ||
         !dt_fence_come(f, (uint32_t)node->node_rank, m->data.p, m->data.n))
         return;
     fenced.data = (struct dt_msg_blob){ (const uint8_t *)dt_strbuf_text(&f->data), f->data.len };
-    dt_hostlinks_send_all(&j->core.links, DT_MSG_FENCED, &fenced);
+    dt_hostlinks_send_all(&l->core->links, DT_MSG_FENCED, &fenced);
     dt_fence_next(f);
 }
 
-void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
+bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello *m)
 {
-    struct dt_rank *r = m->rank < j->core.ranks.np ? &j->core.ranks.v[m->rank] : NULL;
+    struct dt_ranks *ranks = &l->core->ranks;
+    struct dt_rank *r = m->rank < ranks->np ? &ranks->v[m->rank] : NULL;
 
-    if (m->generation != j->core.generation || !r || r->hello)
-        return;
-    if (j->core.state == DT_JOB_RECOVERING) /* it is being killed, and a lost host has no address */
-        return;
-    dt_ranks_hello(&j->core.ranks, m->rank, m->port);
-    j->recovery.restart.linked = true;
-    if (j->core.ranks.hellos == j->core.ranks.np && !j->table_sent)
-        send_table(j);
-    else if (dt_failure_cause(&j->failure)) /* one that has ended left without dt_init */
-        dt_core_event(&j->core, DT_EV_RANK_FAILED);
+    if (m->generation != l->core->generation || !r || r->hello)
+        return false;
+    if (l->core->state == DT_JOB_RECOVERING) /* it is killed, and a lost host has no address */
+        return false;
+    dt_ranks_hello(ranks, m->rank, m->port);
+    l->restart->linked = true;
+    if (ranks->hellos < ranks->np || l->table_sent)
+        return true;
+    send_table(l);
+    return false;
+}
+
+void dt_launch_free(struct dt_launch *l)
+{
+    dt_fence_free(&l->fence_of_mpi);
+    dt_refusal_forget(&l->refusal);
 }

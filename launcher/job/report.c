@@ -1,40 +1,40 @@
-/* --report: what became of the job, as JSON; also of a job that failed. */
+#include "launcher/job/report.h"
+
 #include <cjson/cJSON.h>
 
 #include "launcher/io/json.h"
-#include "launcher/job/engine.h"
 #include "launcher/job/state/exitpolicy.h"
+#include "launcher/place/role.h"
 
 /* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
-static void add_cause(const struct dt_job *j, cJSON *to)
+static void add_cause(const struct dt_core *c, cJSON *to)
 {
-    const struct dt_death *d = j->core.outcome.has_cause ? &j->core.outcome.cause : NULL;
+    const struct dt_death *d = c->outcome.has_cause ? &c->outcome.cause : NULL;
     bool process = d && !d->host, rank = process && !d->auxiliary;
     char role[DT_ROLE_NAME_MAX];
-    const struct dt_plan_node *node = d ? dt_plan_node_of(&j->core.plan, (int)d->rank) : NULL;
+    const struct dt_plan_node *node = d ? dt_plan_node_of(&c->plan, (int)d->rank) : NULL;
     cJSON *cause;
 
-    if (!j->core.outcome.reason) {
+    if (!c->outcome.reason) {
         cJSON_AddNullToObject(to, "cause");
         return;
     }
     cause = cJSON_AddObjectToObject(to, "cause");
     dt_json_add_number(cause, "rank", rank, rank ? d->rank : 0);
-    if (j->core.ranks.nprocs > j->core.ranks.np)
-        dt_json_add_text(cause, "role",
-                         process ? dt_role_name(role, d->rank, j->core.ranks.np) : NULL);
-    dt_json_add_text(cause, "host", node ? dt_core_host_name(&j->core, node->host) : NULL);
+    if (c->ranks.nprocs > c->ranks.np)
+        dt_json_add_text(cause, "role", process ? dt_role_name(role, d->rank, c->ranks.np) : NULL);
+    dt_json_add_text(cause, "host", node ? dt_core_host_name(c, node->host) : NULL);
     dt_json_add_number(cause, "code", process && d->signo == 0 && !d->hung, process ? d->code : 0);
     dt_json_add_number(cause, "signal", process && d->signo != 0, process ? d->signo : 0);
-    dt_json_add_text(cause, "message", j->core.outcome.reason);
+    dt_json_add_text(cause, "message", c->outcome.reason);
 }
 
-static void add_recoveries(const struct dt_job *j, cJSON *to)
+static void add_recoveries(const struct dt_history *h, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "recoveries");
 
-    for (size_t i = 0; i < j->recovery.history.nrecoveries; i++) {
-        const struct dt_recovery_record *r = &j->recovery.history.recoveries[i];
+    for (size_t i = 0; i < h->nrecoveries; i++) {
+        const struct dt_recovery_record *r = &h->recoveries[i];
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "generation", r->generation);
@@ -49,15 +49,15 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
     }
 }
 
-static void add_absences(const struct dt_job *j, cJSON *to)
+static void add_absences(const struct dt_core *c, const struct dt_history *h, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "left_out");
 
-    for (size_t i = 0; i < j->recovery.history.nabsences; i++) {
-        const struct dt_absence *absence = &j->recovery.history.absences[i];
+    for (size_t i = 0; i < h->nabsences; i++) {
+        const struct dt_absence *absence = &h->absences[i];
         cJSON *item = cJSON_CreateObject();
 
-        dt_json_add_text(item, "host", dt_core_host_name(&j->core, absence->host));
+        dt_json_add_text(item, "host", dt_core_host_name(c, absence->host));
         cJSON_AddNumberToObject(item, "from_generation", absence->from);
         dt_json_add_number(item, "until_generation", absence->until != 0, absence->until);
         cJSON_AddItemToArray(list, item);
@@ -73,17 +73,17 @@ static void add_process(const struct dt_rank *r, cJSON *to)
                        known ? dt_exit_of_rank(r->end.code, r->end.signo) : 0);
 }
 
-static void add_ranks(const struct dt_job *j, cJSON *to)
+static void add_ranks(const struct dt_core *c, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "ranks");
 
-    for (uint32_t i = 0; i < j->core.ranks.np; i++) {
-        const struct dt_rank *r = &j->core.ranks.v[i];
-        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)i);
+    for (uint32_t i = 0; i < c->ranks.np; i++) {
+        const struct dt_rank *r = &c->ranks.v[i];
+        const struct dt_plan_node *node = dt_plan_node_of(&c->plan, (int)i);
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "rank", i);
-        dt_json_add_text(item, "host", dt_core_host_name(&j->core, node->host));
+        dt_json_add_text(item, "host", dt_core_host_name(c, node->host));
         cJSON_AddNumberToObject(item, "local_rank", dt_plan_local_rank(node, (int)i));
         dt_json_add_text(item, "device", r->device);
         add_process(r, item);
@@ -91,47 +91,46 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
     }
 }
 
-static void add_auxiliaries(const struct dt_job *j, cJSON *to)
+static void add_auxiliaries(const struct dt_core *c, cJSON *to)
 {
-    cJSON *list =
-        j->core.ranks.nprocs > j->core.ranks.np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
+    cJSON *list = c->ranks.nprocs > c->ranks.np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
     char role[DT_ROLE_NAME_MAX];
 
-    for (uint32_t i = j->core.ranks.np; i < j->core.ranks.nprocs; i++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)i);
+    for (uint32_t i = c->ranks.np; i < c->ranks.nprocs; i++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&c->plan, (int)i);
         cJSON *item = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->core.ranks.np));
-        dt_json_add_text(item, "host", dt_core_host_name(&j->core, node->host));
-        add_process(&j->core.ranks.v[i], item);
+        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, c->ranks.np));
+        dt_json_add_text(item, "host", dt_core_host_name(c, node->host));
+        add_process(&c->ranks.v[i], item);
         cJSON_AddItemToArray(list, item);
     }
 }
 
-/* Steps that were lost for sure; null when a restart happened of which that is not known. */
-static void add_lost_steps(const struct dt_job *j, cJSON *to)
+/* The steps that were surely lost; null if nothing is known of a restart. */
+static void add_lost_steps(const struct dt_history *h, cJSON *to)
 {
     bool known = true;
-    int64_t lost = dt_history_lost_steps(&j->recovery.history, &known);
+    int64_t lost = dt_history_lost_steps(h, &known);
 
     dt_json_add_number(to, "lost_steps", known || lost > 0, (double)lost);
 }
 
-char *dt_job_report(const struct dt_job *j)
+char *dt_report_make(const struct dt_core *c, const struct dt_recovery *r, double seconds)
 {
     cJSON *root = cJSON_CreateObject();
 
     cJSON_AddStringToObject(root, "version", PACKAGE_VERSION);
-    dt_json_add_texts(root, "command", &j->core.config->argv);
-    cJSON_AddNumberToObject(root, "np", j->core.ranks.np);
-    cJSON_AddNumberToObject(root, "exit_code", j->core.outcome.exit_code);
-    cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
-    add_cause(j, root);
-    cJSON_AddNumberToObject(root, "restarts", j->recovery.restart.restarts);
-    add_lost_steps(j, root);
-    add_recoveries(j, root);
-    add_absences(j, root);
-    add_ranks(j, root);
-    add_auxiliaries(j, root);
+    dt_json_add_texts(root, "command", &c->config->argv);
+    cJSON_AddNumberToObject(root, "np", c->ranks.np);
+    cJSON_AddNumberToObject(root, "exit_code", c->outcome.exit_code);
+    cJSON_AddNumberToObject(root, "seconds", seconds);
+    add_cause(c, root);
+    cJSON_AddNumberToObject(root, "restarts", r->restart.restarts);
+    add_lost_steps(&r->history, root);
+    add_recoveries(&r->history, root);
+    add_absences(c, &r->history, root);
+    add_ranks(c, root);
+    add_auxiliaries(c, root);
     return dt_json_text(root);
 }

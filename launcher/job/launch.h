@@ -1,0 +1,46 @@
+/* Starting a generation: from usable hosts to running ranks that know each other. */
+#ifndef DT_JOB_LAUNCH_H
+#define DT_JOB_LAUNCH_H
+
+#include "launcher/job/core.h"
+#include "launcher/job/network.h"
+#include "launcher/job/state/fence.h"
+#include "launcher/job/state/injections.h"
+#include "launcher/job/state/refusal.h"
+#include "launcher/job/state/restart.h"
+
+struct dt_launch { /* what it points to must outlive it */
+    struct dt_core *core;
+    struct dt_network *network;
+    const struct dt_injections *injections;
+    struct dt_restart *restart; /* learns that a rank called dt_init */
+    const char *job_id;
+    const uint8_t *secret;
+    const char *checkpoint_dir;
+    struct dt_refusal refusal;
+    struct dt_fence fence_of_mpi;
+    uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
+    bool table_sent;
+};
+
+void dt_launch_free(struct dt_launch *l);
+
+void dt_launch_check_hosts(struct dt_launch *l); /* DT_ACT_LAUNCH */
+void dt_launch_start(struct dt_launch *l);       /* a generation begins: START to all its hosts */
+/* Gives GO once every host can run its ranks and the hosts reach each other. */
+void dt_launch_maybe_go(struct dt_launch *l);
+void dt_launch_refuse_network(struct dt_launch *l); /* the hosts do not reach each other */
+
+void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m);
+void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
+                          const struct dt_msg_started *m);
+/* Returns whether it is of this generation: then the caller raises SPAWN_FAILED. */
+bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
+                               const struct dt_msg_spawn_failed *m);
+void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
+                        const struct dt_msg_fence *m);
+/* Returns true if this rank has called dt_init and others have not yet. */
+bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello *m);
+void dt_launch_on_timeout(struct dt_launch *l); /* DT_TIMER_START */
+
+#endif
