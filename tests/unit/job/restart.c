@@ -175,6 +175,20 @@ static void test_lost_steps(void **state)
     assert_true(dt_restart_add_lost(4, dt_restart_lost_steps(INT64_MAX, -1)) == INT64_MAX);
 }
 
+static void test_lost_steps_are_known_only_from_exits(void **state)
+{
+    struct dt_restart r = dt_restart_init(-1);
+
+    (void)state;
+    dt_restart_reached(&r, 12, false);
+    assert_int_equal(dt_restart_go_on(&r, 10), -1);
+    dt_restart_reached(&r, 12, false);
+    dt_restart_reached(&r, 11, true); /* another rank was further */
+    assert_int_equal(dt_restart_go_on(&r, 10), 2);
+    dt_restart_reached(&r, -1, true); /* it ended before its first step */
+    assert_int_equal(dt_restart_go_on(&r, 10), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_no_restart_begins_with_a_lost_checkpoint),
         cmocka_unit_test(test_progress_below_a_lost_checkpoint),
         cmocka_unit_test(test_lost_steps),
+        cmocka_unit_test(test_lost_steps_are_known_only_from_exits),
     };
 
     return cmocka_run_group_tests_name("restart", tests, NULL, NULL);
