@@ -1,6 +1,5 @@
 /* The auxiliaries of a job once all its ranks have exited with 0. The scheduler and the servers
- * learn from the ranks that the job is over, and end by themselves. dtrun ends those that do not.
- */
+ * learn from the ranks that the job is over, and end by themselves. dtrun ends any that do not. */
 #ifndef DT_JOB_AUXILIARIES_H
 #define DT_JOB_AUXILIARIES_H
 

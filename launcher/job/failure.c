@@ -15,11 +15,11 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    ANSWER_MS = 10 * 1000, /* what agents get for their answers: they wait for what is dying */
-    GIVE_UP_MS = 1000,     /* then: for ranks to follow the one that only left, or hangs; or, who
-                            * heard of a death, to say what they have to, and end */
-    LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error, which others may
-                            * have open for as long as they like */
+    ANSWER_MS = 10 * 1000, /* for agents to answer QUERY: they wait for ranks that are dying */
+    GIVE_UP_MS = 1000,  /* then: for a death that explains why a rank left or hangs, and for ranks
+                         * that learned of a death to report it and end */
+    LAST_WORDS_MS = 50, /* then: for the rest of the culprit's standard error, which other
+                         * processes may hold open for as long as they like */
 };
 
 const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_hostlink *h,
@@ -53,7 +53,8 @@ const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_
     return &r->end;
 }
 
-/* The reason goes to all hosts before any death that follows from it: agents heed the first. */
+/* Agents heed the first reason that they hear, so this one goes to all hosts before any death that
+ * follows from it. */
 void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m)
 {
     struct dt_msg_abort abort = { m->generation, m->comm, m->rank, m->code, m->text, 0 };
@@ -76,7 +77,7 @@ static void lose(struct dt_core *c, const struct dt_u32s *numbers)
             dt_ranks_end(&c->ranks, number,
                          &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
         r->tail_eof = true;
-        /* No more comes of a line that was begun. Later output is that of another process. */
+        /* An unfinished line stays so: later output comes from another process. */
         c->ops->output_eof(c->ops->arg, number, STDOUT_FILENO);
         c->ops->output_eof(c->ops->arg, number, STDERR_FILENO);
     }
@@ -105,8 +106,8 @@ const struct dt_death *dt_failure_cause(const struct dt_failure *f)
     return dt_deaths_cause(&f->deaths, f->core->ranks.linked_alive > 0);
 }
 
-/* Ranks know only ranks: an auxiliary is told of by name, and the first of its host stands for it.
- */
+/* Ranks know no auxiliaries. Where one is the cause, they are told its name, and the first rank of
+ * its host as the culprit. */
 static uint32_t culprit_of(const struct dt_failure *f, const struct dt_death *cause)
 {
     return cause->auxiliary ? dt_plan_node_of(&f->core->plan, (int)cause->rank)->ranks.v[0]
@@ -124,7 +125,7 @@ static char *abort_text(const struct dt_failure *f, const struct dt_death *cause
     return dt_xstrdup("");
 }
 
-/* As ranks are told. */
+/* How the culprit ended, as ranks are told. */
 static uint32_t ending_of(const struct dt_death *cause)
 {
     return cause && !cause->hung && !cause->auxiliary
@@ -151,26 +152,25 @@ void dt_failure_collect(struct dt_failure *f)
     dt_timers_set(&f->core->timers, DT_TIMER_COLLECT, ANSWER_MS);
 }
 
-/* A rank that only left, or was drawn along, may still turn out to follow from another's death, and
- * an auxiliary to be needed no more. */
+/* A rank that only left, or ended because it lost a peer, may turn out to follow from another's
+ * death. An auxiliary may turn out not to be needed any more. */
 static bool is_certain(const struct dt_failure *f, const struct dt_death *cause)
 {
     if (cause->auxiliary)
         return false;
     if (cause->hung)
-        return dt_ranks_alive(&f->core->ranks) <=
-               1; /* those who waited may say so before they are ended */
+        return dt_ranks_alive(&f->core->ranks) <= 1; /* ranks that waited for it report that */
     return cause->host ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
 
-/* What is waited for comes within so long, or will not. */
 static void wait_at_most(struct dt_failure *f, uint64_t ms)
 {
     dt_timers_hasten(&f->core->timers, DT_TIMER_COLLECT, ms);
 }
 
-/* Where they are started again at once, nobody waits for them. */
+/* Whether ranks that know of a death have yet to end. If all ranks are restarted anyway, dtrun does
+ * not wait for them. */
 static bool wait_for_leaving(const struct dt_failure *f)
 {
     if (dt_restart_verdict(f->restart) == DT_RESTART_YES)
@@ -224,7 +224,7 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
                        f->core->ranks.v[cause->rank].pid);
 }
 
-/* With one process all it wrote stands right above. */
+/* If there is one process, everything that it wrote stands right above. */
 static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
 {
     bool invalid_device = false;
@@ -290,7 +290,8 @@ static void count_alike(struct dt_failure *f, const struct dt_death *cause)
     f->last_cause = *cause;
 }
 
-/* No failure, and nothing to start again here: whoever preempted the job decides when. */
+/* Preemption is no failure, and dtrun does not restart the job: what preempted it decides when it
+ * runs again. */
 static void end_preempted(struct dt_failure *f, const struct dt_death *cause)
 {
     struct dt_strbuf b = { 0 };

@@ -199,7 +199,7 @@ static void act(struct dt_core *c, enum dt_job_action action)
     }
 }
 
-/* The name shows in the paths of the job's files: only what is harmless there. */
+/* The id is part of file names, so it has only characters that are harmless there. */
 static void make_id(struct dt_job *j, uint32_t tag)
 {
     const char *program = basename(j->core.config->argv.v[0]);

@@ -161,9 +161,7 @@ static bool all_ready(const struct dt_launch *l)
     return true;
 }
 
-/* Horovod looks for its rendezvous by IPv4 only. Its ranks would try in vain for a while, then
- * abort.
- */
+/* Horovod looks for its rendezvous by IPv4 only. Its ranks would try for a while and abort. */
 static bool can_meet(struct dt_launch *l)
 {
     const char *addr = dt_network_address(l->network, 0);

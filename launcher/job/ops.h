@@ -12,22 +12,22 @@
 
 #include "runtime/wire/codec.h"
 
-enum dt_job_timer {                   /* each is set once at a time; setting it again replaces it */
-                    DT_TIMER_COLLECT, /* for how long more news may change what the cause is */
-                    DT_TIMER_LAST_CALLS,  /* until the last calls of ranks are said */
-                    DT_TIMER_FENCE,       /* before ranks may start again */
-                    DT_TIMER_PAUSE,       /* until all ranks are stopped for Ctrl-Z */
-                    DT_TIMER_GATHER,      /* a signal that may come to many processes */
-                    DT_TIMER_GRACE,       /* for ranks that are to end by themselves */
-                    DT_TIMER_PATIENCE,    /* with agents that are to end */
-                    DT_TIMER_CUT,         /* until what is left is dropped */
-                    DT_TIMER_LIMIT,       /* --timeout */
-                    DT_TIMER_START,       /* --start-timeout, until GO */
-                    DT_TIMER_TICK,        /* heartbeats */
-                    DT_TIMER_STRAGGLERS,  /* since the first rank of the generation has ended with 0
-                                           */
-                    DT_TIMER_AUXILIARIES, /* since the last rank has ended with 0 */
-                    DT_JOB_TIMERS,
+/* Setting a timer that runs sets it anew. */
+enum dt_job_timer {
+    DT_TIMER_COLLECT,     /* for news that may change what the cause of a failure is */
+    DT_TIMER_LAST_CALLS,  /* until the last calls of ranks are printed */
+    DT_TIMER_FENCE,       /* until ranks may start again */
+    DT_TIMER_PAUSE,       /* until all ranks are stopped for Ctrl-Z */
+    DT_TIMER_GATHER,      /* for a signal to reach all processes that it was sent to */
+    DT_TIMER_GRACE,       /* for ranks to end by themselves */
+    DT_TIMER_PATIENCE,    /* for agents to end */
+    DT_TIMER_CUT,         /* until what is left is dropped */
+    DT_TIMER_LIMIT,       /* --timeout */
+    DT_TIMER_START,       /* --start-timeout, until GO */
+    DT_TIMER_TICK,        /* heartbeats */
+    DT_TIMER_STRAGGLERS,  /* since the first rank of the generation exited with 0 */
+    DT_TIMER_AUXILIARIES, /* since the last rank exited with 0 */
+    DT_JOB_TIMERS,
 };
 
 struct dt_job_ops {

@@ -49,11 +49,11 @@ struct dt_quarantine_failure {
 };
 
 void dt_quarantine_init(struct dt_quarantine *q, size_t hosts);
-/* The job is to be started again after this failure. Returns whether there are news of any host. */
+/* The job is to be started again after this failure. Returns whether there is news of a host. */
 bool dt_quarantine_failed(struct dt_quarantine *q, const struct dt_quarantine_failure *f);
 uint64_t dt_quarantine_seconds(const struct dt_quarantine_host *h); /* for how long it went */
 /* The job cannot do without the hosts in quarantine: none is left there. Returns whether that is
- * news of any: not of one that went with the last failure. */
+ * news. It is none for a host that went with the last failure. */
 bool dt_quarantine_end_all(struct dt_quarantine *q);
 void dt_quarantine_free(struct dt_quarantine *q);
 

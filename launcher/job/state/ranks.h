@@ -14,7 +14,7 @@ struct dt_rank {  /* or an auxiliary */
     char *device;
     bool hello; /* it called dt_init */
     uint16_t port;
-    bool leaving; /* it lives, or did, when its host was asked, and had been told of a death */
+    bool leaving; /* as its agent answered last: a call returned DT_ERR_PEER, or is about to */
     bool ended;
     bool tail_eof;
     struct dt_death end; /* when ended */

@@ -6,7 +6,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 
-/* Several hosts mostly have one and the same reason: it is told once, naming them all. */
+/* Several hosts often have the same reason: dtrun says it once and names them all. */
 static void add_host(struct dt_refusal *r, const char *text, const char *host)
 {
     char *hosts;

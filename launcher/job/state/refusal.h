@@ -8,8 +8,8 @@ struct dt_refusal { /* zero-initialised; one text for all hosts that say the sam
     int exit_code;
 };
 
-/* The first one counts; what another host says differently is only said. Takes text. host: NULL
- * where it is no host's. */
+/* The first refusal counts; a different one of another host is only printed. Takes text. host: NULL
+ * if it is no host's. */
 void dt_refusal_add(struct dt_refusal *r, char *text, const char *host, int exit_code);
 void dt_refusal_say(const struct dt_refusal *r);
 void dt_refusal_forget(struct dt_refusal *r); /* as zero-initialised */

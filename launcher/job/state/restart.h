@@ -18,7 +18,7 @@ struct dt_restart {
     uint32_t restarts;    /* so far */
     uint32_t no_progress; /* of these, the last so many brought no newer checkpoint */
     bool checkpoints;     /* the program saves or restores: a restart ends when it has restored */
-    bool saved;           /* it has committed one itself, be it lost since */
+    bool saved;           /* it has committed one in this job, even if that is lost */
     int64_t newest;       /* step of the newest that is known to be there, or -1 */
     int64_t newest_last;  /* the same at the last restart */
     bool linked;          /* some rank called dt_init: progress can be seen */
