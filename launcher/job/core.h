@@ -1,5 +1,6 @@
-/* What every part of the engine works with: the request, the world, where the job stands and who is
- * in it. What only some parts need belongs to one of them, and its header says what it needs. */
+/* What every part of the engine works with: the request, the world, where the job stands, who is in
+ * it and how it ends. What only some parts need belongs to one of them, and its header says what it
+ * needs. */
 #ifndef DT_JOB_CORE_H
 #define DT_JOB_CORE_H
 
@@ -36,7 +37,7 @@ void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
 void dt_core_free(struct dt_core *c);
 
 void dt_core_event(struct dt_core *c, enum dt_job_event event);
-void dt_core_begin_generation(struct dt_core *c);
+void dt_core_begin_generation(struct dt_core *c); /* with fresh ranks */
 /* Ends the job: with this exit code, for this reason (unless there was one before), through this
  * event. Takes reason, which may be NULL. */
 void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason);
