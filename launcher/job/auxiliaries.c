@@ -114,12 +114,12 @@ void dt_auxiliaries_on_late(const struct dt_auxiliaries *a)
 bool dt_auxiliaries_end(const struct dt_auxiliaries *a)
 {
     char why[80];
-    bool failed = a->core->state != DT_JOB_RUNNING &&
-                  (a->core->state != DT_JOB_FAILING || has_failed(a));
+    enum dt_job_state state = a->core->state;
+    bool failed = state != DT_JOB_RUNNING && (state != DT_JOB_FAILING || has_failed(a));
 
     if (failed || !only_auxiliaries_are_left(a))
         return false;
-    if (a->core->state == DT_JOB_FAILING) { /* what failed is pardoned: the job will be RUNNING */
+    if (state == DT_JOB_FAILING) { /* what failed is pardoned: the job will be RUNNING */
         dt_timers_set(&a->core->timers, DT_TIMER_LIMIT, AGAIN_MS);
         return true;
     }
