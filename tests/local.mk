@@ -554,6 +554,7 @@ HELPERS = \
 	tests/rank/unlike \
 	tests/rank/pslite \
 	tests/rank/horovod \
+	tests/rank/signals \
 	tests/kernels/bytes
 check_PROGRAMS += $(HELPERS)
 
@@ -621,6 +622,7 @@ tests_rank_unlike_SOURCES = tests/rank/unlike.c
 tests_rank_unlike_LDADD = runtime/libdtrun.la
 tests_rank_unlike_LDFLAGS = -no-install
 tests_rank_horovod_SOURCES = tests/rank/horovod.c tests/rank/variable.h
+tests_rank_signals_SOURCES = tests/rank/signals.c
 tests_rank_pslite_SOURCES = tests/rank/pslite.c tests/rank/variable.h
 
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c

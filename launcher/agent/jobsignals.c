@@ -25,46 +25,44 @@ struct dt_jobsignals {
     uint64_t had_ns[SIGNOS]; /* when ranks received it; 0: never */
 };
 
+/* The keeper passes signal i on as SIGRTMIN + i. As the signal itself it would be lost, or hide the
+ * other, when slurmstepd signals the worker at the same moment: the kernel keeps one of each. */
+static int passed_as(int i)
+{
+    return SIGRTMIN + i;
+}
+
 void dt_jobsignals_handle(void (*handler)(int signo))
 {
-    for (int i = 0; i < SIGNOS; i++)
+    for (int i = 0; i < SIGNOS; i++) {
         signal(signos[i], handler);
+        signal(passed_as(i), handler);
+    }
 }
 
 static volatile pid_t dti_heir;
 
-static void pass_on(int signo, siginfo_t *info, void *context)
+static void pass_on(int signo)
 {
-    const union sigval sender = { .sival_int = info->si_pid };
     int error = errno;
 
-    (void)context;
-    if (dti_heir)
-        sigqueue(dti_heir, signo, sender);
+    for (int i = 0; i < SIGNOS && dti_heir; i++) {
+        if (signos[i] == signo)
+            kill(dti_heir, passed_as(i));
+    }
     errno = error;
 }
 
 void dt_jobsignals_pass_on(pid_t process)
 {
-    const struct sigaction action = { .sa_sigaction = pass_on,
-                                      .sa_flags = SA_SIGINFO | SA_RESTART };
+    const struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
 
     dti_heir = process;
     for (int i = 0; i < SIGNOS && process; i++)
         sigaction(signos[i], &action, NULL);
 }
 
-/* A signal that the keeper passes on carries its original sender. Of two pending signals the kernel
- * keeps only one: the keeper's, if slurmstepd signals the keeper first. */
-static pid_t sender_of(const struct signalfd_siginfo *info)
-{
-    return info->ssi_code == SI_QUEUE && (pid_t)info->ssi_pid == getppid() ? info->ssi_int
-                                                                           : (pid_t)info->ssi_pid;
-}
-
-/* slurmstepd signals all processes below it, including the ranks. Every other sender signals only
- * the agent. */
-static bool is_of_all(pid_t sender)
+static bool is_slurmstepd(pid_t sender)
 {
     char path[64], name[32] = "";
     FILE *f;
@@ -79,6 +77,22 @@ static bool is_of_all(pid_t sender)
     return strcmp(name, "slurmstepd\n") == 0;
 }
 
+/* Whether slurmstepd signals every process of the step depends on the cluster's ProctrackType. With
+ * cgroups it signals only its own child, the keeper. If it signals this process as well, it also
+ * signals the ranks. */
+static void take(struct dt_jobsignals *s, const struct signalfd_siginfo *info)
+{
+    for (int i = 0; i < SIGNOS; i++) {
+        bool direct = signos[i] == (int)info->ssi_signo;
+
+        if (!direct && passed_as(i) != (int)info->ssi_signo)
+            continue;
+        if (direct && is_slurmstepd((pid_t)info->ssi_pid))
+            s->had_ns[i] = dt_now_ns();
+        s->told(s->arg, signos[i]);
+    }
+}
+
 static void on_signal_readable(uv_poll_t *poll, int status, int events)
 {
     struct dt_jobsignals *s = poll->data;
@@ -86,13 +100,8 @@ static void on_signal_readable(uv_poll_t *poll, int status, int events)
 
     (void)status; /* read reports the error */
     (void)events;
-    while (read(s->fd, &info, sizeof info) == sizeof info) {
-        for (int i = 0; i < SIGNOS; i++) {
-            if (signos[i] == (int)info.ssi_signo && is_of_all(sender_of(&info)))
-                s->had_ns[i] = dt_now_ns();
-        }
-        s->told(s->arg, (int)info.ssi_signo);
-    }
+    while (read(s->fd, &info, sizeof info) == sizeof info)
+        take(s, &info);
 }
 
 struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
@@ -104,8 +113,10 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg
     s->told = told;
     s->arg = arg;
     sigemptyset(&set);
-    for (int i = 0; i < SIGNOS; i++)
+    for (int i = 0; i < SIGNOS; i++) {
         sigaddset(&set, signos[i]);
+        sigaddset(&set, passed_as(i));
+    }
     sigprocmask(SIG_BLOCK, &set, NULL);
     dt_jobsignals_handle(SIG_DFL);
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

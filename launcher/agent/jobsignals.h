@@ -14,15 +14,15 @@ struct dt_jobsignals;
 /* For a process without a loop. handler may be SIG_IGN. */
 void dt_jobsignals_handle(void (*handler)(int signo));
 
-/* From now on passes this process's signals, with their senders, to that process; 0: to none. */
+/* From now on passes this process's signals on to that process, its child; 0: to none. */
 void dt_jobsignals_pass_on(pid_t process);
 
 /* Calls told for each signal. */
 struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
                                          void *arg, struct dt_error *err);
 
-/* Returns whether Slurm, which signals every process of a step, has just sent this signal to the
- * ranks of this host as well. They must not receive it twice. */
+/* Returns whether Slurm, which on some clusters signals every process of a step, has just sent this
+ * signal to the ranks of this host as well. They must not receive it twice. */
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
 /* Forgets that the ranks received this signal (0: any signal), because it has been handled or the
  * ranks are new. */

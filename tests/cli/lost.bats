@@ -69,6 +69,50 @@ stop_by_agent() {
     clean
 }
 
+# Sends the signal as Slurm's slurmstepd does, which the agent knows by its name. It lives until dtrun
+# has ended.
+slurmstepd_signals() { # SIGNAL PID...
+    [ -e slurmstepd ] || cp "$(command -v bash)" slurmstepd
+    ./slurmstepd -c 'kill "-$0" "${@:2}"; while kill -0 "$1" 2>/dev/null; do read -rt 0.1 <> <(:); done' \
+        "$1" "$BACKGROUND" "${@:2}" 3>&- &
+}
+
+ranks() { ps -o pid=,comm= --ppid "$(worker)" | awk '$2 == "signals" { print $1 }'; }
+
+each_rank_once() { # SIGNAL
+    [ "$(grep " $1\$" "$OUT" | sort)" = "0 $1
+1 $1" ] || { show; false; }
+}
+
+@test "29: a signal that slurmstepd sends to its own child alone reaches each rank once" {
+    dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
+    out_has 2 up
+    slurmstepd_signals USR1 "$(keeper)"
+    out_has 2 USR1
+    slurmstepd_signals TERM "$(keeper)"
+    dtrun_wait
+    code_is 143
+    each_rank_once USR1
+    each_rank_once TERM
+    err_has "told to end by SIGTERM; stopping 2 ranks"
+    wait
+    clean
+}
+
+@test "29: a signal that slurmstepd sends to every process of a step reaches each rank once" {
+    dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
+    out_has 2 up
+    slurmstepd_signals USR1 "$(keeper)" "$(worker)" $(ranks)
+    out_has 2 USR1
+    slurmstepd_signals TERM "$(keeper)" "$(worker)" $(ranks)
+    dtrun_wait
+    code_is 143
+    each_rank_once USR1
+    each_rank_once TERM
+    wait
+    clean
+}
+
 need_cgroup() {
     dtrun -np 1 cat /proc/self/cgroup
     grep -q '^0::.*/\.dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"

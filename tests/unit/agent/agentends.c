@@ -259,34 +259,66 @@ static void the_agent_reports_and_survives_signals(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-/* Slurm signals the keeper, then the worker. If the worker is slow, it sees only the signal that
- * the keeper passed on, and must know from it that its ranks have had it, too. */
-static void d18_ranks_get_a_signal_of_their_step_once(void **state)
+/* A rank that says which signals it gets, and its process. */
+static pid_t start_teller(struct agent *a)
 {
     static const char script[] = "trap 'echo USR1' USR1; trap 'echo USR2' USR2; echo up;"
                                  "while :; do sleep 0.1; done";
-    const struct dt_msg_signal usr1 = { SIGUSR1 }, usr2 = { SIGUSR2 };
-    struct agent *a = *state;
-    char name[16];
-    pid_t rank;
 
     agent_start(a, 1, script, NULL);
     agent_expect(a, DT_MSG_STARTED);
-    rank = (pid_t)((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
     agent_wait_for_output(a, 0, "up\n");
+    return (pid_t)((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+}
+
+/* Sends SIGUSR1 as slurmstepd does, which the agent knows by its name, and awaits the reports. */
+static void signal_as_slurmstepd(struct agent *a, const pid_t *processes, size_t n, int reports)
+{
+    char name[16];
+
     prctl(PR_GET_NAME, name);
     prctl(PR_SET_NAME, "slurmstepd");
-    kill(a->keeper, SIGUSR1);
-    kill(rank, SIGUSR1);
-    agent_expect(a, DT_MSG_SIGNALLED);
+    for (size_t i = 0; i < n; i++)
+        kill(processes[i], SIGUSR1);
+    for (int i = 0; i < reports; i++)
+        agent_expect(a, DT_MSG_SIGNALLED);
     prctl(PR_SET_NAME, name);
-    agent_wait_for_output(a, 0, "up\nUSR1\n");
+}
+
+static void end_teller(struct agent *a)
+{
+    const struct dt_msg_signal usr1 = { SIGUSR1 }, usr2 = { SIGUSR2 };
+
     agent_send(a, DT_MSG_SIGNAL, &usr1);
     agent_send(a, DT_MSG_SIGNAL, &usr2);
     agent_wait_for_output(a, 0, "up\nUSR1\nUSR2\n"); /* a second USR1 would precede USR2 */
     agent_stop(a, 0);
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(agent_end(a), 0);
+}
+
+/* The rank has the signal from slurmstepd. The launcher's must not be a second one. */
+static void d18_ranks_get_a_signal_of_their_step_once(void **state)
+{
+    struct agent *a = *state;
+    pid_t processes[3];
+
+    processes[2] = start_teller(a);
+    processes[0] = a->keeper;
+    processes[1] = agent_worker(a);
+    signal_as_slurmstepd(a, processes, 3, 2);
+    agent_wait_for_output(a, 0, "up\nUSR1\n");
+    end_teller(a);
+}
+
+/* As with ProctrackType=proctrack/cgroup: the rank has the signal only from the launcher. */
+static void ranks_get_a_signal_that_only_the_keeper_has_got(void **state)
+{
+    struct agent *a = *state;
+
+    start_teller(a);
+    signal_as_slurmstepd(a, &a->keeper, 1, 1);
+    end_teller(a);
 }
 
 static void short_lease(struct dt_msg_start *start)
@@ -433,6 +465,7 @@ int main(int argc, char **argv)
         AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(the_agent_reports_and_survives_signals),
         AGENT_TEST(d18_ranks_get_a_signal_of_their_step_once),
+        AGENT_TEST(ranks_get_a_signal_that_only_the_keeper_has_got),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
         AGENT_TEST(d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard),
