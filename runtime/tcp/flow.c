@@ -231,6 +231,8 @@ static void send_some(struct run *r, struct dt_leg *g, size_t most)
     struct msghdr m = { .msg_iov = b.iov };
     ssize_t n;
 
+    if (!link->used)
+        dt_mesh_use(r->mesh, link);
     lay_out(r, g, most, &b);
     m.msg_iovlen = b.n;
     n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
@@ -404,6 +406,7 @@ static dt_result_t overhear(struct run *r)
     if (now < r->overhear_at)
         return DT_OK;
     r->overhear_at = now + OVERHEAR_MS;
+    result = dt_mesh_hear(r->mesh);
     for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
         struct dt_mesh_conn *link = &r->mesh->links[i];
 

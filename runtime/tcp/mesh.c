@@ -180,6 +180,23 @@ static dt_result_t wait(struct meeting *g)
     return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
 }
 
+/* A peer may wait for data that this rank has sent and that are lost. */
+static dt_result_t check_lost(const struct dt_mesh *m)
+{
+    uint32_t rank;
+
+    return dt_listener_lost(m->listener, &rank)
+               ? dt_coll_error(m->alarm.coll_error, DT_ERR_PEER, rank)
+               : DT_OK;
+}
+
+dt_result_t dt_mesh_hear(const struct dt_mesh *m)
+{
+    dt_listener_turn(m->listener);
+    dt_listener_leave(m->listener);
+    return check_lost(m);
+}
+
 static dt_result_t meet(struct meeting *g)
 {
     dt_result_t result = dt_alarm_check(&g->mesh->alarm);
@@ -195,7 +212,9 @@ static dt_result_t meet(struct meeting *g)
         take_callers(g);
         if (g->awaited == 0)
             return DT_OK;
-        result = error ? own_fault(g->mesh, error) : call_all(g);
+        result = error ? own_fault(g->mesh, error) : check_lost(g->mesh);
+        if (result == DT_OK)
+            result = call_all(g);
         if (result == DT_OK)
             result = wait(g);
     }
@@ -299,19 +318,43 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
     return connect_all(m, peers, n, streams);
 }
 
-void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
+/* The rank of the communicator at the other end of the link. */
+static uint32_t peer_of(const struct dt_mesh *m, const struct dt_mesh_conn *link)
 {
-    size_t at = (size_t)(link - m->links);
-    uint32_t peer = (uint32_t)(at % m->size), stream = (uint32_t)(at / m->size);
-    int fd;
+    return (uint32_t)((size_t)(link - m->links) % m->size);
+}
 
-    if (peer > m->me)
-        return;
-    dt_listener_turn(m->listener);
-    fd = dt_listener_take(m->listener, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
-    dt_listener_leave(m->listener);
+static uint32_t stream_of(const struct dt_mesh *m, const struct dt_mesh_conn *link)
+{
+    return (uint32_t)((size_t)(link - m->links) / m->size);
+}
+
+static void replace(struct dt_mesh_conn *link, int fd)
+{
     if (fd < 0)
         return;
     close(link->fd);
     *link = (struct dt_mesh_conn){ .fd = fd, .needed = true };
+}
+
+void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
+{
+    uint32_t peer = peer_of(m, link);
+
+    if (peer > m->me)
+        return;
+    dt_listener_turn(m->listener);
+    replace(link, dt_listener_take(m->listener, m->comm, lane_of(m, stream_of(m, link)),
+                                   dt_mesh_rank(m, peer)));
+    dt_listener_leave(m->listener);
+}
+
+void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link)
+{
+    uint32_t peer = peer_of(m, link);
+
+    if (peer < m->me)
+        replace(link, dt_listener_use(m->listener, m->comm, lane_of(m, stream_of(m, link)),
+                                      dt_mesh_rank(m, peer)));
+    link->used = true;
 }

@@ -22,6 +22,7 @@ enum {
 struct dt_mesh_conn {
     int fd; /* non-blocking, or -1: not there (yet) */
     bool needed;
+    bool used;      /* something was sent along it */
     int wanted;     /* bytes without which a rank that sleeps is not woken; 0: none yet */
     bool mid_frame; /* a frame has been sent in part */
     int64_t broken; /* the connection ended: until when to wait for the reason; 0: it did not */
@@ -66,6 +67,14 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
 /* Of a link that has ended and that nothing waits for: whoever made it may not have heard that it
  * was through, and calls again. Takes that call in its place, if it is there; never waits. */
 void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link);
+
+/* Call before the first send along a link. If the peer has connected again because it did not learn
+ * that it was accepted, the link becomes that newer connection. */
+void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link);
+
+/* Serves peers that connect, without waiting. DT_ERR_PEER, which is noted as the coll_error: one
+ * has connected again to which this rank had sent data along any mesh, so these may be lost. */
+dt_result_t dt_mesh_hear(const struct dt_mesh *m);
 
 /* Notes as the coll_error that this rank lacks memory; returns DT_ERR_NOMEM. */
 dt_result_t dt_mesh_no_memory(const struct dt_mesh *m);

@@ -53,6 +53,7 @@ void dt_listener_close(struct dt_listener *d)
     for (size_t i = 0; i < d->n_accepted; i++)
         close(d->accepted[i].fd);
     free(d->accepted);
+    free(d->used);
     if (d->listener >= 0)
         close(d->listener);
     pthread_mutex_destroy(&d->lock);
@@ -96,12 +97,27 @@ size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLL
     return n;
 }
 
+static bool is_for(const struct dt_listener_accepted *p, uint64_t comm, uint32_t lane,
+                   uint32_t rank)
+{
+    return p->comm == comm && p->lane == lane && p->rank == rank;
+}
+
+static bool is_used(const struct dt_listener *d, const struct dt_auth *who)
+{
+    for (size_t i = 0; i < d->n_used; i++) {
+        if (is_for(&d->used[i], who->comm, who->lane, who->me))
+            return true;
+    }
+    return false;
+}
+
 static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
 {
     for (size_t i = 0; i < d->n_accepted; i++) {
         struct dt_listener_accepted p = d->accepted[i];
 
-        if (p.comm == comm && p.lane == lane && p.rank == rank) {
+        if (is_for(&p, comm, lane, rank)) {
             d->accepted[i] = d->accepted[--d->n_accepted];
             return p.fd;
         }
@@ -120,6 +136,11 @@ static void park(struct dt_listener *d, struct dt_listener_pending *g)
         return;
     d->accepted = p;
     dt_auth_caller(g->shake.hello, &who);
+    if (is_used(d, &who)) {
+        d->has_lost = true;
+        d->lost_by = who.me;
+        return;
+    }
     older = take(d, who.comm, who.lane, who.me);
     if (older >= 0)
         close(older);
@@ -202,6 +223,45 @@ int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32
     return fd;
 }
 
+int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
+{
+    struct dt_listener_accepted *used;
+    int fd;
+
+    pthread_mutex_lock(&d->lock);
+    fd = take(d, comm, lane, rank);
+    used = realloc(d->used, (d->n_used + 1) * sizeof *used);
+    if (used) {
+        d->used = used;
+        used[d->n_used++] =
+            (struct dt_listener_accepted){ .fd = -1, .rank = rank, .lane = lane, .comm = comm };
+    }
+    pthread_mutex_unlock(&d->lock);
+    return fd;
+}
+
+bool dt_listener_lost(struct dt_listener *d, uint32_t *rank)
+{
+    bool lost;
+
+    pthread_mutex_lock(&d->lock);
+    lost = d->has_lost;
+    *rank = d->lost_by;
+    pthread_mutex_unlock(&d->lock);
+    return lost;
+}
+
+static void forget_used(struct dt_listener *d, uint64_t comm)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < d->n_used; i++) {
+        if (d->used[i].comm != comm)
+            d->used[kept++] = d->used[i];
+    }
+    d->n_used = kept;
+}
+
 void dt_listener_forget(struct dt_listener *d, uint64_t comm)
 {
     size_t kept = 0;
@@ -214,5 +274,6 @@ void dt_listener_forget(struct dt_listener *d, uint64_t comm)
             d->accepted[kept++] = d->accepted[i];
     }
     d->n_accepted = kept;
+    forget_used(d, comm);
     pthread_mutex_unlock(&d->lock);
 }

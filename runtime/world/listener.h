@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,8 +35,10 @@ struct dt_listener {
         uint32_t rank; /* rank of the job */
         uint32_t lane;
         uint64_t comm;
-    } * accepted;
-    size_t n_accepted;
+    } * accepted, *used; /* used: data was sent along it; fd is -1 */
+    size_t n_accepted, n_used;
+    bool has_lost; /* data that was sent to lost_by */
+    uint32_t lost_by;
 };
 
 /* Initialises a listener that is not open. */
@@ -58,6 +61,12 @@ void dt_listener_leave(struct dt_listener *d);
 
 /* A verified connection, which the caller now owns, or -1: there is none yet. */
 int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank);
+/* Call before the first send along a connection that was taken. The peer may not have learnt that
+ * it was accepted, and connects again. Returns that newer connection, to be used instead, or -1. If
+ * the peer connects again after this call, data may be lost: dt_listener_lost says so. */
+int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank);
+/* Whether data that this rank has sent may be lost. Sets *rank to the peer, a rank of the job. */
+bool dt_listener_lost(struct dt_listener *d, uint32_t *rank);
 /* Closes connections for a communicator that is being freed. */
 void dt_listener_forget(struct dt_listener *d, uint64_t comm);
 

@@ -43,6 +43,7 @@ struct rank {
 };
 
 static uint32_t streams = 1;
+static bool elsewhere_connected;
 static struct rank ranks[MOST];
 static struct dt_msg_addr addrs[MOST];
 static dt_result_t (*body)(struct rank *r);
@@ -583,6 +584,50 @@ static void a_caller_without_answer_calls_again(void **state)
     end(2, DT_OK);
 }
 
+/* Rank 0 calls again after rank 1 has sent data along the first connection. Rank 1 is in a call of
+ * another mesh by then, in which the two are connected or not. */
+static dt_result_t lose_what_was_sent(struct rank *r)
+{
+    struct dt_mesh other = r->mesh;
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    uint32_t peer = 1 - r->mesh.me;
+    struct dt_mesh_conn *link;
+    int32_t word = 0;
+    dt_result_t result;
+    char byte = 0;
+
+    other.lane = 1;
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, 1) == DT_OK);
+    if (elsewhere_connected)
+        EXPECT(dt_mesh_need(&other, &peer, 1, 1) == DT_OK);
+    link = dt_mesh_link(&r->mesh, peer, 0);
+    if (r->mesh.me == 0) {
+        while (recv(link->fd, &byte, 1, 0) < 0)
+            sched_yield();
+        close(link->fd);
+        *link = (struct dt_mesh_conn){ .fd = -1 };
+        result = dt_tcp_recv(&r->mesh, &call, &word, 1, peer);
+    } else {
+        dt_mesh_use(&r->mesh, link);
+        EXPECT(send(link->fd, &byte, 1, MSG_NOSIGNAL) == 1);
+        result = dt_tcp_recv(&other, &call, &word, 1, peer);
+        dt_hostshm_stop(&map, DT_ERR_PEER, 0); /* as agents do */
+    }
+    dt_mesh_close(&other);
+    return result;
+}
+
+static void a_second_call_after_data_was_sent_is_an_error(void **state)
+{
+    (void)state;
+    for (int connected = 0; connected < 2; connected++) {
+        elsewhere_connected = connected;
+        start(2, lose_what_was_sent);
+        end(2, DT_ERR_PEER);
+        assert_int_equal(ranks[1].coll_error.rank, 0);
+    }
+}
+
 enum { WORDS = 7 };
 
 static struct {
@@ -803,6 +848,7 @@ int main(void)
                                         with_one),
         cmocka_unit_test_setup_teardown(a_caller_without_answer_calls_again, with_streams,
                                         with_one),
+        cmocka_unit_test(a_second_call_after_data_was_sent_is_an_error),
         cmocka_unit_test_setup_teardown(frames_that_overtake_wait_for_their_turn, with_streams,
                                         with_one),
         cmocka_unit_test(residuals_are_complete_when_frames_go_in_pieces),
