@@ -291,7 +291,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D28: --resume goes on from what a --fresh job saved that was killed before it set the old aside" {
+@test "D28: --resume continues a --fresh job that was killed before it set the old checkpoints aside" {
     local fake="$DTRUN_BUILD/tests/fake/.libs/libunfinished.so"
     [ -e "$fake" ] || skip "built without shared libraries"
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
