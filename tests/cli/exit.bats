@@ -340,7 +340,7 @@ r.json" ]
     err_has "dtrun: --checkpoint-dir $T/a/a/"
 }
 
-@test "what is not a program ends the job with 126; ranks need no output, home directory or large stack" {
+@test "a file that is not a program ends the job with 126; ranks need no output, home or large stack" {
     : >empty
     chmod +x empty
     mkdir dir
