@@ -90,7 +90,7 @@ gpus_in() { # OPTION OF salloc...
     sort "$OUT" | paste -sd,
 }
 
-@test "D25: the ranks of a node share the GPUs that the allocation has there" {
+@test "D25: the ranks of a node share the GPUs of the allocation there" {
     [ "$(gpus_in -n4 --gres=gpu:1)" = "node1 0,node1 0,node1 0,node2 0" ]
     grep -q 'node1: 3 ranks share 1 device (CUDA_VISIBLE_DEVICES)' "$ERR"
     [ "$(gpus_in -n4 --ntasks-per-node=2 --gres=gpu:2)" = "node1 0,node1 1,node2 0,node2 1" ]
@@ -101,7 +101,7 @@ gpus_in() { # OPTION OF salloc...
         "node1 0,node1 1,node2 0,node2 1" ]
 }
 
-@test "D25: where Slurm sets no mask, ranks get no more GPUs than it grants" {
+@test "D25: ranks get no more GPUs than Slurm grants, even if it sets no mask" {
     echo 'echo unset CUDA_VISIBLE_DEVICES' >"$LAB/prolog"
     sed -i '1i #!/bin/sh' "$LAB/prolog"
     chmod +x "$LAB/prolog"
@@ -110,7 +110,7 @@ gpus_in() { # OPTION OF salloc...
     grep -q 'node1: 3 ranks share 1 device (SLURM_GPUS_ON_NODE)' "$ERR"
 }
 
-@test "variables that srun takes options from do not change the steps of agents" {
+@test "variables with options of srun do not change the steps of agents" {
     local variable
 
     for variable in SLURM_LABELIO=1 SLURM_STDOUTMODE=none SLURM_STDINMODE=none SLURM_EXCLUSIVE=1 \
@@ -120,13 +120,13 @@ gpus_in() { # OPTION OF salloc...
     done
 }
 
-@test "the exit code of a rank is kept, and its node named" {
+@test "a failed rank's exit code is dtrun's, and the message names its node" {
     allocated sh -c '[ "$RANK" != 3 ] || exit 7'
     [ "$RC" = 7 ]
     grep -q 'rank 3 (node2, pid .* exited with code 7' "$ERR"
 }
 
-@test "large output and standard input go through srun unharmed" {
+@test "large output and standard input pass through srun unchanged" {
     head -c 3000000 /dev/urandom | base64 >"$LAB/big"
     in_lab salloc -Q -N2 -n2 dtrun --no-tag --stdin 1 -np 2 sh -c \
         '[ "$RANK" = 0 ] || cat' <"$LAB/big" >"$OUT" 2>"$ERR"
@@ -151,7 +151,7 @@ gpus_in() { # OPTION OF salloc...
     [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
 }
 
-@test "srun without dtrun: dt_init says how to start the program" {
+@test "under srun without dtrun, dt_init says how to start the program" {
     local hello="$DTRUN_BUILD/examples/hello"
 
     if in_lab srun -Q -n2 --mpi=none "$hello" >"$OUT" 2>"$ERR"; then
@@ -169,7 +169,7 @@ gpus_in() { # OPTION OF salloc...
     [ "$(grep -c 'rank [0-3] of 4' "$OUT")" = 4 ]
 }
 
-@test "scancel: every rank gets SIGTERM once, and its grace" {
+@test "scancel sends every rank SIGTERM once and leaves it its grace" {
     allocated_start --no-tag bash "$(rank_program)"
     in_lab scancel "$(in_lab squeue -h -o %i)"
     allocated_wait
@@ -188,7 +188,7 @@ gpus_in() { # OPTION OF salloc...
     each_rank_once TERM
 }
 
-@test "a batch job that is cancelled: ranks that exit with 75 are preempted, not failed" {
+@test "ranks of a cancelled batch job that exit with 75 count as preempted, not as failed" {
     in_lab sbatch -Q -W -N2 -n4 -o "$OUT" --wrap \
         "CODE=75 dtrun --no-tag -x CODE bash $(rank_program); echo code \$?" 2>"$ERR" 3>&- &
     BACKGROUND=$!
@@ -217,7 +217,7 @@ batch_start() {
 
 job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
 
-@test "a batch job that is requeued: every rank gets SIGTERM, and its grace" {
+@test "ranks of a requeued batch job get SIGTERM and their grace" {
     batch_start
     in_lab scontrol requeue "$JOB"
     await job_is PENDING
@@ -226,7 +226,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
-@test "a batch job that is preempted: every rank gets SIGTERM, and its grace" {
+@test "ranks of a preempted batch job get SIGTERM and their grace" {
     batch_start
     in_lab srun -Q -p urgent -N2 -n8 true
     in_lab scancel "$JOB"
@@ -263,20 +263,20 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     grep -q '3 of 4 on node2' "$OUT"
 }
 
-@test "a host that is no node of the allocation is reached by SSH" {
+@test "a host outside the allocation is reached by SSH" {
     printf 'node1\nelsewhere.invalid\n' >"$LAB/hosts.txt"
     allocated -v --hostfile "$LAB/hosts.txt" true
     [ "$RC" = 125 ]
     grep -q 'elsewhere.invalid: resolve' "$ERR"
 }
 
-@test "--transport srun outside of an allocation says what srun says" {
+@test "--transport srun outside an allocation prints the error of srun" {
     in_lab dtrun --transport srun -H nowhere true >"$OUT" 2>"$ERR" && return 1
     grep -q 'srun: error' "$ERR"
 }
 
 # Comes last: the node does not come back.
-@test "with --no-kill a job goes on without a node that is lost" {
+@test "with --no-kill a job goes on without a lost node" {
     in_lab salloc -Q --no-kill -N2 -n4 sh -c 'dtrun "$@"; echo $? >"$0"' "$BATS_TEST_TMPDIR/rc" \
         --no-tag --heartbeat 2 --max-restarts 1 sh -c 'echo "$RANK up on $(hostname)"
             until [ -e "$LAB/ended" ]; do sleep 0.1; done' >"$OUT" 2>"$ERR" 3>&- &
