@@ -110,7 +110,7 @@ make_little() {
     return 1
 }
 
-dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
+dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     RC=0
     env "$TOKEN" timeout "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
         "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec tail /dev/zero; exec sleep 600' \
@@ -124,14 +124,14 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
 
 @test "case 5: when the kernel kills a rank for memory, the job ends with 137 and the message says so" {
     make_little || skip "no cgroup with a memory limit can be made here"
-    dies_of_hunger
+    dies_out_of_memory
 }
 
 @test "case 5: dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
     dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
     [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"
     make_little || skip "no cgroup with a memory limit can be made here"
-    dies_of_hunger unshare --mount sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh
+    dies_out_of_memory unshare --mount sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh
 }
 
 @test "case 5: when a rank is killed from outside, dtrun stops the others and exits with 137" {
