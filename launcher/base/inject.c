@@ -129,7 +129,7 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
         if (parse_field(fault, field, end) < 0)
             return dt_error_usage(err,
                                   "--inject %s: \"%.*s\" is not rank=R, node=K, step=N, "
-                                  "after=SECONDS, code=0-255 or restart=K, or it is repeated",
+                                  "after=SECONDS, code=0-255 or restart=K, or it is given twice",
                                   text, (int)(end - field), field);
         field = end;
     }
