@@ -2,31 +2,31 @@
  * Its argument says what it does:
  *
  * - order: calls between pieces of the stream's work, on streams of every kind, all enqueued before
- *   the GPU begins
- * - legacy: what comes to the legacy default stream waits for a blocking stream's calls
+ *   the GPU starts
+ * - legacy: work on the legacy default stream waits for a blocking stream's calls
  * - orders: two communicators, which odd ranks use in another order than even ones
  * - requests: calls in the background, on the view and on the communicator
- * - barrier: a barrier that a stream comes late to
+ * - barrier: a barrier that one stream reaches late
  * - free: a view is freed, then a communicator, then the job is left, each with calls under way
  * - pending: a view is freed with a send and a receive under way
- * - fork: children are forked while another thread looks a view up
+ * - fork: children are forked while another thread looks up a view
  * - beside: dt_finalize while another thread is inside a call on a view
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
- * - pool: pinned memory is given back while a stream never ends
- * - reset: a view before the device is reset, and one in the context that comes then
+ * - pool: pinned memory is returned while a stream never ends
+ * - reset: a view from before a reset of the device, and one in the new context
  * - twice: dt_finalize twice
  * - gone: the device is reset before dt_finalize
- * - mixed: calls on two streams between others, and before and after there is another communicator
+ * - mixed: calls on two streams between others, with another communicator before and after them
  * - launching: a call is over while NCCL launches a later one, which on rank 0 takes until the end
  * - mismatch: rank 1 enqueues another call than the others
- * - args: what is refused
- * - capture: calls while a graph is being captured; then one that works
- * - die: rank 1 dies when the others have enqueued a call, for whose stream they then wait
+ * - args: arguments that are refused
+ * - capture: calls while a graph is being captured, then one that works
+ * - die: rank 1 dies when the others have enqueued a call and wait for its stream
  * - abort: rank 1 aborts the communicator instead
- * - late: the stream of rank 1 never comes to the call
+ * - late: the stream of rank 1 never reaches the call
  * - endless: a stream whose work after the call never ends
- * - ahead: rank 0 puts more behind a call than the driver takes, to which rank 1 never comes */
+ * - ahead: rank 0 queues more work than the driver accepts after a call that rank 1 never joins */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,8 +42,8 @@
 enum {
     COUNT = 1000,
     ROUNDS = 20,
-    POOL = 96 * 1024 * 1024, /* bytes, of which so much pinned memory is more than is kept */
-    QUEUE = 8,               /* pieces of work that the driver takes ahead, of "beside" */
+    POOL = 96 * 1024 * 1024, /* bytes; this exceeds the pinned memory that is kept */
+    QUEUE = 8,               /* pieces of work that the driver accepts ahead, in "beside" */
 };
 
 static struct gate gate;
@@ -88,7 +88,7 @@ static unsigned bits_of(float v)
     return bits;
 }
 
-/* The stream fills the buffer with what this rank gives in a round. */
+/* The stream fills the buffer with this rank's data for a round. */
 static void fill_on(CUstream stream, float *buf, int round)
 {
     DRIVE(cuMemsetD32Async(address(buf), bits_of((float)((dt_rank() + 1) * (round + 1))), COUNT,
@@ -109,7 +109,7 @@ static void need_sum(const float *device, int round, const char *what)
     }
 }
 
-/* One all-reduce, enqueued and waited for. */
+/* Enqueues one all-reduce and waits for it. */
 static void need_call(CUstream stream, dt_comm_t *view, float *buf, const char *what)
 {
     fill_on(stream, buf, 0);
@@ -128,7 +128,7 @@ static void need_busy(CUstream stream, const char *what)
 
 static void *open_later(void *arg)
 {
-    usleep(20000); /* long enough for a call that does not wait to be over */
+    usleep(20000); /* long enough for a call that does not wait to return */
     gate_open(&gate);
     return arg;
 }
@@ -172,7 +172,7 @@ static void order(void)
     order_on(CU_STREAM_PER_THREAD, "the per-thread default stream");
 }
 
-/* cuMemcpyDtoH waits for the legacy default stream, and that for the blocking one. */
+/* cuMemcpyDtoH waits for the legacy default stream, which waits for the blocking one. */
 static void legacy(void)
 {
     CUstream stream = stream_new(CU_STREAM_DEFAULT);
@@ -324,7 +324,7 @@ static void pending(void)
     dt_request_t request = { 0 };
     pthread_t opener;
 
-    pass(view, buf, &request); /* the first call makes what may wait for a held stream */
+    pass(view, buf, &request); /* the first call creates what may wait for a held stream */
     need(dt_wait(&request));
     gate_shut(&gate, stream);
     pass(view, buf, &request);
@@ -350,7 +350,7 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-/* A child in which a lock is held by a thread that is not there ends by its alarm. */
+/* If a missing thread holds a lock in the child, the child's alarm ends it. */
 static void fork_child(dt_comm_t *view)
 {
     pid_t child = fork();
@@ -383,7 +383,7 @@ struct enqueuing {
     dt_comm_t *view;
     float *buf;
     CUcontext context;
-    volatile pid_t thread; /* of the call that is next; 0: not yet known */
+    volatile pid_t thread; /* of the next call; 0: not yet known */
 };
 
 static void *enqueue(void *arg)
@@ -410,7 +410,7 @@ static bool sleeps(pid_t thread)
     return state == 'S';
 }
 
-/* The driver's queue is full, so that the thread sleeps inside its call until the gate is open. */
+/* The driver's queue is full, so the thread sleeps inside its call until the gate is open. */
 static void finalize_beside(void)
 {
     CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -485,7 +485,7 @@ static void devices(void)
     need_call(stream, view, buf, "a call after a view was refused");
 }
 
-/* The calls of the first view are held while the second one is made, and used. */
+/* The calls of the first view are held while the second one is made and used. */
 static void contexts(void)
 {
     CUstream streams[2] = { stream_new(CU_STREAM_NON_BLOCKING) };
@@ -526,7 +526,7 @@ static void use_view(const char *what)
     need(dt_comm_free(view));
 }
 
-/* As cudaDeviceReset does. */
+/* Does what cudaDeviceReset does. */
 static void device_reset(void)
 {
     CUdevice device;
@@ -572,8 +572,8 @@ static void *gather(void *arg)
     return NULL;
 }
 
-/* The large call gives back more pinned memory than is kept, which no call may wait for: to free it
- * waits for the stream that comes to its end only after the call on the view. */
+/* The large call returns more pinned memory than is kept. No call may wait for it to be freed,
+ * because that waits for the stream that ends only after the call on the view. */
 static void pool(void)
 {
     CUstream stream = stream_new(CU_STREAM_NON_BLOCKING), busy = stream_new(CU_STREAM_NON_BLOCKING);
@@ -599,7 +599,7 @@ static void pool(void)
     need(dt_comm_free(other));
 }
 
-/* Where the communicator is in another call, its thread launches the one that is enqueued. */
+/* While the communicator is in another call, its thread launches the enqueued one. */
 static void mix(dt_comm_t *const views[2], const CUstream streams[2], float *const bufs[3],
                 dt_comm_t *other)
 {
@@ -677,7 +677,7 @@ static void mismatch(void)
     need(dt_stream_wait(view));
 }
 
-/* ---- what is refused ---- */
+/* ---- arguments that are refused ---- */
 
 static void args(void)
 {
@@ -734,8 +734,8 @@ static void capture(void)
 
 /* ---- what goes wrong ---- */
 
-/* Of all ranks: one call that works, then one that is enqueued and never made. The stream goes on
- * all the same, and the next call tells why. */
+/* Makes one call that works, then one that is enqueued and never made. The stream goes on
+ * nevertheless, and the next call reports why. */
 static void end_badly(void (*of_rank_1)(dt_comm_t *view))
 {
     CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -797,8 +797,8 @@ static void endless(void)
     need(dt_stream_wait(view));
 }
 
-/* Every one of these pieces would wait for the call that rank 1 does not make, and so would, in a
- * driver that takes no more of them, whatever the threads of the library ask of it. */
+/* Each of these pieces would wait for the call that rank 1 does not make. So would any call of the
+ * library's threads, in a driver that accepts no more pieces. */
 static void ahead(void)
 {
     CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -847,7 +847,7 @@ int main(int argc, char **argv)
                    { "contexts", contexts },
                    { "pool", pool } };
 
-    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    signal(SIGTERM, SIG_IGN); /* to have time to print what a call returned */
     need(dt_init());
     device_use(0);
     gate_make(&gate);
