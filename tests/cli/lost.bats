@@ -69,7 +69,7 @@ stop_by_agent() {
     clean
 }
 
-# Sends the signal as Slurm's slurmstepd does, which the agent knows by its name. It lives until dtrun
+# Sends the signal as Slurm's slurmstepd does, which the agent recognises by its name. It lives until dtrun
 # has ended.
 slurmstepd_signals() { # SIGNAL PID...
     [ -e slurmstepd ] || cp "$(command -v bash)" slurmstepd

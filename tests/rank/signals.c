@@ -1,6 +1,6 @@
-/* A rank that never forks and says which signals it gets: "RANK TERM", and on standard error who
- * sent it and how: "RANK: TERM from slurmstepd (pid 12, code 0)". Some time after SIGTERM, in which
- * a second one would be told, it exits with $CODE, or 0. */
+/* A rank that never forks and prints which signals it gets: "RANK TERM", and on standard error the
+ * sender: "RANK: TERM from slurmstepd (pid 12, code 0)". After SIGTERM it waits a while for a
+ * second one, and exits with $CODE, or 0. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +40,8 @@ static void tell(const siginfo_t *info)
     fflush(stdout);
 }
 
-/* Signals that come while one is being told wait in the kernel, which keeps one of each. */
+/* Signals that arrive while one is being printed wait in the kernel, which keeps one of each
+ * kind. */
 int main(void)
 {
     const struct timespec rest = { AFTER_TERM_MS / 1000, AFTER_TERM_MS % 1000 * 1000000 };

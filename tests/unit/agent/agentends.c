@@ -259,7 +259,7 @@ static void the_agent_reports_and_survives_signals(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-/* A rank that says which signals it gets, and its process. */
+/* A rank that prints which signals it gets, and its process. */
 static pid_t start_teller(struct agent *a)
 {
     static const char script[] = "trap 'echo USR1' USR1; trap 'echo USR2' USR2; echo up;"
@@ -271,7 +271,8 @@ static pid_t start_teller(struct agent *a)
     return (pid_t)((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
 }
 
-/* Sends SIGUSR1 as slurmstepd does, which the agent knows by its name, and awaits the reports. */
+/* Sends SIGUSR1 as slurmstepd does, which the agent recognises by its name, and waits for the
+ * reports. */
 static void signal_as_slurmstepd(struct agent *a, const pid_t *processes, size_t n, int reports)
 {
     char name[16];
@@ -311,8 +312,8 @@ static void d18_ranks_get_a_signal_of_their_step_once(void **state)
     end_teller(a);
 }
 
-/* As with ProctrackType=proctrack/cgroup: the rank has the signal only from the launcher. */
-static void ranks_get_a_signal_that_only_the_keeper_has_got(void **state)
+/* With ProctrackType=proctrack/cgroup the rank gets the signal only from the launcher. */
+static void ranks_get_a_signal_that_only_the_keeper_got(void **state)
 {
     struct agent *a = *state;
 
@@ -465,7 +466,7 @@ int main(int argc, char **argv)
         AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(the_agent_reports_and_survives_signals),
         AGENT_TEST(d18_ranks_get_a_signal_of_their_step_once),
-        AGENT_TEST(ranks_get_a_signal_that_only_the_keeper_has_got),
+        AGENT_TEST(ranks_get_a_signal_that_only_the_keeper_got),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
         AGENT_TEST(d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard),
