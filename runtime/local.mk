@@ -51,7 +51,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/file.c runtime/base/file.h \
 	runtime/base/futex.h \
 	runtime/base/inflight.h \
-	runtime/base/gpuway.c runtime/base/gpuway.h \
+	runtime/base/gpupath.c runtime/base/gpupath.h \
 	runtime/base/least.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
 	runtime/base/thread.c runtime/base/thread.h \

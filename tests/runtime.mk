@@ -14,7 +14,7 @@ UNIT_TESTS += \
 	tests/unit/coll/foldparts \
 	tests/unit/gpu/gpufold \
 	tests/unit/gpu/gpushared \
-	tests/unit/gpu/gpuways \
+	tests/unit/gpu/gpupaths \
 	tests/unit/faults/hardship \
 	tests/unit/coll/huge \
 	tests/unit/gpu/launchorder \
@@ -244,9 +244,9 @@ tests_unit_gpu_gpushared_SOURCES = tests/unit/gpu/gpushared.c
 tests_unit_gpu_gpushared_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_gpushared_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_gpu_gpuways_SOURCES = tests/unit/gpu/gpuways.c
-tests_unit_gpu_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_gpuways_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpupaths_SOURCES = tests/unit/gpu/gpupaths.c
+tests_unit_gpu_gpupaths_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_gpupaths_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_base_reduceoptions_SOURCES = tests/unit/base/reduceoptions.c tests/unit/rankcheck.h
 tests_unit_base_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)

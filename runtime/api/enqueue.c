@@ -59,11 +59,11 @@ static dt_result_t check_memory(const struct enqueuing *e)
     return DT_OK;
 }
 
-static dt_result_t reserve_way(const struct enqueuing *e)
+static dt_result_t reserve_channel(const struct enqueuing *e)
 {
     struct dt_operation *o = e->o;
-    int way = 2 * o->root + (o->kind->call == DT_CALL_SEND);
-    dt_result_t r = dt_gpu_stream_way(e->s, e->name, way, 2 * e->comm->size, &o->copies);
+    int channel = 2 * o->root + (o->kind->call == DT_CALL_SEND);
+    dt_result_t r = dt_gpu_stream_channel(e->s, e->name, channel, 2 * e->comm->size, &o->copies);
 
     if (r == DT_OK)
         dt_pinned_reserve(o->count * dt_dtype_size(o->dtype), o->copies);
@@ -75,7 +75,7 @@ static dt_result_t reserve_way(const struct enqueuing *e)
 static dt_result_t reserve(const struct enqueuing *e)
 {
     if (dt_operation_is_between_two(e->o))
-        return reserve_way(e);
+        return reserve_channel(e);
     if (e->staged)
         dt_pinned_reserve(e->bytes, e->s->copies);
     return DT_OK;

@@ -55,7 +55,7 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 void dt_direct_shut(struct dt_comm *c);
 /* Whether the GPU has finished all calls. The communicator's thread then notices soon. */
 bool dt_direct_are_done(struct dt_comm *c);
-/* Frees everything; no call may be under way. */
+/* Frees everything; all calls must be over. */
 void dt_direct_close(struct dt_comm *c);
 
 /* Prepares a call on this stream, whose context is current. */

@@ -33,13 +33,13 @@ struct dt_gpu_watched {
     struct dt_comm *comm;
     void (*stuck)(struct dt_comm *c); /* must not wait, nor ask the driver anything */
     struct dt_gpu_watched *next;
-    uint32_t calls; /* under way */
+    uint32_t calls; /* that are not over */
     uint32_t looks; /* since it was stopped */
 };
 
 /* From a call's beginning to its end: the communicator's thread is woken for it within a moment,
  * if nobody has done so (comm/async.h); and stuck is called once when the communicator has been
- * stopped for a while, and calls are under way yet. */
+ * stopped for a while, and calls are still not over. */
 void dt_gpu_watch(struct dt_gpu_watched *w);
 void dt_gpu_unwatch(struct dt_gpu_watched *w);
 /* The stream may go on, and the gate is another stream's from now on. Accepts NULL. */

@@ -18,10 +18,10 @@
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 
-/* ---- choosing the way ---- */
+/* ---- choosing the path ---- */
 
 /* NCCL takes ranks whose NCCL_HOSTID differs for ranks of different hosts, and then lets them share
- * a GPU. Their data goes through sockets, so that only a user who permits no other way wants that.
+ * a GPU. Their data goes through sockets, so only a user who permits no other path wants that.
  */
 static uint64_t node_of(const struct dt_comm *c)
 {
@@ -29,7 +29,7 @@ static uint64_t node_of(const struct dt_comm *c)
     struct dt_checksum sum;
     uint64_t node;
 
-    if (c->world->settings.gpu_way != DT_GPU_NCCL || !name || !*name)
+    if (c->world->settings.gpu_path != DT_GPU_NCCL || !name || !*name)
         return c->node;
     sum = dt_checksum(name, strlen(name));
     memcpy(&node, sum.bytes, sizeof node);
@@ -69,7 +69,7 @@ static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt
     const struct dt_ncclapi *api = usable_nccl(order, &c->gpu->no_nccl);
     CUuuid uuid = { 0 };
 
-    mine->wish = c->world->settings.gpu_way;
+    mine->wish = c->world->settings.gpu_path;
     mine->nccl = api ? (uint64_t)api->version : 0;
     mine->node = node_of(c);
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
@@ -123,17 +123,17 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
                        c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
     if (choice.obstacle && offers[0].wish == DT_GPU_NCCL)
         return dt_comm_fail(c, dt_fail(DT_ERR_NCCL,
-                                       "rank %d: %s, and DTRUN_DEVICE=nccl permits no other way",
+                                       "rank %d: %s, and DTRUN_DEVICE=nccl permits no other path",
                                        c->world->rank, describe(c, &choice, offers, text)));
-    if (choice.obstacle && choice.way == DT_GPU_STAGING && offers[0].wish == DT_GPU_SHARED &&
+    if (choice.obstacle && choice.path == DT_GPU_STAGING && offers[0].wish == DT_GPU_SHARED &&
         choice.obstacle != DT_GPU_NO_NCCL)
         return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
-                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other way",
+                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
                                        c->world->rank, describe(c, &choice, offers, text)));
     if (choice.obstacle)
         warn(c, describe(c, &choice, offers, text));
-    c->gpu->way = choice.way;
-    return choice.way == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
+    c->gpu->path = choice.path;
+    return choice.path == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
 }
 
 /* Collective. */
@@ -154,13 +154,13 @@ static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
 
 /* ---- calls of all ranks ---- */
 
-/* Whether the way that has been chosen, or any that may be, can make the operation without staging.
+/* Whether the chosen path, or any that can still be chosen, makes the operation without staging.
  * Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
 static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 {
-    if (c->world->settings.gpu_way == DT_GPU_STAGING || c->announce)
+    if (c->world->settings.gpu_path == DT_GPU_STAGING || c->announce)
         return false;
-    switch (c->gpu->way) {
+    switch (c->gpu->path) {
     case DT_GPU_AUTO:
         return dt_ncclcalls_serves(o, c->size) || dt_gpu_steps_serve(o);
     case DT_GPU_NCCL:
@@ -172,10 +172,10 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
     }
 }
 
-/* The first call that needs no staging by some way finds out which. */
-static dt_result_t settle_way(struct dt_comm *c, const struct dt_operation *o)
+/* The first call that some path makes without staging chooses the path. */
+static dt_result_t settle_path(struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu->way == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
+    return c->gpu->path == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
 }
 
 /* By staging from now on where there is no memory to be shared: why says so, if there is none. */
@@ -183,12 +183,12 @@ static dt_result_t accept_shared(struct dt_comm *c, dt_result_t r, const char *w
 {
     if (r != DT_OK || !*why)
         return r;
-    if (c->world->settings.gpu_way == DT_GPU_SHARED)
+    if (c->world->settings.gpu_path == DT_GPU_SHARED)
         return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
-                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other way",
+                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
                                        c->world->rank, why));
     warn(c, why);
-    c->gpu->way = DT_GPU_STAGING;
+    c->gpu->path = DT_GPU_STAGING;
     return DT_OK;
 }
 
@@ -243,16 +243,16 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
         r = settle(c, &o->order);
         return r == DT_OK ? o->kind->make(c, o) : r;
     }
-    r = settle_way(c, o);
+    r = settle_path(c, o);
     if (r != DT_OK)
         return r;
-    if (c->gpu->way == DT_GPU_SHARED && can_make(c, o))
+    if (c->gpu->path == DT_GPU_SHARED && can_make(c, o))
         r = prepare_shared(c, o);
     if (r != DT_OK)
         return r;
-    if (c->gpu->way == DT_GPU_SHARED && can_make(c, o))
+    if (c->gpu->path == DT_GPU_SHARED && can_make(c, o))
         return dt_shared_make(c, o);
-    if (c->gpu->way == DT_GPU_NCCL && can_make(c, o))
+    if (c->gpu->path == DT_GPU_NCCL && can_make(c, o))
         return dt_nccl_make(c, o);
     whole.kind = (uint8_t)o->kind->call;
     c->on_device = is_alike(c, o);
@@ -265,12 +265,12 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
 
 /* ---- before calls that are enqueued ---- */
 
-static dt_result_t open_way(struct dt_comm *c, const struct dt_gpu_order *order)
+static dt_result_t open_path(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     char why[DT_GPU_TEXT] = "";
     dt_result_t r;
 
-    switch (c->gpu->way) {
+    switch (c->gpu->path) {
     case DT_GPU_NCCL:
         return dt_nccl_open(c, order);
     case DT_GPU_SHARED:
@@ -281,12 +281,12 @@ static dt_result_t open_way(struct dt_comm *c, const struct dt_gpu_order *order)
     }
 }
 
-/* What the way has been opened for on this rank; context NULL: for nothing so far. */
+/* What this rank has opened the path for; context NULL: nothing so far. */
 static struct dt_gpu_order opened_for(const struct dt_comm *c)
 {
     const struct dt_gpu *g = c->gpu;
 
-    switch (g->way) {
+    switch (g->path) {
     case DT_GPU_NCCL:
         return (struct dt_gpu_order){ .context = g->nccl.context, .device = g->nccl.device };
     case DT_GPU_SHARED:
@@ -348,13 +348,13 @@ static dt_result_t check_device(struct dt_comm *c, const struct dt_gpu_order *or
 dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
                            struct dt_gpu_copies **copies)
 {
-    bool open = c->world->settings.gpu_way != DT_GPU_STAGING && c->gpu->way == DT_GPU_AUTO;
+    bool open = c->world->settings.gpu_path != DT_GPU_STAGING && c->gpu->path == DT_GPU_AUTO;
     dt_result_t r = check_device(c, order);
 
     if (r == DT_OK && open && !c->announce)
         r = choose(c, order);
     if (r == DT_OK)
-        r = open_way(c, order);
+        r = open_path(c, order);
     return r == DT_OK ? dt_staging_open(c, order, copies) : r;
 }
 
@@ -362,7 +362,7 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
  * to set blocks aside is the communicator's thread's to take. */
 bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu->way == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
+    return c->gpu->path == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
            o->memory == DT_MEMORY_DEVICE && can_make(c, o) && !dt_nccl_needs_agreement(c) &&
            o->kind->call != DT_CALL_ALL_TO_ALL;
 }

@@ -1,4 +1,4 @@
-/* Calls of a communicator on GPU memory: by which way they are made, and all that needs. */
+/* Calls of a communicator on GPU memory: the path that they take, and its state. */
 #ifndef DT_GPU_GPU_H
 #define DT_GPU_GPU_H
 
@@ -18,7 +18,7 @@ struct dt_gpu_order;
 struct dt_operation;
 
 struct dt_gpu { /* of a communicator; all zero at first */
-    enum dt_gpu_way way;
+    enum dt_gpu_path path;
     const char *no_nccl;          /* why this rank cannot use NCCL, if it cannot */
     struct dt_gpu_copies *copies; /* of staging, in the context of the call that is made */
     struct dt_gpu_copies *all_copies;
@@ -34,7 +34,7 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o);
 dt_result_t dt_gpu_open(struct dt_comm *c);
 void dt_gpu_close(struct dt_comm *c); /* does nothing if dt_gpu_open failed or was not called */
 
-/* For calls that are enqueued on streams. Collective: chooses the way, and makes all that calls on
+/* For calls that are enqueued on streams. Collective: chooses the path, and makes all that calls on
  * memory of the order's device may need: to make it while they hold a stream might wait for that
  * stream. DT_ERR_ARG, on all ranks alike and not final: on one of them the communicator uses
  * another device already. copies: those of calls by staging. */

@@ -1,4 +1,4 @@
-/* Calls on GPU memory by way of NCCL: of all ranks, where each has a GPU of its own, or of those
+/* Calls on GPU memory that NCCL makes: of all ranks, where each has a GPU of its own, or of those
  * that lead the others on theirs (shared.h). */
 #ifndef DT_GPU_NCCL_H
 #define DT_GPU_NCCL_H

@@ -69,7 +69,7 @@ static bool is_one_group(const struct dt_gpu_offer *offers, int size)
 static struct dt_gpu_choice choose_for_sharers(const struct dt_gpu_offer *offers, int size,
                                                struct dt_gpu_choice sharers)
 {
-    struct dt_gpu_choice choice = { .way = DT_GPU_SHARED };
+    struct dt_gpu_choice choice = { .path = DT_GPU_SHARED };
 
     for (int rank = 0; rank < size; rank++) {
         if (offers[rank].unable)
@@ -81,7 +81,7 @@ static struct dt_gpu_choice choose_for_sharers(const struct dt_gpu_offer *offers
         choice = find_lack_of_nccl(offers, size, true);
         if (choice.obstacle)
             return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_NO_NCCL_BETWEEN, choice.a, 0 };
-        choice.way = DT_GPU_SHARED;
+        choice.path = DT_GPU_SHARED;
     }
     return choice;
 }
@@ -92,7 +92,7 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
     struct dt_gpu_choice sharers = find_sharers(offers, size);
 
     if (choice.obstacle) {
-        choice.way = DT_GPU_STAGING;
+        choice.path = DT_GPU_STAGING;
         return choice;
     }
     if (sharers.obstacle && offers[0].wish != DT_GPU_NCCL)
@@ -100,7 +100,7 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
     choice = find_lack_of_nccl(offers, size, false);
     if (!choice.obstacle)
         choice = sharers;
-    choice.way = choice.obstacle || size == 1 ? DT_GPU_STAGING : DT_GPU_NCCL;
+    choice.path = choice.obstacle || size == 1 ? DT_GPU_STAGING : DT_GPU_NCCL;
     return choice;
 }
 
@@ -131,8 +131,8 @@ const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
         break;
     case DT_GPU_WISHES_DIFFER:
         snprintf(text, DT_GPU_TEXT, "DTRUN_DEVICE is %s on rank 0 and %s on rank %d",
-                 dt_gpu_way_name((enum dt_gpu_way)offers[0].wish),
-                 dt_gpu_way_name((enum dt_gpu_way)offers[a].wish), a);
+                 dt_gpu_path_name((enum dt_gpu_path)offers[0].wish),
+                 dt_gpu_path_name((enum dt_gpu_path)offers[a].wish), a);
         break;
     case DT_GPU_NO_NCCL:
         snprintf(text, DT_GPU_TEXT, "rank %d has no libnccl.so.2 that can be used", a);

@@ -1,4 +1,4 @@
-/* By which way calls on the GPU memory of a communicator are made: what each rank offers, and what
+/* Which path the calls on GPU memory of a communicator take: what each rank offers, and what
  * all ranks conclude from all offers. Pure. */
 #ifndef DT_GPU_OFFER_H
 #define DT_GPU_OFFER_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/gpuway.h"
+#include "runtime/base/gpupath.h"
 #include "runtime/dtrun.h"
 
 enum { DT_GPU_BUS = 16, DT_GPU_UUID = 16 };
@@ -23,7 +23,7 @@ enum dt_gpu_unable {
 };
 
 struct dt_gpu_offer { /* in whole words, which one rank shows all others */
-    uint64_t wish;    /* enum dt_gpu_way: the user's */
+    uint64_t wish;    /* enum dt_gpu_path: the user's */
     uint64_t nccl;    /* its version; 0: this rank cannot use it */
     uint64_t node;
     uint64_t unable; /* enum dt_gpu_unable */
@@ -34,7 +34,7 @@ struct dt_gpu_offer { /* in whole words, which one rank shows all others */
 
 enum dt_gpu_obstacle {
     DT_GPU_CLEAR,
-    DT_GPU_WISHES_DIFFER,   /* of ranks 0 and a: no way can be chosen */
+    DT_GPU_WISHES_DIFFER,   /* of ranks 0 and a: no path can be chosen */
     DT_GPU_NO_NCCL,         /* on rank a */
     DT_GPU_IS_SHARED,       /* by ranks a and b */
     DT_GPU_NO_NCCL_BETWEEN, /* on rank a, though ranks share GPUs */
@@ -42,7 +42,7 @@ enum dt_gpu_obstacle {
 };
 
 struct dt_gpu_choice {
-    enum dt_gpu_way way;
+    enum dt_gpu_path path;
     enum dt_gpu_obstacle obstacle; /* to NCCL, and to sharing where ranks do share a GPU */
     int a, b;
 };

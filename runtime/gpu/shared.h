@@ -37,7 +37,7 @@ struct dt_shared { /* of a communicator; all zero at first */
 
 /* Why memory of the device cannot be shared. */
 enum dt_gpu_unable dt_shared_unable(CUdevice device);
-/* When all have chosen this way, by these offers. */
+/* After all ranks have chosen this path by these offers. */
 dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers);
 /* Of such a communicator. */
 bool dt_shared_serves(const struct dt_comm *c, const struct dt_operation *o);

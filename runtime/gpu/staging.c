@@ -95,8 +95,8 @@ static CUresult end_piece(struct pieces *p, size_t i)
                                p->slots[slot], p->out ? count_of(p, i) * size : 0);
 }
 
-/* The next piece is on its way while one is called for. The stream keeps order between what comes
- * into a slot and what left it. */
+/* The next piece is copied while the call for one is made. The stream keeps order between what
+ * comes into a slot and what left it. */
 static dt_result_t make_pieces(struct pieces *p)
 {
     CUresult queued = begin_piece(p, 0);

@@ -1,4 +1,4 @@
-/* Calls on GPU memory by way of host memory: what a rank gives is copied to pinned memory, the
+/* Calls on GPU memory through host memory: what a rank gives is copied to pinned memory, the
  * communicator's own call is made there, and what it takes is copied back. Every call, type and
  * operation goes so, on any GPUs, shared ones and different ones too, and NCCL is not needed.
  *

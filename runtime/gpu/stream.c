@@ -73,26 +73,26 @@ dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *
     return result ? dt_cuda_fail(name, "cuStreamGetCtx", result) : check_device(name, s->device);
 }
 
-dt_result_t dt_gpu_stream_way(struct dt_gpu_stream *s, const char *name, int way, int n,
-                              struct dt_gpu_copies **copies)
+dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int channel, int n,
+                                  struct dt_gpu_copies **copies)
 {
     CUresult result;
 
-    if (!s->ways) {
-        s->ways = calloc((size_t)n, sizeof *s->ways);
+    if (!s->channels) {
+        s->channels = calloc((size_t)n, sizeof *s->channels);
         s->n = n;
     }
-    if (!s->ways)
+    if (!s->channels)
         return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
-    *copies = &s->ways[way];
+    *copies = &s->channels[channel];
     result = dt_gpu_copies_open(*copies, s->context);
     return result ? dt_cuda_fail(name, "cuStreamCreate", result) : DT_OK;
 }
 
 void dt_gpu_stream_close(struct dt_gpu_stream *s)
 {
-    for (int i = 0; s->ways && i < s->n; i++)
-        dt_gpu_copies_close(&s->ways[i]);
-    free(s->ways);
+    for (int i = 0; s->channels && i < s->n; i++)
+        dt_gpu_copies_close(&s->channels[i]);
+    free(s->channels);
     *s = (struct dt_gpu_stream){ 0 };
 }

@@ -10,8 +10,8 @@ struct dt_gpu_stream {
     CUstream stream;
     CUcontext context;
     CUdevice device;
-    struct dt_gpu_copies *copies; /* of its communicator, in its context */
-    struct dt_gpu_copies *ways;   /* of calls between two ranks; NULL before the first */
+    struct dt_gpu_copies *copies;   /* of its communicator, in its context */
+    struct dt_gpu_copies *channels; /* of calls between two ranks; NULL before the first */
     int n;
 };
 
@@ -22,12 +22,12 @@ dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *
 /* DT_ERR_UNSUPPORTED: a graph is being captured on one of n streams of the context that is current.
  * DT_ERR_CUDA. */
 dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const char *name);
-/* In its context, for calls of the way with that number among n: its copies, which the call uses
- * while it holds the way's lock. To make them while the stream is held might wait for it.
+/* In its context: the copies of this one of n channels between two ranks. A call uses them while it
+ * holds the channel's lock. To make them while the stream is held might wait for it.
  * DT_ERR_NOMEM. DT_ERR_CUDA.
  */
-dt_result_t dt_gpu_stream_way(struct dt_gpu_stream *s, const char *name, int way, int n,
-                              struct dt_gpu_copies **copies);
+dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int channel, int n,
+                                  struct dt_gpu_copies **copies);
 /* No call uses it any more. */
 void dt_gpu_stream_close(struct dt_gpu_stream *s);
 

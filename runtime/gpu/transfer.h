@@ -1,5 +1,5 @@
 /* Moves the content of a GPU buffer to or from whoever takes or gives it in host memory, in pieces:
- * one is on its way to the GPU or from it while another is written or read. */
+ * one is copied to the GPU or from it while another is written or read. */
 #ifndef DT_GPU_TRANSFER_H
 #define DT_GPU_TRANSFER_H
 

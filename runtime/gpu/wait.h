@@ -23,7 +23,7 @@ dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, con
 /* Waits a moment for what a failed call has left on the stream. False: it is still there. */
 bool dt_gpu_settles(CUstream stream);
 
-/* For loops of other waits: gives way, ever longer. */
+/* For loops that wait for something else: yields, and sleeps once the wait lasts. */
 void dt_gpu_pause(unsigned turn);
 
 /* A call in which other ranks' GPUs wait for one that has not come to it. dtrun is told whose that

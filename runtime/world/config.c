@@ -154,12 +154,12 @@ static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *of
                : dt_fail(DT_ERR_ARG, "dt_init: the recorder's path is too long: %s", place);
 }
 
-static dt_result_t choose_gpu_way(enum dt_gpu_way *way)
+static dt_result_t choose_gpu_path(enum dt_gpu_path *path)
 {
     const char *text = env(DT_ENV_DEVICE);
 
-    *way = text ? dt_gpu_way_find(text) : DT_GPU_AUTO;
-    if (*way < DT_GPU_WAYS)
+    *path = text ? dt_gpu_path_find(text) : DT_GPU_AUTO;
+    if (*path < DT_GPU_PATHS)
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
                    "dt_init: " DT_ENV_DEVICE "=%s is none of auto, nccl, shared, staging", text);
@@ -182,7 +182,7 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
     if (r == DT_OK)
         r = choose_reach(&s->shows_memory);
     if (r == DT_OK)
-        r = choose_gpu_way(&s->gpu_way);
+        r = choose_gpu_path(&s->gpu_path);
     if (r == DT_OK)
         r = choose_nccl_init(&s->nccl_init_s);
     if (r == DT_OK)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/base/gpuway.h"
+#include "runtime/base/gpupath.h"
 #include "runtime/dtrun.h"
 
 /* Calls that each ring of the flight recorder holds: default and maximum. */
@@ -16,8 +16,8 @@ enum { DT_RECORDER_CALLS = 64, DT_RECORDER_MOST = 65536 };
 struct dt_settings {
     bool deterministic;
     bool shows_memory; /* lets the other ranks of the host read and write its memory (shm/cma.h) */
-    enum dt_gpu_way gpu_way; /* how the user wants calls on GPU memory to be executed */
-    uint32_t nccl_init_s;    /* seconds for NCCL to connect; 0: depends on the number of ranks */
+    enum dt_gpu_path gpu_path; /* how the user wants calls on GPU memory to be executed */
+    uint32_t nccl_init_s;      /* seconds for NCCL to connect; 0: depends on the number of ranks */
     uint32_t recorder_calls;
     char recorder[PATH_MAX]; /* absolute path of the directory for dumps; "": none */
     bool recorder_is_off;    /* failures are neither reported nor dumped */

@@ -378,7 +378,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "DTRUN_DEVICE=nccl permits no other way" {
+@test "DTRUN_DEVICE=nccl permits no other path" {
     gpu calls -x DTRUN_DEVICE=nccl -x DTRUN_NCCL="$T/none.so"
     code_is 1
     grep -q -- '-11: .*rank 0 has no libnccl.so.2 that can be used, and DTRUN_DEVICE=nccl' "$OUT"

@@ -141,17 +141,17 @@ shared() { # the arguments of share
     clean
 }
 
-@test "DTRUN_DEVICE=shared permits no other way" {
+@test "DTRUN_DEVICE=shared permits no other path" {
     share 1 2 gpu calls -x DTRUN_DEVICE=shared -x STANDIN_LACKS=103
     code_is 1
-    grep -q -- '^-10: .*gives its memory to no other process, .*DTRUN_DEVICE=shared permits no other way' "$OUT"
+    grep -q -- '^-10: .*gives its memory to no other process, .*DTRUN_DEVICE=shared permits no other path' "$OUT"
     clean
     share 1 2 gpushared many -x DTRUN_DEVICE=shared -x STANDIN_MEMORY=1500000
     code_is 1
-    grep -q -- '^-10: .*cuMemCreate: out of memory.*DTRUN_DEVICE=shared permits no other way' "$OUT"
+    grep -q -- '^-10: .*cuMemCreate: out of memory.*DTRUN_DEVICE=shared permits no other path' "$OUT"
     clean
     share 2 4 gpu calls -x DTRUN_DEVICE=shared -x DTRUN_NCCL="$T/none.so"
     code_is 1
-    grep -q -- '^-10: .*DTRUN_DEVICE=shared permits no other way' "$OUT"
+    grep -q -- '^-10: .*DTRUN_DEVICE=shared permits no other path' "$OUT"
     clean
 }

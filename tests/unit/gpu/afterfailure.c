@@ -84,7 +84,7 @@ static void nccl_is_ended_once(void **state)
     setenv("STANDIN_NCCL_FAULTS", "kernel-hang:0:1", 1);
     assert_int_equal(dt_init(), DT_OK);
     assert_int_equal(dt_context_see("a test", DT_WORLD, see, &c), DT_OK);
-    c->gpu->way = DT_GPU_NCCL; /* a rank alone would choose staging */
+    c->gpu->path = DT_GPU_NCCL; /* a rank alone would choose staging */
     assert_int_equal(cuMemAlloc_v2(&buf, 4), CUDA_SUCCESS);
     assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     assert_int_equal(dt_comm_on_stream(DT_WORLD, stream, &view), DT_OK);

@@ -20,7 +20,7 @@ enum { MOST_RANKS = 8 };
 /* "0a 0a 1b": the node and GPU of each rank. What follows the GPU's letter: 'M', a MIG device of it
  * that differs for each rank; 'x', no NCCL; 'v', no virtual memory; 'f', no descriptors; 'w', no
  * stream memory operations; 'm', named a MIG device. */
-static int read_offers(const char *text, enum dt_gpu_way wish, struct dt_gpu_offer *offers)
+static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_offer *offers)
 {
     int n = 0;
 
@@ -57,7 +57,7 @@ static void ranks_that_share_choose_together(void **state)
     ", without which they cannot share its memory"
     static const struct {
         const char *ranks;
-        enum dt_gpu_way wish, way;
+        enum dt_gpu_path wish, path;
         const char *why;
     } cases[] = {
         { "0a 0a", DT_GPU_AUTO, DT_GPU_SHARED, "" },
@@ -95,8 +95,8 @@ static void ranks_that_share_choose_together(void **state)
         char text[DT_GPU_TEXT];
 
         assert_string_equal(dt_gpu_obstacle_text(&choice, offers, text), cases[i].why);
-        if (choice.way != cases[i].way)
-            fail_msg("%s: %s", cases[i].ranks, dt_gpu_way_name(choice.way));
+        if (choice.path != cases[i].path)
+            fail_msg("%s: %s", cases[i].ranks, dt_gpu_path_name(choice.path));
     }
 }
 

@@ -1,4 +1,4 @@
-/* By which way calls on GPU memory are made, and how much of it they touch. */
+/* Which path calls on GPU memory take, and how much of the memory they touch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 /* "nccl 22809 node 0 at 0000:01:00.0" for each rank. */
 struct offered {
-    enum dt_gpu_way wish;
+    enum dt_gpu_path wish;
     int nccl;
     int node;
     const char *bus; /* NULL: no more ranks */
@@ -27,7 +27,7 @@ static void ranks_choose_together(void **state)
 {
     static const struct {
         struct offered ranks[4];
-        enum dt_gpu_way way;
+        enum dt_gpu_path path;
         const char *why;
     } cases[] = {
         { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" } }, DT_GPU_NCCL, "" },
@@ -60,7 +60,7 @@ static void ranks_choose_together(void **state)
             strcpy(offers[n].bus, o->bus);
         }
         choice = dt_gpu_choose(offers, n);
-        assert_int_equal(choice.way, cases[i].way);
+        assert_int_equal(choice.path, cases[i].path);
         assert_string_equal(dt_gpu_obstacle_text(&choice, offers, text), cases[i].why);
     }
 }
@@ -68,10 +68,10 @@ static void ranks_choose_together(void **state)
 static void ways_have_names(void **state)
 {
     (void)state;
-    for (int way = 0; way < DT_GPU_WAYS; way++)
-        assert_int_equal(dt_gpu_way_find(dt_gpu_way_name((enum dt_gpu_way)way)), way);
-    assert_int_equal(dt_gpu_way_find("gpu"), DT_GPU_WAYS);
-    assert_int_equal(dt_gpu_way_find(""), DT_GPU_WAYS);
+    for (int path = 0; path < DT_GPU_PATHS; path++)
+        assert_int_equal(dt_gpu_path_find(dt_gpu_path_name((enum dt_gpu_path)path)), path);
+    assert_int_equal(dt_gpu_path_find("gpu"), DT_GPU_PATHS);
+    assert_int_equal(dt_gpu_path_find(""), DT_GPU_PATHS);
 }
 
 /* ---- what NCCL has ---- */
