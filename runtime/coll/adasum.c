@@ -7,12 +7,11 @@
 #include "runtime/base/least.h"
 #include "runtime/kernels/wireformat.h"
 
-enum { BLOCK = 256 }; /* elements, in the caches for all that is done to them */
+enum { BLOCK = 256 }; /* elements; small enough for the caches */
 
 typedef double pair __attribute__((vector_size(16)));
 
-/* What is done to one is done to all of it, for loops to have no rest: zeros are behind its last
- * element. */
+/* Loops process whole blocks: the rest of the last block is zero. */
 union block {
     double at[BLOCK];
     pair pairs[BLOCK / 2];
@@ -30,7 +29,7 @@ static size_t count_from(const struct dt_adasum *a, size_t first)
     return dt_least(a->count - first, BLOCK);
 }
 
-/* Elements from "first" on of vector i. */
+/* Converts elements of vector i, from "first" on. */
 static void widen(const struct dt_adasum *a, size_t i, size_t first, union block *b)
 {
     size_t count = count_from(a, first), size = dt_dtype_size(a->dtype);
@@ -57,9 +56,9 @@ static void make_one_nan(union block *b)
         b->at[k] = b->at[k] == b->at[k] ? b->at[k] : (double)NAN;
 }
 
-/* To the neighbour with an odd last bit, if v lies between two: so that to round again, to the
- * fewer bits of a half, gives what to round v itself would (Boldo and Melquiond, Emulation of a FMA
- * and Correctly Rounded Sums, IEEE Transactions on Computers 57(4), 2008). */
+/* Rounds to the neighbour with an odd last bit if v lies between two floats. A second rounding to a
+ * half-precision type then gives the same result as rounding v directly (Boldo and Melquiond,
+ * Emulation of a FMA and Correctly Rounded Sums, IEEE Transactions on Computers 57(4), 2008). */
 static float round_to_odd(double v)
 {
     float f = (float)v;
@@ -91,13 +90,13 @@ static void narrow(uint8_t *to, const union block *b, size_t count, dt_dtype_t d
 
 /* ---- sums ---- */
 
-/* Vectors that have been combined, or are to be. */
+/* Vectors that have been combined, or are to be combined. */
 struct group {
     size_t from;
     size_t n;
 };
 
-/* Elements from "first" on of what has come of a group. */
+/* Adds up the group's elements from "first" on, with weights. */
 static void add_up(const struct dt_adasum *a, const double *weights, struct group g, size_t first,
                    union block *sum)
 {
@@ -127,7 +126,7 @@ void dt_adasum_combine(const struct dt_adasum *a, const double *weights, void *d
 
 /* ---- products ---- */
 
-/* Side by side, to hide the latency of an addition. */
+/* Several sums at once hide the latency of an addition. */
 static double multiply(const union block *x, const union block *y)
 {
     pair a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };

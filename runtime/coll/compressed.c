@@ -8,9 +8,9 @@
 #include "runtime/kernels/wireformat.h"
 
 enum {
-    SEGMENT = 64 * 1024, /* numbers of a frame */
-    WINDOW = 4,          /* frames of each host under way, each way */
-    PIECE = 4 * 1024,    /* numbers that are folded at a time: so many stay in the cache */
+    SEGMENT = 64 * 1024, /* numbers in a frame */
+    WINDOW = 4,          /* frames in flight with each host, in each direction */
+    PIECE = 4 * 1024,    /* numbers that are reduced at a time; they fit into the cache */
     F32 = sizeof(float)
 };
 
@@ -23,26 +23,26 @@ struct compression {
     uint8_t *residual; /* or NULL */
     size_t count;
     int divisor;
-    enum dt_wireformat sent;   /* of what is to be folded */
-    enum dt_wireformat result; /* of what was folded */
+    enum dt_wireformat sent;   /* of data to be reduced */
+    enum dt_wireformat result; /* of reduced data */
     bool counting;
-    float step; /* where counting: what one is worth */
+    float step; /* with 2 bits: the value of one */
 
-    size_t slice;    /* numbers of every host's slice but the last ones */
-    size_t segments; /* of a slice */
+    size_t slice;    /* numbers in each host's block but the last ones */
+    size_t segments; /* of a block */
     size_t folded;   /* segments */
     struct dt_flow *flows;
     size_t n_flows;
 
     size_t sent_bytes; /* of a segment */
     size_t result_bytes;
-    size_t window;     /* segments that have room: WINDOW, if there are so many */
-    size_t *packed;    /* by place and room: one more than the segment that is packed there */
-    uint8_t *numbers;  /* a piece of each host's, then of what was folded */
-    uint8_t *outgoing; /* by place: the segments on their way there, or that are folded here */
-    uint8_t *waiting;  /* by place: the segments to fold */
-    uint8_t *arriving; /* by place: the segments of its result */
-    uint8_t *results;  /* every segment of this host's slice */
+    size_t window;     /* segments that have memory: WINDOW, or fewer */
+    size_t *packed;    /* by host and window slot: one more than the segment that is packed there */
+    uint8_t *numbers;  /* some of each host's numbers, then their result */
+    uint8_t *outgoing; /* by host: segments on their way there, or for this host's own reduction */
+    uint8_t *waiting;  /* by host: segments to reduce */
+    uint8_t *arriving; /* by host: segments of its result */
+    uint8_t *results;  /* all segments of this host's block */
 };
 
 struct part { /* of the buffer */
@@ -68,7 +68,7 @@ static uint8_t *number(const struct compression *d, size_t host)
     return d->numbers + host * PIECE * F32;
 }
 
-/* Of a place, for its segment k. */
+/* The memory of a host's segment k. */
 static size_t room(const struct compression *d, size_t place, size_t k)
 {
     return place * d->window + k % d->window;
@@ -91,7 +91,7 @@ static uint8_t *arriving(const struct compression *d, size_t place, size_t k)
 
 /* ---- arithmetic ---- */
 
-/* Once, for what it leaves out is then in the residual. */
+/* Only once for each number, because what is lost goes into the residual. */
 static void pack(const struct compression *d, size_t place, size_t k)
 {
     struct part s = segment(d, place, k);
@@ -116,7 +116,7 @@ static void unpack_result(const struct compression *d, const uint8_t *from, stru
     dt_wireformat_unpack(d->result, d->out + p.at * F32, from, p.n, d->step / (float)d->divisor);
 }
 
-/* Counts are added as they are, and weighed in the end. */
+/* Counts are added as integers, and weighted at the end. */
 static void fold_piece(const struct compression *d, size_t k, size_t done)
 {
     const struct dt_leaders *l = d->leaders;
@@ -163,8 +163,8 @@ static bool can_fold(const struct compression *d)
     return d->folded < d->segments;
 }
 
-/* Frames of a flow: the segments of the slice that its receiver folds, then those of the slice that
- * its sender has folded. */
+/* The frames of a flow: the segments of the block that the receiver reduces, then those of the
+ * block that the sender has reduced. */
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct compression *d = arg;

@@ -10,15 +10,16 @@
 #include "runtime/shm/stream.h"
 
 enum {
-    BEHIND = 3, /* rounds from that which folds a chunk to that which spreads its result */
-    KEPT = 16,  /* chunks that have a place each, where they have none in the result; > BEHIND */
-    WINDOW = 8, /* frames of each peer that wait to be folded */
+    BEHIND = 3, /* rounds between reducing a chunk and distributing its result */
+    KEPT = 16,  /* chunks that have memory of their own, if the result has none for them; more than
+                   BEHIND */
+    WINDOW = 8, /* frames of each peer that wait to be reduced */
     MOST_COLLECTED = 256 * 1024, /* bytes */
 };
 
-/* Round i, within a host, folds chunk i there and spreads the result of chunk i - BEHIND. A rank
- * that is no lane makes rounds, and no more. A lane makes them whenever it can while frames move:
- * its first one before, and the last ones after. */
+/* Round i within a host reduces chunk i there and distributes the result of chunk i - BEHIND. A
+ * rank that is not a leader only makes rounds. A leader makes them whenever it can while frames
+ * move: the first one before any frame moves, and the last ones after all have. */
 struct folding {
     const struct dt_hierarchical *t;
     const struct dt_call *call;
@@ -27,14 +28,14 @@ struct folding {
     const uint8_t *in;
     uint8_t *out;
     bool is_lane;
-    bool straight; /* the host's sums are what its only rank has */
-    bool in_place; /* results stand in out, where they do in all data, and the host's sums before */
-    bool spreads;  /* ranks of this host take from its leaders */
+    bool straight; /* the host has one rank, whose data are the host's sums */
+    bool in_place; /* results, and the host's sums before them, are in out at their final places */
+    bool spreads;  /* ranks of this host take results from its leaders */
     bool huge;
-    uint8_t *kept; /* otherwise they are here: KEPT slices */
-    size_t rounds; /* that this rank has ended */
-    bool staged;   /* and what it gives to the next one */
-    size_t folded; /* segments of this host's parts */
+    uint8_t *kept; /* otherwise they are here, KEPT chunks */
+    size_t rounds; /* that this rank has completed */
+    bool staged;   /* and its data for the next one are staged */
+    size_t folded; /* segments that this host has reduced */
     struct dt_flow *flows;
     size_t n_flows;
 };
@@ -51,14 +52,14 @@ static uint8_t *kept_at(const struct folding *d, size_t chunk, size_t at)
     return d->kept + chunk % KEPT * d->cut.slice + at;
 }
 
-/* Whether what the lane has for its own host is its own. */
+/* Whether the part that the leader reduces for its own host is its own block. */
 static bool takes_own(const struct folding *d, size_t chunk)
 {
     return d->cut.whom == DT_LAYOUT_FOR_EACH &&
            dt_layout_taker(&d->cut, chunk, me_of(d)) == me_of(d);
 }
 
-/* Of this host, of a run. */
+/* This host's sums of a run. */
 static uint8_t *sums_of(const struct folding *d, size_t chunk, uint32_t run)
 {
     size_t at = dt_layout_run(&d->cut, chunk, me_of(d), run).at;
@@ -66,7 +67,7 @@ static uint8_t *sums_of(const struct folding *d, size_t chunk, uint32_t run)
     return d->in_place ? d->out + at : kept_at(d, chunk, dt_layout_run_at(&d->cut, run));
 }
 
-/* Of this host, for the host that folds the part. */
+/* This host's sums for the host that reduces the part. */
 static const uint8_t *sums_for(const struct folding *d, size_t chunk, uint32_t host)
 {
     size_t at = dt_layout_part(&d->cut, chunk, me_of(d), host).at;
@@ -76,7 +77,7 @@ static const uint8_t *sums_for(const struct folding *d, size_t chunk, uint32_t h
     return d->in_place ? d->out + at : kept_at(d, chunk, dt_layout_part_at(&d->cut, host));
 }
 
-/* Of all hosts, folded by one of them. */
+/* The result of a part, from the host that reduced it. */
 static uint8_t *result_of(const struct folding *d, size_t chunk, uint32_t host)
 {
     size_t at = dt_layout_part(&d->cut, chunk, me_of(d), host).at;
@@ -94,7 +95,7 @@ static struct iovec segment(const struct folding *d, const uint8_t *part, size_t
     return dt_flow_segment(part, bytes, k % d->cut.segments);
 }
 
-/* Segment k of the parts of a host, one chunk's after the other's. */
+/* Segment k of a host's parts, chunk after chunk. */
 static struct iovec sum_segment(const struct folding *d, size_t k, uint32_t host)
 {
     return segment(d, sums_for(d, k / d->cut.segments, host), k, host);
@@ -117,7 +118,7 @@ static size_t round_bytes(const struct folding *d)
     return d->cut.chunk + d->cut.slice;
 }
 
-/* Where a run of a lane stands in the staging of every rank. */
+/* Where a leader's run is in the staging area of every rank. */
 static uint8_t *staging(const struct folding *d, uint32_t rank, uint32_t lane, uint32_t run)
 {
     return dt_round_staging(d->t->shm, rank) + lane * d->cut.slice + dt_layout_run_at(&d->cut, run);
@@ -136,7 +137,7 @@ static void stage_sums(const struct folding *d)
     }
 }
 
-/* What of a lane's slice its host's ranks take. */
+/* How much of a leader's share the host's ranks take. */
 static size_t taken_bytes(const struct folding *d, size_t chunk, uint32_t lane)
 {
     if (d->cut.whom == DT_LAYOUT_FOR_EACH)
@@ -155,7 +156,8 @@ static void stage_result(const struct folding *d)
                 taken_bytes(d, chunk, s->me));
 }
 
-/* What others fold of this rank's chunk, then, if it is a lane, the result of its slice. */
+/* Stages the rest of this rank's chunk, which others reduce. A leader then also stages its share of
+ * the result. */
 static void stage(const struct folding *d)
 {
     if (d->rounds < d->cut.chunks)
@@ -193,7 +195,7 @@ static void take(const struct folding *d, size_t at, uint32_t lane)
         dt_copy(d->out + at, from, bytes);
 }
 
-/* Takes the other leaders' results. */
+/* Copies the other leaders' results. */
 static void spread(const struct folding *d)
 {
     const struct dt_layout *c = &d->cut;
@@ -212,7 +214,7 @@ static void spread(const struct folding *d)
 
 static void fold_what_came(struct folding *d);
 
-/* Everybody's data stand in the staging. */
+/* All ranks have staged their data. */
 static void end_round(struct folding *d)
 {
     if (d->rounds < d->cut.chunks && d->is_lane && !d->straight)
@@ -226,7 +228,7 @@ static void end_round(struct folding *d)
         fold_what_came(d);
 }
 
-/* The next round, or what is left of it, waiting for the others. */
+/* Makes the next round, or the rest of it. Waits for the other ranks. */
 static dt_result_t make_round(struct folding *d)
 {
     struct dt_shm *s = d->t->shm;
@@ -303,8 +305,7 @@ static size_t ready(void *arg, const struct dt_flow *f)
     return n;
 }
 
-/* Whether segment k, folded or to be folded, is through on all flows of a direction that have it.
- */
+/* Whether segment k, reduced or not, has moved on all flows of a direction that contain it. */
 static bool is_through(const struct folding *d, size_t k, bool is_folded, bool out)
 {
     for (size_t i = 0; i < d->n_flows; i++) {
@@ -356,7 +357,7 @@ static bool is_reduced(const struct folding *d, size_t chunk)
     return last < d->folded && is_through(d, last, true, false);
 }
 
-/* Whether nothing of a chunk is to be sent or folded any more. */
+/* Whether nothing of a chunk remains to be sent or reduced. */
 static bool is_gone(const struct folding *d, size_t chunk)
 {
     size_t last = (chunk + 1) * d->cut.segments - 1;
@@ -374,7 +375,7 @@ static bool may_begin_round(const struct folding *d)
     return d->in_place || i < KEPT || i >= d->cut.chunks || is_gone(d, i - KEPT);
 }
 
-/* Half a round, if that is possible without waiting. */
+/* Half a round, if it needs no wait. */
 static enum dt_flow_work work(void *arg)
 {
     struct folding *d = arg;
@@ -453,7 +454,7 @@ void dt_hierarchical_settle(struct dt_hierarchical *t)
     t->for_few = hosts <= DT_MESH_FEW;
 }
 
-/* Between two hosts no other algorithm sends less to the host of root, and for few bytes none is
+/* Between two hosts no other algorithm sends less to root's host, and for small data none is
  * faster. */
 static bool collects(const struct dt_hierarchical *t, size_t bytes)
 {
@@ -477,8 +478,8 @@ static void cut(struct folding *d)
     d->huge = dt_layout_whole(&d->cut) >= t->shm->tuning->shm_huge;
 }
 
-/* The only rank of a host sends what it has as it stands, unless that is to be divided or results
- * are to stand among it. */
+/* If a host has one rank, it sends directly from its buffer, unless the data must be divided first
+ * or results are to be stored there. */
 static void settle_places(struct folding *d)
 {
     const struct dt_shm *s = d->t->shm;
@@ -512,7 +513,8 @@ dt_result_t dt_hierarchical_fold(const struct dt_hierarchical *t, const struct d
     while (r == DT_OK && d.rounds < rounds_of(&d))
         r = make_round(&d);
     if (r == DT_OK && !d.spreads && t->shm->n > d.cut.width)
-        r = dt_shm_share(t->shm, NULL, 0, 0); /* who is no lane has not heard of the other hosts */
+        r = dt_shm_share(t->shm, NULL, 0,
+                         0); /* a rank that is not a leader has not heard from the other hosts */
     if (d.huge)
         dt_stream_settle();
     return r;

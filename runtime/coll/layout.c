@@ -4,10 +4,10 @@
 #include "runtime/tcp/flow.h"
 
 enum {
-    ALIGN = 128,            /* parts begin at multiples: no two ranks write one cache line pair */
-    CHUNKS_LEAST = 4,       /* fewer would not overlap; but */
-    PART_LEAST = 16 * 1024, /* parts are not made smaller for that: frames cost too much. */
-    PART_ALONE = 96 * 1024, /* Likewise, where no host has anything to do within itself */
+    ALIGN = 128, /* parts begin at multiples, so that no two ranks write one pair of cache lines */
+    CHUNKS_LEAST = 4,       /* with fewer chunks nothing would overlap */
+    PART_LEAST = 16 * 1024, /* parts do not become smaller for that, because frames cost too much */
+    PART_ALONE = 96 * 1024, /* the same, if no host has several ranks */
 };
 
 static size_t up(size_t n, size_t to)
@@ -15,7 +15,7 @@ static size_t up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Piece i of those of so many bytes that a span has. */
+/* Divides a span into equal pieces; returns piece i. */
 static struct dt_span piece(struct dt_span of, size_t bytes, size_t i)
 {
     size_t from = dt_least(i * bytes, of.bytes), to = dt_least((i + 1) * bytes, of.bytes);
@@ -40,7 +40,7 @@ static bool is_alone(const struct dt_layout *c)
     return c->roster->first[c->hosts] == c->hosts;
 }
 
-/* Divides bytes into chunks of so many parts, at most so large; returns their number. */
+/* Divides bytes into chunks of so many parts, of limited size. Returns the number of chunks. */
 static size_t divide(const struct dt_layout *c, size_t bytes, size_t parts, size_t most,
                      size_t *chunk)
 {

@@ -7,11 +7,12 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    WINDOW = 2, /* frames of each peer that wait to be folded: of more, caches would not hold all */
-    ALIGN = 64, /* slices begin at multiples */
+    WINDOW =
+        2, /* frames of each peer that wait to be reduced; more would not fit into the caches */
+    ALIGN = 64, /* blocks begin at multiples */
     SUM_BYTES = 8 * 1024,
     GATHERED_EACH = 8 * 1024, /* bytes of each host, */
-    GATHERED_ALL = 64 * 1024, /* or of all together: in few steps, however many hosts there are */
+    GATHERED_ALL = 64 * 1024, /* or of all together: few steps for any number of hosts */
 };
 
 struct reduction {
@@ -21,9 +22,9 @@ struct reduction {
     uint8_t *out;
     size_t bytes;
     double divisor;
-    size_t segments; /* of the whole, or of a slice */
-    size_t window;   /* frames of each peer that wait to be folded */
-    size_t slice;    /* bytes of every host's slice but the last ones */
+    size_t segments; /* of all data, or of a block */
+    size_t window;   /* frames of each peer that wait to be reduced */
+    size_t slice;    /* bytes in each host's block but the last ones */
     size_t folded;   /* segments */
     struct dt_flow *flows;
     size_t n_flows;
@@ -40,7 +41,7 @@ static void slice_up(struct reduction *d)
     d->segments = dt_flow_segments(d->slice);
 }
 
-/* Segment k of what lies from "from" to "to". */
+/* Segment k of the bytes from "from" to "to". */
 static struct iovec segment(const uint8_t *base, size_t from, size_t to, size_t k)
 {
     return dt_flow_segment(base + from, to - from, k);
@@ -53,7 +54,7 @@ static struct iovec slice_segment(const struct reduction *d, const uint8_t *base
                    dt_least((place + 1) * d->slice, d->bytes), k);
 }
 
-/* Where the segment that another host sends for folding goes. */
+/* Where another host's segment is received for reduction. */
 static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
 {
     size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT);
@@ -69,8 +70,7 @@ static dt_result_t make_window(struct reduction *d)
     return dt_leaders_scratch(d->leaders, n * d->window * room);
 }
 
-/* Folds segment k of every host, in their order, where it stands in "in" and is to stand in "out".
- */
+/* Reduces segment k of all hosts, in their order, from "in" to "out". */
 static void fold_segment(const struct reduction *d, struct iovec in, struct iovec out, size_t k)
 {
     const struct dt_leaders *l = d->leaders;
@@ -81,7 +81,8 @@ static void fold_segment(const struct reduction *d, struct iovec in, struct iove
     dt_leaders_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
 }
 
-/* Whether segment k of every host is there. In place, what is folded must have been sent. */
+/* Whether segment k of every host has arrived. In place, this host's segment must also have been
+ * sent before the result overwrites it. */
 static bool can_fold(const struct reduction *d, size_t k, bool sent)
 {
     for (size_t i = 0; i < d->n_flows; i++) {
@@ -91,7 +92,7 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
     return k < d->segments;
 }
 
-/* With all others at once, so many frames each way. t: what they are. */
+/* With all other hosts at once, so many frames in each direction. t describes them. */
 static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
 {
     dt_result_t r = dt_leaders_flows_with_all(d->leaders, frames, &t);
@@ -146,8 +147,8 @@ static dt_result_t exchange(struct reduction *d)
     return run_with_all(d, d->segments, t);
 }
 
-/* Frames of a flow: the segments of the slice that its receiver folds, then those of the slice that
- * its sender has folded. */
+/* The frames of a flow: the segments of the block that the receiver reduces, then those of the
+ * block that the sender has reduced. */
 static struct iovec direct_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct reduction *d = arg;
@@ -195,7 +196,7 @@ static dt_result_t direct(struct reduction *d)
     return run_with_all(d, 2 * d->segments, t);
 }
 
-/* In step s the ring sends slice me - s and receives slice me - s - 1. */
+/* In step s the ring sends block me - s and receives block me - s - 1. */
 static struct iovec ring_segment(const struct reduction *d, const uint8_t *base, size_t k,
                                  size_t ahead)
 {
@@ -288,7 +289,7 @@ static dt_result_t gather_and_fold(struct reduction *d)
     return r;
 }
 
-/* In the order of the ring, from host "first" on, as its stops do: two at a time. */
+/* Reduces in the order of the ring, from host "first" on: two operands at a time. */
 static void fold_from(const struct dt_leaders *l, const struct dt_call *call, uint8_t *dst,
                       const void *const *src, struct dt_span of, uint32_t first, double divisor)
 {
@@ -327,7 +328,7 @@ static bool gathers(const struct dt_leaders *l, size_t bytes)
     return bytes > 0 && (bytes <= GATHERED_EACH || bytes <= GATHERED_ALL / l->n);
 }
 
-/* Sums that stop on their way would be rounded to 16 bits at every stop. */
+/* A ring would round 16-bit sums at every host. */
 static bool may_go_round(const struct dt_leaders *l, dt_dtype_t dtype)
 {
     return !l->in_order && dtype != DT_F16 && dtype != DT_BF16;

@@ -24,10 +24,10 @@
  * by; for other operations 1. */
 dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *call, const void *in,
                                   void *out, size_t count, double divisor);
-/* Whether the ring would be used. */
+/* Whether the ring would be used for this size. */
 bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes);
-/* Folds bytes of all hosts, which stand "at" among so many as a whole, in the order of the ring.
- * src: by place. dst may be one of them. */
+/* Reduces bytes of all hosts in the order of the ring. "of" is their range in data of "whole"
+ * bytes. src: by place. dst may be one of them. */
 void dt_leaders_fold_round(const struct dt_leaders *l, const struct dt_call *call, void *dst,
                            const void *const *src, struct dt_span of, size_t whole, double divisor);
 

@@ -9,7 +9,7 @@
 
 enum {
     STEPS_MOST = 32,
-    MOST_BY_TREE = 64 * 1024, /* bytes; a chain of hosts carries more at full speed */
+    MOST_BY_TREE = 64 * 1024, /* bytes; larger data travel faster along a chain of hosts */
 };
 
 void dt_leaders_close(struct dt_leaders *l)
@@ -86,8 +86,9 @@ static uint32_t steps(const struct dt_leaders *l, uint32_t *peers)
     return n;
 }
 
-/* Few hosts are all connected by the first call, and more as their steps need it, so that ranks
- * whose calls do not fit need not wait for connections that the others do not make. */
+/* The first call connects few hosts all with each other. With many hosts it makes only the
+ * connections that its steps use. So ranks whose calls differ do not wait for connections that
+ * other ranks do not make. */
 dt_result_t dt_leaders_connect(struct dt_leaders *l)
 {
     uint32_t peers[2 * STEPS_MOST];
@@ -96,8 +97,8 @@ dt_result_t dt_leaders_connect(struct dt_leaders *l)
     return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
 }
 
-/* What more hosts use goes along these. But for this: so that they need not wait either, they make
- * a barrier before. */
+/* Algorithms for many hosts use these connections. If one needs others, all hosts make a barrier
+ * first, so that none waits in vain. */
 static dt_result_t connect_all(struct dt_leaders *l, const struct dt_traffic *t)
 {
     dt_result_t r;
@@ -130,12 +131,12 @@ void dt_leaders_fold(const struct dt_call *call, void *dst, const void *const *s
         dt_fold(&f, dtype, (dt_op_t)call->op);
 }
 
-/* ---- meeting: all know that all have come, in log2(hosts) steps ----
+/* ---- barrier in log2(hosts) steps ----
  *
- * In step s each host, once it has heard in the steps before, tells the host 2^s places before it,
- * and hears from the one 2^s places after it. */
+ * In step s each host waits for the host 2^s places after it, and tells the host 2^s places before
+ * it once it has heard in all earlier steps. */
 
-struct meeting { /* flows of a step, their slot: one out, one in */
+struct meeting { /* the flows of a step: one out, one in */
     struct dt_flow flows[2 * STEPS_MOST];
     size_t n;
 };
@@ -161,10 +162,10 @@ static bool may_take_step(const struct meeting *m, uint32_t step)
     return true;
 }
 
-/* ---- gathering: every host's block ----
+/* ---- gather: every host's block to all ----
  *
- * In step s each host sends the 2^s blocks that it has, its own and those of the hosts after it;
- * who gets them has them next to its own. */
+ * In step s each host sends the 2^s blocks that it has: its own and those of the hosts after it.
+ * The receiver stores them next to its own. */
 
 struct gathering {
     struct meeting meeting;
@@ -232,26 +233,26 @@ dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call
 
 /* ---- broadcast ----
  *
- * All meet, and the data go along: small ones in the first frame of who has them to who has not,
- * down a tree; large ones behind the first frame of step 0, along a chain of hosts, segment by
- * segment. */
+ * The barrier's frames carry the data. Small data travel down a tree, in the first frame from a
+ * host that has them to one that does not. Large data follow the first frame of step 0, segment by
+ * segment along a chain of hosts. */
 
 struct spread {
     struct meeting meeting;
     const struct dt_leaders *leaders;
     uint32_t root;
     bool chain;   /* else down a tree */
-    size_t blank; /* frames before the data: a link of the chain says that it has come by one */
+    size_t blank; /* frames before the data: in the chain the first frame only announces the host */
     uint8_t *buf;
     size_t bytes;
-    const struct dt_flow *source; /* NULL: this host has it */
+    const struct dt_flow *source; /* NULL: this host has the data */
 };
 
 /* Whether the host at a place sends the data in that step. */
 static bool gives(const struct spread *s, uint32_t place, uint32_t step)
 {
     uint32_t n = s->leaders->n, have = UINT32_C(1) << step;
-    uint32_t ahead = (s->root + n - place) % n; /* so many places after it there is root */
+    uint32_t ahead = (s->root + n - place) % n; /* root is so many places after it */
 
     if (s->chain)
         return step == 0 && ahead != n - 1;
@@ -283,7 +284,7 @@ static size_t spread_ready(void *arg, const struct dt_flow *f)
     return s->source->done ? s->source->done : s->blank;
 }
 
-/* The meeting's flows, of which some carry the data. */
+/* The flows of the barrier; some of them carry the data. */
 static void lay_spread(struct spread *s)
 {
     const struct dt_leaders *l = s->leaders;

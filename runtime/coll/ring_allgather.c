@@ -11,9 +11,9 @@ struct gathering {
     const struct dt_ring_allgather *g;
     const struct dt_call *call;
     uint8_t *out;
-    struct dt_span *spans; /* of out, by rank */
-    size_t turns;          /* blocks of a lane of the host that has most */
-    size_t segments;       /* of every block: those of a short one may be empty */
+    struct dt_span *spans; /* of the blocks in out, by rank */
+    size_t turns;          /* blocks for each leader of the largest host */
+    size_t segments;       /* of every block; those of a short block may be empty */
     const struct dt_flow *source;
 };
 
@@ -39,7 +39,7 @@ static void lay_out(struct gathering *d, const struct dt_blocks *blocks)
     }
 }
 
-/* Of local rank i of a host, which may be none of it. */
+/* The block of local rank i of a host; empty if the host has fewer ranks. */
 static struct dt_span block(const struct gathering *d, uint32_t host, size_t i)
 {
     const struct dt_roster *r = d->g->roster;
@@ -50,8 +50,8 @@ static struct dt_span block(const struct gathering *d, uint32_t host, size_t i)
 
 /* ---- between the hosts ---- */
 
-/* In step s a lane sends what host me - s has, which it got in the step before, and receives what
- * the one before that has. */
+/* In step s a leader sends host me - s's blocks, which it received in the previous step, and
+ * receives those of host me - s - 1. */
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct gathering *d = arg;
@@ -91,7 +91,7 @@ static dt_result_t among_hosts(struct gathering *d)
 
 /* ---- within the host ---- */
 
-/* A block of each of the first ranks, "first" of which is that of the host's local rank "from". */
+/* Publishes the blocks of the first ranks. "first" is that of the host's local rank "from". */
 static dt_result_t show(const struct gathering *d, uint32_t host, size_t from, uint32_t givers)
 {
     struct dt_shm *s = d->g->shm;

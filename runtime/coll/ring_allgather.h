@@ -1,7 +1,6 @@
-/* All-gather among hosts of several ranks each: the ranks of a host show each other their blocks in
- * shared memory; then the leaders, which are its first ranks, each send some of these round a ring
- * of the hosts, so that every block comes to every host once; and show what has come to the others.
- */
+/* All-gather among hosts with several ranks each. The ranks of a host publish their blocks in
+ * shared memory. The leaders, its first ranks, each send some of them round a ring of hosts, so
+ * that every block reaches every host once. Then they publish what has arrived. */
 #ifndef DT_COLL_RING_ALLGATHER_H
 #define DT_COLL_RING_ALLGATHER_H
 
@@ -13,14 +12,14 @@
 struct dt_ring_allgather {
     struct dt_shm *shm;
     const struct dt_leaders
-        *leaders;   /* of this rank's local rank; on ranks from "width" on not used */
-    uint32_t width; /* leaders of every host, at least 1 */
-    uint32_t size;  /* ranks */
+        *leaders;   /* of this rank's local rank; unused by ranks from "width" on */
+    uint32_t width; /* leaders of each host, at least 1 */
+    uint32_t size;  /* number of ranks */
     const struct dt_roster *roster;
 };
 
-/* Part of a call to which all ranks have come. blocks, the same on all ranks, are those of out;
- * "in" is this rank's, and may be its place in out. */
+/* Part of a call that all ranks have entered. blocks, the same on all ranks, are those of out. "in"
+ * is this rank's block, and may be its place in out. */
 dt_result_t dt_ring_allgather(const struct dt_ring_allgather *g, const struct dt_call *call,
                               const void *in, void *out, const struct dt_blocks *blocks);
 

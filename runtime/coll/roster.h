@@ -1,4 +1,4 @@
-/* The ranks of a communicator, host after host, and in each by local rank. */
+/* The ranks of a communicator, grouped by host, and ordered by local rank within a host. */
 #ifndef DT_COLL_ROSTER_H
 #define DT_COLL_ROSTER_H
 
@@ -6,10 +6,10 @@
 
 struct dt_roster {
     uint32_t *ranks;
-    uint32_t *first; /* by host: where its ranks begin; behind the last one: their number */
+    uint32_t *first; /* by host: index of its first rank; one more entry: the number of ranks */
 };
 
-/* Fills r, which has room for so many ranks and one host more than there are and is all 0.
+/* Fills in r. It is zeroed, and has room for all ranks and for one host more than there are.
  * node_of: the host of each rank. */
 void dt_roster_fill(struct dt_roster *r, const uint32_t *node_of, uint32_t size, uint32_t hosts);
 

@@ -3,9 +3,9 @@
 #include "runtime/base/least.h"
 
 enum {
-    LEADERS_MOST = 8,  /* one core each; more connections than that fill no network */
-    HOSTS_MOST = 8,    /* up to here each of them may send to all others at once */
-    PART_LEAST = 8192, /* bytes of a host's part of a slice, below which frames cost too much */
+    LEADERS_MOST = 8,  /* one core each; more connections do not use a network better */
+    HOSTS_MOST = 8,    /* with at most so many hosts, each leader may send to all others at once */
+    PART_LEAST = 8192, /* bytes of a host's part of a slice; in smaller ones frames cost too much */
 };
 
 uint32_t dt_width(size_t hosts, size_t least_ranks, size_t round)

@@ -14,15 +14,14 @@
 
 /* ---- making ---- */
 
-/* Of the two sets of pipes and connections between two ranks, one is for what the lower one gives.
- * Of a rank's pipes to itself, one is written to by the call that gives, the other by the one that
- * takes. */
+/* Two ranks have two sets of pipes and connections. One set is for the data that the lower rank
+ * sends. A rank's pipes to itself have a writer each: the send and the receive. */
 static uint32_t direction(const struct dt_p2p *w)
 {
     return (w->comm->rank < w->peer) != w->giving;
 }
 
-/* Only what stays as it is while other threads make collectives is read. */
+/* Reads only fields that do not change while other threads make collectives. */
 static void furnish(struct dt_p2p *w)
 {
     const struct dt_comm *c = w->comm;
@@ -32,7 +31,7 @@ static void furnish(struct dt_p2p *w)
                               .me = c->shm.me,
                               .n = c->shm.n,
                               .ranks = c->shm.ranks,
-                              .round = 2, /* all have met */
+                              .round = 2, /* all ranks have met */
                               .spins = c->shm.spins,
                               .yields = c->shm.yields,
                               .least_direct = w->peer == c->rank ? SIZE_MAX : c->tuning.shm_direct,
@@ -121,7 +120,7 @@ void dt_p2p_finish(struct dt_comm *c)
     }
 }
 
-/* Who has waited for a call that is over may still be about to leave. */
+/* A thread that waited for a completed call may still be in dt_p2p_unwatch. */
 void dt_p2p_close(struct dt_comm *c)
 {
     uint32_t passing;
@@ -148,7 +147,7 @@ static bool is_local(const struct dt_p2p *w)
     return dt_u32s_find(&w->comm->locals, (uint32_t)w->peer) >= 0;
 }
 
-/* Both sides make the same call; what the taker does has its own words. */
+/* Both sides make the same call. Reports on the receiving side name it as a receive. */
 static void turn(struct dt_call *call, int giver)
 {
     if (call->kind != DT_CALL_SEND)
@@ -157,7 +156,7 @@ static void turn(struct dt_call *call, int giver)
     call->root = giver;
 }
 
-/* Names the call, and tells the peer on this host. */
+/* Names the call, and tells the peer if it is on this host. */
 static void begin(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
 {
     int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
@@ -188,7 +187,7 @@ static dt_result_t move(struct dt_p2p *w, void *buf)
                      : dt_tcp_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
 }
 
-/* What has been blamed ends the communicator. */
+/* Ends the communicator for the coll_error. */
 static dt_result_t stop(struct dt_p2p *w, dt_result_t r)
 {
     struct dt_comm *c = w->comm;
@@ -212,7 +211,8 @@ dt_result_t dt_p2p_give_up(struct dt_p2p *w)
     return stop(w, dt_error_report(w->comm, &w->coll_error, NULL, w->shm.ring));
 }
 
-/* For the agent, which tells who waits for whom, and by the number that it is not the same wait. */
+/* Notes the wait for the agent, which tells which rank waits for which. The number tells a new wait
+ * from the same one. */
 static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
 {
     return &c->shm.map.ranks[c->local_rank];
@@ -284,7 +284,7 @@ dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dt
 
 /* ---- later ---- */
 
-/* Whether all that is left to do is to take what the peer sends. */
+/* Whether this rank need do nothing more except receive the peer's data. */
 static bool tells_all_at_once(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
 {
     begin(w, buf, count, dtype);
@@ -293,8 +293,9 @@ static bool tells_all_at_once(struct dt_p2p *w, void *buf, size_t count, dt_dtyp
     return dt_sendrecv_has_told(&w->sendrecv);
 }
 
-/* What tells all at once, or has a thread; but for what the peer's call does not fit, which stays
- * parked where there is no thread: who waits for it hears of that. */
+/* Begins a call that needs nothing more from this rank, or that has a thread. If the peer's call
+ * does not fit and there is no thread, the call stays parked, and the thread that waits for it
+ * reports that. */
 static void begin_early(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
@@ -303,7 +304,7 @@ static void begin_early(struct dt_p2p *w, struct dt_task *task, void *buf, size_
         (void)dt_p2p_unpark(w);
 }
 
-/* Whether that much can be told at once. Who holds the lock alone writes to the pipe. */
+/* Whether these data fit into the pipe now. Only the thread that holds the lock writes to it. */
 static bool fits_in(const struct dt_p2p *w, const void *buf, size_t bytes)
 {
     uint32_t local = (uint32_t)dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
@@ -322,13 +323,13 @@ dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, si
     if (!buf || !is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
         !dt_async_hold_back(&w->async, task))
         return dt_async_hand_in(&w->async, task);
-    /* What has begun cannot be taken back for want of a thread. */
+    /* A call that has begun cannot be withdrawn if no thread can be started. */
     if (!fits_in(w, buf, count * dt_dtype_size(dtype)))
         r = dt_async_start(&w->async);
     if (r == DT_OK)
         begin_early(w, task, buf, count, dtype);
     else
-        dt_ticketlock_undraw(&w->lock); /* or calls would not be numbered as they draw */
+        dt_ticketlock_undraw(&w->lock); /* the calls are numbered as they draw */
     return r;
 }
 
@@ -366,7 +367,7 @@ dt_result_t dt_p2p_unpark(struct dt_p2p *w)
     return r;
 }
 
-/* The communicator stays until the lock has been left. */
+/* The communicator stays until the lock is released. */
 void dt_p2p_make(struct dt_task *task)
 {
     struct dt_p2p *w = task->channel;

@@ -1,4 +1,4 @@
-/* Calls between two ranks on GPU memory, by way of pinned host memory. */
+/* Sends and receives of GPU memory, through pinned host memory. */
 #ifndef DT_P2P_PASS_H
 #define DT_P2P_PASS_H
 
@@ -10,9 +10,8 @@
 struct dt_operation;
 struct dt_p2p;
 
-/* Moves the operation's data, for who holds the channel's lock, and drops the operation's order.
- * limit_ms: for how long this rank's GPU may keep it waiting (struct dt_comm); watched: as for
- * dt_p2p_pass. */
+/* Moves the operation's data and drops its order. The caller holds the channel's lock. limit_ms:
+ * how long it may wait for this rank's GPU (struct dt_comm). watched: as for dt_p2p_pass. */
 dt_result_t dt_gpu_pass(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
                         bool watched);
 

@@ -26,7 +26,7 @@ static size_t place_of(const struct dt_call *call, const struct dt_blocks *b, ui
     return size_of(call, before);
 }
 
-/* This rank's own block goes where it is to be without travelling. */
+/* This rank's block for itself is copied. */
 static void keep(void *to, const void *from, size_t bytes)
 {
     if (bytes && to != from)
@@ -38,7 +38,7 @@ static void keep(void *to, const void *from, size_t bytes)
 struct transfers {
     struct dt_mesh *mesh;
     const struct dt_call *call;
-    bool alike; /* the call states the count of both sides: no transfer does */
+    bool alike; /* the call states the counts of both sides, so the transfers state none */
     size_t n;
     struct dt_flow *flows;
     struct transfer {
@@ -63,14 +63,14 @@ static void transfers_free(struct transfers *p)
     free(p->v);
 }
 
-/* These have shared memory. */
+/* Whether the two ranks have shared memory. */
 static bool is_near(const struct dt_mesh *m, uint32_t peer)
 {
     return m->node_of && m->node_of[peer] == m->node_of[m->me];
 }
 
-/* One transfer each way: a sender, too, is to hear from the other that it makes this call. Where
- * nothing goes one way, the count is still stated. */
+/* Adds one transfer in each direction, so that the sender, too, learns that the other makes this
+ * call. A transfer without data still states the count. */
 static void add(struct transfers *p, uint32_t peer, bool out, void *base, size_t count)
 {
     size_t bytes = size_of(p->call, count);
@@ -219,12 +219,12 @@ struct gathering {
     const struct dt_call *call;
     const struct dt_blocks *blocks;
     uint8_t *out;
-    size_t segments; /* of every block: those of a short one may be empty */
+    size_t segments; /* of every block; those of a short block may be empty */
     const struct dt_flow *source;
 };
 
-/* In step s a rank sends block me - s, which it got in the step before, and receives the one before
- * that. */
+/* In step s a rank sends block me - s, which it received in the previous step, and receives block
+ * me - s - 1. */
 static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct gathering *g = arg;

@@ -12,27 +12,28 @@
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
-    REASON_MS = 5000,  /* how long agents may take to tell who waited for whom, */
-    HOW_MS = 25,       /* and how a rank died, for which nobody waits long */
-    GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
-    OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
-    YIELDS = 100,      /* looks at work that waits for other ranks, before sleeping */
-    LOOK_MS = 1,       /* how often who sleeps looks at it */
-    LONG_LOOKS = 50,   /* a wait of more looks is a long one, which loses little by sleep, */
-    LONG_NS = 50000,   /* and one that has slept for longer */
-    LONG_WAITS = 2,    /* after so many in a row the next one is taken to be another */
+    REASON_MS = 5000, /* agents may take this long to say which rank waited for which, */
+    HOW_MS = 25,      /* and this long to say how a rank died */
+    GOODBYE_MS =
+        1000, /* time to send the reason of a failure, and to learn why a connection ended */
+    OVERHEAR_MS = 200, /* how often a waiting rank looks for frames of other calls */
+    YIELDS = 100,      /* polls of work that waits for other ranks, before the thread sleeps */
+    LOOK_MS = 1,       /* how often a sleeping thread polls it */
+    LONG_LOOKS = 50,   /* a wait of more polls is a long one, which loses little by sleeping, */
+    LONG_NS = 50000,   /* and so is one that has slept longer than this */
+    LONG_WAITS = 2,    /* after so many long waits in a row the next one is expected to be long */
 };
 
-/* What of a flow goes along one stream. Those of a flow stand side by side. */
+/* The share of a flow that uses one stream. The legs of a flow are adjacent. */
 struct dt_leg {
     struct dt_flow *flow;
     struct dt_mesh_conn *link;
     uint32_t stream;
-    size_t next; /* its first frame that has not moved wholly */
+    size_t next; /* its first frame that has not moved completely */
 
     /* of that frame */
     struct iovec data;
-    size_t at; /* bytes of header and data that are through */
+    size_t at; /* bytes of its header and data that have moved */
     bool begun;
     bool checked;
     uint8_t header[HEADER];
@@ -44,11 +45,11 @@ struct run {
     uint32_t streams;
     struct dt_leg *legs;
     size_t n;
-    size_t left; /* legs that have not ended */
-    bool moved;  /* since the last look at all of them */
-    bool looks;  /* at work, which nothing that a poll could watch tells the end of */
+    size_t left; /* legs that are not done */
+    bool moved;  /* since all legs were last polled */
+    bool looks;  /* the work waits for something that poll(2) cannot watch */
     int64_t overhear_at;
-    unsigned idle;       /* looks since something has moved */
+    unsigned idle;       /* polls since data last moved */
     uint64_t slept_ns;   /* meanwhile */
     unsigned long_waits; /* in a row */
 };
@@ -63,8 +64,7 @@ static bool would_wait(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* Why, the agent is about to say if a rank died or failed; where it does not, the peer is to blame.
- */
+/* If a rank died or failed, the agent will soon say so. If it does not, the peer is blamed. */
 static void broke(struct dt_mesh_conn *link)
 {
     if (!link->broken)
@@ -76,7 +76,7 @@ static bool has_ended(const struct dt_leg *g)
     return g->next >= g->flow->frames;
 }
 
-/* Which frames of a flow may move by now: those before this one. */
+/* The number of the first frame of the flow that may not move yet. */
 static size_t ready(const struct run *r, const struct dt_flow *f)
 {
     size_t most = dt_least(f->frames, f->done + batch_of(r->t));
@@ -89,7 +89,7 @@ static bool may_move(const struct run *r, const struct dt_leg *g)
     return !has_ended(g) && !g->link->broken && (g->begun || ready(r, g->flow) > g->next);
 }
 
-/* What the headers of a flow name. */
+/* The call that the headers of a flow name. */
 static struct dt_call call_of(const struct run *r, const struct dt_flow *f)
 {
     struct dt_call call = *r->t->call;
@@ -118,8 +118,7 @@ static void begin_frame(const struct run *r, struct dt_leg *g)
         put_header(r, g->flow, g->data.iov_len, g->header);
 }
 
-/* The first frame of the flow that this leg is one of that has not moved, past its end if all have.
- */
+/* The first frame of this leg's flow that has not moved; past the end if all have. */
 static size_t least_next(const struct run *r, const struct dt_leg *g)
 {
     const struct dt_leg *first = g - g->stream;
@@ -147,10 +146,10 @@ static void end_frame(struct run *r, struct dt_leg *g)
     }
 }
 
-/* What one system call is to move: the fewer they are, the fuller the packets. */
+/* The data of one system call. Fewer calls fill packets better. */
 struct batch {
-    size_t frames; /* of them the first one is the flow's frame under way */
-    uint8_t headers[DT_FLOW_BATCH + 1][HEADER]; /* of the others, and one to be read along */
+    size_t frames;                              /* the first of them is the flow's current frame */
+    uint8_t headers[DT_FLOW_BATCH + 1][HEADER]; /* of the other frames, and one read ahead */
     struct iovec iov[2 * DT_FLOW_BATCH + 1];
     size_t n;
 };
@@ -181,8 +180,8 @@ static void lay_out(const struct run *r, struct dt_leg *g, size_t most, struct b
         add_piece(b, b->headers[b->frames], HEADER, 0);
 }
 
-/* The agents of all hosts tell in which words; a peer's frame, which has no room for them, may come
- * first. */
+/* The agents tell all hosts the reason in words. A peer's frame has no room for them, and may
+ * arrive first. */
 static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 {
     int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS
@@ -196,8 +195,8 @@ static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
                          (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
 }
 
-/* A header is complete: is it what this call expects? (What came with it went where this call may
- * write; if it is not, that is no longer defined.) */
+/* Checks a complete header against this call. (Data that arrived with it went where this call may
+ * write. On a mismatch that memory is undefined.) */
 static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
 {
     const struct dt_flow *f = g->flow;
@@ -251,7 +250,7 @@ static void send_some(struct run *r, struct dt_leg *g, size_t most)
     link->mid_frame = g->at > 0;
 }
 
-/* How many bytes came: 0 where none are needed to look at a header. */
+/* The number of bytes that arrived; 0 if none are needed before the header is checked. */
 static ssize_t receive_batch(struct run *r, struct dt_leg *g, struct batch *b)
 {
     struct msghdr m = { 0 };
@@ -306,8 +305,8 @@ static dt_result_t move(struct run *r, struct dt_leg *g)
     return DT_OK;
 }
 
-/* Whoever sleeps is to be woken by what completes a header, or then its frame, not by every packet:
- * nothing can be done with less, and frames are sent whole. */
+/* Wakes a sleeping thread only when a header or a frame is complete, not for every packet: nothing
+ * can be done with less. */
 static void want(const struct dt_leg *g)
 {
     struct dt_mesh_conn *link = g->link;
@@ -320,7 +319,7 @@ static void want(const struct dt_leg *g)
     setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
 
-/* Sleeps until something may have changed. An alarm is heeded when the sockets have been read. */
+/* Sleeps until something may have changed. The sockets are read before an alarm is acted upon. */
 static void sleep_some(struct run *r)
 {
     struct pollfd *p = r->mesh->polls;
@@ -344,7 +343,7 @@ static void sleep_some(struct run *r)
     r->slept_ns += dt_clock_ns() - begun;
 }
 
-/* Nothing has moved: is there a reason? */
+/* Nothing has moved: looks for the reason. */
 static dt_result_t check(const struct run *r)
 {
     dt_result_t result = dt_alarm_check(&r->mesh->alarm);
@@ -371,8 +370,8 @@ static bool is_read(const struct run *r, const struct dt_mesh_conn *link)
     return false;
 }
 
-/* What a peer has sent that this call does not read: of a later call, or of another in its place.
- */
+/* Looks at what a peer has sent that this call does not read: a frame of a later call, or of
+ * another call in place of this one. */
 static dt_result_t overhear_peer(const struct run *r, struct dt_mesh_conn *link)
 {
     struct dt_coll_error *t = r->mesh->alarm.coll_error;
@@ -396,8 +395,8 @@ static dt_result_t overhear_peer(const struct run *r, struct dt_mesh_conn *link)
     return DT_ERR_MISMATCH;
 }
 
-/* Calls that do not fit may be between ranks that do not send to each other what the other one
- * reads: then all wait, but what was sent says why. */
+/* If the ranks' calls differ, every rank may wait for frames that no rank sends. Frames that were
+ * sent for other calls show the reason. */
 static dt_result_t overhear(struct run *r)
 {
     int64_t now = dt_clock_ms();
@@ -424,8 +423,8 @@ static void work(struct run *r)
     r->looks = did == DT_FLOW_WORK_WAITS;
 }
 
-/* Looks are counted, not time, which also passes while others have the processor: to yield to them
- * costs nobody anything. */
+/* Counts polls instead of time: time also passes while other processes have the CPU, and yielding
+ * to them costs nothing. */
 static void count_waits(struct run *r)
 {
     bool is_long = r->idle > LONG_LOOKS || r->slept_ns > LONG_NS;
@@ -440,7 +439,7 @@ static void count_waits(struct run *r)
     r->slept_ns = 0;
 }
 
-/* What trickles in along a slow link is not worth a processor. */
+/* Data that trickle in over a slow link are not worth a busy CPU. */
 static bool may_sleep(const struct run *r)
 {
     if (r->looks)
@@ -467,7 +466,7 @@ static dt_result_t drive(struct run *r)
             sleep_some(r);
             result = overhear(r);
         } else if (r->idle) {
-            sched_yield(); /* a peer may need this very processor, where it plays several hosts */
+            sched_yield(); /* a peer on the same CPU may need it, if hosts are emulated */
         }
         if (result != DT_OK)
             return result;
@@ -475,8 +474,8 @@ static dt_result_t drive(struct run *r)
     return DT_OK;
 }
 
-/* A peer can be told why this rank fails only between two frames: completes those that are under
- * way, where the peer still takes them. */
+/* A peer can be told the reason of a failure only between two frames. So this completes the frames
+ * under way, if the peers still read them. */
 static void complete_frames(struct run *r)
 {
     int64_t deadline = dt_clock_ms() + GOODBYE_MS;
@@ -510,7 +509,7 @@ static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t, 
     return r;
 }
 
-/* What grows with the hosts is not on the stack: it may be a small one of the program's threads. */
+/* Arrays that grow with the hosts are on the heap: the program's thread may have a small stack. */
 static dt_result_t make_room(struct dt_mesh *m, size_t legs)
 {
     struct pollfd *polls = realloc(m->polls, (DT_ALARM_FDS + legs) * sizeof *polls);
@@ -547,7 +546,7 @@ static void set_off(struct run *r)
     r->left = r->n;
 }
 
-/* Peers that are there need no list. */
+/* A list of peers is needed only if some are not connected. */
 static bool are_connected(const struct dt_mesh *m, const struct dt_traffic *t, uint32_t streams)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -605,7 +604,7 @@ static void say_goodbye(const struct dt_mesh_conn *link, const uint8_t *bytes, i
     }
 }
 
-/* After half a frame the connection just ends. */
+/* If a frame was sent in part, the connection just ends. */
 void dt_flow_fail(struct dt_mesh *m, dt_result_t why)
 {
     struct dt_dataframe h = { .type = DT_DATAFRAME_FAILURE, .code = why };

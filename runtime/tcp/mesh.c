@@ -11,15 +11,15 @@
 
 enum {
     RETRY_MS = 100, /* after a refused connection */
-    GLANCE_MS = 10, /* another thread may have let in whom this one waits for */
+    GLANCE_MS = 10, /* another thread may have accepted the connection that this one waits for */
 };
 
-struct call { /* an attempt to reach a higher rank */
+struct call { /* an attempt to connect to a higher rank */
     struct dt_mesh_conn *link;
     struct dt_auth auth;
     struct dt_handshake shake;
     int64_t retry_at;
-    int64_t deadline; /* for the peer's kernel to hear it; then the peer may take its time */
+    int64_t deadline; /* for the peer's kernel to answer; the peer itself may take longer */
     int error;        /* why the last attempt failed */
 };
 
@@ -28,11 +28,11 @@ struct meeting {
     const uint32_t *peers;
     size_t n;
     uint32_t streams;
-    size_t awaited; /* connections that are not there yet: calls, and callers */
+    size_t awaited; /* connections still missing, in both directions */
     size_t callers;
     size_t n_calls;
     struct call *calls;
-    struct pollfd *polls; /* the alarm's, calls, the listener's */
+    struct pollfd *polls; /* of the alarm, the attempts and the listener */
 };
 
 uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer)
@@ -60,7 +60,8 @@ void dt_mesh_close(struct dt_mesh *m)
     m->n_links = m->room = 0;
 }
 
-/* What callers name: streams of all meshes of a communicator are apart. */
+/* The number that a connection names: it differs for all streams of all meshes of a
+ * communicator. */
 static uint32_t lane_of(const struct dt_mesh *m, uint32_t stream)
 {
     return stream * DT_MESH_LANES + m->lane;
@@ -109,7 +110,7 @@ static void call_step(struct meeting *g, struct call *c)
     g->awaited--;
 }
 
-/* Too few open files: no patience helps. */
+/* Too few descriptors: waiting does not help. */
 static dt_result_t own_fault(const struct dt_mesh *m, int error)
 {
     dt_coll_error(m->alarm.coll_error, DT_ERR_IO, dt_mesh_rank(m, m->me));
@@ -117,7 +118,7 @@ static dt_result_t own_fault(const struct dt_mesh *m, int error)
     return DT_ERR_IO;
 }
 
-/* Begins what is due, and ends what is too late. */
+/* Starts attempts that are due, and ends those that are too late. */
 static dt_result_t call_all(struct meeting *g)
 {
     int64_t now = dt_clock_ms();
