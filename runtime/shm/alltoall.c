@@ -5,7 +5,7 @@
 #include "runtime/kernels/dtype.h"
 #include "runtime/shm/pairwise.h"
 
-/* ---- a pair that does not agree ---- */
+/* ---- naming a pair whose counts differ ---- */
 
 struct claim {
     uint64_t differs;
@@ -14,7 +14,7 @@ struct claim {
     uint64_t expected;
 };
 
-/* The first rank that gives this one something else than it expects. given: by rank. */
+/* The first rank that gives this one another count than it expects. given: by rank. */
 static struct claim own_claim(const struct dt_pairwise *m, const uint64_t *given, size_t element)
 {
     for (uint32_t i = 0; i < m->s->n; i++) {
@@ -24,7 +24,8 @@ static struct claim own_claim(const struct dt_pairwise *m, const uint64_t *given
     return (struct claim){ 0 };
 }
 
-/* Tells every taker what it is given, then everybody what the first of them has to say about it. */
+/* Each rank tells its peers what it gives them. Then all ranks learn of the first pair that
+ * differs. */
 static dt_result_t find_pair(const struct dt_pairwise *m, uint64_t *give, uint64_t *given,
                              struct claim *claims)
 {
@@ -62,7 +63,7 @@ static dt_result_t blame(struct dt_shm *s, const struct claim *claims)
     return dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[s->me]);
 }
 
-/* All ranks come here, or none. */
+/* All ranks call this, or none does. */
 static dt_result_t blame_pair(const struct dt_pairwise *m)
 {
     uint32_t n = m->s->n;
@@ -95,7 +96,7 @@ static size_t count_of(const struct dt_blocks *blocks, uint32_t i)
     return blocks->counts ? blocks->counts[i] : blocks->each;
 }
 
-/* near: without ranks if there are no others. */
+/* near has no ranks if all ranks are on this host. */
 static void lay_out(struct dt_span *spans, const struct dt_shm *s, const struct dt_blocks *blocks,
                     size_t element, struct dt_near near)
 {

@@ -1,42 +1,40 @@
-/* Collectives that bring every rank of a host its own part: through the memory that their agent
- * gave them, in rounds, as those of shm.h.
+/* Collectives in which the ranks of a host have blocks, in rounds through shared memory like those
+ * of shm.h.
  *
- * Every function is a whole call, checked as dt_shm_begin does; ranks are local ranks. The call's
- * dtype is what counts count; beyond that its fields only have to be the same on all ranks. Where
- * ranks state counts that others cannot know, all of them are compared before anything is taken:
- * when what one rank gives is not what the other expects, every rank returns DT_ERR_MISMATCH, and
- * its coll_error names the pair. Counts may be 0. Buffers need no alignment, and may be NULL where
- * they hold nothing.
+ * Each function is a whole call, checked like dt_shm_begin; ranks are local ranks. Counts are in
+ * elements of the call's dtype; its other fields only have to be the same on all ranks. If ranks
+ * state counts that others do not know, all counts are compared before any data are copied. If one
+ * rank gives another count than its peer expects, every rank returns DT_ERR_MISMATCH, and its
+ * coll_error names the pair. Counts may be 0. Buffers need no alignment, and may be NULL if they
+ * hold nothing.
  *
- * Costs one synchronisation for every chunk of a rank's staging (all-gather, gather) or of its
- * part for one peer (the others). */
+ * A call costs one synchronisation for each chunk: all-gather and gather use a rank's whole staging
+ * area for a chunk, the others its share for one peer. */
 #ifndef DT_SHM_ALLTOALL_H
 #define DT_SHM_ALLTOALL_H
 
 #include "runtime/base/blocks.h"
 #include "runtime/shm/shm.h"
 
-/* Everybody's block to everybody. blocks, the same on all ranks, are those of out; "in" is this
- * rank's, and may be its place in out. */
+/* All-gather. blocks, the same on all ranks, are those of out. "in" is this rank's block, and may
+ * be its place in out. */
 dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out, const struct dt_blocks *blocks);
-/* A block from everybody to everybody. in may be out, if both have the same blocks. */
+/* All-to-all. in may be out if both have the same blocks. */
 dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
                               const struct dt_blocks *given, void *out,
                               const struct dt_blocks *taken);
-/* Everybody's block to root. out and blocks are root's alone; there, "in" may be its place in
- * out. */
+/* Gather to root. Only root needs out and blocks; its "in" may be its place in out. */
 dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
                           size_t count, void *out, const struct dt_blocks *blocks, uint32_t root);
-/* To everybody its block from root. in and blocks are root's alone; there, out may be its place in
- * "in". */
+/* Scatter from root. Only root needs "in" and blocks; its out may be its place in "in". */
 dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
                            const struct dt_blocks *blocks, void *out, size_t count, uint32_t root);
-/* Three of these within a host of several, with blocks for the ranks of all: they move what is
- * between this host's, but for what a rank has for itself. Before, they add up a word of each,
- * which becomes the sum. */
+/* Three of these for one of several hosts, with blocks for the ranks of all hosts. They move the
+ * blocks between ranks of this host, except each rank's block for itself. They also add up one word
+ * of each rank. */
 struct dt_near {
-    const uint32_t *ranks; /* by local rank, growing: which block is its */
+    const uint32_t *ranks; /* by local rank, ascending: the number of its block */
     uint64_t *word;
 };
 
@@ -50,9 +48,10 @@ dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, co
                                 const struct dt_blocks *blocks, void *out, size_t count,
                                 uint32_t root, struct dt_near near);
 
-/* Folds everybody's "in" with the call's op, and gives everybody its block of the result: the same
- * bytes as of an all-reduce. blocks, the same on all ranks, are those of "in". out may be this
- * rank's block of it or, if all are alike, its beginning. divisor: of DT_AVG's sum, or 1. */
+/* Reduces with the call's op and gives each rank its block of the result: the same bytes as from an
+ * all-reduce. blocks, the same on all ranks, are those of "in". out may be this rank's block of
+ * "in" or, if all blocks have the same size, the beginning of "in". divisor: of DT_AVG's sum, else
+ * 1. */
 dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
                                   void *out, const struct dt_blocks *blocks, int divisor);
 

@@ -4,8 +4,8 @@
 
 #include "runtime/shm/rounds.h"
 
-/* Member by member: what was stored in parts a moment ago is loaded at once in the same parts, but
- * across them only when it has come to the cache. */
+/* Copies field by field. The call was stored field by field a moment ago, and a load that spans
+ * several recent stores would wait until they are in the cache. */
 static void copy_call(volatile struct dt_call *to, const struct dt_call *from)
 {
     to->number = from->number;
@@ -30,8 +30,8 @@ void dt_call_match_post(struct dt_shm *s, const struct dt_call *call, const void
     post->signature = s->signature;
 }
 
-/* The first rank that has made another call than this one; s->n: none has. This rank's own line is
- * far away, as in dt_call_match_told. */
+/* The first rank that made another call than this one; s->n: none. Does not read this rank's own
+ * line: see dt_call_match_told. */
 static uint32_t find_other(const struct dt_shm *s)
 {
     uint32_t i = 0;

@@ -5,7 +5,8 @@
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/stream.h"
 
-enum { SLICE_BYTES = 128 }; /* slices begin at multiples: no two ranks write one cache line pair */
+/* slices begin at multiples, so that no two ranks write one pair of cache lines */
+enum { SLICE_BYTES = 128 };
 
 struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whole, size_t at,
                              size_t most)

@@ -8,7 +8,7 @@
 
 #include "runtime/base/least.h"
 
-enum { PIECE = 1024 * 1024 }; /* bytes between two looks at whether all is well */
+enum { PIECE = 1024 * 1024 }; /* bytes copied between two checks for a stop */
 
 static uint64_t dti_word[2];
 
@@ -28,7 +28,7 @@ void dt_cma_introduce(struct dt_hostshm_card *card)
     memcpy(card->word, dti_word, sizeof dti_word);
 }
 
-/* These return how many bytes have moved, which may be fewer; or less than 1. */
+/* Both return how many bytes were copied, which may be fewer; or less than 1. */
 static ssize_t read_some(uint64_t pid, void *to, uint64_t from, size_t bytes)
 {
     const struct iovec local = { to, bytes };
@@ -42,8 +42,8 @@ static_assert(sizeof(struct iovec) == sizeof(struct dt_hostshm_target) &&
                   offsetof(struct iovec, iov_len) == offsetof(struct dt_hostshm_target, bytes),
               "the kernel reads one as the other");
 
-/* The target stands before the look: whoever stops h and then changes the target either is seen to
- * have stopped it, or changes it after this. */
+/* The target is set before the stop is checked. A process that stops h and then clears the target
+ * either is seen to have stopped it, or clears the target after this. */
 static ssize_t write_some(const struct dt_hostshm *h, uint64_t pid,
                           struct dt_hostshm_target *target, uint64_t to, const void *from,
                           size_t bytes)
@@ -65,7 +65,7 @@ void dt_cma_refuse(struct dt_hostshm_target *target)
     atomic_store_explicit(&target->bytes, 0, memory_order_seq_cst);
 }
 
-/* What it writes is there already. */
+/* The bytes to write are already in the target. */
 static bool may_write(const struct dt_hostshm_card *card)
 {
     const struct iovec local = { (void *)(uintptr_t)card->word, sizeof card->word };

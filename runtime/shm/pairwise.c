@@ -9,22 +9,23 @@
 #include "runtime/shm/call_match.h"
 #include "runtime/shm/rounds.h"
 
-/* The least bytes that others take from where they stand. Where ranks share CPUs, waiting until all
- * have taken them costs more. */
+/* Least bytes that others copy directly from this rank's buffer. Oversubscribed ranks would lose
+ * more by waiting until all have copied them. */
 enum { LEAST_OPEN = 8 * 1024, LEAST_OPEN_CROWDED = 32 * 1024 };
 
 /* What ranks tell each other in the first round. */
 struct ledger {
-    uint64_t balance; /* of what it gives and expects (count_check.h): all together it is 0 */
+    uint64_t balance; /* checks of what it gives and expects (count_check.h); the sum over all ranks
+                         is 0 */
     uint64_t longest;
-    uint64_t closed; /* it gives what others do not reach */
-    uint64_t open;   /* it gives what they do, and has staged where it is */
+    uint64_t closed; /* it gives data that others cannot access directly */
+    uint64_t open;   /* it gives data that they can, and has staged the address */
     uint64_t word;
 };
 
 static_assert(sizeof(struct ledger) <= DT_HOSTSHM_INLINE, "travels with the signature");
 
-/* Where the last of what this rank gives to others ends; 0: it gives them nothing. */
+/* The offset at which the last data that this rank gives to others ends; 0: it gives nothing. */
 static size_t extent(const struct dt_pairwise *m)
 {
     size_t end = 0;
@@ -59,13 +60,13 @@ static struct ledger own_ledger(const struct dt_pairwise *m)
 
 /* ---- rounds ---- */
 
-/* Where in a rank's staging stands what goes to taker. */
+/* Where in a rank's staging area the data for taker are. */
 static uint8_t *staged(const struct dt_pairwise *m, uint32_t giver, uint32_t taker)
 {
     return dt_round_staging(m->s, giver) + (m->one_window ? 0 : taker * m->window);
 }
 
-/* The bytes of the span that this round moves, which began "at". */
+/* The bytes of the span that this round moves. The round began at offset "at". */
 static size_t piece(const struct dt_pairwise *m, const struct dt_span *span, size_t at)
 {
     size_t rest = span->bytes > at ? span->bytes - at : 0;
@@ -89,7 +90,7 @@ static void stage(const struct dt_pairwise *m, size_t at)
     }
 }
 
-/* Instead of data. A window has room for it. */
+/* Stages addresses instead of data. A window has room for them. */
 static void stage_places(const struct dt_pairwise *m)
 {
     for (uint32_t peer = 0; peer < m->s->n; peer++) {
@@ -142,7 +143,7 @@ static dt_result_t take(const struct dt_pairwise *m, size_t at)
     return m->divisor ? fold(m, at) : copy(m, at);
 }
 
-/* Whoever publishes in a round has left the one before it, so that one word says both. */
+/* A rank that publishes in a round has left the previous one, so one word announces both. */
 static dt_result_t next_round(const struct dt_pairwise *m, size_t at)
 {
     dt_result_t r = DT_OK;
@@ -160,8 +161,8 @@ static dt_result_t next_round(const struct dt_pairwise *m, size_t at)
 
 /* ---- without staging ---- */
 
-/* Once this rank has read what it wants. Whose call fails takes nothing back before all is stopped:
- * what has been read by then is right, whatever becomes of the others later. */
+/* Leaves after this rank has read its data. A rank whose call fails keeps its buffer until
+ * everything has been stopped, so data that were read before are valid. */
 static dt_result_t leave(struct dt_shm *s)
 {
     dt_result_t r = dt_shm_check(s);
@@ -183,7 +184,8 @@ static dt_result_t copy_open(const struct dt_pairwise *m, const uint8_t *const *
     return leave(m->s);
 }
 
-/* In place the result goes to where this rank alone reads, until all have read. */
+/* If the result would overwrite data that others still read, it goes to this rank's own staging
+ * area until all have read. */
 static dt_result_t fold_open(const struct dt_pairwise *m, const uint8_t *const *from)
 {
     struct dt_shm *s = m->s;
@@ -205,7 +207,7 @@ static dt_result_t fold_open(const struct dt_pairwise *m, const uint8_t *const *
     return r;
 }
 
-/* Everybody has staged where its data are. They are its own again when all have left. */
+/* All ranks have staged addresses. Their buffers are their own again when all ranks have left. */
 static dt_result_t move_open(const struct dt_pairwise *m)
 {
     struct dt_shm *s = m->s;
@@ -233,7 +235,7 @@ static dt_result_t move_open(const struct dt_pairwise *m)
 
 /* ---- the first round ---- */
 
-/* Adds up what all have said. */
+/* Adds up all ranks' ledgers. */
 static struct ledger read_ledgers(struct dt_pairwise *m, const struct ledger *own)
 {
     struct ledger all = { 0 };
@@ -251,8 +253,9 @@ static struct ledger read_ledgers(struct dt_pairwise *m, const struct ledger *ow
     return all;
 }
 
-/* Stages, comes to the call, and compares what everybody gives and expects. What others reach is
- * not staged; if that is not so for all, those ranks stage it late, in a round of its own. */
+/* Stages, meets the other ranks, and compares what all ranks give and expect. Data that others can
+ * access are not staged at first. If that is not possible for all ranks, it is done later, in a
+ * round of its own. */
 static dt_result_t first_round(struct dt_pairwise *m, bool *open)
 {
     struct dt_shm *s = m->s;
@@ -281,7 +284,7 @@ static dt_result_t first_round(struct dt_pairwise *m, bool *open)
     return all.open ? next_round(m, 0) : take(m, 0);
 }
 
-/* What a rank has for itself needs no staging. */
+/* A rank's data for itself are copied without staging. */
 static void keep_own(const struct dt_pairwise *m)
 {
     uint32_t me = m->s->me;

@@ -1,5 +1,5 @@
-/* What brings every rank of a host its own part, in rounds (rounds.h): what alltoall.c is made of.
- */
+/* The common algorithm of alltoall.h's collectives: it gives each rank of a host its blocks, in
+ * rounds (rounds.h). */
 #ifndef DT_SHM_PAIRWISE_H
 #define DT_SHM_PAIRWISE_H
 
@@ -7,9 +7,9 @@
 #include "runtime/shm/segment.h"
 #include "runtime/shm/shm.h"
 
-/* Every collective of alltoall.h is this: some spans of "in" go to peers, some of "out" come from
- * them. A round moves as much of each as fits into a window of the giver's staging: that which all
- * its peers look at, or one for each of them. */
+/* Each collective gives some spans of "in" to peers and takes some spans of out from them. A round
+ * moves as much of each as fits into a window of the giver's staging area: one window that all
+ * peers read, or one for each peer. */
 struct dt_pairwise {
     struct dt_shm *s;
     const struct dt_call *call;
@@ -18,21 +18,21 @@ struct dt_pairwise {
     uint8_t *out;
     const struct dt_span *take; /* likewise */
     bool one_window;
-    bool gives; /* anything at all, and so on */
+    bool gives; /* whether there are such spans at all */
     bool takes;
-    int divisor;     /* 0: what is taken is copied; else it is folded */
-    uint64_t *word;  /* NULL, or becomes the sum of all ranks' */
-    bool overwrites; /* what is taken comes to stand where others would read */
+    int divisor;     /* 0: data that are taken are copied; else they are reduced */
+    uint64_t *word;  /* NULL; or becomes the sum over all ranks */
+    bool overwrites; /* data that are taken overwrite data that others read */
 
-    /* set on the way */
-    bool differs;          /* what is given is not what is expected */
-    struct dt_place place; /* of "in", which others take from there; or none */
+    /* the algorithm sets these */
+    bool differs;          /* a rank gives another count than its peer expects */
+    struct dt_place place; /* of "in", if others copy from there; else none */
     size_t window;
-    size_t longest; /* of everybody's spans */
+    size_t longest; /* of all ranks' spans */
 };
 
-/* A whole call, checked as dt_shm_begin does. Returns DT_ERR_MISMATCH with m->differs on all ranks
- * when what some rank gives is not what the other expects; before anything is taken. */
+/* A whole call, checked like dt_shm_begin. If a rank gives another count than its peer expects, all
+ * ranks return DT_ERR_MISMATCH with m->differs, before any data are copied. */
 dt_result_t dt_pairwise(struct dt_pairwise *m);
 
 #endif

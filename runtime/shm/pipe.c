@@ -6,10 +6,10 @@
 #include "runtime/base/least.h"
 #include "runtime/shm/rounds.h"
 
-/* Each side alone stores its count, so that it reads it back without any order. Its store releases:
- * the writer's shows the bytes before the count that covers them, the reader's gives a place back
- * only when it has been copied from. The other side acquires. Whoever sleeps is woken as in rounds:
- * the count is stored before the look at who sleeps. */
+/* Each side stores only its own count, and so may load it relaxed. Its store is a release: the
+ * writer's makes the bytes visible before the count that covers them, and the reader's frees space
+ * only after it has been read. The other side loads with acquire. Waking works as in rounds: the
+ * count is stored before the check for sleepers. */
 
 size_t dt_pipe_capacity(const struct dt_shm *s)
 {
@@ -28,7 +28,7 @@ static size_t there(const struct dt_hostshm_pipe *p)
                     atomic_load_explicit(&p->read, memory_order_relaxed));
 }
 
-/* Copies between memory and the ring, whose place "at" counts from the pipe's first byte ever. */
+/* Copy between memory and the ring. "at" counts all bytes that the pipe has ever carried. */
 static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t at,
                     const uint8_t *from, size_t bytes)
 {
@@ -49,7 +49,7 @@ static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, ui
     dt_copy(to + straight, p->data, bytes - straight);
 }
 
-/* What has moved, as read(2) returns it, after it has been counted. */
+/* Counts the bytes that have moved, and returns their number like read(2). */
 static ssize_t count(const struct dt_shm *s, uint32_t peer, _Atomic uint64_t *counter,
                      uint64_t before, uint64_t now)
 {
@@ -79,7 +79,7 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
     return count(s, peer, &p->written, before, at);
 }
 
-/* Between two calls of one rank, what the one writes to one set is what the other reads. */
+/* When a rank sends to itself, one side writes to the set that the other reads from. */
 static struct dt_hostshm_pipe *read_from(const struct dt_shm *s, uint32_t peer)
 {
     return dt_hostshm_pipe(&s->map, peer == s->me ? 1 - s->pipes : s->pipes, peer, s->me);

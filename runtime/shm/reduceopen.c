@@ -17,7 +17,7 @@ enum { FEWEST = 4 * 1024 }; /* bytes */
 
 /* ---- terms ---- */
 
-/* Among ranks that share CPUs the fewest bytes are not worth a second synchronisation. */
+/* Oversubscribed ranks lose more by a second synchronisation than they gain for small data. */
 bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
 {
     return bytes >= DT_SEGMENT_LEAST && !(s->crowded && few && bytes <= FEWEST);
@@ -34,13 +34,13 @@ bool dt_reduceopen_reaches_all(struct dt_shm *s)
     return s->reach == DT_CMA_REACHED;
 }
 
-/* As far as all ranks know it of each other. */
+/* Whether all ranks can access each other's memory, as far as they know. */
 static bool may_copy(const struct dt_shm *s, const struct dt_chunk *whole)
 {
     return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_fold;
 }
 
-/* A result that is to go past the caches does so only if its rank stores it itself. */
+/* A result that should bypass the caches does so only if its own rank stores it. */
 struct dt_reduceopen_terms dt_reduceopen_offer(struct dt_shm *s, const struct dt_chunk *whole)
 {
     bool collects = dt_chunk_is_for(whole, s->me);
@@ -68,10 +68,10 @@ bool dt_reduceopen_offers(const struct dt_reduceopen_terms *mine)
 }
 
 struct offers {
-    uint32_t mapped; /* ranks that have offered it */
+    uint32_t mapped; /* number of ranks that offer it */
     uint32_t copied;
     uint32_t any;
-    bool in_place; /* some rank's result goes where its data stand */
+    bool in_place; /* some rank's result overwrites its own data */
 };
 
 static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk *whole,
@@ -94,18 +94,18 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
     return o;
 }
 
-/* Where the kernel fails, the result of a slice is left in its rank's own place for it, if the data
- * may be gone. */
+/* If the kernel refuses a copy, the result stays in the reducing rank's own buffer, unless that
+ * buffer's data may have been overwritten. */
 static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
                          const struct offers *o)
 {
     return o->copied == s->n && (whole->root == DT_CHUNK_EVERYBODY || !o->in_place);
 }
 
-/* ---- in segments ---- */
+/* ---- data in mapped segments ---- */
 
-/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out".
- * False: not all of it, for all has been stopped. */
+/* Reduces this rank's slice of all data at "in", block by block, into every rank's "out". False:
+ * stopped before the end. */
 static bool fold_mapped(const struct dt_shm *s, const struct dt_chunk *c, uint8_t *const *in,
                         uint8_t *const *out)
 {
@@ -129,7 +129,8 @@ static bool fold_mapped(const struct dt_shm *s, const struct dt_chunk *c, uint8_
     return true;
 }
 
-/* Who leaves the round of such a call has failed in it: others may lack its slice. */
+/* If the call fails after this round began, it fails on this rank too: other ranks may lack its
+ * slice. */
 static dt_result_t await_slices(struct dt_shm *s)
 {
     dt_result_t r = dt_round_await_all(s, DT_REDUCED);
@@ -138,7 +139,7 @@ static dt_result_t await_slices(struct dt_shm *s)
                                                                                   : r;
 }
 
-/* All data stand where all reach them. They are everybody's own again when all have folded. */
+/* All ranks can access all data directly. The buffers are their own again when all have reduced. */
 static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
                                  const struct dt_reduceopen_terms *terms)
 {
@@ -166,22 +167,22 @@ static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
     return r;
 }
 
-/* ---- by the kernel ---- */
+/* ---- data copied by the kernel ---- */
 
-/* Of the two sets of pipes, a send uses the target of one. */
+/* Of the targets in the two sets of pipes, a send uses only one; this uses the other. */
 static struct dt_hostshm_target *target_of(const struct dt_shm *s, uint32_t writer, uint32_t owner)
 {
     return &dt_hostshm_pipe(&s->map, writer < owner, writer, owner)->target;
 }
 
-/* The rank after this one first: not all at once from the same. */
+/* Begins with the next rank, so that not all ranks read from the same one at once. */
 static uint32_t next_peer(const struct dt_shm *s, uint32_t i)
 {
     return (s->me + i) % s->n;
 }
 
-/* Brings this rank's slice of everybody's data to its own staging. Nobody reads that now: all have
- * come into the round, and none has staged anything in it. */
+/* Copies this rank's slice of every rank's data to its own staging area. No rank reads that area
+ * now: all have entered the round, and none has staged anything in it. */
 static bool fetch(const struct dt_shm *s, const struct dt_chunk *c,
                   const struct dt_reduceopen_terms *terms, const void **src)
 {
@@ -216,8 +217,8 @@ static bool spread(const struct dt_shm *s, const struct dt_chunk *c,
     return true;
 }
 
-/* Folds this rank's slice, and brings it to everybody. False: the kernel does not, or all has been
- * stopped. */
+/* Reduces this rank's slice and copies the result to all ranks. False: the kernel refused, or
+ * everything was stopped. */
 static bool copy_chunk(const struct dt_shm *s, const struct dt_chunk *c,
                        const struct dt_reduceopen_terms *terms, size_t *folded)
 {
@@ -233,8 +234,8 @@ static bool copy_chunk(const struct dt_shm *s, const struct dt_chunk *c,
     return spread(s, c, terms, result);
 }
 
-/* The memory of a program may be such that the kernel copies none of it: then this rank leaves the
- * round. Returns how far it has come. */
+/* The kernel may be unable to copy some memory of a program. Then this rank stops there. Returns
+ * how far it came. */
 static size_t copy_chunks(struct dt_shm *s, const struct dt_chunk *whole,
                           const struct dt_reduceopen_terms *terms, size_t step, size_t *folded)
 {
@@ -251,7 +252,7 @@ static size_t copy_chunks(struct dt_shm *s, const struct dt_chunk *whole,
     return whole->bytes;
 }
 
-/* How far each has come, where some have not come to the end. */
+/* Tells all ranks how far each rank came, if some did not finish. */
 static dt_result_t compare_ends(struct dt_shm *s, const struct dt_chunk *whole,
                                 struct dt_reduceopen_end *end)
 {
@@ -264,7 +265,8 @@ static dt_result_t compare_ends(struct dt_shm *s, const struct dt_chunk *whole,
     return r;
 }
 
-/* No rank can leave a second round while others look who has left this one. */
+/* A second round is needed: no rank can finish it while others still check whether all have left
+ * this one. */
 static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
                                  const struct dt_reduceopen_terms *terms, size_t step,
                                  struct dt_reduceopen_end *end)
@@ -281,7 +283,7 @@ static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
     return r == DT_OK && !end->over ? compare_ends(s, whole, end) : r;
 }
 
-/* ---- either ---- */
+/* ---- both ---- */
 
 dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
                           const struct dt_reduceopen_terms *mine, size_t step,
@@ -300,14 +302,14 @@ dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
     if (may_all_copy(s, whole, &o))
         return reduce_copied(s, whole, terms, step, end);
     if (mine->in_at && o.copied < s->n && whole->bytes < s->tuning->shm_huge)
-        s->reach = DT_CMA_REFUSED; /* who offers it nevertheless would always be alone */
+        s->reach = DT_CMA_REFUSED; /* if it offered again, it would always be the only one */
     return DT_OK;
 }
 
-/* Waits for those that may be writing to this rank's memory when its call fails, and shows them
- * that it does not write to theirs. Who has come to this call sees, before it writes, that all has
- * been stopped, unless all had come. Their lines are read first: they keep them while this rank has
- * not left. */
+/* When the call fails: waits for ranks that may be writing to this rank's memory, and shows them
+ * that this rank does not write to theirs. A rank that enters this call sees the stop before it
+ * writes, unless all ranks had entered. Their lines are read first, because they stay valid while
+ * this rank has not left. */
 void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
                          const struct dt_reduceopen_terms *mine)
 {

@@ -13,33 +13,34 @@
 #include "runtime/base/least.h"
 
 enum {
-    LASTING = 1000, /* looks after which a wait is worth being timed, */
-    YIELDING = 4,   /* or yields, or before a sleep: ranks of a CPU take turns in every call */
-    GLANCES = 64,   /* take about as long as to be switched away and back */
+    LASTING = 1000, /* polls after which a wait is worth recording, */
+    YIELDING = 4,   /* or yields, or before a sleep: ranks on one CPU take turns in every call */
+    GLANCES = 64,   /* polls that take about as long as two context switches */
     FEW = 4 * 1024,
-    TAKEN = 2 * 1024,    /* bytes of lines that can be on their way at once */
-    PIECE = 256 * 1024,  /* that is copied between two looks at whether all is well */
-    SPINS = 2000,        /* some tens of microseconds */
-    YIELDS = 200,        /* after SPINS, before a sleep */
-    YIELDS_CROWDED = 50, /* where ranks share CPUs: before a sleep */
+    TAKEN = 2 * 1024,    /* bytes of cache lines that can be requested at once */
+    PIECE = 256 * 1024,  /* bytes copied between two checks for a stop */
+    SPINS = 2000,        /* polls before yielding: some tens of microseconds */
+    YIELDS = 200,        /* yields after that, before a sleep */
+    YIELDS_CROWDED = 50, /* yields before a sleep if ranks share CPUs */
     LOOKS_YIELDING = 200,
-    LOOKS_RESTING = 1000, /* for a millisecond each */
+    LOOKS_RESTING = 1000, /* polls of a resting rank, a millisecond each */
 };
 
 /* ---- falling asleep ----
  *
- * Who publishes stores its progress, then looks whether anybody sleeps. Who falls asleep says so,
- * then looks at the progress once more. One of them sees the other if each store comes before the
- * look that follows it, which takes a full fence on both sides. Publishing happens in every call
- * and falling asleep seldom: so whoever falls asleep makes all other ranks pass a fence, by
- * membarrier(2), and publishing needs none. Where some rank cannot do that, all use fences. */
+ * A rank that publishes stores its progress, then checks whether a rank sleeps. A rank that falls
+ * asleep announces that, then checks the progress once more. One of them sees the other if each
+ * store precedes the check that follows it, which requires a full fence on both sides. Ranks
+ * publish in every call and fall asleep rarely. So a rank that falls asleep makes all other ranks
+ * execute a fence (membarrier(2)), and publishing needs none. If some rank cannot do that, all use
+ * fences. */
 
 static int membarrier(int command)
 {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* Among ranks that share CPUs, a second synchronisation costs more. */
+/* If ranks share CPUs, a second synchronisation costs more. */
 static uint64_t small(const struct dt_shm *s)
 {
     return s->tuning->shm_small * (s->crowded ? DT_TUNING_CROWDED : 1);
@@ -64,7 +65,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
         atomic_store(&s->map.head->fences, 1);
 }
 
-/* Ranks may be bound to a CPU each: what counts is how many there are for all of them. */
+/* Each rank may be bound to a CPU of its own, so the union of their CPUs counts. */
 static uint32_t count_cpus(const struct dt_shm *s)
 {
     uint32_t cpus = 0;
@@ -79,8 +80,8 @@ static uint32_t count_cpus(const struct dt_shm *s)
     return cpus;
 }
 
-/* Of each of the two places of few bytes, whether or not so many are few: what stands in one may
- * still be read when dt_shm_met decides how many are. */
+/* The size of each of the two places for small messages, whatever the current limit for small
+ * messages is: data may still be read from one when dt_shm_met changes the limit. */
 static size_t place_bytes(const struct dt_shm *s)
 {
     size_t most = dt_round_most(s) / 8;
@@ -100,14 +101,14 @@ void dt_shm_met(struct dt_shm *s)
     s->small = small(s);
 }
 
-/* Before everybody has met, it is not known whether all can do without. */
+/* Before all ranks have met, it is not known whether all can do without fences. */
 static bool fences(const struct dt_shm *s)
 {
     return s->round < 2 || atomic_load_explicit(&s->map.head->fences, memory_order_relaxed);
 }
 
-/* False: it cannot any more, for the program has since been forbidden to (seccomp). From now on all
- * use fences, but some may not have known it yet. */
+/* False: membarrier is not permitted any more (seccomp). All ranks use fences from now on, but some
+ * may not have known it yet. */
 static bool fence_everybody(const struct dt_shm *s)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -118,7 +119,7 @@ static bool fence_everybody(const struct dt_shm *s)
     return false;
 }
 
-/* Between what is shown, and the look at who sleeps. */
+/* Orders a published store before the check for sleepers. */
 static void order_stores(const struct dt_shm *s)
 {
     if (fences(s))
@@ -151,8 +152,9 @@ void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
 
 /* ---- progress ---- */
 
-/* A peer that is a round further may never have said that it left this one, but has said that it
- * came in. Its next line is left alone meanwhile: it is about to write it (take_next_lines). */
+/* A peer that is one round ahead may not have announced that it left this round, but it has
+ * announced that it entered the next. Its next line is not read, because it is about to be written
+ * (take_next_lines). */
 static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     const struct dt_hostshm_post *posts = s->map.ranks[peer].posts;
@@ -164,18 +166,18 @@ static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
            atomic_load_explicit(&posts[!parity].progress, memory_order_acquire) >= target;
 }
 
-/* Starts to take a cache line away from all other caches. */
+/* Begins to fetch a cache line for writing. */
 static void take_line(const void *line)
 {
 #if defined(__x86_64__)
-    __asm__ volatile("prefetchw (%0)" : : "r"(line)); /* of gcc's own only with -mprfchw */
+    __asm__ volatile("prefetchw (%0)" : : "r"(line)); /* gcc generates it only with -mprfchw */
 #else
     __builtin_prefetch(line, 1);
 #endif
 }
 
-/* Brings what is written to a cache that is nearer to the others, where the processor can do that;
- * one that cannot ignores the hint. */
+/* Moves written lines to a cache closer to the other CPUs, if the processor can. Others ignore the
+ * hint. */
 static void give_line(const void *line)
 {
 #if defined(__x86_64__)
@@ -193,9 +195,9 @@ void dt_round_give(const struct dt_shm *s)
         give_line(mine + at);
 }
 
-/* What this rank wrote in the round before, and all others have read, it writes in the next round
- * again: it gets these lines while it does other things, instead of waiting for them then. All have
- * come into this round, so nobody reads them any more. */
+/* Lines that this rank wrote in the previous round, and that all ranks have read, are written again
+ * in the next round. Fetching them for writing now, in the background, avoids a wait then. All
+ * ranks are in this round, so none reads those lines any more. */
 static void take_next_lines(const struct dt_shm *s)
 {
     const uint8_t *next = dt_hostshm_staging(&s->map, s->me) + (~s->round & 1) * place_bytes(s);
@@ -221,7 +223,7 @@ static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
     atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
 }
 
-/* Several threads of a rank may do so, each at a pipe of its own, beside one that sleeps in a
+/* Several threads of a rank may call it, each at a channel of its own, while another sleeps in a
  * round. */
 static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const void *arg)
 {
@@ -243,7 +245,7 @@ static void relax(void)
 #endif
 }
 
-/* Between two looks. False: it is time to sleep. */
+/* Called between two polls. False: it is time to sleep. */
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
@@ -290,7 +292,7 @@ bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer)
     return dt_hostshm_stopped(&s->map, &culprit) == DT_ERR_PEER && culprit == s->ranks[peer];
 }
 
-/* Looks are counted, not time: that passes while a job is paused, but nobody comes to an end. */
+/* Counts polls instead of time: time also passes while a job is paused, when no rank finishes. */
 void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
 {
     for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING && !ended(arg); looks++) {
@@ -322,9 +324,9 @@ static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
     return false;
 }
 
-/* Where ranks share every CPU, a yield helps if it lets a rank of this CPU run that is behind. If
- * all of them have come, a yield costs two switches, while ranks of other CPUs are about to come.
- * Whether peer has. */
+/* If ranks share every CPU, a yield helps if it lets a rank on this CPU run that is behind. If all
+ * ranks on this CPU have arrived, it costs two context switches while the ranks on other CPUs are
+ * about to arrive. Returns whether peer has arrived. */
 static bool glances(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     if (!s->packed)
@@ -387,8 +389,8 @@ static uint64_t now(const struct dt_shm *s, enum dt_phase phase)
     return 4 * s->round + phase;
 }
 
-/* So that no page is made while others wait for what is written to it. Where the kernel cannot make
- * them at once, they come one by one. */
+/* Allocates the pages now, so that no page fault happens while other ranks wait. If the kernel
+ * cannot do that at once, they are allocated on first use. */
 static void make_pages(const struct dt_shm *s)
 {
 #ifdef MADV_POPULATE_WRITE

@@ -19,51 +19,51 @@
 #include "runtime/shm/shm.h"
 
 enum dt_phase {                 /* of a round; progress is 4 * round + one of these */
-                DT_IN = 1,      /* the rank's data stand in its line or its staging */
-                DT_REDUCED = 2, /* its slice of the result does */
-                DT_LEFT = 3,    /* it reads nobody's data any more */
+                DT_IN = 1,      /* the rank's data are in its line or its staging area */
+                DT_REDUCED = 2, /* its slice of the result is there */
+                DT_LEFT = 3,    /* it does not read other ranks' data any more */
 };
 
-/* Begins the next round, in which ranks stage up to so many bytes each, at most dt_round_most:
- * returns when this rank's line and that part of its staging may be written. */
+/* Begins the next round, in which each rank stages up to so many bytes (at most dt_round_most).
+ * Returns when this rank's line and that part of its staging area may be written. */
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 /* Likewise, for a rank that only reads in this round. */
 void dt_round_join(struct dt_shm *s, size_t bytes);
-/* For who has staged few bytes, before it says so: they come sooner to those who read them. */
+/* Called after staging small data, before publishing: readers then get the data sooner. */
 void dt_round_give(const struct dt_shm *s);
-/* Says that this rank is so far, and shows what it wrote before. */
+/* Announces that this rank has reached the phase, and makes its earlier writes visible. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
-bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* this rank */
+bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* for this rank */
 bool dt_round_is_left(const struct dt_shm *s);                        /* by some rank */
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
-/* For who has other work meanwhile. Whether dt_round_begin would begin the next round without
- * waiting: then dt_round_join does the same. Whether all have said that they are so far. */
+/* For a rank that has other work to do. The first tells whether dt_round_begin would begin the next
+ * round without waiting; dt_round_join then does the same. The second tells whether all ranks have
+ * announced the phase. */
 bool dt_round_is_free(const struct dt_shm *s);
 bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase);
 
-/* For what two ranks tell each other beside the rounds, in threads that hold no round: wakes peer's
- * threads that may sleep in dt_shm_wait, after a store that shows something. */
+/* For two ranks that communicate outside of the rounds, from threads that are in no round. Wakes
+ * peer's threads that may sleep in dt_shm_wait, after a store that they wait for. */
 void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer);
-/* Waits, as rounds do, until done(arg) holds, which a peer may bring about and then calls
- * dt_shm_wake_one. */
+/* Waits, like a round, until done(arg) is true. A peer that makes it true calls dt_shm_wake_one. */
 dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg);
 
-/* From or to memory of another rank. False: not all was copied, for the communicator was stopped
- * meanwhile. */
+/* Copies from or to another rank's memory. False: the communicator was stopped before the end. */
 bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes);
-/* DT_OK, or what has stopped the communicator, which is noted as the coll_error. After a read of
- * another rank's own memory: if that rank's call had failed by then, it is not DT_OK. */
+/* Returns DT_OK, or what has stopped the communicator, and stores that as the coll_error. After a
+ * direct read of another rank's memory: it is not DT_OK if that rank's call had failed by then. */
 dt_result_t dt_shm_check(const struct dt_shm *s);
-/* For a rank that the communicator's stop has kept from going on, before it looks at what others do
- * that may write to its memory: whoever has not shown that he has begun to, sees the stop. */
+/* For a rank whose call was stopped, before it looks for ranks that may be writing to its memory. A
+ * rank that has not announced a write by then sees the stop. */
 void dt_shm_settle(const struct dt_shm *s);
-/* Thereafter: waits until what they do has ended, or all others that live have come so far; but not
- * for those that stand still so long that they may be dead (SIGSTOP): about a second in all. */
+/* Afterwards: waits until those writes have ended, or until all other live ranks have come this
+ * far. It does not wait for ranks that are suspended (SIGSTOP) and may be dead: about a second in
+ * all. */
 void dt_shm_outlast(bool (*ended)(void *arg), void *arg);
 void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase);
-/* Whether its death is what stopped the communicator. */
+/* Whether this rank's death has stopped the communicator. */
 bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer);
 
 static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint32_t local_rank)
@@ -76,7 +76,7 @@ static inline size_t dt_round_most(const struct dt_shm *s)
     return s->map.room / DT_HOSTSHM_ROUNDS;
 }
 
-/* Where a rank stages its bytes of this round: aligned to a pair of cache lines. */
+/* Where a rank stages its data of this round; aligned to a pair of cache lines. */
 static inline uint8_t *dt_round_staging(const struct dt_shm *s, uint32_t local_rank)
 {
     return dt_hostshm_staging(&s->map, local_rank) + s->at;

@@ -16,12 +16,12 @@ struct segment {
     size_t total;
     uint8_t *part; /* this rank's, until it is freed */
     uint8_t *end;
-    struct segment *next; /* of those whose part here has been freed */
+    struct segment *next; /* in the list of segments whose part this rank has freed */
 };
 
 static struct {
     pthread_mutex_t mutex;
-    _Atomic size_t parts; /* that others can be told of */
+    _Atomic size_t parts; /* parts that can be named to others */
     void *by_address;     /* trees of search.h */
     void *by_number;
     struct segment *freed;
@@ -58,7 +58,8 @@ size_t dt_segment_total(uint32_t n, size_t bytes)
 
 /* ---- finding ---- */
 
-/* Parts do not overlap: those that do here are the same, or contain what is looked for. */
+/* Parts do not overlap. Two that overlap in this comparison are the same, or one is the address
+ * looked for. */
 static int compare_addresses(const void *a, const void *b)
 {
     const struct segment *x = a, *y = b;
@@ -133,7 +134,7 @@ void dt_segment_release(void)
 
 /* ---- making ---- */
 
-/* Where the kernel cannot make pages at once, they come one by one. */
+/* If the kernel cannot allocate all pages at once, they are allocated on first use. */
 static bool make_pages(void *p, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -145,7 +146,7 @@ static bool make_pages(void *p, size_t bytes)
 #endif
 }
 
-/* Fills all but the trees. */
+/* Fills in everything but the trees. */
 static bool map(struct segment *s, int fd)
 {
     const struct dt_segment_kind *k = &s->kind;
@@ -244,7 +245,7 @@ static void sweep(void)
     }
 }
 
-/* Out of the tree that knows it by its address. NULL: it is none that dt_segment_open gave. */
+/* Removes it from the tree of addresses. NULL: dt_segment_open did not return this address. */
 static struct segment *take(const void *part)
 {
     struct segment *s = at_address(part, 1);
@@ -256,8 +257,8 @@ static struct segment *take(const void *part)
     return s;
 }
 
-/* The pages go at once; the addresses become such that nothing can be there, for a program that
- * still uses them to fail here, not to spoil what comes to stand there. */
+/* Frees the pages at once, and makes the addresses inaccessible. A program that still uses them
+ * then faults, instead of corrupting memory that is mapped there later. */
 static void give_back(struct segment *s)
 {
     size_t bytes = (size_t)(s->end - s->part);

@@ -6,8 +6,8 @@
 #include "runtime/shm/segment.h"
 
 enum {
-    LEAST_OPEN = 2 * 1024,  /* bytes that are worth to be told where they are */
-    MOST_PIPED = 32 * 1024, /* that follow their call whether the taker has come or not */
+    LEAST_OPEN = 2 * 1024,  /* smaller data are not worth naming their address */
+    MOST_PIPED = 32 * 1024, /* such data follow the call even if the receiver has not arrived */
 };
 
 static size_t left(const struct dt_sendrecv_way *w)
@@ -15,7 +15,7 @@ static size_t left(const struct dt_sendrecv_way *w)
     return sizeof w->opening + w->bytes - w->done;
 }
 
-/* The rest of the opening, or, once that is through, of the data. */
+/* The rest of the opening or, after that, of the data. */
 static struct iovec rest(struct dt_sendrecv_way *w)
 {
     size_t opening = sizeof w->opening;
@@ -66,11 +66,11 @@ static dt_result_t move(struct dt_sendrecv *h)
     return r;
 }
 
-/* ---- a half by each of the two ---- */
+/* ---- each side copies half ---- */
 
-struct half { /* that this rank copies */
+struct half { /* the half that this rank copies */
     uint8_t *ours;
-    size_t at; /* in both buffers */
+    size_t at; /* offset in both buffers */
     size_t bytes;
 };
 
@@ -90,7 +90,7 @@ static struct dt_hostshm_target *target(const struct dt_sendrecv *h)
     return &dt_hostshm_pipe(&s->map, s->pipes, giver, taker)->target;
 }
 
-/* Or never will. */
+/* Whether the peer has told it, or never will. */
 static bool has_told(void *arg)
 {
     struct dt_sendrecv *h = arg;
@@ -98,16 +98,16 @@ static bool has_told(void *arg)
     return left(&h->in) == 0 || read_some(h) || dt_shm_is_dead(h->s, h->peer);
 }
 
-/* Where the call has failed, the giver may still be in the middle of a piece, and the taker's
- * buffer is not to be written to once it is the program's. It tells when it is through. */
+/* If the call failed, the sender may still be writing to the receiver's buffer, which must not
+ * change once it belongs to the program again. The sender tells when it has finished. */
 static void await_last_piece(struct dt_sendrecv *h)
 {
     dt_cma_refuse(target(h));
     dt_shm_outlast(has_told, h);
 }
 
-/* Each tells the other whether its half is done. A giver whose call fails takes nothing back before
- * all is stopped: what the taker has read by then is right, whatever becomes of the giver later. */
+/* Each side tells the other whether its half is complete. A sender whose call fails keeps its
+ * buffer until everything has been stopped, so data that the receiver has read before are valid. */
 static dt_result_t compare_ends(struct dt_sendrecv *h, bool done, bool *both)
 {
     uint8_t ours = done && (h->giving || dt_shm_check(h->s) == DT_OK), theirs = 0;
@@ -141,7 +141,7 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool
     return theirs ? r : dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[h->peer]);
 }
 
-/* The memory of a program may be such that the kernel copies none of it. */
+/* The kernel may be unable to copy some memory of a program. */
 static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool *both)
 {
     struct dt_shm *s = h->s;
@@ -158,7 +158,7 @@ static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool
     return r;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole transfer ---- */
 
 static bool reaches(struct dt_shm *s, uint32_t peer)
 {
@@ -202,7 +202,7 @@ static bool fits(const struct dt_sendrecv *h)
     return dt_call_equal(&h->out.opening.call, &h->in.opening.call);
 }
 
-/* Once the taker knows that data are for it, and come through the pipe. */
+/* Called when the receiver knows that data arrive through the pipe. */
 static void expect(struct dt_sendrecv *h)
 {
     bool piped = h->in.opening.piped || h->out.opening.piped;
@@ -234,7 +234,7 @@ bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, 
     return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
 }
 
-/* Of data that others could take where they stand the opening tells where. */
+/* If the peer could access the data directly, the opening names their address. */
 static void offer(struct dt_sendrecv *h)
 {
     struct dt_sendrecv_opening *o = &h->out.opening;
@@ -284,7 +284,8 @@ bool dt_sendrecv_is_over(const struct dt_sendrecv *h)
            dt_hostshm_stopped(&h->s->map, NULL);
 }
 
-/* Whether the giver may have begun to write to this taker's buffer before all was stopped. */
+/* Whether the sender may have begun to write to this receiver's buffer before everything was
+ * stopped. */
 static bool is_written_to(struct dt_sendrecv *h)
 {
     const struct dt_sendrecv_opening *o = &h->out.opening;
@@ -297,7 +298,7 @@ static bool is_written_to(struct dt_sendrecv *h)
     return has_heard(h) && fits(h);
 }
 
-/* A giver that has not heard where it could write to writes nothing, which the taker waits for. */
+/* A sender that does not know where to write writes nothing. The receiver waits to be told. */
 static void tell_of_no_piece(struct dt_sendrecv *h)
 {
     uint8_t done = false;
@@ -309,7 +310,7 @@ static void tell_of_no_piece(struct dt_sendrecv *h)
     write_some(h);
 }
 
-/* Both have told their call before either can fail for the other's. */
+/* Both sides have told their calls before either can fail because of the other's. */
 dt_result_t dt_sendrecv_end(struct dt_sendrecv *h)
 {
     dt_result_t r = move(h);

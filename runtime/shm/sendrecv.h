@@ -1,12 +1,11 @@
-/* Data from one rank of a host to another, through the pipes between them; or, where both buffers
- * stand in segments (segment.h) or the ranks reach each other's memory (cma.h), straight, a half by
- * each of the two.
+/* Sends data from one rank of a host to another, through their pipes. If both buffers are in
+ * segments (segment.h), or the ranks can access each other's memory (cma.h), each side copies half
+ * of the data directly.
  *
- * Both ranks first tell each other their call, so that both learn where the two do not fit; what
- * does not is never written to the taker's buffer. A call returns when the other rank has made its
- * own, and buf belongs to the caller again, even if it fails. What a pipe holds follows the giver's
- * call at once: so a side that has told all it has to tell need do nothing for the other to come to
- * its end. */
+ * The two ranks first exchange their calls, so both detect a mismatch; then nothing is written to
+ * the receiver's buffer. A call returns when the other rank has made its own and the buffer belongs
+ * to the caller again, even if it fails. Data that fit into the pipe follow the sender's call at
+ * once. So a side that has sent all it has to send need not do anything for the other to finish. */
 #ifndef DT_SHM_SENDRECV_H
 #define DT_SHM_SENDRECV_H
 
@@ -16,11 +15,13 @@
 struct dt_sendrecv_opening {
     struct dt_call call;
     struct dt_place place; /* of the buffer */
-    uint64_t address;      /* likewise, for one who reaches this rank's memory; 0: for nobody */
-    uint64_t piped;        /* not 0: neither; the giver's data follow, or the taker's have room */
+    uint64_t
+        address;    /* of the buffer, for a peer that can access this rank's memory; 0: it cannot */
+    uint64_t piped; /* not 0: use the pipe: the sender's data follow, or the receiver has room for
+                       them */
 };
 
-struct dt_sendrecv_way { /* the opening, then the data, of which this much has moved */
+struct dt_sendrecv_way { /* one direction: the opening, then the data; so much has moved */
     struct dt_sendrecv_opening opening;
     void *buf;
     size_t bytes;
@@ -37,19 +38,20 @@ struct dt_sendrecv {
     struct dt_sendrecv_way in;
 };
 
-/* Whether such data follow their call through the pipe, whether the taker has come or not, and what
- * this rank has to tell of both fits into it now. */
+/* Whether data of this size follow their call through the pipe before the receiver arrives, and all
+ * that this rank has to send fits into the pipe now. */
 bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
                          bool giving);
-/* peer: a local rank. call is the same on both sides. */
+/* peer is a local rank. Both sides pass an equal call. */
 void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
                        void *buf, size_t bytes, uint32_t peer, bool giving);
 /* Moves what can be moved without waiting. */
 void dt_sendrecv_step(struct dt_sendrecv *h);
-/* After a step: whether the peer needs nothing more of this rank; whether the end will not wait. */
+/* After a step: whether the peer needs nothing more from this rank; and whether dt_sendrecv_end
+ * will not wait. */
 bool dt_sendrecv_has_told(const struct dt_sendrecv *h);
 bool dt_sendrecv_is_over(const struct dt_sendrecv *h);
-/* Waits for the end. */
+/* Waits for the end of the transfer. */
 dt_result_t dt_sendrecv_end(struct dt_sendrecv *h);
 
 #endif

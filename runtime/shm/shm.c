@@ -34,10 +34,11 @@ dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, ui
     return r;
 }
 
-/* ---- in staging: everybody folds all of few bytes for itself, or a slice of many for all ---- */
+/* ---- data in the staging areas: each rank reduces all of a small message, or a slice of a large
+ * one ---- */
 
-/* staged: what others give stands in the staging, else in their lines. This rank's own data are
- * taken from where they came, for others read its line and staging now. */
+/* staged: the other ranks' data are in their staging areas, else in their lines. This rank's own
+ * data are read from its buffer, because other ranks are reading its line and staging area now. */
 static void fold_all(const struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                      int divisor, bool staged)
 {
@@ -52,7 +53,7 @@ static void fold_all(const struct dt_shm *s, const struct dt_call *call, const v
     dt_fold(&f, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
 }
 
-/* What others fold. */
+/* Stages the data that other ranks reduce. */
 static void stage(struct dt_shm *s, const struct dt_chunk *c)
 {
     uint8_t *mine = dt_round_staging(s, s->me);
@@ -67,7 +68,7 @@ static void stage(struct dt_shm *s, const struct dt_chunk *c)
     dt_copy(mine + after, c->in + after, c->bytes - after);
 }
 
-/* Folds this rank's slice, block by block: each goes to the output, to the staging, or to both. */
+/* Reduces this rank's slice, block by block, into the output, the staging area, or both. */
 static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
 {
     alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
@@ -87,7 +88,7 @@ static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
     }
 }
 
-/* This rank's slice, for others to collect. */
+/* Publishes this rank's slice of the result. */
 static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
 {
     size_t at = dt_chunk_slice_at(c, s->me);
@@ -116,7 +117,7 @@ static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
     return DT_OK;
 }
 
-/* ---- few bytes, that travel in the lines or stand in the staging ---- */
+/* ---- small messages, in the lines or the staging areas ---- */
 
 /* Whether one synchronisation is faster. */
 static bool are_few(const struct dt_shm *s, size_t bytes)
@@ -129,7 +130,8 @@ static bool takes_few(const struct dt_shm *s, size_t bytes)
     return are_few(s, bytes) && !dt_reduceopen_may_map(s, bytes, true);
 }
 
-/* Who showed data after a stop could let others end a call well that fails here. */
+/* A rank that published data after a stop could let the call succeed on other ranks and fail
+ * here. */
 bool dt_shm_shows_few(const struct dt_shm *s, size_t bytes)
 {
     return takes_few(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
@@ -140,7 +142,7 @@ static size_t bytes_of(const struct dt_call *call)
     return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
-/* Of so many, those that stand in the staging. */
+/* The bytes of such a message that are staged; the others are in the line. */
 static size_t staged_of_few(size_t bytes)
 {
     return bytes <= DT_HOSTSHM_INLINE ? 0 : bytes;
@@ -177,7 +179,7 @@ dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const 
 
 /* ---- reductions ---- */
 
-/* In one round, of which everybody folds the data for itself. */
+/* In one round: each rank reduces all data for itself. */
 static dt_result_t reduce_few(struct dt_shm *s, const struct dt_chunk *c)
 {
     dt_result_t r = dt_round_begin(s, staged_of_few(c->bytes));
@@ -189,7 +191,7 @@ static dt_result_t reduce_few(struct dt_shm *s, const struct dt_chunk *c)
                            c->divisor);
 }
 
-/* terms: of the first chunk; NULL: it is a later one, or comes again. */
+/* terms: of the first chunk; NULL: this is a later chunk, or the first again. */
 static dt_result_t show_chunk(struct dt_shm *s, const struct dt_chunk *c,
                               const struct dt_reduceopen_terms *terms)
 {
@@ -232,7 +234,7 @@ static size_t least_done(const struct dt_shm *s, const size_t *done)
     return least;
 }
 
-/* All that stands in the staging of all ranks, or is to be brought there. */
+/* Reduces data that all ranks stage. */
 static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_t step,
                                  const struct dt_reduceopen_end *end)
 {
@@ -255,8 +257,7 @@ static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_
     return r;
 }
 
-/* Unless nothing need be staged. Where only some ranks could do without, these stage the first
- * chunk late. */
+/* Stages only if it must. If only some ranks need not stage, those stage the first chunk late. */
 static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
 {
     size_t step = dt_round_most(s), done[s->n];
@@ -315,10 +316,10 @@ dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const vo
     return reduce(s, &whole);
 }
 
-/* ---- from root to all ---- */
+/* ---- broadcast ---- */
 
-/* Where root's buffer is for all, as its line says in the first round; of few bytes it says
- * nothing, for root may go on before others have them. */
+/* Root's buffer, if all ranks can access it, as root's line says in the first round. For small data
+ * root does not offer it, so that root need not wait for readers. */
 static struct dt_place *shared_place(const struct dt_shm *s, uint32_t root)
 {
     return (struct dt_place *)dt_round_post(s, root)->data;

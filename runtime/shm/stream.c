@@ -6,7 +6,7 @@
 #include "runtime/kernels/reduce.h"
 #include "runtime/wire/hostshm.h"
 
-/* Whole cache lines: a part of one would be read from memory first. */
+/* Stores whole cache lines only: a partial one would have to be read from memory first. */
 void dt_stream_past_caches(void *dst, const void *src, size_t bytes)
 {
     char *to = dst;
@@ -22,7 +22,7 @@ void dt_stream_past_caches(void *dst, const void *src, size_t bytes)
     memcpy(to + done, from + done, bytes - done);
 }
 
-/* A store-release orders no stores of this kind. */
+/* A store-release does not order non-temporal stores. */
 void dt_stream_settle(void)
 {
 #if defined(__x86_64__)

@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-/* Like memcpy. What is published after it may be seen before it, until dt_stream_settle. */
+/* Like memcpy. Data published afterwards may become visible earlier, until dt_stream_settle. */
 void dt_stream_past_caches(void *dst, const void *src, size_t bytes);
-/* Orders what was written past the caches before what is published after. Waits for memory, so call
- * it once, after many copies. */
+/* Orders earlier non-temporal stores before later publications. It waits for memory, so call it
+ * once after many copies. */
 void dt_stream_settle(void);
 
 #endif
