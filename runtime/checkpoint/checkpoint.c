@@ -1,4 +1,4 @@
-/* The public calls: what the program has registered, and the store that its environment names. */
+/* The public calls. Keeps the registered buffers, and the store that the environment names. */
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -21,9 +21,10 @@
 
 static struct {
     struct dt_buffers buffers;
-    enum dt_call_kind call;  /* that is made */
-    bool begun;              /* what follows is set */
-    char path[2 * PATH_MAX]; /* what is too long for a path stays so: using it tells */
+    enum dt_call_kind call; /* the call in progress */
+    bool begun;             /* the following fields are set */
+    char path[2 *
+              PATH_MAX]; /* a path that is too long is kept as it is: its use reports the error */
     char job_id[NAME_MAX + 1];
     char host[HOST_NAME_MAX + 1];
     struct dt_store store;
@@ -170,7 +171,7 @@ static dt_result_t write_far(void *data, uint64_t bytes, dt_gpu_piece *f, void *
     return dt_gpu_store(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
 }
 
-/* Managed memory is read by the GPU, too, which knows when it has been written. */
+/* Managed memory is copied by the GPU too, which knows when it has been written. */
 static const struct dt_far *far_of(const void *buf, size_t bytes)
 {
     static const struct dt_far on_gpu = { read_far, write_far };
@@ -227,11 +228,11 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
     return result;
 }
 
-/* A save or restore that has begun. */
+/* A save or restore in progress. */
 struct begun {
-    uint64_t number; /* of the first call of which it consists */
+    uint64_t number; /* of the first call that it consists of */
     uint64_t at_ns;
-    dt_error_info_t before; /* this thread's last failure until then */
+    dt_error_info_t before; /* this thread's last error before it */
 };
 
 static dt_result_t begin(enum dt_call_kind kind, struct dt_comm **c, struct begun *b)
@@ -246,8 +247,7 @@ static dt_result_t begin(enum dt_call_kind kind, struct dt_comm **c, struct begu
     return DT_OK;
 }
 
-/* Adds to what the store has told of a failure. A failure of DT_WORLD itself has been told in
- * full. */
+/* Completes the store's error. A failure of DT_WORLD itself has already been described. */
 static void tell_failure(const struct dt_comm *c, const struct begun *b)
 {
     dt_error_info_t *e = dt_error_details();
@@ -266,7 +266,7 @@ static void tell_failure(const struct dt_comm *c, const struct begun *b)
 
 static dt_result_t end(struct dt_comm *c, const struct begun *b, dt_result_t result)
 {
-    if (result == DT_OK) /* what has failed in it was no failure of the call */
+    if (result == DT_OK) /* errors inside a call that succeeded do not count */
         dt_error_again(&b->before);
     else
         tell_failure(c, b);

@@ -1,10 +1,10 @@
-/* What dt_finalize and fork do about checkpoints. */
+/* The parts of dt_finalize and fork that concern checkpoints. */
 #ifndef DT_CHECKPOINT_CHECKPOINT_H
 #define DT_CHECKPOINT_CHECKPOINT_H
 
-/* Gives the checkpoint directory back: another job may use it. */
+/* Releases the checkpoint directory for other jobs. */
 void dt_checkpoint_end(void);
-/* In a child process: it keeps nothing that is its parent's. */
+/* In a child process: drops everything that belongs to the parent. */
 void dt_checkpoint_forked(void);
 
 #endif

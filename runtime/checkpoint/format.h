@@ -1,10 +1,9 @@
-/* What stands in a checkpoint's files. Pure: bytes to structures and back, no I/O.
+/* The contents of a checkpoint's files. Pure: bytes to structures and back, no I/O.
  *
  *     rank_00000.shard ...   head | data of each buffer, in order | checksum of all that
- *     MANIFEST               step, number of ranks, size and checksum of each shard | the same
+ *     MANIFEST               step, number of ranks, size and checksum of each shard | checksum
  *
- * The bytes depend on step, layout and data alone: two runs that compute the same write the same.
- */
+ * The bytes depend only on step, layout and data: two runs that compute the same write the same. */
 #ifndef DT_CHECKPOINT_FORMAT_H
 #define DT_CHECKPOINT_FORMAT_H
 
@@ -18,12 +17,11 @@
 enum {
     DT_CHECKPOINT_VERSION = 1,
     DT_SHARD_PREFIX = 16,         /* magic, version, length of the rest of the head */
-    DT_SHARD_HEAD_MAX = 16 << 20, /* of that rest */
-    DT_SHARD_NAME_MAX = 255,      /* of a buffer's name */
+    DT_SHARD_HEAD_MAX = 16 << 20, /* maximum length of that rest */
+    DT_SHARD_NAME_MAX = 255,      /* maximum length of a buffer's name */
 };
 
-/* How data are read and written that are not in host memory: in pieces, each of which is handed to
- * f. */
+/* Access to data outside of host memory: in pieces, each of which is passed to f. */
 struct dt_far {
     dt_result_t (*read)(const void *data, uint64_t bytes,
                         dt_result_t (*f)(void *arg, void *piece, size_t n), void *arg);
@@ -31,7 +29,7 @@ struct dt_far {
                          dt_result_t (*f)(void *arg, void *piece, size_t n), void *arg);
 };
 
-/* A registered buffer, or what a shard says of one (data is NULL then). */
+/* A registered buffer, or a shard's description of one (then data is NULL). */
 struct dt_buffer {
     char *name;
     void *data;
@@ -56,14 +54,15 @@ struct dt_shard_head {
 };
 
 void dt_shard_head_encode(struct dt_put *out, const struct dt_shard_head *head);
-/* Reads the prefix. Returns the length of the rest, or 0 when it is none of a shard. */
+/* Reads the prefix. Returns the length of the rest, or 0 if it is not a shard's prefix. */
 size_t dt_shard_prefix_decode(const uint8_t prefix[DT_SHARD_PREFIX]);
-/* Reads the rest of the head. Returns 0, or -1 with errno, when head holds nothing: EBADMSG where
- * it is wrong, or ENOMEM. */
+/* Reads the rest of the head. Returns 0, or -1 with errno and an empty head: EBADMSG if it is
+ * invalid, or ENOMEM. */
 int dt_shard_head_decode(const void *rest, size_t len, struct dt_shard_head *head);
 void dt_shard_head_free(struct dt_shard_head *head);
 
-/* Whether a shard fits a rank that wants this; if not, why (at most len bytes, with the NUL). */
+/* Whether a shard fits the rank that wants it; if not, why says the reason (at most len bytes with
+ * the NUL). */
 bool dt_shard_fits(const struct dt_shard_head *found, const struct dt_shard_head *wanted, char *why,
                    size_t len);
 
@@ -79,7 +78,7 @@ struct dt_manifest {
 };
 
 void dt_manifest_encode(struct dt_put *out, const struct dt_manifest *m);
-/* Likewise: EBADMSG where the bytes are damaged or not a manifest. */
+/* Likewise: EBADMSG if the bytes are damaged or not a manifest. */
 int dt_manifest_decode(const void *data, size_t len, struct dt_manifest *m);
 void dt_manifest_free(struct dt_manifest *m);
 

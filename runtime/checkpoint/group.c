@@ -7,7 +7,7 @@
 
 struct verdict {
     int64_t result;
-    int64_t rank; /* to blame */
+    int64_t rank; /* the rank that caused it */
     int64_t error;
     char text[DT_ERROR_TEXT];
 };

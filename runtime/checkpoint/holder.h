@@ -1,4 +1,4 @@
-/* A job, as the files OWNER and LINEAGE in a checkpoint directory name it. */
+/* A job's identity, as in the files OWNER and LINEAGE of a checkpoint directory. */
 #ifndef DT_CHECKPOINT_HOLDER_H
 #define DT_CHECKPOINT_HOLDER_H
 
@@ -16,9 +16,9 @@ struct dt_holder {
     char since[32];
 };
 
-/* The calling process, which is rank 0 of a job, from now on. */
+/* The calling process, as rank 0 of its job. */
 struct dt_holder dt_holder_of(const struct dt_owner *me, const char *host);
-/* A line for each field; and the same back. False: the text is damaged, and h is empty. */
+/* Write one line for each field, and read them back. False: the text is damaged, and h is empty. */
 void dt_holder_write(char text[DT_HOLDER_TEXT], const struct dt_holder *h);
 bool dt_holder_parse(const char *text, struct dt_holder *h);
 bool dt_holder_is_job(const struct dt_holder *h, const char *job_id);

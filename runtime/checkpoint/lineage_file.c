@@ -29,7 +29,7 @@ static struct dt_lineage parse_line(const char *text)
     return l;
 }
 
-/* It is the last line. Where that is cut short, there is none. */
+/* It must be the last line. If that line is cut short, there is none. */
 static struct dt_beginning parse_beginning(const char *text)
 {
     struct dt_beginning b = { .step = -1 }, none = { .step = -1 };

@@ -47,7 +47,7 @@ void dt_listing_free(struct dt_listing *l)
     free(l->steps);
 }
 
-/* Hands the steps over. */
+/* Transfers ownership of the steps. */
 static struct dt_steps steps_of(struct dt_listing *l)
 {
     struct dt_steps steps = { .v = l->steps, .n = l->n };

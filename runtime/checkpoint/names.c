@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JOB_MAX = 100 }; /* of a job id in a name; its random end is what tells jobs apart */
+/* maximum length of a job id in a name; its random end distinguishes jobs */
+enum { JOB_MAX = 100 };
 
 static const char save_prefix[] = ".save-";
 static const char replaced_prefix[] = ".replaced-";
@@ -22,7 +23,7 @@ static bool starts_with(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* The step of "step_N", or -1: only the one spelling that is written counts. */
+/* The step of "step_N", or -1. Accepts only the spelling that dtrun writes. */
 static int64_t step_of(const char *name)
 {
     struct dt_name again;
@@ -36,7 +37,7 @@ static int64_t step_of(const char *name)
     return *end == '\0' && strcmp(again.s, name) == 0 ? step : -1;
 }
 
-/* Whether an unfinished work is of a later generation of this job. */
+/* Whether this is unfinished work of a later generation of this job. */
 static bool is_later(const char *name, const struct dt_owner *me)
 {
     struct dt_name mine;

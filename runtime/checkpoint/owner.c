@@ -17,7 +17,7 @@ static dt_result_t fail_at(const struct dt_dir *d, const char *what)
     return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, DT_OWNER_NAME, what);
 }
 
-/* Reads what fits of a file; an empty text when it cannot be read. */
+/* Reads as much of a file as fits; an empty text if it cannot be read. */
 static void read_text(int fd, char text[DT_HOLDER_TEXT])
 {
     ssize_t n = pread(fd, text, DT_HOLDER_TEXT - 1, 0);
@@ -40,7 +40,7 @@ static dt_result_t fail_owned(const struct dt_dir *d, const char *text, const ch
                    d->path, h.job, h.generation, h.pid, h.host, h.since, what_to_do);
 }
 
-/* A file system without locks is used all the same: OWNER is checked before each commit. */
+/* A file system without locks is accepted: OWNER is checked before each commit. */
 static enum lock_result lock(int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -50,7 +50,7 @@ static enum lock_result lock(int fd)
     return errno == EWOULDBLOCK ? BUSY : FAILED;
 }
 
-/* Whether fd still is the file that has the name: its last owner may have removed it. */
+/* Whether fd still is the file of that name: the last owner may have removed it. */
 static bool is_current(const struct dt_dir *d, int fd)
 {
     struct stat mine, named;
@@ -77,8 +77,9 @@ static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
     return fsync(fd) == 0 ? DT_OK : fail_at(d, "fsync");
 }
 
-/* Replaces OWNER, open as was. Where an older generation lives, it keeps its lock on a file that
- * has no name any more. *again: meanwhile another process has replaced or removed OWNER. */
+/* Replaces OWNER, which is open as was. An older generation that still lives keeps its lock on a
+ * file that has no name any more. *again: another process has replaced or removed OWNER
+ * meanwhile. */
 static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
                            const struct dt_owner *me, int was, bool *again)
 {
@@ -211,7 +212,7 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
     return DT_OK;
 }
 
-/* Reads the file that has the name now; an empty text when there is none. */
+/* Reads the file that has the name now; an empty text if there is none. */
 static dt_result_t read_current(const struct dt_dir *d, char text[DT_HOLDER_TEXT])
 {
     int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -250,14 +251,13 @@ void dt_owner_release(struct dt_ownership *o)
         return;
     if (read_current(&d, text) == DT_OK && strcmp(text, o->text) == 0)
         unlinkat(o->dir, DT_OWNER_NAME, 0);
-    flock(o->fd, LOCK_UN); /* where a child process has the file open, too */
+    flock(o->fd, LOCK_UN); /* a child process may also have the file open */
     close(o->fd);
     close(o->dir);
     *o = (struct dt_ownership){ .held = false };
 }
 
-/* Where nothing locks, the owner before may still be at work, and looks into OWNER before it
- * commits. */
+/* Without locks the previous owner may still be running. It reads OWNER before it commits. */
 void dt_owner_give_back(struct dt_ownership *o)
 {
     struct dt_dir d = { .fd = o->dir, .path = "" };

@@ -13,14 +13,14 @@
 
 enum {
     MANIFEST_MAX = 64 << 20,
-    ATTEMPTS = 5, /* while the job that saves there removes what is being read */
+    ATTEMPTS = 5, /* another job may remove what is being read */
 };
 
 /* How a job reads a directory. */
 enum access {
-    NOTHING, /* there is nothing for it to restore */
-    SHARED,  /* without a lock: another job may save there */
-    OWN,     /* it has saved there itself, and will again: it takes the directory */
+    NOTHING, /* there is nothing to restore */
+    SHARED,  /* without a lock: another job may be saving there */
+    OWN,     /* this job has saved there and will again, so it takes the directory */
 };
 
 enum { NONE = -1, VANISHED = -2 }; /* in the place of a candidate's step */
@@ -35,7 +35,7 @@ struct restore {
     const struct dt_buffers *buffers;
     struct dt_dir dir;
     enum access access;
-    struct dt_head head;          /* on rank 0: what was there */
+    struct dt_head head;          /* on rank 0: what the directory held */
     struct dt_steps steps;        /* on rank 0: the candidates, newest first */
     size_t next;                  /* of them */
     struct candidate c;           /* the one being tried */
@@ -43,11 +43,11 @@ struct restore {
     struct dt_dir from;           /* its directory */
     struct dt_shard_head wanted;  /* of this rank's shard there */
     struct dt_shard shard;
-    bool hidden;         /* not all hosts see the candidate */
-    bool vanished;       /* what was being read is not what the directory holds now */
-    bool touched;        /* the buffers are not as they were */
-    bool refused;        /* one was tried and is no good */
-    dt_error_info_t why; /* the last one */
+    bool hidden;         /* some host does not see the candidate */
+    bool vanished;       /* the directory has changed since it was read */
+    bool touched;        /* the buffers have been overwritten */
+    bool refused;        /* at least one candidate was tried and refused */
+    dt_error_info_t why; /* of the last refusal */
 };
 
 static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m,
@@ -118,7 +118,7 @@ static dt_result_t take(struct restore *r, int64_t step)
     return result;
 }
 
-/* Remembers why the candidate cannot be used. */
+/* Keeps the reason why the candidate cannot be used. */
 static void refuse(struct restore *r, int64_t step)
 {
     char text[DT_ERROR_TEXT + 100];
@@ -197,7 +197,8 @@ static bool sees_candidate(const struct restore *r)
            memcmp(&sum, &r->c.sum, sizeof sum) == 0;
 }
 
-/* A directory of its own has been checked in another way, by a file that rank 0 wrote. */
+/* If the directory is this job's own, another check, with a file that rank 0 wrote, has been
+ * made. */
 static dt_result_t check_visible(struct restore *r)
 {
     bool blind = r->store->speaks && !sees_candidate(r);
@@ -218,9 +219,9 @@ static dt_result_t open_shard(struct restore *r)
     return dt_shard_open(&r->shard, &r->from, &r->wanted, &r->shards[g->rank]);
 }
 
-/* Every rank finds that its shard fits before any rank loads one. A shard is read once, into the
- * buffers: where it turns out to be damaged, an older checkpoint fills the buffers of all ranks
- * again, or the restore fails, which leaves their content unspecified. */
+/* Every rank checks that its shard fits before any rank loads one. A shard is read once, into the
+ * buffers. If it turns out to be damaged, an older checkpoint fills the buffers of all ranks again,
+ * or the restore fails and leaves their content unspecified. */
 static dt_result_t try_candidate(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
@@ -236,7 +237,7 @@ static dt_result_t try_candidate(struct restore *r)
     return result;
 }
 
-/* Sets r->vanished on all ranks: what was tried counts for nothing then, be it good or not. */
+/* Sets r->vanished on all ranks. The result of the attempt is then ignored. */
 static dt_result_t check_vanished(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
@@ -271,7 +272,7 @@ static dt_result_t search(struct restore *r)
     }
 }
 
-/* On rank 0, which asks for no lock. */
+/* On rank 0, without a lock. */
 static dt_result_t look(struct restore *r)
 {
     struct dt_store *s = r->store;
@@ -298,7 +299,7 @@ static dt_result_t look(struct restore *r)
     return DT_OK;
 }
 
-/* A job that has saved here keeps others from doing so from now on. What it then finds counts. */
+/* A job that has saved here takes the lock now. The directory is then read again. */
 static dt_result_t own(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
@@ -344,7 +345,7 @@ static void finish_attempt(struct restore *r)
     r->next = 0;
 }
 
-/* Tells in time that this job will not be able to save where it has restored. */
+/* Warns early that this job will not be able to save where it has restored. */
 static void note_read_only(const struct restore *r)
 {
     const struct dt_store *s = r->store;
@@ -359,7 +360,7 @@ static void note_read_only(const struct restore *r)
     s->note(s->arg, text);
 }
 
-/* What is there counts from now on: a save must go on from it. */
+/* The next save must continue from what was found. */
 static void remember(const struct restore *r)
 {
     if (r->store->group.rank != 0)

@@ -18,7 +18,7 @@ struct save {
     struct dt_checksum sum;       /* of the manifest's bytes */
 };
 
-/* Names the first rank that saves the least step, and of those with the largest. */
+/* Names the first rank that saves the lowest step, and the first that saves the highest. */
 static dt_result_t tell_steps(const struct dt_group *g, int64_t step, int64_t least,
                               int64_t largest)
 {
@@ -32,7 +32,8 @@ static dt_result_t tell_steps(const struct dt_group *g, int64_t step, int64_t le
                    (long long)first[0], (long long)least, (long long)first[1], (long long)largest);
 }
 
-/* Ranks that save different steps would wait for each other in vain later: say so now. */
+/* Ranks that save different steps would later wait for each other in vain, so this is an error
+ * now. */
 static dt_result_t same_step(const struct dt_group *g, int64_t step)
 {
     int64_t v[2] = { step, ~step }; /* the smallest of ~step is ~ of the largest step */
@@ -67,7 +68,7 @@ static dt_result_t sync_entries(const struct save *w)
     return dt_group_agree(&s->group, result);
 }
 
-/* Phase 1: every rank's shard is written and durable, or none counts. */
+/* Phase 1: makes every rank's shard durable. If one fails, all fail. */
 static dt_result_t prepare(struct save *w)
 {
     const struct dt_group *g = &w->store->group;
@@ -85,7 +86,7 @@ static dt_result_t prepare(struct save *w)
         result = sync_entries(w);
     if (result != DT_OK)
         return result;
-    /* Each rank's part is zero elsewhere: the sum is the whole table. */
+    /* each rank's entry is zero on all others, so the sum is the whole table */
     return g->sum(g->ctx, (int64_t *)w->shards, g->size * sizeof *w->shards / sizeof(int64_t));
 }
 
@@ -125,7 +126,7 @@ static dt_result_t write_lineage(const struct save *w, const struct dt_beginning
     return result == DT_OK ? dt_dir_sync(&w->dir) : result;
 }
 
-/* The commit proper. What cannot be made durable shall not count now either. */
+/* The commit. If it cannot be made durable, it is undone. */
 static dt_result_t give_name(struct save *w, const char *final, bool replaces)
 {
     struct dt_aside aside = { .committed = w->head.step,
@@ -168,7 +169,7 @@ static dt_result_t publish(struct save *w)
     return result;
 }
 
-/* Removes older checkpoints. The new one is safe already: what cannot be removed is no failure. */
+/* Removes older checkpoints. The new one is safe, so a failure is ignored. */
 static void retire(struct save *w)
 {
     struct dt_store *s = w->store;
@@ -185,7 +186,7 @@ static void retire(struct save *w)
     free(steps.v);
 }
 
-/* Says whose the checkpoints are before there is one of this job. */
+/* Writes whose the checkpoints are before the first one of this job exists. */
 static dt_result_t publish_first(struct save *w)
 {
     struct dt_store *s = w->store;
@@ -228,7 +229,7 @@ static dt_result_t commit(struct save *w)
     return DT_OK;
 }
 
-/* Leaves nothing of a failed save behind, and its error as it was. */
+/* Removes a failed save's files and keeps its error. */
 static void discard(struct save *w)
 {
     dt_error_info_t why;
@@ -258,8 +259,8 @@ static dt_result_t run(struct save *w)
     return dt_group_agree(g, result);
 }
 
-/* Never one that a failed save had: on NFS another host may still hold that name for the directory
- * which is no more. All ranks agree on the number of saves that they agreed to begin. */
+/* Not a name of an earlier failed save: on NFS another host may still associate that name with the
+ * directory that was removed. The number of saves is the same on all ranks. */
 static struct dt_name temporary_name(struct dt_store *s, int64_t step)
 {
     char what[DT_NAME_BYTES + 16];

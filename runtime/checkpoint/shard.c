@@ -68,7 +68,7 @@ static dt_result_t damaged(const struct dt_file *f, const char *what)
     return dt_fail(DT_ERR_IO, "%s/%s: is damaged: %s", f->dir->path, f->name, what);
 }
 
-/* Reads the head; *data is how many bytes of data must follow. */
+/* Reads the head. *data: the bytes of data that must follow. */
 static dt_result_t read_head(struct dt_file *f, uint64_t bytes, struct dt_shard_head *head,
                              uint64_t *data)
 {
@@ -105,7 +105,7 @@ static bool sizes_add_up(const struct dt_buffers *b, uint64_t data)
     return data == 0;
 }
 
-/* Reads the checksum, when all that it covers has been read. */
+/* Reads and checks the checksum after all data. */
 static dt_result_t check_sum(struct dt_file *f, const struct dt_shard_info *info)
 {
     struct dt_checksum sum = dt_hasher_sum(f->hasher);
@@ -120,7 +120,7 @@ static dt_result_t check_sum(struct dt_file *f, const struct dt_shard_info *info
     return DT_OK;
 }
 
-/* Only a sound file may say that the program does not fit it. */
+/* Only an undamaged file can show that it does not fit the program. */
 static dt_result_t misfit(struct dt_file *f, uint64_t data, const struct dt_shard_info *info,
                           const char *why)
 {

@@ -6,11 +6,12 @@
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/names.h"
 
-/* Writes the head and the buffers it names; info then tells what the manifest says of the file. */
+/* Writes the head and the buffers it names. Stores in info what the manifest says about the
+ * file. */
 dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *head,
                            struct dt_shard_info *info);
 
-/* A shard that is read once, in two parts. */
+/* A shard that is being read, once, in two steps. */
 struct dt_shard {
     struct dt_name name;
     struct dt_file file;
@@ -25,6 +26,6 @@ dt_result_t dt_shard_open(struct dt_shard *s, const struct dt_dir *d,
                           const struct dt_shard_head *wanted, const struct dt_shard_info *info);
 /* Reads the rest into the buffers. DT_ERR_IO: as above; their content is unspecified then. */
 dt_result_t dt_shard_load(struct dt_shard *s);
-void dt_shard_close(struct dt_shard *s); /* of one that was not opened: does nothing */
+void dt_shard_close(struct dt_shard *s); /* does nothing if it was not opened */
 
 #endif

@@ -33,7 +33,7 @@ void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name,
         dt_dir_remove(d, trash.s, DT_MANIFEST_NAME);
 }
 
-/* It may be another user's, and is in nobody's way: what cannot be removed stays. */
+/* It may belong to another user. If it cannot be removed, it stays: it does no harm. */
 static dt_result_t remove_trash(struct dt_store *s, struct dt_dir *d, const char *name,
                                 int64_t step)
 {
@@ -48,7 +48,7 @@ bool dt_store_begins_anew(const struct dt_store *s)
     return s->fresh && !s->written;
 }
 
-/* Leaves in aside->steps those to be set aside, lowest first. */
+/* Leaves in aside->steps those that must be moved, lowest first. */
 static dt_result_t choose_aside(const struct dt_store *s, const struct dt_dir *d,
                                 struct dt_aside *aside)
 {
@@ -102,7 +102,7 @@ static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside)
         aside->moved += result == DT_OK;
     }
     if (result == DT_OK)
-        unlinkat(d->fd, aside->to.s, AT_REMOVEDIR); /* where all are beside it */
+        unlinkat(d->fd, aside->to.s, AT_REMOVEDIR); /* if all were moved beside it */
     return result;
 }
 

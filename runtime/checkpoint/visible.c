@@ -12,7 +12,7 @@
 
 enum { HOSTS_NAMED = 8 };
 
-/* Makes an empty file whose name nobody can have guessed. */
+/* Makes an empty file with an unpredictable name. */
 static dt_result_t put_token(const struct dt_store *s, const struct dt_dir *d,
                              struct dt_name *token)
 {

@@ -1,14 +1,15 @@
-/* Whether all hosts see the checkpoint directory that rank 0 sees. All are collective. */
+/* Checks that all hosts see the checkpoint directory that rank 0 sees. All functions are
+ * collective. */
 #ifndef DT_CHECKPOINT_VISIBLE_H
 #define DT_CHECKPOINT_VISIBLE_H
 
 #include "runtime/checkpoint/store.h"
 
-/* Rank 0, which has d open, writes a file there for which the others look. DT_ERR_IO names the
- * hosts that do not see it. */
+/* Rank 0, which has d open, writes a file there, and the other ranks look for it. DT_ERR_IO names
+ * the hosts that do not see it. */
 dt_result_t dt_visible_check(const struct dt_store *s, const struct dt_dir *d);
-/* DT_ERR_IO, naming the hosts whose ranks call this with blind: they do not see what rank 0
- * "writes" or "reads" there. DT_OK where no rank does. */
+/* DT_ERR_IO names the hosts whose ranks pass blind: they do not see what rank 0 "writes" or "reads"
+ * there. DT_OK if no rank does. */
 dt_result_t dt_visible_name_blind(const struct dt_store *s, bool blind, const char *does);
 
 #endif

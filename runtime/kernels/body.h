@@ -1,19 +1,19 @@
-/* The kernels themselves, included by one file for each instruction set, which defines
- *   KERNELS  the name of the table to define,
- *   ISA      what DTRUN_ISA calls it, and usable(), whether this processor has it,
+/* The kernels, included by one file for each instruction set, which defines
+ *   KERNELS  the name of the table,
+ *   ISA      its name in DTRUN_ISA; usable() tells whether this processor has it,
  *   WIDTH    the bytes of a vector,
- * STORE_PAST(p, v), where it can store a vector at a multiple of WIDTH past the caches, and, where
- * it has instructions for f16, widen_f16_w() and narrow_f16_w() with F16_BY_HARDWARE.
+ * STORE_PAST(p, v), if it can store a vector at a multiple of WIDTH past the caches, and, if it has
+ * instructions for f16, widen_f16_w() and narrow_f16_w() with F16_BY_HARDWARE.
  *
- * The vectors are gcc's and clang's own (vector_size), so that each loop is written once. What is
- * left over at the end of a buffer goes through narrower ones, element by element: the same
- * operations, hence the same bytes wherever an element stands. */
+ * The vectors are those of gcc and clang (vector_size), so each loop is written once. The rest of a
+ * buffer is processed with narrower vectors, then element by element. The operations are the same,
+ * so the bytes of a result do not depend on an element's position. */
 #include <stdint.h>
 #include <string.h>
 
 #include "runtime/kernels/kernels.h"
 
-/* A sanitizer puts its checks into every copy of a loop's body, which takes long to compile. */
+/* A sanitizer adds its checks to every copy of a loop's body, which takes long to compile. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -26,7 +26,7 @@
 #define INLINE    static inline __attribute__((always_inline))
 #define VEC(t, n) t __attribute__((vector_size(sizeof(t) * (n))))
 
-/* Vectors that are folded side by side, to hide the latency of an addition. */
+/* Vectors that are reduced at once, to hide the latency of an addition. */
 enum { UNROLLED = 4 };
 
 /* ---- operations, on vectors of any type and length ---- */
@@ -38,21 +38,21 @@ enum { UNROLLED = 4 };
 #define PROD(a, b) ((a) * (b))
 #define MIN(a, b)  SELECT((b) < (a), b, a)
 #define MAX(a, b)  SELECT((b) > (a), b, a)
-/* A NaN in a gives way; one in b never compares. */
+/* A NaN in a yields b; a NaN in b never compares. */
 #define FMIN(a, b) SELECT(((b) < (a)) | ((a) != (a)), b, a)
 #define FMAX(a, b) SELECT(((b) > (a)) | ((a) != (a)), b, a)
 #define BAND(a, b) ((a) & (b))
 #define BOR(a, b)  ((a) | (b))
 #define BXOR(a, b) ((a) ^ (b))
 
-/* Which NaN an addition gives differs between processors, and between orders of its operands. */
+/* Which NaN an addition yields depends on the processor and on the order of operands. */
 #define ONE_NAN(v) SELECT((v) == (v), v, (__typeof__(v)){ 0 } + __builtin_nanf(""))
 
 /* ---- types: how elements come into accumulators and leave them ---- */
 
-/* t: the type's name; sfx: _w for a vector of WIDTH bytes, _n for a narrow one; _1 for one element,
- * in the first lane of a narrow vector that is otherwise 0, for gcc keeps one of a single element
- * in memory. */
+/* t: name of the type. sfx: _w for a vector of WIDTH bytes, _n for a narrow one, _1 for one element
+ * in the first lane of a narrow vector that is otherwise 0. (gcc keeps a vector of one element in
+ * memory.) */
 enum { NARROW = 16 }; /* bytes */
 
 #define STEP_w(t) (sizeof(t##_w) / sizeof(((t##_w){ 0 })[0])) /* elements */
@@ -87,7 +87,7 @@ enum { NARROW = 16 }; /* bytes */
         memcpy(p, &first, sizeof(first));                                                          \
     }
 
-/* per: bytes for each element, of those that the vectors have. */
+/* per: the bytes for each element. */
 #define VECTORS(t, elem, per)                                                                      \
     typedef VEC(elem, WIDTH / (per)) t##_w;                                                        \
     typedef VEC(elem, NARROW / (per)) t##_n, t##_1;                                                \
@@ -107,8 +107,8 @@ VECTORS(f32, float, 4)
 VECTORS(f64, double, 8)
 VECTORS(half, uint16_t, 4) /* for as many floats */
 
-/* A half in the bits of a float: a normal number needs its exponent moved. A subnormal one, with
- * the smallest normal exponent put in, is too large by exactly that normal number. */
+/* A half in the bits of a float. A normal number only needs another exponent. A subnormal number is
+ * given the smallest normal exponent; it is then too large by exactly that normal number. */
 #define WIDEN_F16(sfx)                                                                             \
     INLINE f32##sfx widen_f16##sfx(half##sfx h)                                                    \
     {                                                                                              \
@@ -123,9 +123,9 @@ VECTORS(half, uint16_t, 4) /* for as many floats */
         return (f32##sfx)(sign | SELECT(bits >= 0x0f800000u, special, number));                    \
     }
 
-/* Nearest, ties to even. What becomes subnormal is rounded by adding a number whose last bit weighs
- * what a subnormal half's does; other numbers by adding just less than half of the last bit kept.
- */
+/* Nearest, ties to even. A number that becomes subnormal is rounded by adding a number whose last
+ * bit has the weight of a subnormal half's last bit; others by adding just less than half of the
+ * last bit kept. */
 #define NARROW_F16(sfx)                                                                            \
     INLINE half##sfx narrow_f16##sfx(f32##sfx v)                                                   \
     {                                                                                              \
@@ -149,8 +149,8 @@ WIDEN_F16(_w)
 NARROW_F16(_w)
 #endif
 
-/* bf16 is the upper half of a float. Overflow carries into infinity by itself; the one NaN stays.
- */
+/* bf16 is the upper half of a float. Overflow carries into infinity; the canonical NaN is
+ * preserved. */
 #define BF16(sfx)                                                                                  \
     INLINE f32##sfx widen_bf16##sfx(half##sfx b)                                                   \
     {                                                                                              \
@@ -166,7 +166,7 @@ NARROW_F16(_w)
 BF16(_w)
 BF16(_n)
 
-/* as: what has as many lanes. */
+/* as: a vector with the same number of lanes. */
 #define HALF_TYPE(t, sfx, as)                                                                      \
     typedef f32##sfx t##sfx;                                                                       \
     INLINE t##sfx load_##t##sfx(const void *p)                                                     \
@@ -190,11 +190,12 @@ HALF_TYPE(bf16, _1, _n)
 #define AT(base, i, size) ((const char *)(base) + (i) * (size))
 #define TO(base, i, size) ((char *)(base) + (i) * (size))
 
-/* Integers are divided by dt_fold, in a second pass: no processor divides vectors of them. */
+/* dt_fold divides integers in a second pass: no processor divides vectors of integers. */
 #define KEEP(v, fold)   (v)
 #define FINISH(v, fold) ONE_NAN((fold)->divisor == 1 ? (v) : (v) / (float)(fold)->divisor)
 
-/* Folds from element i on, many vectors of one size at a time; returns how far it came. */
+/* Reduces from element i on, many vectors of one size at a time. Returns the index that it
+ * reached. */
 #define FOLD_BY(name, t, sfx, size, many, OP, END)                                                 \
     INLINE size_t name(const struct dt_fold *f, size_t i)                                          \
     {                                                                                              \
@@ -283,7 +284,7 @@ FLOATING(f64, 8)
 
 /* ---- past the caches ---- */
 
-/* A line whose parts come by several stores may be written in parts: by the widest store it comes
+/* A line stored by several instructions may reach memory in parts; by the widest store it does so
  * at once. */
 static void copy_past(void *dst, const void *src, size_t bytes)
 {

@@ -1,5 +1,4 @@
-/* The element types and operations of collectives: what they are called, and what goes with what.
- * Pure. */
+/* The element types and operations of collectives: names, sizes, and which go together. Pure. */
 #ifndef DT_KERNELS_DTYPE_H
 #define DT_KERNELS_DTYPE_H
 
@@ -12,12 +11,12 @@
 enum {
     DT_DTYPE_MAX = DT_F64 + 1,
     DT_OP_MAX = DT_ADASUM + 1,
-    DT_FOLD_MAX = DT_BXOR + 1, /* of those that fold element by element */
+    DT_FOLD_MAX = DT_BXOR + 1, /* number of operations that work element by element */
 };
 
 extern const uint8_t dt_dtype_sizes[DT_DTYPE_MAX];
 
-/* The public function, and how every call here asks it several times: without a call. */
+/* The public function, inlined: every call here uses it several times. */
 extern inline __attribute__((gnu_inline)) size_t dt_dtype_size(dt_dtype_t dtype)
 {
     return (unsigned)dtype < DT_DTYPE_MAX ? dt_dtype_sizes[dtype] : 0;
@@ -28,7 +27,8 @@ static inline bool dt_dtype_is_float(dt_dtype_t dtype)
     return dtype == DT_F16 || dtype == DT_BF16 || dtype == DT_F32 || dtype == DT_F64;
 }
 
-/* Whether both exist and op folds elements of dtype: bits in integers only, and DT_ADASUM none. */
+/* Whether both exist and op can reduce elements of dtype: bitwise operations need integers, and
+ * DT_ADASUM is never accepted. */
 static inline bool dt_op_applies(dt_op_t op, dt_dtype_t dtype)
 {
     return (unsigned)dtype < DT_DTYPE_MAX && (unsigned)op < DT_FOLD_MAX &&

@@ -1,4 +1,4 @@
-/* The wire formats (runtime/kernels/wireformat.h), for body.h. */
+/* The wire formats (wireformat.h), for body.h. */
 
 typedef float loose __attribute__((aligned(1), may_alias));
 
@@ -65,8 +65,8 @@ INLINE float scale_of(const loose *src, size_t n)
     return largest / 127 < 0x1p-126f ? 0x1p-126f : largest / 127;
 }
 
-/* A number whose last bit weighs 1 is added: the sum is rounded as numbers are, and ends in the
- * bits of the result. */
+/* Adds a number whose last bit has the weight 1. The sum is rounded like any other, and its low
+ * bits hold the result. */
 INLINE void pack_int8_block(uint8_t *dst, const loose *src, size_t n)
 {
     float scale = scale_of(src, n), inverse = scale == scale ? 1 / scale : 0;
@@ -125,8 +125,8 @@ INLINE counts whole(f32_w v, int32_t nan)
     return SELECT(v == v, __builtin_convertvector(v, counts), (counts){ 0 } + nan);
 }
 
-/* Number r * words + w of a block stands in word w, and so a vector of words is made from vectors
- * of numbers. */
+/* Number r * words + w of a block is in word w, so that vectors of words are made from vectors of
+ * numbers. */
 #define COUNTS(bits, count_of)                                                                     \
     INLINE void pack_count##bits##_block(uint8_t *dst, const void *src, float step)                \
     {                                                                                              \

@@ -1,4 +1,4 @@
-/* What every processor of the architecture that this was compiled for has. */
+/* For any processor of the architecture that this is compiled for. */
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #define STORE_PAST(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))

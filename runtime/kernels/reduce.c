@@ -64,7 +64,7 @@ const char *dt_reduce_choices(char *text, size_t size)
     return text;
 }
 
-/* In the widest type of their sign: the divisor may not fit into theirs. */
+/* In the widest type of the same sign: the divisor may not fit into the element type. */
 #define DIVIDE(type, wide)                                                                         \
     do {                                                                                           \
         typedef type elem __attribute__((aligned(1), may_alias));                                  \

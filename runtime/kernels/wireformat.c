@@ -3,7 +3,7 @@
 #include "runtime/kernels/reduce.h"
 
 static const struct {
-    size_t head; /* bytes of a block before its numbers */
+    size_t head; /* bytes before the numbers of a block */
     unsigned bits;
     unsigned whole; /* numbers that are packed together */
 } layouts[DT_FORMATS] = {

@@ -11,7 +11,7 @@ static_assert(DT_SECRET_BYTES == crypto_auth_KEYBYTES, "the job's secret is the 
 
 enum {
     MAGIC = 0x54525444, /* "DTRT" */
-    PROTOCOL = 2,       /* of the handshake and of what follows it (dataframe.h) */
+    PROTOCOL = 2,       /* of this handshake and the frames after it (dataframe.h) */
     NONCE_AT = DT_AUTH_HELLO - DT_AUTH_NONCE,
 };
 
@@ -33,7 +33,7 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
     randombytes_buf(hello + NONCE_AT, DT_AUTH_NONCE);
 }
 
-/* False: of another protocol, or none at all. */
+/* False: another protocol, or no hello at all. */
 static bool read_hello(const uint8_t *hello, struct dt_auth *who)
 {
     struct dt_get g = dt_get_init(hello, NONCE_AT);
@@ -64,7 +64,7 @@ static bool hello_fits(const struct dt_auth *a, const uint8_t *hello)
             (a->peer == who.me && a->comm == who.comm && a->lane == who.lane));
 }
 
-/* What both sides put their tags on: the role, the hello with its nonce, the listener's nonce. */
+/* What both sides authenticate: the role, the hello with its nonce, and the listener's nonce. */
 static void transcript(uint8_t out[8 + DT_AUTH_HELLO + DT_AUTH_NONCE], const char role[8],
                        const uint8_t *hello, const uint8_t *nonce)
 {

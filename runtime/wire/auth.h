@@ -1,5 +1,5 @@
-/* The handshake with which two ranks, or two agents, of one job and generation prove to each other
- * that they hold its secret, before a byte of data flows. Pure: bytes in, bytes out.
+/* The handshake in which two ranks, or two agents, of one job and generation prove to each other
+ * that they know the job's secret, before any data flow. Pure: bytes in, bytes out.
  *
  *     connecting side                       listening side
  *     hello: who, to whom, generation,
@@ -8,8 +8,8 @@
  *                                    <-     answer: nonce, proof over hello and both nonces
  *     proof over the same            ->
  *
- * Proofs are crypto_auth tags under the job's secret, labelled by role, so that neither side's can
- * be played back as the other's; the fresh nonces keep old ones from being played back at all. */
+ * A proof is a crypto_auth tag under the job's secret. It contains the role, so that one side's
+ * proof cannot be replayed as the other's. The fresh nonces prevent replays of old proofs. */
 #ifndef DT_WIRE_AUTH_H
 #define DT_WIRE_AUTH_H
 
@@ -29,34 +29,34 @@ enum {
 
 enum dt_auth_purpose {
     DT_AUTH_RANKS = 0,  /* me and peer are ranks */
-    DT_AUTH_AGENTS = 1, /* they are nodes: the probe before ranks run */
+    DT_AUTH_AGENTS = 1, /* they are hosts: agents connect before the ranks run */
 };
 
-/* As peer of a listener: whoever has the secret, for any communicator and lane. */
+/* As a listener's peer: any peer that knows the secret, for any communicator and lane. */
 enum { DT_AUTH_ANYBODY = UINT32_MAX };
 
 struct dt_auth {
     uint8_t secret[DT_SECRET_BYTES];
     uint32_t generation;
     uint32_t me;
-    uint32_t peer;    /* who must be at the other end */
+    uint32_t peer;    /* the required peer */
     uint32_t purpose; /* enum dt_auth_purpose */
-    uint32_t lane;    /* which of the connections between the two this is; 0 but for ranks */
-    uint64_t comm;    /* the communicator that it is for; likewise */
+    uint32_t lane;    /* which of the connections between the two; 0 for agents */
+    uint64_t comm;    /* the communicator; 0 for agents */
 };
 
-/* Connecting side: writes the hello; then, on the answer, checks it and writes the proof. */
+/* Connecting side: write the hello, then check the answer and write the proof. */
 void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO]);
 bool dt_auth_prove(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                    const uint8_t answer[DT_AUTH_ANSWER], uint8_t proof[DT_AUTH_PROOF]);
 
-/* Listening side: false where the hello is not one of this job's, generation and pair. */
+/* Listening side: false if the hello is not from this job, generation and pair. */
 bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                     uint8_t answer[DT_AUTH_ANSWER]);
 bool dt_auth_check(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                    const uint8_t answer[DT_AUTH_ANSWER], const uint8_t proof[DT_AUTH_PROOF]);
 
-/* Who sent the hello (me) and what for (comm, lane); the truth only after dt_auth_check. */
+/* Who sent the hello (me) and for what (comm, lane). Not verified before dt_auth_check. */
 void dt_auth_caller(const uint8_t hello[DT_AUTH_HELLO], struct dt_auth *who);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* As the rows call them. */
+/* Short names for the rows. */
 enum {
     COUNT = DT_CALL_TELLS_COUNT,
     TYPE = DT_CALL_TELLS_TYPE,

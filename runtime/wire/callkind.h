@@ -1,10 +1,10 @@
-/* The kinds of calls of which all ranks of a communicator, or two, must make the same: one row
- * each. Pure. */
+/* The kinds of calls that all ranks of a communicator, or two ranks, must make alike. One row each.
+ * Pure. */
 #ifndef DT_WIRE_CALLKIND_H
 #define DT_WIRE_CALLKIND_H
 
-/* DT_CALL_ and the name is the kind. Then its number, which stands in shared memory and in frames,
- * what messages call it, and its traits (below). */
+/* Each row: the name after DT_CALL_; the number, which is used in shared memory and frames; the
+ * name in messages; and the traits (below). */
 /* clang-format off */
 #define DT_CALL_KINDS(ROW)                                                                         \
     ROW(INIT, 1, "dt_init", 0)                                                                     \
@@ -31,16 +31,16 @@
     ROW(TUNE, 21, "dt_comm_tune", 0)                                                               \
     ROW(ALLOC, 22, "dt_mem_alloc", COUNT | TYPE)                                                   \
     ROW(JOIN, 23, "dt_join", 0)                                                                    \
-    /* ranks tell each other which of these comes next (join.h) */                                 \
+    /* ranks announce the next call (join.h) */                                 \
     ROW(UNEVEN, 24, "something after dt_join_begin", 0)                                            \
-    /* makes several, as the next does */                                                          \
+    /* makes several communicators, as does the next */                                                          \
     ROW(SAVE, 25, "dt_checkpoint_save", 0)                                                         \
     ROW(RESTORE, 26, "dt_checkpoint_restore", 0)                                                   \
-    /* of one rank, beside its calls: it has the last one's number */                              \
+    /* one rank's work between calls; it has the previous call's number */                              \
     ROW(GPU_COPY, 27, "a wait for its GPU", 0)                                                     \
-    /* ranks choose how calls on GPU memory are made */                                            \
+    /* ranks choose how calls on GPU memory are executed */                                            \
     ROW(GPU_CHOICE, 28, "a first call on GPU memory", 0)                                           \
-    /* ranks agree on an order of several communicators' calls */                                  \
+    /* ranks agree on an order for calls on several communicators */                                  \
     ROW(GPU_ORDER, 29, "a call on GPU memory", 0)                                                  \
     ROW(ON_STREAM, 31, "dt_comm_on_stream", 0)
 /* clang-format on */
@@ -52,26 +52,26 @@ enum dt_call_kind {
 };
 
 enum dt_call_trait {
-    /* What tells it from another, beside kind and number. */
+    /* What identifies the call, beside kind and number. */
     DT_CALL_TELLS_COUNT = 0x1,
     DT_CALL_TELLS_TYPE = 0x2,
     DT_CALL_TELLS_OP = 0x4,
-    DT_CALL_TELLS_TO = 0x8,    /* its root receives; */
-    DT_CALL_TELLS_FROM = 0x10, /* it gives */
-    /* What a rank reads; with TELLS_FROM, root alone. */
+    DT_CALL_TELLS_TO = 0x8,    /* the root receives; */
+    DT_CALL_TELLS_FROM = 0x10, /* the root sends */
+    /* What a rank reads; with TELLS_FROM only root reads. */
     DT_CALL_IN = 0x20,        /* count elements */
-    DT_CALL_IN_BLOCKS = 0x40, /* a block for each rank */
-    DT_CALL_IN_OWN = 0x80,    /* its own one of the blocks that it writes */
-    /* What a rank writes; with TELLS_TO, root alone. */
+    DT_CALL_IN_BLOCKS = 0x40, /* one block for each rank */
+    DT_CALL_IN_OWN = 0x80,    /* its own block of those that it writes */
+    /* What a rank writes; with TELLS_TO only root writes. */
     DT_CALL_OUT = 0x100,
     DT_CALL_OUT_BLOCKS = 0x200,
-    DT_CALL_ONE_BUFFER = 0x400, /* that root reads, and the others write */
-    /* Of its blocks. */
-    DT_CALL_VARIED = 0x800, /* they differ in length */
-    DT_CALL_PAIRS = 0x1000, /* each pair of ranks states a count of its own */
+    DT_CALL_ONE_BUFFER = 0x400, /* root reads it, the others write it */
+    /* About the blocks. */
+    DT_CALL_VARIED = 0x800, /* they have different lengths */
+    DT_CALL_PAIRS = 0x1000, /* each pair of ranks states its own count */
 };
 
-/* Of an unknown kind: "an unknown call", and none. */
+/* For an unknown kind: "an unknown call", and no traits. */
 const char *dt_call_name(unsigned kind);
 unsigned dt_call_traits(unsigned kind);
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The allocated length follows from the used one, so that it need not be stored: the next power of
- * two. */
+/* The allocated length is the next power of two above the used one, so it need not be stored. */
 static size_t allocated(size_t used)
 {
     size_t n = 4;
@@ -16,7 +15,7 @@ static size_t allocated(size_t used)
 
 int dt_strs_add(struct dt_strs *s, const char *text)
 {
-    size_t used = (size_t)s->n + 1; /* with the NULL */
+    size_t used = (size_t)s->n + 1; /* including the NULL */
     char *copy = strdup(text), **v;
 
     if (copy && (!s->v || allocated(used + 1) != allocated(used))) {

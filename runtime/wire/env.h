@@ -1,4 +1,5 @@
-/* Names of the environment variables between agent, ranks and users; dtrun.1 explains them. */
+/* Names of the environment variables that the agent, ranks and users set. dtrun(1) explains
+ * them. */
 #ifndef DT_WIRE_ENV_H
 #define DT_WIRE_ENV_H
 
@@ -20,16 +21,20 @@
 #define DT_ENV_HOSTID             "DTRUN_HOSTID" /* read by agents: overrides the host's identity */
 #define DT_ENV_AGENT              "DTRUN_AGENT"  /* read by dtrun: path of dtrun-agent to use */
 #define DT_ENV_COLLECTIVE_TIMEOUT "DTRUN_COLLECTIVE_TIMEOUT" /* read by dtrun: seconds */
-#define DT_ENV_ALONE              "DTRUN_ALONE" /* read by ranks: "1": a job of one rank, come what may */
-#define DT_ENV_ISA                "DTRUN_ISA"  /* read by ranks: the reductions' instruction set */
-#define DT_ENV_WIRE               "DTRUN_WIRE" /* read by ranks: how f32 sums go between hosts */
-#define DT_ENV_TUNING             "DTRUN_TUNING" /* read by rank 0: the file with the thresholds */
-#define DT_ENV_DETERMINISTIC      "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
-#define DT_ENV_CMA                "DTRUN_CMA" /* read by ranks: "0": to reach no others' memory */
-#define DT_ENV_DEVICE             "DTRUN_DEVICE" /* read by ranks: the way of calls on GPU memory */
-#define DT_ENV_NCCL               "DTRUN_NCCL"   /* read by ranks: NCCL's library, as a file */
-#define DT_ENV_NCCL_INIT_TIMEOUT  "DTRUN_NCCL_INIT_TIMEOUT" /* read by ranks: seconds */
-#define DT_ENV_RECORDER           "DTRUN_RECORDER"          /* read by ranks: where dumps go */
-#define DT_ENV_RECORDER_CALLS     "DTRUN_RECORDER_CALLS"    /* read by ranks: how many it keeps */
+#define DT_ENV_ALONE              "DTRUN_ALONE" /* read by ranks: "1": always a job of one rank */
+#define DT_ENV_ISA                "DTRUN_ISA" /* read by ranks: the instruction set of reductions */
+/* read by ranks: wire format of f32 sums between hosts */
+#define DT_ENV_WIRE          "DTRUN_WIRE"
+#define DT_ENV_TUNING        "DTRUN_TUNING" /* read by rank 0: the file with the thresholds */
+#define DT_ENV_DETERMINISTIC "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
+/* read by ranks: "0": do not access other ranks' memory */
+#define DT_ENV_CMA "DTRUN_CMA"
+/* read by ranks: how calls on GPU memory are executed */
+#define DT_ENV_DEVICE            "DTRUN_DEVICE"
+#define DT_ENV_NCCL              "DTRUN_NCCL" /* read by ranks: path of the NCCL library */
+#define DT_ENV_NCCL_INIT_TIMEOUT "DTRUN_NCCL_INIT_TIMEOUT" /* read by ranks: seconds */
+#define DT_ENV_RECORDER          "DTRUN_RECORDER"          /* read by ranks: directory for dumps */
+/* read by ranks: how many calls it keeps */
+#define DT_ENV_RECORDER_CALLS "DTRUN_RECORDER_CALLS"
 
 #endif

@@ -2,10 +2,9 @@
  *
  *     u32 length of the payload (at most 16 KiB) | u8 type | u8 flags | u16 zero | payload
  *
- * A control message (type below 0x80) that is longer than one frame travels as several frames of
- * its type, all but the last flagged MORE; only data frames may stand between them. A data message
- * (type 0x80 and above) is always one frame. So data never delays control by more than one frame.
- */
+ * A control message (type below 0x80) that does not fit into one frame is sent as several frames of
+ * its type, all but the last flagged MORE. Only data frames may come between them. A data message
+ * (type 0x80 and above) is always one frame. So data never delay control by more than one frame. */
 #ifndef DT_WIRE_FRAME_H
 #define DT_WIRE_FRAME_H
 
@@ -28,21 +27,22 @@ static inline bool dt_frame_is_data(uint8_t type)
 
 void dt_frame_header(uint8_t out[DT_FRAME_HEADER], uint8_t type, uint8_t flags, uint32_t len);
 
-/* Puts messages together again from bytes in any pieces. Zero-initialise. */
+/* Reassembles messages from any chunks of bytes. Zero-initialise. */
 struct dt_unframe {
-    uint8_t frame[DT_FRAME_HEADER + DT_FRAME_PAYLOAD_MAX]; /* the frame that is arriving */
+    uint8_t frame[DT_FRAME_HEADER + DT_FRAME_PAYLOAD_MAX]; /* the frame being received */
     size_t have;
-    uint8_t *message; /* the control message that is arriving in several frames */
+    uint8_t *message; /* the control message being received in several frames */
     size_t message_len;
     size_t message_cap;
     uint8_t message_type; /* 0: none */
 };
 
-/* Called once per whole message; a non-zero return stops dt_unframe_feed, which returns it. */
+/* Called once for each whole message. If it does not return 0, dt_unframe_feed stops and returns
+ * its value. */
 typedef int (*dt_message_f)(void *arg, uint8_t type, const uint8_t *payload, size_t len);
 
-/* Returns 0, the callback's non-zero value, or -1 on a malformed frame or when memory runs out
- * (*why then points to a constant text). After anything but 0 the stream is unusable. */
+/* Returns 0, the callback's non-zero value, or -1 for an invalid frame or if out of memory (*why
+ * then points to a constant text). After anything but 0 the stream is unusable. */
 int dt_unframe_feed(struct dt_unframe *u, const void *data, size_t n, dt_message_f cb, void *arg,
                     const char **why);
 void dt_unframe_free(struct dt_unframe *u);

@@ -39,7 +39,7 @@ bool dt_handshake_awaits_hello(const struct dt_handshake *s)
     return s->stage == HELLO;
 }
 
-/* Moves one message of the handshake. THROUGH: the next one's turn has come. */
+/* Transfers one message of the handshake. THROUGH: it is complete, and the next one follows. */
 static enum dt_verdict move(struct dt_handshake *s, bool sending, uint8_t *msg, size_t len)
 {
     ssize_t n;

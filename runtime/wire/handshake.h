@@ -1,5 +1,5 @@
-/* One end of the handshake of auth.h on a non-blocking connection. The caller waits for the
- * descriptor and calls again; nothing here blocks. */
+/* One side of the handshake of auth.h on a non-blocking connection. The caller waits for the
+ * descriptor and calls again. Nothing here blocks. */
 #ifndef DT_WIRE_HANDSHAKE_H
 #define DT_WIRE_HANDSHAKE_H
 
@@ -11,22 +11,22 @@
 enum dt_verdict {
     DT_SHAKE_PENDING,
     DT_SHAKE_THROUGH,
-    DT_SHAKE_UNKNOWN, /* listening side: the hello fits another dt_auth, if any */
-    DT_SHAKE_FAILED,  /* with errno; EACCES: the other side is not who it should be */
+    DT_SHAKE_UNKNOWN, /* listening side: the hello is for another dt_auth, if any */
+    DT_SHAKE_FAILED,  /* see errno; EACCES: the peer could not prove its identity */
 };
 
 struct dt_handshake {
-    int fd;       /* -1: none. Not closed here */
-    bool sending; /* what to wait for: that fd can be written, or that it can be read */
+    int fd;       /* -1: none. It is not closed here */
+    bool sending; /* whether to wait until fd is writable, or readable */
     int stage;
-    size_t at; /* in the message of this stage */
+    size_t at; /* offset in the message of this stage */
     uint8_t hello[DT_AUTH_HELLO];
     uint8_t answer[DT_AUTH_ANSWER];
     uint8_t proof[DT_AUTH_PROOF];
-    uint8_t seated; /* the listener's last word: this connection is the one */
+    uint8_t seated; /* the listener's final byte: it has accepted this connection */
 };
 
-/* The connecting side: fd is what dt_inet_connect returned. */
+/* The connecting side. fd is the descriptor from dt_inet_connect. */
 void dt_handshake_call(struct dt_handshake *s, int fd, const struct dt_auth *a);
 enum dt_verdict dt_handshake_calling(struct dt_handshake *s, const struct dt_auth *a);
 
@@ -34,9 +34,9 @@ enum dt_verdict dt_handshake_calling(struct dt_handshake *s, const struct dt_aut
 void dt_handshake_host(struct dt_handshake *s, int fd);
 enum dt_verdict dt_handshake_hosting(struct dt_handshake *s, const struct dt_auth *a);
 
-/* Whether a connection has been made at all. */
+/* Whether the TCP connection has been made. */
 bool dt_handshake_is_connected(const struct dt_handshake *s);
-/* The listening side: whether the caller has not said who it is. */
+/* The listening side: whether the peer has not sent its hello yet. */
 bool dt_handshake_awaits_hello(const struct dt_handshake *s);
 
 #endif

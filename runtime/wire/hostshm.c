@@ -17,7 +17,7 @@ enum {
     MAGIC = 0x48525444,           /* "DTRH" */
     ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
     ROOM_MIN = 64 * 1024,
-    PIPES_TOTAL = 64 * 1024 * 1024, /* the pipes of a set, while one is more than a page */
+    PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes of a set, unless each would be less than a page */
     PIPE_MAX = 64 * 1024,
 };
 
@@ -64,7 +64,7 @@ static size_t total_bytes(uint32_t local_size, uint32_t size)
            2 * pipe_bytes(local_size) * local_size * local_size;
 }
 
-/* fd -1: fresh memory. */
+/* fd -1: maps fresh memory. */
 static int map(struct dt_hostshm *h, int fd, uint32_t local_size, uint32_t size)
 {
     size_t bytes = total_bytes(local_size, size), control = control_bytes(local_size, size);
@@ -168,7 +168,7 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
         dt_hostshm_ring(&h->ranks[i]);
 }
 
-/* Another may stop the host for another reason meanwhile; then nobody reads the text. */
+/* Another process may stop the host for another reason meanwhile; then its text is not read. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why)
 {
@@ -234,8 +234,8 @@ const char *dt_hostshm_call_name(uint64_t call)
     return dt_call_name(call & (DT_HOSTSHM_INSIDE - 1));
 }
 
-/* In this order: who finds the same turn before and after has read what belongs together, even if
- * the place was another's meanwhile. */
+/* The order matters: a reader that finds the same turn before and after has read values that belong
+ * together, even if another call had the place in between. */
 void dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, int place, uint64_t pair,
                            uint32_t limit_ms, uint32_t waited_ms)
 {

@@ -1,15 +1,15 @@
-/* The memory that one agent shares with those of its ranks that are in one communicator: a sealed
- * memory file, handed out with WELCOME for the one of all ranks, with MEMORY for others.
+/* The memory that an agent shares with those of its ranks that are in one communicator. It is a
+ * sealed memory file. The agent hands out DT_WORLD's with WELCOME, and others with MEMORY.
  *
- *     head | one struct dt_hostshm_rank per local rank | who is in it | staging of each local rank
+ *     head | one struct dt_hostshm_rank per local rank | members | staging of each local rank
  *          | pipes: two from every local rank to every local rank
  *
- * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
- * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
- * doorbells (anyone adds one and wakes) and what counts sleepers. The agent stops all files when it
- * stops the job, so that whoever waits need look at one. Steps, flags and "joining" stand in the
- * file of all ranks only. All of it is the job's own: the agent takes from it only steps, flags,
- * calls, and why they fail, which can harm nothing but their own job. */
+ * Local ranks are those of the communicator. Processes that map the same file are on the same host.
+ * Every word has one writer, which its comment names. The exceptions are "stop" and "teller" (the
+ * first writer wins), the doorbells (every process adds one and wakes) and the counts of sleepers.
+ * When the agent stops the job, it stops all files, so a waiting rank need look at one only. Steps,
+ * flags and "joining" are used only in DT_WORLD's file. A rank can write anything here. The agent
+ * reads only steps, flags, calls, and why they fail; wrong values can harm only the job itself. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
 
@@ -24,25 +24,28 @@
 
 enum {
     DT_HOSTSHM_LINE = 64,
-    DT_HOSTSHM_APART = 128, /* what keeps lines apart: processors fetch the other of a pair, too */
+    DT_HOSTSHM_APART = 128, /* distance between words of different writers; processors also fetch
+                               the other line of a pair */
     DT_HOSTSHM_PAGE = 4096,
-    DT_HOSTSHM_INLINE = 48, /* bytes of data that travel with the word that announces them */
-    DT_HOSTSHM_WHY = 504,   /* bytes of the text that tells why nothing goes on */
-    DT_HOSTSHM_PAIRS = 4,   /* calls between two ranks that are noted of a rank at once */
-    DT_HOSTSHM_ROUNDS = 4, /* no round takes more of a rank's staging than such a part (rounds.h) */
-    DT_HOSTSHM_ROOM = 2 * 1024 * 1024, /* the most bytes of a rank's staging */
-    DT_HOSTSHM_CPUS = 1024, /* as many as sched_getaffinity(2) knows without being told of more */
+    DT_HOSTSHM_INLINE = 48, /* bytes of data next to the word that announces them */
+    DT_HOSTSHM_WHY = 504,   /* bytes of the text that says why the host was stopped */
+    DT_HOSTSHM_PAIRS = 4,   /* sends and receives noted for a rank at once */
+    DT_HOSTSHM_ROUNDS =
+        4, /* a round uses at most this fraction of a rank's staging area (rounds.h) */
+    DT_HOSTSHM_ROOM = 2 * 1024 * 1024, /* maximum size of a rank's staging area */
+    DT_HOSTSHM_CPUS = 1024,            /* the size of cpu_set_t */
 };
 
-/* What a collective call is: equal on all ranks, or the call is a mismatch. */
+/* Identifies a collective call. It must be equal on all ranks, otherwise the calls do not match. */
 struct dt_call {
     uint64_t number; /* counts the collectives of this generation */
-    uint64_t count;  /* of counts that all ranks give alike dt_counts_hash; 0 where ranks' differ */
+    uint64_t
+        count; /* dt_counts_hash if all ranks pass the same counts; 0 if ranks' counts differ */
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t device;   /* 1: the buffers lie in a device's memory */
-    int32_t root;     /* or the peer, or -1 */
+    uint8_t device;   /* 1: the buffers are in device memory */
+    int32_t root;     /* the root or the peer, or -1 */
     uint64_t options; /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark, and of its pieces;
                          DT_CALL_REDUCE_SCATTER: 0, or of how many blocks together count is;
                          DT_CALL_REDUCE_SCATTERV: 0, or dt_counts_hash where count is of all */
@@ -51,37 +54,37 @@ struct dt_call {
 enum dt_hostshm_flags {
     DT_HOSTSHM_FINALIZED = 1, /* dt_finalize has succeeded */
     DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER, or waited for too long */
-    DT_HOSTSHM_DUMPING = 4,   /* it writes down its last calls: SIGTERM waits for that */
+    DT_HOSTSHM_DUMPING = 4,   /* it is writing its dump; SIGTERM is delayed until it has finished */
 };
 
 #define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
 
-/* Reasons to stop a host: DT_ERR_MISMATCH, DT_ERR_PEER, DT_ERR_TIMEOUT. */
+/* Why a host was stopped: DT_ERR_MISMATCH, DT_ERR_PEER, DT_ERR_TIMEOUT. */
 enum {
     DT_HOSTSHM_MISMATCH = -3,
     DT_HOSTSHM_PEER_DIED = -4,
     DT_HOSTSHM_TIMED_OUT = -5,
 };
 
-enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
+enum { DT_HOSTSHM_INSIDE = 0x80 }; /* in a rank's call: it has not returned */
 
-enum { DT_HOSTSHM_ENDED = 0x10000 }; /* of a rank's ending: how it ended is known */
+enum { DT_HOSTSHM_ENDED = 0x10000 }; /* in a rank's ending: how it ended is known */
 
-#define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of a call: it may wait for ever */
+#define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of a call: no time limit */
 
-/* By place: a rank's collective call, then those between two. */
+/* Places for calls: a rank's collective, then its sends and receives. */
 enum { DT_HOSTSHM_PLACES = 1 + DT_HOSTSHM_PAIRS };
 
-/* By which the other ranks of the host find this rank's memory (host/cma.h); all 0: it shows none.
- */
+/* Lets the other ranks of the host find this rank's memory (shm/cma.h). All 0: they may not access
+ * it. */
 struct dt_hostshm_card {
-    uint64_t pid; /* as the rank itself knows it */
-    uint64_t at;  /* where in its memory the word stands */
+    uint64_t pid; /* in the rank's own PID namespace */
+    uint64_t at;  /* address of the word in its memory */
     uint64_t word[2];
 };
 
-/* One cache line: whoever sees the progress has the rest of the line with it. While others look at
- * it, its rank writes other lines: they are not to come along. */
+/* One cache line: a reader that sees the progress has the rest of the line too. While other ranks
+ * poll it, its rank writes to other lines, which must not be fetched with it. */
 struct dt_hostshm_post {
     alignas(DT_HOSTSHM_APART) _Atomic uint64_t progress; /* of the rank in the host's rounds */
     uint64_t signature;                                  /* of its call */
@@ -90,36 +93,40 @@ struct dt_hostshm_post {
 
 struct dt_hostshm_rank {
     /* written by the agent */
-    alignas(DT_HOSTSHM_LINE) _Atomic int64_t watch_step; /* dt_step reports at it */
+    /* dt_step reports when it reaches this step */
+    alignas(DT_HOSTSHM_LINE) _Atomic int64_t watch_step;
 
-    /* written by the rank, but seldom */
-    _Atomic uint32_t least_limit_ms; /* of calls that it has begun, or may yet; 0: none has one */
-    _Atomic uint32_t limits_ms[DT_HOSTSHM_PLACES]; /* while INSIDE: 0: dtrun's; or NO_LIMIT */
-    _Atomic uint32_t waited_ms[DT_HOSTSHM_PAIRS];  /* likewise: before it was noted there */
-    _Atomic uint32_t turns[DT_HOSTSHM_PAIRS];      /* calls that have been noted there */
+    /* written by the rank, rarely */
+    _Atomic uint32_t
+        least_limit_ms; /* least limit of the calls that it has begun or may still begin; 0: none */
+    _Atomic uint32_t limits_ms[DT_HOSTSHM_PLACES]; /* while INSIDE; 0: dtrun's limit; or NO_LIMIT */
+    /* while INSIDE: how long it had waited before it was noted */
+    _Atomic uint32_t waited_ms[DT_HOSTSHM_PAIRS];
+    _Atomic uint32_t turns[DT_HOSTSHM_PAIRS]; /* number of calls noted in each place */
 
     /* written by the rank */
-    alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
+    alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* the last dt_step, or -1 */
     _Atomic uint32_t flags;
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
-    _Atomic uint64_t signature; /* of that call, where it goes between hosts; or 0 */
-    /* Between two, by threads that wait at once, those of them that are due soonest: the newest in
-     * each place, or one before. number << 32 (0: not known) | peer << 8 | DT_HOSTSHM_INSIDE | kind
-     */
+    _Atomic uint64_t signature; /* signature of that call, if it is between hosts; else 0 */
+    /* Sends and receives in which threads wait now; if there are more, those that are due first.
+     * Each place has its newest call or an earlier one. number << 32 (0: unknown) | peer << 8 |
+     * DT_HOSTSHM_INSIDE | kind */
     _Atomic uint64_t pairs[DT_HOSTSHM_PAIRS];
 
-    struct dt_hostshm_post posts[2]; /* by parity of the round */
-    struct dt_call calls[2];         /* likewise */
+    struct dt_hostshm_post posts[2]; /* by the round's parity */
+    struct dt_call calls[2];         /* by the round's parity */
 
-    /* that it may run on, from start */
+    /* that it may run on; set at the start */
     alignas(DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64];
 
-    alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
-    _Atomic uint32_t waits_for;  /* by the rank: 1 + the local rank it sleeps for, or 0 */
-    _Atomic uint32_t passing;    /* by the rank: threads of it that sleep at a pipe */
-    _Atomic uint32_t joining;    /* by the rank: threads of it that make communicators */
-    struct dt_hostshm_card card; /* by the rank, before it first meets the others */
-    _Atomic uint32_t cpu;        /* by the rank: 1 + where it last waited, or 0 */
+    alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* this rank's futex */
+    _Atomic uint32_t
+        waits_for;            /* written by the rank: 1 + the local rank that it sleeps for, or 0 */
+    _Atomic uint32_t passing; /* written by the rank: its threads that sleep at a pipe */
+    _Atomic uint32_t joining; /* written by the rank: its threads that are making communicators */
+    struct dt_hostshm_card card; /* written by the rank, before it first meets the others */
+    _Atomic uint32_t cpu;        /* written by the rank: 1 + the CPU where it last waited, or 0 */
     _Atomic uint32_t failed; /* by the rank: communicators but DT_WORLD that failed for good, and
                                 that the program has neither freed nor aborted */
 };
@@ -132,34 +139,35 @@ struct dt_hostshm_head {
     uint64_t room; /* bytes of a rank's staging */
     uint64_t bytes;
 
-    /* 0, or why nothing goes on: a dt_result_t (negated, low half) and the rank to blame (high
-     * half). */
+    /* 0, or why the host was stopped: a dt_result_t (negated, low half) and the rank that caused it
+     * (high half). */
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t stop;
-    /* By the agent, before it sets "stop" for a rank's death: the rank (high half) and how it ended
-     * (DT_HOSTSHM_ENDED and a status as of waitpid(2)); of the first one. Of the job's memory. */
+    /* Written by the agent before it sets "stop" for the first death: the rank (high half) and how
+     * it ended (DT_HOSTSHM_ENDED and a status as of waitpid(2)). Only in DT_WORLD's memory. */
     _Atomic uint64_t ending;
 
-    alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to */
+    alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to sleep */
     _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
-    _Atomic uint32_t teller; /* not 0: somebody writes, or has written, what follows */
+    _Atomic uint32_t teller; /* not 0: a process is writing, or has written, the following text */
 
-    /* by who has set "teller", before it sets "stop" to the same value: the text belongs to that */
+    /* set by the process that has set "teller", before it sets "stop" to the same value: the text
+     * belongs to that value */
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t why_stop;
     char why[DT_HOSTSHM_WHY];
 };
 
-/* Where a rank writes to in the memory of another (host/cma.h). The kernel reads it, as a struct
- * iovec, when the write begins: so the other one can take back what it has allowed until then. */
+/* Where a rank writes in another rank's memory (shm/cma.h). The kernel reads it as a struct iovec
+ * when the write begins, so the other rank can withdraw its permission until then. */
 struct dt_hostshm_target {
-    _Atomic uint64_t at;    /* by the rank that writes */
-    _Atomic uint64_t bytes; /* by both: the other one stores 0 */
+    _Atomic uint64_t at;    /* written by the writing rank */
+    _Atomic uint64_t bytes; /* written by both: the other rank stores 0 */
 };
 
-/* Bytes on their way from one rank to another, in a ring. Counts never go back. */
+/* A ring of bytes from one rank to another. Counts only grow. */
 struct dt_hostshm_pipe {
-    alignas(DT_HOSTSHM_APART) _Atomic uint64_t written; /* bytes, by the rank that they come from */
-    struct dt_hostshm_target target; /* of what goes beside the pipe, from the same rank */
-    alignas(DT_HOSTSHM_APART) _Atomic uint64_t read; /* bytes, by the rank that they go to */
+    alignas(DT_HOSTSHM_APART) _Atomic uint64_t written; /* bytes, counted by the writing rank */
+    struct dt_hostshm_target target; /* of data that bypass the pipe, from the same rank */
+    alignas(DT_HOSTSHM_APART) _Atomic uint64_t read; /* bytes, counted by the reading rank */
     alignas(DT_HOSTSHM_APART) uint8_t data[];
 };
 
@@ -170,42 +178,43 @@ static_assert(sizeof(struct dt_hostshm_rank) == 10 * DT_HOSTSHM_LINE, "layout is
 static_assert(sizeof(struct dt_hostshm_head) == 12 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
 
-struct dt_hostshm { /* a mapping; head is NULL while there is none */
+struct dt_hostshm { /* a mapping; head is NULL if there is none */
     struct dt_hostshm_head *head;
     struct dt_hostshm_rank *ranks;
-    _Atomic uint32_t *members; /* by rank: 1 + the job's rank; all write the same; 0: not yet */
-    uint32_t local_size;       /* what stands in the head others can change */
-    uint32_t size;             /* of them; 0: it is the memory of all ranks of the job */
+    _Atomic uint32_t *members; /* by rank: 1 + the job's rank; 0: not written yet. All ranks write
+                                  the same values */
+    uint32_t local_size;       /* a copy: others could change the head */
+    uint32_t size;             /* of the communicator; 0: DT_WORLD's memory */
     uint8_t *staging;
     size_t room;
     uint8_t *pipes;
-    size_t pipe; /* bytes of one: whole pages, of which those never used cost nothing */
+    size_t pipe; /* bytes of one pipe: whole pages; unused pages cost nothing */
     size_t bytes;
 };
 
-/* Bytes of each rank's staging on a host with so many of them. */
+/* Bytes of each rank's staging area, on a host with so many local ranks. */
 size_t dt_hostshm_room(uint32_t local_size);
 
-/* Makes and maps the file. Returns its descriptor, which the caller closes, or -1 with errno. size:
- * ranks of the communicator on all hosts, or 0 for the one of all. */
+/* Creates and maps the file. Returns its descriptor, which the caller closes, or -1 with errno.
+ * size: ranks of the communicator on all hosts; 0: DT_WORLD's file. */
 int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size,
                       uint32_t size);
-/* The same for a job of one rank that has no agent, and shares it with nobody. */
+/* The same for a job of one rank without an agent; it is not shared. */
 int dt_hostshm_create_private(struct dt_hostshm *h);
-/* Maps a received file. Returns 0, or -1 with errno (EPROTO: it is not sealed, or not what was
- * named). */
+/* Maps a received file. Returns 0, or -1 with errno (EPROTO: it is not sealed, or its header is
+ * wrong). */
 int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size,
                    uint32_t size);
 void dt_hostshm_unmap(struct dt_hostshm *h);
 
-/* A local rank's staging: h->room bytes, four cache lines or more for every local rank; aligned to
- * a page. */
+/* A local rank's staging area: h->room bytes, page-aligned, with at least four cache lines for
+ * every local rank. */
 static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t local_rank)
 {
     return h->staging + local_rank * h->room;
 }
 
-/* set: 0 or 1, of which each has a pipe from every local rank to every local rank. */
+/* set: 0 or 1; each has a pipe from every local rank to every local rank. */
 static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h, uint32_t set,
                                                       uint32_t from, uint32_t to)
 {
@@ -214,14 +223,14 @@ static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h
     return (struct dt_hostshm_pipe *)(h->pipes + ((set * n + from) * n + to) * h->pipe);
 }
 
-/* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins;
- * later ones wake who may sleep on because the first caller has died, or stands still. */
+/* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.
+ * Later calls wake ranks that would sleep on if the first caller died or was suspended. */
 void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
-/* The same, with a text for those who want to know more. */
+/* The same, with a text about the reason. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why);
 
-/* An ending: code as of exit(3), or below 0 and a signal; 0: neither is known. */
+/* Encodes an ending: code as of exit(3), or below 0 with a signal; signal 0: neither is known. */
 static inline uint32_t dt_hostshm_ending_of(int code, int signo)
 {
     if (code < 0 && signo <= 0)
@@ -229,11 +238,11 @@ static inline uint32_t dt_hostshm_ending_of(int code, int signo)
     return DT_HOSTSHM_ENDED | (uint32_t)(code < 0 ? signo & 0x7f : (code & 0xff) << 8);
 }
 
-/* Notes how that rank of the job ended, where it is the first one. */
+/* Stores how that rank of the job ended, if it is the first one. */
 void dt_hostshm_note_ending(const struct dt_hostshm *h, uint32_t rank, uint32_t ending);
-/* How that rank of the job ended; 0: not known. */
+/* How that rank of the job ended; 0: unknown. */
 uint32_t dt_hostshm_ending(const struct dt_hostshm *h, uint32_t rank);
-/* " (killed by signal 9)", " (exit status 3)", or "". Returns text. */
+/* Writes " (killed by signal 9)", " (exit status 3)", or "". Returns text. */
 enum { DT_HOSTSHM_ENDING = 32 };
 const char *dt_hostshm_ending_text(const struct dt_hostshm *h, uint32_t rank,
                                    char text[DT_HOSTSHM_ENDING]);
@@ -244,22 +253,22 @@ static inline void dt_hostshm_note_call(struct dt_hostshm_rank *rank, uint64_t n
     atomic_store_explicit(&rank->call, number << 8 | kind, memory_order_release);
 }
 
-/* This and the next only while the rank is in no call that has one: whoever finds it in one, before
- * and after, has read that one's. */
+/* This function and the next are called only while the rank is in no call that uses the value. A
+ * reader that finds the rank in the same call before and after has read that call's value. */
 static inline void dt_hostshm_note_signature(struct dt_hostshm_rank *rank, uint64_t signature)
 {
     atomic_store_explicit(&rank->signature, signature, memory_order_release);
 }
 
-/* Of the collective call. Most have that of the one before, and cost no store. */
+/* The limit of the collective call. Most calls have the previous one's, which costs no store. */
 static inline void dt_hostshm_note_limit(struct dt_hostshm_rank *rank, uint32_t ms)
 {
     if (atomic_load_explicit(&rank->limits_ms[0], memory_order_relaxed) != ms)
         atomic_store_explicit(&rank->limits_ms[0], ms, memory_order_release);
 }
 
-/* The lesser of two limits; 0: neither ends a call, unless it is dtrun's, which a rank does not
- * know. */
+/* The lower of two limits. 0 stands for dtrun's own limit, which a rank does not know, and counts
+ * as the highest. */
 static inline uint32_t dt_hostshm_lesser_limit(uint32_t a, uint32_t b)
 {
     a = a == DT_HOSTSHM_NO_LIMIT ? 0 : a;
@@ -279,8 +288,8 @@ static inline uint64_t dt_hostshm_pair(uint64_t number, uint32_t peer, unsigned 
     return number << 32 | (uint64_t)peer << 8 | kind;
 }
 
-/* Notes in a place that is left that a thread is inside that call, which may wait for so long, and
- * has for so long. For who alone has that place, as the next. */
+/* Notes in a free place that a thread is in this call, with its limit and how long it has already
+ * waited. Only the thread that has the place may call this and the next function. */
 void dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, int place, uint64_t pair,
                            uint32_t limit_ms, uint32_t waited_ms);
 void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place);
@@ -295,14 +304,15 @@ static inline uint32_t dt_hostshm_pair_peer(uint64_t pair)
     return (uint32_t)pair >> 8;
 }
 
-/* "all-reduce"; of a pair's call, too. */
+/* "all-reduce", for example; also for calls between two ranks. */
 const char *dt_hostshm_call_name(uint64_t call);
 
-/* The text that came with what stopped the host, or "". */
+/* The text about why the host was stopped, or "". */
 const char *dt_hostshm_why(const struct dt_hostshm *h);
-/* A copy of it, which a rank that lies cannot change, nor leave without an end. Returns text. */
+/* A copy of it, which is always terminated and which a faulty rank cannot change. Returns text. */
 const char *dt_hostshm_copy_why(const struct dt_hostshm *h, char text[DT_HOSTSHM_WHY]);
-/* 0 while nothing stops, else the code; *culprit (may be NULL) is the rank to blame. */
+/* 0 if nothing has stopped the host, else the code. *culprit (may be NULL) is the rank that caused
+ * it. */
 static inline int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
 {
     uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
@@ -312,8 +322,8 @@ static inline int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culpr
     return (int)-(int64_t)(uint32_t)stop;
 }
 
-/* Sleeps until someone rings the rank's doorbell, unless it no longer has the value seen. Returns
- * early at a signal. */
+/* Sleeps until another process rings the rank's doorbell. Returns at once if the doorbell is not
+ * equal to seen, and early at a signal. */
 void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen);
 void dt_hostshm_ring(struct dt_hostshm_rank *rank);
 

@@ -92,7 +92,7 @@ int dt_inet_connect(const char *addr, uint16_t port)
     return -1;
 }
 
-/* IPv4 as sockets of IPv6 see it: ::ffff:10.0.0.1. */
+/* Turns ::ffff:10.0.0.1, as IPv6 sockets show IPv4 addresses, into 10.0.0.1. */
 static void unmap(union address *a)
 {
     struct in_addr v4;

@@ -29,7 +29,7 @@ enum {
     PATH_MAX_BYTES = 4096,
     TEXT_MAX_BYTES = 8192,
     STRING_MAX_BYTES = 8 * 1024 * 1024, /* one argument or variable */
-    STRINGS_MAX = 1000000,              /* more than Linux lets a program begin with */
+    STRINGS_MAX = 1000000,              /* Linux allows no more arguments */
     ADDRS_MAX = 4096,
     COMMS_MAX = 1000000,
 };
@@ -263,8 +263,8 @@ static void get_strs(struct dt_get *g, struct dt_strs *s, uint32_t max)
     }
 }
 
-/* An array for as many elements as come next, each of which takes at least one byte: a count beyond
- * what is left is a lie, and nothing is allocated for it. NULL when failed. */
+/* Allocates an array for as many elements as follow. Each element takes at least one byte, so a
+ * count beyond the rest of the input is invalid, and nothing is allocated for it. NULL: failed. */
 static void *get_array(struct dt_get *g, uint32_t max, size_t size, uint32_t *n)
 {
     uint32_t count = dt_get_u32(g);

@@ -1,8 +1,8 @@
-/* The messages between launcher and agent, as C structures; PROTOCOL.md tells when each is sent.
- * Their layout on the wire is their table in msg.c: fields in order, nothing between them.
+/* The messages between launcher and agent as C structures. PROTOCOL.md says when each is sent.
+ * msg.c has the wire layout in a table for each message: its fields in order, without padding.
  *
- * dt_msg_decode fills a zeroed structure whose strings and lists are its own (dt_msg_free frees
- * them), except BLOB fields, which point into the input. */
+ * dt_msg_decode fills in a zeroed structure that owns its strings and lists (dt_msg_free frees
+ * them). Only BLOB fields point into the input. */
 #ifndef DT_WIRE_MSG_H
 #define DT_WIRE_MSG_H
 
@@ -12,24 +12,25 @@
 #include "runtime/wire/codec.h"
 
 enum {
-    /* Launcher and agent must agree exactly: a release that changes a message has another number.
-     * None has been made so far, so that messages change while this is 1. */
+    /* Launcher and agent must have the same number. A release that changes a message increments it.
+     * Before the first release, messages change without that. */
     DT_PROTOCOL = 1,
     DT_SECRET_BYTES = 32,
-    DT_STREAM_CREDIT = 256 * 1024, /* what an agent may send of one stream before CREDIT comes */
-    DT_STDIN_CREDIT = 64 * 1024,   /* what the launcher may send of standard input likewise */
+    DT_STREAM_CREDIT =
+        256 * 1024, /* bytes that an agent may send of one stream before CREDIT arrives */
+    DT_STDIN_CREDIT = 64 * 1024, /* likewise for the launcher and standard input */
     DT_RANKS_MAX = 1000000,
     DT_STDIN_NONE = -1, /* no rank reads standard input */
     DT_STDIN_ALL = -2,  /* each rank reads all of it */
     DT_FREE_PORTS = 64,
-    DT_PORT_MASTER = 0,     /* of the free ports: MASTER_PORT, where rank 0 runs */
-    DT_PORT_SCHEDULER = 1,  /* of --env mxnet, there too */
+    DT_PORT_MASTER = 0,     /* of the free ports: MASTER_PORT, on rank 0's host */
+    DT_PORT_SCHEDULER = 1,  /* of --env mxnet, on the same host */
     DT_PORT_RAS = 2,        /* of each host: NCCL_RAS_ADDR */
-    DT_PORT_TENSORFLOW = 3, /* and on: one for each local rank, if need be beyond them */
+    DT_PORT_TENSORFLOW = 3, /* from here on: one for each local rank */
 };
 
-/* The messages: DT_MSG_ and the name is the type, the number stands in the frame, and dt_msg_ and
- * the last word is the structure, whose fields are in msg.c. */
+/* Each row: the type's name after DT_MSG_, the number in the frame, and the structure's name after
+ * dt_msg_. msg.c has the fields. */
 /* clang-format off */
 #define DT_MSGS(ROW)                                                                               \
     /* launcher to agent */                                                                        \
@@ -40,40 +41,40 @@ enum {
     ROW(ABORT, 5, abort)                /* a rank died or failed: fail every waiting call */       \
     ROW(PING, 6, ping)                  /* renews the lease */                                     \
     ROW(QUERY, 7, query)                /* report every death you have seen, then ANSWER */        \
-    ROW(CREDIT, 8, credit)              /* this much of a stream has been written out */           \
-    ROW(END, 9, end)                    /* nothing more will come: sweep and exit */               \
+    ROW(CREDIT, 8, credit)              /* so much of a stream has been written */           \
+    ROW(END, 9, end)                    /* the conversation is over: sweep and exit */               \
     ROW(GO, 11, go)                     /* every host is READY: run the program */                 \
     ROW(PROBE, 17, probe)               /* connect to the agents of these hosts */                 \
     ROW(CHECK, 16, check)               /* --check: describe this host */                          \
-    ROW(FENCED, 18, fenced)             /* MPI: all hosts said FENCE; this is what they brought */ \
+    ROW(FENCED, 18, fenced)             /* MPI: all hosts have sent FENCE; these are their data */ \
     ROW(STDIN, 0x80, stdin)             /* standard input for the ranks here that read it */       \
     ROW(STDIN_EOF, 0x81, stdin_eof)     /* it has ended */                                         \
-    ROW(FILE_DATA, 0x82, file_data)     /* a part of the file */                                   \
+    ROW(FILE_DATA, 0x82, file_data)     /* a chunk of the file */                                   \
     ROW(FILE, 0x83, file)               /* a pushed file begins; its FILE_DATA follow */           \
     /* agent to launcher */                                                                        \
     ROW(HELLO, 32, hello)               /* first: who and what this host is */                     \
-    ROW(FAILED, 45, failed)             /* a rank's call fails, and those of all others are to */  \
-    ROW(STRUCK, 44, struck)             /* an injected fault strikes */                            \
+    ROW(FAILED, 45, failed)             /* a rank's call has failed, and all others must fail */  \
+    ROW(STRUCK, 44, struck)             /* an injected fault is about to happen */                            \
     ROW(READY, 43, ready)               /* all ranks of this host, program found, wait for GO */   \
-    ROW(REACH, 49, reach)               /* answer to PROBE: which can be reached, and where */     \
+    ROW(REACH, 49, reach)               /* answer to PROBE: which hosts can be reached, and at which address */     \
     ROW(STARTED, 33, started)           /* all ranks of this host run (exec succeeded) */          \
     ROW(SPAWN_FAILED, 34, spawn_failed) /* a rank could not be started; none of this host runs */  \
     ROW(RANK_HELLO, 35, rank_hello)     /* a linked rank called dt_init and listens here */        \
-    ROW(EXIT, 36, exit)                 /* a rank ended; may overtake its output */                \
-    ROW(PONG, 37, pong)                 /* answer to PING: every rank's step, and who waits */     \
-    ROW(LIMIT, 46, limit)               /* a rank's calls may wait for so long only */             \
-    ROW(LAST_CALLS, 47, last_calls)     /* of a rank, one of which has failed for good */          \
+    ROW(EXIT, 36, exit)                 /* a rank ended; may arrive before the end of its output */                \
+    ROW(PONG, 37, pong)                 /* answer to PING: every rank's step, and which ranks wait */     \
+    ROW(LIMIT, 46, limit)               /* a rank's calls may wait no longer than this */             \
+    ROW(LAST_CALLS, 47, last_calls)     /* the last calls of a rank whose call has failed for good */          \
     ROW(COMMIT, 38, commit)             /* rank 0 committed, or restored, a checkpoint */          \
-    ROW(ANSWER, 39, answer)             /* all EXITs up to the QUERY have been sent */             \
+    ROW(ANSWER, 39, answer)             /* all EXITs before the QUERY have been sent */             \
     ROW(LOG, 40, log)                   /* a text for the user */                                  \
-    ROW(STDIN_CREDIT, 41, stdin_credit) /* so much of it every rank that reads it has taken */     \
-    ROW(FILE_DONE, 42, file_done)       /* a pushed file is in place, or why not */                \
+    ROW(STDIN_CREDIT, 41, stdin_credit) /* every rank that reads it has read so much */     \
+    ROW(FILE_DONE, 42, file_done)       /* a pushed file is complete, or why not */                \
     ROW(FACTS, 48, facts)               /* answer to CHECK */                                      \
-    ROW(SIGNALLED, 53, signalled)       /* the agent got a signal, which is meant for the job */   \
+    ROW(SIGNALLED, 53, signalled)       /* the agent received a signal, which is meant for the job */   \
     ROW(FENCE, 52, fence)               /* MPI: all ranks of this host are in a barrier */         \
     ROW(OUTPUT, 0xC0, output)           /* bytes of a rank's stdout (1) or stderr (2) */           \
     ROW(OUTPUT_EOF, 0xC1, output_eof)   /* that stream has ended */                                \
-    ROW(OUTPUT_QUIET, 0xC3, output_quiet)/* its unfinished line has had no end for a while */      \
+    ROW(OUTPUT_QUIET, 0xC3, output_quiet)/* its unfinished line has not been completed for a while */      \
     ROW(DONE, 0xC2, done)               /* all ranks ended, are swept, all output is sent */
 /* clang-format on */
 
@@ -88,11 +89,11 @@ struct dt_msg_list {
     uint32_t n;
 };
 
-/* What START asks of the directory of checkpoints on rank 0's host. */
+/* What START requires of the checkpoint directory on rank 0's host. */
 enum dt_checkpoint_need {
     DT_CHECKPOINT_USABLE = 1,
-    DT_CHECKPOINT_UNUSED = 2,   /* and it holds none */
-    DT_CHECKPOINT_READABLE = 3, /* or it holds some: the job may only restore */
+    DT_CHECKPOINT_UNUSED = 2,   /* and it holds no checkpoints */
+    DT_CHECKPOINT_READABLE = 3, /* or it holds some, and the job only restores */
 };
 
 struct dt_msg_start {
@@ -104,7 +105,7 @@ struct dt_msg_start {
     uint32_t node_rank;
     uint32_t restart_count;
     int32_t max_restarts;       /* -1: unlimited */
-    uint32_t heartbeat_ms;      /* the lease: silence of this length means the launcher is gone */
+    uint32_t heartbeat_ms;      /* the lease: if the launcher is silent for this long, it is gone */
     uint32_t slots;             /* of this host: how many devices its ranks share */
     struct dt_strs gpus;        /* the hostfile's gpus=, or empty */
     uint8_t gpus_given;         /* 1: gpus= stood in the hostfile, even if empty */
@@ -129,10 +130,10 @@ struct dt_msg_start {
     struct dt_strs inject;      /* faults for ranks of this host, as the user wrote them */
     uint8_t gpu_bind;           /* enum dt_gpu_bind */
     uint8_t bind_to;            /* enum dt_bind_to */
-    uint8_t report_bindings;    /* 1: each rank says which CPUs it may use */
+    uint8_t report_bindings;    /* 1: print each rank's CPUs */
     uint8_t virtual_local_rank; /* 1: LOCAL_RANK is 0 for every rank */
     uint8_t frameworks;         /* set of enum dt_framework */
-    uint32_t universe;          /* slots of all hosts, or np where that is more */
+    uint32_t universe;          /* slots of all hosts, or np if that is more */
     struct dt_u32s mpi_map;     /* which rank runs on which node: mpimap.h */
 };
 
@@ -141,13 +142,14 @@ struct dt_msg_go {
     char *master_addr;          /* where the first rank's host can be reached */
     char *addr;                 /* where this host can be reached */
     char *iface;                /* its interface towards the others, or empty: any */
-    char *tf_cluster;           /* JSON: where TensorFlow's workers are; or empty */
-    uint16_t rendezvous_port;   /* of Horovod, at master_addr; 0: none is needed */
-    struct dt_u32s local_sizes; /* by node: how many ranks it has; with a rendezvous */
-    struct dt_strs mpi_env;     /* added by the agent: what ranks need for its PMIx server */
+    char *tf_cluster;           /* JSON with the addresses of TensorFlow's workers; or empty */
+    uint16_t rendezvous_port;   /* Horovod's, at master_addr; 0: none is needed */
+    struct dt_u32s local_sizes; /* by host: number of its ranks; only with a rendezvous */
+    struct dt_strs mpi_env; /* added by the agent: variables for ranks that use its PMIx server */
 };
 
-enum { DT_REACH_BYTES = 12 * 1024 }; /* fills a packet of any usual size, and one flight of TCP */
+/* fills a packet of any usual size, and TCP's initial window */
+enum { DT_REACH_BYTES = 12 * 1024 };
 
 struct dt_msg_target { /* element of probe.targets */
     uint32_t node;
@@ -160,12 +162,12 @@ struct dt_msg_probe {
     uint8_t secret[DT_SECRET_BYTES];
     uint32_t node;  /* the host's own */
     uint8_t all;    /* 1: try every address; 0: the first that works is enough */
-    uint32_t bytes; /* how much to send each way, DT_REACH_BYTES for instance; equal for all */
+    uint32_t bytes; /* bytes to send each way, such as DT_REACH_BYTES; the same for all */
     struct dt_msg_list targets; /* struct dt_msg_target */
 };
 
 struct dt_msg_addr { /* element of table.addrs, by rank */
-    char *host;      /* numeric address; empty without a port */
+    char *host;      /* numeric address; empty if the port is 0 */
     uint16_t port;   /* 0: it does not listen, since there is one host */
     uint32_t node;   /* the node it runs on */
 };
@@ -173,7 +175,7 @@ struct dt_msg_addr { /* element of table.addrs, by rank */
 struct dt_msg_table {
     uint32_t generation;
     struct dt_msg_list addrs; /* struct dt_msg_addr */
-    struct dt_strs hosts;     /* by node: its name as the user wrote it; empty: not told */
+    struct dt_strs hosts;     /* by host: its name as the user wrote it; empty: not told */
 };
 
 struct dt_msg_signal {
@@ -187,19 +189,19 @@ struct dt_msg_stop {
 struct dt_msg_abort {
     uint32_t generation;
     uint64_t comm;   /* whose calls fail; 0: all communicators of the job */
-    uint32_t rank;   /* who died first, or is to blame */
+    uint32_t rank;   /* the rank that died first, or that caused the failure */
     int32_t code;    /* what calls return: a dt_result_t */
-    char *text;      /* what happened, where it is more than that this rank died; or "" */
-    uint32_t ending; /* how it died, as of dt_hostshm_ending_of */
+    char *text;      /* what happened, if not only a death; or "" */
+    uint32_t ending; /* how it died, as encoded by dt_hostshm_ending_of */
 };
 
 struct dt_msg_asked { /* element of ping.comms */
-    uint64_t comm;    /* in which some rank waits: what do those of this host do? */
+    uint64_t comm;    /* some rank waits in it: the agent reports what this host's ranks do */
 };
 
 struct dt_msg_ping {
     uint64_t time_ns;         /* sender's CLOCK_BOOTTIME, echoed in PONG */
-    struct dt_msg_list comms; /* struct dt_msg_asked: what matters most comes first */
+    struct dt_msg_list comms; /* struct dt_msg_asked, the most important first */
 };
 
 struct dt_msg_query {
@@ -223,15 +225,15 @@ struct dt_msg_file {
     uint64_t size; /* of a file; 0 for others, as is the hash */
     uint64_t hash; /* XXH3-64 of the content */
     char *target;  /* of a symbolic link; else empty */
-    uint8_t keep;  /* 1: a file may be linked from, and to, those that earlier jobs kept */
-    char *job_id;  /* files of one job share a directory on the host */
+    uint8_t keep;  /* 1: the file may be hard-linked with files that earlier jobs kept */
+    char *job_id;  /* the files of one job share a directory on the host */
 };
 
 struct dt_msg_check {
-    char *dir; /* where checkpoints would go, absolute; it need not be there yet */
+    char *dir; /* absolute path for checkpoints; it need not exist yet */
 };
 
-struct dt_msg_blob { /* element of no list; the payload of data messages */
+struct dt_msg_blob { /* not in a list: the payload of data messages */
     const uint8_t *p;
     size_t n;
 };
@@ -242,12 +244,12 @@ struct dt_msg_signalled {
 
 struct dt_msg_fence {
     uint32_t generation;
-    struct dt_msg_blob data; /* what its ranks have published since the last one */
+    struct dt_msg_blob data; /* data that its ranks have published since the last FENCE */
 };
 
 struct dt_msg_fenced {
     uint32_t generation;
-    struct dt_msg_blob data; /* of all hosts, one after the other */
+    struct dt_msg_blob data; /* of all hosts, concatenated */
 };
 
 struct dt_msg_stdin {
@@ -278,19 +280,20 @@ struct dt_msg_netaddr { /* element of hello.addrs */
 struct dt_msg_hello {
     uint32_t protocol;
     char *version;  /* of the agent */
-    char *identity; /* equal for two agents exactly when they run on one machine (or container) */
+    char *identity; /* equal for two agents exactly if they run on one machine (or in one container)
+                     */
     char *hostname;
-    char *addr;         /* address the ssh connection arrived at, or empty (local agent) */
-    char *peer_addr;    /* address the ssh connection came from, or empty */
-    uint16_t free_port; /* the first of DT_FREE_PORTS TCP ports in a row that were free */
+    char *addr;         /* address at which the ssh connection arrived, or empty (local agent) */
+    char *peer_addr;    /* source address of the ssh connection, or empty */
+    uint16_t free_port; /* the first of DT_FREE_PORTS consecutive TCP ports that were free */
     uint32_t cores;
     uint64_t memory;  /* bytes */
     uint64_t time_ns; /* agent's CLOCK_BOOTTIME */
     uint32_t pid;     /* of the keeper */
     struct dt_strs gpus;
-    uint16_t probe_port;      /* where the agent listens for PROBEs of others; 0: it cannot */
-    struct dt_msg_list addrs; /* struct dt_msg_netaddr: of every interface that is up */
-    uint8_t in_step; /* a batch system started the agent as a step, whose ranks it may signal */
+    uint16_t probe_port;      /* where the agent listens for PROBEs from others; 0: it cannot */
+    struct dt_msg_list addrs; /* struct dt_msg_netaddr, for every interface that is up */
+    uint8_t in_step; /* a batch system started the agent as a step, and may signal its ranks */
 };
 
 struct dt_msg_ready {
@@ -300,11 +303,11 @@ struct dt_msg_ready {
 
 enum dt_reach_state {
     DT_REACH_OK = 1,
-    DT_REACH_CONNECT = 2,    /* no connection: error tells why, ETIMEDOUT that nobody answered */
-    DT_REACH_SILENT = 3,     /* connected, but nobody proved himself in time, or hung up */
-    DT_REACH_STRANGER = 4,   /* somebody else answered */
-    DT_REACH_LOST_THERE = 5, /* proved, but what fills packets does not arrive there */
-    DT_REACH_LOST_HERE = 6,  /* ... or what they send does not arrive here */
+    DT_REACH_CONNECT = 2,    /* no connection; error says why (ETIMEDOUT: no answer) */
+    DT_REACH_SILENT = 3,     /* connected, but the peer sent no proof in time, or hung up */
+    DT_REACH_STRANGER = 4,   /* another program answered */
+    DT_REACH_LOST_THERE = 5, /* verified, but full packets do not arrive there */
+    DT_REACH_LOST_HERE = 6,  /* ... or do not arrive here */
 };
 
 struct dt_msg_reached { /* element of reach.results */
@@ -312,18 +315,18 @@ struct dt_msg_reached { /* element of reach.results */
     uint32_t addr;    /* index into the target's addrs */
     uint8_t state;    /* enum dt_reach_state */
     int32_t error;    /* errno, or 0 */
-    uint32_t rtt_us;  /* as TCP measured it */
-    uint64_t bulk_ns; /* from the first of probe.bytes to the other's word that all have come */
+    uint32_t rtt_us;  /* measured by TCP */
+    uint64_t bulk_ns; /* from the first of probe.bytes until the peer confirmed the last */
 };
 
 struct dt_msg_reach {
     uint32_t generation;
     uint8_t all;                /* of the PROBE */
-    struct dt_msg_list results; /* struct dt_msg_reached: of every address that was tried */
+    struct dt_msg_list results; /* struct dt_msg_reached, for every address that was tried */
 };
 
 struct dt_msg_started_rank { /* element of started.ranks */
-    uint32_t rank;           /* or an auxiliary's number, as in the next messages */
+    uint32_t rank;           /* or an auxiliary's number, as in the following messages */
     uint32_t pid;
     char *device; /* its CUDA_VISIBLE_DEVICES */
 };
@@ -334,9 +337,10 @@ struct dt_msg_started {
 };
 
 enum dt_spawn_step {
-    DT_SPAWN_SYSTEM = 0,     /* fork, pipe, memory: a limit of the host */
-    DT_SPAWN_WDIR = 1,       /* the working directory cannot be entered */
-    DT_SPAWN_EXEC = 2,       /* the program cannot be executed; error tells 126 from 127 */
+    DT_SPAWN_SYSTEM = 0, /* fork, pipe or memory failed: a limit of the host */
+    DT_SPAWN_WDIR = 1,   /* the working directory cannot be entered */
+    DT_SPAWN_EXEC =
+        2, /* the program cannot be executed; error distinguishes exit code 126 from 127 */
     DT_SPAWN_CHECKPOINT = 3, /* the checkpoint directory cannot be used */
 };
 
@@ -359,7 +363,7 @@ enum dt_exit_flags {
     DT_EXITED_FINALIZED = 2,     /* it had called dt_finalize */
     DT_EXITED_PEER_LOST = 4,     /* a call had returned DT_ERR_PEER: its death is a consequence */
     DT_EXITED_CORE = 8,          /* dumped core */
-    DT_EXITED_OOM = 16,          /* killed by the kernel for memory */
+    DT_EXITED_OOM = 16,          /* killed by the kernel for lack of memory */
     DT_EXITED_STOPPED = 32,      /* the agent had been told to stop it */
     DT_EXITED_INJECTED = 64,     /* by --inject */
     DT_EXITED_COMM_FAILED = 128, /* a communicator but DT_WORLD had failed for good, and it has
@@ -377,7 +381,7 @@ struct dt_msg_exit {
     uint32_t flags;   /* enum dt_exit_flags */
 };
 
-struct dt_msg_failed { /* as of ABORT */
+struct dt_msg_failed { /* like ABORT */
     uint32_t generation;
     uint64_t comm;
     uint32_t rank;
@@ -389,7 +393,7 @@ enum { DT_LAST_CALLS = 4 };
 
 struct dt_msg_last_call { /* element of last_calls.calls */
     uint64_t call;        /* its sequence number */
-    uint64_t ns;          /* it took so long, or has taken; 0: it was brief */
+    uint64_t ns;          /* how long it took, or has taken so far; 0: it was brief */
     char *what;           /* "all-reduce of 5 f32 (sum)" */
     char *result;         /* "ok", "DT_ERR_MISMATCH"; "inside": it has not returned */
     char *way;            /* "shm-slices+tcp-ring"; "-": none, or it has not returned */
@@ -398,23 +402,23 @@ struct dt_msg_last_call { /* element of last_calls.calls */
 struct dt_msg_last_calls {
     uint32_t generation;
     uint32_t rank;
-    uint64_t comm;            /* that failed first in this rank */
-    int32_t code;             /* with what: a dt_result_t */
-    char *dump;               /* the directory where all calls are written, on its host; or "" */
-    char *trouble;            /* why they are not; or "" */
-    struct dt_msg_list calls; /* struct dt_msg_last_call, DT_LAST_CALLS at most, in order */
+    uint64_t comm;            /* the communicator that failed first on this rank */
+    int32_t code;             /* with this dt_result_t */
+    char *dump;               /* the directory on its host where all calls are written; or "" */
+    char *trouble;            /* why they are not written; or "" */
+    struct dt_msg_list calls; /* struct dt_msg_last_call, at most DT_LAST_CALLS, in order */
 };
 
 struct dt_msg_step { /* element of pong.steps */
     uint32_t rank;
     int64_t step;
-    uint8_t stopped; /* 1: its process is, by a signal */
+    uint8_t stopped; /* 1: its process is suspended by a signal */
 };
 
-struct dt_msg_called { /* element of comms.ranks: as of dt_hostshm_rank */
+struct dt_msg_called { /* element of comms.ranks; see dt_hostshm_rank */
     uint32_t rank;     /* in the communicator */
-    uint8_t place;     /* 0: its collective call; from 1: those between two */
-    uint64_t call;     /* of pairs, too */
+    uint8_t place;     /* 0: its collective; from 1: its sends and receives */
+    uint64_t call;     /* counted for sends and receives as well */
     uint64_t signature;
     uint32_t limit_ms;
     uint32_t waited_ms; /* in that state */
@@ -422,18 +426,19 @@ struct dt_msg_called { /* element of comms.ranks: as of dt_hostshm_rank */
 
 struct dt_msg_comm { /* element of pong.comms */
     uint64_t comm;
-    struct dt_u32s members;   /* the job's, by rank; none: all of the job, or none is here */
-    struct dt_msg_list ranks; /* struct dt_msg_called: those of this host */
+    struct dt_u32s
+        members; /* the job's ranks, by rank; empty: all of the job, or none is on this host */
+    struct dt_msg_list ranks; /* struct dt_msg_called, for the ranks of this host */
 };
 
-enum { DT_PONG_COMMS_BYTES = 4 * 1024 * 1024 }; /* what PONG may have of communicators, about */
+enum { DT_PONG_COMMS_BYTES = 4 * 1024 * 1024 }; /* approximate space for communicators in a PONG */
 
 struct dt_msg_pong {
-    uint64_t ping_time_ns; /* tells, too, at which look this was seen */
+    uint64_t ping_time_ns; /* also identifies the moment at which this was observed */
     uint64_t time_ns;
-    uint32_t generation;      /* of what follows; 0: there is none, and nothing follows */
-    uint32_t limit_ms;        /* the least that ranks of this host have given calls, or 0 */
-    uint32_t more;            /* communicators for which there was no room in comms */
+    uint32_t generation;      /* of the following fields; 0: there is none, and they are empty */
+    uint32_t limit_ms;        /* the lowest limit that ranks of this host have set, or 0 */
+    uint32_t more;            /* communicators that did not fit into comms */
     struct dt_msg_list steps; /* struct dt_msg_step */
     struct dt_msg_list comms; /* struct dt_msg_comm: that of all, those that PING asked for, and
                                  those in which a rank waits, the longest first */
@@ -441,7 +446,7 @@ struct dt_msg_pong {
 
 struct dt_msg_limit {
     uint32_t generation;
-    uint32_t ms; /* for which calls of a rank may wait */
+    uint32_t ms; /* the limit of a rank's calls */
 };
 
 struct dt_msg_commit {
@@ -451,12 +456,12 @@ struct dt_msg_commit {
 };
 
 struct dt_msg_struck {
-    char *fault; /* as it stood in START */
+    char *fault; /* as in START */
 };
 
 struct dt_msg_answer {
     uint32_t id;
-    struct dt_u32s leaving; /* ranks whose calls end, or have, because of a death */
+    struct dt_u32s leaving; /* ranks whose calls end, or have ended, because of a death */
 };
 
 struct dt_msg_log {
@@ -465,32 +470,33 @@ struct dt_msg_log {
 
 struct dt_msg_file_done {
     uint32_t id;
-    char *dir; /* where the file is, when error is empty */
+    char *dir; /* the file's directory, if error is empty */
     char *error;
 };
 
 struct dt_msg_facts {
-    int64_t wall_ahead_ns;   /* CLOCK_REALTIME less CLOCK_BOOTTIME */
-    char *kernel;            /* its release */
-    char *machine;           /* as uname -m says */
-    uint32_t cpus;           /* online, of the whole machine; HELLO has those that ranks may use */
-    uint32_t physical_cores; /* those are hardware threads of so many cores; 0: unknown */
-    uint32_t cpu_limit;      /* hundredths of a core that the cgroup may use; 0: no limit */
-    uint32_t load;           /* hundredths: average of the last minute */
-    uint64_t memory_limit;   /* bytes, of the cgroup; 0: none */
+    int64_t wall_ahead_ns; /* CLOCK_REALTIME less CLOCK_BOOTTIME */
+    char *kernel;          /* its release */
+    char *machine;         /* as uname -m says */
+    uint32_t cpus;         /* online, of the whole machine; HELLO has those that ranks may use */
+    uint32_t
+        physical_cores;    /* number of cores to which these hardware threads belong; 0: unknown */
+    uint32_t cpu_limit;    /* hundredths of a core that the cgroup may use; 0: no limit */
+    uint32_t load;         /* hundredths; average of the last minute */
+    uint64_t memory_limit; /* bytes, of the cgroup; 0: none */
     uint64_t memory_available;
-    struct dt_strs gpu_models; /* one for each GPU that can be seen; empty: none, or unknown */
+    struct dt_strs gpu_models; /* one for each visible GPU; empty: none, or unknown */
     char *gpu_driver;          /* its version, or empty */
     struct dt_strs gpu_ecc;    /* of each GPU that nvidia-smi knows: its uncorrected memory errors
                                   since the driver was loaded, in decimal; or "": it does not count */
     struct dt_strs
-        gpu_xids;       /* the driver's errors in the kernel's log: "Xid 79 x 2 (0000:3b:00)" */
-    char *gpu_links;    /* each kind between two GPUs in nvidia-smi's words: "NV18"; or empty */
+        gpu_xids;    /* the driver's errors in the kernel's log: "Xid 79 x 2 (0000:3b:00)" */
+    char *gpu_links; /* the kinds of links between GPUs, in nvidia-smi's words: "NV18"; or empty */
     uint8_t gpu_silent; /* 1: nvidia-smi did not answer */
     char *nccl;         /* the version of the system's NCCL, or empty */
-    char *disk_dir;     /* the nearest directory to CHECK's dir that exists */
-    uint64_t disk_free; /* bytes there, for users */
-    int32_t disk_error; /* errno: why nothing can be written there; 0: it can */
+    char *disk_dir;     /* the closest existing directory to CHECK's dir */
+    uint64_t disk_free; /* bytes free there for users */
+    int32_t disk_error; /* errno if it is not writable; 0: it is */
 };
 
 struct dt_msg_output {
@@ -513,7 +519,7 @@ struct dt_msg_done {
     uint32_t generation;
 };
 
-union dt_msg { /* large enough for any of them */
+union dt_msg { /* large enough for any message */
 #define DT_MSG_MEMBER(name, number, st) struct dt_msg_##st st;
     DT_MSGS(DT_MSG_MEMBER)
 #undef DT_MSG_MEMBER
@@ -522,11 +528,11 @@ union dt_msg { /* large enough for any of them */
 /* The message's name for diagnostics, or NULL for an unknown type. */
 const char *dt_msg_name(uint8_t type);
 
-/* Appends the message's payload (not its frame header) to out; sets out->failed when it does not
+/* Appends the message's payload, without the frame's header. Sets out->failed if it does not
  * fit. */
 void dt_msg_encode(struct dt_put *out, uint8_t type, const void *msg);
 
-/* Returns 0, or -1 when the payload is not exactly one such message; msg then holds nothing. */
+/* Returns 0, or -1 if the payload is not exactly one such message; msg then owns nothing. */
 int dt_msg_decode(uint8_t type, const void *payload, size_t len, union dt_msg *msg);
 void dt_msg_free(uint8_t type, union dt_msg *msg);
 

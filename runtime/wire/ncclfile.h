@@ -1,5 +1,6 @@
-/* A configuration file of NCCL, which libdtrun reads for what it must know, and the agent so that
- * it leaves alone what is set there: NAME=VALUE, without blanks; the first line of a name holds. */
+/* Reads an NCCL configuration file: lines NAME=VALUE without blanks; the first line of a name
+ * counts. libdtrun reads the settings it needs to know, and the agent leaves settings alone that
+ * the file has. */
 #ifndef DT_WIRE_NCCLFILE_H
 #define DT_WIRE_NCCLFILE_H
 
@@ -10,7 +11,7 @@
 
 enum { DT_NCCLFILE_TEXT = 256 };
 
-/* False: the file is not there, or does not set it. The value is cut if it is too long. */
+/* False: the file does not exist or does not set the name. A value that is too long is cut. */
 static inline bool dt_ncclfile_find(const char *file, const char *name,
                                     char value[DT_NCCLFILE_TEXT])
 {

@@ -9,7 +9,7 @@
 
 #include "runtime/wire/env.h"
 
-/* python: the name of one version's folder. */
+/* python: the name of a version's folder. */
 static bool take_version(const struct dt_nccllib_search *s, const char *prefix, const char *python)
 {
     static const char *const packages[] = { "site-packages", "dist-packages" };
@@ -25,7 +25,8 @@ static bool take_version(const struct dt_nccllib_search *s, const char *prefix, 
     return false;
 }
 
-/* What is installed below a prefix: .../lib/python3.12/site-packages/nvidia/nccl/lib. */
+/* Searches for what pip installs below a prefix:
+ * .../lib/python3.12/site-packages/nvidia/nccl/lib. */
 static bool take_python(const struct dt_nccllib_search *s, const char *prefix)
 {
     const struct dirent *entry;

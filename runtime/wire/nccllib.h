@@ -1,24 +1,25 @@
-/* Where NCCL's library is looked for, by libdtrun in a rank and by the agent for --check: the file
- * that DTRUN_NCCL names, and no other; what the process itself has; what the dynamic linker finds
- * by its name; then what pip has installed, for the Python environment that is active, for the
- * user, or for all. */
+/* Searches for NCCL's library, for libdtrun in a rank and for the agent's --check. If DTRUN_NCCL
+ * names a file, only that one is tried. Otherwise, in this order: the library that the process has
+ * already loaded, the dynamic linker's, and those that pip has installed for the active Python
+ * environment, for the user, or for all users. */
 #ifndef DT_WIRE_NCCLLIB_H
 #define DT_WIRE_NCCLLIB_H
 
 #include <stdbool.h>
 
 #define DT_NCCLLIB_NAME "libnccl.so.2"
-#define DT_NCCLLIB_PIP  "nvidia/nccl/lib/" DT_NCCLLIB_NAME /* below Python's packages */
+#define DT_NCCLLIB_PIP  "nvidia/nccl/lib/" DT_NCCLLIB_NAME /* below Python's site-packages */
 
 struct dt_nccllib_search {
-    const char *root; /* "", or a directory that stands for / (tests) */
-    /* True ends the search. A file without a '/' is the dynamic linker's to find. */
-    bool (*own)(void *arg); /* NULL: this process is not the one that is to use it */
+    const char *root; /* "", or a directory that replaces / (tests) */
+    /* Each returns true to end the search. A file name without '/' is searched for by the dynamic
+     * linker. */
+    bool (*own)(void *arg); /* NULL: this process will not use it */
     bool (*take)(void *arg, const char *file);
     void *arg;
 };
 
-/* Whether anything was taken. */
+/* Whether a library was accepted. */
 bool dt_nccllib_find(const struct dt_nccllib_search *s);
 
 #endif

@@ -15,14 +15,14 @@ enum {
 };
 
 enum kind {
-    NUMBER, /* of size bytes */
-    TEXT,   /* in size bytes, with its terminating zero */
-    BYTES,  /* size of them */
-    BLOB,   /* a number of 16 bits, then up to size bytes behind it */
+    NUMBER, /* an integer of size bytes */
+    TEXT,   /* in size bytes, NUL-terminated */
+    BYTES,  /* size bytes */
+    BLOB,   /* a 16-bit length, then at most size bytes */
 };
 
 struct field {
-    uint8_t type; /* of the message that has it */
+    uint8_t type; /* the message that contains it */
     enum kind kind;
     size_t at;
     size_t size;
@@ -34,7 +34,7 @@ struct field {
             sizeof((struct dt_rankmsg *)0)->member                                                 \
     }
 
-/* The fields of each message, in the order in which they travel. */
+/* The fields of each message, in wire order. */
 /* clang-format off */
 static const struct field fields[] = {
     F(HELLO, hello.protocol, NUMBER), F(HELLO, hello.rank, NUMBER),
@@ -116,7 +116,7 @@ static void put_field(struct dt_put *p, const struct field *f, const void *from)
     }
 }
 
-/* Copies n bytes if they are there and no more than max. */
+/* Copies n bytes if the input has them and they do not exceed max. */
 static bool copy_bytes(struct dt_get *g, void *to, size_t n, size_t max)
 {
     const uint8_t *d = n <= max ? dt_get_bytes(g, n) : NULL;
@@ -184,7 +184,7 @@ static void get_fields(struct dt_get *g, struct dt_rankmsg *m)
     g->failed |= !known;
 }
 
-/* What may stand beside the bytes of a packet. */
+/* The ancillary data of a packet. */
 union control {
     struct cmsghdr align;
     char buf[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -217,7 +217,8 @@ int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags)
     return n < 0 ? -1 : 0;
 }
 
-/* Keeps the first descriptor and closes all others: a sender cannot fill our table with them. */
+/* Keeps the first descriptor and closes all others, so that a sender cannot fill this process's
+ * table. */
 static void take_fds(const struct cmsghdr *c, struct dt_rankmsg_from *from)
 {
     size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -274,7 +275,8 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     ssize_t n;
 
     *from = (struct dt_rankmsg_from){ .fd = -1 };
-    /* That the other side ended with something unread is told once, and before what it has sent. */
+    /* If the peer closed its end with unread data, the kernel reports an error once, before the
+     * data that the peer has sent. */
     do
         n = recvmsg(sock, &h, flags | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -284,7 +286,7 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     whole = !(h.msg_flags & MSG_TRUNC) && decode(packet, (size_t)n, msg) == 0;
     if (whole && !(h.msg_flags & MSG_CTRUNC))
         return 1;
-    /* Where there is no room for a descriptor the system drops it and says no more than that. */
+    /* If there is no room for the descriptor, the kernel only drops it. */
     errno = whole && from->fd < 0 ? EMFILE : EPROTO;
     if (from->fd >= 0)
         close(from->fd);

@@ -3,26 +3,26 @@
  *     rank                 agent
  *     HELLO          ->                            dt_init
  *                    <-    WELCOME + memory file   or REFUSED
- *                    <-    TABLE + its memory      when every rank of the job said hello
- *     COMMIT         ->                            rank 0 committed, or restored
- *     NOTE           ->                            the user should know of this
+ *                    <-    TABLE + its memory      when every rank of the job has sent HELLO
+ *     COMMIT         ->                            rank 0 committed or restored a checkpoint
+ *     NOTE           ->                            a message for the user
  *     STEP           ->                            a watched step was reached
- *                    <-    GO                      and may be left
- *     WANT_MEMORY    ->                            for a communicator's ranks of this host
+ *                    <-    GO                      the rank may continue
+ *     WANT_MEMORY    ->                            for a communicator's ranks on this host
  *                    <-    MEMORY + memory file    or why there is none
- *     FREE_MEMORY    ->                            this rank is done with it
- *     LIMIT          ->                            calls may wait for so long, and no longer
+ *     FREE_MEMORY    ->                            this rank does not use it any more
+ *     LIMIT          ->                            the limit of this rank's calls
  *     WANT_SEGMENT   ->                            for their buffers
  *                    <-    SEGMENT + memory file   or why there is none
- *     WANT_SEGMENT + descriptor  ->                for other ranks, who want it then
- *                    <-    SEGMENT                 they can have it, or why not
+ *     WANT_SEGMENT + descriptor  ->                a rank gives it to others, which then ask for it
+ *                    <-    SEGMENT                 they may ask now, or why not
  *     FAILED         ->                            a call fails on all ranks
- *                    <-    ABORT                   a rank died, or failed
- *     LAST_CALLS     ->                            what it called last, once in its life
+ *                    <-    ABORT                   a rank died or failed
+ *     LAST_CALLS     ->                            its last calls, once in its life
  *
- * What an agent sends are small packets, a handful unasked in a rank's life and one for each
- * question, so it never has to wait for room: what may be long (the table) travels as a sealed
- * memory file beside its message. */
+ * The agent's packets are small: a few unsolicited ones in a rank's life, and one for each
+ * question. So it never waits for room. Long data (the table) travel as a sealed memory file with
+ * the message. */
 #ifndef DT_WIRE_RANKMSG_H
 #define DT_WIRE_RANKMSG_H
 
@@ -32,12 +32,12 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 19, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 19, /* incremented when a message or the shared memory (hostshm.h) changes */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,
     DT_RANK_LAST_CALLS_BYTES = 2048,
-    DT_RANK_CODE_MIN = -255, /* of FAILED: no dt_result_t is below */
+    DT_RANK_CODE_MIN = -255, /* of FAILED: the lowest dt_result_t */
 };
 
 enum dt_rankmsg_type {
@@ -63,7 +63,7 @@ enum dt_rankmsg_type {
 enum { DT_RANK_GO_ON = -1 }; /* go.exit_code: dt_step returns */
 
 struct dt_rankmsg {
-    uint8_t type; /* enum dt_rankmsg_type; names the member below that counts */
+    uint8_t type; /* enum dt_rankmsg_type; says which member below is used */
     union {
         struct {
             uint32_t protocol;
@@ -82,15 +82,15 @@ struct dt_rankmsg {
             char text[DT_RANK_NOTE_TEXT];
         } note;
         struct {
-            uint64_t comm; /* whose calls fail; 0: all communicators of the job */
-            int32_t code;  /* what its call returns: a dt_result_t other than DT_ERR_PEER */
-            uint32_t rank; /* to blame */
+            uint64_t comm; /* the communicator that fails; 0: all of the job */
+            int32_t code;  /* the result of its call: a dt_result_t other than DT_ERR_PEER */
+            uint32_t rank; /* the rank that caused it */
             char text[DT_RANK_FAILED_TEXT];
         } failed;
         struct {
             uint64_t comm;
-            uint32_t members; /* ranks of this host in it: each of them asks */
-            uint32_t size;    /* ranks of all hosts; no more than the job has */
+            uint32_t members; /* its ranks on this host, each of which asks */
+            uint32_t size;    /* its ranks on all hosts; at most the job's */
         } want_memory;
         struct {
             uint64_t comm;
@@ -100,11 +100,11 @@ struct dt_rankmsg {
         } limit;
         struct {
             uint64_t comm;
-            uint64_t call;    /* number of the communicator's call that wants it */
-            uint64_t bytes;   /* of the file; the same for all */
+            uint64_t call;    /* number of the communicator's call that needs it */
+            uint64_t bytes;   /* of the file; the same on all ranks */
             uint32_t members; /* as above */
-            uint32_t giver;   /* 0: the agent makes the file; else local rank + 1 of who gives it */
-            uint32_t takers;  /* of so many, beside the giver, who want what is given */
+            uint32_t giver;   /* 0: the agent makes the file; else 1 + local rank of the giver */
+            uint32_t takers;  /* number of ranks, without the giver, that ask for it */
         } want_segment;
         struct {
             uint16_t bytes;
@@ -121,35 +121,35 @@ struct dt_rankmsg {
             uint8_t secret[DT_SECRET_BYTES];
         } welcome;
         struct {
-            uint8_t version; /* 1: library and agent do not fit each other */
+            uint8_t version; /* 1: library and agent are of different versions */
             char text[DT_RANK_REFUSED_TEXT];
         } refused;
         struct {
-            uint64_t bytes; /* of the memory file: the payload of a DT_MSG_TABLE */
+            uint64_t bytes; /* of the memory file, which holds the payload of a DT_MSG_TABLE */
         } table;
         struct {
-            uint64_t comm; /* whose calls fail; 0: all communicators of the job */
-            int32_t code;  /* what calls return: a dt_result_t */
-            uint32_t rank; /* who died first, or is to blame */
+            uint64_t comm; /* the communicator that fails; 0: all of the job */
+            int32_t code;  /* the result of its calls: a dt_result_t */
+            uint32_t rank; /* the rank that died first, or that caused it */
         } abort;
         struct {
             uint64_t comm;
-            int32_t error; /* 0, or the errno for which there is none */
+            int32_t error; /* 0, or the errno why there is none */
         } memory;
         struct {
             uint64_t comm;
-            uint64_t number; /* of no other in this generation */
+            uint64_t number; /* unique in this generation */
             int32_t error;   /* as above */
         } segment;
         struct {
-            int32_t exit_code; /* 0..255: end the process with it; DT_RANK_GO_ON: go on */
+            int32_t exit_code; /* 0..255: exit with it; DT_RANK_GO_ON: continue */
         } go;
     };
 };
 
 struct dt_rankmsg_from {
-    int fd;    /* a descriptor that came along (CLOEXEC), or -1; the caller's to close */
-    pid_t pid; /* of the sender, where the receiving socket has SO_PASSCRED; else 0 */
+    int fd;    /* a received descriptor (CLOEXEC), which the caller closes, or -1 */
+    pid_t pid; /* of the sender, if the receiving socket has SO_PASSCRED; else 0 */
 };
 
 /* Sends one message, and a copy of descriptor pass unless it is -1; flags as of sendmsg(2).
@@ -157,7 +157,7 @@ struct dt_rankmsg_from {
 int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags);
 
 /* Receives one message; flags as of recvmsg(2). Returns 1, 0 at the end of the stream, or -1 with
- * errno (EPROTO: the packet is no such message; EMFILE: it is *msg, but there was no room
+ * errno (EPROTO: the packet is not a valid message; EMFILE: *msg is valid, but there was no room
  * for its descriptor). from->fd is -1 unless 1 is returned. */
 int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *from, int flags);
 
