@@ -84,7 +84,7 @@ each_rank_once() { # SIGNAL
 1 $1" ] || { show; false; }
 }
 
-@test "29: a signal that slurmstepd sends to its own child alone reaches each rank once" {
+@test "D18: a signal that slurmstepd sends to its own child alone reaches each rank once" {
     dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
     slurmstepd_signals USR1 "$(keeper)"
@@ -99,7 +99,7 @@ each_rank_once() { # SIGNAL
     clean
 }
 
-@test "29: a signal that slurmstepd sends to every process of a step reaches each rank once" {
+@test "D18: a signal that slurmstepd sends to every process of a step reaches each rank once" {
     dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
     slurmstepd_signals USR1 "$(keeper)" "$(worker)" $(ranks)
@@ -110,6 +110,20 @@ each_rank_once() { # SIGNAL
     each_rank_once USR1
     each_rank_once TERM
     wait
+    clean
+}
+
+@test "D18: SIGTERM to the batch script of hostfile-examples alone reaches the rank once" {
+    PATH="$DTRUN_BUILD/cmd:$PATH" CODE=9 CHECKPOINTS="$T/checkpoints" \
+        bash "$DTRUN_SOURCE/hostfile-examples/train.sbatch" "$DTRUN_BUILD/tests/rank/signals" \
+        >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    out_has 1 up
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c TERM "$OUT")" = 1 ]
+    err_has "told to end by SIGTERM; stopping 1 rank"
     clean
 }
 
