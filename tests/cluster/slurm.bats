@@ -51,19 +51,8 @@ allocated_wait() {
     read -r RC <"$BATS_TEST_TMPDIR/rc"
 }
 
-# A program that says what signals it gets, and ends some time after SIGTERM with $CODE. Slurm also signals
-# the processes that bash forks, which must not speak for it.
-rank_program() {
-    cat >"$LAB/rank" <<'END'
-trap '[ "$BASHPID" != $$ ] || echo "$RANK TERM"; ended=1' TERM
-trap '[ "$BASHPID" != $$ ] || echo "$RANK USR1"' USR1
-echo "$RANK up"
-until [ -n "$ended" ]; do read -rt 0.1 <> <(:); done
-read -rt 0.5 <> <(:) # what came twice would be told
-exit "${CODE:-0}"
-END
-    echo "$LAB/rank"
-}
+# A program that says what signals it gets, and ends some time after SIGTERM with $CODE.
+readonly SIGNALS=$DTRUN_BUILD/tests/rank/signals
 
 ranks_say() { [ "$(grep -c " $1\$" "$OUT")" = "$RANKS" ]; }
 each_rank_once() {
@@ -120,6 +109,27 @@ gpus_in() { # OPTION OF salloc...
     done
 }
 
+@test "ranks have the limits of their step, which accounts for them" {
+    steps_have_memory() { # of the ranks: an agent alone takes a tenth of it
+        in_lab sstat -n -P -a -j "$JOB" -o MaxRSS >"$BATS_TEST_TMPDIR/rss"
+        [ "$(numfmt --from=iec <"$BATS_TEST_TMPDIR/rss" | awk '$1 > 50e6' | wc -l)" = 2 ]
+    }
+    in_lab salloc -Q -N2 -n4 bash -c 'ulimit -c 12; exec dtrun --no-tag python3 -c "$0"' '
+import os, resource, time
+block = bytearray(os.urandom(1 << 20)) * 64
+print("core", resource.getrlimit(resource.RLIMIT_CORE)[0])
+print(os.environ["RANK"], "up", flush=True)
+while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
+' >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    await ranks_say up
+    JOB=$(in_lab squeue -h -o %i)
+    [ "$(grep -cx 'core 12288' "$OUT")" = 4 ]
+    await steps_have_memory
+    touch "$LAB/measured"
+    wait "$BACKGROUND"
+}
+
 @test "a failed rank's exit code is dtrun's, and the message names its node" {
     allocated sh -c '[ "$RANK" != 3 ] || exit 7'
     [ "$RC" = 7 ]
@@ -170,7 +180,7 @@ gpus_in() { # OPTION OF salloc...
 }
 
 @test "scancel sends every rank SIGTERM once and leaves it its grace" {
-    allocated_start --no-tag bash "$(rank_program)"
+    allocated_start --no-tag "$SIGNALS"
     in_lab scancel "$(in_lab squeue -h -o %i)"
     allocated_wait
     [ "$RC" = 143 ]
@@ -179,7 +189,7 @@ gpus_in() { # OPTION OF salloc...
 }
 
 @test "scancel -s USR1 reaches each rank once" {
-    allocated_start --no-tag bash "$(rank_program)"
+    allocated_start --no-tag "$SIGNALS"
     in_lab scancel -s USR1 "$(in_lab squeue -h -o %i)"
     await ranks_say USR1
     in_lab scancel "$(in_lab squeue -h -o %i)"
@@ -190,7 +200,7 @@ gpus_in() { # OPTION OF salloc...
 
 @test "ranks of a cancelled batch job that exit with 75 count as preempted, not as failed" {
     in_lab sbatch -Q -W -N2 -n4 -o "$OUT" --wrap \
-        "CODE=75 dtrun --no-tag -x CODE bash $(rank_program); echo code \$?" 2>"$ERR" 3>&- &
+        "CODE=75 dtrun --no-tag -x CODE $SIGNALS; echo code \$?" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     await ranks_say up
     in_lab scancel -s TERM -f "$(in_lab squeue -h -o %i)" || true
@@ -199,7 +209,8 @@ gpus_in() { # OPTION OF salloc...
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
-# A rank of a step on another node is still seen to get SIGTERM twice, now and then, before dtrun acts.
+# At the time limit and for preemption slurmd sends SIGTERM twice to each step of srun. proctrack/linuxproc,
+# which the lab uses, carries both to every process of the step.
 each_rank_is_told() {
     local r
 
@@ -211,18 +222,19 @@ each_rank_is_told() {
 # A batch job of four ranks that can be started again; its number is JOB.
 batch_start() {
     JOB=$(in_lab sbatch --parsable --requeue --open-mode=append -N2 -n4 -o "$OUT" \
-        --wrap "dtrun --no-tag bash $(rank_program)")
+        --wrap "dtrun --no-tag $SIGNALS")
     await ranks_say up
 }
 
+gone_from_slurm() { [ -z "$(in_lab squeue -h -j "$JOB" 2>/dev/null)" ]; }
 job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
 
-@test "ranks of a requeued batch job get SIGTERM and their grace" {
+@test "ranks of a requeued batch job get SIGTERM once and their grace" {
     batch_start
     in_lab scontrol requeue "$JOB"
     await job_is PENDING
     in_lab scancel "$JOB"
-    each_rank_is_told
+    each_rank_once TERM
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
@@ -230,6 +242,15 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     batch_start
     in_lab srun -Q -p urgent -N2 -n8 true
     in_lab scancel "$JOB"
+    each_rank_is_told
+    grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
+}
+
+@test "ranks of a batch job at its time limit get SIGTERM and their grace" {
+    batch_start
+    in_lab scontrol update JobId="$JOB" EndTime=now
+    await grep -q 'DUE TO TIME LIMIT' "$OUT"
+    await gone_from_slurm
     each_rank_is_told
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
