@@ -121,6 +121,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/outfiles.c launcher/io/outfiles.h \
 	launcher/io/outmux.c launcher/io/outmux.h \
 	launcher/io/outname.c launcher/io/outname.h \
+	launcher/io/stamp.c launcher/io/stamp.h \
 	launcher/io/stdinpump.c launcher/io/stdinpump.h \
 	launcher/remote/boot.c launcher/remote/boot.h \
 	launcher/remote/child.c launcher/remote/child.h \

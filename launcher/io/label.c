@@ -18,13 +18,3 @@ size_t dt_label(char out[DT_LABEL_MAX], uint32_t number, uint32_t np, bool colou
     return (size_t)snprintf(out, DT_LABEL_MAX, "\033[%dm[%s]\033[0m ",
                             colours[number % (sizeof colours / sizeof *colours)], name);
 }
-
-size_t dt_label_time(char out[DT_LABEL_TIME_MAX], const struct timespec *t)
-{
-    struct tm tm = { 0 };
-    size_t n;
-
-    localtime_r(&t->tv_sec, &tm);
-    n = strftime(out, DT_LABEL_TIME_MAX, "%Y-%m-%d %H:%M:%S", &tm);
-    return n + (size_t)snprintf(out + n, DT_LABEL_TIME_MAX - n, ".%03ld ", t->tv_nsec / 1000000);
-}

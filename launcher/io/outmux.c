@@ -10,6 +10,7 @@
 #include "launcher/io/label.h"
 #include "launcher/io/linebuf.h"
 #include "launcher/io/outfd.h"
+#include "launcher/io/stamp.h"
 
 enum {
     HELD_ALL = 64 * 1024 * 1024, /* of unfinished lines of all streams together */
@@ -87,14 +88,14 @@ static void put(struct stream *s, const char *text, size_t n)
 static void begin_line(struct stream *s)
 {
     struct dt_outmux *m = s->sink->mux;
-    char stamp[DT_LABEL_TIME_MAX], label[DT_LABEL_MAX];
+    char stamp[DT_STAMP_MAX], label[DT_LABEL_MAX];
 
     if (!m->marks)
         return;
     if (s->sink->open)
         put(s, "\n", 1);
     if (m->stamps)
-        put(s, stamp, dt_label_time(stamp, &s->came));
+        put(s, stamp, dt_stamp(stamp, &s->came));
     if (m->labels)
         put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
 }

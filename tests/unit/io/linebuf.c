@@ -4,6 +4,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/io/label.h"
 #include "launcher/io/linebuf.h"
+#include "launcher/io/stamp.h"
 #include "launcher/io/tail.h"
 #include "tests/unit/unit.h"
 
@@ -117,16 +118,16 @@ static void test_no_byte_is_lost(void **state)
     }
 }
 
-static void test_label_time(void **state)
+static void test_stamp(void **state)
 {
     const struct timespec t = { .tv_sec = 1000000000, .tv_nsec = 7999999 };
-    char text[DT_LABEL_TIME_MAX];
+    char stamp[DT_STAMP_MAX];
 
     (void)state;
     setenv("TZ", "UTC-2", 1);
     tzset();
-    assert_int_equal(dt_label_time(text, &t), 24);
-    assert_string_equal(text, "2001-09-09 03:46:40.007 ");
+    assert_int_equal(dt_stamp(stamp, &t), 24);
+    assert_string_equal(stamp, "2001-09-09 03:46:40.007 ");
 }
 
 static void test_label(void **state)
@@ -180,7 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases), cmocka_unit_test(test_no_byte_is_lost),
-        cmocka_unit_test(test_label), cmocka_unit_test(test_label_time),
+        cmocka_unit_test(test_label), cmocka_unit_test(test_stamp),
         cmocka_unit_test(test_tail),
     };
 
