@@ -7,7 +7,7 @@ setup_file() {
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
 }
 
-# The kit under a watchdog, with this test's token; from a folder that knows nothing of the build.
+# Runs the kit under a watchdog, with this test's token, in a folder that does not need the build.
 kit() {
     (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
     RC=0
@@ -19,13 +19,13 @@ verdicts() { # VERDICT
     grep -c "  $1\$" "$OUT" || true
 }
 
-@test "the kit: every row passes on the stand-ins, and the JSON is the table" {
+@test "the kit: every row passes on the stand-ins, and the JSON equals the table" {
     command -v python3 >/dev/null || skip "no python3 here"
     kit --standin --json "$T/table.json"
     code_is 0
     [ "$(verdicts PASS)" -ge 23 ] || { show; false; }
     [ "$(verdicts FAIL)" = 0 ]
-    grep -qE '^charlm: loss, GPU and processor  .*(  PASS|needs nvcc when it is built .*SKIP)$' "$OUT"
+    grep -qE '^charlm: loss, GPU against CPU  .*(  PASS|needs nvcc at build time .*SKIP)$' "$OUT"
     grep -q '^GPUs: 4 x dtrun' "$OUT"
     grep -q '^NCCL: 2.28.9' "$OUT"
     python3 - "$T/table.json" "$(verdicts PASS)" <<'PY'
@@ -37,7 +37,7 @@ PY
     clean
 }
 
-@test "the kit: with one GPU, the rows for several say what they need" {
+@test "the kit: with one GPU, the rows for several report what they need" {
     STANDIN_DEVICES=1 kit --standin kinds opposite silent 'NCCL, 2 ranks'
     code_is 0
     grep -q '^kinds of pointers  *5 of 5  *PASS$' "$OUT"
@@ -46,8 +46,8 @@ PY
     clean
 }
 
-@test "the kit: a row that fails is told with what it wrote, and does not stop the rest" {
-    STANDIN_NCCL_FAULTS=init-error:1 kit --standin 'NCCL alone, 2' kinds 'NCCL: begin'
+@test "the kit: a failed row is reported with its output, and the rest still run" {
+    STANDIN_NCCL_FAULTS=init-error:1 kit --standin 'NCCL alone, 2' kinds 'NCCL: first'
     code_is 1
     [ "$(verdicts FAIL)" = 2 ]
     [ "$(verdicts PASS)" = 1 ]
@@ -56,16 +56,16 @@ PY
     clean
 }
 
-@test "the kit: a row that does not end fails, and leaves nothing" {
+@test "the kit: a row that does not end fails, and leaves nothing running" {
     STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=2 kit --standin 'NCCL alone, 2' kinds
     code_is 1
     grep -q '^NCCL alone, 2 ranks  *.*FAIL$' "$OUT"
-    grep -q 'ended after 2 s by the kit' "$OUT"
+    grep -q 'the kit ended it after 2 s' "$OUT"
     grep -q '^kinds of pointers .*PASS$' "$OUT"
     becomes_clean
 }
 
-@test "the kit: without a GPU it says so, and succeeds" {
+@test "the kit: without a GPU the kit says so, and succeeds" {
     [ ! -e /dev/nvidia0 ] || skip "there is a GPU here"
     kit
     code_is 0

@@ -17,7 +17,7 @@ static void fail(const char *what)
     exit(6);
 }
 
-/* An all-reduce of as many 1.0 as there are elements. */
+/* Sums an array of ones over all ranks and checks the result. */
 static void reduce_ones(CUdeviceptr buf, bool host)
 {
     float ones[COUNT], *here = (void *)(uintptr_t)buf;
@@ -94,7 +94,7 @@ static CUdeviceptr of_registered(void)
     return address(ptr);
 }
 
-/* As of PyTorch's expandable segments, and of ncclMemAlloc. */
+/* Memory like that of PyTorch's expandable segments and of ncclMemAlloc. */
 static CUdeviceptr of_create(void)
 {
     CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -138,14 +138,14 @@ void probe_kinds(const char *arg)
 
 /* ---- contexts ---- */
 
-/* In a thread that has no context. */
+/* In a thread without a context. */
 static void *reduce_elsewhere(void *buf)
 {
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
     return NULL;
 }
 
-/* How many of the devices have a primary context in this process. */
+/* The number of devices that have a primary context in this process. */
 static int primary_contexts(void)
 {
     int devices, active = 0, all = 0;
@@ -161,8 +161,8 @@ static int primary_contexts(void)
     return all;
 }
 
-/* The last device that this rank sees and that no other one uses; what takes a device for granted
- * takes the first. */
+/* The last device that this rank sees and no other rank uses. Code that ignores which device is
+ * current would use the first. */
 static int own_device(void)
 {
     int devices;
@@ -181,8 +181,8 @@ static CUcontext own_context(void)
     return context;
 }
 
-/* The program has one context, which no call may change or add to: the device's primary one, or if
- * arg is "own" one that it has made. */
+/* The program has one context, which no call may change or add to. That is the device's primary
+ * context, or one that the program has created if arg is "own". */
 void probe_contexts(const char *arg)
 {
     CUcontext before, after;
@@ -213,7 +213,8 @@ void probe_contexts(const char *arg)
 
 /* ---- the last error ---- */
 
-/* Of the runtime API, which keeps it for each thread: arg is the file of libcudart. */
+/* The last error of the runtime API, which keeps one for each thread. arg is the file of
+ * libcudart. */
 void probe_error(const char *arg)
 {
     void *library = dlopen(arg, RTLD_NOW);
@@ -231,6 +232,6 @@ void probe_error(const char *arg)
     reduce_ones(of_alloc(), false);
     after = last();
     if (after)
-        fail("cudaGetLastError tells of an error that the program has not made");
+        fail("cudaGetLastError reports an error that the program did not cause");
     printf("= %d\n", after);
 }

@@ -7,14 +7,14 @@
 #include "tests/gpu/probe.h"
 #include "tests/gpu/spin.h"
 
-enum { GRACE_S = 5 }; /* of dtrun's --kill-grace */
+enum { GRACE_S = 5 }; /* as in dtrun's --kill-grace */
 
 static double seconds_since(uint64_t ns)
 {
     return (double)(dt_clock_ns() - ns) / 1e9;
 }
 
-/* What this rank's call returned has to be this, and rank 1's fault. */
+/* This rank's call must have returned `result`, and its error must name rank 1. */
 static void expect(dt_result_t got, dt_result_t result)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -54,7 +54,7 @@ static uint64_t time_of_death(const char *file)
     return ns;
 }
 
-/* Makes its peers' GPUs wait for this one's, if NCCL makes the call, until the gate is opened. */
+/* If NCCL makes the call, the peers' GPUs wait for this rank's until the gate is opened. */
 static void keep_waiting(float *buf, struct gate *gate)
 {
     dt_request_t request;
@@ -86,7 +86,7 @@ static float *begin(void)
     return buf;
 }
 
-/* Seconds from what rank 1 has noted until this rank's call has failed as expected. */
+/* Seconds from the moment that rank 1 has noted until this rank's call has failed as expected. */
 static double fail_after(float *buf, const char *file, dt_result_t expected)
 {
     dt_result_t r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
@@ -97,7 +97,8 @@ static double fail_after(float *buf, const char *file, dt_result_t expected)
     return seconds;
 }
 
-/* Seconds from rank 1's death until this rank's call has returned. The GPU is idle then. */
+/* Seconds from rank 1's death until this rank's call has returned. Also waits until the GPU is
+ * idle. */
 static double outlive(const char *file)
 {
     float *buf = begin();
@@ -124,7 +125,8 @@ void probe_grace(const char *arg)
 
 /* ---- a rank aborts ---- */
 
-/* Seconds from rank 1's abort until this rank's call has returned. The GPU is idle then. */
+/* Seconds from rank 1's abort until this rank's call has returned. Also waits until the GPU is
+ * idle. */
 void probe_abort(const char *arg)
 {
     float *buf = begin();

@@ -1,9 +1,9 @@
 /* usage: fetch BYTES
  *
- * A rank that copies GPU memory to the host as checkpoints do, in pieces to pinned memory, and at
- * once into pinned memory of that size. Prints how fast the first is, in parts of the second. It
- * has the library's own functions in it, for none of the public ones copies without writing a file.
- */
+ * A rank that copies GPU memory to the host in two ways: in pieces to pinned memory, as checkpoints
+ * do, and in one copy into pinned memory of that size. Prints the speed of the first as a share of
+ * the second. It calls internal functions of the library, since every public one that copies also
+ * writes a file. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* usage: probe CHECK [ARGUMENT]
  *
- * A rank, or a process started by hand, that makes one of the GPU kit's checks (probe.h). */
+ * A rank, or a process started by hand, that runs one of the GPU kit's checks (probe.h). */
 #include "tests/gpu/probe.h"
 
 #include <signal.h>
@@ -35,7 +35,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         if (argc < 2 || strcmp(argv[1], checks[i].name) != 0)

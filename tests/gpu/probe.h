@@ -1,9 +1,9 @@
-/* The checks of the GPU kit, each of which is a job of its own (tests/gpu/run). What a check has
- * measured goes to standard output as a line that begins with "= ". */
+/* The checks of the GPU kit, each of which runs as a job of its own (tests/gpu/run). A check prints
+ * what it has measured to standard output, as a line that begins with "= ". */
 #ifndef TESTS_GPU_PROBE_H
 #define TESTS_GPU_PROBE_H
 
-/* check.c: what is there, and what calls leave alone */
+/* check.c: what the machine has, and what calls leave unchanged */
 void probe_found(const char *arg);
 void probe_nccl(const char *arg);
 void probe_kinds(const char *arg);

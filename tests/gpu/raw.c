@@ -35,7 +35,7 @@ static void await_nccl(const struct raw *raw)
     while (state == ncclInProgress) {
         NCCL(ncclCommGetAsyncError(raw->comm, &state));
         if (state == ncclInProgress)
-            sched_yield(); /* to the thread in which NCCL launches */
+            sched_yield(); /* lets the thread run in which NCCL launches */
     }
     nccl(state, "ncclCommGetAsyncError");
 }

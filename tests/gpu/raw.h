@@ -1,5 +1,5 @@
-/* NCCL as programs use it that have no libdtrun: what the GPU kit compares with. Failures end the
- * process as those of tests/rank/device.h do. */
+/* NCCL as programs without libdtrun use it, which the GPU kit compares with. Failures end the
+ * process like those of tests/rank/device.h. */
 #ifndef TESTS_GPU_RAW_H
 #define TESTS_GPU_RAW_H
 
@@ -11,12 +11,12 @@
 struct raw {
     ncclComm_t comm;
     CUstream stream;
-    bool blocking; /* else calls wait until NCCL has launched, as those of libdtrun do */
+    bool blocking; /* if not, calls wait until NCCL has launched, like those of libdtrun */
 };
 
 const struct dt_ncclapi *raw_api(void);
 
-/* Collective on DT_WORLD, on the current context. */
+/* Collective over DT_WORLD. Uses the current context. */
 void raw_open(struct raw *raw, bool blocking);
 void raw_all_reduce(const struct raw *raw, void *buf, size_t count);
 void raw_wait(const struct raw *raw);

@@ -7,7 +7,7 @@
 #include "tests/gpu/raw.h"
 #include "tests/gpu/spin.h"
 
-enum { MOST = 200 }; /* times that one median is of */
+enum { MOST = 200 }; /* the most times that go into a median */
 
 static double us_since(uint64_t ns)
 {
@@ -63,11 +63,11 @@ void probe_raw(const char *arg)
     }
     raw_close(&raw);
     if (dt_rank() == 0)
-        printf("= %.1f us to enqueue 4 B, %.1f until it is done, %.0f ms to begin\n",
+        printf("= %.1f us to enqueue 4 B, %.1f until done, %.0f ms to start NCCL\n",
                median(enqueue, MOST), median(call, MOST), init);
 }
 
-/* ---- libdtrun beside NCCL alone, by turns ---- */
+/* ---- libdtrun and NCCL alone, in turns ---- */
 
 static void both(const struct raw *raw, float *buf, size_t count, int times, double medians[2])
 {
@@ -100,10 +100,10 @@ void probe_small(const char *arg)
     both(&raw, buf, 1, MOST, us);
     raw_close(&raw);
     if (dt_rank() == 0)
-        printf("= %.1f us (%.1f, and %.1f by NCCL alone)\n", us[1] - us[0], us[1], us[0]);
+        printf("= %.1f us (%.1f against %.1f by NCCL alone)\n", us[1] - us[0], us[1], us[0]);
 }
 
-/* Only asking for the call is timed; the stream is idle each time. NCCL alone is in the same mode:
+/* Times only the enqueueing, on a stream that is idle each time. NCCL alone runs in the same mode:
  * its calls do not block. */
 void probe_enqueue(const char *arg)
 {
@@ -139,13 +139,13 @@ void probe_enqueue(const char *arg)
     if (dt_rank() == 0) {
         double nccl = median(took[0], MOST), own = median(took[1], MOST);
 
-        printf("= %.1f us (%.1f, and %.1f by NCCL alone; done after %.1f and %.1f)\n", own - nccl,
-               own, nccl, median(whole[1], MOST), median(whole[0], MOST));
+        printf("= %.1f us (%.1f against %.1f by NCCL alone; done after %.1f and %.1f)\n",
+               own - nccl, own, nccl, median(whole[1], MOST), median(whole[0], MOST));
     }
 }
 
-/* nccl-tests' sizes up to that of arg, and how much of the bandwidth is lost at most from 1 MiB on.
- */
+/* nccl-tests' sizes up to arg bytes, and the largest share of bandwidth that is lost from 1 MiB
+ * on. */
 void probe_bandwidth(const char *arg)
 {
     enum { SMALL = 1024 * 1024, LARGE = 32 * 1024 * 1024, TIMES = 20, TIMES_LARGE = 5 };
@@ -208,8 +208,8 @@ static double pinned_copy_us(const void *buf, size_t bytes)
     return median(times, SAVES);
 }
 
-/* How fast arg bytes of GPU memory of each rank become a durable checkpoint, of all ranks
- * together, beside one rank's copy of them into pinned memory. */
+/* How fast arg bytes of GPU memory of each rank become a durable checkpoint, summed over all ranks.
+ * Beside it, how fast one rank copies its bytes into pinned memory. */
 void probe_checkpoint(const char *arg)
 {
     size_t bytes = (size_t)atol(arg);
@@ -222,11 +222,11 @@ void probe_checkpoint(const char *arg)
     save = save_us();
     copy = pinned_copy_us(buf, bytes);
     if (dt_rank() == 0)
-        printf("= %.2f GB/s to files (%.2f into pinned memory)\n",
+        printf("= %.2f GB/s to files (%.2f GB/s into pinned memory)\n",
                (double)bytes * dt_size() / save / 1e3, (double)bytes / copy / 1e3);
 }
 
-/* ---- beginning ---- */
+/* ---- start-up ---- */
 
 static double first_call(dt_comm_t *comm, float *buf)
 {
@@ -236,7 +236,7 @@ static double first_call(dt_comm_t *comm, float *buf)
     return us_since(start) / 1e3;
 }
 
-/* A communicator that is made later has NCCL loaded, and its devices ready. */
+/* For a later communicator, NCCL is already loaded and its devices are ready. */
 void probe_init(const char *arg)
 {
     dt_comm_t *again;
@@ -251,12 +251,12 @@ void probe_init(const char *arg)
     reinit = first_call(again, buf);
     need(dt_comm_free(again));
     if (dt_rank() == 0)
-        printf("= %.0f ms, and %.0f ms again\n", init, reinit);
+        printf("= %.0f ms, then %.0f ms\n", init, reinit);
 }
 
 /* ---- two communicators ---- */
 
-/* Each rank asks for calls on both, every other rank in the opposite order. */
+/* Each rank makes calls on both, every other rank in the opposite order. */
 void probe_orders(const char *arg)
 {
     enum { ROUNDS = 50, COUNT = 256 * 1024 };
@@ -289,14 +289,14 @@ void probe_orders(const char *arg)
 /* ---- overlap ---- */
 
 struct load {
-    struct gate gate; /* never opened */
+    struct gate gate; /* stays shut */
     CUstream stream;
     float *buf;
     size_t count;
-    dt_bucket_t *bucket; /* NULL: all goes in one request */
+    dt_bucket_t *bucket; /* NULL: everything goes into one request */
 };
 
-enum { BUCKETS = 8 }; /* that all is cut into */
+enum { BUCKETS = 8 }; /* the number of parts */
 
 static void begin_reduce(const struct load *load, dt_request_t *request)
 {
@@ -316,7 +316,7 @@ static void end_reduce(const struct load *load, dt_request_t *request)
     need(load->bucket ? dt_bucket_wait(load->bucket) : dt_wait(request));
 }
 
-/* Microseconds of an all-reduce, if it is to be made, beside so long a kernel. */
+/* Microseconds for a kernel of kernel_us, together with an all-reduce if `reduces`. */
 static double overlapped(const struct load *load, bool reduces, double kernel_us)
 {
     double times[10];
@@ -338,7 +338,7 @@ static double overlapped(const struct load *load, bool reduces, double kernel_us
     return median(times, 10);
 }
 
-/* How much of an all-reduce is hidden behind a kernel that takes as long. */
+/* The share of an all-reduce that is hidden behind a kernel of the same length. */
 static void measure_overlap(const struct load *load)
 {
     double reduce, kernel, together;
@@ -348,7 +348,7 @@ static void measure_overlap(const struct load *load)
     kernel = overlapped(load, false, reduce);
     together = overlapped(load, true, reduce);
     if (dt_rank() == 0)
-        printf("= %.0f %% (%.0f us; a kernel of %.0f, together %.0f)\n",
+        printf("= %.0f %% (reduce %.0f us, kernel %.0f, both %.0f)\n",
                100 * (reduce + kernel - together) / reduce, reduce, kernel, together);
 }
 
@@ -361,7 +361,7 @@ static void make_load(struct load *load, const char *bytes)
     DRIVE(cuStreamCreate(&load->stream, CU_STREAM_NON_BLOCKING));
 }
 
-/* Of arg bytes, in one request. */
+/* arg bytes, in one request. */
 void probe_overlap(const char *arg)
 {
     struct load load = { 0 };
@@ -370,7 +370,7 @@ void probe_overlap(const char *arg)
     measure_overlap(&load);
 }
 
-/* Of arg bytes, in buckets. */
+/* arg bytes, in buckets. */
 void probe_buckets(const char *arg)
 {
     struct load load = { 0 };

@@ -28,7 +28,7 @@ static const char ptx[] = ".version 6.0\n"
                           "ret;\n"
                           "}\n";
 
-/* What the stand-in for the driver runs instead. */
+/* The stand-in for the driver runs this instead. */
 static void run(void *const *parameters, size_t threads)
 {
     const volatile uint32_t *word = (const void *)(uintptr_t) * (const uint64_t *)parameters[0];

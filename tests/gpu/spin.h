@@ -6,7 +6,7 @@
 
 #define SPIN_FOR_EVER UINT64_MAX
 
-/* Queues the kernel: it ends when the gate's word is not 0, or after so many nanoseconds. */
+/* Queues the kernel. It ends when the gate's word is not 0, or after `ns` nanoseconds. */
 void spin(const struct gate *gate, uint64_t ns, CUstream stream);
 
 #endif

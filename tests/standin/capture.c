@@ -1,11 +1,11 @@
-/* Stream capture, as far as it refuses calls.
+/* Stream capture: only which calls it forbids.
  *
- * Rules: a capturing stream can be neither waited for nor asked
- * (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is invalid then); while a blocking stream
- * captures, the legacy default stream cannot be used (..._IMPLICIT); while a capture of mode GLOBAL
- * runs anywhere, or one of mode THREAD_LOCAL in the calling thread, calls that are unsafe in it are
- * refused, unless the thread has made its own mode RELAXED (cuThreadExchangeStreamCaptureMode). The
- * thread that begins ends it, unless RELAXED. */
+ * Rules: a capturing stream can be neither waited for nor queried. Either returns
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and invalidates the capture. While a blocking stream
+ * captures, calls on the legacy default stream return ..._IMPLICIT. Unsafe calls are refused while
+ * any thread captures in mode GLOBAL, or the calling thread in mode THREAD_LOCAL, unless the
+ * calling thread has set its own mode to RELAXED (cuThreadExchangeStreamCaptureMode). Only the
+ * thread that began a capture may end it, except in mode RELAXED. */
 #include <stdlib.h>
 
 #include "tests/standin/driver.h"
@@ -14,7 +14,7 @@ struct CUgraph_st {
     int unused;
 };
 
-/* Those that capture. A stream that captures cannot be destroyed before the capture ends. */
+/* The streams that capture now. None can be destroyed before its capture ends. */
 static struct {
     CUstream streams[16];
     int count;
@@ -42,7 +42,7 @@ CUresult standin_unsafe_locked(void)
     return result;
 }
 
-/* Whether work on the stream would have to wait for one that captures. */
+/* Whether work on the stream would have to wait for a stream that captures. */
 static bool depends_on(const struct CUstream_st *stream, const struct CUstream_st *captures)
 {
     return stream->kind == CU_STREAM_LEGACY && captures->context == stream->context &&
@@ -129,7 +129,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     return result;
 }
 
-/* To ask is no use: what captures stays valid. */
+/* Asking is not a use of the stream, so it does not invalidate the capture. */
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
 {
     CUstream stream;

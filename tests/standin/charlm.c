@@ -1,5 +1,5 @@
-/* The kernels of examples/charlm.cu in C, for the stand-in of the driver: a test preloads them into
- * charlm. Each checks that what its threads touch lies in one allocation. */
+/* The kernels of examples/charlm.cu in C. A test preloads them into charlm for the stand-in of the
+ * driver. Each checks that its threads touch only one allocation. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void view(void *pointer, uint64_t bytes)
     void **at = pointer, *there = standin_view((CUdeviceptr)(uintptr_t)*at, bytes);
 
     if (*at && bytes && !there) {
-        fprintf(stderr, "stand-in: a kernel of charlm touches what is not the device's memory\n");
+        fprintf(stderr, "stand-in: a kernel of charlm touches memory that is not the device's\n");
         abort();
     }
     *at = there;

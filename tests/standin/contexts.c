@@ -1,13 +1,13 @@
 /* Contexts: the primary one of each device, those that a program creates, and the stack of each
  * thread.
  *
- * Rules: the primary context is created by the first retain and destroyed by the last release. A
- * new context is pushed onto the creator's stack. cuCtxSetCurrent replaces the top; NULL pops it.
- * What needs a context says CUDA_ERROR_INVALID_CONTEXT in a thread without one. After a fault of a
- * kernel it says CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. A reset
- * of the device ends its primary context, whoever has retained it. The next one has the same
- * handle, and what was made in the old one is gone: to use an event or a stream of it ends the
- * program here, as it may do with the real driver. */
+ * Rules: the first retain creates the primary context, and the last release destroys it. A new
+ * context is pushed onto its creator's stack. cuCtxSetCurrent replaces the top; NULL pops it. In a
+ * thread without a context, calls that need one return CUDA_ERROR_INVALID_CONTEXT. After a kernel's
+ * fault they return CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. A reset of the
+ * device ends its primary context, whichever parts of the program have retained it. The next one
+ * has the same handle, but everything made in the old one is gone. Using an event or a stream of
+ * the old one ends the program here, as it may with the real driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ static bool exists(CUcontext context)
     return found;
 }
 
-/* Primary ones stay where they are. */
+/* A primary context keeps its address for the device's next one. */
 static CUcontext room_for_locked(CUdevice device, bool primary)
 {
     static CUcontext primaries[STANDIN_MOST_DEVICES];
@@ -82,7 +82,7 @@ void standin_need_life_locked(CUcontext context, unsigned long life, const char 
 {
     if (*link_of(context) && context->life == life)
         return;
-    fprintf(stderr, "libcuda stand-in: %s was used whose context has ended\n", what);
+    fprintf(stderr, "libcuda stand-in: %s was used after its context had ended\n", what);
     abort();
 }
 
@@ -92,7 +92,7 @@ void standin_need_stream_locked(CUstream stream)
         for (CUstream other = context->streams; other; other = other->next)
             if (other == stream)
                 return;
-    fprintf(stderr, "libcuda stand-in: a stream was used that has ended\n");
+    fprintf(stderr, "libcuda stand-in: a stream was used after it had ended\n");
     abort();
 }
 
@@ -192,7 +192,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     return result;
 }
 
-/* Releases nothing: those who have retained the context have its next life. */
+/* Does not release: the parts of the program that have retained the context get its next life. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     CUresult result = check_device(device);

@@ -1,9 +1,10 @@
 /* Work for streams: copies, fills, words that are written and awaited, host functions.
  *
- * Rules ("API synchronization behavior"): a copy from pageable memory has read it when it returns;
- * a copy to pageable memory is done when it returns, even an asynchronous one; asynchronous copies
- * of pinned memory return at once; a synchronous copy within the device does not wait, nor does a
- * fill of device memory. A host function must not call the driver. */
+ * Rules ("API synchronization behavior"): a copy from pageable memory has read it by the time the
+ * call returns. A copy to pageable memory is complete when the call returns, even an asynchronous
+ * one. Asynchronous copies of pinned memory return at once. A synchronous copy within the device
+ * does not wait, and neither does a fill of device memory. A host function must not call the
+ * driver. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static enum place resolve(uintptr_t ptr, size_t size, char **at)
         place = !block->accessible ? UNKNOWN : block->kind < STANDIN_HOST ? ON_DEVICE : PINNED;
         *at = block->view + (ptr - (uintptr_t)block->base);
     } else if (standin_block_locked(ptr, 1)) {
-        place = UNKNOWN; /* it reaches past the end */
+        place = UNKNOWN; /* the range reaches past the end */
     }
     pthread_mutex_unlock(&standin_mutex);
     return place;
@@ -68,8 +69,7 @@ static CUresult copy(uintptr_t to, uintptr_t from, size_t size, CUstream stream,
     return waits ? standin_sync(stream) : CUDA_SUCCESS;
 }
 
-/* A side that the name of the call says to be the device's has to be memory that the driver knows.
- */
+/* Where the name of the call says "device", the driver must know the memory. */
 static bool known(CUdeviceptr ptr, size_t size)
 {
     char *at;
@@ -202,7 +202,7 @@ static bool is_awaited(const struct word *word, uint64_t now)
         return now & word->value;
     case CU_STREAM_WAIT_VALUE_NOR:
         return ~(now | word->value) & mask;
-    default: /* GEQ, cyclically */
+    default: /* GEQ, which compares cyclically */
         return word->wide ? (int64_t)(now - word->value) >= 0
                           : (int32_t)((uint32_t)now - (uint32_t)word->value) >= 0;
     }

@@ -1,8 +1,8 @@
-/* The devices of the stand-in, and who may call the driver.
+/* The devices of the stand-in, and which threads may call the driver.
  *
  * Rules: no call works before cuInit, in a process forked after it (CUDA C++ Programming Guide,
  * "Initialization"), or in a host function (cuLaunchHostFunc). CUDA_VISIBLE_DEVICES lists indices
- * or beginnings of UUIDs; the first that is wrong hides itself and all after it. */
+ * or prefixes of UUIDs. The first wrong entry hides its device and all after it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/standin/driver.h"
 
 static struct {
-    _Atomic pid_t process; /* that has called cuInit */
+    _Atomic pid_t process; /* the one that called cuInit */
     int count, physical[STANDIN_MOST_DEVICES];
 } dti_devices;
 static _Thread_local bool dti_in_host_function;
@@ -43,7 +43,7 @@ void standin_log(const char *format, ...)
     fclose(log);
 }
 
-/* FNV-1a. */
+/* A hash (FNV-1a). */
 unsigned long long standin_host(void)
 {
     char name[512] = "";
@@ -65,7 +65,7 @@ static void uuid_of(int physical, CUuuid *uuid)
 {
     unsigned long long host = standin_host(), number = (unsigned long long)physical + 1;
 
-    memcpy(uuid->bytes, &number, 8); /* first, so that a short beginning tells devices apart */
+    memcpy(uuid->bytes, &number, 8); /* first, so that a short prefix tells devices apart */
     memcpy(uuid->bytes + 8, &host, 8);
 }
 

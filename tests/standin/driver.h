@@ -1,4 +1,4 @@
-/* What the parts of the stand-in for libcuda.so.1 share. All their state has one lock. */
+/* Shared by the parts of the stand-in for libcuda.so.1. One lock guards all their state. */
 #ifndef TESTS_STANDIN_DRIVER_H
 #define TESTS_STANDIN_DRIVER_H
 
@@ -11,19 +11,19 @@ enum { STANDIN_MOST_DEVICES = 16 };
 struct CUctx_st {
     CUcontext next;
     CUdevice device;
-    unsigned long life; /* its number: no other context has had it, not even at this address */
-    unsigned retained;  /* how often, if it is the device's primary one */
+    unsigned long life; /* unique, even among contexts that had this address before */
+    unsigned retained;  /* the number of retains, for a primary context */
     bool primary;
     _Atomic bool faulted;
-    CUstream streams; /* all, the legacy default stream included */
+    CUstream streams; /* includes the legacy default stream */
 };
 
-struct mark; /* tells when a piece of a stream's work is done */
+struct mark; /* becomes done when a piece of a stream's work is done */
 
 struct CUstream_st {
     CUstream next;
     CUcontext context;
-    CUstream kind; /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (of `owner`), NULL: created */
+    CUstream kind; /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (owner's) or NULL (created) */
     pthread_t owner;
     unsigned flags;
     struct work *first, **end;
@@ -38,19 +38,21 @@ struct CUstream_st {
 extern pthread_mutex_t standin_mutex;
 extern pthread_cond_t standin_changed;
 
-/* devices.c: may the calling thread call the driver? (cuInit, fork, host functions) */
+/* devices.c: whether the calling thread may call the driver (after cuInit, not after a fork, not in
+ * a host function). */
 CUresult standin_ready(void);
 void standin_in_host_function(bool inside);
 bool standin_device_exists(CUdevice device);
 
-/* contexts.c: with an error because of a fault there is a context all the same. */
+/* contexts.c: sets the context even if the result is the error of a fault. */
 CUresult standin_current(CUcontext *context);
 CUresult standin_fault_of(CUcontext context);
-/* Ends the program if what was made in this life of the context, or the stream, is gone. */
+/* Ends the program if the context or stream that the caller uses is gone: `life` is the life of the
+ * context in which `what` was made. */
 void standin_need_life_locked(CUcontext context, unsigned long life, const char *what);
 void standin_need_stream_locked(CUstream stream);
 
-/* streams.c; those with a _locked name want the lock held. */
+/* streams.c; the caller of a _locked function holds the lock. */
 CUresult standin_stream_locked(CUstream handle, CUstream *stream);
 CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn function, void *data,
                             struct mark **done);
@@ -60,7 +62,7 @@ struct mark *standin_keep_locked(struct mark *mark);
 void standin_drop_locked(struct mark *mark);
 void standin_await_locked(struct mark *mark);
 void standin_await_context_locked(CUcontext context);
-/* Waits for all work of the current context, if STANDIN_STERN is set. */
+/* If STANDIN_STERN is set, waits for all work of the current context. */
 void standin_await_stern(void);
 /* Waits while another thread waits for room in a stream's queue. */
 void standin_await_jam_locked(void);
@@ -71,7 +73,8 @@ CUresult standin_sync(CUstream handle);
 /* fold.c */
 extern const struct standin_kernel standin_fold;
 
-/* capture.c: may this thread make a call that a capture forbids? Invalidates the capture if not. */
+/* capture.c: whether this thread may make a call that captures forbid. If not, invalidates the
+ * capture. */
 CUresult standin_unsafe_locked(void);
 CUresult standin_implicit_locked(CUstream stream);
 
@@ -83,7 +86,7 @@ struct block {
     char *base, *view;
     size_t size;
     enum standin_kind kind;
-    int file; /* -1: none */
+    int file; /* -1 if the memory has none */
     bool imported, accessible;
     CUcontext context;
     CUdevice device;
@@ -94,9 +97,9 @@ struct block {
 struct block *standin_block_locked(CUdeviceptr ptr, size_t size);
 struct block *standin_add_locked(struct block block);
 void standin_forget_locked(struct block *block);
-/* Takes away the host memory that has been pinned in a context. */
+/* Unmaps the host memory that was pinned in the context. */
 void standin_end_pinned_locked(CUcontext context);
-/* Maps a file twice: at base (or anywhere), where the host must not touch it, and as the view. */
+/* Maps a file twice: at base (NULL: anywhere), which the host must not touch, and as the view. */
 CUresult standin_map(int file, size_t offset, size_t size, void *base, struct block *block);
 
 #endif

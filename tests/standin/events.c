@@ -1,15 +1,16 @@
 /* Events.
  *
- * Rules: an event that was never recorded is complete, and waiting for it is nothing. An event
- * stands for what its stream had got at the latest cuEventRecord before; cuStreamWaitEvent looks at
- * that when it is called, so that a later record changes nothing. Times need events with timing. */
+ * Rules: an event that was never recorded is complete, and waiting for it does nothing. An event
+ * stands for the work that its stream held at the latest cuEventRecord. cuStreamWaitEvent reads
+ * that when it is called, so a later record does not change what it waits for. Times need events
+ * with timing. */
 #include <stdlib.h>
 
 #include "tests/standin/driver.h"
 
 struct CUevent_st {
     CUcontext context;
-    unsigned long life; /* of it */
+    unsigned long life; /* of the context */
     unsigned flags;
     struct mark *recorded;
 };

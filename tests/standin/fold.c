@@ -1,4 +1,4 @@
-/* libdtrun's own kernel in C, for modules that have it. */
+/* libdtrun's own kernel in C, for modules that contain it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static void run(void *const *parameters, size_t threads)
     fold.dst = view(fold.dst, bytes);
     fold.src = view(fold.src, (fold.n - 1) * fold.stride + bytes);
     if (!fold.dst || !fold.src) {
-        fprintf(stderr, "stand-in: " DT_GPU_FOLD_NAME " touches what is not the device's memory\n");
+        fprintf(stderr, "stand-in: " DT_GPU_FOLD_NAME " touches memory that is not the device's\n");
         abort();
     }
     for (size_t thread = 0; thread < threads; thread++)

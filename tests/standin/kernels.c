@@ -1,7 +1,7 @@
-/* Modules and kernels: a kernel is its C twin, which the program exports (see standin.h), or
- * libdtrun's own (fold.c), which a module has whose PTX has an entry of that name.
+/* Modules and kernels. A kernel is either C code that the program exports (see standin.h) or
+ * libdtrun's own (fold.c). A module contains the latter if its PTX has an entry of that name.
  *
- * Rules: cuModuleGetFunction says CUDA_ERROR_NOT_FOUND for a name that is not there; cuLaunchKernel
+ * Rules: cuModuleGetFunction returns CUDA_ERROR_NOT_FOUND for an unknown name. cuLaunchKernel
  * copies the parameters before it returns, and rejects an empty grid. */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -63,7 +63,8 @@ static void run(void *data)
     launch->kernel->run(launch->parameters, launch->threads);
 }
 
-/* One piece of memory, since the stream frees one: the pointers, then what they point to. */
+/* Uses one allocation, since the stream frees only one: first the pointers, then what they point
+ * to. */
 static struct launch *new_launch(const struct standin_kernel *kernel, size_t threads,
                                  void **parameters)
 {

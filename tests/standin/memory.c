@@ -1,13 +1,13 @@
-/* Memory, and what the driver knows of a pointer. Pinned memory ends with its context.
+/* Memory, and what the driver knows about a pointer. Pinned memory ends with its context.
  *
- * Device memory is a file in memory, mapped twice: at the device's address without any permission,
- * so that the host faults where it does on a machine with a GPU, and where only the stand-in looks.
+ * Device memory is a file in memory that is mapped twice. At the device's address it has no
+ * permissions, so that the host faults where it would with a real GPU. Only the stand-in uses the
+ * second mapping.
  *
- * Rules: cuMemFree waits for all work of the context, cuMemFreeAsync frees when its stream comes to
- * it. cuPointerGetAttribute fails for a pointer
- * that CUDA does not know, cuPointerGetAttributes gives zeros instead. Managed memory is device
- * memory that the host may touch; host and registered memory have their address on the device too.
- */
+ * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order.
+ * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
+ * returns zeros. Managed memory is device memory that the host may touch. Host and registered
+ * memory have the same address on the device. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,8 +199,8 @@ void standin_end_pinned_locked(CUcontext context)
     }
 }
 
-/* Waits for the context, then takes away the allocation that begins at ptr and is of these kinds.
- */
+/* Waits for the context, then unmaps the allocation if it begins at ptr and is of one of these
+ * kinds. */
 static CUresult release(const void *ptr, unsigned kinds)
 {
     CUcontext context;
@@ -362,7 +362,7 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
                              CUdeviceptr ptr, unsigned long long *value)
 {
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: /* none, of memory that is mapped */
+    case CU_POINTER_ATTRIBUTE_CONTEXT: /* mapped memory belongs to no context */
         *value = block->kind == STANDIN_MAPPED ? 0 : (uintptr_t)block->context;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

@@ -1,7 +1,7 @@
-/* Names: of errors, and of functions (cuGetProcAddress).
+/* Names of errors and of functions (cuGetProcAddress).
  *
- * Rule: cuGetProcAddress takes a name without its version and says CUDA_ERROR_NOT_FOUND, with the
- * reason, if there is no such function. */
+ * Rule: cuGetProcAddress takes a name without its version. If there is no such function, it returns
+ * CUDA_ERROR_NOT_FOUND and the reason. */
 #include <string.h>
 
 #include "tests/standin/driver.h"

@@ -1,22 +1,23 @@
-# For bats files: lets the programs of a test find the stand-ins for libcuda.so.1 and libnccl.so.2, with
-# DEVICES devices on each host. NCCL's is found as any libnccl.so.2 is, or through DTRUN_NCCL. Both have
-# the real ABI and keep the rules of NVIDIA's documents, which stand at the head of each source file.
-# Their other settings are variables of the environment:
-#   STANDIN_DELAY_US       before each piece of a stream's work
-#   STANDIN_QUEUE          so many pieces of work a stream takes ahead; then its driver makes all wait
+# For bats files: lets a test's programs find the stand-ins for libcuda.so.1 and libnccl.so.2, with DEVICES
+# devices on each host. NCCL's is found like any libnccl.so.2, or through DTRUN_NCCL. Both have the real ABI
+# and keep the rules of NVIDIA's documents, which the head of each source file states. Variables of the
+# environment set the rest:
+#   STANDIN_DELAY_US       delays the start of each piece of a stream's work
+#   STANDIN_QUEUE          how many pieces of work a stream queues; a call that adds more waits, and so does
+#                          every other call of the driver
 #   STANDIN_STERN          1: calls that wait for the whole device on some drivers do so here
 #   STANDIN_MEMORY         bytes of a device
-#   STANDIN_LACKS          the number of a CUdevice_attribute that devices are not to have
+#   STANDIN_LACKS          the number of a CUdevice_attribute that no device has
 #   STANDIN_MIG            1: devices have the name of MIG devices
-#   STANDIN_HOST           a name, by which devices of "hosts" differ, and NCCL's hosts; else the host's
-#                          name and network namespace. NCCL's hosts speak TCP with each other
-#   STANDIN_LOG            a file for what happened: contexts, and the mistakes that NCCL's reports
-#                          (launch orders that differ, calls that do not match), which else go to stderr
-#   STANDIN_NCCL_VERSION   what ncclGetVersion says, 22809 by default
-#   STANDIN_NCCL_FAULTS    what is to go wrong where, e.g. kernel-hang:1:3 (rank 1's third kernel never
+#   STANDIN_HOST           a name that tells "hosts" apart, with devices and NCCL members of their own; the
+#                          default is the host's name and network namespace. NCCL's hosts speak TCP
+#   STANDIN_LOG            a file that records contexts, and the mistakes that NCCL's stand-in reports
+#                          (launch orders that differ, calls that do not match); without it they go to stderr
+#   STANDIN_NCCL_VERSION   what ncclGetVersion returns, 22809 by default
+#   STANDIN_NCCL_FAULTS    which fault happens where, such as kernel-hang:1:3 (rank 1's third kernel never
 #                          ends): see nccl/inject.h
-# Of NCCL's own NCCL_HOSTID (two ranks can share a device then) and NCCL_COMM_BLOCKING are known. Two
-# threads that use one communicator at once end the program with SIGABRT and a message.
+# NCCL's own variables NCCL_HOSTID (with which two ranks can share a device) and NCCL_COMM_BLOCKING work. If
+# two threads use one communicator at once, the program ends with SIGABRT and a message.
 use_standin() { # DEVICES
     export STANDIN_DEVICES=$1
     export LD_LIBRARY_PATH=$DTRUN_BUILD/tests/standin/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -1,16 +1,16 @@
-/* Streams: each has a thread that does its work in order, and what waits for what.
+/* Streams: each has a thread that does its work in order, and knows what its work waits for.
  *
  * Rules ("Stream synchronization behavior" of the driver API): work in the legacy default stream
- * waits for what all blocking streams of the context have got before, and theirs waits for the
- * legacy stream's; the per-thread default stream is a blocking one; a CU_STREAM_NON_BLOCKING stream
- * takes part in none of this. cuStreamDestroy returns at once, the stream ends when its work is
- * done.
+ * waits for the work that all blocking streams of the context already hold, and their work waits
+ * for the legacy stream's. The per-thread default stream is a blocking one. A
+ * CU_STREAM_NON_BLOCKING stream takes part in none of this. cuStreamDestroy returns at once, and
+ * the stream ends when its work is done.
  *
- * STANDIN_DELAY_US makes each piece of work start so much later: who forgets to wait then reads
- * what is not there yet. STANDIN_STERN=1 makes the calls wait for all work of the context that are
- * known to do so on some drivers: cuStreamCreate, cuMemHostAlloc. STANDIN_QUEUE=n: a stream takes
- * no more than n pieces of work ahead; the thread that has another waits in the driver, and all
- * others with it. */
+ * STANDIN_DELAY_US delays the start of each piece of work, so that code which forgets to wait reads
+ * data that is not there yet. STANDIN_STERN=1 makes cuStreamCreate and cuMemHostAlloc wait for all
+ * work of the context, as some drivers do. With STANDIN_QUEUE=n a stream queues at most n pieces of
+ * work. A thread that adds another waits in the driver, and so does every other thread that calls
+ * it. */
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ enum { MAX_CAUSES = 64 };
 struct mark {
     unsigned references;
     bool done;
-    double time; /* in milliseconds, when it was done */
+    double time; /* when it was done, in milliseconds */
 };
 
 struct work {
@@ -166,7 +166,7 @@ static void put_last_locked(CUstream stream, struct work *work)
     stream->end = &work->next;
     standin_drop_locked(stream->last);
     stream->last = work->done;
-    work->done->references = 2; /* the stream's and its thread's */
+    work->done->references = 2; /* one for the stream, one for its thread */
     start_thread_locked(stream);
     pthread_cond_broadcast(&standin_changed);
 }
@@ -198,7 +198,7 @@ static void await_room_locked(const struct CUstream_st *stream)
     pthread_cond_broadcast(&standin_changed);
 }
 
-/* What a capturing stream is given becomes a part of a graph, which here is never launched. */
+/* Work for a capturing stream would join a graph. Graphs are never launched here. */
 CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn function, void *data,
                             struct mark **done)
 {
@@ -271,7 +271,7 @@ void standin_await_context_locked(CUcontext context)
     for (CUstream stream = context->streams; stream; stream = stream->next)
         if (!standin_done_locked(stream->last)) {
             standin_await_locked(stream->last);
-            stream = context->streams; /* the lock was free meanwhile */
+            stream = context->streams; /* the list may have changed meanwhile: start again */
         }
 }
 
@@ -284,7 +284,7 @@ static CUstream default_stream_locked(CUcontext context, CUstream kind)
     return standin_new_stream_locked(context, kind, CU_STREAM_DEFAULT);
 }
 
-/* The context's list is looked through without the lock that standin_current takes for a moment. */
+/* Gives up the lock for a moment, since standin_current takes it. */
 CUresult standin_stream_locked(CUstream handle, CUstream *stream)
 {
     CUcontext context;

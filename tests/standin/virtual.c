@@ -1,9 +1,9 @@
 /* Memory that processes share: the calls of virtual memory management, and CUDA IPC.
  *
- * Rules: sizes are multiples of the granularity. Memory is exported only if it was created for
- * that; a descriptor outlives the exporter and its handle. Mapped memory cannot be touched by the
- * device before cuMemSetAccess. An IPC handle is of the whole allocation, and the exporter itself
- * cannot open it. */
+ * Rules: sizes are multiples of the granularity. Memory can be exported only if it was created as
+ * exportable. A descriptor outlives the exporter and its handle. The device cannot touch mapped
+ * memory before cuMemSetAccess. An IPC handle stands for the whole allocation, and the exporter
+ * itself cannot open it. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
     void *base;
 
     (void)alignment;
-    (void)address; /* a wish, which need not be met */
+    (void)address; /* a hint, which may be ignored */
     if (!ptr || flags || !is_whole(size))
         return CUDA_ERROR_INVALID_VALUE;
     base = reserve(NULL, size);

@@ -1,11 +1,11 @@
-/* Collectives: each member puts what it contributes into its slot, all meet, and each takes from
- * the slots what it is to have; a slot's worth at a time.
+/* Collectives: each member puts its contribution into its slot, all meet, and each takes its result
+ * from the slots. This repeats until all data has passed through the slots.
  *
- * Rules: nobody's result is there before all members have launched the collective; sums of all
- * ranks have the same bits; an element is folded along the ring (device/all_reduce.h): of an
- * all-reduce over n ranks the c-th n-th part from rank c + 1 to rank c, of a reduce-scatter the
- * block of rank c so, of a reduce from root + 1 to root. Members that do not call the same
- * collective may hang: here they always do, and report it. */
+ * Rules: no member has a result before all members have launched the collective. Sums have the same
+ * bits on all ranks. An element is folded along the ring (device/all_reduce.h). In an all-reduce
+ * over n ranks, part c of n goes from rank c + 1 to rank c; in a reduce-scatter the block of rank c
+ * does so; in a reduce everything goes from root + 1 to root. Members whose collectives differ may
+ * hang with NCCL. Here they always hang, and report it. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@
 #include "tests/standin/nccl/order.h"
 
 static const struct shape {
-    bool sends_blocks, receives_blocks; /* one for each rank */
-    bool root_sends, root_receives;     /* the root alone */
+    bool sends_blocks, receives_blocks; /* one block for each rank */
+    bool root_sends, root_receives;     /* only the root does */
 } dti_shapes[] = {
     [STANDIN_ALL_REDUCE] = { false, false, false, false },
     [STANDIN_REDUCE] = { false, false, false, true },
@@ -29,10 +29,10 @@ struct collective {
     struct ncclComm *comm;
     const struct standin_operation *operation;
     const struct shape *shape;
-    char *from, *to; /* NULL: takes no part on this side */
+    char *from, *to; /* NULL if this rank takes no part on this side */
     char scalar[8];
     size_t size;       /* of an element */
-    size_t at, length; /* the elements of this round */
+    size_t at, length; /* of this round, in elements */
 };
 
 static bool touch(struct collective *now)
@@ -119,7 +119,7 @@ static void put(const struct collective *now)
     atomic_fetch_add(&comm->own->fills, 1);
 }
 
-/* Folds `count` elements at `offset` of all slots, `last` coming last. */
+/* Folds `count` elements at `offset` of all slots, slot `last` last. */
 static void fold(const struct collective *now, size_t offset, size_t count, int last, char *to)
 {
     const struct standin_operation *operation = now->operation;
@@ -177,7 +177,7 @@ static void take(const struct collective *now)
     }
 }
 
-/* A slot may be written again when all have come to the next meeting. */
+/* A slot may be overwritten once all have come to the next meeting. */
 static bool run_rounds(struct collective *now)
 {
     size_t blocks = now->shape->sends_blocks ? (size_t)now->comm->size : 1;

@@ -120,7 +120,7 @@ static bool is_lost(const struct standin_member *member)
     return stage == STANDIN_PRESENT && !standin_is_own(member) && standin_has_ended(member);
 }
 
-/* Nobody tells NCCL of the end of a process on its own host. */
+/* NCCL does not learn of the end of a process on its own host. */
 void standin_look_for_lost(struct ncclComm *comm)
 {
     for (int r = 0; r < comm->size; r++)
@@ -134,7 +134,7 @@ static bool has_come(const struct ncclComm *comm, int rank, enum standin_reason 
     return atomic_load(&comm->shared->members[rank].met[reason]) >= comm->met[reason];
 }
 
-/* Who has failed may have come before. */
+/* A member may come and then fail, so has_come is asked again once the failure is seen. */
 static ncclResult_t await_member(struct ncclComm *comm, int rank, enum standin_reason reason)
 {
     struct standin_member *member = &comm->shared->members[rank];

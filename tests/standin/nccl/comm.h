@@ -1,9 +1,9 @@
-/* A communicator, and what may be done with it by whom and when.
+/* A communicator, and which calls are allowed on it in which thread and when.
  *
- * Rules (NCCL User Guide, "Thread Safety", "Fault Tolerance"): a communicator is used by one thread
- * at a time, but for ncclCommGetAsyncError and ncclCommAbort; until the previous operation of one
- * that does not block is done, nothing else can be done with it; an asynchronous error is the
- * result of every later call. */
+ * Rules (NCCL User Guide, "Thread Safety", "Fault Tolerance"): only one thread at a time uses a
+ * communicator, except for ncclCommGetAsyncError and ncclCommAbort. A non-blocking communicator
+ * accepts no call until its previous operation is done. After an asynchronous error every later
+ * call returns it. */
 #ifndef TESTS_STANDIN_NCCL_COMM_H
 #define TESTS_STANDIN_NCCL_COMM_H
 
@@ -23,17 +23,17 @@ struct standin_operation;
 struct standin_user_op {
     bool used;
     ncclDataType_t type;
-    CUdeviceptr device; /* where the scalar is read when the collective runs; 0: it is `scalar` */
+    CUdeviceptr device; /* the collective reads the scalar here; 0: it is `scalar` */
     char scalar[8];
 };
 
 struct ncclComm {
-    _Atomic int references; /* the program's, and one of each kernel */
+    _Atomic int references; /* one of the program, one of each kernel */
     _Atomic int async;      /* the first asynchronous error */
     _Atomic bool in_progress, aborted;
     bool blocking, finalized, destroying;
     int rank, size;
-    struct ncclComm *parent; /* while it is split off that one */
+    struct ncclComm *parent; /* the communicator that it is being split from */
 
     struct standin_place place;
     struct standin_shared *shared; /* NULL until it has joined */
@@ -42,19 +42,19 @@ struct ncclComm {
     uint64_t met[STANDIN_REASONS];
 
     CUdevice device;
-    CUcontext context;  /* the device's primary one */
-    unsigned long life; /* of it, in which memory and event were made */
+    CUcontext context;  /* the device's primary context */
+    unsigned long life; /* the context's life in which memory and event were made */
     CUdeviceptr memory; /* freed at the end, which waits for all work of the device */
-    CUevent launched;   /* the latest kernel */
+    CUevent launched;   /* recorded after the latest kernel */
     uint64_t collectives;
-    struct ncclComm *next; /* of this process: order.c */
+    struct ncclComm *next; /* in the list of this process (order.c) */
     bool reported;
 
     pthread_t user; /* the thread inside a call, or in a group with this communicator */
     const char *call;
     int depth;
 
-    struct standin_operation *first, **end; /* of the group that is open */
+    struct standin_operation *first, **end; /* in the open group */
     struct ncclComm *next_in_group;
     bool in_group;
 
@@ -69,26 +69,27 @@ struct ncclComm *standin_new_comm(void);
 void standin_keep(struct ncclComm *comm);
 void standin_drop(struct ncclComm *comm);
 
-/* Aborts the program if another thread is between the two with this communicator. */
+/* Aborts the program if another thread is between standin_enter and standin_leave of this
+ * communicator. */
 void standin_enter(struct ncclComm *comm, const char *call);
 void standin_leave(struct ncclComm *comm);
-/* Aborts the program if a thread is between the two: this call is about to free the communicator.
- */
+/* Aborts the program if a thread is between the two, since this call is about to free the
+ * communicator. */
 void standin_check_unused(struct ncclComm *comm, const char *call);
 
-/* May an operation begin? */
+/* Whether an operation may begin. */
 ncclResult_t standin_usable(struct ncclComm *comm, const char *call);
 
-/* Waits until all members have come as often as this one: ncclInternalError after an abort,
- * ncclRemoteError if one of them has failed or ended. A kernel notices only the end of members on
- * other hosts, tells that asynchronously and goes on waiting. */
+/* Waits until all members have come as often as this one. Returns ncclInternalError after an abort,
+ * and ncclRemoteError if a member has failed or ended. A kernel notices only the end of members on
+ * other hosts: it sets the asynchronous error and goes on waiting. */
 ncclResult_t standin_meet(struct ncclComm *comm, enum standin_reason reason);
 
-/* For loops that wait: sleeps until something has changed; false after an abort. */
+/* For loops that wait: sleeps until something changes. Returns false after an abort. */
 bool standin_pause(struct ncclComm *comm, uint32_t seen);
 void standin_hang(struct ncclComm *comm); /* until an abort */
 bool standin_is_aborted(const struct ncclComm *comm);
-/* While kernels wait: notes an asynchronous error if a member on another host has ended. */
+/* For waiting kernels: sets the asynchronous error if a member on another host has ended. */
 void standin_look_for_lost(struct ncclComm *comm);
 void standin_set_async(struct ncclComm *comm, ncclResult_t error);
 

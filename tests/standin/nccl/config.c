@@ -6,7 +6,7 @@
 #include "tests/standin/nccl/comm.h"
 #include "tests/standin/nccl/errors.h"
 
-/* What a configuration has where nothing is said. */
+/* The values of fields that the program leaves alone. */
 static const struct standin_config dti_undefined = {
     .blocking = NCCL_CONFIG_UNDEF_INT,
     .cgaClusterSize = NCCL_CONFIG_UNDEF_INT,
@@ -26,9 +26,8 @@ static const struct standin_config dti_undefined = {
     .graphStreamOrdering = NCCL_CONFIG_UNDEF_INT,
 };
 
-/* What can be checked, in the order of NCCL's checks. since: the oldest configuration that knows
- * it.
- */
+/* The fields that NCCL checks, in the order of its checks. since: the oldest configuration that has
+ * the field. */
 static const struct attribute {
     const char *name;
     size_t offset;
@@ -65,7 +64,7 @@ static int *value_of(struct standin_config *config, const struct attribute *attr
     return (int *)(void *)((char *)config + attribute->offset);
 }
 
-/* Of the library that this one pretends to be. */
+/* For the library version that this one pretends to be. */
 static size_t own_size(int version)
 {
     static const struct {
@@ -110,7 +109,7 @@ static ncclResult_t check(struct standin_config *config, int library)
     return ncclSuccess;
 }
 
-/* NCCL_COMM_BLOCKING overrides what a program says. */
+/* NCCL_COMM_BLOCKING overrides the program's choice. */
 static void apply_environment(bool *blocking)
 {
     long asked = standin_setting("NCCL_COMM_BLOCKING", -1);

@@ -1,5 +1,5 @@
-/* The configuration of NCCL 2.30, whose first bytes are that of each older one.
- * tests/unit/gpu/gpuabi has the size of each version, and compares it with the real nccl.h. */
+/* The configuration of NCCL 2.30. Each older one is a prefix of it. tests/unit/gpu/gpuabi has the
+ * size of each version, and compares it with the real nccl.h. */
 #ifndef TESTS_STANDIN_NCCL_CONFIG_H
 #define TESTS_STANDIN_NCCL_CONFIG_H
 
@@ -18,10 +18,10 @@ struct standin_config {
     int graphUsageMode, numRmaCtx, maxP2pPeers, graphStreamOrdering;
 };
 
-/* Does it ask for a communicator that blocks? Of a program's configuration NCCL takes what `size`
- * and its own layout cover. Of that, what `version` does not know becomes undefined, but
- * trafficClass in NCCL 2.26, which takes that from every configuration of 48 bytes. NULL is the
- * default. A traffic class is reported, as no program that is tested asks for one. */
+/* Sets whether the configuration asks for a blocking communicator. NCCL reads the fields that both
+ * `size` and its own layout cover. Of these, the ones that `version` does not know become
+ * undefined, except trafficClass: NCCL 2.26 takes it from every configuration of 48 bytes. NULL
+ * means the default. A traffic class is reported, since no tested program asks for one. */
 ncclResult_t standin_parse_config(const ncclConfig_t *config, bool *blocking);
 
 #endif

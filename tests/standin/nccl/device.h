@@ -1,8 +1,8 @@
-/* The calling thread's device as CUDA's runtime, which NCCL is written for, sees it.
+/* The calling thread's device as CUDA's runtime sees it, since NCCL uses the runtime.
  *
- * Rules: a thread that has no context has device 0; cudaSetDevice makes the device's primary
- * context the current one, in place of what was, and creates it if need be; the runtime never
- * releases a primary context. */
+ * Rules: a thread without a context has device 0. cudaSetDevice replaces the current context with
+ * the device's primary context, and creates it if necessary. The runtime never releases a primary
+ * context. */
 #ifndef TESTS_STANDIN_NCCL_DEVICE_H
 #define TESTS_STANDIN_NCCL_DEVICE_H
 

@@ -13,7 +13,7 @@ size_t standin_element_size(ncclDataType_t type)
     return sizes[type];
 }
 
-/* Integers wrap around, so they are summed without sign. */
+/* Integers wrap around, so they are summed as unsigned numbers. */
 #define INTEGERS(name, type, wrapping)                                                             \
     static type combine_##name(ncclRedOp_t op, type a, type b)                                     \
     {                                                                                              \
@@ -24,7 +24,7 @@ size_t standin_element_size(ncclDataType_t type)
         return (op == ncclMax) == (a > b) ? a : b;                                                 \
     }
 
-/* A number beats NaN in Max and Min. */
+/* In Max and Min a number wins over NaN. */
 #define FLOATS(name, type, max, min)                                                               \
     static type combine_##name(ncclRedOp_t op, type a, type b)                                     \
     {                                                                                              \
@@ -44,8 +44,8 @@ INTEGERS(uint64, uint64_t, uint64_t)
 FLOATS(float, float, fmaxf, fminf)
 FLOATS(double, double, fmax, fmin)
 
-/* In double precision sums and products of two 16-bit numbers are exact, or (sums of bfloat16 that
- * lie far apart) round twice to what they would once. */
+/* In double precision, sums and products of two 16-bit numbers are exact. Sums of bfloat16 numbers
+ * far apart are rounded twice, with the same result as rounding once. */
 static uint16_t combine_half(ncclRedOp_t op, uint16_t a, uint16_t b)
 {
     double result =
@@ -81,7 +81,7 @@ static uint8_t combine_e5m2(ncclRedOp_t op, uint8_t a, uint8_t b)
     return combine_quarter(&standin_e5m2, op, a, b);
 }
 
-/* The arrays need not be aligned: offsets into staged messages are any. */
+/* The arrays may be unaligned: staged messages begin at any offset. */
 #define FOLD(name, type)                                                                           \
     static void fold_##name(ncclRedOp_t op, char *sum, const char *in, size_t step, size_t count)  \
     {                                                                                              \

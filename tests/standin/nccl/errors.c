@@ -48,7 +48,7 @@ ncclResult_t standin_cuda(CUresult result)
     return standin_warn(ncclUnhandledCudaError, "Cuda failure %d '%s'", result, text ? text : "?");
 }
 
-/* Of the process, whichever the communicator. */
+/* One message for the whole process, whatever the communicator. */
 const char *ncclGetLastError(ncclComm_t comm)
 {
     static _Thread_local char copy[sizeof(dti_last)];

@@ -1,4 +1,4 @@
-/* What NCCL says of errors. */
+/* NCCL's error messages. */
 #ifndef TESTS_STANDIN_NCCL_ERRORS_H
 #define TESTS_STANDIN_NCCL_ERRORS_H
 
@@ -6,15 +6,14 @@
 
 #include "runtime/gpu/nvidia/abi_nccl.h"
 
-/* Notes the message for ncclGetLastError, and returns the result. */
+/* Keeps the message for ncclGetLastError, and returns the result. */
 ncclResult_t standin_warn(ncclResult_t result, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Tells of a mistake of the program under test: in the file that STANDIN_LOG names, or on stderr.
- */
+/* Reports a mistake of the program under test, in the file that STANDIN_LOG names or on stderr. */
 void standin_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ncclUnhandledCudaError and a message, if this is not CUDA_SUCCESS. */
+/* Returns ncclUnhandledCudaError and keeps a message, unless the result is CUDA_SUCCESS. */
 ncclResult_t standin_cuda(CUresult result);
 
 #endif

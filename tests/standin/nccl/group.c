@@ -32,7 +32,7 @@ ncclResult_t standin_group_note(ncclResult_t result)
     return result;
 }
 
-/* What destroys a communicator blocks even if its communicator does not. */
+/* Calls that destroy a communicator block even if the communicator is non-blocking. */
 static ncclResult_t set_mode(const struct ncclComm *comm)
 {
     enum mode mode = comm->blocking || comm->destroying ? BLOCKING : NON_BLOCKING;
@@ -84,7 +84,7 @@ static void *job_thread(void *data)
     return NULL;
 }
 
-/* Once a job has failed, the others would wait in vain. */
+/* Once a job has failed, the others would wait for ever. */
 static void abort_from(struct standin_job *job)
 {
     for (; job; job = job->next)
@@ -134,7 +134,7 @@ static void free_jobs(struct group *group)
     }
 }
 
-/* The communicators can be used by others. */
+/* Afterwards other threads can use the communicators. */
 static void leave_comms(struct ncclComm *comm)
 {
     for (struct ncclComm *next; comm; comm = next) {
@@ -145,7 +145,7 @@ static void leave_comms(struct ncclComm *comm)
     }
 }
 
-/* As ncclGroupEnd does, this leaves the thread with the primary context of its device. */
+/* Like ncclGroupEnd, leaves the primary context of the thread's device current. */
 static ncclResult_t run_here(struct group *group)
 {
     CUdevice device;

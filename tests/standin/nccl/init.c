@@ -1,11 +1,11 @@
 /* Making communicators.
  *
- * Rules ("Creating a communicator"): all members wait for each other; who made the unique id has to
- * live until then; two ranks of a communicator cannot have the same device of one host
- * (NCCL_HOSTID tells hosts apart); they have one version of NCCL. Where one rank fails, the others
- * get ncclRemoteError. A communicator that does not block is there at once, as ncclInProgress, and
- * is made in a thread; that of a split appears when the split is done, and it is the parent that
- * is in progress meanwhile. */
+ * Rules ("Creating a communicator"): all members wait for each other. The process that made the
+ * unique id must live until then. Two ranks of a communicator cannot have the same device of one
+ * host (NCCL_HOSTID tells hosts apart). All have the same version of NCCL. If one rank fails, the
+ * others get ncclRemoteError. A non-blocking communicator exists at once, reports ncclInProgress,
+ * and is made in a thread. One that is split off appears when the split is done; until then the
+ * parent is in progress. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,9 +103,7 @@ static ncclResult_t join(struct ncclComm *comm)
         comm->shared = standin_link(&comm->link, &comm->place, comm->size, comm->rank);
     if (!comm->shared)
         return standin_warn(ncclSystemError,
-                            "rank %d: the process that made the unique id is not "
-                            "there any more",
-                            comm->rank);
+                            "rank %d: the process that made the unique id has ended", comm->rank);
     comm->own = &comm->shared->members[comm->rank];
     return describe(comm);
 }
@@ -216,7 +214,7 @@ struct split_job {
     int color, key, number;
 };
 
-/* The ranks of the new communicator, in the order of their keys, then of their old ranks. */
+/* The ranks of the new communicator, ordered by key, then by old rank. */
 static int order_members(const struct ncclComm *parent, int color, int *ranks)
 {
     const struct standin_member *members = parent->shared->members;

@@ -10,7 +10,7 @@
 
 enum { MAX_FAULTS = 16 };
 
-static _Atomic int dti_calls[MAX_FAULTS]; /* of what each entry of the list speaks of */
+static _Atomic int dti_calls[MAX_FAULTS]; /* for each entry of the list */
 
 static bool strikes(const char *entry, int index, const char *fault, int rank)
 {
@@ -73,8 +73,8 @@ void standin_inject_submit(struct ncclComm *comm)
     if (!is_asked_for("submit-hang", comm->rank))
         return;
     tell_and_hang(comm);
-    usleep(20 *
-           1000); /* the driver's part, in which an abort that does not wait comes to its end */
+    /* The driver's part, during which an abort that does not wait for it would return. */
+    usleep(20 * 1000);
 }
 
 bool standin_inject_kernel(struct ncclComm *comm)

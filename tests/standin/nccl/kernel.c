@@ -2,7 +2,8 @@
 
 #include "tests/standin/nccl/inject.h"
 
-/* Memory of another device counts as out of reach: nobody has called cuCtxEnablePeerAccess. */
+/* Memory of another device counts as out of reach, since nothing has called
+ * cuCtxEnablePeerAccess. */
 static bool is_elsewhere(const struct ncclComm *comm, CUdeviceptr ptr)
 {
     CUpointer_attribute kinds[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,

@@ -68,7 +68,7 @@ static CUresult release_streams(struct ncclComm *comm, CUstream main,
     return result;
 }
 
-/* A stream is of one context, and so is a kernel. */
+/* All streams of a kernel belong to one context. */
 static CUresult check_stream(const struct ncclComm *comm, CUstream stream,
                              CUstreamCaptureStatus *capture)
 {
@@ -80,7 +80,7 @@ static CUresult check_stream(const struct ncclComm *comm, CUstream stream,
     return result ? result : cuStreamIsCapturing(stream, capture);
 }
 
-/* Frees the plan. */
+/* Takes over the plan. */
 static CUresult enqueue(struct ncclComm *comm, struct standin_kernel_plan *plan, CUstream main)
 {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -1,7 +1,8 @@
-/* Kernels on streams: all operations that a communicator has been given in a group are one.
+/* Kernels on streams: all operations of a communicator in one group become one kernel.
  *
  * Rules ("Using multiple streams"): the kernel waits for all streams that its operations name, and
- * those wait for it; kernels of one communicator run one after the other, on whatever streams. */
+ * they wait for it. Kernels of one communicator run one after the other, whichever streams they are
+ * on. */
 #ifndef TESTS_STANDIN_NCCL_LAUNCH_H
 #define TESTS_STANDIN_NCCL_LAUNCH_H
 
@@ -9,7 +10,7 @@
 
 ncclResult_t standin_launch(struct ncclComm *comm);
 ncclResult_t standin_launch_alone(struct ncclComm *comm, const struct standin_operation *operation);
-/* Forgets the operations. */
+/* Drops the operations without launching them. */
 void standin_discard(struct ncclComm *comm);
 
 #endif

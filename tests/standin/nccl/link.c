@@ -14,7 +14,7 @@
 
 #include "tests/standin/standin.h"
 
-enum { SEND_MS = 1000 }; /* that a peer which takes nothing may hold up the end of a link */
+enum { SEND_MS = 1000 }; /* how long a peer that accepts nothing may delay the end of a link */
 
 struct hello {
     struct standin_place place;
@@ -23,30 +23,30 @@ struct hello {
 
 enum kind { MEMBER, SLOT, WRITTEN, READ };
 
-/* One more thing that is so now, and `bytes` that go with it. */
+/* One changed value, with `bytes` of data. */
 struct record {
     int kind, from, to;
     uint32_t bytes;
-    uint64_t at; /* WRITTEN, READ: how much of a pipe */
+    uint64_t at; /* WRITTEN, READ: the position in the pipe */
 };
 
-/* What a side has told of each member and pipe. */
-struct told { /* without padding, for memcmp */
+/* The last state of each member and pipe that a side has sent. */
+struct told { /* has no padding, for memcmp */
     int stage, lost;
     uint64_t met[STANDIN_REASONS], fills;
-    uint64_t written, read; /* of the pipe to the connected member, or from it */
+    uint64_t written, read; /* in the pipe to the connected member, and in the one from it */
 };
 
 struct standin_link {
     int socket;
     struct standin_shared *shared;
-    int size, rank;  /* of the member that is connected */
-    bool is_founder; /* the side that speaks for all others */
+    int size, rank;  /* of the connected member */
+    bool is_founder; /* sends what all other members write */
     _Atomic bool ending, ended;
-    _Atomic uint32_t current; /* all changes up to this one have been told */
+    _Atomic uint32_t current; /* all changes up to this one have been sent */
     struct told *told;
     pthread_t writer, reader;
-    struct standin_link *next; /* of the founder's */
+    struct standin_link *next; /* in the founder's list */
 };
 
 static pthread_mutex_t dti_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -153,7 +153,7 @@ static bool tell_read(struct standin_link *link, int from, int to, uint64_t *tol
     return send_record(link, (struct record){ READ, from, to, 0, read }, NULL);
 }
 
-/* Of the pipes between the connected member and the others, what this side's end has done. */
+/* Sends how far this side's members have come in the pipes to and from the connected member. */
 static bool tell_pipes(struct standin_link *link, bool *news)
 {
     for (int r = 0; r < link->size; r++) {
@@ -177,7 +177,7 @@ static bool tell_all(struct standin_link *link, bool *news)
     return tell_pipes(link, news);
 }
 
-/* The members of a host see each other's end; those elsewhere have to be told. */
+/* The members of a host see when another one ends. Those elsewhere have to be told. */
 static void note_ends(struct standin_link *link)
 {
     for (int r = 0; r < link->size; r++) {
@@ -247,7 +247,8 @@ static bool hear_member(struct standin_link *link, int rank)
     for (int i = 0; i < STANDIN_REASONS; i++)
         atomic_store(&member->met[i], atomic_load(&now.met[i]));
     atomic_store(&member->fills, atomic_load(&now.fills));
-    atomic_store(&member->stage, atomic_load(&now.stage)); /* a member fails after it has met */
+    /* A member meets before it fails, so its stage comes after its meetings. */
+    atomic_store(&member->stage, atomic_load(&now.stage));
     atomic_store(&member->lost, atomic_load(&now.lost));
     return true;
 }
@@ -351,7 +352,7 @@ static void remove_served(struct standin_link *link)
     pthread_mutex_unlock(&dti_mutex);
 }
 
-/* At the founder: the link lasts as long as the member's end of it. */
+/* At the founder: the link lasts until the member ends it. */
 static void *serve(void *arg)
 {
     struct standin_shared *shared;
@@ -394,7 +395,7 @@ static void *accept_members(void *arg)
     return NULL;
 }
 
-/* As NCCL does: of the first network card that is up, else of the host itself. */
+/* Like NCCL, takes the address of the first network card that is up, else the loopback address. */
 static struct in_addr own_address(void)
 {
     struct in_addr address = { htonl(INADDR_LOOPBACK) };

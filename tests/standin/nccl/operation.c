@@ -1,5 +1,5 @@
-/* Rules ("Collective Communication Functions", enqueue.cc): collectives of no elements do nothing;
- * those of a communicator with one member are launched at once, even in a group. */
+/* Rules ("Collective Communication Functions", enqueue.cc): collectives without elements do
+ * nothing. Those of a communicator with one member are launched at once, even in a group. */
 #include "tests/standin/nccl/operation.h"
 
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ bool standin_is_collective(const struct standin_operation *operation)
     return operation->function < STANDIN_SEND;
 }
 
-/* The 8-bit floating-point types came with 2.24. */
+/* The 8-bit floating-point types came with NCCL 2.24. */
 static bool is_type(ncclDataType_t type)
 {
     int version;

@@ -1,4 +1,4 @@
-/* The calls that move data: what they are, their arguments, and the operators made by users. */
+/* The calls that move data: kinds, arguments, and the operators that users make. */
 #ifndef TESTS_STANDIN_NCCL_OPERATION_H
 #define TESTS_STANDIN_NCCL_OPERATION_H
 
@@ -20,19 +20,19 @@ struct standin_operation {
     CUdeviceptr from, to;
     size_t count;
     ncclDataType_t type;
-    ncclRedOp_t op; /* Sum, Prod, Max or Min of values that are scaled first, then divided */
+    ncclRedOp_t op; /* Sum, Prod, Max or Min, applied after scaling and before dividing */
     bool scaled;
-    CUdeviceptr scalar_at; /* 0: it is `scalar` */
+    CUdeviceptr scalar_at; /* 0: the scalar is `scalar` */
     char scalar[8];
-    int divisor; /* 0: none */
-    int root;    /* or peer */
+    int divisor; /* 0: do not divide */
+    int root;    /* root or peer */
     CUstream stream;
 };
 
 const char *standin_function_name(int function);
 bool standin_is_collective(const struct standin_operation *operation);
 
-/* Sets what depends on the operator. */
+/* Sets the fields that depend on the operator. */
 ncclResult_t standin_set_op(struct ncclComm *comm, struct standin_operation *operation,
                             ncclRedOp_t op);
 

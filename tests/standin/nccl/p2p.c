@@ -1,9 +1,9 @@
 /* Sends and receives.
  *
- * Rules ("Point-to-point communication"): those of a group proceed side by side, those between the
- * same two ranks in order; both block the stream until the data has arrived, so a send that waits
- * for a later call of its own rank never ends (NCCL may buffer few bytes, which nobody should build
- * on); both sides name the same type and count. */
+ * Rules ("Point-to-point communication"): those of a group proceed side by side, and those between
+ * the same two ranks in order. Both block the stream until the data has arrived, so a send that
+ * waits for a later call of its own rank never ends (NCCL may buffer a few bytes, on which no
+ * program should rely). Both sides name the same type and count. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Both say whether something has moved. */
+/* send_more and receive_more return whether data has moved. */
 static bool send_more(struct transfer *transfer)
 {
     struct header header = { transfer->bytes, transfer->operation->type };
@@ -110,7 +110,7 @@ static bool receive_more(struct transfer *transfer)
     return bytes;
 }
 
-/* Between the same two ranks in the same direction, only the first that has not ended moves. */
+/* Only the oldest unfinished transfer between two ranks in one direction proceeds. */
 static bool is_next(const struct transfer *transfers, const struct transfer *transfer)
 {
     for (const struct transfer *before = transfers; before < transfer; before++)

@@ -1,9 +1,9 @@
 /* Operators: ncclAvg, and those that scale what they sum.
  *
- * Rules: ncclAvg multiplies floating-point values by 1/n, as their type has that, before it sums
- * them, and divides integers after the sum; an operator that a program makes serves one
- * communicator and one type; its scalar is read at once, or on the device when the collective
- * runs; it may be destroyed when the last call that uses it has returned. */
+ * Rules: ncclAvg multiplies floating-point values by 1/n, rounded to their type, before it sums
+ * them. It divides integers after the sum. An operator that a program makes serves one communicator
+ * and one type. Its scalar is read at once or, if it is on the device, when the collective runs.
+ * The operator may be destroyed when the last call that uses it has returned. */
 #include <string.h>
 
 #include "tests/standin/nccl/elements.h"

@@ -46,8 +46,8 @@ bool standin_found(struct standin_place *place)
     return true;
 }
 
-/* A byte behind the end makes a file longer and never shorter: members may disagree on their
- * number, which they find out from what they say of themselves. */
+/* Writing a byte behind the end makes the file longer and never shorter. That is needed since
+ * members may disagree on their number; they find out when they compare what they say. */
 static bool make_room(int file, size_t size)
 {
     return pwrite(file, "", 1, (off_t)size) == 1;
@@ -93,7 +93,7 @@ struct standin_shared *standin_copy(const struct standin_place *place, int size)
     return copy;
 }
 
-/* The number may long be that of another file, so the id is looked at again. */
+/* The descriptor's number may belong to another file by now, so the id is checked again. */
 void standin_forget_place(const struct standin_place *place)
 {
     unsigned long long id;

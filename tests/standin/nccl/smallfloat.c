@@ -27,7 +27,8 @@ double standin_decode(const struct standin_format *format, unsigned bits)
     return bits & format->sign ? -value : value;
 }
 
-/* The bits of a number that may be beyond the greatest: its order among all is the bits' order. */
+/* The bits of a magnitude, which may exceed the greatest number: bits have the order of the
+ * numbers. */
 static unsigned rounded(const struct standin_format *format, double magnitude)
 {
     int exponent;

@@ -6,7 +6,7 @@
 
 struct standin_format {
     int mantissa_bits, bias;
-    unsigned max, infinity, nan; /* bits of the greatest number, and of these; infinity 0: none */
+    unsigned max, infinity, nan; /* bits of the greatest number, infinity and NaN; no infinity: 0 */
     unsigned sign;
     bool saturates; /* numbers beyond max, and infinities, become max */
 };

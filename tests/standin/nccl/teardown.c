@@ -1,15 +1,18 @@
 /* Ending communicators.
  *
- * Rules ("Destroying a communicator", init.cc, proxy.cc of 2.28): ncclCommFinalize waits for the
- * communicator's kernels, and for its peers on the same host to finalize, abort or end as well;
- * ncclCommDestroy finalizes what is not finalized. Both, and ncclCommAbort, free device memory,
- * which waits for all work of the device. ncclCommAbort ends kernels that run, waits for no peer
- * and may be called by another thread. It waits for what that thread has handed to NCCL's own, but
- * not for the thread: the communicator must not be freed while the thread is inside another call.
- * It is freed at the end of the outermost group, or before NCCL 2.22 at once. So in a group the
- * kernels of all its communicators end first.
- * ncclCommDestroy of a communicator that is in progress or has an asynchronous error frees nothing,
- * and leaves the calling thread in a group that is not ended. */
+ * Rules ("Destroying a communicator"; init.cc and proxy.cc of 2.28): ncclCommFinalize waits for the
+ * communicator's kernels, and for its peers on the same host to finalize, abort or end as well.
+ * ncclCommDestroy finalizes the communicator if that has not been done. Both it and ncclCommAbort
+ * free device memory, which waits for all work of the device.
+ *
+ * ncclCommAbort ends running kernels, waits for no peer, and may be called by another thread. It
+ * waits for work that the communicator's thread has handed to NCCL's own thread, but not for that
+ * thread itself, which must not be inside another call when the communicator is freed. That happens
+ * at the end of the outermost group, or before NCCL 2.22 at once. So in a group, the kernels of all
+ * its communicators end first.
+ *
+ * If the communicator is in progress or has an asynchronous error, ncclCommDestroy frees nothing
+ * and leaves the calling thread inside a group that has not ended. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -45,7 +48,7 @@ static void leave(struct ncclComm *comm)
     standin_tell(comm->shared);
 }
 
-/* After a reset of the device there is nothing to wait for, and nothing to free. */
+/* After a reset of the device there is nothing left to wait for or to free. */
 static bool is_reset(const struct ncclComm *comm)
 {
     return comm->context && standin_life(comm->context) != comm->life;

@@ -1,5 +1,5 @@
-/* What calls on GPU memory leave behind when they have failed, in a job of one rank on the
- * stand-ins for libcuda.so.1 and libnccl.so.2. */
+/* What failed calls on GPU memory leave behind, in a job of one rank on the stand-ins for
+ * libcuda.so.1 and libnccl.so.2. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ static void need_driver(void)
     assert_int_equal(cuCtxSetCurrent(context), CUDA_SUCCESS);
 }
 
-static void copies_that_do_not_end_leave_their_entry_in_its_place(void **state)
+static void copies_that_do_not_end_keep_their_list_entry(void **state)
 {
     struct dt_gpu_copies *list = NULL, *copies, *again;
     CUcontext context;
@@ -56,12 +56,12 @@ static void copies_that_do_not_end_leave_their_entry_in_its_place(void **state)
                      CUDA_SUCCESS);
     dt_gpu_copies_settle(copies, pinned, true);
     assert_int_equal(dt_gpu_copies_in(&list, context, &again), CUDA_SUCCESS);
-    assert_ptr_equal(again, copies); /* by whose address memory is reserved */
+    assert_ptr_equal(again, copies); /* pinned memory is reserved by this address */
     assert_null(list->next);
     assert_ptr_not_equal(again->stream, left.stream);
     *(_Atomic uint32_t *)word = 1;
     assert_int_equal(cuStreamSynchronize(left.stream), CUDA_SUCCESS);
-    dt_gpu_copies_close(&left); /* what a program that goes on would lose */
+    dt_gpu_copies_close(&left); /* a program that goes on would leak these */
     dt_gpu_copies_close_all(&list);
 }
 
@@ -70,8 +70,8 @@ static void see(struct dt_comm *c, void *out)
     *(struct dt_comm **)out = c;
 }
 
-/* The thread that watches calls may come upon a communicator that has just been taken
- * down: NCCL is not ended a second time. */
+/* The thread that watches calls may find a communicator that has just been taken down. It must not
+ * end NCCL a second time. */
 static void nccl_is_ended_once(void **state)
 {
     dt_request_t request;
@@ -85,7 +85,7 @@ static void nccl_is_ended_once(void **state)
     setenv("STANDIN_NCCL_FAULTS", "kernel-hang:0:1", 1);
     assert_int_equal(dt_init(), DT_OK);
     assert_int_equal(dt_context_see("a test", DT_WORLD, see, &c), DT_OK);
-    c->gpu->path = DT_GPU_NCCL; /* a rank alone would choose staging */
+    c->gpu->path = DT_GPU_NCCL; /* on its own a single rank chooses staging */
     assert_int_equal(cuMemAlloc_v2(&buf, 4), CUDA_SUCCESS);
     assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     assert_int_equal(dt_comm_on_stream(DT_WORLD, stream, &view), DT_OK);
@@ -104,7 +104,7 @@ static void nccl_is_ended_once(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_that_do_not_end_leave_their_entry_in_its_place),
+        cmocka_unit_test(copies_that_do_not_end_keep_their_list_entry),
         cmocka_unit_test(nccl_is_ended_once),
     };
 

@@ -1,4 +1,4 @@
-/* Our declarations of CUDA's driver and of NCCL against NVIDIA's headers. */
+/* Compares our declarations of CUDA's driver and of NCCL with NVIDIA's headers. */
 #include "tests/unit/gpu/gpuabi.h"
 
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static const struct fact *own_fact(const char *name)
     return fact;
 }
 
-static void sizes_offsets_and_constants_are_nvidias(void **state)
+static void sizes_offsets_and_constants_match_nvidias(void **state)
 {
     size_t compared = 0;
 
@@ -46,22 +46,23 @@ static void sizes_offsets_and_constants_are_nvidias(void **state)
         const struct fact *own = own_fact(real->name);
 
         if (!own->name || own->value != real->value)
-            fail_msg("%s is %llu, in NVIDIA's headers %llu", real->name, own->value, real->value);
+            fail_msg("%s is %llu, but %llu in NVIDIA's headers", real->name, own->value,
+                     real->value);
     }
     assert_true(compared > 100);
 }
 
-static void functions_have_nvidias_types(void **state)
+static void function_types_match_nvidias(void **state)
 {
     (void)state;
     need_real_headers();
     assert_non_null(unlike_functions[0]);
     for (const char *const *name = unlike_functions; *name; name++)
         if (**name)
-            fail_msg("%s has another type in NVIDIA's headers", *name);
+            fail_msg("the type of %s differs from that in NVIDIA's headers", *name);
 }
 
-/* ncclConfig_t in each version of nccl.h from 2.18.1 to 2.30.7: versions only append. */
+/* ncclConfig_t in each version of nccl.h from 2.18.1 to 2.30.7. New versions only append. */
 static const struct layout {
     int since;
     size_t size;
@@ -72,7 +73,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 static const struct field {
     const char *name;
     size_t offset;
-    int since; /* the library that reads it */
+    int since; /* the first library version that reads it */
 } fields[] = {
     { "blocking", 16, 21801 },
     { "cgaClusterSize", 20, 21801 },
@@ -104,7 +105,7 @@ static size_t size_in(int version)
     return layouts[i].size;
 }
 
-static void the_table_of_configurations_is_nvidias(void **state)
+static void the_table_of_configurations_matches_nvidias(void **state)
 {
     const struct fact *real = real_config;
     int version;
@@ -120,8 +121,8 @@ static void the_table_of_configurations_is_nvidias(void **state)
     assert_null(real->name);
 }
 
-/* What a library reads of our configuration, of whatever version: nothing that we have not set. */
-static void no_version_reads_what_is_not_set(void **state)
+/* Of our configuration, no version of the library reads a field that we have not set. */
+static void no_version_reads_unset_fields(void **state)
 {
     static const ncclConfig_t config = DT_NCCL_CONFIG_INITIALIZER;
     size_t end = offsetof(ncclConfig_t, blocking);
@@ -141,7 +142,7 @@ static void no_version_reads_what_is_not_set(void **state)
     assert_int_equal(end, config.size);
 }
 
-/* NCCL copies `size` bytes and believes of them what `version` knows. */
+/* NCCL copies `size` bytes, and trusts the fields that `version` knows. */
 static void the_configuration_is_that_of_nccl_2_18(void **state)
 {
     static const ncclConfig_t config = DT_NCCL_CONFIG_INITIALIZER;
@@ -158,10 +159,10 @@ static void the_configuration_is_that_of_nccl_2_18(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_offsets_and_constants_are_nvidias),
-        cmocka_unit_test(functions_have_nvidias_types),
-        cmocka_unit_test(the_table_of_configurations_is_nvidias),
-        cmocka_unit_test(no_version_reads_what_is_not_set),
+        cmocka_unit_test(sizes_offsets_and_constants_match_nvidias),
+        cmocka_unit_test(function_types_match_nvidias),
+        cmocka_unit_test(the_table_of_configurations_matches_nvidias),
+        cmocka_unit_test(no_version_reads_unset_fields),
         cmocka_unit_test(the_configuration_is_that_of_nccl_2_18),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,8 @@ struct fact {
     unsigned long long value;
 };
 
-/* The real headers' facts (none where there are no such headers), and the functions whose type
- * differs from ours. */
+/* Facts from the real headers (none if there are no such headers), and the functions whose types
+ * differ from ours. */
 extern const struct fact real_facts[];
 extern const struct fact real_config[]; /* version, size and offsets of ncclConfig_t */
 extern const char *const unlike_functions[];

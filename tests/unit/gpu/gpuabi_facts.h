@@ -1,5 +1,6 @@
-/* What tests/unit/gpu/gpuabi compares: numbers of an ABI, as one set of headers has them. This file
- * defines the table NAME, which the includer chooses, after having included those headers. */
+/* The facts that tests/unit/gpu/gpuabi compares: numbers of an ABI according to one set of headers.
+ * This file defines the table NAME. The including file chooses NAME and includes the headers
+ * first. */
 #define VALUE(name)        { #name, (unsigned long long)(name) },
 #define SIZE(type)         { "sizeof " #type, sizeof(type) },
 #define FIELD(type, field) { #type "." #field, offsetof(type, field) },

@@ -1,4 +1,4 @@
-/* The half of tests/unit/gpu/gpuabi that sees NVIDIA's headers, where there are any. */
+/* The half of tests/unit/gpu/gpuabi that includes NVIDIA's headers, if there are any. */
 #include "tests/unit/gpu/gpuabi.h"
 
 #include <stddef.h>
@@ -10,11 +10,11 @@
 #endif
 
 #ifdef REAL
-#define __CUDA_BF16_TYPES_EXIST__ /* before 2.24, C programs are told of ncclBfloat16 only so */
+#define __CUDA_BF16_TYPES_EXIST__ /* makes NCCL before 2.24 declare ncclBfloat16 in C */
 #include <cuda.h>
 #include <nccl.h>
 
-#if CUDA_VERSION >= 13000 /* whose library still has it, but whose header does not */
+#if CUDA_VERSION >= 13000 /* the library still has it, but its header does not */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 #endif
 
@@ -24,7 +24,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 #define NAME real_facts
 #include "tests/unit/gpu/gpuabi_facts.h"
 
-/* By version: gpuabi.c has the table for all of them. */
+/* For the version of these headers; gpuabi.c has the table of all versions. */
 #define FIELD(name)                                                                                \
     {                                                                                              \
 #name, offsetof(ncclConfig_t, name)                                                        \

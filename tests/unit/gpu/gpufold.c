@@ -1,5 +1,5 @@
-/* The arithmetic of the kernel for GPUs, compiled for this processor: it has the bytes that the
- * reductions of host memory have. */
+/* The arithmetic of the GPU kernel, compiled for this processor: its results have the same bytes as
+ * reductions in host memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static uint64_t next_random(uint64_t *x)
     return *x;
 }
 
-/* Numbers of like size, of which sums round. */
+/* Numbers of similar size, so that sums round. */
 static void put_number(dt_dtype_t t, uint8_t *at, uint64_t random)
 {
     double wide = ldexp((double)(int32_t)random, (int)(random >> 32) % 4 - 31);
@@ -46,8 +46,8 @@ static void put_number(dt_dtype_t t, uint8_t *at, uint64_t random)
         memcpy(at, (const uint16_t[]){ (uint16_t)(random & 0x83ff) | 0x3800 }, 2);
 }
 
-/* Source 0 begins with every 16-bit pattern there is; a part of the rest is any bits at all, which
- * has NaNs of all kinds, subnormals and infinities among floats. */
+/* Source 0 begins with every 16-bit pattern. Part of the rest is random bits: as floats, those are
+ * NaNs of all kinds, subnormals and infinities too. */
 static void fill(dt_dtype_t t, uint8_t *p, size_t source)
 {
     size_t size = dt_dtype_size(t);
@@ -90,7 +90,7 @@ static void fold_on_host(dt_dtype_t t, dt_op_t op, size_t n, const struct factor
         dt_scale(want, want, COUNT, t, f->postscale);
 }
 
-/* As threads of a GPU do, each with elements of its own. */
+/* Runs the kernel's threads one after the other, each on its own elements. */
 static void fold_as_kernel(dt_dtype_t t, dt_op_t op, size_t n, const struct factors *f, void *dst)
 {
     enum { THREADS = 96 };
@@ -117,11 +117,11 @@ static void compare(dt_dtype_t t, dt_op_t op, size_t n, struct factors f)
     fold_as_kernel(t, op, n, &f, got);
     for (size_t i = 0; i < COUNT; i++) {
         if (memcmp(got + i * size, want + i * size, size) != 0)
-            fail_msg("%s of %zu %s, element %zu", dt_op_name(op), n, dt_dtype_name(t), i);
+            fail_msg("%s of %zu %s: element %zu differs", dt_op_name(op), n, dt_dtype_name(t), i);
     }
 }
 
-static void every_type_and_operation_has_the_hosts_bytes(void **state)
+static void every_type_and_operation_matches_host_bytes(void **state)
 {
     (void)state;
     for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
@@ -134,7 +134,7 @@ static void every_type_and_operation_has_the_hosts_bytes(void **state)
     }
 }
 
-static void factors_have_the_hosts_bytes(void **state)
+static void factors_match_host_bytes(void **state)
 {
     static const struct factors factors[] = {
         { 0.3, 1, 1 }, { 1, 1, 0.7 }, { 3, 3, 1.0 / 3 }, { 1, 2.5, 1 }, { 1e30, 7, 1e-30 },
@@ -162,7 +162,7 @@ static void one_source_is_divided_or_scaled(void **state)
     }
 }
 
-static void the_result_may_stand_where_source_0_does(void **state)
+static void the_result_may_overwrite_source_0(void **state)
 {
     static const struct factors none = { 1, 1, 1 };
 
@@ -179,10 +179,10 @@ static void the_result_may_stand_where_source_0_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_and_operation_has_the_hosts_bytes),
-        cmocka_unit_test(factors_have_the_hosts_bytes),
+        cmocka_unit_test(every_type_and_operation_matches_host_bytes),
+        cmocka_unit_test(factors_match_host_bytes),
         cmocka_unit_test(one_source_is_divided_or_scaled),
-        cmocka_unit_test(the_result_may_stand_where_source_0_does),
+        cmocka_unit_test(the_result_may_overwrite_source_0),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

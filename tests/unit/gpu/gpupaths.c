@@ -15,12 +15,12 @@
 
 /* ---- the choice ---- */
 
-/* "nccl 22809 node 0 at 0000:01:00.0" for each rank. */
+/* What each rank offers: its wish, NCCL's version, its node and its GPU. */
 struct offered {
     enum dt_gpu_path wish;
     int nccl;
     int node;
-    const char *bus; /* NULL: no more ranks */
+    const char *bus; /* NULL ends the list */
 };
 
 static void ranks_choose_together(void **state)
@@ -65,7 +65,7 @@ static void ranks_choose_together(void **state)
     }
 }
 
-static void ways_have_names(void **state)
+static void paths_have_names(void **state)
 {
     (void)state;
     for (int path = 0; path < DT_GPU_PATHS; path++)
@@ -114,7 +114,7 @@ static void nccl_serves_what_it_has(void **state)
     }
 }
 
-static void nccl_serves_factors_that_it_does_not_round(void **state)
+static void nccl_serves_factors_that_it_keeps_exactly(void **state)
 {
     static const struct {
         dt_dtype_t dtype;
@@ -147,16 +147,16 @@ static void nccl_serves_factors_that_it_does_not_round(void **state)
 
 /* ---- extents ---- */
 
-/* Of rank 1 of three, with 5 elements of 4 bytes, or 2, 3 and 4 of them; root is rank 1 or rank 0.
- */
-static void extents_are_what_a_rank_touches(void **state)
+/* For rank 1 of three, with 5 elements of 4 bytes each, or 2, 3 and 4 where blocks vary. The root
+ * is rank 1, then rank 0. */
+static void extents_cover_what_a_rank_touches(void **state)
 {
     static const size_t counts[] = { 2, 3, 4 };
     static const struct {
         enum dt_call_kind call;
         bool varied;
-        size_t in, out;               /* root 1, */
-        size_t others_in, others_out; /* and root 0 */
+        size_t in, out;               /* if rank 1 is the root */
+        size_t others_in, others_out; /* if rank 0 is */
     } cases[] = {
         { DT_CALL_ALL_REDUCE, false, 20, 20, 20, 20 },
         { DT_CALL_BROADCAST, false, 20, 0, 0, 20 },
@@ -252,10 +252,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_choose_together),
-        cmocka_unit_test(ways_have_names),
+        cmocka_unit_test(paths_have_names),
         cmocka_unit_test(nccl_serves_what_it_has),
-        cmocka_unit_test(nccl_serves_factors_that_it_does_not_round),
-        cmocka_unit_test(extents_are_what_a_rank_touches),
+        cmocka_unit_test(nccl_serves_factors_that_it_keeps_exactly),
+        cmocka_unit_test(extents_cover_what_a_rank_touches),
         cmocka_unit_test(an_errand_works_on_a_copy),
         cmocka_unit_test(an_errand_can_be_forgotten),
     };

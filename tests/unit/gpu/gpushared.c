@@ -1,4 +1,5 @@
-/* Ranks that share GPUs: when they share its memory, who leads whom, and the steps of a call. */
+/* Ranks that share GPUs: when they share GPU memory, which rank leads which, and the steps of a
+ * call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +18,9 @@
 
 enum { MOST_RANKS = 8 };
 
-/* "0a 0a 1b": the node and GPU of each rank. What follows the GPU's letter: 'M', a MIG device of it
- * that differs for each rank; 'x', no NCCL; 'v', no virtual memory; 'f', no descriptors; 'w', no
- * stream memory operations; 'm', named a MIG device. */
+/* "0a 0a 1b": the node and GPU of each rank. Letters after the GPU's: 'M', a MIG device that no
+ * other rank has; 'm', a name of a MIG device; 'x', no NCCL; 'v', no virtual memory; 'f', no
+ * descriptors; 'w', no stream memory operations. */
 static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_offer *offers)
 {
     int n = 0;
@@ -102,7 +103,7 @@ static void ranks_that_share_choose_together(void **state)
 
 /* ---- groups ---- */
 
-/* "0,1,0 of 2, most 2; rank 2 is 1 of 0,2" */
+/* Such as "0,1,0 of 2, most 2; rank 2 is 1 of 0,2". */
 static void describe(const struct dt_gpu_groups *g, int size, int rank, char *text, size_t room)
 {
     size_t used = 0;
@@ -147,9 +148,10 @@ static void the_lowest_rank_of_a_gpu_leads_it(void **state)
 
 /* ---- steps ---- */
 
-static uint8_t in[128], out[128]; /* only pointed to */
+static uint8_t in[128], out[128]; /* only their addresses are used */
 
-/* "+" folds and "=" spreads; from:to, elements, and at which element of in and out. */
+/* "+" folds and "=" spreads. Then from:to, the number of elements, and the first element of in and
+ * out. */
 static void describe_step(const struct dt_gpu_step *s, char *text, size_t room)
 {
     ptrdiff_t in_at = s->in == NULL ? -1 : (const uint8_t *)s->in - in;
@@ -161,7 +163,7 @@ static void describe_step(const struct dt_gpu_step *s, char *text, size_t room)
              in_at / 2, out_at / 2);
 }
 
-/* Of f16, for 3 ranks, in steps of 10 elements. */
+/* For f16 and 3 ranks, in steps of 10 elements. */
 static void calls_are_cut_into_steps(void **state)
 {
     static const struct {
@@ -208,7 +210,7 @@ static void calls_are_cut_into_steps(void **state)
     }
 }
 
-static void what_is_not_folded_by_elements_is_staged(void **state)
+static void calls_that_do_not_fold_by_element_are_staged(void **state)
 {
     static const struct {
         enum dt_call_kind call;
@@ -245,7 +247,7 @@ int main(void)
         cmocka_unit_test(ranks_that_share_choose_together),
         cmocka_unit_test(the_lowest_rank_of_a_gpu_leads_it),
         cmocka_unit_test(calls_are_cut_into_steps),
-        cmocka_unit_test(what_is_not_folded_by_elements_is_staged),
+        cmocka_unit_test(calls_that_do_not_fold_by_element_are_staged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

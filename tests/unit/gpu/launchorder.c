@@ -8,7 +8,7 @@
 
 #include "runtime/gpu/launchorder.h"
 
-static void a_lower_proposal_may_still_come_before(void **state)
+static void a_launch_waits_for_lower_proposals(void **state)
 {
     struct dt_launch a = { 0 }, b = { 0 };
 
@@ -26,7 +26,7 @@ static void a_lower_proposal_may_still_come_before(void **state)
     dt_launch_end(&a);
 }
 
-static void of_equal_stamps_the_lower_communicator_comes_first(void **state)
+static void with_equal_stamps_the_lower_communicator_goes_first(void **state)
 {
     struct dt_launch a = { 0 }, b = { 0 };
 
@@ -42,7 +42,7 @@ static void of_equal_stamps_the_lower_communicator_comes_first(void **state)
     dt_launch_end(&b);
 }
 
-static void proposals_are_higher_than_all_that_is_known(void **state)
+static void proposals_exceed_every_known_stamp(void **state)
 {
     struct dt_launch a = { 0 }, b = { 0 };
     int64_t far;
@@ -57,7 +57,7 @@ static void proposals_are_higher_than_all_that_is_known(void **state)
     dt_launch_end(&b);
 }
 
-static void one_that_has_no_place_can_end(void **state)
+static void a_launch_without_a_place_can_end(void **state)
 {
     struct dt_launch a = { 0 }, b = { 0 };
 
@@ -71,10 +71,10 @@ static void one_that_has_no_place_can_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lower_proposal_may_still_come_before),
-        cmocka_unit_test(of_equal_stamps_the_lower_communicator_comes_first),
-        cmocka_unit_test(proposals_are_higher_than_all_that_is_known),
-        cmocka_unit_test(one_that_has_no_place_can_end),
+        cmocka_unit_test(a_launch_waits_for_lower_proposals),
+        cmocka_unit_test(with_equal_stamps_the_lower_communicator_goes_first),
+        cmocka_unit_test(proposals_exceed_every_known_stamp),
+        cmocka_unit_test(a_launch_without_a_place_can_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The guard that keeps NCCL's communicator from being freed under a thread. */
+/* The guard that keeps a thread inside NCCL's communicator while another wants to free it. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "runtime/gpu/ncclguard.h"
 
-static void nobody_enters_once_it_is_shut(void **state)
+static void no_thread_enters_a_shut_guard(void **state)
 {
     struct dt_ncclguard *g = dt_ncclguard_new();
 
@@ -28,21 +28,21 @@ static void nobody_enters_once_it_is_shut(void **state)
     dt_ncclguard_drop(NULL);
 }
 
-static void the_last_holder_frees_it(void **state)
+static void the_last_holder_frees_the_guard(void **state)
 {
     struct dt_ncclguard *g = dt_ncclguard_new();
 
     (void)state;
     dt_ncclguard_hold(g);
     dt_ncclguard_drop(g);
-    assert_true(dt_ncclguard_enter(g)); /* a sanitizer tells if it is gone */
+    assert_true(dt_ncclguard_enter(g)); /* a sanitizer reports it if the guard is gone */
     dt_ncclguard_leave(g);
     dt_ncclguard_drop(g);
 }
 
 struct use {
     struct dt_ncclguard *g;
-    _Atomic bool freed; /* what the guard is for */
+    _Atomic bool freed; /* stands for the communicator */
     _Atomic uint64_t entered;
     bool used_freed;
 };
@@ -59,7 +59,7 @@ static void *use(void *arg)
     return NULL;
 }
 
-static void what_is_freed_when_it_is_empty_is_not_used(void **state)
+static void nothing_freed_once_the_guard_is_empty_is_used(void **state)
 {
     (void)state;
     for (int round = 0; round < 200; round++) {
@@ -82,9 +82,9 @@ static void what_is_freed_when_it_is_empty_is_not_used(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_enters_once_it_is_shut),
-        cmocka_unit_test(the_last_holder_frees_it),
-        cmocka_unit_test(what_is_freed_when_it_is_empty_is_not_used),
+        cmocka_unit_test(no_thread_enters_a_shut_guard),
+        cmocka_unit_test(the_last_holder_frees_the_guard),
+        cmocka_unit_test(nothing_freed_once_the_guard_is_empty_is_used),
     };
     return cmocka_run_group_tests_name("ncclguard", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The stand-in for libcuda.so.1 keeps the rules of NVIDIA's driver. A stream that has to be busy
- * waits for a word in pinned memory, which the test writes: nothing here depends on time. */
+/* The stand-in for libcuda.so.1 keeps the rules of NVIDIA's driver. Streams that must be busy wait
+ * for a word in pinned memory, which the test writes, so nothing depends on time. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +25,9 @@ enum { BYTES = 4096, WHOLE = 2 << 20 };
 
 static struct {
     CUcontext context;
-    CUstream blocking, other, free; /* the last one non-blocking */
+    CUstream blocking, other, free; /* free is non-blocking */
     CUdeviceptr memory;
-    _Atomic uint32_t *word; /* what busy streams wait for */
+    _Atomic uint32_t *word; /* busy streams wait for it */
     unsigned char *pinned;
 } dti_gpu;
 
@@ -56,7 +56,7 @@ static unsigned char first_byte(CUdeviceptr ptr)
     return byte;
 }
 
-/* Runs this program again as MODE, without what a fork leaves behind, and returns its exit code. */
+/* Runs this program again as MODE, as a process that is not a fork, and returns its exit code. */
 static int run_again(const char *mode, const char *argument, const char *setting)
 {
     int status;
@@ -196,7 +196,7 @@ static void copies_past_the_end_are_refused(void **state)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32_v2(dti_gpu.memory, 0, BYTES));
 }
 
-static void a_pointer_is_known_by_its_attributes(void **state)
+static void attributes_tell_kinds_of_memory_apart(void **state)
 {
     CUpointer_attribute kinds[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -231,7 +231,7 @@ static void a_pointer_is_known_by_its_attributes(void **state)
     OK(cuMemFree_v2(shared));
 }
 
-static void a_range_has_an_identity(void **state)
+static void every_allocation_has_its_own_id(void **state)
 {
     unsigned long long before, after;
     CUdeviceptr base, ptr;
@@ -252,7 +252,7 @@ static void a_range_has_an_identity(void **state)
     OK(cuMemFree_v2(ptr));
 }
 
-/* Is work in `second` held up by earlier work in `first`? */
+/* Whether earlier work in `first` holds up work in `second`. */
 static void default_streams_wait_for_blocking_ones(void **state)
 {
     const struct {
@@ -299,7 +299,7 @@ static void pageable_memory_is_read_at_once_and_pinned_memory_is_not(void **stat
     assert_int_equal(first_byte(dti_gpu.memory + 1), 2);
 }
 
-static void a_copy_to_pinned_memory_is_not_waited_for(void **state)
+static void a_copy_to_pinned_memory_does_not_wait(void **state)
 {
     (void)state;
     OK(cuMemsetD8_v2(dti_gpu.memory, 5, 1));
@@ -312,7 +312,7 @@ static void a_copy_to_pinned_memory_is_not_waited_for(void **state)
     assert_int_equal(*dti_gpu.pinned, 5);
 }
 
-static void an_event_stands_for_its_latest_record_before(void **state)
+static void a_wait_uses_the_latest_record_before_it(void **state)
 {
     CUevent event;
     float time;
@@ -386,7 +386,7 @@ static void freeing_waits_for_the_device(void **state)
     pthread_join(thread, NULL);
 }
 
-static void a_capturing_stream_refuses_to_be_waited_for(void **state)
+static void waiting_for_a_capturing_stream_is_refused(void **state)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     CUstreamCaptureStatus status;
@@ -432,7 +432,7 @@ static const size_t dti_add_sizes[] = { sizeof(CUdeviceptr), sizeof(unsigned) };
 extern const struct standin_kernel standin_kernel_add;
 STANDIN_API const struct standin_kernel standin_kernel_add = { 2, dti_add_sizes, run_add };
 
-static void a_kernel_runs_as_its_twin(void **state)
+static void a_kernel_runs_its_c_version(void **state)
 {
     unsigned summand = 3, sum;
     void *parameters[] = { &dti_gpu.memory, &summand };
@@ -546,7 +546,7 @@ static int open_handle(const char *text)
     return 0;
 }
 
-/* The child returns 10 times the number of devices, and the number of device 0's bus. */
+/* The child returns 10 times the number of devices plus the bus number of device 0. */
 static int count_devices(void)
 {
     unsigned bus = 0;
@@ -610,17 +610,17 @@ int main(int argc, char **argv)
         cmocka_unit_test(contexts_are_counted_and_stacked),
         ON_GPU(the_host_cannot_touch_device_memory),
         ON_GPU(copies_past_the_end_are_refused),
-        ON_GPU(a_pointer_is_known_by_its_attributes),
-        ON_GPU(a_range_has_an_identity),
+        ON_GPU(attributes_tell_kinds_of_memory_apart),
+        ON_GPU(every_allocation_has_its_own_id),
         ON_GPU(default_streams_wait_for_blocking_ones),
         ON_GPU(pageable_memory_is_read_at_once_and_pinned_memory_is_not),
-        ON_GPU(a_copy_to_pinned_memory_is_not_waited_for),
-        ON_GPU(an_event_stands_for_its_latest_record_before),
+        ON_GPU(a_copy_to_pinned_memory_does_not_wait),
+        ON_GPU(a_wait_uses_the_latest_record_before_it),
         ON_GPU(streams_write_and_await_words),
         ON_GPU(host_functions_cannot_call_the_driver),
         ON_GPU(freeing_waits_for_the_device),
-        ON_GPU(a_capturing_stream_refuses_to_be_waited_for),
-        ON_GPU(a_kernel_runs_as_its_twin),
+        ON_GPU(waiting_for_a_capturing_stream_is_refused),
+        ON_GPU(a_kernel_runs_its_c_version),
         ON_GPU(created_memory_is_shared_by_descriptor),
         ON_GPU(memory_is_shared_by_ipc_with_other_processes_only),
         cmocka_unit_test(visible_devices_are_named_by_index_or_uuid),

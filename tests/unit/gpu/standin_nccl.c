@@ -1,5 +1,5 @@
-/* The stand-in for libnccl.so.2 keeps the rules of NVIDIA's documents. A rank that has to be late
- * waits for a word in pinned memory, which the test writes: nothing here depends on time. */
+/* The stand-in for libnccl.so.2 keeps the rules of NVIDIA's documents. Ranks that must be late wait
+ * for a word in pinned memory, which the test writes, so nothing depends on time. */
 #include "tests/unit/gpu/standin_nccl.h"
 
 #include <math.h>
@@ -15,9 +15,8 @@
 
 #include "tests/standin/nccl/elements.h"
 
-/* A number, and how the small types have it: rounded to the nearest, ties to even; the 8-bit ones
- * saturate. */
-static void small_types_round_as_nvidias(void **state)
+/* Small types round to nearest, ties to even. The 8-bit types saturate. */
+static void small_types_round_like_nvidias(void **state)
 {
     static const struct {
         ncclDataType_t type;
@@ -30,7 +29,7 @@ static void small_types_round_as_nvidias(void **state)
         { ncclFloat16, 0x7bff, 0x7bff, ncclSum, 0x7c00 },  /* overflow */
         { ncclFloat16, 0x0001, 0x0001, ncclSum, 0x0002 },  /* subnormal */
         { ncclFloat16, 0x3555, 0x4200, ncclProd, 0x3c00 }, /* 1/3 * 3 */
-        { ncclFloat16, 0x7e00, 0x3c00, ncclMax, 0x3c00 },  /* a number beats NaN */
+        { ncclFloat16, 0x7e00, 0x3c00, ncclMax, 0x3c00 },  /* a number wins over NaN */
         { ncclBfloat16, 0x4380, 0x3f80, ncclSum, 0x4380 }, /* 256 + 1 */
         { ncclBfloat16, 0x4380, 0x4040, ncclSum, 0x4382 }, /* 256 + 3 */
         { ncclBfloat16, 0xbf80, 0x3f80, ncclMin, 0xbf80 },
@@ -97,7 +96,8 @@ static void all_types_and_operations_are_reduced(void **state)
     run_ranks(3, reduce_all_kinds, NULL);
 }
 
-/* 256 + 1 is 256 in bfloat16, 1 + 1 + 256 is 258: each third is summed from another rank on. */
+/* Each hop rounds to bfloat16, where 256 + 1 is 256 but 1 + 1 + 256 is 258. The sum of each third
+ * begins at a different rank. */
 static void round_each_hop(struct rank *me)
 {
     static const uint16_t values[3] = { 0x4380, 0x3f80, 0x3f80 };
@@ -146,7 +146,7 @@ static void averages_divide_integers_last_and_floats_first(void **state)
     run_ranks(2, average, NULL);
 }
 
-/* The result of each call on the ranks' numbers, in and out of place, over several slots. */
+/* Checks the result of each call, in place and out of place, on more data than a slot holds. */
 static void move_all(struct rank *me)
 {
     size_t count = BUFFER / sizeof(int) / MAX_RANKS, all = count * (size_t)me->size;
@@ -183,13 +183,13 @@ static void move_all(struct rank *me)
     free(values);
 }
 
-static void each_collective_moves_what_it_says(void **state)
+static void every_collective_gives_the_right_result(void **state)
 {
     (void)state;
     run_ranks(3, move_all, NULL);
 }
 
-/* Keeps the stream busy until what the returned word says is 1. */
+/* Keeps the stream busy until the caller sets the returned word to 1. */
 static _Atomic uint32_t *make_busy(struct rank *me)
 {
     _Atomic uint32_t *word = (_Atomic uint32_t *)(void *)(me->host + BUFFER / 2);
@@ -199,7 +199,7 @@ static _Atomic uint32_t *make_busy(struct rank *me)
     return word;
 }
 
-/* Rank 1's stream is busy until the test says so: no rank's all-reduce is done before. */
+/* Rank 1's stream is busy until the test frees it. Until then no rank's all-reduce ends. */
 static void follow_streams(struct rank *me)
 {
     _Atomic uint32_t *word = NULL;
@@ -258,7 +258,7 @@ static void fault(struct rank *me)
     OK(ncclCommAbort(me->comm));
 }
 
-static void host_memory_faults_and_the_context_is_lost(void **state)
+static void touching_host_memory_loses_the_context(void **state)
 {
     (void)state;
     run_ranks(2, fault, NULL);
@@ -369,7 +369,7 @@ static void attributes_and_version_are_told(struct rank *me)
     OK(ncclCommAbort(me->comm));
 }
 
-static void versions_are_told_and_have_to_agree(void **state)
+static void versions_must_agree(void **state)
 {
     (void)state;
     run_ranks(2, attributes_and_version_are_told, NULL);
@@ -402,13 +402,13 @@ static void scale(struct rank *me)
     end_comm(me);
 }
 
-static void an_operator_scales_what_it_sums(void **state)
+static void a_custom_operator_scales_before_it_sums(void **state)
 {
     (void)state;
     run_ranks(2, scale, NULL);
 }
 
-/* Each rank passes two messages to the next one and one to itself. */
+/* Each rank sends two messages to the next rank and one to itself. */
 static void pass_on(struct rank *me)
 {
     int next = (me->rank + 1) % me->size, previous = (me->rank + me->size - 1) % me->size;
@@ -438,7 +438,7 @@ static void pass_on(struct rank *me)
     free(values);
 }
 
-static void messages_of_a_group_pass_side_by_side(void **state)
+static void messages_of_a_group_proceed_side_by_side(void **state)
 {
     (void)state;
     run_ranks(3, pass_on, NULL);
@@ -468,7 +468,7 @@ static void a_send_ends_when_it_is_received(void **state)
     run_ranks(2, receive_late, NULL);
 }
 
-/* Two streams, one group: the kernel waits for both, and both wait for it. */
+/* Two streams in one group: the kernel waits for both, and both wait for it. */
 static void join_two_streams(struct rank *me)
 {
     _Atomic uint32_t *word;
@@ -518,14 +518,14 @@ static void capture(struct rank *me)
     end_comm(me);
 }
 
-static void what_is_captured_does_not_run(void **state)
+static void captured_calls_do_not_run(void **state)
 {
     (void)state;
     run_ranks(2, capture, NULL);
 }
 
-/* On two hosts: ranks 0 and 2, and rank 1. A member learns of the end of one on another host; on
- * its own host nobody tells it, so it waits until all others have learned. */
+/* Ranks 0 and 2 are on one host, rank 1 on another. Members on other hosts learn that the victim
+ * has ended. Nothing tells a member on its own host, which waits until all others know. */
 static void lose(struct rank *me, int victim)
 {
     int told = victim == 1 ? 2 : 1;
@@ -574,7 +574,8 @@ static void the_end_of_a_member_is_noticed_on_other_hosts(void **state)
     assert_true(ends[0] == SIGKILL && ends[1] == 0 && ends[2] == 0);
 }
 
-/* Ranks 0 and 2, and rank 1 alone, in communicators that are split off; and all once more. */
+/* Splits off a communicator of ranks 0 and 2 and one of rank 1, then one of all ranks in reverse
+ * order. */
 static void split_up(struct rank *me)
 {
     ncclConfig_t blocks = DT_NCCL_CONFIG_INITIALIZER;
@@ -596,7 +597,7 @@ static void split_up(struct rank *me)
     end_comm(me);
 }
 
-static void a_communicator_is_split(void **state)
+static void a_communicator_can_be_split(void **state)
 {
     (void)state;
     run_ranks(3, split_up, NULL);
@@ -610,7 +611,7 @@ static size_t free_memory(struct rank *me)
     return unused;
 }
 
-/* The new communicator is aborted in a group. Returns whether it is there until the group ends. */
+/* Aborts the new communicator in a group. Returns whether it exists until the group ends. */
 static bool lasts_until_the_group_ends(struct rank *me)
 {
     size_t before = free_memory(me), inside;
@@ -640,7 +641,7 @@ static void an_abort_frees_when_its_group_ends(void **state)
     run_ranks(2, abort_in_groups, NULL);
 }
 
-/* What members do among themselves, on one host and on several. */
+/* Tests of what members do together run on one host and on several. */
 static int on_one_host(void **state)
 {
     (void)state;
@@ -671,17 +672,17 @@ int main(void)
         BOTH(all_types_and_operations_are_reduced),
         BOTH(sums_are_rounded_at_each_hop),
         BOTH(averages_divide_integers_last_and_floats_first),
-        BOTH(each_collective_moves_what_it_says),
+        BOTH(every_collective_gives_the_right_result),
         BOTH(collectives_run_in_stream_order_when_all_have_launched),
-        BOTH(an_operator_scales_what_it_sums),
-        BOTH(messages_of_a_group_pass_side_by_side),
+        BOTH(a_custom_operator_scales_before_it_sums),
+        BOTH(messages_of_a_group_proceed_side_by_side),
         BOTH(a_send_ends_when_it_is_received),
         BOTH(a_group_is_one_kernel_launched_at_its_end),
-        BOTH(versions_are_told_and_have_to_agree),
-        BOTH(a_communicator_is_split),
-        ONE_HOST(small_types_round_as_nvidias),
-        ONE_HOST(what_is_captured_does_not_run),
-        ONE_HOST(host_memory_faults_and_the_context_is_lost),
+        BOTH(versions_must_agree),
+        BOTH(a_communicator_can_be_split),
+        ONE_HOST(small_types_round_like_nvidias),
+        ONE_HOST(captured_calls_do_not_run),
+        ONE_HOST(touching_host_memory_loses_the_context),
         ONE_HOST(two_ranks_on_one_device_need_different_host_ids),
         ONE_HOST(one_rank_needs_no_group),
         ONE_HOST(wrong_arguments_are_refused),

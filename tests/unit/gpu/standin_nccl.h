@@ -1,5 +1,5 @@
-/* Ranks for tests of the stand-in for NCCL: processes that are forked before anything of CUDA runs,
- * each with a device, a communicator of them all and memory. */
+/* Ranks for tests of the stand-in for NCCL: processes that are forked before CUDA is used, each
+ * with a device, memory, and a communicator of all ranks. */
 #ifndef TESTS_UNIT_STANDIN_NCCL_H
 #define TESTS_UNIT_STANDIN_NCCL_H
 
@@ -13,7 +13,7 @@
 
 enum { MAX_RANKS = 4, BUFFER = 4 << 20 };
 
-/* What the ranks of a test share. */
+/* Shared by the ranks of a test. */
 struct lab {
     ncclUniqueId id;
     pthread_barrier_t barrier;
@@ -28,11 +28,11 @@ struct rank {
     CUcontext context;
     CUstream stream;
     CUdeviceptr from, to;
-    char *host; /* pinned, as large as these */
+    char *host; /* pinned, as large as `from` and `to` */
     ncclComm_t comm;
 };
 
-/* In a rank: tells what is not so and ends the rank with 1. */
+/* In a rank: if the condition does not hold, prints it and ends the rank with status 1. */
 #define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -52,16 +52,16 @@ struct rank {
     } while (0)
 #define OK(call) IS(0, call)
 
-/* Among so many hosts run_ranks deals the ranks out. */
+/* The number of hosts to which run_ranks assigns the ranks in turn. */
 extern int lab_hosts;
 
-/* Runs the body in `size` ranks; each returns the signal or, below 0, the exit status that ended
- * it in ends[], or all have to end with 0 if that is NULL. */
+/* Runs the body in `size` ranks. ends[] gets each rank's signal or, negated, its exit status. If
+ * ends is NULL, all ranks must exit with status 0. */
 void run_ranks(int size, void (*body)(struct rank *), int *ends);
 
 /* Steps that most bodies have. */
 void start_device(struct rank *me, CUdevice device);
-void start_comm(struct rank *me); /* with the device that has the rank's number */
+void start_comm(struct rank *me); /* on the device with the rank's number */
 void start_both(struct rank *me);
 void end_comm(struct rank *me);
 void meet(struct rank *me);
