@@ -4,6 +4,10 @@
 # Set times that a test must not wait for (graces, leases, sleeping ranks) to more.
 PATIENCE=180
 
+# Call this in setup. bats notes each command of a test and of all functions that it calls, so that it can name the
+# line that failed. In functions this takes a millisecond a command; from now on it names the line of the test.
+trace_tests_only() { set +T; }
+
 # Tries a command until it succeeds: often at first, later 10 times a second, because each try costs several
 # processes.
 await() { # COMMAND...

@@ -4,6 +4,7 @@
 . "${BASH_SOURCE[0]%/*}/../await.bash"
 
 setup() {
+    trace_tests_only
     DTRUN="${DTRUN_BUILD:?make check sets it}/cmd/dtrun"
     RANK="$DTRUN_BUILD/tests/rank"
     export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent"

@@ -33,7 +33,10 @@ _cluster_missing() {
 _cluster_sshd() { command -v sshd || echo /usr/sbin/sshd; }
 
 # Call this in setup. (bats 1.8 takes a skip in setup_file for a failure.)
-cluster_require() { [ -z "$CLUSTER_SKIP" ] || skip "$CLUSTER_SKIP"; }
+cluster_require() {
+    trace_tests_only
+    [ -z "$CLUSTER_SKIP" ] || skip "$CLUSTER_SKIP"
+}
 
 # Writes the password file of one namespace. A test chooses root's home and shell.
 _cluster_etc() { # NAMESPACE HOME SHELL
@@ -132,6 +135,7 @@ _cluster_await_sshd() { # N
 cluster_up() { # N
     local n=$1 i
 
+    trace_tests_only
     CLUSTER_SKIP=$(_cluster_missing)
     CLUSTER_SSHD=$(_cluster_sshd)
     export CLUSTER_SKIP CLUSTER_SSHD
