@@ -64,6 +64,7 @@ UNIT_TESTS = \
 	tests/unit/agent/commshm \
 	tests/unit/watch/wait_graph \
 	tests/unit/check/check \
+	tests/unit/check/paths \
 	tests/unit/agent/hostfacts \
 	tests/unit/checkpoint/checkpoint \
 	tests/unit/checkpoint/checkpoint_anew \
@@ -432,6 +433,10 @@ tests_unit_watch_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_check_check_SOURCES = tests/unit/check/check.c tests/unit/unit.h
 tests_unit_check_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_check_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_check_paths_SOURCES = tests/unit/check/paths.c tests/unit/unit.h
+tests_unit_check_paths_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_check_paths_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_agent_hostfacts_SOURCES = tests/unit/agent/hostfacts.c tests/unit/unit.h
 tests_unit_agent_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

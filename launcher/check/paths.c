@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/random.h"
@@ -14,7 +13,6 @@ enum {
     BYTES_LAST = 32 * 1024 * 1024,
     LONG_ENOUGH_NS = 20 * 1000 * 1000,
     TOO_LONG_NS = 80 * 1000 * 1000,
-    HANDSHAKE_TRIPS = 5,
     TIMES = 3, /* measurements of each path: other work on the hosts only makes a result worse */
 };
 
@@ -97,7 +95,6 @@ static void measure(struct dt_check_paths *p, uint32_t node)
     struct dt_msg_probe m = { .generation = ++p->generation, .bytes = path->bytes };
 
     path->generation = m.generation;
-    path->asked_ns = dt_now_ns();
     send_probe(p, next, &m);
     dt_hostnet_target(&p->net, next,
                       (uint32_t)__builtin_ctz(dt_reach_mask(p->net.reach, node, next)), 1, &target);
@@ -138,15 +135,11 @@ static void take_figures(struct dt_check_paths *p, uint32_t node, const struct d
         h->bandwidth = bandwidth;
 }
 
-/* The bytes also return, on a path that may be slower and is not measured. So the total time, minus
- * the round trips of the messages, of the connection and of the handshake, also counts. */
-static bool is_long_enough(const struct dt_check_paths *p, uint32_t node,
-                           const struct dt_msg_reached *r)
+/* The bytes also return, on a path that may be slower and is not measured. More bytes would take
+ * too long there. Only the agent's clock counts: dtrun itself may be late. */
+static bool is_long_enough(const struct dt_msg_reached *r)
 {
-    uint64_t took = dt_now_ns() - p->paths[node].asked_ns;
-    uint64_t trips = p->peers[node]->heartbeat.best_rtt_ns + HANDSHAKE_TRIPS * 1000ull * r->rtt_us;
-
-    return r->bulk_ns >= LONG_ENOUGH_NS || took >= trips + TOO_LONG_NS;
+    return r->bulk_ns >= LONG_ENOUGH_NS || r->both_ns >= TOO_LONG_NS;
 }
 
 static void on_measured(struct dt_check_paths *p, uint32_t node, const struct dt_msg_reach *m)
@@ -156,7 +149,7 @@ static void on_measured(struct dt_check_paths *p, uint32_t node, const struct dt
 
     if (m->results.n == 1 && r->state == DT_REACH_OK) {
         take_figures(p, node, r);
-        if (!is_long_enough(p, node, r) && path->bytes < BYTES_LAST) {
+        if (!is_long_enough(r) && path->bytes < BYTES_LAST) {
             path->bytes *= BYTES_FACTOR;
             measure(p, node);
             return;

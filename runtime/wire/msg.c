@@ -104,7 +104,7 @@ SHAPE(hello,
     F(hello, in_step, U8));
 SHAPE(reached,
     F(reached, node, U32), F(reached, addr, U32), F(reached, state, U8), F(reached, error, U32),
-    F(reached, rtt_us, U32), F(reached, bulk_ns, U64));
+    F(reached, rtt_us, U32), F(reached, bulk_ns, U64), F(reached, both_ns, U64));
 SHAPE(reach,
     F(reach, generation, U32), F(reach, all, U8),
     F(reach, results, LIST, DT_RANKS_MAX, &reached_shape));

@@ -317,6 +317,7 @@ struct dt_msg_reached { /* element of reach.results */
     int32_t error;    /* errno, or 0 */
     uint32_t rtt_us;  /* measured by TCP */
     uint64_t bulk_ns; /* from the first of probe.bytes until the peer confirmed the last */
+    uint64_t both_ns; /* ... until the last has come back */
 };
 
 struct dt_msg_reach {

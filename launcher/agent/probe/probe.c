@@ -184,6 +184,7 @@ static void attempt_step(struct attempt *a)
         if (getsockopt(c->path.shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
             a->result.rtt_us = info.tcpi_rtt;
         a->result.bulk_ns = c->path.bulk_ns;
+        a->result.both_ns = c->path.both_ns;
         decide(a, DT_REACH_OK, 0);
     }
 }

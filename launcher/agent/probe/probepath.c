@@ -47,9 +47,11 @@ static void enter(struct dt_probepath *w, uint32_t bytes)
     w->left = w->phase == DT_PATH_RECEIPT || w->phase == DT_PATH_LEAVING ? 1 : bytes;
     be_patient(w);
     if (w->phase == DT_PATH_THERE)
-        w->bulk_ns = dt_now_ns();
+        w->began_ns = dt_now_ns();
     if (w->phase == DT_PATH_BACK)
-        w->bulk_ns = dt_now_ns() - w->bulk_ns;
+        w->bulk_ns = dt_now_ns() - w->began_ns;
+    if (w->phase == DT_PATH_LEAVING)
+        w->both_ns = dt_now_ns() - w->began_ns;
 }
 
 /* Moves bytes of arbitrary value in the direction of the phase. */

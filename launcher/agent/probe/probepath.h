@@ -25,7 +25,9 @@ struct dt_probepath {
         DT_PATH_LEFT
     } phase;
     uint32_t left;        /* bytes left in this phase */
-    uint64_t bulk_ns;     /* after DT_PATH_BACK: from the first byte sent to the confirmation */
+    uint64_t began_ns;    /* when a caller sends the first byte */
+    uint64_t bulk_ns;     /* from DT_PATH_BACK on: until the confirmation */
+    uint64_t both_ns;     /* from DT_PATH_LEAVING on: until the last byte has come back */
     uint64_t deadline_ns; /* postponed while bytes pass; before that the owner sets it */
 };
 

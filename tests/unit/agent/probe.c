@@ -165,6 +165,22 @@ static void two_agents_reach_each_other(void **state)
     EXPECT(1, DT_REACH_OK);
 }
 
+static void the_caller_says_how_long_the_bytes_took(void **state)
+{
+    const struct dt_msg_reached *r;
+    uint64_t began_ns = dt_now_ns();
+
+    (void)state;
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
+    until_answered(0);
+    r = now->agents[0].reach.reach.results.v;
+    assert_true(r->bulk_ns > 0);
+    assert_true(r->both_ns > r->bulk_ns);
+    assert_true(r->both_ns < dt_now_ns() - began_ns);
+    EXPECT(0, DT_REACH_OK);
+}
+
 static void an_early_hello_waits(void **state)
 {
     (void)state;
@@ -387,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(two_agents_reach_each_other, open_agents),
+        cmocka_unit_test_setup(the_caller_says_how_long_the_bytes_took, open_agents),
         cmocka_unit_test_setup(an_early_hello_waits, open_agents),
         cmocka_unit_test_setup(the_first_address_that_works_is_enough, open_agents),
         cmocka_unit_test_setup(all_addresses_are_tried_on_request, open_agents),

@@ -200,8 +200,9 @@ static const struct message {
       "w2 '0' '1' h40001 w1 'eth0' '10.0.0.2' w1500 b1" },
     { DT_MSG_READY, "ready", &(struct dt_msg_ready){ 2, 40001 }, "w2 h40001" },
     { DT_MSG_REACH, "reach",
-      &(struct dt_msg_reach){ 2, 1, ITEMS(struct dt_msg_reached, { 4, 1, 2, -110, 87, 91000 }) },
-      "w2 b1 w1 w4 w1 b2 w-110 w87 q91000" },
+      &(struct dt_msg_reach){ 2, 1,
+                              ITEMS(struct dt_msg_reached, { 4, 1, 2, -110, 87, 91000, 183000 }) },
+      "w2 b1 w1 w4 w1 b2 w-110 w87 q91000 q183000" },
     { DT_MSG_STARTED, "started",
       &(struct dt_msg_started){
           4, ITEMS(struct dt_msg_started_rank, { 1, 100, "3" }, { 2, 101, "" }) },
