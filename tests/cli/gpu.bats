@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Collectives on GPU memory through the whole of libdtrun, on stand-ins for NVIDIA's libraries. What they
-# add up is what tests/rank/gpu.c adds up on host memory.
+# Collectives on GPU memory through all of libdtrun, on stand-ins for NVIDIA's libraries. tests/rank/gpu.c
+# compares the results with those of host memory.
 
 load common
 load ../standin/standin
@@ -17,7 +17,6 @@ gpu() { # WHAT [dtrun option...]
     unset LD_LIBRARY_PATH
 }
 
-# Every way has the same results.
 by_staging() { # WHAT [dtrun option...]
     gpu "$@" -x DTRUN_DEVICE=staging
     code_is 0
@@ -26,35 +25,35 @@ by_staging() { # WHAT [dtrun option...]
     clean
 }
 
-@test "staging: every collective, type and operation on device memory" {
+@test "staging: every collective, type and operation works on device memory" {
     by_staging calls
     [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
 }
 
-@test "staging: among four ranks that share two GPUs, with adasum" {
+@test "staging: four ranks that share two GPUs get the same results, also with Adasum" {
     gpu calls -np 4 -H localhost:2 -x DTRUN_DEVICE=staging
     code_is 0
     [ "$(sort -u "$OUT")" = "calls: 1042 comparisons" ]
     clean
 }
 
-@test "staging: sends and receives, at once and as requests" { by_staging pairs; }
+@test "staging: sends and receives work, blocking and as requests" { by_staging pairs; }
 
-@test "row 11: a call waits for what the default streams have to do when it is asked for" {
+@test "a call waits for work that the default streams already have" {
     by_staging later
     by_nccl later
 }
 
-@test "row 11: a call does not wait for what comes to the default streams later" {
+@test "a call does not wait for work that the default streams get later" {
     by_staging sooner
     by_nccl sooner
 }
 
-@test "row 20: managed memory is read when the GPU has written it" { by_staging managed; }
+@test "managed memory is read only after the GPU has written it" { by_staging managed; }
 
-@test "staging: dt_join between ranks with different numbers of calls" { by_staging join; }
+@test "staging: dt_join works between ranks with different numbers of calls" { by_staging join; }
 
-@test "D27: between dt_join_begin and dt_join, calls of different memory or size do not match" {
+@test "D27: between dt_join_begin and dt_join, calls that differ in memory or size do not match" {
     local of_0 of_1 where
     gpu joinunlike -x DTRUN_DEVICE=staging
     code_is 0
@@ -71,9 +70,9 @@ END
     clean
 }
 
-@test "staging: factors and wire formats" { by_staging factors; }
+@test "staging: factors and wire formats work" { by_staging factors; }
 
-@test "staging: communicators of some ranks" {
+@test "staging: communicators of some of the ranks work" {
     gpu split -x DTRUN_DEVICE=staging
     code_is 0
     [ "$(grep -c '^2 together$' "$OUT")" = 2 ]
@@ -81,7 +80,7 @@ END
     clean
 }
 
-@test "row 17: a call during a graph capture is refused, and neither the capture nor a later call fails" {
+@test "a call during a graph capture is refused, and neither the capture nor a later call fails" {
     gpu capture -x DTRUN_DEVICE=staging
     code_is 0
     [ "$(grep -c -- '^-8: dt_all_reduce: a graph is being captured' "$OUT")" = 3 ]
@@ -89,7 +88,7 @@ END
     clean
 }
 
-@test "rows 2 and 3: a GPU that does not finish is named when the limit is over" {
+@test "staging: when a GPU does not finish, the timeout names its rank" {
     gpu stuck -x DTRUN_DEVICE=staging
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
@@ -97,7 +96,7 @@ END
     clean
 }
 
-@test "check 45: a rank that dies ends what the others do on the device" {
+@test "check 45: when a rank dies, the others' calls on device memory end" {
     gpu die -x DTRUN_DEVICE=staging
     code_is 137
     [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
@@ -116,24 +115,24 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "NCCL: every collective, type and operation, with staging for what it lacks" {
+@test "NCCL: every collective, type and operation works, with staging for those that NCCL lacks" {
     by_nccl calls
     [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
 }
 
-@test "NCCL: factors, joins" {
+@test "NCCL: factors and joins work" {
     by_nccl factors
     by_nccl join
 }
 
-@test "NCCL: communicators of some ranks" {
+@test "NCCL: communicators of some of the ranks work" {
     gpu split -x DTRUN_DEVICE=nccl -np 4
     code_is 0
     [ "$(grep -c '^2 together$' "$OUT")" = 4 ]
     clean
 }
 
-@test "NCCL: libraries from 2.18 on take the configuration, and read nothing from it that was not set" {
+@test "NCCL: versions from 2.18 on accept the configuration, and read no field that is not set" {
     for version in 21801 22105 22203 22304 22501 22602 22703 22809 22902 23007; do
         gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=$version -x STANDIN_LOG="$T/log"
         code_is 0
@@ -146,7 +145,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "NCCL: ranks on one GPU that NCCL_HOSTID tells apart" {
+@test "NCCL: ranks share a GPU if NCCL_HOSTID tells them apart" {
     use_standin 1
     dtrun --no-tag -np 2 -H localhost:1 -x DTRUN_DEVICE=nccl sh -c 'NCCL_HOSTID=host$DTRUN_RANK exec "$0" calls' "$RANK/gpu"
     unset LD_LIBRARY_PATH
@@ -155,14 +154,14 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "row 21: ranks that NCCL does not connect are told when its own limit is over" {
+@test "NCCL: if it does not connect the ranks within its own time limit, they get an error" {
     gpu die -x STANDIN_NCCL_FAULTS=init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1 --collective-timeout 600
     code_is 1
     grep -q -- '^-5: .*NCCL has not connected the 3 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT"
     clean
 }
 
-@test "NCCL's own failures have its words, and name the rank that has seen them" {
+@test "NCCL: an error has NCCL's own text and names the rank that it occurred on" {
     gpu calls -x STANDIN_NCCL_FAULTS=init-error:1
     code_is 1
     grep -q -- '^-11: .*ncclCommInitRankConfig: .*DTRUN_DEVICE=staging does without NCCL' "$OUT"
@@ -173,17 +172,17 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "rows 5 and 6: survivors of a death blame the dead rank, whatever NCCL saw first" {
+@test "NCCL: survivors blame the rank that died, whatever NCCL saw first" {
     gpu die -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=remote-error:0:2,remote-error:2:2
     code_is 137
     [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
     clean
 }
 
-@test "row 4: dt_comm_abort is what ends the calls of all ranks, and what they return" {
+@test "dt_comm_abort ends the calls of all ranks, which return DT_ERR_ABORTED" {
     use_standin 3
-    for way in nccl staging; do
-        dtrun --no-tag -np 3 -x DTRUN_DEVICE=$way --collective-timeout 60 "$RANK/gpushared" abort 1
+    for path in nccl staging; do
+        dtrun --no-tag -np 3 -x DTRUN_DEVICE=$path --collective-timeout 60 "$RANK/gpushared" abort 1
         code_is 1
         [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ]
         grep -q 'in device memory, DT_ERR_ABORTED' "$ERR"
@@ -192,7 +191,7 @@ by_nccl() { # WHAT [dtrun option...]
     unset LD_LIBRARY_PATH
 }
 
-@test "rows 2 and 3: a kernel that never ends is over when the limit is" {
+@test "NCCL: a kernel that never ends is given up at the time limit" {
     gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 1
     code_is 124
     grep -q -- '^-5: .*all-reduce of 1000 i8 (sum) in device memory.*timed out' "$OUT"
@@ -200,7 +199,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "NCCL: a GPU that does not come to the call is named when the limit is over" {
+@test "NCCL: when a GPU does not reach a call, the timeout names its rank" {
     gpu stuck -x DTRUN_DEVICE=nccl
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
@@ -208,28 +207,28 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "row 7: an abort that hangs is left to itself" {
+@test "NCCL: an abort that hangs delays no rank" {
     gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out' "$OUT")" = 3 ]
     clean
 }
 
-@test "row 12: after a death no communicator waits for survivors that compute" {
+@test "NCCL: after a death, no communicator waits for survivors that compute" {
     gpu idle -x DTRUN_DEVICE=nccl --kill-grace 3
     code_is 137
     [ "$(grep -c '^left after [01] s' "$OUT")" = 1 ] || { show; false; }
     clean
 }
 
-@test "row 14: a communicator with an asynchronous error gives its memory back" {
+@test "NCCL: a communicator with an asynchronous error returns its memory" {
     gpu leak -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_BROKEN="$T/broken"
     code_is 0
     [ "$(grep -c '^0 bytes lost' "$OUT")" = 3 ] || { show; false; }
     clean
 }
 
-@test "row 16: ranks launch the calls of several communicators in one order" {
+@test "NCCL: ranks launch the calls of several communicators in the same order" {
     use_standin 4
     dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" "$DTRUN_BUILD/tests/gpu/probe" orders
     unset LD_LIBRARY_PATH
@@ -239,7 +238,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "row 15: ranks leave their communicators in the same order, wherever they keep them" {
+@test "NCCL: ranks leave their communicators in the same order, wherever their tables hold them" {
     local start=$SECONDS
     gpu slots -x DTRUN_DEVICE=nccl
     code_is 0
@@ -247,7 +246,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "row 13: a destroy that hangs does not keep a program from its end" {
+@test "NCCL: a destroy that hangs does not keep a program from ending" {
     gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=destroy-hang:0
     code_is 0
     [ "$(grep -c together "$OUT")" = 3 ]
@@ -256,8 +255,8 @@ by_nccl() { # WHAT [dtrun option...]
 
 # ---- recovery ----
 
-# A training by NCCL in which something goes wrong in the first generation ends with the bytes of one in
-# which nothing does, and dtrun has told what it was.
+# Checks that training over NCCL with a fault in the first generation saves the same bytes as training without
+# one, and that dtrun reports the fault.
 recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     local message=$1 what=$2 faults=$3
     shift 3
@@ -275,28 +274,28 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "recovery by NCCL: a rank that is killed" {
+@test "recovery with NCCL: from a killed rank" {
     recovers 'rank 1 .* was killed by signal 9' train '' --inject kill:rank=1,step=7
 }
 
-@test "recovery by NCCL: a rank that is stopped" {
+@test "recovery with NCCL: from a stopped rank" {
     recovers 'for rank 1 ' train '' --inject stop:rank=1,step=7 --collective-timeout 1
 }
 
-@test "recovery by NCCL: an asynchronous error" {
+@test "recovery with NCCL: from an asynchronous error" {
     recovers 'rank 1 .*ncclAllReduce: unhandled system error' train system-error:1:7
 }
 
-@test "recovery by NCCL: an initialisation that hangs" {
+@test "recovery with NCCL: from an initialisation that hangs" {
     recovers 'NCCL has not connected the 3 ranks in 1 s' train init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1
 }
 
-@test "recovery by NCCL: a kernel of NCCL's that hangs, and an abort that does" {
+@test "recovery with NCCL: from a kernel and an abort that hang" {
     recovers 'all-reduce of 1000 f32 (avg) in device memory, DT_ERR_TIMEOUT by nccl' train \
         kernel-hang:1:7,abort-hang:0,abort-hang:1,abort-hang:2 --collective-timeout 1
 }
 
-@test "recovery by NCCL: a GPU that does not finish what comes before" {
+@test "recovery with NCCL: from a GPU that does not finish earlier work" {
     recovers 'for rank 1 .*, which is in a wait for its GPU' stucktrain '' --collective-timeout 1
 }
 
@@ -307,7 +306,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "host memory on one rank and device memory on another do not fit" {
+@test "host memory on one rank and device memory on another do not match" {
     gpu unlike -x DTRUN_DEVICE=staging
     code_is 1
     grep -q -- '^-3: .*rank 1 .*all-reduce of 1 f32 (sum), call 2' "$OUT"
@@ -315,7 +314,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "where NCCL cannot serve, host memory does, with one warning that says why" {
+@test "without NCCL, data goes through host memory, and one warning says why" {
     gpu split -x DTRUN_NCCL="$T/none.so"
     code_is 0
     [ "$(grep -c together "$OUT")" = 3 ]
@@ -324,7 +323,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "row 9: memory of a context of the program's own goes through host memory" {
+@test "memory of a context that the program has created goes through host memory" {
     use_standin 4
     dtrun --no-tag -np 2 --gpu-bind host "$DTRUN_BUILD/tests/gpu/probe" contexts own
     unset LD_LIBRARY_PATH
@@ -334,14 +333,14 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "row 22: DTRUN_DEVICE=nccl names the ranks that share a GPU" {
+@test "DTRUN_DEVICE=nccl names the ranks that share a GPU" {
     gpu calls -H localhost:1 -x DTRUN_DEVICE=nccl
     code_is 1
     grep -q -- '-11: .*ranks 0 and 1 share a GPU (0000:.*), which NCCL refuses, and DTRUN_DEVICE=nccl' "$OUT"
     clean
 }
 
-@test "row 18: pip's NCCL is found beside another package of NVIDIA's that the program has loaded" {
+@test "NCCL from pip is found beside another NVIDIA package that the program has loaded" {
     local libraries="$DTRUN_BUILD/tests/standin/.libs"
     use_standin 2
     mkdir -p "$T/driver" "$T/nvidia/cuda_runtime/lib" "$T/nvidia/nccl/lib"
@@ -357,7 +356,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "row 19: settings that NCCL cannot be used with are found wherever it reads them" {
+@test "settings that break NCCL are found wherever NCCL reads them" {
     echo '# NCCL_COMM_ID=commented' >"$T/nccl.conf"
     echo 'NCCL_COMM_BLOCKING=1' >>"$T/nccl.conf"
     gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
@@ -385,7 +384,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "DTRUN_DEVICE that differs between ranks is told" {
+@test "if DTRUN_DEVICE differs between ranks, the error names them" {
     use_standin 4
     dtrun --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || export DTRUN_DEVICE=nccl; exec "$0" calls' "$RANK/gpu"
     unset LD_LIBRARY_PATH
@@ -394,7 +393,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "DTRUN_DEVICE with another word is an error of dt_init" {
+@test "dt_init refuses an unknown DTRUN_DEVICE" {
     gpu calls -x DTRUN_DEVICE=gpu
     code_is 1
     grep -q -- '-1: dt_init: DTRUN_DEVICE=gpu is none of auto, nccl, shared, staging' "$OUT"

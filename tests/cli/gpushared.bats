@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Collectives on the memory of GPUs that ranks share, on stand-ins for NVIDIA's libraries. What they add
-# up is what the programs add up on host memory.
+# Collectives on the memory of GPUs that ranks share, on stand-ins for NVIDIA's libraries. The programs
+# compare the results with those of host memory.
 
 load common
 load ../standin/standin
@@ -9,7 +9,7 @@ setup_file() {
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
 }
 
-# N ranks on DEVICES devices.
+# Runs N ranks on DEVICES devices.
 share() { # DEVICES N PROGRAM WHAT [dtrun option...] [-- ARGUMENT...]
     local devices=$1 n=$2 program=$3 what=$4 options=()
     shift 4
@@ -20,7 +20,7 @@ share() { # DEVICES N PROGRAM WHAT [dtrun option...] [-- ARGUMENT...]
     unset LD_LIBRARY_PATH
 }
 
-# What dtrun says of ranks and devices before the job is not counted.
+# Counts lines on stderr, except dtrun's note before the job that ranks share devices.
 warnings() { grep -vc 'devices are shared' "$ERR" || true; }
 
 shared() { # the arguments of share
@@ -30,14 +30,14 @@ shared() { # the arguments of share
     clean
 }
 
-@test "row 22: two ranks and four share a GPU, without NCCL: all calls, types and operations" {
+@test "shared: two and four ranks on one GPU, without NCCL: all calls, types and operations work" {
     for n in 2 4; do
         shared 1 $n gpu calls -x DTRUN_DEVICE=shared -x DTRUN_NCCL=/none
         [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " $n calls: 1042 comparisons" ]
     done
 }
 
-@test "row 22: ranks share several GPUs, with NCCL among those that lead" {
+@test "shared: ranks share several GPUs, and their leaders use NCCL" {
     shared 2 4 gpu calls -x STANDIN_LOG="$T/log"
     [ "$(sort -u "$OUT")" = "calls: 1042 comparisons" ]
     shared 2 3 gpu calls -x STANDIN_LOG="$T/log"
@@ -45,16 +45,16 @@ shared() { # the arguments of share
     ! grep -i 'order\|match' "$T/log" || false
 }
 
-@test "shared: sums of numbers that round have the bytes of host memory" { shared 1 3 gpushared bytes; }
+@test "shared: sums that are rounded have the same bytes as in host memory" { shared 1 3 gpushared bytes; }
 
-@test "shared: factors, the order of default streams, joins, pairs, requests, managed memory" {
+@test "shared: factors, default streams, joins, pairs, captures and managed memory work" {
     for what in factors later join pairs managed capture; do
         shared 1 3 gpu $what -x DTRUN_DEVICE=shared
     done
     shared 2 4 gpu factors -x DTRUN_DEVICE=shared
 }
 
-@test "shared: communicators of some ranks" {
+@test "shared: communicators of some of the ranks work" {
     shared 1 3 gpu split -x DTRUN_DEVICE=shared
     [ "$(grep -c '^2 together$' "$OUT")" = 2 ]
     shared 2 4 gpu split -x DTRUN_DEVICE=shared
@@ -67,12 +67,12 @@ shared() { # the arguments of share
     shared 1 3 gpushared many -x STANDIN_DELAY_US=100
 }
 
-@test "shared: the arena grows with the calls, and larger ones go in steps" {
+@test "shared: the arena grows as needed, and larger calls run in steps" {
     shared 1 2 gpushared grow -x STANDIN_MEMORY=100000000
     shared 2 4 gpushared grow
 }
 
-@test "shared: when the leader of a GPU or another rank dies, all others return, and none waits for a stream" {
+@test "shared: when a leader or another rank dies, all calls return and no stream is left waiting" {
     for victim in 0 1 3; do
         share 2 4 gpushared middle --collective-timeout 60 -- $victim
         code_is 137
@@ -82,7 +82,7 @@ shared() { # the arguments of share
     done
 }
 
-@test "shared: an abort ends the call of every rank" {
+@test "shared: an abort ends the calls of all ranks" {
     share 1 3 gpushared abort --collective-timeout 60 -- 1
     code_is 1
     [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ]
@@ -90,7 +90,7 @@ shared() { # the arguments of share
     clean
 }
 
-@test "shared: a GPU that does not come to the call is named when the limit is over" {
+@test "shared: when a GPU does not reach a call, the timeout names its rank" {
     share 1 3 gpu stuck
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
@@ -98,7 +98,7 @@ shared() { # the arguments of share
     clean
 }
 
-@test "shared: a job that was restarted has the bytes of one that was not" {
+@test "shared: a restarted job computes the same bytes as an undisturbed one" {
     local calm
 
     shared 1 3 gpushared train --checkpoint-dir "$T/calm"
@@ -112,7 +112,7 @@ shared() { # the arguments of share
     done
 }
 
-@test "where a GPU cannot be shared, host memory does, with one warning that says why" {
+@test "if a GPU cannot be shared, data goes through host memory, and one warning says why" {
     share 1 2 gpu factors -x STANDIN_LACKS=102
     code_is 0
     [ "$(warnings)" = 1 ]
@@ -125,7 +125,7 @@ shared() { # the arguments of share
     clean
 }
 
-@test "where a GPU has no memory left to share, host memory does, with one warning" {
+@test "if a GPU has no memory left to share, data goes through host memory, with one warning" {
     share 1 2 gpushared many -x STANDIN_MEMORY=1500000
     code_is 0
     [ "$(warnings)" = 1 ]
@@ -133,7 +133,7 @@ shared() { # the arguments of share
     clean
 }
 
-@test "where NCCL is missing between shared GPUs, host memory does, with one warning" {
+@test "without NCCL between shared GPUs, data goes through host memory, with one warning" {
     share 2 4 gpu factors -x DTRUN_NCCL="$T/none.so"
     code_is 0
     [ "$(warnings)" = 1 ]

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
-# Calls that are enqueued on streams of the program's, and checkpoints of GPU memory, on stand-ins for NVIDIA's
-# libraries. STANDIN_STERN
-# makes everything wait for the GPU that does so on any driver: what is made while a stream is held would
-# wait for ever.
+# Calls that are enqueued on the program's own streams, and checkpoints of GPU memory, on stand-ins for
+# NVIDIA's libraries. STANDIN_STERN makes every call of the driver wait for the GPU that does so on any real
+# driver. So a test hangs if libdtrun makes such a call while a stream is held.
 
 load common
 load ../standin/standin
@@ -19,60 +18,60 @@ stream() { # PROGRAM WHAT [dtrun option...]
     unset LD_LIBRARY_PATH
 }
 
-# By each way all three ranks say LINE, and nothing else is said.
-by_all_ways() { # LINE PROGRAM WHAT [dtrun option...]
+# Checks that on each path all three ranks print LINE and nothing else is printed.
+by_all_paths() { # LINE PROGRAM WHAT [dtrun option...]
     local line=$1
     shift
-    for way in staging nccl; do
-        stream "$@" -x DTRUN_DEVICE=$way -x STANDIN_LOG="$T/log"
-        is_said "$line"
+    for path in staging nccl; do
+        stream "$@" -x DTRUN_DEVICE=$path -x STANDIN_LOG="$T/log"
+        all_say "$line"
         [ ! -s "$ERR" ] || { show; false; }
     done
     DEVICES=1 stream "$@" -H localhost:1 -x DTRUN_DEVICE=shared -x STANDIN_LOG="$T/log"
-    is_said "$line"
+    all_say "$line"
     DEVICES=2 stream "$@" -H localhost:2 -x DTRUN_DEVICE=shared -x STANDIN_LOG="$T/log"
-    is_said "$line"
+    all_say "$line"
     ! grep -i 'order\|match' "$T/log" || false
     clean
 }
 
-is_said() { # LINE
+all_say() { # LINE
     code_is 0
     [ "$(sort "$OUT" | uniq -c | sed 's/^ *//')" = "3 $1" ] || { show; false; }
 }
 
 @test "stream: every collective, type and operation has the results of host memory" {
-    by_all_ways 'streamcalls: 1026 comparisons' gpu streamcalls
+    by_all_paths 'streamcalls: 1026 comparisons' gpu streamcalls
 }
 
-@test "stream: factors and wire formats" { by_all_ways 'streamfactors: 48 comparisons' gpu streamfactors; }
+@test "stream: factors and wire formats work" { by_all_paths 'streamfactors: 48 comparisons' gpu streamfactors; }
 
-@test "stream: sends and receives" { by_all_ways 'streampairs: 3 comparisons' gpu streampairs; }
+@test "stream: sends and receives work" { by_all_paths 'streampairs: 3 comparisons' gpu streampairs; }
 
-@test "stream: calls keep their place on streams of every kind, and hold up no host" {
-    by_all_ways 'order: done' gpustream order
-    by_all_ways 'order: done' gpustream order -x STANDIN_DELAY_US=200
+@test "stream: calls keep their place on streams of every kind, and do not block the host" {
+    by_all_paths 'order: done' gpustream order
+    by_all_paths 'order: done' gpustream order -x STANDIN_DELAY_US=200
 }
 
-@test "stream: the legacy default stream waits for the calls of a blocking one" {
-    by_all_ways 'legacy: done' gpustream legacy
+@test "stream: the legacy default stream waits for calls on a blocking stream" {
+    by_all_paths 'legacy: done' gpustream legacy
 }
 
-@test "stream: two communicators are used in different orders" { by_all_ways 'orders: done' gpustream orders; }
+@test "stream: ranks may use two communicators in different orders" { by_all_paths 'orders: done' gpustream orders; }
 
-@test "stream: requests stand in one order with enqueued calls" { by_all_ways 'requests: done' gpustream requests; }
+@test "stream: requests and enqueued calls share one order" { by_all_paths 'requests: done' gpustream requests; }
 
-@test "stream: a barrier waits for the streams of all ranks" { by_all_ways 'barrier: done' gpustream barrier; }
+@test "stream: a barrier waits for the streams of all ranks" { by_all_paths 'barrier: done' gpustream barrier; }
 
-@test "stream: views and communicators are freed, and the job left, with calls under way" {
-    by_all_ways 'free: done' gpustream free
+@test "stream: views and communicators can be freed, and the job left, with calls under way" {
+    by_all_paths 'free: done' gpustream free
 }
 
-@test "stream: arguments that are refused" { by_all_ways 'args: done' gpustream args; }
+@test "stream: wrong arguments are refused" { by_all_paths 'args: done' gpustream args; }
 
 @test "stream: a call in a graph capture is refused, and neither the capture nor a later call fails" {
-    for way in staging nccl; do
-        stream gpustream capture -x DTRUN_DEVICE=$way
+    for path in staging nccl; do
+        stream gpustream capture -x DTRUN_DEVICE=$path
         code_is 0
         [ "$(grep -c -- '^-8: dt_all_reduce: a graph is being captured' "$OUT")" = 3 ]
         [ "$(grep -c '^capture: done' "$OUT")" = 3 ]
@@ -87,26 +86,26 @@ is_said() { # LINE
     clean
 }
 
-# Ranks say LINE, N of them, by every way.
+# Checks on each path that dtrun exits with CODE and N ranks print LINE.
 ends() { # CODE N LINE WHAT [dtrun option...]
     local code=$1 n=$2 line=$3 what=$4
     shift 4
-    for way in staging nccl shared; do
-        DEVICES=$([ $way = shared ] && echo 1 || echo 4) stream gpustream "$what" -x DTRUN_DEVICE=$way \
-            $([ $way != shared ] || echo -H localhost:1) "$@"
+    for path in staging nccl shared; do
+        DEVICES=$([ $path = shared ] && echo 1 || echo 4) stream gpustream "$what" -x DTRUN_DEVICE=$path \
+            $([ $path != shared ] || echo -H localhost:1) "$@"
         code_is "$code"
-        [ "$(grep -c -- "$line" "$OUT")" = "$n" ] || { echo "by $way:"; show; false; }
+        [ "$(grep -c -- "$line" "$OUT")" = "$n" ] || { echo "on $path:"; show; false; }
         clean
     done
 }
 
-@test "stream: a rank that dies is blamed by those whose streams wait for it, and these go on" {
+@test "stream: ranks whose streams wait for a dead rank blame it, and their streams go on" {
     ends 137 2 '^-4: .*rank 1 .*died or left (killed by signal 9)' die
 }
 
 @test "stream: dt_comm_abort lets streams go on" { ends 1 3 '^-13: .*rank 1 .*called dt_comm_abort' abort; }
 
-@test "D26: NCCL is not freed under a thread that waits inside it, and the abort ends that wait" {
+@test "D26: NCCL is not freed while a thread waits inside it, and an abort ends that wait" {
     stream gpustream abort -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=submit-hang:0:2
     code_is 1
     [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ] || { show; false; }
@@ -114,23 +113,23 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
-@test "stream: calls that do not match" {
+@test "stream: calls that do not match are an error" {
     ends 1 3 '^-3: .*rank 1 .*all-reduce of 999 f32 (sum) in device memory' mismatch
 }
 
-@test "stream: a stream that does not come to a call is named when the limit is over" {
+@test "stream: when a stream does not reach a call, the timeout names its rank" {
     ends 124 3 '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' late
 }
 
-@test "stream: dt_stream_wait ends with the limit where the stream has work that never ends" {
+@test "stream: dt_stream_wait times out if the stream's work never ends" {
     ends 124 3 '^-5: .*a wait for its GPU, .*timed out: ' endless
 }
 
-@test "stream: a call whose peer does not come ends with the limit, though the driver makes all threads wait" {
+@test "stream: a call whose peer never comes times out, even if the driver makes all threads wait" {
     ends 124 3 '^-5: .*timed out: ' ahead -x STANDIN_QUEUE=100
 }
 
-@test "stream: a kernel of NCCL's that hangs, and an abort that does" {
+@test "stream: a kernel of NCCL that hangs is given up at the time limit, even if the abort hangs too" {
     stream gpustream order -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
     code_is 124
     grep -q -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT" || { show; false; }
@@ -138,33 +137,33 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
-@test "D1: a view is freed only when its sends and receives are over" { by_all_ways 'pending: done' gpustream pending; }
+@test "D1: a view is freed only once its sends and receives are over" { by_all_paths 'pending: done' gpustream pending; }
 
-@test "D2: a second view on another device is refused on all ranks alike, and the first one works on" {
+@test "D2: all ranks refuse a second view on another device, and the first view still works" {
     stream gpustream devices -x DTRUN_DEVICE=nccl --gpu-bind host
-    is_said 'devices: done'
+    all_say 'devices: done'
     clean
 }
 
-@test "D3: pinned memory is not freed while there is a view, however much is given back" {
+@test "D3: pinned memory is not freed while a view exists, however much is returned" {
     stream gpustream pool -x DTRUN_DEVICE=staging
-    is_said 'pool: done'
+    all_say 'pool: done'
     clean
 }
 
-@test "D4: a view in the context that comes after a reset of the device" {
+@test "D4: after a reset of the device, a view in the new context works" {
     stream gpustream reset -x DTRUN_DEVICE=staging
-    is_said 'reset: done'
+    all_say 'reset: done'
     clean
 }
 
-@test "D5: views of two contexts on one device, and a buffer of another context than its stream's" {
+@test "D5: two contexts on one device can have views, and a buffer of another context is refused" {
     stream gpustream contexts -x DTRUN_DEVICE=staging
-    is_said 'contexts: done'
+    all_say 'contexts: done'
     clean
 }
 
-@test "D7: an all-to-all in place by NCCL on a device without stream-ordered memory" {
+@test "D7: NCCL's all-to-all in place works on a device without stream-ordered memory" {
     for what in calls streamcalls; do
         stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115
         code_is 0
@@ -174,21 +173,21 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     done
 }
 
-@test "D7: the thread that enqueues a call on DT_WORLD hands it to NCCL, and launches keep one order" {
+@test "D7: the thread that enqueues a call on DT_WORLD launches it with NCCL, in the same order on all ranks" {
     stream gpustream endless -x DTRUN_DEVICE=nccl
     code_is 124
     grep -q 'in device memory, ok by nccl+stream' "$ERR" || { show; false; }
     clean
     stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
-    is_said 'mixed: done'
+    all_say 'mixed: done'
     ! grep -i 'order\|match' "$T/log" || false
     stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" -x STANDIN_DELAY_US=200
-    is_said 'mixed: done'
+    all_say 'mixed: done'
     ! grep -i 'order\|match' "$T/log" || false
     clean
 }
 
-@test "stream: a call is over, and ended, while NCCL launches a later one" {
+@test "stream: a call completes while NCCL launches a later one" {
     stream gpustream launching -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:0:2 \
         -x STANDIN_NCCL_HANGS="$T/hangs" --collective-timeout 10
     code_is 1
@@ -197,39 +196,39 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
-@test "stream: dt_finalize a second time is refused" {
-    for way in staging nccl; do
-        stream gpustream twice -x DTRUN_DEVICE=$way
-        is_said 'twice: done'
+@test "stream: a second dt_finalize is refused" {
+    for path in staging nccl; do
+        stream gpustream twice -x DTRUN_DEVICE=$path
+        all_say 'twice: done'
     done
     clean
 }
 
-@test "stream: the job is left after a reset of the device" {
-    for way in staging nccl; do
-        stream gpustream gone -x DTRUN_DEVICE=$way
-        is_said 'gone: done'
+@test "stream: a rank can leave the job after a reset of the device" {
+    for path in staging nccl; do
+        stream gpustream gone -x DTRUN_DEVICE=$path
+        all_say 'gone: done'
     done
     clean
 }
 
-@test "D6: a forked child asks for a view's rank while another thread of the rank had the lock" {
+@test "D6: a forked child can ask for a view's rank although another thread held the lock" {
     stream gpustream fork -x DTRUN_DEVICE=staging
-    is_said 'fork: done'
+    all_say 'fork: done'
     clean
 }
 
 @test "D6: dt_finalize is refused while another thread is inside a call on a view" {
-    for way in staging nccl; do
-        stream gpustream beside -x DTRUN_DEVICE=$way -x STANDIN_QUEUE=8
-        is_said 'beside: done'
+    for path in staging nccl; do
+        stream gpustream beside -x DTRUN_DEVICE=$path -x STANDIN_QUEUE=8
+        all_say 'beside: done'
     done
     clean
 }
 
 # ---- checkpoints of GPU memory ----
 
-@test "checkpoint: device memory has the bytes of host memory, and a disturbed run those of a calm one" {
+@test "checkpoint: device and host memory save the same bytes, also after a failure" {
     use_standin 4
     dtrun -np 3 --checkpoint-dir "$T/host" "$RANK/gpu" hosttrain
     code_is 0
@@ -244,7 +243,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
-@test "checkpoint: a buffer that is not device memory as a whole is refused, one that was freed fails the save" {
+@test "checkpoint: a buffer only partly in device memory is refused, and a freed one fails the save" {
     stream gpu registerwrong
     code_is 0
     [ "$(grep -c 'dt_checkpoint_register: "part" begins in the memory of a GPU' "$OUT")" = 3 ] || { show; false; }

@@ -41,7 +41,7 @@ share() { # WHAT [dtrun option...]
         "$DTRUN_BUILD/tests/rank/gpushared" $what
 }
 
-# The stand-in for NCCL prints a line about calls that do not match, and launch orders that differ.
+# The stand-in for NCCL reports calls that do not match and launch orders that differ.
 nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
 
 @test "-np 16 -H host1:4,host2:4: ranks reduce on each GPU, and NCCL reduces between the GPUs" {

@@ -1,8 +1,8 @@
-# A real Slurm on this machine, for tests and benches (see slurm_lab).
+# A real Slurm on this machine, for tests and benchmarks (see slurm_lab).
 #
 #     . slurm.bash
-#     slurm_missing               # prints why there can be none
-#     slurm_up NODES CPUS [ssh]   # ssh: the nodes have an sshd, too
+#     slurm_missing               # prints why Slurm cannot run here
+#     slurm_up NODES CPUS [ssh]   # ssh: the nodes also have an sshd
 #     in_lab salloc -N2 dtrun ...
 #     slurm_power_off 2           # node2 does not come back
 #     slurm_down
@@ -33,7 +33,7 @@ slurm_up() { # NODES CPUS [ssh]
     return 1
 }
 
-# Peers of the node get no packet any more, not even of its end.
+# The network goes first, so that peers do not even learn of the end of the node's processes.
 slurm_power_off() { # NODE
     in_lab ip link set "v$1" down
     in_lab sh -c 'kill -KILL "$(cat "$LAB/node$0")"' "$1"
@@ -50,7 +50,7 @@ slurm_down() {
     rm -rf "$LAB"
 }
 
-# Runs a command in the Slurm, under a watchdog, because Slurm may leave a job pending for ever.
+# Runs a command inside the Slurm lab, under a watchdog because Slurm may leave a job pending for ever.
 in_lab() {
     local pid
 

@@ -1,4 +1,4 @@
-# Jobs inside a Slurm allocation, whose nodes have no sshd: a real Slurm.
+# Jobs inside an allocation of a real Slurm, whose nodes have no sshd.
 
 load ../await
 load slurm
@@ -19,7 +19,7 @@ setup() {
     : >"$OUT" 2>"$ERR"
 }
 
-# Nothing of a job is left on any node.
+# Checks that no job leaves a process on any node.
 teardown() {
     [ -z "$SLURM_SKIP" ] || return 0
     echo "--- output"
@@ -29,8 +29,8 @@ teardown() {
     await no_agent && await no_job
 }
 
-# dtrun in an allocation of two nodes with four tasks; its exit code is RC. (salloc's own is another
-# when the job is cancelled.)
+# Runs dtrun in an allocation of two nodes with four tasks, and sets RC to its exit code. (salloc's own
+# differs when the job is cancelled.)
 allocated() {
     RC=0
     in_lab salloc -Q -N2 -n4 sh -c \
@@ -51,7 +51,7 @@ allocated_wait() {
     read -r RC <"$BATS_TEST_TMPDIR/rc"
 }
 
-# A program that says what signals it gets, and ends some time after SIGTERM with $CODE.
+# A program that prints the signals it gets, and some time after SIGTERM exits with $CODE.
 readonly SIGNALS=$DTRUN_BUILD/tests/rank/signals
 
 ranks_say() { [ "$(grep -c " $1\$" "$OUT")" = "$RANKS" ]; }
@@ -63,7 +63,7 @@ each_rank_once() {
     done
 }
 
-@test "ranks run on all nodes of the allocation, which srun reaches" {
+@test "dtrun reaches all nodes of the allocation with srun and runs ranks there" {
     allocated -v --no-tag sh -c 'echo "$(hostname) $RANK of $WORLD_SIZE"'
     [ "$RC" = 0 ]
     grep -q '^node1 0 of 4$' "$OUT"
@@ -72,14 +72,14 @@ each_rank_once() {
     [ "$(grep -c 'connected in .* (srun, agent ' "$ERR")" = 2 ]
 }
 
-# The GPUs of each rank in an allocation of two nodes, as "node1 0"; lines are sorted.
+# Prints the node and GPUs of each rank in an allocation of two nodes, sorted, as "node1 0,...".
 gpus_in() { # OPTION OF salloc...
     in_lab salloc -Q -N2 "$@" dtrun --no-tag sh -c \
         'echo "$(hostname) $CUDA_VISIBLE_DEVICES"' >"$OUT" 2>"$ERR"
     sort "$OUT" | paste -sd,
 }
 
-@test "D25: the ranks of a node share the GPUs of the allocation there" {
+@test "D25: the ranks of a node share the GPUs that the allocation has there" {
     [ "$(gpus_in -n4 --gres=gpu:1)" = "node1 0,node1 0,node1 0,node2 0" ]
     grep -q 'node1: 3 ranks share 1 device (CUDA_VISIBLE_DEVICES)' "$ERR"
     [ "$(gpus_in -n4 --ntasks-per-node=2 --gres=gpu:2)" = "node1 0,node1 1,node2 0,node2 1" ]
@@ -99,7 +99,7 @@ gpus_in() { # OPTION OF salloc...
     grep -q 'node1: 3 ranks share 1 device (SLURM_GPUS_ON_NODE)' "$ERR"
 }
 
-@test "variables with options of srun do not change the steps of agents" {
+@test "srun's environment variables do not change the steps that start agents" {
     local variable
 
     for variable in SLURM_LABELIO=1 SLURM_STDOUTMODE=none SLURM_STDINMODE=none SLURM_EXCLUSIVE=1 \
@@ -109,8 +109,8 @@ gpus_in() { # OPTION OF salloc...
     done
 }
 
-@test "ranks have the limits of their step, which accounts for them" {
-    steps_have_memory() { # of the ranks: an agent alone takes a tenth of it
+@test "ranks have the limits of their Slurm step, which accounts for their memory" {
+    steps_have_memory() { # of the ranks: an agent alone takes a tenth of this
         in_lab sstat -n -P -a -j "$JOB" -o MaxRSS >"$BATS_TEST_TMPDIR/rss"
         [ "$(numfmt --from=iec <"$BATS_TEST_TMPDIR/rss" | awk '$1 > 50e6' | wc -l)" = 2 ]
     }
@@ -130,7 +130,7 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
     wait "$BACKGROUND"
 }
 
-@test "a failed rank's exit code is dtrun's, and the message names its node" {
+@test "dtrun exits with a failed rank's exit code, and the message names its node" {
     allocated sh -c '[ "$RANK" != 3 ] || exit 7'
     [ "$RC" = 7 ]
     grep -q 'rank 3 (node2, pid .* exited with code 7' "$ERR"
@@ -173,13 +173,13 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
     done
     in_lab srun -Q -n1 "$hello" >"$OUT" 2>"$ERR"
     grep -q 'rank 0 of 1' "$OUT"
-    in_lab salloc -Q -N2 -n4 "$hello" >"$OUT" 2>"$ERR" # the shell of an allocation is no step of it
+    in_lab salloc -Q -N2 -n4 "$hello" >"$OUT" 2>"$ERR" # the shell of an allocation is not a step of it
     grep -q 'rank 0 of 1' "$OUT"
     in_lab salloc -Q -N2 -n4 dtrun --no-tag "$hello" >"$OUT" 2>"$ERR"
     [ "$(grep -c 'rank [0-3] of 4' "$OUT")" = 4 ]
 }
 
-@test "scancel sends every rank SIGTERM once and leaves it its grace" {
+@test "scancel sends every rank SIGTERM once and leaves it its grace period" {
     allocated_start --no-tag "$SIGNALS"
     in_lab scancel "$(in_lab squeue -h -o %i)"
     allocated_wait
@@ -209,8 +209,8 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
-# At the time limit and for preemption slurmd sends SIGTERM twice to each step of srun. proctrack/linuxproc,
-# which the lab uses, carries both to every process of the step.
+# At the time limit and for preemption, slurmd sends SIGTERM twice to each step of srun. With
+# proctrack/linuxproc, which the lab uses, every process of the step gets both.
 each_rank_is_told() {
     local r
 
@@ -219,7 +219,7 @@ each_rank_is_told() {
     done
 }
 
-# A batch job of four ranks that can be started again; its number is JOB.
+# Starts a requeueable batch job of four ranks, and sets JOB to its number.
 batch_start() {
     JOB=$(in_lab sbatch --parsable --requeue --open-mode=append -N2 -n4 -o "$OUT" \
         --wrap "dtrun --no-tag $SIGNALS")
@@ -229,7 +229,7 @@ batch_start() {
 gone_from_slurm() { [ -z "$(in_lab squeue -h -j "$JOB" 2>/dev/null)" ]; }
 job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
 
-@test "ranks of a requeued batch job get SIGTERM once and their grace" {
+@test "ranks of a requeued batch job get SIGTERM once and their grace period" {
     batch_start
     in_lab scontrol requeue "$JOB"
     await job_is PENDING
@@ -238,7 +238,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
-@test "ranks of a preempted batch job get SIGTERM and their grace" {
+@test "ranks of a preempted batch job get SIGTERM and their grace period" {
     batch_start
     in_lab srun -Q -p urgent -N2 -n8 true
     in_lab scancel "$JOB"
@@ -246,7 +246,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
-@test "ranks of a batch job at its time limit get SIGTERM and their grace" {
+@test "ranks of a batch job at its time limit get SIGTERM and their grace period" {
     batch_start
     in_lab scontrol update JobId="$JOB" EndTime=now
     await grep -q 'DUE TO TIME LIMIT' "$OUT"
@@ -270,7 +270,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     in_lab scontrol requeue "$JOB"
     await job_is PENDING
     ! grep -q 'restarting' "$OUT" || false
-    touch "$LAB/trained" # a job that began anew would end with its first checkpoint
+    touch "$LAB/trained" # a job that started from the beginning would end at its first checkpoint
     in_lab scontrol update JobId="$JOB" StartTime=now
     await grep -q 'sum is right' "$OUT"
     [[ "$(newest)" > "$first" ]]
@@ -296,7 +296,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     grep -q 'srun: error' "$ERR"
 }
 
-# Comes last: the node does not come back.
+# This test must be the last one, since its node does not come back.
 @test "with --no-kill a job goes on without a lost node" {
     in_lab salloc -Q --no-kill -N2 -n4 sh -c 'dtrun "$@"; echo $? >"$0"' "$BATS_TEST_TMPDIR/rc" \
         --no-tag --heartbeat 2 --max-restarts 1 sh -c 'echo "$RANK up on $(hostname)"
@@ -307,7 +307,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     slurm_power_off 2
     await all_run 8
     [ "$(grep -c 'up on node1' "$OUT")" -ge 6 ]
-    in_lab scontrol update NodeName=node2 State=DOWN Reason=lost # as Slurm finds out later
+    in_lab scontrol update NodeName=node2 State=DOWN Reason=lost # as Slurm would find out later
     touch "$LAB/ended"
     allocated_wait
     [ "$RC" = 0 ]
