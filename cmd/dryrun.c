@@ -140,12 +140,12 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
     cJSON *o = cJSON_CreateObject(), *ranks;
 
     dt_json_add_text(o, "version", PACKAGE_VERSION);
-    dt_json_add_texts(o, "command", &options->command);
+    dt_json_add_texts(o, "command", &options->job.argv);
     cJSON_AddNumberToObject(o, "np", plan->np);
     cJSON_AddNumberToObject(o, "slots", plan->slots);
     cJSON_AddNumberToObject(o, "nodes", (double)plan->nnodes);
     cJSON_AddBoolToObject(o, "oversubscribed", plan->oversubscribed);
-    cJSON_AddStringToObject(o, "bind_to", bind_names[options->bind_to]);
+    cJSON_AddStringToObject(o, "bind_to", bind_names[options->job.bind_to]);
     ranks = cJSON_AddArrayToObject(o, "ranks");
     for (int rank = 0; rank < plan->np; rank++) {
         const struct dt_plan_node *node = dt_plan_node_of(plan, rank);
@@ -162,7 +162,7 @@ static struct known *know_all(const struct dt_hostlist *hosts, const struct dt_p
     struct known *nodes = dt_xcalloc(plan->nnodes, sizeof *nodes);
 
     for (size_t i = 0; i < plan->nnodes; i++)
-        nodes[i] = know(hosts, plan, &plan->nodes[i], options->gpu_bind);
+        nodes[i] = know(hosts, plan, &plan->nodes[i], options->job.gpu_bind);
     return nodes;
 }
 
@@ -178,9 +178,9 @@ static void print_map(FILE *to, const struct known *nodes, const struct dt_plan 
 {
     print_table(to, nodes, plan);
     print_auxiliaries(to, nodes, plan);
-    if (options->bind_to != DT_BIND_NONE)
+    if (options->job.bind_to != DT_BIND_NONE)
         fprintf(to, "each rank is bound to CPUs of its host: --bind-to %s\n",
-                bind_names[options->bind_to]);
+                bind_names[options->job.bind_to]);
 }
 
 void dt_dryrun_print_map(const struct dt_hostlist *hosts, const struct dt_plan *plan,

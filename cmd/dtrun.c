@@ -1,8 +1,6 @@
 /* dtrun: from the user's command line to a running job. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +34,13 @@
 
 extern char **environ;
 
-enum { COLLECTIVE_TIMEOUT_S = 600 };
-enum { PATH_BYTES_MAX = 4000 };
 enum {
+    COLLECTIVE_TIMEOUT_S = 600, /* the default of --collective-timeout */
+    PATH_BYTES_MAX = 4000,      /* PATH_MAX, less the names that a job appends */
+    /* files that dtrun has open at a time, with room to spare */
     FILES_PER_HOST = 4,
-    FILES_BESIDE = 64
-}; /* files that are open at a time, with room to spare */
+    FILES_BESIDE = 64, /* those of no host */
+};
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
 {
@@ -70,9 +69,9 @@ static char *absolute(const char *base, const char *path)
     return *path == '/' ? dt_xstrdup(path) : dt_xasprintf("%s/%s", base, path);
 }
 
-static int check_checkpoints(const struct dt_options *o, bool seen, struct dt_error *err)
+static int check_checkpoints(const struct dt_options *o, bool has_checkpoints, struct dt_error *err)
 {
-    if (!seen || o->resume || o->fresh)
+    if (!has_checkpoints || o->job.resume || o->job.fresh)
         return 0;
     return dt_error_usage(
         err,
@@ -94,7 +93,7 @@ static int check_identities(const struct dt_options *o, const struct dt_hostlist
     return 0;
 }
 
-/* Rejects a path that no agent could use. The job's own names below it need some room as well. */
+/* Rejects a path that is too long for the agents. */
 static int check_path(const char *what, const char *path, struct dt_error *err)
 {
     if (!path || strlen(path) <= PATH_BYTES_MAX)
@@ -108,11 +107,11 @@ static int check(const struct dt_options *o, const struct dt_driver_config *d, s
     const struct dt_job_config *c = &d->job;
 
     if (!c->wdir || !d->access.agent_path)
-        return -1;
+        return -1; /* err already says why it was not found */
     if (check_path("working directory", c->wdir, err) < 0 ||
         check_path("--checkpoint-dir", c->checkpoint_dir, err) < 0)
         return -1;
-    if (check_checkpoints(o, c->seen, err) < 0)
+    if (check_checkpoints(o, c->has_checkpoints, err) < 0)
         return -1;
     if (check_identities(o, c->hosts, err) < 0)
         return -1;
@@ -130,15 +129,15 @@ static bool are_local(const struct dt_hostlist *hosts)
     return true;
 }
 
-/* Hosts to which dtrun sends the agent have no PMIx server either. dtrun sends it if the program,
- * as it is here, needs one. Returns a path to free, or NULL. */
+/* Hosts to which dtrun sends the agent have no PMIx server either. dtrun sends it if the program
+ * needs one, judged by the copy of the program on this machine. Returns a path to free, or NULL. */
 static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *hosts)
 {
     char path[PATH_MAX], why[PATH_MAX];
 
-    if (!o->command.n || o->no_push || are_local(hosts) ||
-        dt_program_find(path, sizeof path, o->command.v[0], getenv("PATH")) != 0 ||
-        !dt_mpi_needs_pmix(path, &o->command, why, sizeof why))
+    if (!o->job.argv.n || o->no_push || are_local(hosts) ||
+        dt_program_find(path, sizeof path, o->job.argv.v[0], getenv("PATH")) != 0 ||
+        !dt_mpi_needs_pmix(path, &o->job.argv, why, sizeof why))
         return NULL;
     return dt_installed_pmix();
 }
@@ -156,7 +155,7 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o,
     if (pmix)
         dt_xstrs_add(&paths, pmix);
     rc = dt_push_load(set, &paths, library, err);
-    set->keep = o->keep || !o->push.n;
+    set->keep = o->keep || !o->push.n; /* without --push there is only the PMIx server */
     dt_strs_free(&paths);
     free(library);
     free(pmix);
@@ -168,19 +167,19 @@ static uint64_t files_for_hosts(size_t n)
     return FILES_BESIDE + (uint64_t)n * FILES_PER_HOST;
 }
 
-/* If raising the limit is not allowed, some hosts may still work; those that do not report what is
- * missing. */
-static void allow_files(size_t hosts)
+/* Failing is no error: some hosts may still work, and each of the others reports that a file could
+ * not be opened. */
+static void raise_file_limit(size_t hosts)
 {
     struct dt_error err = { 0 };
 
     dt_openfiles_need(files_for_hosts(hosts), "hosts", &err);
 }
 
-/* hosts has room for a name per process. With --check it only checks whether the files could be
- * created. */
-static int open_files(struct dt_driver_config *d, const struct dt_options *o, const char **hosts,
-                      struct dt_error *err)
+/* Opens the files of --output-dir; with --check only checks whether they could be created. hosts
+ * has room for a name per process. */
+static int open_output_files(struct dt_driver_config *d, const struct dt_options *o,
+                             const char **hosts, struct dt_error *err)
 {
     const struct dt_job_config *c = &d->job;
     struct dt_outfiles_config config = {
@@ -188,7 +187,7 @@ static int open_files(struct dt_driver_config *d, const struct dt_options *o, co
         .np = (uint32_t)c->plan->np,
         .nprocs = (uint32_t)c->plan->nprocs,
         .hosts = hosts,
-        .merged = o->merge_stderr,
+        .merged = o->job.merge_stderr,
     };
     uint64_t beside = files_for_hosts(c->plan->nnodes);
 
@@ -205,7 +204,7 @@ static int open_files(struct dt_driver_config *d, const struct dt_options *o, co
 }
 
 /* rc says how the job ended. If the output is incomplete, a successful job fails. */
-static int close_files(struct dt_outfiles *files, int rc)
+static int close_output_files(struct dt_outfiles *files, int rc)
 {
     char *name = NULL;
 
@@ -217,15 +216,16 @@ static int close_files(struct dt_outfiles *files, int rc)
     return rc;
 }
 
-static int run_job(struct dt_driver_config *d, const struct dt_options *o, struct dt_error *err)
+static int check_or_run_job(struct dt_driver_config *d, const struct dt_options *o,
+                            struct dt_error *err)
 {
     const char **hosts = dt_xcalloc((size_t)d->job.plan->nprocs, sizeof *hosts);
-    int rc = open_files(d, o, hosts, err);
+    int rc = open_output_files(d, o, hosts, err);
 
     if (rc == 0 && o->check)
         rc = dt_check_run(&d->job, &d->access, o->json, err);
     else if (rc == 0)
-        rc = close_files(d->streams.files, dt_driver_run(d));
+        rc = close_output_files(d->streams.files, dt_driver_run(d));
     free(hosts);
     return rc;
 }
@@ -248,49 +248,17 @@ static int collective_timeout(int *seconds, struct dt_error *err)
  * needs no program. */
 static bool wants_labels(const struct dt_options *o, int nprocs)
 {
-    const char *program = o->command.n ? basename(o->command.v[0]) : "";
+    const char *program = o->job.argv.n ? basename(o->job.argv.v[0]) : "";
 
     return o->tag || (nprocs > 1 && !o->no_tag && strcmp(program, "dtrun-perf") != 0);
 }
 
-/* Returns the part of the job's configuration that the options decide. run() fills in the rest. */
-static struct dt_job_config job_of(const struct dt_options *o, const struct dt_hostlist *hosts,
-                                   const struct dt_plan *plan)
-{
-    return (struct dt_job_config){
-        .hosts = hosts,
-        .plan = plan,
-        .map_by = o->map_by,
-        .no_oversubscribe = o->no_oversubscribe,
-        .fanout = o->fanout,
-        .start_timeout_s = o->start_timeout_s,
-        .argv = o->command,
-        .frameworks = o->frameworks,
-        .gpu_bind = o->gpu_bind,
-        .bind_to = o->bind_to,
-        .report_bindings = o->report_bindings,
-        .virtual_local_rank = o->virtual_local_rank,
-        .inject = o->inject,
-        .fresh = o->fresh,
-        .resume = o->resume,
-        .stdin_rank = o->stdin_rank,
-        .merge_stderr = o->merge_stderr,
-        .max_restarts = o->max_restarts,
-        .on_host_loss = o->on_host_loss,
-        .iface = o->iface,
-        .heartbeat_s = o->heartbeat_s,
-        .kill_grace_s = o->kill_grace_s,
-        .timeout_s = o->timeout_s,
-        .exit_grace_s = o->exit_grace_s,
-        .collective_timeout_s = o->collective_timeout_s,
-    };
-}
-
+/* Returns what the options decide. run() fills in the rest. */
 static struct dt_driver_config
 config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const struct dt_plan *plan)
 {
-    return (struct dt_driver_config){
-        .job = job_of(o, hosts, plan),
+    struct dt_driver_config config = {
+        .job = o->job,
         .access = {
             .transport = transport_of,
             .transport_arg = (void *)(uintptr_t)o,
@@ -304,11 +272,14 @@ config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const str
         },
         .report = o->report,
     };
+
+    config.job.hosts = hosts;
+    config.job.plan = plan;
+    return config;
 }
 
-/* Puts the flight records of ranks beside their output, on each rank's host, unless the user or the
- * program decides otherwise. */
-static void place_recorder(struct dt_job_config *c, const struct dt_options *o, const char *here)
+/* Ranks write flight records there by default: beside their output, on their own hosts. */
+static void pass_output_dir(struct dt_job_config *c, const struct dt_options *o, const char *here)
 {
     char *base, *dir, *var;
 
@@ -347,7 +318,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     d.access.agent_path = agent;
     c->wdir = wdir ? wdir : here;
     c->checkpoint_dir = checkpoints;
-    c->seen = checkpoints && dt_ckptdir_is_used(checkpoints);
+    c->has_checkpoints = checkpoints && dt_ckptdir_is_used(checkpoints);
     d.access.push = &push;
     rc = check(o, &d, err);
     if (rc == 0)
@@ -359,11 +330,11 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     if (rc == 0)
         rc = dt_env_base(&c->env, &c->unset, environ, &o->env, err);
     if (rc == 0)
-        place_recorder(c, o, here);
+        pass_output_dir(c, o, here);
     if (rc == 0)
-        allow_files(o->check ? hosts->n : plan->nnodes);
+        raise_file_limit(o->check ? hosts->n : plan->nnodes);
     if (rc == 0)
-        rc = run_job(&d, o, err);
+        rc = check_or_run_job(&d, o, err);
     dt_strs_free(&d.access.rsh);
     dt_strs_free(&c->env);
     dt_strs_free(&c->unset);

@@ -23,19 +23,19 @@
 enum { SECONDS_MAX = 10000000, MIB_MAX = 1 << 20, NAMES_MAX = 4 };
 
 enum kind {
-    FLAG,   /* bool, no value */
-    NUMBER, /* int from min */
-    COUNT,  /* an int, or a DT_PER_NODE_ constant */
-    TEXT,   /* char * */
-    SOURCE, /* char *; a second one is an error, because users may expect both to be read */
-    USER,   /* char *: the name of a user */
-    LIST,   /* struct dt_strs: one entry each time the option is given */
-    RULE_X, /* the list of -x and --unset */
-    RULE_UNSET,
+    FLAG,     /* bool, no value */
+    NUMBER,   /* int from min */
+    PER_NODE, /* an int, or a DT_PER_NODE_ constant */
+    TEXT,     /* char * */
+    ONE_FILE, /* char *; a second one is an error, because users may expect both to be read */
+    USER,     /* char *: the name of a user */
+    LIST,     /* struct dt_strs: one entry each time the option is given */
+    ENV_SET,  /* the list of -x and --unset */
+    ENV_UNSET,
     FAULT,      /* a list entry that dt_inject_parse accepts */
     CHOICE,     /* one of the words in value, as in "slot|node": an enum that starts at min */
     IFACE,      /* char * that dt_iface_check accepts */
-    READER,     /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
+    STDIN_RANK, /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
     FRAMEWORKS, /* unsigned, a set that dt_frameworks_parse adds to */
 };
 
@@ -44,7 +44,7 @@ struct option {
     const char *names[NAMES_MAX];
     const char *value; /* its name in --help; NULL for a flag */
     enum kind kind;
-    size_t at;
+    size_t offset; /* of the member of struct dt_options that it sets */
     int min;
     int max;
     const char *help; /* for an entry without names: the heading of a group */
@@ -59,21 +59,21 @@ static const struct option options[] = {
       "ranks to start (default: one per slot)" },
     { { "H", "hosts", "host" }, "HOSTS", LIST, AT(hosts), 0, 0,
       "hosts and slots: [user@]host[:slots],..." },
-    { { "hostfile", "machinefile" }, "FILE", SOURCE, AT(hostfile), 0, 0,
+    { { "hostfile", "machinefile" }, "FILE", ONE_FILE, AT(hostfile), 0, 0,
       "hosts and slots, one per line (-: standard input)" },
-    { { "npernode", "ppr" }, "COUNT", COUNT, AT(per_node), 1, DT_RANKS_MAX,
+    { { "npernode", "ppr" }, "COUNT", PER_NODE, AT(per_node), 1, DT_RANKS_MAX,
       "ranks on each host: a number, or one per gpu, cpu, auto" },
     { { "slots-per-host" }, "N", NUMBER, AT(slots_per_host), 1, DT_SLOTS_MAX,
       "slots of a host for which none are given (default: 1)" },
     { { "nnodes" }, "N", NUMBER, AT(nnodes), 1, DT_HOSTS_MAX,
       "use only the first N hosts" },
-    { { "map-by" }, "slot|node", CHOICE, AT(map_by), 0, 0,
+    { { "map-by" }, "slot|node", CHOICE, AT(job.map_by), 0, 0,
       "fill host after host (default), or one rank on each in turn" },
-    { { "no-oversubscribe" }, NULL, FLAG, AT(no_oversubscribe), 0, 0,
+    { { "no-oversubscribe" }, NULL, FLAG, AT(job.no_oversubscribe), 0, 0,
       "refuse more ranks than slots" },
-    { { "bind-to" }, "none|core|socket|numa|l3|hwthread", CHOICE, AT(bind_to), 0, 0,
+    { { "bind-to" }, "none|core|socket|numa|l3|hwthread", CHOICE, AT(job.bind_to), 0, 0,
       "CPUs a rank may use (default: all)" },
-    { { "report-bindings" }, NULL, FLAG, AT(report_bindings), 0, 0,
+    { { "report-bindings" }, NULL, FLAG, AT(job.report_bindings), 0, 0,
       "each rank prints which CPUs it may use" },
     { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,
       "working directory of the ranks (default: this one)" },
@@ -85,45 +85,45 @@ static const struct option options[] = {
       "ask all hosts whether a job would start, and compare them" },
     { { "json" }, NULL, FLAG, AT(json), 0, 0,
       "with --dry-run or --check: print JSON" },
-    { { "config" }, "FILE", SOURCE, AT(config), 0, 0,
+    { { "config" }, "FILE", ONE_FILE, AT(config), 0, 0,
       "options from FILE (default: ~/.config/dtrun/config)" },
 
     { .help = "Environment" },
-    { { "x" }, "NAME[=VALUE]", RULE_X, AT(env), 0, 0,
+    { { "x" }, "NAME[=VALUE]", ENV_SET, AT(env), 0, 0,
       "pass a variable on, or set it ('PREFIX*': several)" },
-    { { "unset" }, "NAME", RULE_UNSET, AT(env), 0, 0,
+    { { "unset" }, "NAME", ENV_UNSET, AT(env), 0, 0,
       "remove a variable on every host" },
-    { { "env" }, "horovod|tensorflow|mpi|mxnet", FRAMEWORKS, AT(frameworks), 0, 0,
+    { { "env" }, "horovod|tensorflow|mpi|mxnet", FRAMEWORKS, AT(job.frameworks), 0, 0,
       "also set the variables of these launchers; a,b: several" },
     { { "num-servers" }, "N", NUMBER, AT(num_servers), 1, DT_RANKS_MAX,
       "with --env mxnet: N servers (default: one per rank)" },
-    { { "gpu-bind" }, "rank|host|none", CHOICE, AT(gpu_bind), 0, 0,
+    { { "gpu-bind" }, "rank|host|none", CHOICE, AT(job.gpu_bind), 0, 0,
       "GPUs a rank sees: one (default), the host's, or as is" },
-    { { "virtual-local-rank" }, NULL, FLAG, AT(virtual_local_rank), 0, 0,
+    { { "virtual-local-rank" }, NULL, FLAG, AT(job.virtual_local_rank), 0, 0,
       "LOCAL_RANK is 0, to match the one GPU that a rank sees" },
 
     { .help = "Failures and checkpoints" },
-    { { "max-restarts" }, "N", NUMBER, AT(max_restarts), 0, 1000000,
+    { { "max-restarts" }, "N", NUMBER, AT(job.max_restarts), 0, 1000000,
       "restart at most N times, even without a checkpoint" },
-    { { "on-host-loss" }, "move|stop", CHOICE, AT(on_host_loss), 0, 0,
+    { { "on-host-loss" }, "move|stop", CHOICE, AT(job.on_host_loss), 0, 0,
       "run its ranks on other hosts (default), or end the job" },
     { { "checkpoint-dir" }, "DIR", TEXT, AT(checkpoint_dir), 0, 0,
       "where checkpoints go (default: ./checkpoints/JOB)" },
-    { { "resume" }, NULL, FLAG, AT(resume), 0, 0,
+    { { "resume" }, NULL, FLAG, AT(job.resume), 0, 0,
       "go on from the newest checkpoint in DIR" },
-    { { "fresh" }, NULL, FLAG, AT(fresh), 0, 0,
+    { { "fresh" }, NULL, FLAG, AT(job.fresh), 0, 0,
       "start afresh although DIR holds checkpoints" },
-    { { "timeout" }, "SECONDS", NUMBER, AT(timeout_s), 1, SECONDS_MAX,
+    { { "timeout" }, "SECONDS", NUMBER, AT(job.timeout_s), 1, SECONDS_MAX,
       "stop the job after this time (exit code 124)" },
-    { { "collective-timeout" }, "SECONDS", NUMBER, AT(collective_timeout_s), 0, DT_WAIT_MAX_S,
+    { { "collective-timeout" }, "SECONDS", NUMBER, AT(job.collective_timeout_s), 0, DT_WAIT_MAX_S,
       "a rank that others await this long is lost (600; 0: never)" },
-    { { "exit-grace" }, "SECONDS", NUMBER, AT(exit_grace_s), 1, SECONDS_MAX,
+    { { "exit-grace" }, "SECONDS", NUMBER, AT(job.exit_grace_s), 1, SECONDS_MAX,
       "stop the job this long after a rank has exited with 0" },
-    { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, DT_WAIT_MAX_S,
+    { { "kill-grace" }, "SECONDS", NUMBER, AT(job.kill_grace_s), 0, DT_WAIT_MAX_S,
       "time between SIGTERM and SIGKILL (default: 5)" },
-    { { "heartbeat" }, "SECONDS", NUMBER, AT(heartbeat_s), 1, SECONDS_MAX / 1000,
+    { { "heartbeat" }, "SECONDS", NUMBER, AT(job.heartbeat_s), 1, SECONDS_MAX / 1000,
       "silence after which a host is lost (default: 10)" },
-    { { "inject" }, "FAULT", FAULT, AT(inject), 0, 0,
+    { { "inject" }, "FAULT", FAULT, AT(job.inject), 0, 0,
       "cause a failure, as in kill:rank=1,step=50" },
 
     { .help = "Output" },
@@ -133,13 +133,13 @@ static const struct option options[] = {
       "do not put [rank] before every line" },
     { { "timestamp" }, NULL, FLAG, AT(timestamp), 0, 0,
       "put the time before every line" },
-    { { "merge-stderr" }, NULL, FLAG, AT(merge_stderr), 0, 0,
+    { { "merge-stderr" }, NULL, FLAG, AT(job.merge_stderr), 0, 0,
       "send standard error of ranks to standard output" },
     { { "output-dir" }, "DIR", TEXT, AT(output_dir), 0, 0,
       "each rank's output to DIR/rank.00000.out and .err (%r, %h)" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
       "with --output-dir: also show it as usual" },
-    { { "stdin" }, "RANK", READER, AT(stdin_rank), 0, DT_RANKS_MAX - 1,
+    { { "stdin" }, "RANK", STDIN_RANK, AT(job.stdin_rank), 0, DT_RANKS_MAX - 1,
       "the rank that reads standard input (0), or all, or none" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
       "write a report of the job as JSON" },
@@ -159,11 +159,11 @@ static const struct option options[] = {
       "connect to this port" },
     { { "ssh-identity" }, "FILE", TEXT, AT(ssh_identity), 0, 0,
       "log in with this private key, too" },
-    { { "fanout" }, "N", NUMBER, AT(fanout), 1, DT_HOSTS_MAX,
+    { { "fanout" }, "N", NUMBER, AT(job.fanout), 1, DT_HOSTS_MAX,
       "connect to at most N hosts at once (default: 64)" },
-    { { "start-timeout" }, "SECONDS", NUMBER, AT(start_timeout_s), 1, SECONDS_MAX,
+    { { "start-timeout" }, "SECONDS", NUMBER, AT(job.start_timeout_s), 1, SECONDS_MAX,
       "give up if not all ranks are ready by then" },
-    { { "iface" }, "NETWORKS", IFACE, AT(iface), 0, 0,
+    { { "iface" }, "NETWORKS", IFACE, AT(job.iface), 0, 0,
       "networks between ranks: eth0,ib0 or 10.0.0.0/8" },
     { { "push" }, "PATH", LIST, AT(push), 0, 0,
       "send a file or directory to every host (the program, data)" },
@@ -274,11 +274,19 @@ static int set_text(char **at, const char *value, struct dt_error *err)
     return 0;
 }
 
-static int set_source(char **at, const char *value, struct dt_error *err)
+static int set_one_file(char **at, const char *value, struct dt_error *err)
 {
     if (*at && strcmp(*at, value) != 0)
         return dt_error_usage(err, "only one file is read, and %.200s was given before", *at);
     return set_text(at, value, err);
+}
+
+static int add_item(struct dt_strs *list, const char *value, struct dt_error *err)
+{
+    if (!*value)
+        return dt_error_usage(err, "a value was expected");
+    dt_xstrs_add(list, value);
+    return 0;
 }
 
 static int add_rule(struct dt_strs *rules, char kind, const char *value, struct dt_error *err)
@@ -333,8 +341,8 @@ static int set_choice(unsigned *at, const struct option *option, const char *val
     return refuse_choice(option->value, err);
 }
 
-static int set_reader(int *rank, const struct option *option, const char *value,
-                      struct dt_error *err)
+static int set_stdin_rank(int *rank, const struct option *option, const char *value,
+                          struct dt_error *err)
 {
     if (strcmp(value, "all") == 0)
         *rank = DT_STDIN_ALL;
@@ -345,8 +353,8 @@ static int set_reader(int *rank, const struct option *option, const char *value,
     return 0;
 }
 
-static int set_count(int *count, const struct option *option, const char *value,
-                     struct dt_error *err)
+static int set_per_node(int *count, const struct option *option, const char *value,
+                        struct dt_error *err)
 {
     if (strcmp(value, "gpu") == 0)
         *count = DT_PER_NODE_GPU;
@@ -361,11 +369,12 @@ static int set_count(int *count, const struct option *option, const char *value,
     return 0;
 }
 
-/* word is the option as the user wrote it, n bytes, for messages. */
+/* word is the option as the user wrote it, n bytes, for messages. Those of environment rules and
+ * faults name the option themselves. */
 static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
                const char *value, struct dt_error *err)
 {
-    void *at = (char *)o + option->at;
+    void *at = (char *)o + option->offset;
     int rc = 0;
 
     switch (option->kind) {
@@ -375,34 +384,27 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     case NUMBER:
         rc = dt_number_parse(value, option->min, option->max, at, err);
         break;
-    case COUNT:
-        rc = set_count(at, option, value, err);
+    case PER_NODE:
+        rc = set_per_node(at, option, value, err);
         break;
     case TEXT:
         rc = set_text(at, value, err);
         break;
-    case SOURCE:
-        rc = set_source(at, value, err);
+    case ONE_FILE:
+        rc = set_one_file(at, value, err);
         break;
     case USER:
-        rc = dt_hostword_check_user(value, err);
-        if (rc == 0)
-            rc = set_text(at, value, err);
+        rc = dt_hostword_check_user(value, err) < 0 ? -1 : set_text(at, value, err);
         break;
     case IFACE:
-        rc = dt_iface_check(value, err);
-        if (rc == 0)
-            rc = set_text(at, value, err);
+        rc = dt_iface_check(value, err) < 0 ? -1 : set_text(at, value, err);
         break;
     case LIST:
-        if (*value)
-            dt_xstrs_add(at, value);
-        else
-            rc = dt_error_usage(err, "a value was expected");
+        rc = add_item(at, value, err);
         break;
-    case RULE_X:
+    case ENV_SET:
         return add_rule(at, 'x', value, err);
-    case RULE_UNSET:
+    case ENV_UNSET:
         return add_rule(at, 'u', value, err);
     case FAULT:
         return add_fault(at, value, err);
@@ -412,27 +414,28 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     case CHOICE:
         rc = set_choice(at, option, value, err);
         break;
-    case READER:
-        rc = set_reader(at, option, value, err);
+    case STDIN_RANK:
+        rc = set_stdin_rank(at, option, value, err);
         break;
     }
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
 }
 
-/* Options on the command line override those of the file. Some also override other options of the
- * file: */
+/* An option on the command line overrides the same option of the file. Those given here also
+ * override another option of the file. */
 static const struct {
     size_t given;
     size_t other;
-} opposites[] = {
-    { AT(hostfile), AT(hosts) }, { AT(resume), AT(fresh) }, { AT(fresh), AT(resume) },
-    { AT(push), AT(no_push) },   { AT(no_push), AT(push) }, { AT(tag), AT(no_tag) },
+} overrides[] = {
+    { AT(hostfile), AT(hosts) },       { AT(job.resume), AT(job.fresh) },
+    { AT(job.fresh), AT(job.resume) }, { AT(push), AT(no_push) },
+    { AT(no_push), AT(push) },         { AT(tag), AT(no_tag) },
     { AT(no_tag), AT(tag) },
 };
 
 static bool is_text(const struct option *option)
 {
-    return option->kind == TEXT || option->kind == SOURCE || option->kind == USER ||
+    return option->kind == TEXT || option->kind == ONE_FILE || option->kind == USER ||
            option->kind == IFACE;
 }
 
@@ -443,9 +446,9 @@ static bool *from_file(struct dt_options *o, const struct option *option)
 }
 
 /* Rules for the environment are kept: those of the command line apply after them. */
-static void forget(struct dt_options *o, const struct option *option)
+static void drop_file_value(struct dt_options *o, const struct option *option)
 {
-    void *at = (char *)o + option->at;
+    void *at = (char *)o + option->offset;
 
     if (!*from_file(o, option))
         return;
@@ -464,11 +467,11 @@ static void forget(struct dt_options *o, const struct option *option)
 
 static void win_over_file(struct dt_options *o, const struct option *option)
 {
-    forget(o, option);
-    for (size_t i = 0; i < sizeof opposites / sizeof *opposites; i++)
-        for (size_t k = 0; opposites[i].given == option->at && k < noptions; k++)
-            if (options[k].names[0] && options[k].at == opposites[i].other)
-                forget(o, &options[k]);
+    drop_file_value(o, option);
+    for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++)
+        for (size_t k = 0; overrides[i].given == option->offset && k < noptions; k++)
+            if (options[k].names[0] && options[k].offset == overrides[i].other)
+                drop_file_value(o, &options[k]);
 }
 
 static int set_flag(bool *at, const char *name, const char *value, struct dt_error *err)
@@ -485,18 +488,19 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
 
     if (!option)
         return dt_error_usage(err, "%.200s is not an option; see dtrun --help", name);
-    if (option->at == AT(help) || option->at == AT(version) || option->at == AT(completion) ||
-        option->at == AT(check_build) || option->at == AT(config))
+    if (option->offset == AT(help) || option->offset == AT(version) ||
+        option->offset == AT(completion) || option->offset == AT(check_build) ||
+        option->offset == AT(config))
         return dt_error_usage(err, "%s belongs on the command line", name);
     *from_file(o, option) = true;
     if (option->kind == FLAG)
-        return set_flag((bool *)((char *)o + option->at), name, value, err);
+        return set_flag((bool *)((char *)o + option->offset), name, value, err);
     return set(o, option, name, strlen(name), value, err);
 }
 
 /* Appends the n bytes of text, with part in place of the marks of struct dt_foreign. */
-static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struct word *w,
-                    const char *part, struct dt_error *err)
+static int expand_marks(struct dt_strbuf *b, const char *text, size_t n, const struct word *w,
+                        const char *part, struct dt_error *err)
 {
     int mib;
 
@@ -515,28 +519,29 @@ static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struc
 }
 
 /* Sets one of dtrun's options, given as "name" or "name=value" of n bytes. */
-static int become_option(struct dt_options *o, const struct word *w, const char *text, size_t n,
-                         const char *part, struct dt_error *err)
+static int set_equivalent(struct dt_options *o, const struct word *w, const char *text, size_t n,
+                          const char *part, struct dt_error *err)
 {
     size_t name = strcspn(text, " =");
     const struct option *option = find_option(text, name);
     const char *value = text + name + (name < n);
     struct dt_strbuf b = { 0 };
-    int rc = put_part(&b, value, (size_t)(text + n - value), w, part, err);
+    int rc = expand_marks(&b, value, (size_t)(text + n - value), w, part, err);
 
     if (rc == 0) {
         win_over_file(o, option);
         rc = set(o, option, w->text, w->length, dt_strbuf_text(&b), err);
     }
     if (option->kind == FLAG && strcmp(dt_strbuf_text(&b), "no") == 0)
-        *(bool *)((char *)o + option->at) = false;
+        *(bool *)((char *)o + option->offset) = false;
     dt_strbuf_free(&b);
     return rc;
 }
 
-/* Sets the options of dtrun that becomes lists. Its marks stand for the n bytes of part. */
-static int become(struct dt_options *o, const struct word *w, const char *becomes, const char *part,
-                  size_t n, struct dt_error *err)
+/* Sets the options in "becomes", which another launcher's option stands for. Their marks stand for
+ * the n bytes of part. */
+static int set_equivalents(struct dt_options *o, const struct word *w, const char *becomes,
+                           const char *part, size_t n, struct dt_error *err)
 {
     char *copy = dt_xstrndup(n ? part : "", n);
     int rc = 0;
@@ -544,7 +549,7 @@ static int become(struct dt_options *o, const struct word *w, const char *become
     while (*becomes && rc == 0) {
         size_t length = strcspn(becomes, " ");
 
-        rc = become_option(o, w, becomes, length, copy, err);
+        rc = set_equivalent(o, w, becomes, length, copy, err);
         becomes += length + strspn(becomes + length, " ");
     }
     free(copy);
@@ -570,7 +575,7 @@ static int take_foreign(struct dt_options *o, const struct word *w, const char *
 
     switch (row->kind) {
     case DT_FOREIGN_BECOMES:
-        return become(o, w, row->becomes, part, length, err);
+        return set_equivalents(o, w, row->becomes, part, length, err);
     case DT_FOREIGN_REFUSED:
         return dt_error_usage(err, "%.*s%s%.200s: %s", (int)w->length, w->text, value ? " " : "",
                               value ? value : "", row->text);
@@ -598,8 +603,8 @@ static int take_foreign_items(struct dt_options *o, const struct word *w, const 
     return rc;
 }
 
-/* values is how many words the option takes, what their name. Sets *value to the first one, if any.
- */
+/* Takes the words that follow an option as its value: so many as "values". what: their name in
+ * messages. Sets *value to the first one, or to NULL. */
 static int take_values(const struct word *w, int values, const char *what, char **argv, int *i,
                        const char **value, struct dt_error *err)
 {
@@ -678,10 +683,10 @@ static bool looks_like_mpmd(char *const *words)
     return false;
 }
 
-/* Detects a host that a blank has separated from -H. It is certain if the next word is a program.
- */
-static int check_cut_off(struct dt_options *o, const char *word, const char *next,
-                         struct dt_error *err)
+/* Detects a host that a blank has separated from the list of -H. word may be one. It certainly is
+ * if the next word is a program; if not, the user gets a note. */
+static int check_split_host_list(struct dt_options *o, const char *word, const char *next,
+                                 struct dt_error *err)
 {
     static const char question[] = "is there a blank instead of a comma in -H? If not, write -- "
                                    "before the program";
@@ -716,7 +721,7 @@ static int check_program(struct dt_options *o, char *const *words, bool after_da
                               "\"%.200s\" is a number, not a program: is -np missing, or does the "
                               "option before it take no value? If not, write -- before the program",
                               words[0]);
-    if (after_hosts && check_cut_off(o, words[0], words[1], err) < 0)
+    if (after_hosts && check_split_host_list(o, words[0], words[1], err) < 0)
         return -1;
     if (looks_like_mpmd(words))
         return dt_error_usage(err, "several programs in one job (\" : \") are not supported; "
@@ -735,7 +740,7 @@ static int check_rules(const struct dt_options *o, struct dt_error *err)
     for (uint32_t i = 0; i < o->env.n; i++) {
         const char *name = o->env.v[i] + 2;
         size_t n = strcspn(name, "=");
-        const char *owner = dt_frameworks_owner(o->frameworks, name, n);
+        const char *owner = dt_frameworks_owner(o->job.frameworks, name, n);
 
         if (owner)
             return dt_error_usage(err, "%s %.*s: --env %s sets it for every rank",
@@ -746,9 +751,9 @@ static int check_rules(const struct dt_options *o, struct dt_error *err)
 
 int dt_options_check(const struct dt_options *o, struct dt_error *err)
 {
-    if (o->resume && o->fresh)
+    if (o->job.resume && o->job.fresh)
         return dt_error_usage(err, "--resume and --fresh contradict each other");
-    if (o->resume && !o->checkpoint_dir)
+    if (o->job.resume && !o->checkpoint_dir)
         return dt_error_usage(err,
                               "--resume needs --checkpoint-dir DIR: without it every job has a "
                               "directory of its own");
@@ -764,7 +769,7 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return -1;
     if (o->tee && !o->output_dir)
         return dt_error_usage(err, "--tee belongs to --output-dir DIR");
-    if (o->virtual_local_rank && o->gpu_bind == DT_GPU_BIND_HOST)
+    if (o->job.virtual_local_rank && o->job.gpu_bind == DT_GPU_BIND_HOST)
         return dt_error_usage(err,
                               "--virtual-local-rank and --gpu-bind host contradict each other: all "
                               "ranks of a host would take its first GPU");
@@ -775,25 +780,27 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err,
                               "--json belongs to --dry-run or --check; for what happened in a run, "
                               "see --report FILE");
-    if (o->num_servers && !dt_frameworks_have_auxiliaries(o->frameworks))
+    if (o->num_servers && !dt_frameworks_have_auxiliaries(o->job.frameworks))
         return dt_error_usage(err, "--num-servers belongs to --env mxnet");
     if (check_rules(o, err) < 0)
         return -1;
-    if (!o->command.n && !o->check)
+    if (!o->job.argv.n && !o->check)
         return dt_error_usage(err,
                               "no program was given; usage: dtrun [options] PROGRAM [ARGS...], "
                               "see dtrun --help");
-    return o->command.n ? dt_programword_check(o->command.v[0], o->wdir, err) : 0;
+    return o->job.argv.n ? dt_programword_check(o->job.argv.v[0], o->wdir, err) : 0;
 }
 
 void dt_options_init(struct dt_options *o)
 {
     *o = (struct dt_options){
-        .max_restarts = -1,
-        .collective_timeout_s = -1,
-        .heartbeat_s = 10,
-        .kill_grace_s = 5,
-        .fanout = DT_FANOUT,
+        .job = {
+            .max_restarts = -1,
+            .collective_timeout_s = -1,
+            .heartbeat_s = 10,
+            .kill_grace_s = 5,
+            .fanout = 64,
+        },
     };
 }
 
@@ -813,10 +820,10 @@ int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_erro
             return 0;
         after_hosts = o->hosts.n > before;
     }
-    if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, after_hosts, err) < 0)
+    if (check_program(o, argv + i, dashes, after_hosts, err) < 0)
         return -1;
     for (; i < argc; i++)
-        dt_xstrs_add(&o->command, argv[i]);
+        dt_xstrs_add(&o->job.argv, argv[i]);
     return 0;
 }
 
@@ -874,16 +881,16 @@ void dt_options_print_help(void)
 void dt_options_free(struct dt_options *o)
 {
     for (size_t i = 0; i < noptions; i++) {
-        void *at = (char *)o + options[i].at;
+        void *at = (char *)o + options[i].offset;
 
         if (!options[i].names[0])
             continue;
         if (is_text(&options[i]))
             free(*(char **)at);
-        else if (options[i].kind == LIST || options[i].kind == RULE_X || options[i].kind == FAULT)
+        else if (options[i].kind == LIST || options[i].kind == ENV_SET || options[i].kind == FAULT)
             dt_strs_free(at);
     }
-    dt_strs_free(&o->command);
+    dt_strs_free(&o->job.argv);
     dt_strs_free(&o->notes);
     *o = (struct dt_options){ 0 };
 }

@@ -6,16 +6,11 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
-#include "launcher/job/state/restart.h"
-#include "launcher/place/bind.h"
-#include "launcher/place/gpu.h"
-#include "launcher/place/plan.h"
+#include "launcher/job/config.h"
 #include "runtime/wire/codec.h"
 
 enum {
-    DT_FANOUT = 64,
-    DT_WAIT_MAX_S =
-        1000 * 1000 /* the maximum of times that agents receive: in ms it fits 32 bits */
+    DT_WAIT_MAX_S = 1000 * 1000, /* for times that agents receive in milliseconds, in 32 bits */
 };
 
 enum dt_transport_choice {
@@ -31,67 +26,46 @@ enum { DT_PER_NODE_GPU = -1, DT_PER_NODE_CPU = -2, DT_PER_NODE_AUTO = -3 };
 enum { DT_OPTIONS_MAX = 96 };
 
 struct dt_options {
-    int np;             /* 0: not given */
-    int per_node;       /* 0: not given; or a DT_PER_NODE_ constant */
-    int slots_per_host; /* 0: not given */
-    int nnodes;         /* 0: not given */
-    enum dt_map_by map_by;
+    /* What the engine of a job is given. Options set its members directly; those that follow from
+     * several options (config.h) stay zero. */
+    struct dt_job_config job;
+    int np;               /* 0: not given */
+    int per_node;         /* 0: not given; or a DT_PER_NODE_ constant */
+    int slots_per_host;   /* 0: not given */
+    int nnodes;           /* 0: not given */
     struct dt_strs hosts; /* each -H LIST */
     char *hostfile;       /* or NULL; "-": standard input */
     struct dt_strs env;   /* -x and --unset, in order: "x:NAME", "x:NAME=VALUE", "u:NAME" */
-    unsigned frameworks;  /* --env: a set of enum dt_framework */
     int num_servers;      /* of --env mxnet; 0: not given */
-    enum dt_gpu_bind gpu_bind;
-    enum dt_bind_to bind_to;
-    bool virtual_local_rank;
-    char *wdir; /* NULL: the launching directory */
+    char *wdir;           /* NULL: the launching directory */
     bool dry_run;
     bool display_map;
-    bool report_bindings;
     bool check;
     bool json;
-    char *report;     /* or NULL */
-    int max_restarts; /* -1: not given */
-    enum dt_host_loss on_host_loss;
+    char *report;         /* or NULL */
     char *checkpoint_dir; /* or NULL: ./checkpoints/JOB */
-    bool resume;
-    bool fresh;
-    struct dt_strs inject;
     bool tag;
     bool no_tag;
     bool timestamp;
-    bool merge_stderr;
     char *output_dir; /* or NULL */
     bool tee;
-    int stdin_rank; /* or DT_STDIN_ALL, DT_STDIN_NONE */
-    bool no_oversubscribe;
     enum dt_transport_choice transport;
     char *rsh; /* or NULL */
     bool ssh_accept_new;
-    int ssh_port;        /* 0: not given; like the next, for hosts without one of their own */
-    char *ssh_user;      /* or NULL */
-    char *ssh_identity;  /* or NULL */
-    int fanout;          /* default DT_FANOUT */
-    int start_timeout_s; /* 0: none */
+    int ssh_port;       /* 0: not given; like the next, for hosts without one of their own */
+    char *ssh_user;     /* or NULL */
+    char *ssh_identity; /* or NULL */
     bool no_push;
-    char *iface;         /* or NULL */
     struct dt_strs push; /* the paths of --push */
     bool keep;
-    int heartbeat_s;          /* default 10 */
-    int kill_grace_s;         /* default 5 */
-    int timeout_s;            /* 0: none */
-    int exit_grace_s;         /* 0: not given */
-    int collective_timeout_s; /* -1: not given */
     bool verbose;
     bool help;
     bool version;
     bool check_build;
     enum dt_shell completion;       /* the shell whose script to print */
     char *config;                   /* NULL: the user's own configuration file */
-    struct dt_strs command;         /* the program and its arguments */
     struct dt_strs notes;           /* messages for the user before the job starts */
-    bool from_file[DT_OPTIONS_MAX]; /* options.c's own: by option, whether the value comes from a
-                                       file */
+    bool from_file[DT_OPTIONS_MAX]; /* for options.c: whether a file gave the option, by its row */
 };
 
 void dt_options_init(struct dt_options *o); /* sets the defaults */

@@ -135,8 +135,8 @@ static char *warning_of(const struct dt_plan *plan, const struct dt_hostlist *ho
 static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
                         struct dt_error *err)
 {
-    for (uint32_t i = 0; i < o->inject.n; i++) {
-        const char *text = o->inject.v[i];
+    for (uint32_t i = 0; i < o->job.inject.n; i++) {
+        const char *text = o->job.inject.v[i];
         struct dt_inject fault;
 
         if (dt_inject_parse(&fault, text, err) < 0)
@@ -187,7 +187,7 @@ static int take_first_hosts(struct dt_hostlist *hosts, int n, struct dt_error *e
 
 static int servers(const struct dt_options *o)
 {
-    if (!dt_frameworks_have_auxiliaries(o->frameworks))
+    if (!dt_frameworks_have_auxiliaries(o->job.frameworks))
         return 0;
     return o->num_servers ? o->num_servers : DT_SERVERS_AS_RANKS;
 }
@@ -195,9 +195,9 @@ static int servers(const struct dt_options *o)
 static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, struct dt_plan *plan,
                      struct dt_error *err)
 {
-    const struct dt_placement how = { .map_by = o->map_by,
+    const struct dt_placement how = { .map_by = o->job.map_by,
                                       .per_node = o->per_node > 0 ? o->per_node : 0,
-                                      .no_oversubscribe = o->no_oversubscribe,
+                                      .no_oversubscribe = o->job.no_oversubscribe,
                                       .servers = servers(o) };
 
     if (take_first_hosts(hosts, o->nnodes, err) < 0 || give_all_slots(o, hosts, err) < 0)
@@ -235,9 +235,9 @@ static bool uses_srun(const struct dt_options *o, const struct dt_hostlist *host
 
 static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, struct dt_error *err)
 {
-    if (o->stdin_rank < plan->np)
+    if (o->job.stdin_rank < plan->np)
         return 0;
-    return dt_error_usage(err, "--stdin %d: the job has only %d rank%s, from 0", o->stdin_rank,
+    return dt_error_usage(err, "--stdin %d: the job has only %d rank%s, from 0", o->job.stdin_rank,
                           plan->np, plan->np == 1 ? "" : "s");
 }
 

@@ -1,4 +1,5 @@
-/* The request that a job is run for, as the user gave it. */
+/* The request that a job is run for, as the user gave it. Most members are set directly by the
+ * table of options (cmd/options.c). */
 #ifndef DT_JOB_CONFIG_H
 #define DT_JOB_CONFIG_H
 
@@ -18,7 +19,7 @@ struct dt_job_config { /* what it points to must outlive the job */
     bool no_oversubscribe;
     int fanout;          /* at most so many hosts are connecting at once */
     int start_timeout_s; /* until all ranks may go; 0: no limit */
-    struct dt_strs argv;
+    struct dt_strs argv; /* the program and its arguments */
     struct dt_strs env;
     struct dt_strs unset;
     unsigned frameworks; /* set of enum dt_framework */
@@ -31,17 +32,17 @@ struct dt_job_config { /* what it points to must outlive the job */
     const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */
     bool fresh;
     bool resume;
-    bool seen;         /* there are checkpoints, as this machine sees checkpoint_dir */
-    int stdin_rank;    /* who reads dtrun's standard input, or DT_STDIN_ALL, _NONE */
-    bool merge_stderr; /* ranks' standard error goes to standard output */
-    int max_restarts;  /* -1: not given */
+    bool has_checkpoints; /* checkpoint_dir, as this machine sees it */
+    int stdin_rank;       /* who reads dtrun's standard input, or DT_STDIN_ALL, _NONE */
+    bool merge_stderr;    /* ranks' standard error goes to standard output */
+    int max_restarts;     /* -1: not given */
     enum dt_host_loss on_host_loss;
-    const char *iface; /* --iface, accepted by dt_iface_check; or NULL */
+    char *iface; /* --iface, accepted by dt_iface_check; or NULL */
     int heartbeat_s;
     int kill_grace_s;
     int timeout_s;            /* 0: none */
     int exit_grace_s;         /* 0: only a warning */
-    int collective_timeout_s; /* 0: never */
+    int collective_timeout_s; /* 0: never; as an option also -1: not given */
 };
 
 #endif

@@ -169,7 +169,7 @@ static void on_restored(struct dt_recovery *r, int64_t step)
     else if ((record || r->restart.checkpoints) && step > announced)
         dt_say("going on from step %" PRId64 ", of which a checkpoint was found", step);
     else if (!r->restart.checkpoints && step < 0 && r->core->config->resume &&
-             r->core->config->seen)
+             r->core->config->has_checkpoints)
         dt_say("starting afresh: the host of rank 0 sees no checkpoint in %s, this machine does",
                r->checkpoint_dir);
     if (record)

@@ -297,10 +297,10 @@ static void arguments_keep_every_byte(void **state)
     (void)state;
     assert_int_equal(parse(&o, 8, argv, NULL), 0);
     assert_string_equal(o.env.v[0], "x:A=b c\n\"'$x");
-    assert_int_equal(o.command.n, 5);
-    for (uint32_t i = 0; i < o.command.n; i++)
-        assert_string_equal(o.command.v[i], argv[3 + i]);
-    assert_null(o.command.v[5]);
+    assert_int_equal(o.job.argv.n, 5);
+    for (uint32_t i = 0; i < o.job.argv.n; i++)
+        assert_string_equal(o.job.argv.v[i], argv[3 + i]);
+    assert_null(o.job.argv.v[5]);
     dt_options_free(&o);
 }
 
