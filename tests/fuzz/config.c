@@ -15,19 +15,19 @@ static void require_options(const struct dt_options *o)
 
     REQUIRE(o->np >= 0 && o->np <= DT_RANKS_MAX);
     REQUIRE(o->per_node >= DT_PER_NODE_AUTO && o->per_node <= DT_RANKS_MAX);
-    REQUIRE(o->map_by == DT_MAP_BY_SLOT || o->map_by == DT_MAP_BY_NODE);
-    REQUIRE(o->transport <= DT_TRANSPORT_LOCAL);
-    REQUIRE(o->heartbeat_s >= 1 && o->kill_grace_s >= 0 && o->timeout_s >= 0);
-    REQUIRE(o->max_restarts >= -1 && o->stdin_rank < DT_RANKS_MAX);
+    REQUIRE(o->job.map_by == DT_MAP_BY_SLOT || o->job.map_by == DT_MAP_BY_NODE);
+    REQUIRE(o->transport <= DT_TRANSPORT_SRUN);
+    REQUIRE(o->job.heartbeat_s >= 1 && o->job.kill_grace_s >= 0 && o->job.timeout_s >= 0);
+    REQUIRE(o->job.max_restarts >= -1 && o->job.stdin_rank < DT_RANKS_MAX);
     REQUIRE(!o->hostfile || *o->hostfile);
     REQUIRE(!o->checkpoint_dir || *o->checkpoint_dir);
     for (uint32_t i = 0; i < o->hosts.n; i++)
         REQUIRE(*o->hosts.v[i]);
     for (uint32_t i = 0; i < o->env.n; i++)
         REQUIRE(dt_env_check_rule(o->env.v[i], NULL) == 0);
-    for (uint32_t i = 0; i < o->inject.n; i++)
-        REQUIRE(dt_inject_parse(&fault, o->inject.v[i], NULL) == 0);
-    REQUIRE(!dt_options_ask_for_text(o) && !o->config && o->command.n == 0);
+    for (uint32_t i = 0; i < o->job.inject.n; i++)
+        REQUIRE(dt_inject_parse(&fault, o->job.inject.v[i], NULL) == 0);
+    REQUIRE(!dt_options_ask_for_text(o) && !o->config && o->job.argv.n == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
