@@ -82,7 +82,7 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/tune.c cmd/perf/tune.h \
 	cmd/perf/tunefile.c cmd/perf/tunefile.h \
 	runtime/kernels/dtype.c runtime/kernels/dtype.h \
-	runtime/coll/width.c runtime/coll/width.h \
+	runtime/coll/layout.c runtime/coll/layout.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h
 cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm

@@ -80,8 +80,6 @@ runtime_libruntime_la_SOURCES = \
 	runtime/coll/leader_allreduce.c runtime/coll/leader_allreduce.h \
 	runtime/coll/leaders.c runtime/coll/leaders.h \
 	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
-	runtime/coll/roster.c runtime/coll/roster.h \
-	runtime/coll/width.c runtime/coll/width.h \
 	runtime/comm/alltoall.c runtime/comm/alltoall.h \
 	runtime/comm/async.c runtime/comm/async.h \
 	runtime/comm/collective.c runtime/comm/collective.h \

@@ -13,7 +13,7 @@
 #include "cmd/perf/thresholds.h"
 #include "cmd/perf/tunefile.h"
 #include "runtime/base/tuningfile.h"
-#include "runtime/coll/width.h"
+#include "runtime/coll/layout.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/hostshm.h"
 
@@ -187,7 +187,7 @@ static dt_result_t learn_ranks(struct tuning *t)
     r = dt_broadcast(DT_WORLD, &l->ranks, 1, DT_I32, 0);
     if (r == DT_OK)
         r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, least, 2, DT_U64, DT_MIN);
-    l->width = (int)dt_width((size_t)l->hosts, least[0], least[1] / DT_HOSTSHM_ROUNDS);
+    l->width = (int)dt_layout_leaders((size_t)l->hosts, least[0], least[1] / DT_HOSTSHM_ROUNDS);
     return r;
 }
 

@@ -230,7 +230,7 @@ dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t d
 static dt_result_t make_barrier(struct dt_comm *c, const struct dt_operation *o)
 {
     (void)o;
-    return dt_comm_meet(c, DT_CALL_BARRIER);
+    return dt_comm_barrier(c, DT_CALL_BARRIER);
 }
 
 static struct dt_operation barrier(dt_comm_t *comm)

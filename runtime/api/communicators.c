@@ -120,7 +120,7 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
         dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
     if (*why)
         table.n = UINT64_MAX; /* tells all ranks that the lines are wrong */
-    r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table, heed);
+    r = dt_comm_first_barrier(c, DT_CALL_TUNE, &table, sizeof table, heed);
     dt_context_leave(c);
     if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
         r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "the lines of rank 0 are wrong");

@@ -33,7 +33,7 @@ static void number_nodes(struct dt_comm *c, uint32_t *number)
     c->node = number[c->world->node];
 }
 
-static void place(struct dt_comm *c, const uint32_t *number)
+static void place_ranks(struct dt_comm *c, const uint32_t *number)
 {
     for (uint32_t rank = 0; rank < (uint32_t)c->size; rank++) {
         uint32_t node = number[node_in_job(c->world, c->ranks[rank])];
@@ -52,17 +52,17 @@ static void place(struct dt_comm *c, const uint32_t *number)
 
 /* Finds the ranks with this rank's local rank on other hosts, and how many leaders each host
  * has. */
-static void find_lane(struct dt_comm *c)
+static void find_leaders(struct dt_comm *c)
 {
-    const struct dt_roster *r = &c->roster;
+    const struct dt_host_ranks *r = &c->host_ranks;
 
     for (uint32_t node = 0; node < c->nodes; node++) {
-        if ((uint32_t)c->local_rank < dt_roster_count(r, node))
-            c->lane[node] = r->ranks[r->first[node] + (uint32_t)c->local_rank];
+        if ((uint32_t)c->local_rank < dt_host_ranks_count(r, node))
+            c->leader_peers[node] = r->ranks[r->first[node] + (uint32_t)c->local_rank];
     }
     c->hierarchical =
-        (struct dt_hierarchical){ .shm = &c->shm, .leaders = &c->leaders, .roster = r };
-    dt_hierarchical_settle(&c->hierarchical);
+        (struct dt_hierarchical){ .shm = &c->shm, .leaders = &c->leaders, .host_ranks = r };
+    dt_hierarchical_init(&c->hierarchical);
 }
 
 static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
@@ -72,21 +72,21 @@ static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
 
     c->ranks = calloc(n, sizeof *c->ranks);
     c->node_of = calloc(n, sizeof *c->node_of);
-    c->lane = calloc(c->world->nodes, sizeof *c->lane);
-    c->roster.ranks = calloc(n, sizeof *c->roster.ranks);
-    c->roster.first = calloc((size_t)c->world->nodes + 1, sizeof *c->roster.first);
+    c->leader_peers = calloc(c->world->nodes, sizeof *c->leader_peers);
+    c->host_ranks.ranks = calloc(n, sizeof *c->host_ranks.ranks);
+    c->host_ranks.first = calloc((size_t)c->world->nodes + 1, sizeof *c->host_ranks.first);
     c->locals.v = calloc(n, sizeof *c->locals.v);
     c->local_ranks = calloc(n, sizeof *c->local_ranks);
-    if (!number || !c->ranks || !c->node_of || !c->lane || !c->roster.ranks || !c->roster.first ||
-        !c->locals.v || !c->local_ranks) {
+    if (!number || !c->ranks || !c->node_of || !c->leader_peers || !c->host_ranks.ranks ||
+        !c->host_ranks.first || !c->locals.v || !c->local_ranks) {
         free(number);
         return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
     }
     for (uint32_t i = 0; i < n; i++)
         c->ranks[i] = ranks ? ranks[i] : i;
     number_nodes(c, number);
-    place(c, number);
-    dt_roster_fill(&c->roster, c->node_of, (uint32_t)c->size, c->nodes);
+    place_ranks(c, number);
+    dt_host_ranks_fill(&c->host_ranks, c->node_of, (uint32_t)c->size, c->nodes);
     free(number);
     return DT_OK;
 }
@@ -94,7 +94,7 @@ static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
 /* ---- shared memory and connections ---- */
 
 /* Leaves all bits 0 if the CPUs are unknown: then waits yield. */
-static void cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
+static void own_cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
 {
     cpu_set_t set;
 
@@ -163,7 +163,7 @@ static dt_result_t share_memory(struct dt_comm *c)
     c->shm.ranks = c->local_ranks;
     c->shm.coll_error = &c->coll_error;
     c->shm.tuning = &c->tuning;
-    cpus(mine);
+    own_cpus(mine);
     dt_shm_start(&c->shm, mine);
     if (c->world->settings.shows_memory && c->local_size > 1)
         dt_cma_introduce(&c->shm.map.ranks[c->local_rank].card);
@@ -188,12 +188,12 @@ static dt_result_t set_out(struct dt_comm *c)
                                 .listener = &w->listener,
                                 .alarm = { &w->agent, &c->shm.map, c->bell, &c->coll_error } };
     c->leaders = (struct dt_leaders){ .mesh = &c->mesh,
-                                      .peers = c->lane,
+                                      .peers = c->leader_peers,
                                       .me = c->node,
                                       .n = c->nodes,
                                       .tuning = &c->tuning,
                                       .in_order = w->settings.deterministic };
-    find_lane(c);
+    find_leaders(c);
     return DT_OK;
 }
 
@@ -224,10 +224,10 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
 }
 
 /* Several leaders already have connections side by side, so each needs fewer streams. */
-static uint32_t streams(const struct dt_comm *c)
+static uint32_t streams_per_leader(const struct dt_comm *c)
 {
-    uint64_t width = c->hierarchical.width ? c->hierarchical.width : 1;
-    uint64_t n = (c->tuning.net_streams + width - 1) / width;
+    uint64_t n_leaders = c->hierarchical.n_leaders ? c->hierarchical.n_leaders : 1;
+    uint64_t n = (c->tuning.net_streams + n_leaders - 1) / n_leaders;
 
     return n ? (uint32_t)n : 1;
 }
@@ -235,7 +235,7 @@ static uint32_t streams(const struct dt_comm *c)
 static void choose_tuning(struct dt_comm *c, void *table)
 {
     dt_tuning_choose(&c->tuning, table, (uint32_t)c->local_size, c->nodes);
-    c->streams = c->mesh.streams = streams(c);
+    c->streams = c->mesh.streams = streams_per_leader(c);
 }
 
 static void choose_waits(struct dt_comm *c)
@@ -250,10 +250,10 @@ dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind)
     dt_result_t r;
 
     if (c->id == 0) {
-        r = dt_comm_meet_first(c, kind, tuning, sizeof *tuning, choose_tuning);
+        r = dt_comm_first_barrier(c, kind, tuning, sizeof *tuning, choose_tuning);
     } else {
         choose_tuning(c, tuning);
-        r = dt_comm_meet(c, kind);
+        r = dt_comm_barrier(c, kind);
     }
     if (r == DT_OK)
         choose_waits(c);
@@ -263,7 +263,7 @@ dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind)
 void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table)
 {
     dt_tuning_add(&c->tuning, table, (uint32_t)c->local_size, c->nodes);
-    c->mesh.streams = streams(c);
+    c->mesh.streams = streams_per_leader(c);
     choose_waits(c);
 }
 
@@ -284,16 +284,16 @@ void dt_comm_release(struct dt_comm *c)
     }
     free(c->ranks);
     free(c->node_of);
-    free(c->lane);
-    free(c->roster.ranks);
-    free(c->roster.first);
+    free(c->leader_peers);
+    free(c->host_ranks.ranks);
+    free(c->host_ranks.first);
     free(c->locals.v);
     free(c->local_ranks);
 }
 
 dt_result_t dt_comm_leave(struct dt_comm *c)
 {
-    dt_result_t r = dt_comm_meet(c, c->id == 0 ? DT_CALL_FINALIZE : DT_CALL_FREE);
+    dt_result_t r = dt_comm_barrier(c, c->id == 0 ? DT_CALL_FINALIZE : DT_CALL_FREE);
 
     if (r == DT_OK && c->id == 0)
         atomic_fetch_or(&c->shm.map.ranks[c->local_rank].flags, DT_HOSTSHM_FINALIZED);

@@ -91,7 +91,7 @@ static dt_result_t tell_apart(struct dt_comm *c)
     if (!calls)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
     calls[c->rank] = c->next;
-    r = dt_comm_show(c, DT_CALL_UNEVEN, calls, sizeof *calls);
+    r = dt_comm_all_gather_table(c, DT_CALL_UNEVEN, calls, sizeof *calls);
     if (r == DT_OK)
         r = fail_unlike(c, calls);
     free(calls);
@@ -214,7 +214,7 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     if (!buf)
         return say_no_memory(c, count, dtype);
     dt_join_fill(buf, count, dtype, op);
-    r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
+    r = dt_comm_all_reduce_no_data(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
     free(buf);
     return r;
 }
@@ -229,7 +229,7 @@ static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
     if (kind == DT_CALL_ALL_REDUCE)
         r = fold_nothing(c, words);
     else
-        r = dt_comm_meet(c, kind);
+        r = dt_comm_barrier(c, kind);
     c->announcing = false;
     return r;
 }

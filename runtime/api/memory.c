@@ -66,7 +66,7 @@ static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
     if (!errors)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
     errors[c->rank] = part ? 0 : (uint64_t)error;
-    r = dt_comm_show(c, DT_CALL_ALLOC, errors, sizeof *errors);
+    r = dt_comm_all_gather_table(c, DT_CALL_ALLOC, errors, sizeof *errors);
     for (int rank = 0; r == DT_OK && rank < c->size; rank++) {
         if (errors[rank])
             r = say_none(c, bytes, rank, (int)errors[rank]);
@@ -77,7 +77,7 @@ static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
 
 static dt_result_t allocate(struct dt_comm *c, size_t bytes, void **p)
 {
-    dt_result_t r = dt_comm_meet_for(c, DT_CALL_ALLOC, bytes);
+    dt_result_t r = dt_comm_barrier_of(c, DT_CALL_ALLOC, bytes);
     void *part;
 
     if (r != DT_OK || bytes == 0)

@@ -141,7 +141,8 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         /* before any rank knows the new one and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
-        r = join(&o, kind, dt_comm_show_and(parent, kind, words, sizeof *words, make_own, &o));
+        r = join(&o, kind,
+                 dt_comm_all_gather_table_and(parent, kind, words, sizeof *words, make_own, &o));
         atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }
     if (r == DT_OK)

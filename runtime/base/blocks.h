@@ -13,7 +13,7 @@ struct dt_blocks {
     size_t each;
 };
 
-struct dt_span { /* a range of bytes of a buffer */
+struct dt_range { /* a range of bytes of a buffer */
     size_t at;
     size_t bytes;
 };

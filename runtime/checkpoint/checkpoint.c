@@ -32,17 +32,17 @@ static struct {
 
 static dt_result_t group_min(void *ctx, int64_t *v, size_t n)
 {
-    return dt_comm_fold_for(ctx, dti_checkpoint.call, v, n, DT_MIN);
+    return dt_comm_all_reduce_words(ctx, dti_checkpoint.call, v, n, DT_MIN);
 }
 
 static dt_result_t group_sum(void *ctx, int64_t *v, size_t n)
 {
-    return dt_comm_fold_for(ctx, dti_checkpoint.call, v, n, DT_SUM);
+    return dt_comm_all_reduce_words(ctx, dti_checkpoint.call, v, n, DT_SUM);
 }
 
 static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t root)
 {
-    return dt_comm_spread_for(ctx, dti_checkpoint.call, buf, bytes, (int)root);
+    return dt_comm_broadcast_bytes(ctx, dti_checkpoint.call, buf, bytes, (int)root);
 }
 
 /* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will

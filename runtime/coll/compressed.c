@@ -10,11 +10,11 @@
 enum {
     SEGMENT = 64 * 1024, /* numbers in a frame */
     WINDOW = 4,          /* frames in flight with each host, in each direction */
-    PIECE = 4 * 1024,    /* numbers that are reduced at a time; they fit into the cache */
+    CHUNK = 4 * 1024,    /* numbers that are reduced at a time; they fit into the cache */
     F32 = sizeof(float)
 };
 
-static_assert(SEGMENT % PIECE == 0 && PIECE % DT_FORMAT_BLOCK == 0, "pieces are packed apart");
+static_assert(SEGMENT % CHUNK == 0 && CHUNK % DT_FORMAT_BLOCK == 0, "chunks are packed separately");
 
 struct compression {
     struct dt_leaders *leaders;
@@ -28,7 +28,7 @@ struct compression {
     bool counting;
     float step; /* with 2 bits: the value of one */
 
-    size_t slice;    /* numbers in each host's block but the last ones */
+    size_t block;    /* numbers in each host's block but the last ones */
     size_t segments; /* of a block */
     size_t folded;   /* segments */
     struct dt_flow *flows;
@@ -45,65 +45,65 @@ struct compression {
     uint8_t *results;  /* all segments of this host's block */
 };
 
-struct part { /* of the buffer */
+struct elements { /* of the buffer */
     size_t at;
     size_t n;
 };
 
-static struct part segment(const struct compression *d, size_t place, size_t k)
+static struct elements segment(const struct compression *d, size_t place, size_t k)
 {
-    size_t from = dt_least(place * d->slice, d->count), to = dt_least(from + d->slice, d->count);
+    size_t from = dt_least(place * d->block, d->count), to = dt_least(from + d->block, d->count);
     size_t at = dt_least(from + k * SEGMENT, to);
 
-    return (struct part){ at, dt_least(to - at, SEGMENT) };
+    return (struct elements){ at, dt_least(to - at, SEGMENT) };
 }
 
-static struct part piece(struct part s, size_t done)
+static struct elements chunk_of(struct elements s, size_t done)
 {
-    return (struct part){ s.at + done, dt_least(s.n - done, PIECE) };
+    return (struct elements){ s.at + done, dt_least(s.n - done, CHUNK) };
 }
 
-static uint8_t *number(const struct compression *d, size_t host)
+static uint8_t *numbers_of(const struct compression *d, size_t host)
 {
-    return d->numbers + host * PIECE * F32;
+    return d->numbers + host * CHUNK * F32;
 }
 
 /* The memory of a host's segment k. */
-static size_t room(const struct compression *d, size_t place, size_t k)
+static size_t slot_index(const struct compression *d, size_t place, size_t k)
 {
     return place * d->window + k % d->window;
 }
 
 static uint8_t *outgoing(const struct compression *d, size_t place, size_t k)
 {
-    return d->outgoing + room(d, place, k) * d->sent_bytes;
+    return d->outgoing + slot_index(d, place, k) * d->sent_bytes;
 }
 
 static uint8_t *waiting(const struct compression *d, size_t place, size_t k)
 {
-    return d->waiting + room(d, place, k) * d->sent_bytes;
+    return d->waiting + slot_index(d, place, k) * d->sent_bytes;
 }
 
 static uint8_t *arriving(const struct compression *d, size_t place, size_t k)
 {
-    return d->arriving + room(d, place, k) * d->result_bytes;
+    return d->arriving + slot_index(d, place, k) * d->result_bytes;
 }
 
 /* ---- arithmetic ---- */
 
 /* Only once for each number, because what is lost goes into the residual. */
-static void pack(const struct compression *d, size_t place, size_t k)
+static void pack_segment(const struct compression *d, size_t place, size_t k)
 {
-    struct part s = segment(d, place, k);
+    struct elements s = segment(d, place, k);
     uint8_t *to = outgoing(d, place, k);
-    size_t *packed = &d->packed[room(d, place, k)];
+    size_t *packed = &d->packed[slot_index(d, place, k)];
 
     if (*packed == k + 1)
         return;
     *packed = k + 1;
     dt_wireformat_pack(d->sent, to, d->in + s.at * F32, s.n, d->step);
-    for (size_t done = 0; d->residual && done < s.n; done += PIECE) {
-        struct part p = piece(s, done);
+    for (size_t done = 0; d->residual && done < s.n; done += CHUNK) {
+        struct elements p = chunk_of(s, done);
 
         dt_wireformat_unpack(d->sent, d->numbers, to + dt_wireformat_bytes(d->sent, done), p.n,
                              d->step);
@@ -111,17 +111,17 @@ static void pack(const struct compression *d, size_t place, size_t k)
     }
 }
 
-static void unpack_result(const struct compression *d, const uint8_t *from, struct part p)
+static void unpack_result(const struct compression *d, const uint8_t *from, struct elements p)
 {
     dt_wireformat_unpack(d->result, d->out + p.at * F32, from, p.n, d->step / (float)d->divisor);
 }
 
 /* Counts are added as integers, and weighted at the end. */
-static void fold_piece(const struct compression *d, size_t k, size_t done)
+static void fold_chunk(const struct compression *d, size_t k, size_t done)
 {
     const struct dt_leaders *l = d->leaders;
-    struct part p = piece(segment(d, l->me, k), done);
-    uint8_t *sum = number(d, l->n);
+    struct elements p = chunk_of(segment(d, l->me, k), done);
+    uint8_t *sum = numbers_of(d, l->n);
     uint8_t *to = d->results + k * d->result_bytes + dt_wireformat_bytes(d->result, done);
     const void *src[l->n];
     struct dt_fold f = { .dst = sum, .src = src, .n = l->n, .count = p.n };
@@ -129,9 +129,9 @@ static void fold_piece(const struct compression *d, size_t k, size_t done)
     for (uint32_t i = 0; i < l->n; i++) {
         const uint8_t *from = i == l->me ? outgoing(d, i, k) : waiting(d, i, k);
 
-        src[i] = number(d, i);
-        dt_wireformat_unpack(d->sent, number(d, i), from + dt_wireformat_bytes(d->sent, done), p.n,
-                             1);
+        src[i] = numbers_of(d, i);
+        dt_wireformat_unpack(d->sent, numbers_of(d, i), from + dt_wireformat_bytes(d->sent, done),
+                             p.n, 1);
     }
     f.divisor = d->counting ? 1 : d->divisor;
     dt_fold(&f, DT_F32, DT_AVG);
@@ -142,19 +142,19 @@ static void fold_piece(const struct compression *d, size_t k, size_t done)
                                  (float)d->divisor);
 }
 
-static void fold(struct compression *d)
+static void fold_segment(struct compression *d)
 {
     size_t k = d->folded++;
     size_t n = segment(d, d->leaders->me, k).n;
 
-    pack(d, d->leaders->me, k);
-    for (size_t done = 0; done < n; done += PIECE)
-        fold_piece(d, k, done);
+    pack_segment(d, d->leaders->me, k);
+    for (size_t done = 0; done < n; done += CHUNK)
+        fold_chunk(d, k, done);
 }
 
 /* ---- moving ---- */
 
-static bool can_fold(const struct compression *d)
+static bool segment_arrived(const struct compression *d)
 {
     for (size_t i = 0; i < d->n_flows; i++) {
         if (!d->flows[i].out && d->flows[i].done <= d->folded)
@@ -165,11 +165,11 @@ static bool can_fold(const struct compression *d)
 
 /* The frames of a flow: the segments of the block that the receiver reduces, then those of the
  * block that the sender has reduced. */
-static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
+static struct iovec compressed_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct compression *d = arg;
     size_t place = (k < d->segments) == f->out ? f->slot : d->leaders->me;
-    struct part s = segment(d, place, k % d->segments);
+    struct elements s = segment(d, place, k % d->segments);
     uint8_t *base;
 
     if (k >= d->segments) {
@@ -178,12 +178,12 @@ static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
         return (struct iovec){ base, dt_wireformat_bytes(d->result, s.n) };
     }
     if (f->out)
-        pack(d, place, k);
+        pack_segment(d, place, k);
     base = f->out ? outgoing(d, place, k) : waiting(d, f->slot, k);
     return (struct iovec){ base, dt_wireformat_bytes(d->sent, s.n) };
 }
 
-static size_t ready(void *arg, const struct dt_flow *f)
+static size_t compressed_ready(void *arg, const struct dt_flow *f)
 {
     const struct compression *d = arg;
 
@@ -192,7 +192,7 @@ static size_t ready(void *arg, const struct dt_flow *f)
     return d->folded + d->window < d->segments ? d->folded + d->window : 2 * d->segments;
 }
 
-static void moved(void *arg, const struct dt_flow *f)
+static void compressed_moved(void *arg, const struct dt_flow *f)
 {
     struct compression *d = arg;
 
@@ -201,8 +201,8 @@ static void moved(void *arg, const struct dt_flow *f)
 
         unpack_result(d, arriving(d, f->slot, k), segment(d, f->slot, k));
     }
-    while (can_fold(d))
-        fold(d);
+    while (segment_arrived(d))
+        fold_segment(d);
 }
 
 /* ---- the whole ---- */
@@ -223,37 +223,37 @@ static void choose_formats(struct compression *d, const dt_all_reduce_options_t 
         d->result = d->leaders->n <= 7 ? DT_FORMAT_COUNT4 : DT_FORMAT_COUNT8;
 }
 
-static dt_result_t make_room(struct compression *d)
+static dt_result_t make_buffers(struct compression *d)
 {
     struct dt_leaders *l = d->leaders;
-    size_t most = dt_least(d->slice, SEGMENT), rooms;
+    size_t most = dt_least(d->block, SEGMENT), slots;
     dt_result_t r;
 
     d->window = dt_least(d->segments, WINDOW);
-    rooms = l->n * d->window;
+    slots = l->n * d->window;
     d->sent_bytes = dt_wireformat_bytes(d->sent, most);
     d->result_bytes = dt_wireformat_bytes(d->result, most);
-    r = dt_leaders_scratch(l, rooms * sizeof *d->packed + (l->n + 1) * PIECE * F32 +
-                                  2 * rooms * d->sent_bytes +
-                                  (rooms + d->segments) * d->result_bytes);
+    r = dt_leaders_scratch(l, slots * sizeof *d->packed + (l->n + 1) * CHUNK * F32 +
+                                  2 * slots * d->sent_bytes +
+                                  (slots + d->segments) * d->result_bytes);
     if (r != DT_OK)
         return r;
     d->packed = (size_t *)l->scratch;
-    memset(d->packed, 0, rooms * sizeof *d->packed);
-    d->numbers = l->scratch + rooms * sizeof *d->packed;
-    d->outgoing = d->numbers + (l->n + 1) * PIECE * F32;
-    d->waiting = d->outgoing + rooms * d->sent_bytes;
-    d->arriving = d->waiting + rooms * d->sent_bytes;
-    d->results = d->arriving + rooms * d->result_bytes;
+    memset(d->packed, 0, slots * sizeof *d->packed);
+    d->numbers = l->scratch + slots * sizeof *d->packed;
+    d->outgoing = d->numbers + (l->n + 1) * CHUNK * F32;
+    d->waiting = d->outgoing + slots * d->sent_bytes;
+    d->arriving = d->waiting + slots * d->sent_bytes;
+    d->results = d->arriving + slots * d->result_bytes;
     return DT_OK;
 }
 
-static void slice_up(struct compression *d)
+static void divide_into_blocks(struct compression *d)
 {
     size_t n = d->leaders->n, block = DT_FORMAT_BLOCK;
 
-    d->slice = ((d->count + n - 1) / n + block - 1) / block * block;
-    d->segments = d->slice ? (d->slice + SEGMENT - 1) / SEGMENT : 1;
+    d->block = ((d->count + n - 1) / n + block - 1) / block * block;
+    d->segments = d->block ? (d->block + SEGMENT - 1) / SEGMENT : 1;
 }
 
 dt_result_t dt_compressed_all_reduce(struct dt_leaders *l, const struct dt_call *call,
@@ -266,18 +266,21 @@ dt_result_t dt_compressed_all_reduce(struct dt_leaders *l, const struct dt_call 
                              .residual = (uint8_t *)options->residual,
                              .count = count,
                              .divisor = divisor };
-    struct dt_traffic t = {
-        .call = call, .batch = WINDOW, .frame = frame, .ready = ready, .moved = moved, .arg = &d
-    };
+    struct dt_traffic t = { .call = call,
+                            .batch = WINDOW,
+                            .frame = compressed_frame,
+                            .ready = compressed_ready,
+                            .moved = compressed_moved,
+                            .arg = &d };
     dt_result_t r;
 
     l->algorithm = "tcp-narrow";
     choose_formats(&d, options);
-    slice_up(&d);
+    divide_into_blocks(&d);
     r = dt_leaders_flows_with_all(l, 2 * d.segments, &t);
     d.flows = t.flows;
     d.n_flows = t.n;
     if (r == DT_OK)
-        r = make_room(&d);
+        r = make_buffers(&d);
     return r == DT_OK ? dt_leaders_run(l, &t) : r;
 }

@@ -4,7 +4,7 @@
  * copy it from shared memory.
  *
  * Data are processed in chunks (layout.h): one chunk is reduced within the hosts while others
- * travel between them. Every other host sends a part to the host that reduces it, and that host
+ * travel between them. Every other host sends a block to the host that reduces it, and that host
  * sends the result to the hosts that need it. Sums follow the order of a host's ranks, then that of
  * the hosts, and are rounded once in each. So the bytes do not depend on which ranks get them. */
 #ifndef DT_COLL_HIERARCHICAL_H
@@ -17,32 +17,32 @@
 struct dt_hierarchical {
     struct dt_shm *shm;
     struct dt_leaders *leaders; /* of this rank's local rank; unused by ranks from "width" on */
-    const struct dt_roster *roster;
-    uint32_t most;  /* ranks of the largest host */
-    uint32_t width; /* leaders of each host: its first ranks; 1: no hierarchical all-reduce */
-    bool for_few;   /* few enough hosts for the other reductions, with one leader if there are not
-                       more */
-    size_t round;   /* bytes that a round may have on every host */
+    const struct dt_host_ranks *host_ranks;
+    uint32_t most_ranks; /* ranks of the largest host */
+    uint32_t n_leaders;  /* leaders of each host: its first ranks; 1: no hierarchical all-reduce */
+    bool for_few; /* few enough hosts for the other reductions, with one leader if there are not
+                     more */
+    size_t round; /* bytes that a round may have on every host */
 };
 
 /* Computes the rest, alike on all hosts, from the host with the fewest ranks and the one with the
  * least memory for each rank. (Few ranks and very many ranks have more than numbers in between.) */
-void dt_hierarchical_settle(struct dt_hierarchical *t);
+void dt_hierarchical_init(struct dt_hierarchical *t);
 
-struct dt_hierarchical_terms {
+struct dt_hierarchical_result {
     enum dt_layout_for whom;
-    uint32_t home;    /* for root: its host, */
-    bool is_root;     /* and whether this rank is root */
-    int host_divisor; /* divisor of each host's sum, */
-    double divisor;   /* and of the sum of all hosts, for DT_AVG; else 1 */
-    bool round;       /* hosts are reduced in the order of a ring (leader_allreduce.h) */
+    uint32_t root_host; /* for root: its host, */
+    bool is_root;       /* and whether this rank is root */
+    int host_divisor;   /* divisor of each host's sum, */
+    double divisor;     /* and of the sum of all hosts, for DT_AVG; else 1 */
+    bool round;         /* hosts are reduced in the order of a ring (leader_allreduce.h) */
 };
 
 /* Reduces call->count elements; with DT_LAYOUT_FOR_EACH, of each rank's block. At least one. A
  * whole call: it returns when every rank has made it. Only ranks that get a result need out. out
  * may be "in"; with DT_LAYOUT_FOR_EACH it may also be this rank's block of "in". */
-dt_result_t dt_hierarchical_fold(const struct dt_hierarchical *t, const struct dt_call *call,
-                                 const void *in, void *out,
-                                 const struct dt_hierarchical_terms *terms);
+dt_result_t dt_hierarchical_reduce(const struct dt_hierarchical *t, const struct dt_call *call,
+                                   const void *in, void *out,
+                                   const struct dt_hierarchical_result *result);
 
 #endif

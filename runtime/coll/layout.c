@@ -1,130 +1,163 @@
 #include "runtime/coll/layout.h"
 
+#include <string.h>
+
 #include "runtime/base/least.h"
 #include "runtime/tcp/flow.h"
 
 enum {
-    ALIGN = 128, /* parts begin at multiples, so that no two ranks write one pair of cache lines */
-    CHUNKS_LEAST = 4,       /* with fewer chunks nothing would overlap */
-    PART_LEAST = 16 * 1024, /* parts do not become smaller for that, because frames cost too much */
-    PART_ALONE = 96 * 1024, /* the same, if no host has several ranks */
+    ALIGN = 128, /* blocks begin at multiples, so that no two ranks write one pair of cache lines */
+    CHUNKS_LEAST = 4, /* with fewer chunks nothing would overlap */
+    BLOCK_LEAST =
+        16 * 1024, /* blocks do not become smaller for that, because frames cost too much */
+    BLOCK_LEAST_ONE_RANK = 96 * 1024, /* the same, if no host has several ranks */
+    LEADERS_MOST = 8, /* one core each; more connections do not use a network better */
+    HOSTS_MOST = 8,   /* with at most so many hosts, each leader may send to all others at once */
+    LEADER_BLOCK_LEAST = 8192, /* bytes of a host's block of a share; in smaller ones frames cost
+                                  too much */
 };
 
-static size_t up(size_t n, size_t to)
+void dt_host_ranks_fill(struct dt_host_ranks *r, const uint32_t *node_of, uint32_t size,
+                        uint32_t hosts)
+{
+    for (uint32_t rank = 0; rank < size; rank++)
+        r->first[node_of[rank] + 1]++;
+    for (uint32_t host = 0; host < hosts; host++)
+        r->first[host + 1] += r->first[host];
+    for (uint32_t rank = 0; rank < size; rank++)
+        r->ranks[r->first[node_of[rank]]++] = rank;
+    memmove(r->first + 1, r->first, hosts * sizeof *r->first);
+    r->first[0] = 0;
+}
+
+uint32_t dt_layout_leaders(size_t hosts, size_t least_ranks, size_t round)
+{
+    size_t leaders = dt_least(round / (hosts * LEADER_BLOCK_LEAST), LEADERS_MOST + 1);
+
+    leaders = dt_least(leaders > 1 ? leaders - 1 : 1, least_ranks);
+    return hosts <= HOSTS_MOST ? (uint32_t)leaders : 1;
+}
+
+static size_t round_up(size_t n, size_t to)
 {
     return (n + to - 1) / to * to;
 }
 
-/* Divides a span into equal pieces; returns piece i. */
-static struct dt_span piece(struct dt_span of, size_t bytes, size_t i)
+/* Divides a range into equal ranges of so many bytes; returns range i. */
+static struct dt_range nth_range(struct dt_range of, size_t bytes, size_t i)
 {
     size_t from = dt_least(i * bytes, of.bytes), to = dt_least((i + 1) * bytes, of.bytes);
 
-    return (struct dt_span){ of.at + from, to - from };
+    return (struct dt_range){ of.at + from, to - from };
 }
 
-static uint32_t turns(const struct dt_layout *c)
+static uint32_t blocks_per_leader(const struct dt_layout *c)
 {
     uint32_t most = 0;
 
     for (uint32_t host = 0; host < c->hosts; host++) {
-        uint32_t ranks = dt_roster_count(c->roster, host);
+        uint32_t ranks = dt_host_ranks_count(c->host_ranks, host);
 
         most = ranks > most ? ranks : most;
     }
-    return (most + c->width - 1) / c->width;
+    return (most + c->n_leaders - 1) / c->n_leaders;
 }
 
-static bool is_alone(const struct dt_layout *c)
+static bool has_one_rank_per_host(const struct dt_layout *c)
 {
-    return c->roster->first[c->hosts] == c->hosts;
+    return c->host_ranks->first[c->hosts] == c->hosts;
 }
 
-/* Divides bytes into chunks of so many parts, of limited size. Returns the number of chunks. */
-static size_t divide(const struct dt_layout *c, size_t bytes, size_t parts, size_t most,
+/* Divides bytes into chunks of so many blocks, of limited size. Returns the number of chunks. */
+static size_t divide(const struct dt_layout *c, size_t bytes, size_t blocks, size_t most,
                      size_t *chunk)
 {
-    size_t grain = parts * ALIGN, n = (bytes + most - 1) / most;
-    size_t part = is_alone(c) ? PART_ALONE : PART_LEAST;
-    size_t least = dt_least(bytes / (parts * part), CHUNKS_LEAST);
+    size_t grain = blocks * ALIGN, n = (bytes + most - 1) / most;
+    size_t block = has_one_rank_per_host(c) ? BLOCK_LEAST_ONE_RANK : BLOCK_LEAST;
+    size_t least = dt_least(bytes / (blocks * block), CHUNKS_LEAST);
 
     n = n < least ? least : n;
-    *chunk = up((bytes + n - 1) / n, grain);
+    *chunk = round_up((bytes + n - 1) / n, grain);
     return (bytes + *chunk - 1) / *chunk;
 }
 
 void dt_layout_make(struct dt_layout *c, size_t most)
 {
-    size_t parts = (size_t)c->width * c->hosts, grain = parts * ALIGN;
-    size_t chunk = most / (c->width + 1) * c->width / grain * grain;
+    size_t blocks = (size_t)c->n_leaders * c->hosts, grain = blocks * ALIGN;
+    size_t chunk = most / (c->n_leaders + 1) * c->n_leaders / grain * grain;
 
     if (c->whom == DT_LAYOUT_FOR_EACH) {
-        c->pieces = divide(c, c->bytes, 1, chunk / parts, &c->part);
-        c->chunks = c->pieces * turns(c);
-        c->slice = c->part * c->hosts;
-        c->chunk = c->slice * c->width;
+        c->chunks_per_block = divide(c, c->bytes, 1, chunk / blocks, &c->block);
+        c->chunks = c->chunks_per_block * blocks_per_leader(c);
+        c->share = c->block * c->hosts;
+        c->chunk = c->share * c->n_leaders;
     } else {
-        c->chunks = divide(c, c->bytes, parts, chunk, &c->chunk);
-        c->slice = c->chunk / c->width;
-        c->part = c->collects ? c->slice : c->slice / c->hosts;
+        c->chunks = divide(c, c->bytes, blocks, chunk, &c->chunk);
+        c->share = c->chunk / c->n_leaders;
+        c->block = c->collects ? c->share : c->share / c->hosts;
     }
-    c->segments = dt_flow_segments(c->part);
+    c->segments = dt_flow_segments(c->block);
 }
 
 size_t dt_layout_whole(const struct dt_layout *c)
 {
-    return c->whom == DT_LAYOUT_FOR_EACH ? c->bytes * c->roster->first[c->hosts] : c->bytes;
+    return c->whom == DT_LAYOUT_FOR_EACH ? c->bytes * c->host_ranks->first[c->hosts] : c->bytes;
 }
 
-uint32_t dt_layout_runs(const struct dt_layout *c)
+uint32_t dt_layout_ranges(const struct dt_layout *c)
 {
     return c->whom == DT_LAYOUT_FOR_EACH ? c->hosts : 1;
 }
 
-uint32_t dt_layout_taker(const struct dt_layout *c, size_t chunk, uint32_t lane)
+uint32_t dt_layout_owner(const struct dt_layout *c, size_t chunk, uint32_t leader)
 {
-    return (uint32_t)(chunk / c->pieces) * c->width + lane;
+    return (uint32_t)(chunk / c->chunks_per_block) * c->n_leaders + leader;
 }
 
-size_t dt_layout_piece_at(const struct dt_layout *c, size_t chunk)
+size_t dt_layout_offset(const struct dt_layout *c, size_t chunk)
 {
-    return chunk % c->pieces * c->part;
+    return chunk % c->chunks_per_block * c->block;
 }
 
-struct dt_span dt_layout_run(const struct dt_layout *c, size_t chunk, uint32_t lane, uint32_t run)
+struct dt_range dt_layout_range(const struct dt_layout *c, size_t chunk, uint32_t leader,
+                                uint32_t range)
 {
-    const struct dt_roster *r = c->roster;
-    uint32_t taker;
+    const struct dt_host_ranks *r = c->host_ranks;
+    uint32_t owner;
     size_t block;
 
     if (c->whom != DT_LAYOUT_FOR_EACH)
-        return piece(piece((struct dt_span){ 0, c->bytes }, c->chunk, chunk), c->slice, lane);
-    taker = dt_layout_taker(c, chunk, lane);
-    if (taker >= dt_roster_count(r, run))
-        return (struct dt_span){ 0, 0 };
-    block = r->ranks[r->first[run] + taker];
-    return piece((struct dt_span){ block * c->bytes, c->bytes }, c->part, chunk % c->pieces);
+        return nth_range(nth_range((struct dt_range){ 0, c->bytes }, c->chunk, chunk), c->share,
+                         leader);
+    owner = dt_layout_owner(c, chunk, leader);
+    if (owner >= dt_host_ranks_count(r, range))
+        return (struct dt_range){ 0, 0 };
+    block = r->ranks[r->first[range] + owner];
+    return nth_range((struct dt_range){ block * c->bytes, c->bytes }, c->block,
+                     chunk % c->chunks_per_block);
 }
 
-size_t dt_layout_run_at(const struct dt_layout *c, uint32_t run)
+size_t dt_layout_range_at(const struct dt_layout *c, uint32_t range)
 {
-    return run * c->part;
+    return range * c->block;
 }
 
-size_t dt_layout_part_at(const struct dt_layout *c, uint32_t host)
+size_t dt_layout_block_at(const struct dt_layout *c, uint32_t host)
 {
-    return c->collects ? 0 : host * c->part;
+    return c->collects ? 0 : host * c->block;
 }
 
-struct dt_span dt_layout_part(const struct dt_layout *c, size_t chunk, uint32_t lane, uint32_t host)
+struct dt_range dt_layout_block(const struct dt_layout *c, size_t chunk, uint32_t leader,
+                                uint32_t host)
 {
-    struct dt_span run = dt_layout_run(c, chunk, lane, c->whom == DT_LAYOUT_FOR_EACH ? host : 0);
+    struct dt_range range =
+        dt_layout_range(c, chunk, leader, c->whom == DT_LAYOUT_FOR_EACH ? host : 0);
 
     if (c->whom == DT_LAYOUT_FOR_EACH)
-        return run;
+        return range;
     if (c->collects)
-        return host == c->home ? run : (struct dt_span){ run.at, 0 };
-    return piece(run, c->part, host);
+        return host == c->root_host ? range : (struct dt_range){ range.at, 0 };
+    return nth_range(range, c->block, host);
 }
 
 /* ---- frames ---- */
@@ -136,8 +169,8 @@ unsigned dt_layout_series(const struct dt_layout *c, uint32_t to)
     if (c->whom == DT_LAYOUT_FOR_EACH)
         return DT_LAYOUT_RAW;
     if (c->collects)
-        return to == c->home ? DT_LAYOUT_RAW : 0;
-    return to == c->home ? DT_LAYOUT_RAW | DT_LAYOUT_FOLDED : DT_LAYOUT_RAW;
+        return to == c->root_host ? DT_LAYOUT_RAW : 0;
+    return to == c->root_host ? DT_LAYOUT_RAW | DT_LAYOUT_FOLDED : DT_LAYOUT_RAW;
 }
 
 size_t dt_layout_frames(const struct dt_layout *c, uint32_t to)

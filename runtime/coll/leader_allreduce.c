@@ -24,21 +24,21 @@ struct reduction {
     double divisor;
     size_t segments; /* of all data, or of a block */
     size_t window;   /* frames of each peer that wait to be reduced */
-    size_t slice;    /* bytes in each host's block but the last ones */
+    size_t block;    /* bytes in each host's block but the last ones */
     size_t folded;   /* segments */
     struct dt_flow *flows;
     size_t n_flows;
 };
 
-static size_t slice_of(const struct dt_leaders *l, size_t bytes)
+static size_t block_bytes(const struct dt_leaders *l, size_t bytes)
 {
     return ((bytes + l->n - 1) / l->n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static void slice_up(struct reduction *d)
+static void divide_into_blocks(struct reduction *d)
 {
-    d->slice = slice_of(d->leaders, d->bytes);
-    d->segments = dt_flow_segments(d->slice);
+    d->block = block_bytes(d->leaders, d->bytes);
+    d->segments = dt_flow_segments(d->block);
 }
 
 /* Segment k of the bytes from "from" to "to". */
@@ -47,15 +47,15 @@ static struct iovec segment(const uint8_t *base, size_t from, size_t to, size_t 
     return dt_flow_segment(base + from, to - from, k);
 }
 
-static struct iovec slice_segment(const struct reduction *d, const uint8_t *base, size_t place,
+static struct iovec block_segment(const struct reduction *d, const uint8_t *base, size_t place,
                                   size_t k)
 {
-    return segment(base, dt_least(place * d->slice, d->bytes),
-                   dt_least((place + 1) * d->slice, d->bytes), k);
+    return segment(base, dt_least(place * d->block, d->bytes),
+                   dt_least((place + 1) * d->block, d->bytes), k);
 }
 
 /* Where another host's segment is received for reduction. */
-static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
+static uint8_t *window_slot(const struct reduction *d, uint32_t place, size_t k)
 {
     size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT);
 
@@ -77,7 +77,7 @@ static void fold_segment(const struct reduction *d, struct iovec in, struct iove
     const void *src[l->n];
 
     for (uint32_t i = 0; i < l->n; i++)
-        src[i] = i == l->me ? in.iov_base : window(d, i, k);
+        src[i] = i == l->me ? in.iov_base : window_slot(d, i, k);
     dt_leaders_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
 }
 
@@ -93,7 +93,7 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
 }
 
 /* With all other hosts at once, so many frames in each direction. t describes them. */
-static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
+static dt_result_t run_with_all_hosts(struct reduction *d, size_t frames, struct dt_traffic t)
 {
     dt_result_t r = dt_leaders_flows_with_all(d->leaders, frames, &t);
 
@@ -113,7 +113,7 @@ static struct iovec exchange_frame(void *arg, const struct dt_flow *f, size_t k)
     struct iovec v = segment(d->in, 0, d->bytes, k);
 
     if (!f->out)
-        v.iov_base = window(d, f->slot, k);
+        v.iov_base = window_slot(d, f->slot, k);
     return v;
 }
 
@@ -136,7 +136,7 @@ static void exchange_moved(void *arg, const struct dt_flow *f)
     }
 }
 
-static dt_result_t exchange(struct reduction *d)
+static dt_result_t reduce_by_exchange(struct reduction *d)
 {
     const struct dt_traffic t = { .frame = exchange_frame,
                                   .ready = exchange_ready,
@@ -144,7 +144,7 @@ static dt_result_t exchange(struct reduction *d)
 
     d->leaders->algorithm = "tcp-exchange";
     d->segments = dt_flow_segments(d->bytes);
-    return run_with_all(d, d->segments, t);
+    return run_with_all_hosts(d, d->segments, t);
 }
 
 /* The frames of a flow: the segments of the block that the receiver reduces, then those of the
@@ -156,10 +156,10 @@ static struct iovec direct_frame(void *arg, const struct dt_flow *f, size_t k)
     struct iovec v;
 
     if (k >= d->segments)
-        return slice_segment(d, d->out, f->out ? me : f->slot, k - d->segments);
-    v = slice_segment(d, d->in, f->out ? f->slot : me, k);
+        return block_segment(d, d->out, f->out ? me : f->slot, k - d->segments);
+    v = block_segment(d, d->in, f->out ? f->slot : me, k);
     if (!f->out)
-        v.iov_base = window(d, f->slot, k);
+        v.iov_base = window_slot(d, f->slot, k);
     return v;
 }
 
@@ -180,20 +180,20 @@ static void direct_moved(void *arg, const struct dt_flow *f)
     while (can_fold(d, d->folded, false)) {
         size_t k = d->folded++;
 
-        fold_segment(d, slice_segment(d, d->in, d->leaders->me, k),
-                     slice_segment(d, d->out, d->leaders->me, k), k);
+        fold_segment(d, block_segment(d, d->in, d->leaders->me, k),
+                     block_segment(d, d->out, d->leaders->me, k), k);
     }
 }
 
-static dt_result_t direct(struct reduction *d)
+static dt_result_t reduce_directly(struct reduction *d)
 {
     const struct dt_traffic t = { .frame = direct_frame,
                                   .ready = direct_ready,
                                   .moved = direct_moved };
 
     d->leaders->algorithm = "tcp-direct";
-    slice_up(d);
-    return run_with_all(d, 2 * d->segments, t);
+    divide_into_blocks(d);
+    return run_with_all_hosts(d, 2 * d->segments, t);
 }
 
 /* In step s the ring sends block me - s and receives block me - s - 1. */
@@ -202,7 +202,7 @@ static struct iovec ring_segment(const struct reduction *d, const uint8_t *base,
 {
     size_t n = d->leaders->n;
 
-    return slice_segment(d, base, (d->leaders->me + 2 * n - k / d->segments - ahead) % n,
+    return block_segment(d, base, (d->leaders->me + 2 * n - k / d->segments - ahead) % n,
                          k % d->segments);
 }
 
@@ -211,7 +211,7 @@ static bool is_folded(const struct reduction *d, size_t k)
     return k / d->segments < d->leaders->n - 1;
 }
 
-static uint8_t *ring_place(const struct reduction *d, size_t k)
+static uint8_t *ring_slot(const struct reduction *d, size_t k)
 {
     return d->leaders->scratch + k % DT_FLOW_BATCH * DT_FLOW_SEGMENT;
 }
@@ -222,7 +222,7 @@ static struct iovec ring_frame(void *arg, const struct dt_flow *f, size_t k)
     struct iovec v = ring_segment(d, f->out && k < d->segments ? d->in : d->out, k, !f->out);
 
     if (!f->out && is_folded(d, k))
-        v.iov_base = ring_place(d, k);
+        v.iov_base = ring_slot(d, k);
     return v;
 }
 
@@ -243,12 +243,12 @@ static void ring_moved(void *arg, const struct dt_flow *f)
         return;
     in = ring_segment(d, d->in, k, 1);
     out = ring_segment(d, d->out, k, 1);
-    const void *src[2] = { ring_place(d, k), in.iov_base };
+    const void *src[2] = { ring_slot(d, k), in.iov_base };
     dt_leaders_fold(d->call, out.iov_base, src, 2, in.iov_len,
                     is_folded(d, k + d->segments) ? 1 : d->divisor);
 }
 
-static dt_result_t ring(struct reduction *d)
+static dt_result_t reduce_by_ring(struct reduction *d)
 {
     struct dt_leaders *l = d->leaders;
     struct dt_flow flows[2];
@@ -263,7 +263,7 @@ static dt_result_t ring(struct reduction *d)
     dt_result_t r = dt_leaders_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
 
     d->leaders->algorithm = "tcp-ring";
-    slice_up(d);
+    divide_into_blocks(d);
     flows[0] = dt_leaders_flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
     flows[1] = dt_leaders_flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
     d->flows = flows;
@@ -290,8 +290,9 @@ static dt_result_t gather_and_fold(struct reduction *d)
 }
 
 /* Reduces in the order of the ring, from host "first" on: two operands at a time. */
-static void fold_from(const struct dt_leaders *l, const struct dt_call *call, uint8_t *dst,
-                      const void *const *src, struct dt_span of, uint32_t first, double divisor)
+static void fold_from_host(const struct dt_leaders *l, const struct dt_call *call, uint8_t *dst,
+                           const void *const *src, struct dt_range of, uint32_t first,
+                           double divisor)
 {
     alignas(ALIGN) uint8_t sum[SUM_BYTES];
 
@@ -309,34 +310,36 @@ static void fold_from(const struct dt_leaders *l, const struct dt_call *call, ui
     }
 }
 
-void dt_leaders_fold_round(const struct dt_leaders *l, const struct dt_call *call, void *dst,
-                           const void *const *src, struct dt_span of, size_t whole, double divisor)
+void dt_leaders_fold_in_ring_order(const struct dt_leaders *l, const struct dt_call *call,
+                                   void *dst, const void *const *src, struct dt_range of,
+                                   size_t whole, double divisor)
 {
-    size_t slice = slice_of(l, whole);
+    size_t block = block_bytes(l, whole);
 
     for (size_t done = 0; done < of.bytes;) {
-        size_t at = of.at + done, first = at / slice;
-        size_t bytes = dt_least(of.bytes - done, (first + 1) * slice - at);
+        size_t at = of.at + done, first = at / block;
+        size_t bytes = dt_least(of.bytes - done, (first + 1) * block - at);
 
-        fold_from(l, call, dst, src, (struct dt_span){ done, bytes }, (uint32_t)first, divisor);
+        fold_from_host(l, call, dst, src, (struct dt_range){ done, bytes }, (uint32_t)first,
+                       divisor);
         done += bytes;
     }
 }
 
-static bool gathers(const struct dt_leaders *l, size_t bytes)
+static bool uses_gathering(const struct dt_leaders *l, size_t bytes)
 {
     return bytes > 0 && (bytes <= GATHERED_EACH || bytes <= GATHERED_ALL / l->n);
 }
 
 /* A ring would round 16-bit sums at every host. */
-static bool may_go_round(const struct dt_leaders *l, dt_dtype_t dtype)
+static bool ring_allowed(const struct dt_leaders *l, dt_dtype_t dtype)
 {
     return !l->in_order && dtype != DT_F16 && dtype != DT_BF16;
 }
 
-bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes)
+bool dt_leaders_uses_ring(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes)
 {
-    if (!may_go_round(l, dtype) || gathers(l, bytes))
+    if (!ring_allowed(l, dtype) || uses_gathering(l, bytes))
         return false;
     return l->n > DT_MESH_FEW ||
            (l->n > 2 && bytes > l->tuning->net_direct && bytes > l->tuning->net_exchange);
@@ -354,8 +357,8 @@ dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *ca
                            .divisor = divisor };
 
     if (l->n <= DT_MESH_FEW && d.bytes <= l->tuning->net_exchange)
-        return exchange(&d);
-    if (gathers(l, d.bytes))
+        return reduce_by_exchange(&d);
+    if (uses_gathering(l, d.bytes))
         return gather_and_fold(&d);
-    return dt_leaders_goes_round(l, dtype, d.bytes) ? ring(&d) : direct(&d);
+    return dt_leaders_uses_ring(l, dtype, d.bytes) ? reduce_by_ring(&d) : reduce_directly(&d);
 }

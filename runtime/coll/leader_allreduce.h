@@ -25,10 +25,11 @@
 dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *call, const void *in,
                                   void *out, size_t count, double divisor);
 /* Whether the ring would be used for this size. */
-bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes);
+bool dt_leaders_uses_ring(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes);
 /* Reduces bytes of all hosts in the order of the ring. "of" is their range in data of "whole"
  * bytes. src: by place. dst may be one of them. */
-void dt_leaders_fold_round(const struct dt_leaders *l, const struct dt_call *call, void *dst,
-                           const void *const *src, struct dt_span of, size_t whole, double divisor);
+void dt_leaders_fold_in_ring_order(const struct dt_leaders *l, const struct dt_call *call,
+                                   void *dst, const void *const *src, struct dt_range of,
+                                   size_t whole, double divisor);
 
 #endif

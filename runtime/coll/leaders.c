@@ -64,7 +64,7 @@ dt_result_t dt_leaders_flows_with_all(struct dt_leaders *l, size_t frames, struc
 
 /* ---- connecting ---- */
 
-static uint32_t few(const struct dt_leaders *l, uint32_t *peers)
+static uint32_t all_peers(const struct dt_leaders *l, uint32_t *peers)
 {
     uint32_t n = 0;
 
@@ -75,7 +75,7 @@ static uint32_t few(const struct dt_leaders *l, uint32_t *peers)
     return n;
 }
 
-static uint32_t steps(const struct dt_leaders *l, uint32_t *peers)
+static uint32_t step_peers(const struct dt_leaders *l, uint32_t *peers)
 {
     uint32_t n = 0;
 
@@ -92,7 +92,7 @@ static uint32_t steps(const struct dt_leaders *l, uint32_t *peers)
 dt_result_t dt_leaders_connect(struct dt_leaders *l)
 {
     uint32_t peers[2 * STEPS_MOST];
-    uint32_t n = l->n <= DT_MESH_FEW ? few(l, peers) : steps(l, peers);
+    uint32_t n = l->n <= DT_MESH_FEW ? all_peers(l, peers) : step_peers(l, peers);
 
     return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
 }
@@ -136,12 +136,12 @@ void dt_leaders_fold(const struct dt_call *call, void *dst, const void *const *s
  * In step s each host waits for the host 2^s places after it, and tells the host 2^s places before
  * it once it has heard in all earlier steps. */
 
-struct meeting { /* the flows of a step: one out, one in */
+struct step_flows { /* the flows of a step: one out, one in */
     struct dt_flow flows[2 * STEPS_MOST];
     size_t n;
 };
 
-static void lay_steps(const struct dt_leaders *l, struct meeting *m)
+static void make_step_flows(const struct dt_leaders *l, struct step_flows *m)
 {
     uint32_t step = 0;
 
@@ -153,7 +153,7 @@ static void lay_steps(const struct dt_leaders *l, struct meeting *m)
     }
 }
 
-static bool may_take_step(const struct meeting *m, uint32_t step)
+static bool may_send_step(const struct step_flows *m, uint32_t step)
 {
     for (uint32_t before = 0; before < step; before++) {
         if (m->flows[2 * before + 1].done == 0)
@@ -167,8 +167,8 @@ static bool may_take_step(const struct meeting *m, uint32_t step)
  * In step s each host sends the 2^s blocks that it has: its own and those of the hosts after it.
  * The receiver stores them next to its own. */
 
-struct gathering {
-    struct meeting meeting;
+struct bruck_gather {
+    struct step_flows step_flows;
     const struct dt_leaders *leaders;
     uint8_t *blocks; /* this host's, then those of the hosts after it */
     size_t bytes;    /* of a block */
@@ -176,7 +176,7 @@ struct gathering {
 
 static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
 {
-    const struct gathering *g = arg;
+    const struct bruck_gather *g = arg;
     size_t have = (size_t)1 << f->slot;
 
     (void)k;
@@ -186,23 +186,23 @@ static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
 
 static size_t gather_ready(void *arg, const struct dt_flow *f)
 {
-    const struct gathering *g = arg;
+    const struct bruck_gather *g = arg;
 
-    return !f->out || may_take_step(&g->meeting, f->slot);
+    return !f->out || may_send_step(&g->step_flows, f->slot);
 }
 
 dt_result_t dt_leaders_gather(struct dt_leaders *l, const struct dt_call *call, uint8_t *blocks,
                               size_t bytes)
 {
-    struct gathering g = { .leaders = l, .blocks = blocks, .bytes = bytes };
+    struct bruck_gather g = { .leaders = l, .blocks = blocks, .bytes = bytes };
     struct dt_traffic t = { .call = call,
-                            .flows = g.meeting.flows,
+                            .flows = g.step_flows.flows,
                             .frame = gather_frame,
                             .ready = gather_ready,
                             .arg = &g };
 
-    lay_steps(l, &g.meeting);
-    t.n = g.meeting.n;
+    make_step_flows(l, &g.step_flows);
+    t.n = g.step_flows.n;
     return dt_leaders_run(l, &t);
 }
 
@@ -237,19 +237,20 @@ dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call
  * host that has them to one that does not. Large data follow the first frame of step 0, segment by
  * segment along a chain of hosts. */
 
-struct spread {
-    struct meeting meeting;
+struct leader_broadcast {
+    struct step_flows step_flows;
     const struct dt_leaders *leaders;
     uint32_t root;
-    bool chain;   /* else down a tree */
-    size_t blank; /* frames before the data: in the chain the first frame only announces the host */
+    bool chain;          /* else down a tree */
+    size_t empty_frames; /* frames before the data: in the chain the first frame only announces the
+                            host */
     uint8_t *buf;
     size_t bytes;
     const struct dt_flow *source; /* NULL: this host has the data */
 };
 
 /* Whether the host at a place sends the data in that step. */
-static bool gives(const struct spread *s, uint32_t place, uint32_t step)
+static bool sends_data(const struct leader_broadcast *s, uint32_t place, uint32_t step)
 {
     uint32_t n = s->leaders->n, have = UINT32_C(1) << step;
     uint32_t ahead = (s->root + n - place) % n; /* root is so many places after it */
@@ -259,44 +260,44 @@ static bool gives(const struct spread *s, uint32_t place, uint32_t step)
     return ahead < have && ahead < n - have;
 }
 
-static bool carries(const struct spread *s, const struct dt_flow *f)
+static bool has_data(const struct leader_broadcast *s, const struct dt_flow *f)
 {
-    return f->out ? gives(s, s->leaders->me, f->slot) : f == s->source;
+    return f->out ? sends_data(s, s->leaders->me, f->slot) : f == s->source;
 }
 
-static struct iovec spread_frame(void *arg, const struct dt_flow *f, size_t k)
+static struct iovec broadcast_frame(void *arg, const struct dt_flow *f, size_t k)
 {
-    const struct spread *s = arg;
+    const struct leader_broadcast *s = arg;
 
-    if (!carries(s, f) || k < s->blank)
+    if (!has_data(s, f) || k < s->empty_frames)
         return (struct iovec){ s->buf, 0 };
-    return dt_flow_segment(s->buf, s->bytes, k - s->blank);
+    return dt_flow_segment(s->buf, s->bytes, k - s->empty_frames);
 }
 
-static size_t spread_ready(void *arg, const struct dt_flow *f)
+static size_t broadcast_ready(void *arg, const struct dt_flow *f)
 {
-    const struct spread *s = arg;
+    const struct leader_broadcast *s = arg;
 
-    if (f->out && !may_take_step(&s->meeting, f->slot))
+    if (f->out && !may_send_step(&s->step_flows, f->slot))
         return 0;
-    if (!f->out || !s->source || !carries(s, f))
+    if (!f->out || !s->source || !has_data(s, f))
         return f->frames;
-    return s->source->done ? s->source->done : s->blank;
+    return s->source->done ? s->source->done : s->empty_frames;
 }
 
 /* The flows of the barrier; some of them carry the data. */
-static void lay_spread(struct spread *s)
+static void make_broadcast_flows(struct leader_broadcast *s)
 {
     const struct dt_leaders *l = s->leaders;
 
-    lay_steps(l, &s->meeting);
-    for (size_t i = 0; i < s->meeting.n; i++) {
-        struct dt_flow *f = &s->meeting.flows[i];
+    make_step_flows(l, &s->step_flows);
+    for (size_t i = 0; i < s->step_flows.n; i++) {
+        struct dt_flow *f = &s->step_flows.flows[i];
         uint32_t sender = f->out ? l->me : (l->me + (UINT32_C(1) << f->slot)) % l->n;
 
-        if (!gives(s, sender, f->slot))
+        if (!sends_data(s, sender, f->slot))
             continue;
-        f->frames = s->blank + dt_flow_segments(s->bytes);
+        f->frames = s->empty_frames + dt_flow_segments(s->bytes);
         if (!f->out)
             s->source = f;
     }
@@ -306,17 +307,20 @@ dt_result_t dt_leaders_broadcast(struct dt_leaders *l, const struct dt_call *cal
                                  size_t bytes, uint32_t root)
 {
     bool chain = bytes > MOST_BY_TREE;
-    struct spread s = {
-        .leaders = l, .root = root, .chain = chain, .blank = chain, .buf = buf, .bytes = bytes
-    };
+    struct leader_broadcast s = { .leaders = l,
+                                  .root = root,
+                                  .chain = chain,
+                                  .empty_frames = chain,
+                                  .buf = buf,
+                                  .bytes = bytes };
     struct dt_traffic t = { .call = call,
-                            .flows = s.meeting.flows,
+                            .flows = s.step_flows.flows,
                             .batch = DT_FLOW_BATCH,
-                            .frame = spread_frame,
-                            .ready = spread_ready,
+                            .frame = broadcast_frame,
+                            .ready = broadcast_ready,
                             .arg = &s };
 
-    lay_spread(&s);
-    t.n = s.meeting.n;
+    make_broadcast_flows(&s);
+    t.n = s.step_flows.n;
     return dt_leaders_run(l, &t);
 }

@@ -5,17 +5,17 @@
 #define DT_COLL_RING_ALLGATHER_H
 
 #include "runtime/base/blocks.h"
+#include "runtime/coll/layout.h"
 #include "runtime/coll/leaders.h"
-#include "runtime/coll/roster.h"
 #include "runtime/shm/shm.h"
 
 struct dt_ring_allgather {
     struct dt_shm *shm;
     const struct dt_leaders
-        *leaders;   /* of this rank's local rank; unused by ranks from "width" on */
-    uint32_t width; /* leaders of each host, at least 1 */
-    uint32_t size;  /* number of ranks */
-    const struct dt_roster *roster;
+        *leaders;       /* of this rank's local rank; unused by ranks from "width" on */
+    uint32_t n_leaders; /* leaders of each host, at least 1 */
+    uint32_t size;      /* number of ranks */
+    const struct dt_host_ranks *host_ranks;
 };
 
 /* Part of a call that all ranks have entered. blocks, the same on all ranks, are those of out. "in"

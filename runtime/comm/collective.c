@@ -16,7 +16,7 @@
 
 /* Below these sizes a reduce or reduce-scatter between hosts is no faster than an all-reduce; the
  * first is for few hosts. */
-enum { FEW_HOSTS = 3, LEAST_PARTS_OF_FEW = 2 * 1024, LEAST_PARTS = 32 * 1024 };
+enum { FEW_HOSTS = 3, BLOCKS_LEAST_OF_FEW = 2 * 1024, BLOCKS_LEAST = 32 * 1024 };
 
 static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
 {
@@ -30,7 +30,7 @@ static int host_divisor_of(const struct dt_comm *c, const struct dt_call *call)
     int divisor = 1;
 
     if (call->op == DT_AVG && call->dtype == DT_F16 && c->nodes > 1) {
-        while ((uint32_t)divisor < c->hierarchical.most)
+        while ((uint32_t)divisor < c->hierarchical.most_ranks)
             divisor *= 2;
     }
     return divisor;
@@ -43,8 +43,9 @@ static double rest_divisor_of(const struct dt_comm *c, const struct dt_call *cal
 }
 
 /* All-reduces among the hosts. o may be NULL. */
-static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *call,
-                                    const dt_all_reduce_options_t *o, const void *in, void *out)
+static dt_result_t all_reduce_among_hosts(struct dt_comm *c, const struct dt_call *call,
+                                          const dt_all_reduce_options_t *o, const void *in,
+                                          void *out)
 {
     if (o && o->wire != DT_WIRE_EXACT)
         return dt_compressed_all_reduce(&c->leaders, call, o, in, out, call->count,
@@ -53,8 +54,8 @@ static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *cal
 }
 
 /* Stores the sum of this host's data at the host's first rank. */
-static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, const void *in,
-                               void *out)
+static dt_result_t reduce_within_host(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                      void *out)
 {
     int divisor = host_divisor_of(c, call);
     struct dt_fold alone = {
@@ -68,14 +69,16 @@ static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, co
 }
 
 /* Whether several leaders of each host talk to other hosts, or only the first rank. */
-static bool takes_all_lanes(const struct dt_comm *c, const dt_all_reduce_options_t *o, size_t bytes)
+static bool uses_all_leaders(const struct dt_comm *c, const dt_all_reduce_options_t *o,
+                             size_t bytes)
 {
-    return c->hierarchical.width > 1 && bytes > 0 &&
-           bytes / c->hierarchical.width >= c->tuning.net_lane && (!o || o->wire == DT_WIRE_EXACT);
+    return c->hierarchical.n_leaders > 1 && bytes > 0 &&
+           bytes / c->hierarchical.n_leaders >= c->tuning.net_lane &&
+           (!o || o->wire == DT_WIRE_EXACT);
 }
 
-static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
-                        const dt_all_reduce_options_t *o, const void *in, void *out)
+static dt_result_t all_reduce_elements(struct dt_comm *c, const struct dt_call *call,
+                                       const dt_all_reduce_options_t *o, const void *in, void *out)
 {
     size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
     dt_result_t r;
@@ -88,17 +91,17 @@ static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
     if (c->nodes == 1)
         return dt_shm_all_reduce(&c->shm, call, in, out);
     if (c->local_size == 1 && host_divisor_of(c, call) == 1)
-        return lanes_all_reduce(c, call, o, in, out);
-    if (takes_all_lanes(c, o, bytes)) {
-        const struct dt_hierarchical_terms all = { .whom = DT_LAYOUT_FOR_ALL,
-                                                   .host_divisor = host_divisor_of(c, call),
-                                                   .divisor = rest_divisor_of(c, call) };
+        return all_reduce_among_hosts(c, call, o, in, out);
+    if (uses_all_leaders(c, o, bytes)) {
+        const struct dt_hierarchical_result all = { .whom = DT_LAYOUT_FOR_ALL,
+                                                    .host_divisor = host_divisor_of(c, call),
+                                                    .divisor = rest_divisor_of(c, call) };
 
-        return dt_hierarchical_fold(&c->hierarchical, call, in, out, &all);
+        return dt_hierarchical_reduce(&c->hierarchical, call, in, out, &all);
     }
-    r = sum_of_host(c, call, in, out);
+    r = reduce_within_host(c, call, in, out);
     if (r == DT_OK && dt_comm_leads(c))
-        r = lanes_all_reduce(c, call, o, out, out);
+        r = all_reduce_among_hosts(c, call, o, out, out);
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
 }
 
@@ -109,28 +112,29 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
 {
     if (call->op == DT_ADASUM && c->size > 1)
         return adasum(c, call, in, out);
-    return fold(c, call, o, in, out);
+    return all_reduce_elements(c, call, o, in, out);
 }
 
 /* Whether this rank can publish all of its data to its host at once, without waiting and without
  * failing. */
-static bool shows_few(const struct dt_comm *c, size_t bytes)
+static bool can_publish_small(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes == 1 && c->size > 1 && !c->announce && !c->on_device && c->failed == DT_OK &&
-           dt_shm_shows_few(&c->shm, bytes);
+           dt_shm_is_small(&c->shm, bytes);
 }
 
 /* Publishes this rank's data first. The bookkeeping follows while the data of all ranks travel
  * between the caches. */
-static dt_result_t all_reduce_few(struct dt_comm *c, struct dt_call *call, const void *in,
-                                  void *out)
+static dt_result_t all_reduce_small(struct dt_comm *c, struct dt_call *call, const void *in,
+                                    void *out)
 {
     call->kind = DT_CALL_ALL_REDUCE;
     dt_comm_count(c, call);
-    dt_shm_show_few(&c->shm, call, in);
+    dt_shm_publish_small(&c->shm, call, in);
     dt_comm_note(c, call);
     dt_ring_show(c->shm.ring);
-    return dt_comm_end(c, call, dt_shm_fold_few(&c->shm, call, in, out, divisor_of(c, call)));
+    return dt_comm_end(c, call,
+                       dt_shm_all_reduce_small(&c->shm, call, in, out, divisor_of(c, call)));
 }
 
 dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
@@ -141,8 +145,8 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
     };
     dt_result_t r;
 
-    if (op != DT_ADASUM && shows_few(c, count * dt_dtype_size(dtype)))
-        return all_reduce_few(c, &call, in, out);
+    if (op != DT_ADASUM && can_publish_small(c, count * dt_dtype_size(dtype)))
+        return all_reduce_small(c, &call, in, out);
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
     return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, in, out)) : r;
 }
@@ -188,7 +192,7 @@ dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out
     return all_reduce_as(c, in, out, count, dtype, op, options, options, pieces);
 }
 
-dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+dt_result_t dt_comm_all_reduce_no_data(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                                        dt_op_t op, const dt_all_reduce_options_t *options,
                                        uint64_t pieces)
 {
@@ -202,10 +206,11 @@ dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t coun
 /* Root gives the data to its host's leader, unless it is the leader. The leaders broadcast them,
  * then pass them on within their hosts. A rank returns only when its leader has heard from all
  * hosts. So the ranks of root's host wait for their leader, although they have the data already. */
-static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes,
-                          uint32_t root)
+static dt_result_t broadcast_bytes(struct dt_comm *c, const struct dt_call *call, void *buf,
+                                   size_t bytes, uint32_t root)
 {
-    uint32_t home = c->node_of[root], from = c->node == home ? dt_comm_local_rank(c, root) : 0;
+    uint32_t root_host = c->node_of[root],
+             from = c->node == root_host ? dt_comm_local_rank(c, root) : 0;
     dt_result_t r = DT_OK;
 
     if (c->nodes == 1)
@@ -213,7 +218,7 @@ static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *b
     if (from)
         r = dt_shm_share(&c->shm, buf, bytes, from);
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_leaders_broadcast(&c->leaders, call, buf, bytes, home);
+        r = dt_leaders_broadcast(&c->leaders, call, buf, bytes, root_host);
     return r == DT_OK ? dt_shm_share(&c->shm, buf, from ? 0 : bytes, 0) : r;
 }
 
@@ -224,7 +229,7 @@ static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void
     if (c->size == 1)
         return DT_OK;
     r = dt_shm_begin(&c->shm, call);
-    return r == DT_OK ? spread(c, call, buf, bytes, (uint32_t)call->root) : r;
+    return r == DT_OK ? broadcast_bytes(c, call, buf, bytes, (uint32_t)call->root) : r;
 }
 
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
@@ -237,7 +242,7 @@ dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dty
     return r == DT_OK ? dt_comm_end(c, &call, broadcast(c, &call, buf, bytes)) : r;
 }
 
-static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
+static dt_result_t barrier(struct dt_comm *c, const struct dt_call *call)
 {
     dt_result_t r = dt_shm_begin(&c->shm, call);
 
@@ -248,44 +253,46 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
     return r;
 }
 
-static dt_result_t show_and(struct dt_comm *c, const struct dt_call *call, void *table,
-                            void (*then)(void *arg), void *arg)
+static dt_result_t all_gather_table(struct dt_comm *c, const struct dt_call *call, void *table,
+                                    void (*then)(void *arg), void *arg)
 {
-    dt_result_t r = fold(c, call, NULL, table, table);
+    dt_result_t r = all_reduce_elements(c, call, NULL, table, table);
 
     if (r != DT_OK || !then)
         return r;
     then(arg);
-    return meet(c, call);
+    return barrier(c, call);
 }
 
-dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
-                             void (*then)(void *arg), void *arg)
+dt_result_t dt_comm_all_gather_table_and(struct dt_comm *c, enum dt_call_kind kind, void *table,
+                                         size_t bytes, void (*then)(void *arg), void *arg)
 {
     struct dt_call call = {
         .count = (size_t)c->size * bytes / 8, .dtype = DT_U64, .op = DT_BOR, .root = -1
     };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, show_and(c, &call, table, then, arg)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, all_gather_table(c, &call, table, then, arg)) : r;
 }
 
-dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)
+dt_result_t dt_comm_all_gather_table(struct dt_comm *c, enum dt_call_kind kind, void *table,
+                                     size_t bytes)
 {
-    return dt_comm_show_and(c, kind, table, bytes, NULL, NULL);
+    return dt_comm_all_gather_table_and(c, kind, table, bytes, NULL, NULL);
 }
 
-dt_result_t dt_comm_fold_for(struct dt_comm *c, enum dt_call_kind kind, int64_t *words, size_t n,
-                             dt_op_t op)
+dt_result_t dt_comm_all_reduce_words(struct dt_comm *c, enum dt_call_kind kind, int64_t *words,
+                                     size_t n, dt_op_t op)
 {
     struct dt_call call = { .count = n, .dtype = DT_I64, .op = (uint8_t)op, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, fold(c, &call, NULL, words, words)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_elements(c, &call, NULL, words, words))
+                      : r;
 }
 
-dt_result_t dt_comm_spread_for(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
-                               int root)
+dt_result_t dt_comm_broadcast_bytes(struct dt_comm *c, enum dt_call_kind kind, void *buf,
+                                    size_t bytes, int root)
 {
     struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = root };
     dt_result_t r = dt_comm_begin(c, &call, kind);
@@ -301,35 +308,35 @@ dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n)
     if (r != DT_OK)
         return r;
     dt_comm_pass_for(c, &call, c->next.kind);
-    return dt_comm_end(c, &call, fold(c, &call, NULL, words, words));
+    return dt_comm_end(c, &call, all_reduce_elements(c, &call, NULL, words, words));
 }
 
-dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
+dt_result_t dt_comm_barrier_of(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
 {
     struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, meet(c, &call)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, barrier(c, &call)) : r;
 }
 
-dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
+dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind)
 {
-    return dt_comm_meet_for(c, kind, 0);
+    return dt_comm_barrier_of(c, kind, 0);
 }
 
 /* Ranks that disagree on thresholds would wait for each other in different algorithms, so a
  * difference is detected here. */
-dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
-                               void (*heed)(struct dt_comm *c, void *buf))
+dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, void *buf,
+                                  size_t bytes, void (*heed)(struct dt_comm *c, void *buf))
 {
     struct dt_call call = { .op = c->world->settings.deterministic, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     if (r != DT_OK)
         return r;
-    r = meet(c, &call);
+    r = barrier(c, &call);
     if (r == DT_OK)
-        r = spread(c, &call, buf, bytes, 0);
+        r = broadcast_bytes(c, &call, buf, bytes, 0);
     if (r == DT_OK) {
         heed(c, buf);
         r = dt_comm_leads(c) ? dt_leaders_connect(&c->leaders) : DT_OK;
@@ -344,7 +351,7 @@ dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct 
 
     if (r != DT_OK)
         return r;
-    r = meet(c, &call);
+    r = barrier(c, &call);
     if (r == DT_OK && then)
         r = then(c, arg);
     return dt_comm_end(c, &call, r);
@@ -359,21 +366,21 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_c
 
 /* Whether hosts reduce each block only for the ranks that need it. Small data take an all-reduce,
  * which is as fast; a rank that needs no result gives it a temporary buffer. */
-static bool moves_parts(const struct dt_comm *c, size_t bytes)
+static bool uses_blocks(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes > 1 && c->hierarchical.for_few &&
-           bytes >= (c->nodes <= FEW_HOSTS ? LEAST_PARTS_OF_FEW : LEAST_PARTS);
+           bytes >= (c->nodes <= FEW_HOSTS ? BLOCKS_LEAST_OF_FEW : BLOCKS_LEAST);
 }
 
 /* Gives the same bytes as an all-reduce of this size. */
-static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, const void *in,
-                              void *out, struct dt_hierarchical_terms terms, size_t bytes)
+static dt_result_t reduce_blocks(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                 void *out, struct dt_hierarchical_result result, size_t bytes)
 {
-    terms.host_divisor = host_divisor_of(c, call);
-    terms.divisor = rest_divisor_of(c, call);
-    terms.round = !takes_all_lanes(c, NULL, bytes) &&
-                  dt_leaders_goes_round(&c->leaders, (dt_dtype_t)call->dtype, bytes);
-    return dt_hierarchical_fold(&c->hierarchical, call, in, out, &terms);
+    result.host_divisor = host_divisor_of(c, call);
+    result.divisor = rest_divisor_of(c, call);
+    result.round = !uses_all_leaders(c, NULL, bytes) &&
+                   dt_leaders_uses_ring(&c->leaders, (dt_dtype_t)call->dtype, bytes);
+    return dt_hierarchical_reduce(&c->hierarchical, call, in, out, &result);
 }
 
 static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
@@ -382,12 +389,12 @@ static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const v
     void *aside = NULL;
     dt_result_t r;
 
-    if (moves_parts(c, bytes))
-        return fold_parts(c, call, in, out,
-                          (struct dt_hierarchical_terms){ .whom = DT_LAYOUT_FOR_ROOT,
-                                                          .home = c->node_of[call->root],
-                                                          .is_root = c->rank == call->root },
-                          bytes);
+    if (uses_blocks(c, bytes))
+        return reduce_blocks(c, call, in, out,
+                             (struct dt_hierarchical_result){ .whom = DT_LAYOUT_FOR_ROOT,
+                                                              .root_host = c->node_of[call->root],
+                                                              .is_root = c->rank == call->root },
+                             bytes);
     if (c->nodes == 1 && c->size > 1)
         return dt_shm_reduce(&c->shm, call, in, out, (uint32_t)call->root, divisor_of(c, call));
     if (c->rank != call->root) {
@@ -395,7 +402,7 @@ static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const v
         if (!aside)
             return dt_comm_no_memory(c);
     }
-    r = fold(c, call, NULL, in, aside ? aside : out);
+    r = all_reduce_elements(c, call, NULL, in, aside ? aside : out);
     free(aside);
     return r;
 }
@@ -419,8 +426,9 @@ static uint64_t agreed_count(const struct dt_comm *c, const struct dt_blocks *bl
 }
 
 /* All-reduces all blocks; each rank keeps its own. */
-static dt_result_t fold_and_keep(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                 void *out, const struct dt_blocks *blocks)
+static dt_result_t all_reduce_and_keep_block(struct dt_comm *c, const struct dt_call *call,
+                                             const void *in, void *out,
+                                             const struct dt_blocks *blocks)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
     size_t size = dt_dtype_size(dtype), total = dt_blocks_bytes(blocks, c->size, dtype);
@@ -433,7 +441,7 @@ static dt_result_t fold_and_keep(struct dt_comm *c, const struct dt_call *call, 
         return dt_comm_no_memory(c);
     whole.count = total / size;
     whole.options = blocks->counts ? call->count : (uint64_t)c->size;
-    r = fold(c, &whole, NULL, in, all);
+    r = all_reduce_elements(c, &whole, NULL, in, all);
     if (r == DT_OK && own)
         dt_copy(out, all + dt_blocks_bytes(blocks, c->rank, dtype), own);
     free(all);
@@ -453,11 +461,11 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     }
     if (c->nodes == 1)
         return dt_shm_reduce_scatter(&c->shm, call, in, out, blocks, divisor_of(c, call));
-    if (!blocks->counts && moves_parts(c, bytes * c->nodes * c->hierarchical.width))
-        return fold_parts(c, call, in, out,
-                          (struct dt_hierarchical_terms){ .whom = DT_LAYOUT_FOR_EACH },
-                          bytes * (size_t)c->size);
-    return fold_and_keep(c, call, in, out, blocks);
+    if (!blocks->counts && uses_blocks(c, bytes * c->nodes * c->hierarchical.n_leaders))
+        return reduce_blocks(c, call, in, out,
+                             (struct dt_hierarchical_result){ .whom = DT_LAYOUT_FOR_EACH },
+                             bytes * (size_t)c->size);
+    return all_reduce_and_keep_block(c, call, in, out, blocks);
 }
 
 /* Reduces into a temporary buffer: the result would overwrite other blocks that are still
@@ -494,20 +502,20 @@ dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, co
     return dt_comm_end(c, &call, r);
 }
 
-static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                   void *out, const struct dt_blocks *blocks)
+static dt_result_t all_gather_by_ring(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                      void *out, const struct dt_blocks *blocks)
 {
     const struct dt_ring_allgather g = { .shm = &c->shm,
                                          .leaders = &c->leaders,
-                                         .width = c->hierarchical.width,
+                                         .n_leaders = c->hierarchical.n_leaders,
                                          .size = (uint32_t)c->size,
-                                         .roster = &c->roster };
+                                         .host_ranks = &c->host_ranks };
 
     return dt_ring_allgather(&g, call, in, out, blocks);
 }
 
 /* With two hosts the ring is a single step, so it pays for much smaller data. */
-static size_t least_in_lanes(const struct dt_comm *c)
+static size_t ring_least_bytes(const struct dt_comm *c)
 {
     return c->nodes == 2 ? c->tuning.net_lane / 64 : c->tuning.net_lane;
 }
@@ -522,13 +530,13 @@ static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, con
 
     if (c->nodes == 1)
         return dt_shm_all_gather(&c->shm, call, in, out, blocks);
-    r = meet(c, call);
+    r = barrier(c, call);
     if (r != DT_OK)
         return r;
     total = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
-    if ((uint32_t)c->size == c->nodes || total < least_in_lanes(c))
+    if ((uint32_t)c->size == c->nodes || total < ring_least_bytes(c))
         return dt_tcp_all_gather(&c->mesh, call, in, out, blocks);
-    return gather_in_lanes(c, call, in, out, blocks);
+    return all_gather_by_ring(c, call, in, out, blocks);
 }
 
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
@@ -545,7 +553,7 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
 enum { WEIGHED_FEW = 8 * 1024 }; /* bytes of all vectors; up to here each rank weighs all of them */
 
 /* What a rank works on: a chunk of every vector, or all vectors. */
-struct weighing {
+struct adasum_work {
     bool all;
     size_t *counts; /* of each rank's chunk or vector */
     uint8_t *vectors;
@@ -553,7 +561,8 @@ struct weighing {
     struct dt_adasum_products *products;
 };
 
-static bool weighing_make(struct weighing *w, const struct dt_comm *c, const struct dt_call *call)
+static bool adasum_work_make(struct adasum_work *w, const struct dt_comm *c,
+                             const struct dt_call *call)
 {
     size_t n = (size_t)c->size, size = dt_dtype_size((dt_dtype_t)call->dtype);
 
@@ -571,7 +580,7 @@ static bool weighing_make(struct weighing *w, const struct dt_comm *c, const str
     return w->vectors != NULL;
 }
 
-static void weighing_free(struct weighing *w)
+static void adasum_work_free(struct adasum_work *w)
 {
     free(w->counts);
     free(w->vectors);
@@ -581,8 +590,8 @@ static void weighing_free(struct weighing *w)
 
 /* All ranks get the same products and so the same weights. The sum has a call number of its own:
  * ranks that still move vectors take it for a later call, not for a mismatch. */
-static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const struct dt_adasum *a,
-                         const struct weighing *w)
+static dt_result_t weigh_vectors(struct dt_comm *c, const struct dt_call *call,
+                                 const struct dt_adasum *a, const struct adasum_work *w)
 {
     struct dt_call sum = *call;
     dt_result_t r = DT_OK;
@@ -594,7 +603,7 @@ static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const st
         dt_adasum_multiply(a, w->weights, width, w->products);
         if (!w->all) {
             dt_comm_count(c, &sum);
-            r = fold(c, &sum, NULL, w->products, w->products);
+            r = all_reduce_elements(c, &sum, NULL, w->products, w->products);
         }
         dt_adasum_weigh(w->products, a->n, width, w->weights);
     }
@@ -602,8 +611,8 @@ static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const st
 }
 
 /* "in" has reached all ranks before it may be overwritten. */
-static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                    void *out, const struct weighing *w)
+static dt_result_t combine_vectors(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                   void *out, const struct adasum_work *w)
 {
     const struct dt_blocks blocks = dt_blocks_of(w->counts);
     const struct dt_blocks mine = dt_blocks_each(w->counts[c->rank]);
@@ -617,7 +626,7 @@ static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *cal
                            : dt_comm_all_to_all_for(c, call, in, &blocks, w->vectors, &mine);
 
     if (r == DT_OK)
-        r = weigh(c, call, &a, w);
+        r = weigh_vectors(c, call, &a, w);
     if (r != DT_OK)
         return r;
     dt_adasum_combine(&a, w->weights, place);
@@ -629,10 +638,10 @@ static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *cal
 
 static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
 {
-    struct weighing w = { 0 };
-    dt_result_t r =
-        weighing_make(&w, c, call) ? gather_and_weigh(c, call, in, out, &w) : dt_comm_no_memory(c);
+    struct adasum_work w = { 0 };
+    dt_result_t r = adasum_work_make(&w, c, call) ? combine_vectors(c, call, in, out, &w)
+                                                  : dt_comm_no_memory(c);
 
-    weighing_free(&w);
+    adasum_work_free(&w);
     return r;
 }

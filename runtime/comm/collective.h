@@ -15,23 +15,24 @@ dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out
                                     dt_dtype_t dtype, dt_op_t op,
                                     const dt_all_reduce_options_t *options, uint64_t pieces);
 /* The same call for a rank without data. buf holds neutral elements, and keeps them. */
-dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+dt_result_t dt_comm_all_reduce_no_data(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                                        dt_op_t op, const dt_all_reduce_options_t *options,
                                        uint64_t pieces);
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                               int root);
 /* An all-gather of a small table: each rank's block becomes known to all. On entry all other blocks
  * are zero. bytes: the size of a block, a multiple of 8. */
-dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes);
+dt_result_t dt_comm_all_gather_table(struct dt_comm *c, enum dt_call_kind kind, void *table,
+                                     size_t bytes);
 /* The same call, which then runs then, and ends when all ranks have done so. then makes no call on
  * c. */
-dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
-                             void (*then)(void *arg), void *arg);
+dt_result_t dt_comm_all_gather_table_and(struct dt_comm *c, enum dt_call_kind kind, void *table,
+                                         size_t bytes, void (*then)(void *arg), void *arg);
 /* Parts of a larger call of this kind: an all-reduce of words, and a broadcast of bytes. */
-dt_result_t dt_comm_fold_for(struct dt_comm *c, enum dt_call_kind kind, int64_t *words, size_t n,
-                             dt_op_t op);
-dt_result_t dt_comm_spread_for(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
-                               int root);
+dt_result_t dt_comm_all_reduce_words(struct dt_comm *c, enum dt_call_kind kind, int64_t *words,
+                                     size_t n, dt_op_t op);
+dt_result_t dt_comm_broadcast_bytes(struct dt_comm *c, enum dt_call_kind kind, void *buf,
+                                    size_t bytes, int root);
 /* The announcement of join.h: every word becomes the maximum over all ranks. It is reported as the
  * call c->next. */
 dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n);
@@ -44,14 +45,14 @@ dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, co
                                    dt_op_t op);
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
                                const struct dt_blocks *blocks, dt_dtype_t dtype);
-/* Waits until every rank makes this call, which moves no data. With dt_comm_meet_for, bytes must be
- * the same on all ranks. */
-dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
-dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes);
+/* Waits until every rank makes this call, which moves no data. With dt_comm_barrier_of, bytes must
+ * be the same on all ranks. */
+dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind);
+dt_result_t dt_comm_barrier_of(struct dt_comm *c, enum dt_call_kind kind, size_t bytes);
 /* Likewise, and copies rank 0's thresholds in buf to all other ranks. heed applies them. Then the
  * hosts connect as they say. */
-dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
-                               void (*heed)(struct dt_comm *c, void *buf));
+dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, void *buf,
+                                  size_t bytes, void (*heed)(struct dt_comm *c, void *buf));
 /* Waits until every rank is about to make this call. For algorithms that do not compare the calls
  * themselves. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call);

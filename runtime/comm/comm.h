@@ -18,8 +18,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/tuning.h"
 #include "runtime/coll/hierarchical.h"
+#include "runtime/coll/layout.h"
 #include "runtime/coll/leaders.h"
-#include "runtime/coll/roster.h"
 #include "runtime/comm/pairnotes.h"
 #include "runtime/dtrun.h"
 #include "runtime/shm/shm.h"
@@ -38,10 +38,10 @@ struct dt_comm {
     uint32_t nodes;
     uint32_t *ranks;   /* the job's rank of each rank */
     uint32_t *node_of; /* the host of each rank */
-    struct dt_roster roster;
-    uint32_t *lane;        /* by host: its rank with this rank's local rank */
-    struct dt_u32s locals; /* the ranks on this host, by local rank */
-    uint32_t *local_ranks; /* the job's rank of each of them */
+    struct dt_host_ranks host_ranks;
+    uint32_t *leader_peers; /* by host: its rank with this rank's local rank */
+    struct dt_u32s locals;  /* the ranks on this host, by local rank */
+    uint32_t *local_ranks;  /* the job's rank of each of them */
     uint64_t calls;
     uint32_t
         limit_ms; /* how long the current call may wait; 0: dtrun's limit; DT_HOSTSHM_NO_LIMIT */

@@ -145,7 +145,7 @@ static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
     if (!offers)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
     offer(c, order, &offers[c->rank]);
-    r = dt_comm_show(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
+    r = dt_comm_all_gather_table(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
     if (r == DT_OK)
         r = conclude(c, offers);
     free(offers);
@@ -336,7 +336,7 @@ static dt_result_t check_device(struct dt_comm *c, const struct dt_gpu_order *or
         (struct wanted){ .other = used.device != order->device || used.context != order->context,
                          .used = (uint64_t)used.device,
                          .device = (uint64_t)order->device };
-    r = dt_comm_show(c, DT_CALL_GPU_CHOICE, all, sizeof *all);
+    r = dt_comm_all_gather_table(c, DT_CALL_GPU_CHOICE, all, sizeof *all);
     for (int rank = 0; r == DT_OK && rank < c->size; rank++) {
         if (all[rank].other)
             r = refuse_other(c, rank, &all[rank]);

@@ -410,7 +410,7 @@ static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
 
     if (c->rank == 0)
         mine.error = (uint64_t)api()->ncclGetUniqueId(&mine.id);
-    r = dt_comm_spread_for(c, DT_CALL_GPU_CHOICE, &mine, sizeof mine, 0);
+    r = dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, &mine, sizeof mine, 0);
     if (r != DT_OK)
         return r;
     *id = mine.id;
@@ -714,7 +714,7 @@ static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
 
     dt_launch_propose(launch, c->id);
     stamp = launch->stamp;
-    r = dt_comm_fold_for(c, DT_CALL_GPU_ORDER, &stamp, 1, DT_MAX);
+    r = dt_comm_all_reduce_words(c, DT_CALL_GPU_ORDER, &stamp, 1, DT_MAX);
     if (r == DT_OK)
         dt_launch_agree(launch, stamp);
     return r;

@@ -171,7 +171,7 @@ static dt_result_t compare(struct opening *o, struct report *reports, char why[D
 
     memset(reports, 0, (size_t)size * sizeof *reports);
     reports[o->c->rank] = o->mine;
-    r = dt_comm_show(o->c, DT_CALL_GPU_CHOICE, reports, sizeof *reports);
+    r = dt_comm_all_gather_table(o->c, DT_CALL_GPU_CHOICE, reports, sizeof *reports);
     for (int rank = 0; r == DT_OK && rank < size && !*why; rank++) {
         if (reports[rank].stage)
             describe(o, &reports[rank], rank, why);

@@ -97,7 +97,7 @@ static size_t count_of(const struct dt_blocks *blocks, uint32_t i)
 }
 
 /* near has no ranks if all ranks are on this host. */
-static void lay_out(struct dt_span *spans, const struct dt_shm *s, const struct dt_blocks *blocks,
+static void lay_out(struct dt_range *spans, const struct dt_shm *s, const struct dt_blocks *blocks,
                     size_t element, struct dt_near near)
 {
     size_t at = 0;
@@ -108,16 +108,16 @@ static void lay_out(struct dt_span *spans, const struct dt_shm *s, const struct 
 
         while (next < block)
             at += count_of(blocks, next++) * element;
-        spans[i] = (struct dt_span){ at, count_of(blocks, block) * element };
+        spans[i] = (struct dt_range){ at, count_of(blocks, block) * element };
         if (near.ranks && i == s->me)
             spans[i].bytes = 0;
     }
 }
 
-static void repeat(struct dt_span *spans, uint32_t n, size_t bytes)
+static void repeat(struct dt_range *spans, uint32_t n, size_t bytes)
 {
     for (uint32_t i = 0; i < n; i++)
-        spans[i] = (struct dt_span){ 0, bytes };
+        spans[i] = (struct dt_range){ 0, bytes };
 }
 
 static size_t element_of(const struct dt_call *call)
@@ -128,7 +128,7 @@ static size_t element_of(const struct dt_call *call)
 dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out, const struct dt_blocks *blocks)
 {
-    struct dt_span give[s->n], take[s->n];
+    struct dt_range give[s->n], take[s->n];
     struct dt_pairwise m = { .s = s,
                              .call = call,
                              .in = in,
@@ -148,7 +148,7 @@ dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call,
                                    const struct dt_blocks *given, void *out,
                                    const struct dt_blocks *taken, struct dt_near near)
 {
-    struct dt_span give[s->n], take[s->n];
+    struct dt_range give[s->n], take[s->n];
     struct dt_pairwise m = { .s = s,
                              .call = call,
                              .in = in,
@@ -169,7 +169,7 @@ dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, con
                                size_t count, void *out, const struct dt_blocks *blocks,
                                uint32_t root, struct dt_near near)
 {
-    struct dt_span give[s->n], take[s->n];
+    struct dt_range give[s->n], take[s->n];
     bool is_root = s->me == root;
     struct dt_pairwise m = { .s = s,
                              .call = call,
@@ -194,7 +194,7 @@ dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, co
                                 const struct dt_blocks *blocks, void *out, size_t count,
                                 uint32_t root, struct dt_near near)
 {
-    struct dt_span give[s->n], take[s->n];
+    struct dt_range give[s->n], take[s->n];
     bool is_root = s->me == root;
     struct dt_pairwise m = { .s = s,
                              .call = call,
@@ -236,7 +236,7 @@ dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const v
 dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
                                   void *out, const struct dt_blocks *blocks, int divisor)
 {
-    struct dt_span give[s->n], take[s->n];
+    struct dt_range give[s->n], take[s->n];
     struct dt_pairwise m = { .s = s,
                              .call = call,
                              .in = in,

@@ -31,7 +31,7 @@ static size_t extent(const struct dt_pairwise *m)
     size_t end = 0;
 
     for (uint32_t i = 0; i < m->s->n; i++) {
-        const struct dt_span *g = &m->give[i];
+        const struct dt_range *g = &m->give[i];
 
         if (i != m->s->me && g->bytes && g->at + g->bytes > end)
             end = g->at + g->bytes;
@@ -67,7 +67,7 @@ static uint8_t *staged(const struct dt_pairwise *m, uint32_t giver, uint32_t tak
 }
 
 /* The bytes of the span that this round moves. The round began at offset "at". */
-static size_t piece(const struct dt_pairwise *m, const struct dt_span *span, size_t at)
+static size_t piece(const struct dt_pairwise *m, const struct dt_range *span, size_t at)
 {
     size_t rest = span->bytes > at ? span->bytes - at : 0;
 
@@ -190,7 +190,7 @@ static dt_result_t fold_open(const struct dt_pairwise *m, const uint8_t *const *
 {
     struct dt_shm *s = m->s;
     dt_dtype_t dtype = (dt_dtype_t)m->call->dtype;
-    const struct dt_span *mine = &m->give[s->me];
+    const struct dt_range *mine = &m->give[s->me];
     uint8_t *to = m->out == m->in ? m->out + mine->at : m->out;
     struct dt_fold f = { .dst = to,
                          .src = (const void *const *)from,

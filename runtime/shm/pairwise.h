@@ -14,9 +14,9 @@ struct dt_pairwise {
     struct dt_shm *s;
     const struct dt_call *call;
     const uint8_t *in;
-    const struct dt_span *give; /* by peer */
+    const struct dt_range *give; /* by peer */
     uint8_t *out;
-    const struct dt_span *take; /* likewise */
+    const struct dt_range *take; /* likewise */
     bool one_window;
     bool gives; /* whether there are such spans at all */
     bool takes;

@@ -132,7 +132,7 @@ static bool takes_few(const struct dt_shm *s, size_t bytes)
 
 /* A rank that published data after a stop could let the call succeed on other ranks and fail
  * here. */
-bool dt_shm_shows_few(const struct dt_shm *s, size_t bytes)
+bool dt_shm_is_small(const struct dt_shm *s, size_t bytes)
 {
     return takes_few(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
 }
@@ -161,14 +161,14 @@ static void show_few(struct dt_shm *s, const struct dt_call *call, const void *i
     dt_round_publish(s, DT_IN);
 }
 
-void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+void dt_shm_publish_small(struct dt_shm *s, const struct dt_call *call, const void *in)
 {
     dt_round_join(s, staged_of_few(bytes_of(call)));
     show_few(s, call, in);
 }
 
-dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
-                            int divisor)
+dt_result_t dt_shm_all_reduce_small(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                    void *out, int divisor)
 {
     dt_result_t r = dt_call_match_others(s, true);
 
@@ -187,8 +187,8 @@ static dt_result_t reduce_few(struct dt_shm *s, const struct dt_chunk *c)
     if (r != DT_OK)
         return r;
     show_few(s, c->call, c->in);
-    return dt_shm_fold_few(s, c->call, c->in, dt_chunk_is_for(c, s->me) ? c->out : NULL,
-                           c->divisor);
+    return dt_shm_all_reduce_small(s, c->call, c->in, dt_chunk_is_for(c, s->me) ? c->out : NULL,
+                                   c->divisor);
 }
 
 /* terms: of the first chunk; NULL: this is a later chunk, or the first again. */

@@ -71,13 +71,13 @@ dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const vo
                           uint32_t root, int divisor);
 /* An all-reduce in two halves; in between, the caller does work that the other ranks need not wait
  * for. The first half publishes this rank's data and does not wait. The second half waits for all
- * ranks' data and reduces them. dt_shm_shows_few tells whether this is possible: the data are
+ * ranks' data and reduces them. dt_shm_is_small tells whether this is possible: the data are
  * small, and nothing has to be waited for first. Both halves read "in". out: NULL, or the buffer
  * for the result. */
-bool dt_shm_shows_few(const struct dt_shm *s, size_t bytes);
-void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in);
-dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
-                            int divisor);
+bool dt_shm_is_small(const struct dt_shm *s, size_t bytes);
+void dt_shm_publish_small(struct dt_shm *s, const struct dt_call *call, const void *in);
+dt_result_t dt_shm_all_reduce_small(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                    void *out, int divisor);
 /* Broadcasts local rank root's buffer. Part of a call that has begun. bytes may be 0: then all
  * ranks wait for root. When it returns, the buffer is root's own again. */
 dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);

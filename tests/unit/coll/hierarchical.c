@@ -18,7 +18,7 @@
 
 struct job {
     const char *hosts;
-    uint32_t width; /* number of leaders; 0: only the first rank talks */
+    uint32_t n_leaders; /* number of leaders; 0: only the first rank talks */
 };
 
 static int begin(const struct job *j, bool whatever_the_size)
@@ -27,7 +27,7 @@ static int begin(const struct job *j, bool whatever_the_size)
 
     NEED(dt_init() == DT_OK);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    NEED(j->width ? c->hierarchical.width == j->width : c->hierarchical.width < 2);
+    NEED(j->n_leaders ? c->hierarchical.n_leaders == j->n_leaders : c->hierarchical.n_leaders < 2);
     if (whatever_the_size)
         c->tuning.net_lane = 0;
     dt_context_leave(c);
@@ -105,7 +105,7 @@ static int around_the_threshold(int rank, void *arg)
     (void)rank;
     NEED(begin(j, false) == 0);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    limit = c->tuning.net_lane * c->hierarchical.width / sizeof(float);
+    limit = c->tuning.net_lane * c->hierarchical.n_leaders / sizeof(float);
     dt_context_leave(c);
     for (size_t count = limit - 2; count < limit + 2; count++)
         NEED(reference_try(j->hosts, count, DT_F32, DT_SUM, 0) == 0);
@@ -280,18 +280,18 @@ static void every_block_reaches_every_rank(void **state)
  * their number. */
 static void rounds_fit_into_the_memory_of_every_host(void **state)
 {
-    struct dt_leaders lanes = { .n = 2 };
+    struct dt_leaders leaders = { .n = 2 };
 
     (void)state;
     for (uint32_t i = 1; i <= 1000; i += 9) {
         for (uint32_t k = 1; k <= 1000; k += 9) {
-            const struct dt_roster roster = { .first = (uint32_t[]){ 0, i, i + k } };
-            struct dt_hierarchical t = { .leaders = &lanes, .roster = &roster };
+            const struct dt_host_ranks host_ranks = { .first = (uint32_t[]){ 0, i, i + k } };
+            struct dt_hierarchical t = { .leaders = &leaders, .host_ranks = &host_ranks };
 
-            dt_hierarchical_settle(&t);
+            dt_hierarchical_init(&t);
             assert_in_range(t.round, 1, dt_hostshm_room(i) / 4);
             assert_in_range(t.round, 1, dt_hostshm_room(k) / 4);
-            assert_in_range(t.width, 1, i < k ? i : k);
+            assert_in_range(t.n_leaders, 1, i < k ? i : k);
         }
     }
 }

@@ -14,7 +14,7 @@
 enum { HOSTS = 5, RANKS = 10, MOST = 300000 };
 
 static uint32_t ranks[RANKS], first[HOSTS + 1];
-static const struct dt_roster roster = { ranks, first };
+static const struct dt_host_ranks host_ranks = { ranks, first };
 
 /* node_of: the host of each rank, as digits. Returns the number of hosts. */
 static uint32_t place(const char *node_of)
@@ -26,7 +26,7 @@ static uint32_t place(const char *node_of)
         hosts = nodes[i] >= hosts ? nodes[i] + 1 : hosts;
     }
     memset(first, 0, sizeof first);
-    dt_roster_fill((struct dt_roster *)(uintptr_t)&roster, nodes, n, hosts);
+    dt_host_ranks_fill((struct dt_host_ranks *)(uintptr_t)&host_ranks, nodes, n, hosts);
     return hosts;
 }
 
@@ -37,28 +37,28 @@ static void ranks_are_listed_host_by_host(void **state)
     (void)state;
     assert_int_equal(place("102011"), 3);
     assert_memory_equal(ranks, expected, sizeof expected);
-    assert_int_equal(dt_roster_count(&roster, 0), 2);
-    assert_int_equal(dt_roster_count(&roster, 1), 3);
-    assert_int_equal(dt_roster_count(&roster, 2), 1);
+    assert_int_equal(dt_host_ranks_count(&host_ranks, 0), 2);
+    assert_int_equal(dt_host_ranks_count(&host_ranks, 1), 3);
+    assert_int_equal(dt_host_ranks_count(&host_ranks, 2), 1);
 }
 
-/* Every byte is in one block, and no blocks of a slice overlap. */
+/* Every byte is in one block, and no blocks of a share overlap. */
 static void covers(const struct dt_layout *c)
 {
     size_t whole = dt_layout_whole(c), found = 0;
     uint8_t *seen = calloc(whole, 1);
 
     for (size_t chunk = 0; chunk < c->chunks; chunk++) {
-        for (uint32_t lane = 0; lane < c->width; lane++) {
+        for (uint32_t leader = 0; leader < c->n_leaders; leader++) {
             for (uint32_t host = 0; host < c->hosts; host++) {
-                struct dt_span part = dt_layout_part(c, chunk, lane, host);
+                struct dt_range block = dt_layout_block(c, chunk, leader, host);
 
-                assert_true(part.bytes <= c->part);
-                assert_true(part.bytes == 0 || part.at + part.bytes <= whole);
-                assert_true(dt_layout_part_at(c, host) + part.bytes <= c->slice);
-                for (size_t i = 0; i < part.bytes; i++)
-                    assert_int_equal(seen[part.at + i]++, 0);
-                found += part.bytes;
+                assert_true(block.bytes <= c->block);
+                assert_true(block.bytes == 0 || block.at + block.bytes <= whole);
+                assert_true(dt_layout_block_at(c, host) + block.bytes <= c->share);
+                for (size_t i = 0; i < block.bytes; i++)
+                    assert_int_equal(seen[block.at + i]++, 0);
+                found += block.bytes;
             }
         }
     }
@@ -70,16 +70,17 @@ static void covers(const struct dt_layout *c)
 static void gives_each_its_own(const struct dt_layout *c)
 {
     for (size_t chunk = 0; chunk < c->chunks; chunk++) {
-        for (uint32_t lane = 0; lane < c->width; lane++) {
+        for (uint32_t leader = 0; leader < c->n_leaders; leader++) {
             for (uint32_t host = 0; host < c->hosts; host++) {
-                struct dt_span part = dt_layout_part(c, chunk, lane, host);
-                uint32_t taker = dt_layout_taker(c, chunk, lane);
+                struct dt_range block = dt_layout_block(c, chunk, leader, host);
+                uint32_t owner = dt_layout_owner(c, chunk, leader);
 
-                if (part.bytes == 0)
+                if (block.bytes == 0)
                     continue;
-                assert_true(taker < dt_roster_count(&roster, host));
-                assert_int_equal(part.at, roster.ranks[roster.first[host] + taker] * c->bytes +
-                                              dt_layout_piece_at(c, chunk));
+                assert_true(owner < dt_host_ranks_count(&host_ranks, host));
+                assert_int_equal(block.at,
+                                 host_ranks.ranks[host_ranks.first[host] + owner] * c->bytes +
+                                     dt_layout_offset(c, chunk));
             }
         }
     }
@@ -109,11 +110,11 @@ static void frames_and_segments_fit(const struct dt_layout *c, uint32_t to)
 
 static void try(struct dt_layout c, size_t bytes, size_t most)
 {
-    c.roster = &roster;
+    c.host_ranks = &host_ranks;
     c.bytes = bytes;
     dt_layout_make(&c, most);
-    assert_true(c.chunk + c.slice <= most);
-    assert_int_equal(c.segments, dt_flow_segments(c.part));
+    assert_true(c.chunk + c.share <= most);
+    assert_int_equal(c.segments, dt_flow_segments(c.block));
     covers(&c);
     if (c.whom == DT_LAYOUT_FOR_EACH)
         gives_each_its_own(&c);
@@ -134,14 +135,16 @@ static void every_byte_is_in_one_block(void **state)
         for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
             size_t bytes = sizes[i / 2], most = mosts[i % 2];
 
-            for (uint32_t width = 1; width < 3; width++) {
-                struct dt_layout c = { .hosts = hosts, .width = width, .whom = DT_LAYOUT_FOR_ALL };
+            for (uint32_t n_leaders = 1; n_leaders < 3; n_leaders++) {
+                struct dt_layout c = { .hosts = hosts,
+                                       .n_leaders = n_leaders,
+                                       .whom = DT_LAYOUT_FOR_ALL };
 
                 try(c, bytes, most);
                 c.whom = DT_LAYOUT_FOR_EACH;
                 try(c, bytes / 10 + 1, most);
                 c.whom = DT_LAYOUT_FOR_ROOT;
-                c.home = hosts - 1;
+                c.root_host = hosts - 1;
                 try(c, bytes, most);
                 c.collects = true;
                 try(c, bytes, most);
@@ -152,7 +155,9 @@ static void every_byte_is_in_one_block(void **state)
 
 static size_t chunks_of(size_t bytes, uint32_t hosts)
 {
-    struct dt_layout c = { .hosts = hosts, .width = 1, .roster = &roster, .bytes = bytes };
+    struct dt_layout c = {
+        .hosts = hosts, .n_leaders = 1, .host_ranks = &host_ranks, .bytes = bytes
+    };
 
     dt_layout_make(&c, 512 * 1024);
     return c.chunks;

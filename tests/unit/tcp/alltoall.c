@@ -734,7 +734,7 @@ static dt_result_t squeeze(struct rank *r)
     const int bytes = 4096;
     uint32_t me = r->mesh.me, peer = 1 - me;
     dt_all_reduce_options_t options = DT_ALL_REDUCE_OPTIONS_INIT;
-    struct dt_leaders lanes = {
+    struct dt_leaders leaders = {
         .mesh = &r->mesh, .peers = peers, .me = me, .n = 2, .tuning = &dt_tuning_builtin
     };
     struct dt_call call = next(r, DT_CALL_ALL_REDUCE, -1);
@@ -751,8 +751,8 @@ static dt_result_t squeeze(struct rank *r)
     for (uint32_t stream = 0; stream < streams; stream++)
         setsockopt(dt_mesh_link(&r->mesh, peer, stream)->fd, SOL_SOCKET, SO_SNDBUF, &bytes,
                    sizeof bytes);
-    result = dt_compressed_all_reduce(&lanes, &call, &options, numbers[me], sums[me], NUMBERS, 1);
-    dt_leaders_close(&lanes);
+    result = dt_compressed_all_reduce(&leaders, &call, &options, numbers[me], sums[me], NUMBERS, 1);
+    dt_leaders_close(&leaders);
     return result;
 }
 
@@ -784,7 +784,7 @@ static void data_within_a_host_is_left_alone(void **state)
 
 enum { HOSTS = 8192, STACK = 1024 * 1024 };
 
-static void *fold_among_many(void *lanes)
+static void *fold_among_many(void *leaders)
 {
     static const dt_all_reduce_options_t options = { .wire = DT_WIRE_F16 };
     static uint16_t data[BIG];
@@ -793,10 +793,10 @@ static void *fold_among_many(void *lanes)
     };
     float x = 0;
 
-    return dt_compressed_all_reduce(lanes, &call, &options, &x, &x, 1, 1) == DT_ERR_PEER &&
-                   dt_leaders_all_reduce(lanes, &call, data, data, BIG, 1) == DT_ERR_PEER
+    return dt_compressed_all_reduce(leaders, &call, &options, &x, &x, 1, 1) == DT_ERR_PEER &&
+                   dt_leaders_all_reduce(leaders, &call, data, data, BIG, 1) == DT_ERR_PEER
                ? NULL
-               : lanes;
+               : leaders;
 }
 
 /* The job has been stopped, so no peers are needed. */
@@ -804,7 +804,7 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
 {
     uint32_t *peers = calloc(HOSTS, sizeof *peers);
     struct rank *r = &ranks[0];
-    struct dt_leaders lanes = {
+    struct dt_leaders leaders = {
         .mesh = &r->mesh, .peers = peers, .n = HOSTS, .tuning = &dt_tuning_builtin
     };
     pthread_attr_t attr;
@@ -825,10 +825,10 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
                                 .alarm = { &r->agent, &map, -1, &r->coll_error } };
     assert_int_equal(pthread_attr_init(&attr), 0);
     assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
-    assert_int_equal(pthread_create(&r->thread, &attr, fold_among_many, &lanes), 0);
+    assert_int_equal(pthread_create(&r->thread, &attr, fold_among_many, &leaders), 0);
     assert_int_equal(pthread_join(r->thread, &failed), 0);
     assert_null(failed);
-    dt_leaders_close(&lanes);
+    dt_leaders_close(&leaders);
     dt_mesh_close(&r->mesh);
     dt_listener_close(&r->listener);
     dt_agentlink_close(&r->agent);
