@@ -45,7 +45,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
 	launcher/job/auxiliaries.c launcher/job/auxiliaries.h \
 	launcher/watch/cause.c launcher/watch/cause.h \
-	launcher/job/core.c launcher/job/core.h \
+	launcher/job/core/core.c launcher/job/core/core.h \
 	launcher/job/state/deaths.c launcher/job/state/deaths.h \
 	launcher/job/state/exitpolicy.c launcher/job/state/exitpolicy.h \
 	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
@@ -54,10 +54,10 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/fence.c launcher/job/state/fence.h \
 	launcher/job/hang_detect.c launcher/job/hang_detect.h \
 	launcher/job/state/history.c launcher/job/state/history.h \
-	launcher/job/hostlink.c launcher/job/hostlink.h \
-	launcher/job/hostlinks.c launcher/job/hostlinks.h \
+	launcher/job/core/hostlink.c launcher/job/core/hostlink.h \
+	launcher/job/core/hostlinks.c launcher/job/core/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
-	launcher/job/job_fsm.c launcher/job/job_fsm.h \
+	launcher/job/core/job_fsm.c launcher/job/core/job_fsm.h \
 	launcher/job/launch.c launcher/job/launch.h \
 	launcher/job/network.c launcher/job/network.h \
 	launcher/job/state/injections.c launcher/job/state/injections.h \

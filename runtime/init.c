@@ -13,8 +13,8 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/diag/recorder.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/direct.h"
-#include "runtime/gpu/gate.h"
 
 /* A child that is forked before dt_init, or after dt_init failed, may become a rank. A child that
  * is forked during dt_init or later may not. */

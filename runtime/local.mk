@@ -91,8 +91,17 @@ runtime_libruntime_la_SOURCES = \
 	runtime/diag/dump.c runtime/diag/dump.h \
 	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
 	runtime/diag/recorder.c runtime/diag/recorder.h \
-	runtime/gpu/copies.c runtime/gpu/copies.h \
+	runtime/gpu/device/copies.c runtime/gpu/device/copies.h \
+	runtime/gpu/device/gate.c runtime/gpu/device/gate.h \
+	runtime/gpu/device/life.c runtime/gpu/device/life.h \
+	runtime/gpu/device/memory.c runtime/gpu/device/memory.h \
+	runtime/gpu/device/order.c runtime/gpu/device/order.h \
+	runtime/gpu/device/pinned.c runtime/gpu/device/pinned.h \
+	runtime/gpu/device/stream.c runtime/gpu/device/stream.h \
+	runtime/gpu/device/transfer.c runtime/gpu/device/transfer.h \
+	runtime/gpu/device/wait.c runtime/gpu/device/wait.h \
 	runtime/gpu/devicecall.c runtime/gpu/devicecall.h \
+	runtime/gpu/direct.c runtime/gpu/direct.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
 	runtime/gpu/fold/arena.c runtime/gpu/fold/arena.h \
@@ -101,27 +110,18 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/fold/folder.c runtime/gpu/fold/folder.h \
 	runtime/gpu/fold/steps.c runtime/gpu/fold/steps.h \
 	runtime/gpu/fold/words.c runtime/gpu/fold/words.h \
-	runtime/gpu/direct.c runtime/gpu/direct.h \
-	runtime/gpu/gate.c runtime/gpu/gate.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \
 	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \
-	runtime/gpu/life.c runtime/gpu/life.h \
-	runtime/gpu/memory.c runtime/gpu/memory.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
 	runtime/gpu/ncclguard.c runtime/gpu/ncclguard.h \
 	runtime/gpu/nvidia/cudafail.c runtime/gpu/nvidia/cudafail.h \
-	runtime/gpu/operation.h \
 	runtime/gpu/offer.c runtime/gpu/offer.h \
-	runtime/gpu/order.c runtime/gpu/order.h \
-	runtime/gpu/pinned.c runtime/gpu/pinned.h \
+	runtime/gpu/operation.h \
 	runtime/gpu/shared.c runtime/gpu/shared.h \
 	runtime/gpu/sharedopen.c runtime/gpu/sharedopen.h \
 	runtime/gpu/staging.c runtime/gpu/staging.h \
-	runtime/gpu/stream.c runtime/gpu/stream.h \
-	runtime/gpu/transfer.c runtime/gpu/transfer.h \
-	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/init.c \
 	runtime/kernels/body.h \
 	runtime/kernels/dtype.c runtime/kernels/dtype.h \

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Checks that files and folders depend on each other in one direction. Prints each circle between
 files and each between folders, from the symbols of a build's objects, and each #include that goes
-against the order of the layers in ARCHITECTURE.md. usage: circles.py BUILD_DIR SOURCE_DIR"""
+against the order of the layers in ARCHITECTURE.md. Prints each folder that holds more files than
+one can take in. usage: circles.py BUILD_DIR SOURCE_DIR"""
 import os
 import re
 import subprocess
 import sys
 
 PARTS = ("cmd", "launcher", "runtime")
+FOLDERS = (*PARTS, "docs", "examples", "man", "tests")
+FILES_MAX = 40  # in one folder, without its subfolders
+WRITTEN = re.compile(r"\.(c|h|cu|py|sh|bash|bats|md|[1-8])$")  # by people, not by a build
 
 # A folder includes headers only of itself and of later rows ("Layers" in ARCHITECTURE.md). Folders
 # of one row do not include each other. Subfolders belong to their folder.
@@ -59,6 +63,16 @@ def against_the_layers(sources):
         if here and there and not PUBLIC.match(header) and there[1] != here[1]:
             if there[0] <= here[0]:
                 yield f"an include against the layers: {path} includes {header}"
+
+
+def crowded(sources):
+    """A line for each folder that has more than FILES_MAX files."""
+    for part in FOLDERS:
+        for folder, _, files in sorted(os.walk(os.path.join(sources, part))):
+            n = sum(1 for name in files if WRITTEN.search(name))
+            if n > FILES_MAX:
+                path = os.path.relpath(folder, sources)
+                yield f"a crowded folder: {path} has {n} files, {FILES_MAX} at most are allowed"
 
 
 def objects(build, sources):
@@ -132,7 +146,7 @@ def main():
         for circle in circles(graph):
             print(f"a circle of {what}: {' '.join(circle)}")
             status = 1
-    for line in against_the_layers(sys.argv[2]):
+    for line in (*against_the_layers(sys.argv[2]), *crowded(sys.argv[2])):
         print(line)
         status = 1
     sys.exit(status)

@@ -3,7 +3,7 @@
 #ifndef DT_JOB_AUXILIARIES_H
 #define DT_JOB_AUXILIARIES_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/state/deaths.h"
 
 struct dt_auxiliaries {

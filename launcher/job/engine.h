@@ -5,7 +5,7 @@
 #define DT_JOB_ENGINE_H
 
 #include "launcher/job/auxiliaries.h"
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/failure.h"
 #include "launcher/job/flight_record.h"
 #include "launcher/job/hang_detect.h"

@@ -3,7 +3,7 @@
 #ifndef DT_JOB_FAILURE_H
 #define DT_JOB_FAILURE_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/hang_detect.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/state/deaths.h"

@@ -3,7 +3,7 @@
 #ifndef DT_JOB_FLIGHT_RECORD_H
 #define DT_JOB_FLIGHT_RECORD_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/watch/flight_record.h"
 
 struct dt_last_calls {

@@ -5,7 +5,7 @@
 #ifndef DT_JOB_HANG_DETECT_H
 #define DT_JOB_HANG_DETECT_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/watch/wait_graph.h"
 

@@ -2,7 +2,7 @@
 #ifndef DT_JOB_LAUNCH_H
 #define DT_JOB_LAUNCH_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/network.h"
 #include "launcher/job/state/fence.h"
 #include "launcher/job/state/injections.h"

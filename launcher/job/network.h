@@ -3,7 +3,7 @@
 #ifndef DT_JOB_NETWORK_H
 #define DT_JOB_NETWORK_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/session/hostnet.h"
 
 struct dt_network {

@@ -7,7 +7,7 @@
 #ifndef DT_JOB_PAUSE_H
 #define DT_JOB_PAUSE_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/hang_detect.h"
 
 struct dt_pause {

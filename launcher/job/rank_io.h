@@ -3,7 +3,7 @@
 #ifndef DT_JOB_RANK_IO_H
 #define DT_JOB_RANK_IO_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 
 struct dt_rank_io {
     struct dt_core *core;

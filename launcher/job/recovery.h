@@ -3,7 +3,7 @@
 #ifndef DT_JOB_RECOVERY_H
 #define DT_JOB_RECOVERY_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/network.h"
 #include "launcher/job/rehost.h"
 #include "launcher/job/state/history.h"

@@ -3,7 +3,7 @@
 #ifndef DT_JOB_REHOST_H
 #define DT_JOB_REHOST_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/network.h"
 #include "launcher/job/state/history.h"
 #include "launcher/job/state/quarantine.h"

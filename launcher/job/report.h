@@ -2,7 +2,7 @@
 #ifndef DT_JOB_REPORT_H
 #define DT_JOB_REPORT_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/recovery.h"
 
 /* Of a job that has run for so long. The caller frees it. */

@@ -2,7 +2,7 @@
 #ifndef DT_JOB_SIGNALS_H
 #define DT_JOB_SIGNALS_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 #include "launcher/job/pause.h"
 #include "launcher/job/state/signal_gather.h"
 

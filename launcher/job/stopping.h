@@ -3,7 +3,7 @@
 #ifndef DT_JOB_STOPPING_H
 #define DT_JOB_STOPPING_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 
 /* The job has failed, or its ranks cannot be started. */
 void dt_stopping_end_ranks(struct dt_core *c, uint32_t grace_ms);

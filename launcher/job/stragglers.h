@@ -4,7 +4,7 @@
 #ifndef DT_JOB_STRAGGLERS_H
 #define DT_JOB_STRAGGLERS_H
 
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 
 struct dt_stragglers {
     struct dt_core *core;

@@ -9,7 +9,7 @@
 
 #include "runtime/base/blocks.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/memory.h"
+#include "runtime/gpu/device/memory.h"
 #include "runtime/kernels/dtype.h"
 
 /* Report what dt_check_buffer and dt_check_op have found. */

@@ -4,14 +4,14 @@
 #include "runtime/api/request.h"
 #include "runtime/base/inflight.h"
 #include "runtime/comm/error_report.h"
+#include "runtime/gpu/device/gate.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"
-#include "runtime/gpu/gate.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
-#include "runtime/gpu/pinned.h"
-#include "runtime/gpu/stream.h"
 #include "runtime/kernels/dtype.h"
 
 struct enqueuing {

@@ -3,7 +3,7 @@
 #include "runtime/api/context.h"
 #include "runtime/base/inflight.h"
 #include "runtime/comm/error_report.h"
-#include "runtime/gpu/gate.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/p2p/p2p.h"
 #include "runtime/p2p/pass.h"

@@ -9,7 +9,7 @@
 dt_result_t dt_operation_make(struct dt_operation *o);
 
 /* For a caller that keeps the operation and hands it in later. The first only checks it. The second
- * also records its place in the program's GPU work (gpu/order.h). */
+ * also records its place in the program's GPU work (gpu/device/order.h). */
 dt_result_t dt_operation_check(struct dt_operation *o);
 dt_result_t dt_operation_prepare(struct dt_operation *o);
 /* Like dt_operation_prepare, but errors name the public call "name". Sets *size to the size of the

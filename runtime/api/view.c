@@ -9,13 +9,13 @@
 #include "runtime/base/inflight.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/views.h"
-#include "runtime/gpu/gate.h"
+#include "runtime/gpu/device/gate.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/stream.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
-#include "runtime/gpu/pinned.h"
-#include "runtime/gpu/stream.h"
-#include "runtime/gpu/wait.h"
 
 /* A view is used by one thread at a time. */
 struct view {

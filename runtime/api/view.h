@@ -3,8 +3,8 @@
  *
  * The communicator's thread executes an enqueued call like a nonblocking one (comm/async.h), with
  * the same waits, limits and failures. The call follows the work that is already queued on the
- * stream, and a gate (gpu/gate.h) holds the stream until the call has been executed. The view keeps
- * the request and reports its failure in a later call. */
+ * stream, and a gate (gpu/device/gate.h) holds the stream until the call has been executed. The
+ * view keeps the request and reports its failure in a later call. */
 #ifndef DT_API_VIEW_H
 #define DT_API_VIEW_H
 

@@ -15,8 +15,8 @@
 #include "runtime/checkpoint/store.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
-#include "runtime/gpu/memory.h"
-#include "runtime/gpu/transfer.h"
+#include "runtime/gpu/device/memory.h"
+#include "runtime/gpu/device/transfer.h"
 #include "runtime/wire/env.h"
 
 static struct {

@@ -50,8 +50,8 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
  * unchanged. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
 /* Wakes the thread for tasks that are ahead. Waking a thread takes time, so these are not woken
- * when they are handed in, but when a thread waits for them, or within a millisecond (gpu/gate.h).
- * If there is no such task, this costs one load. */
+ * when they are handed in, but when a thread waits for them, or within a millisecond
+ * (gpu/device/gate.h). If there is no such task, this costs one load. */
 void dt_async_say(struct dt_async *a);
 /* Starts the thread before a task needs it. DT_ERR_NOMEM: as above. */
 dt_result_t dt_async_start(struct dt_async *a);

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "runtime/comm/comm.h"
+#include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/gpu.h"
-#include "runtime/gpu/life.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/ncclguard.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/operation.h"
-#include "runtime/gpu/wait.h"
 
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
 {

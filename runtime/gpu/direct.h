@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/gate.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
 #include "runtime/gpu/nvidia/abi_nccl.h"
 
@@ -44,12 +44,13 @@ struct dt_directs {             /* of a communicator; all zero at first */
     CUstream last;        /* of the newest call, */
     CUevent _Atomic done; /* and when it is done; NULL: there was none */
     CUcontext context;    /* of all events, */
-    uint64_t life;        /* and its life (life.h) */
+    uint64_t life;        /* and its life (device/life.h) */
     struct dt_gpu_watched watched;
 };
 
-/* NCCL is connected, and calls may be launched. stuck: the thread that watches gates (gate.h) calls
- * this when the communicator has been stopped and its own thread does not end it. */
+/* NCCL is connected, and calls may be launched. stuck: the thread that watches gates
+ * (device/gate.h) calls this when the communicator has been stopped and its own thread does not end
+ * it. */
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 /* Launches no more. A thread that launches one right now is not waited for. */
 void dt_direct_shut(struct dt_comm *c);

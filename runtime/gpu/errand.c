@@ -7,7 +7,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/thread.h"
-#include "runtime/gpu/wait.h"
+#include "runtime/gpu/device/wait.h"
 
 enum state { UNDER_WAY, DONE, FORGOTTEN };
 

@@ -9,13 +9,13 @@
 #include "runtime/base/reduceoptions.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/operation.h"
 #include "runtime/gpu/staging.h"
-#include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 
 /* ---- choosing the path ---- */

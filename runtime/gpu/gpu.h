@@ -7,7 +7,7 @@
 
 #include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/offer.h"

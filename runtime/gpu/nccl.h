@@ -26,7 +26,7 @@ struct dt_nccl { /* of a communicator; all zero at first */
     int size;
     CUdevice device;
     CUcontext context;
-    uint64_t life; /* of it (life.h) */
+    uint64_t life; /* of it (device/life.h) */
     CUstream stream;
     CUevent begun, done; /* the call that is made */
     CUdeviceptr scratch; /* of the call that is made, from the stream's own order; 0: none */

@@ -9,8 +9,8 @@
 
 #include "runtime/base/blocks.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/memory.h"
-#include "runtime/gpu/order.h"
+#include "runtime/gpu/device/memory.h"
+#include "runtime/gpu/device/order.h"
 #include "runtime/wire/callkind.h"
 
 struct dt_comm;

@@ -8,13 +8,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
 #include "runtime/gpu/sharedopen.h"
-#include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 
 enum {

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/device/order.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
-#include "runtime/gpu/order.h"
 
 /* What a rank tells the others of its part, in whole words. */
 struct report {

@@ -2,12 +2,12 @@
 
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
-#include "runtime/gpu/pinned.h"
-#include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include "runtime/base/ticketlock.h"
 #include "runtime/comm/async.h"
 #include "runtime/comm/comm.h"
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
 #include "runtime/shm/sendrecv.h"
 
 struct dt_p2p {

@@ -1,11 +1,11 @@
 #include "runtime/p2p/pass.h"
 
 #include "runtime/base/clock.h"
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
-#include "runtime/gpu/pinned.h"
-#include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/p2p/p2p.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# Files and folders depend on each other in one direction.
+# Files and folders depend on each other in one direction, and no folder holds too many files.
 
-@test "no files or folders of cmd, launcher and runtime depend on each other in a circle" {
+@test "no files or folders depend on each other in a circle, and no folder is crowded" {
     type python3 >/dev/null || skip "python3 is not installed"
     run python3 "$DTRUN_SOURCE/tests/circles.py" "$DTRUN_BUILD" "$DTRUN_SOURCE"
     echo "$output"
@@ -33,4 +33,15 @@
     run python3 "$DTRUN_SOURCE/tests/circles.py" . .
     [ "$status" -eq 1 ]
     [ "$output" = "an include against the layers: runtime/coll/c.c includes runtime/api/a.h" ]
+}
+
+@test "tests/circles.py names a folder with more than 40 files, subfolders not counted" {
+    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
+    cd "$BATS_TEST_TMPDIR"
+    mkdir -p cmd tests/{cli/more,unit}
+    touch cmd/a.c tests/cli/{1..38}.bats tests/cli/{a.c,b.h} tests/cli/more/c.c tests/unit/{1..41}.c
+    cc -c -o cmd/dtrun-a.o cmd/a.c
+    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
+    [ "$status" -eq 1 ]
+    [ "$output" = "a crowded folder: tests/unit has 41 files, 40 at most are allowed" ]
 }

@@ -9,7 +9,7 @@
 
 #include "runtime/api/context.h"
 #include "runtime/base/clock.h"
-#include "runtime/gpu/transfer.h"
+#include "runtime/gpu/device/transfer.h"
 #include "tests/rank/device.h"
 
 enum { ROUNDS = 15 };

@@ -12,11 +12,11 @@
 #include "runtime/api/context.h"
 #include "runtime/comm/comm.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
-#include "runtime/gpu/pinned.h"
 #include "tests/standin/standin.h"
 
 static void need_driver(void)

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "launcher/job/job_fsm.h"
+#include "launcher/job/core/job_fsm.h"
 #include "tests/unit/unit.h"
 
 /* The whole table, one letter for each cell, so that a change of it is easy to see. Rows are

@@ -1,12 +1,12 @@
-#include "runtime/gpu/transfer.h"
+#include "runtime/gpu/device/transfer.h"
 
 #include "runtime/comm/error_report.h"
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/order.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
-#include "runtime/gpu/order.h"
-#include "runtime/gpu/pinned.h"
-#include "runtime/gpu/wait.h"
 
 enum { PIECE = 4 * 1024 * 1024 };
 

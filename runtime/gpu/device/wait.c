@@ -1,4 +1,4 @@
-#include "runtime/gpu/wait.h"
+#include "runtime/gpu/device/wait.h"
 
 #include <sched.h>
 #include <time.h>

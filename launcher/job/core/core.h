@@ -1,15 +1,15 @@
 /* What every part of the engine works with: the request, the world, where the job stands, who is in
  * it and how it ends. What only some parts need belongs to one of them, and its header says what it
  * needs. */
-#ifndef DT_JOB_CORE_H
-#define DT_JOB_CORE_H
+#ifndef DT_JOB_CORE_CORE_H
+#define DT_JOB_CORE_CORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/job/config.h"
-#include "launcher/job/hostlinks.h"
-#include "launcher/job/job_fsm.h"
+#include "launcher/job/core/hostlinks.h"
+#include "launcher/job/core/job_fsm.h"
 #include "launcher/job/state/outcome.h"
 #include "launcher/job/state/ranks.h"
 #include "launcher/job/state/timers.h"

@@ -1,6 +1,6 @@
 /* Whose memory a pointer names: asked of NVIDIA's driver, where the program has loaded it. */
-#ifndef DT_GPU_MEMORY_H
-#define DT_GPU_MEMORY_H
+#ifndef DT_GPU_DEVICE_MEMORY_H
+#define DT_GPU_DEVICE_MEMORY_H
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "launcher/job/hostlink.h"
+#include "launcher/job/core/hostlink.h"
 
 #include <stdarg.h>
 #include <stdio.h>

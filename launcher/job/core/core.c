@@ -1,4 +1,4 @@
-#include "launcher/job/core.h"
+#include "launcher/job/core/core.h"
 
 #include <stdlib.h>
 

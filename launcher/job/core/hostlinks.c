@@ -1,4 +1,4 @@
-#include "launcher/job/hostlinks.h"
+#include "launcher/job/core/hostlinks.h"
 
 #include <stdlib.h>
 

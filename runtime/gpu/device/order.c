@@ -1,9 +1,9 @@
-#include "runtime/gpu/order.h"
+#include "runtime/gpu/device/order.h"
 
 #include "runtime/base/error.h"
+#include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
-#include "runtime/gpu/stream.h"
 
 static CUresult current_on(CUdevice device, CUcontext *context)
 {

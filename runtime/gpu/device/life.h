@@ -1,8 +1,8 @@
 /* Which life of a context this is: after a device has been reset (cudaDeviceReset) the driver gives
  * a new context the handle of the old one, whose memory, streams and events are gone. For any
  * thread. */
-#ifndef DT_GPU_LIFE_H
-#define DT_GPU_LIFE_H
+#ifndef DT_GPU_DEVICE_LIFE_H
+#define DT_GPU_DEVICE_LIFE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* A stream of the program's, on which calls are enqueued (runtime/api/view.h). */
-#ifndef DT_GPU_STREAM_H
-#define DT_GPU_STREAM_H
+#ifndef DT_GPU_DEVICE_STREAM_H
+#define DT_GPU_DEVICE_STREAM_H
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_gpu_stream {

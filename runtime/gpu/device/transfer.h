@@ -1,7 +1,7 @@
 /* Moves the content of a GPU buffer to or from whoever takes or gives it in host memory, in pieces:
  * one is copied to the GPU or from it while another is written or read. */
-#ifndef DT_GPU_TRANSFER_H
-#define DT_GPU_TRANSFER_H
+#ifndef DT_GPU_DEVICE_TRANSFER_H
+#define DT_GPU_DEVICE_TRANSFER_H
 
 #include <stdint.h>
 

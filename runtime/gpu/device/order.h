@@ -2,8 +2,8 @@
  * asked for the call has queued before on the default streams, its own and the legacy one; or, of
  * one that is enqueued on a stream, after what has been queued there. Work on other streams is for
  * the program to order. */
-#ifndef DT_GPU_ORDER_H
-#define DT_GPU_ORDER_H
+#ifndef DT_GPU_DEVICE_ORDER_H
+#define DT_GPU_DEVICE_ORDER_H
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"

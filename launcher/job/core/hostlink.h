@@ -1,7 +1,7 @@
 /* One host as the job sees it for as long as one connection lasts: how far that is, what the agent
  * said of itself, and how far its ranks are. */
-#ifndef DT_JOB_HOSTLINK_H
-#define DT_JOB_HOSTLINK_H
+#ifndef DT_JOB_CORE_HOSTLINK_H
+#define DT_JOB_CORE_HOSTLINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

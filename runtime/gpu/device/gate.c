@@ -1,4 +1,4 @@
-#include "runtime/gpu/gate.h"
+#include "runtime/gpu/device/gate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 #include "runtime/base/thread.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
-#include "runtime/gpu/life.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {

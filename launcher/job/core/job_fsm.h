@@ -1,7 +1,7 @@
 /* The life of a job as a table: what dtrun does when something happens, depending on where the job
  * stands, and where it stands then. Pure; job.c says which functions the actions are. */
-#ifndef DT_JOB_FSM_H
-#define DT_JOB_FSM_H
+#ifndef DT_JOB_CORE_JOB_FSM_H
+#define DT_JOB_CORE_JOB_FSM_H
 
 enum dt_job_state {
     DT_JOB_CONNECTING, /* links to all hosts are being opened */

@@ -1,7 +1,7 @@
 /* Waiting for the GPU inside of a call, which what stops the communicator ends: a peer's death, an
  * abort, a limit. Nothing here blocks in the driver. */
-#ifndef DT_GPU_WAIT_H
-#define DT_GPU_WAIT_H
+#ifndef DT_GPU_DEVICE_WAIT_H
+#define DT_GPU_DEVICE_WAIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
-#include "runtime/gpu/pinned.h"
+#include "runtime/gpu/device/pinned.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/gpu/life.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {

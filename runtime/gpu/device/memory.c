@@ -1,4 +1,4 @@
-#include "runtime/gpu/memory.h"
+#include "runtime/gpu/device/memory.h"
 
 #include "runtime/gpu/nvidia/cuda.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/gpu/stream.h"
+#include "runtime/gpu/device/stream.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/gpu/life.h"
+#include "runtime/gpu/device/life.h"
 
 #include <pthread.h>
 #include <stddef.h>

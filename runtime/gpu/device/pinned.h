@@ -1,7 +1,7 @@
 /* Host memory that the GPU copies to and from by itself. To pin memory takes long: what is given
  * back is kept for the next call, up to a limit. For any thread. */
-#ifndef DT_GPU_PINNED_H
-#define DT_GPU_PINNED_H
+#ifndef DT_GPU_DEVICE_PINNED_H
+#define DT_GPU_DEVICE_PINNED_H
 
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
  * limit, a death, an abort), its streams may go on, wherever the thread is that makes its calls.
  *
  * For any thread. */
-#ifndef DT_GPU_GATE_H
-#define DT_GPU_GATE_H
+#ifndef DT_GPU_DEVICE_GATE_H
+#define DT_GPU_DEVICE_GATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

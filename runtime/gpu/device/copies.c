@@ -1,12 +1,12 @@
-#include "runtime/gpu/copies.h"
+#include "runtime/gpu/device/copies.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/gpu/life.h"
+#include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
-#include "runtime/gpu/pinned.h"
-#include "runtime/gpu/wait.h"
 
 static CUdeviceptr address(const void *ptr)
 {

@@ -1,4 +1,4 @@
-#include "launcher/job/job_fsm.h"
+#include "launcher/job/core/job_fsm.h"
 
 /* clang-format off */
 static const struct dt_job_step table[DT_JOB_STATES][DT_JOB_EVENTS] = {

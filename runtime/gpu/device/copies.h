@@ -1,7 +1,7 @@
 /* Copies between GPU memory and pinned host memory, on a stream of their own. Pinned memory can be
  * reserved for them, by their address (pinned.h). */
-#ifndef DT_GPU_COPIES_H
-#define DT_GPU_COPIES_H
+#ifndef DT_GPU_DEVICE_COPIES_H
+#define DT_GPU_DEVICE_COPIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

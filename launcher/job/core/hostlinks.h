@@ -1,9 +1,9 @@
 /* The connections of a job: one to each host that it uses or has used. */
-#ifndef DT_JOB_HOSTLINKS_H
-#define DT_JOB_HOSTLINKS_H
+#ifndef DT_JOB_CORE_HOSTLINKS_H
+#define DT_JOB_CORE_HOSTLINKS_H
 
 #include "launcher/hosts/hostlist.h"
-#include "launcher/job/hostlink.h"
+#include "launcher/job/core/hostlink.h"
 
 struct dt_hostlinks {
     struct dt_hostlinks_shared shared;
