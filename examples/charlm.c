@@ -1,12 +1,13 @@
 /* charlm: learns to write like the text files it is given, one byte after the other.
  *
- * A data-parallel training program as one writes it with dtrun.h: every rank holds the whole model
- * and computes the gradient of its share of each batch; one all-reduce per step adds the shares up.
- * A step depends on nothing but the seed, its number and the model before it, so that a run which
- * goes on from a checkpoint ends with the same bytes as one that was never disturbed.
+ * An example of a data-parallel training program that uses dtrun.h. Every rank holds the whole
+ * model and computes the gradient of its share of each batch. One all-reduce per step sums the
+ * shares. A step depends only on the seed, its number and the previous model, so a run that resumes
+ * from a checkpoint ends with the same bytes as an undisturbed one.
  *
- * The model: the learned vectors of the last bytes, side by side, go through three layers that end
- * in the probabilities of the next byte. With --device cuda a GPU computes (charlm_gpu.c). */
+ * The model concatenates the learned vectors of the last bytes and passes them through three
+ * layers, which end in the probabilities of the next byte. With --device cuda a GPU computes
+ * (charlm_gpu.c). */
 #include <err.h>
 #include <getopt.h>
 #include <glob.h>
@@ -29,16 +30,16 @@ static int steps = 1500, batch = 512, width = 160, seed = 1;
 static int checkpoint_every = 100, sample_length = 400;
 static double rate = 0.012;
 
-/* With --wire gradients go between hosts in fewer bytes, and what that loses is added to the next
- * step's: it is part of what a checkpoint has to hold. */
+/* With --wire, gradients travel between hosts in fewer bytes. The loss of precision is added to the
+ * next step's gradient, so it is part of a checkpoint. */
 static const char *const wires[] = { "exact", "f16", "bf16", "int8", "2bit" };
 static dt_all_reduce_options_t summing = DT_ALL_REDUCE_OPTIONS_INIT;
 
 uint8_t *text;
 int64_t text_len;
 
-/* Every call of dtrun.h goes through CHECK. A lost peer needs no words: dtrun tells of it, and
- * starts all ranks again from the last checkpoint. */
+/* Every call of dtrun.h goes through CHECK. A lost peer needs no message: dtrun reports it, and
+ * restarts all ranks from the last checkpoint. */
 static void check(dt_result_t result, const char *call)
 {
     if (result == DT_ERR_PEER)
@@ -65,7 +66,7 @@ static uint64_t scramble(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* A random number in [0, 1), without state: one question has one answer, on every rank, always. */
+/* A random number in [0, 1). It depends only on the arguments and is the same on every rank. */
 static double uniform(const char *purpose, int64_t a, int64_t b)
 {
     uint64_t key = scramble(scramble((uint64_t)seed * 256 + (uint8_t)*purpose) + (uint64_t)a);
@@ -89,7 +90,7 @@ static void read_file(const char *name)
     text_len += len;
 }
 
-/* Rank 0 reads the text and hands it on: the files need to be on one host only. */
+/* Rank 0 reads the text and sends it to all ranks, so that only one host needs the files. */
 static void share_text(char **names)
 {
     glob_t found = { 0 };
@@ -158,8 +159,8 @@ static void net_randomize(struct net *net)
     }
 }
 
-/* What goes into each layer and comes out of the last for some examples, and the derivatives of the
- * loss by it. Example i predicts the byte *next[i] from those before it. */
+/* For some examples: the input of each layer, the output of the last, and the derivatives of the
+ * loss with respect to both. Example i predicts the byte *next[i] from those before it. */
 struct work {
     size_t rows;
     const uint8_t **next;
@@ -182,9 +183,9 @@ static struct work work_new(const struct net *net, size_t rows)
 
 typedef float vec __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* c[m][n] += a[m][k] b[k][n], four rows by eight columns at a time: n is a multiple of 8, and there
- * is room for rows of a and c up to a multiple of 4. Element (i, p) of a stands at
- * a[i * row + p * col]: its transpose costs nothing. */
+/* c[m][n] += a[m][k] b[k][n], four rows by eight columns at a time. n is a multiple of 8, and a and
+ * c have room for a multiple of 4 rows. Element (i, p) of a is at a[i * row + p * col], so
+ * transposing it costs nothing. */
 static void matmul(float *c, const float *a, size_t row, size_t col, const float *b, size_t m,
                    size_t k, size_t n)
 {
@@ -206,7 +207,7 @@ static void matmul(float *c, const float *a, size_t row, size_t col, const float
         }
 }
 
-/* Leaves the next bytes' probabilities in k->value[LAYERS]; a temperature below 1 sharpens them. */
+/* Leaves the next bytes' probabilities in k->value[LAYERS]. A temperature below 1 sharpens them. */
 static void forward(const struct net *net, struct work *k, float temperature)
 {
     for (size_t i = 0; i < k->rows; i++)
@@ -235,7 +236,8 @@ static void forward(const struct net *net, struct work *k, float temperature)
     }
 }
 
-/* From the derivatives of a layer's output: adds those of its weights, finds those of its input. */
+/* From the derivatives of a layer's output, adds those of its weights and computes those of its
+ * input. */
 static void layer_backward(const struct layer *y, const struct layer *grad, struct work *k, int l)
 {
     const float *slope = k->slope[l + 1];
@@ -253,7 +255,7 @@ static void layer_backward(const struct layer *y, const struct layer *grad, stru
         k->slope[l][i] = k->value[l][i] > 0 ? k->slope[l][i] : 0;
 }
 
-/* After forward: adds the gradient of weight * loss, in bits, and the loss itself. */
+/* After forward: adds the gradient of weight * loss, with the loss in bits, and the loss itself. */
 static void backward(const struct net *net, const struct net *grad, struct work *k, float weight)
 {
     for (size_t i = 0; i < k->rows; i++) {
@@ -282,7 +284,7 @@ static void adam(float *w, float *m, float *v, const float *grad, size_t size, f
     }
 }
 
-/* ---- this machine's processor ---- */
+/* ---- on the host's CPUs ---- */
 
 static struct {
     struct model *model;
@@ -318,7 +320,7 @@ static float host_step(float scale, float keep)
 
 static void host_fetch(struct net *weights)
 {
-    (void)weights; /* they are there */
+    (void)weights; /* they are in host memory already */
 }
 
 static const struct device processor = { host_open, host_gradient, host_step, host_fetch };
@@ -334,17 +336,18 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The loss, of which there is one, always stays as it is. */
+/* The loss is a single number, so it always travels in full precision. */
 static void add_up(float *grad, size_t size)
 {
-    size_t loss = summing.wire == DT_WIRE_EXACT; /* is added along with the rest? */
+    size_t with_loss = summing.wire == DT_WIRE_EXACT;
 
-    CHECK(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, grad, size + loss, DT_F32, DT_SUM, &summing));
-    if (!loss)
+    CHECK(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, grad, size + with_loss, DT_F32, DT_SUM,
+                             &summing));
+    if (!with_loss)
         CHECK(dt_all_reduce(DT_WORLD, DT_IN_PLACE, grad + size, 1, DT_F32, DT_SUM));
 }
 
-/* AdamW's rate climbs for a while, then falls linearly. Returns the loss. */
+/* AdamW's learning rate rises for 100 steps, then falls linearly. Returns the loss. */
 static float update(double step)
 {
     double now = rate * (step < 100 ? step / 100 : 1) * (1.02 - step / steps);
@@ -353,7 +356,7 @@ static float update(double step)
     return device->step((float)scale, (float)(1 - 0.01 * now));
 }
 
-/* Of a model on a GPU dtrun takes checkpoints there. Returns the step that the model comes from. */
+/* dtrun saves and restores a model on a GPU there. Returns the step that the model comes from. */
 static int64_t restore(struct model *model, double *loss)
 {
     size_t bytes = model->weights.size * sizeof(float);
@@ -400,7 +403,7 @@ static void train(struct model *model)
     free(next);
 }
 
-/* Writes on from the beginning of the text. */
+/* Continues the beginning of the text. */
 static void sample(const struct net *net)
 {
     struct work k = work_new(net, 1);
@@ -483,7 +486,7 @@ static char **read_options(int argc, char **argv)
             errx(1, "%s: a number was expected", optarg);
     }
     if (steps < 1 || batch < 1 || context < 1 || width < 8 || width % 8 || sample_length < 0)
-        errx(1, "an option is too small, or --width is no multiple of 8");
+        errx(1, "an option is too small, or --width is not a multiple of 8");
     return argv + optind;
 }
 

@@ -1,4 +1,4 @@
-/* The kernels of charlm_kernels.h: each thread computes every so many elements of n. */
+/* The kernels of charlm_kernels.h. Each thread computes every threads-th element. */
 #include "charlm_kernels.h"
 
 #define KERNEL(name)                                                                               \

@@ -1,5 +1,5 @@
-/* charlm's steps on a GPU, by the CUDA driver's API. The driver is loaded when it is asked for, so
- * that the same program runs where there is none. */
+/* charlm's steps on a GPU, with the CUDA driver's API. The driver is loaded only if it is needed,
+ * so that the same program runs on hosts without one. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <err.h>
@@ -9,7 +9,7 @@
 
 #include "charlm_kernels.h"
 
-/* What nvcc has made of charlm.cu, as text. */
+/* nvcc's output for charlm.cu, as text. */
 __asm__(".pushsection .rodata\n"
         "charlm_ptx: .incbin \"" CHARLM_PTX "\"\n"
         ".byte 0\n"
@@ -31,7 +31,7 @@ extern const char charlm_ptx[];
     X(cuLaunchKernel)                                                                              \
     X(cuGetErrorString)
 
-/* cuda.h gives some of these names a version: cuMemAlloc is cuMemAlloc_v2. */
+/* cuda.h defines some names with a version: cuMemAlloc is cuMemAlloc_v2. */
 #define NAME(text)    #text
 #define DECLARE(name) __typeof__(&name) name##_;
 #define KERNEL(name)  CUfunction name;
@@ -62,7 +62,7 @@ static void *find(void *driver, const char *name)
     return function;
 }
 
-/* dtrun has chosen a GPU for the rank: it sees that one alone. */
+/* Device 0 is the only one that the rank sees: dtrun has chosen it. */
 static void load_driver(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -92,7 +92,7 @@ static void launch(CUfunction kernel, void *parameters, uint64_t n)
              THREADS, 1, 1, 0, NULL, both, NULL);
 }
 
-/* LAUNCH(matmul, n, .c = c, ...): for n elements, with these parameters. */
+/* LAUNCH(matmul, n, .c = c, ...) runs a kernel for n elements with these parameters. */
 #define LAUNCH(name, n, ...) launch(kernels.name, &(struct charlm_##name){ __VA_ARGS__ }, (n))
 
 static void *new (size_t bytes)
@@ -114,7 +114,7 @@ static void get(void *to, const void *from, size_t bytes)
     CUDA(cuMemcpyDtoH, to, (CUdeviceptr)(uintptr_t)from, bytes);
 }
 
-/* ---- the model: every pointer is the device's ---- */
+/* ---- the model: all pointers are to device memory ---- */
 
 static size_t rows;
 static uint8_t *text_there;

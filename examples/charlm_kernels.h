@@ -1,9 +1,9 @@
-/* What charlm computes on a GPU: for each kernel its parameters, and what one thread does for
- * element i of the result. nvcc makes kernels of it (charlm.cu); a C compiler makes functions that
- * a test compares with charlm's own, on machines without a GPU.
+/* What charlm computes on a GPU: the parameters of each kernel, and what one thread does for
+ * element i of the result. nvcc compiles this to kernels (charlm.cu). A C compiler compiles it to
+ * functions that a test compares with charlm's own, on machines without a GPU.
  *
- * An element is one thread's alone, and its sum has one order: a run that goes on from a checkpoint
- * ends with the same bytes as one that was never disturbed. */
+ * One thread computes each element, and each sum has a fixed order. So a run that resumes from a
+ * checkpoint ends with the same bytes as an undisturbed one. */
 #ifndef CHARLM_KERNELS_H
 #define CHARLM_KERNELS_H
 
@@ -27,7 +27,7 @@
     X(vectors)                                                                                     \
     X(adam)
 
-/* The vectors of the bytes before text[next[row]], for each row: context * EMBED elements. */
+/* For each row, the vectors of the bytes before text[next[row]]: context * EMBED elements. */
 struct charlm_embed {
     float *out;
     const float *vectors;
@@ -43,9 +43,10 @@ ELEMENT void charlm_embed_at(const struct charlm_embed *k, uint64_t i)
     k->out[i] = k->vectors[k->text[k->next[row] - 1 - (int64_t)c] * EMBED + e];
 }
 
-/* c[m][n] = a[m][depth] b[depth][n], where element (i, p) of a stands at a[i * a_row + p * a_col],
- * and likewise of b: a transpose costs nothing. Unless they are NULL, bias[n] is added first, and
- * elements are 0 where mask[m][n] is not above 0. rectify: elements below 0 are 0. */
+/* c[m][n] = a[m][depth] b[depth][n], where element (i, p) of a is at a[i * a_row + p * a_col], and
+ * likewise for b, so transposing costs nothing. If bias is not NULL, the sum starts with bias[n].
+ * If mask is not NULL, elements are 0 unless mask[m][n] is above 0. With rectify, negative elements
+ * become 0. */
 struct charlm_matmul {
     float *c;
     const float *a, *b, *bias, *mask;
@@ -67,7 +68,7 @@ ELEMENT void charlm_matmul_at(const struct charlm_matmul *k, uint64_t i)
     k->c[i] = sum;
 }
 
-/* Makes probabilities of each row of BYTES elements. */
+/* Turns each row of BYTES elements into probabilities. */
 struct charlm_softmax {
     float *rows;
 };
@@ -84,7 +85,7 @@ ELEMENT void charlm_softmax_at(const struct charlm_softmax *k, uint64_t i)
         p[j] /= sum;
 }
 
-/* The derivatives of weight * loss by what the softmax was given. */
+/* The derivatives of weight * loss with respect to the softmax's input. */
 struct charlm_slope {
     float *out;
     const float *p;
@@ -100,7 +101,7 @@ ELEMENT void charlm_slope_at(const struct charlm_slope *k, uint64_t i)
     k->out[i] = (k->p[i] - (float)is_next) * k->weight;
 }
 
-/* weight * loss in bits, of all rows: one element. */
+/* weight * loss in bits, summed over all rows: one element. */
 struct charlm_loss {
     float *out;
     const float *p;
@@ -119,7 +120,7 @@ ELEMENT void charlm_loss_at(const struct charlm_loss *k, uint64_t i)
     k->out[i] = sum;
 }
 
-/* The sums of the columns of slope[rows][n]: the gradient of a layer's b. */
+/* The sums of the columns of slope[rows][n], which are the gradient of a layer's b. */
 struct charlm_bias {
     float *out;
     const float *slope;
@@ -135,7 +136,7 @@ ELEMENT void charlm_bias_at(const struct charlm_bias *k, uint64_t i)
     k->out[i] = sum;
 }
 
-/* The gradient of the bytes' vectors: what came in wherever the byte stood. */
+/* The gradient of the bytes' vectors: sums the slopes from every place where the byte occurs. */
 struct charlm_vectors {
     float *out;
     const float *slope;
@@ -155,7 +156,7 @@ ELEMENT void charlm_vectors_at(const struct charlm_vectors *k, uint64_t i)
     k->out[i] = sum;
 }
 
-/* A step of AdamW, whose rate is in scale and keep. */
+/* A step of AdamW. scale and keep contain the learning rate. */
 struct charlm_adam {
     float *w, *m, *v;
     const float *gradient;

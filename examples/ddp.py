@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains a small network with PyTorch's DistributedDataParallel, and goes on after a failure.
+"""Trains a small network with PyTorch's DistributedDataParallel, and resumes after a failure.
 
     dtrun -np 4 -H host1:2,host2:2 --max-restarts 3 python3 ddp.py --checkpoint ddp.pt
 
-Nothing here knows of dtrun: rank, size and where to meet come from the environment, as under
-torchrun. All ranks need to see the checkpoint file. It is written by rank 0, under another name
-first, so that a rank that is killed while it writes leaves the one before it as it was.
+Nothing here is specific to dtrun: rank, size and rendezvous come from the environment, as with
+torchrun. All ranks must see the checkpoint file. Rank 0 writes it under another name first, so that
+the previous checkpoint stays intact if rank 0 is killed while it writes.
 """
 import argparse
 import os
@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def batch_of(step, rank, size):
-    """A function of step and rank alone: a run that goes on sees what it would have seen."""
+    """Depends only on step and rank, so that a resumed run sees the same data."""
     generator = torch.Generator().manual_seed(step * size + rank)
     x = torch.rand(64, 2, generator=generator) * 2 - 1
     return x, torch.sin(3 * x[:, :1]) * x[:, 1:]
@@ -29,7 +29,7 @@ def save(path, step, model, optimizer):
 
 
 def restore(path, model, optimizer):
-    """Returns how many steps have been made."""
+    """Returns the number of steps done."""
     if not os.path.exists(path):
         return 0
     state = torch.load(path, map_location="cpu")

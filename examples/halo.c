@@ -1,6 +1,6 @@
-/* halo: a bar of metal that is heated at one end, in pieces. Each rank computes a piece of its own.
- * The temperatures at its ends, which are the halos of its neighbours, travel while it computes all
- * that does not depend on them. The result has the same bytes for any number of ranks. */
+/* halo: heats a metal bar at one end. Each rank computes one piece of the bar. The temperatures at
+ * the piece's ends are the halos of the neighbours, and travel while the rank computes the cells
+ * that do not depend on them. The result has the same bytes for any number of ranks. */
 #include <dtrun.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static double cell(const double *t, size_t i)
     return t[i] + 0.25 * (t[i - 1] - 2 * t[i] + t[i + 1]);
 }
 
-/* Begins to exchange one cell with a neighbour; there is none beyond the ends of the bar. */
+/* Starts to exchange one cell with a neighbour. The ends of the bar have none. */
 static dt_result_t exchange(int neighbour, const double *mine, double *theirs, dt_request_t pair[2])
 {
     dt_result_t r;
@@ -23,7 +23,7 @@ static dt_result_t exchange(int neighbour, const double *mine, double *theirs, d
     return r == DT_OK ? dt_isend(DT_WORLD, mine, 1, DT_F64, neighbour, &pair[1]) : r;
 }
 
-/* The piece is t[1] to t[n]; t[0] and t[n + 1] are its halo. */
+/* The piece is t[1] to t[n], and its halo is t[0] and t[n + 1]. */
 static dt_result_t step(double *t, double *next, size_t n)
 {
     dt_request_t request[4] = { { 0 } };
@@ -33,7 +33,7 @@ static dt_result_t step(double *t, double *next, size_t n)
         begun = exchange(dt_rank() + 1, &t[n], &t[n + 1], request + 2);
     for (size_t i = 2; begun == DT_OK && i < n; i++)
         next[i] = cell(t, i);
-    waited = dt_wait_all(request, 4); /* after a failure, too: until then t is in use */
+    waited = dt_wait_all(request, 4); /* even after a failure, since t is in use until then */
     if (begun != DT_OK || waited != DT_OK)
         return begun != DT_OK ? begun : waited;
     next[1] = cell(t, 1);
@@ -54,10 +54,10 @@ static dt_result_t simulate(double *t, double *next, size_t n)
         next = t;
         t = done;
     }
-    return r; /* after an even number of steps the result stands where the beginning did */
+    return r; /* after an even number of steps, the result is in the caller's t */
 }
 
-/* Rank 0 prints what the bar has come to. */
+/* Rank 0 prints the temperatures along the bar. */
 static dt_result_t show(const double *t, const size_t *counts)
 {
     double bar[CELLS];

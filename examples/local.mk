@@ -1,5 +1,5 @@
-# Real programs, installed where `dtrun ... libexec/dtrun/examples/charlm` finds them; their sources are
-# documentation, and part of the text that charlm learns by default.
+# Complete programs, installed so that `dtrun ... libexec/dtrun/examples/charlm` finds them. Their
+# sources are documentation, and part of the text that charlm learns by default.
 examplesdir = $(pkglibexecdir)/examples
 examples_PROGRAMS = examples/charlm examples/halo examples/hello
 examplesrcdir = $(docdir)/examples

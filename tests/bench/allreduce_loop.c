@@ -1,15 +1,15 @@
-/* The all-reduce of one library, measured in the same way for all: f32 sums, out of place, calls
- * that follow each other, the mean over all ranks. With -DUSE_MPI it measures an MPI library,
- * otherwise libdtrun.
+/* The all-reduce of one library, measured alike for all: f32 sums, out of place, back-to-back
+ * calls, the mean over all ranks. With -DUSE_MPI it measures an MPI library, otherwise libdtrun.
  *
  *     allreduce MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from rank 0
  *     allreduce ... SECONDS shared                  the same in memory from dt_mem_alloc
- *     allreduce each CALLS                          lines "BYTES P50 P99": quantiles of the
- * microseconds that single calls of 4 B to 4 KiB take on rank 0
+ *     allreduce each CALLS                          lines "BYTES P50 P99": percentiles of the
+ *                                                   microseconds of single calls of 4 B to 4 KiB
+ *                                                   on rank 0
  *     allreduce cpu BYTES CALLS                     a line "BYTES MICROSECONDS SECONDS": the CPU
- * time that a rank uses for each GB
- *     allreduce wait SECONDS                        the CPU time, in per cent, of a rank that waits
- * this long for rank 0 */
+ *                                                   time that a rank uses for each GB
+ *     allreduce wait SECONDS                        the CPU time, in percent, of a rank that waits
+ *                                                   this long for rank 0 */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,8 +122,8 @@ static double repeat(const float *in, float *out, size_t count, int times)
     return (seconds(CLOCK_MONOTONIC) - start) / times;
 }
 
-/* All ranks choose the same number, by the best of a few tries, because something may disturb
- * some. */
+/* All ranks use the same number, from the best of a few tries, since something may disturb a
+ * try. */
 static int calls_in(double wanted, const float *in, float *out, size_t count)
 {
     double calls = 0;
@@ -142,7 +142,7 @@ static float *zeros(size_t bytes, bool shared)
 
     if (!p)
         exit(1);
-    return memset(p, 0, bytes); /* so that no page is made while a call is timed */
+    return memset(p, 0, bytes); /* so that no page fault falls into a timed call */
 }
 
 static void measure(int rank, int size, char **args, bool shared)

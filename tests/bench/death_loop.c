@@ -1,11 +1,10 @@
-/* Ranks that make calls until the last of them is killed by a thread of its own. Every other rank
- * prints when its call failed. With -DUSE_MPI it is a program of an MPI library, otherwise of
- * libdtrun.
+/* Ranks that make calls until one of the last rank's own threads kills it. Every other rank prints
+ * when its call failed. With -DUSE_MPI it is a program of an MPI library, otherwise of libdtrun.
  *
  *     death all_reduce|barrier|send_recv FILE
  *
- * FILE gets the time of the kill, and survivors print "RANK HOST TIME", in microseconds of the
- * clock that all processes of a machine share. */
+ * FILE gets the time of the kill, and survivors print "RANK HOST TIME". Times are microseconds of
+ * the clock that all processes of a machine share. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,7 +17,7 @@
 
 enum {
     WORDS = 64 * 1024,
-    CALLS = 100, /* before the death, so that all connections exist */
+    CALLS = 100, /* before the death, to set up all connections */
 };
 
 static int rank, size;
@@ -61,7 +60,7 @@ static int recv(int peer)
 static void begin(void)
 {
     signal(SIGTERM,
-           SIG_IGN); /* dtrun also ends the others, and the error of the call must come first */
+           SIG_IGN); /* dtrun also ends the others, but the call must first return its error */
     if (dt_init() != DT_OK) {
         fprintf(stderr, "%s\n", dt_last_error());
         exit(1);
@@ -99,7 +98,7 @@ static int64_t now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* The last rank sends to each of the others and receives from it. */
+/* The last rank exchanges a message with each of the others. */
 static int send_recv(void)
 {
     int failed = 0;

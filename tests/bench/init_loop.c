@@ -1,6 +1,6 @@
-/* The costs of a rank: the milliseconds of dt_init once all ranks run, the KiB of memory that it
- * and an all-reduce of 1 MiB add, and the microseconds from the arrival of a late rank to the end
- * of the barrier in the others. Rank 0 prints the maximum over all ranks. */
+/* What a rank costs: the milliseconds of dt_init once all ranks run, the KiB of memory that dt_init
+ * and an all-reduce of 1 MiB add, and the microseconds from the arrival of a late rank until the
+ * barrier ends in the others. Rank 0 prints the maximum over all ranks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* The memory of this process alone, and its part of shared memory. */
+/* The private memory of this process, and its share of shared memory. */
 static double kib(void)
 {
     char line[128];
@@ -55,7 +55,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The last rank is late each time. Returns how late the others leave then, in the median. */
+/* The last rank is late each time. Returns the median time after which the others leave. */
 static double late_us(void)
 {
     const struct timespec pause = { .tv_nsec = LATE_NS };

@@ -1,14 +1,14 @@
-# What the benches share. Run each by hand, as root if it needs hosts:
+# Shared by the benchmarks. Run each by hand, as root if it needs hosts:
 #
 #     . "$(dirname "$0")/lib.bash"
 #     bench_begin "$@"             # options
-#     bench_need mpirun            # prints a SKIP and ends where a program is missing
+#     bench_need mpirun            # prints a SKIP and exits if a program is missing
 #     bench_hosts 4                # host1 ... host4 (tests/cluster/lib.bash), removed at the end
 #     bench_title "2 hosts, labels"
 #     bench_compare "dtrun=dtrun -H ... true" "mpirun=$BENCH_MPIRUN -H ... true"
 #
-# DTRUN_BUILD names the build tree (default: build). --quick makes one round of everything, to see that the
-# bench works. Figures of a busy machine mean little.
+# DTRUN_BUILD names the build tree (default: build). --quick runs one round of everything, to check that the
+# benchmark works. Measurements on a busy machine mean little.
 
 BENCH_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 DTRUN_SOURCE=${DTRUN_SOURCE:-$(cd "$BENCH_DIR/../.." && pwd)}
@@ -19,8 +19,8 @@ export DTRUN_SOURCE DTRUN_BUILD
 BENCH_ROUNDS=15
 BENCH_QUICK=
 
-# The other launchers with their fastest settings here: no search for networks, and what root needs. (Open MPI
-# and Hydra start their daemons with one ssh each, all at once, up to 64 hosts.)
+# The other launchers with their fastest settings here: no search for networks, and what they need to run as
+# root. (Open MPI and Hydra start their daemons with one ssh each, all at once, up to 64 hosts.)
 BENCH_MPIRUN="mpirun --allow-run-as-root --oversubscribe --bind-to none \
 --mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include 10.213.77.0/24"
 BENCH_HYDRA="mpiexec.hydra -launcher ssh -iface br0 -bind-to none"
@@ -45,7 +45,7 @@ bench_skip() {
     exit 0
 }
 
-# Ends the bench with a SKIP unless these programs are there.
+# Ends the benchmark with a SKIP unless these programs exist.
 bench_need() { # PROGRAM...
     local program
 
@@ -55,7 +55,7 @@ bench_need() { # PROGRAM...
 }
 
 # Makes all use the same ciphers: ssh prefers a key exchange that libssh2 lacks and that takes longer than the
-# rest of a login. Such settings would make dtrun choose ssh, so its transport is fixed.
+# rest of a login. With such settings dtrun would choose ssh, so its transport is fixed.
 bench_ssh_config() { # HOME
     mkdir -p "$1/.config/dtrun"
     echo 'transport = libssh2' >"$1/.config/dtrun/config"
@@ -84,14 +84,14 @@ bench_list() { # N [SLOTS]: prints a list for -H
 
 bench_title() { printf '\n%s\n' "$*"; }
 
-# Prints the machine that the figures belong to.
+# Prints the machine on which the figures were measured.
 bench_machine() {
     printf '%s, %s processors, Linux %s' \
         "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" "$(uname -r)"
     printf ', %s\n' "$(ssh -V 2>&1)"
 }
 
-# Runs the commands in the launching side's namespace, in turns: see compare.py.
+# Runs the commands in turns in the launching side's namespace: see compare.py.
 bench_compare() { # NAME=COMMAND...
     cluster_run "$BENCH_DIR/compare.py" "$BENCH_ROUNDS" "$@" || exit 1
 }

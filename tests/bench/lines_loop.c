@@ -1,10 +1,10 @@
-/* How fast processes sum their floats through shared memory if they do nothing else: no call is
- * checked, counted, noted or compared, and no process can stop or sleep. Small arrays are summed
- * whole by each process. Of larger ones each sums one block for all, in chunks. Two processes have
- * a core each. If there are more of them than processors, those that wait yield.
+/* How fast processes sum floats through shared memory if they do nothing else: calls are not
+ * checked, counted, recorded or compared, and processes cannot be stopped or sleep. For small
+ * arrays each process sums everything. For larger ones each sums one block for all, in chunks. Two
+ * processes have a core each. If there are more processes than cores, waiting ones yield.
  *
  *     lines RANKS MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from the first
- */
+ *                                                     process */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -20,13 +20,13 @@
 
 enum {
     LINE = 64,
-    IN_LINE = 48, /* bytes beside the word that announces them */
+    IN_LINE = 48, /* bytes in a line beside the word that announces them */
     FEW = 4096,
-    FEW_CROWDED = 16 * 1024, /* synchronising takes longer */
-    BLOCK = 8 * 1024,        /* stays in the first cache while everything is added */
+    FEW_CROWDED = 16 * 1024, /* the same with shared cores, where synchronising takes longer */
+    BLOCK = 8 * 1024,        /* a block that stays in the L1 cache while it is summed */
     CHUNK = 512 * 1024,
     MOST_RANKS = 64,
-    PLACES = 4, /* for chunks: lines that another core has just read come back late */
+    PLACES = 4, /* for chunks: lines that another core has just read are slow to write */
     LEAST_CALLS = 8,
     MOST_CALLS = 100000,
     TRIES = 3,
@@ -84,7 +84,7 @@ static void add_to(float *restrict out, const float *b, size_t count)
         out[i] += b[i];
 }
 
-/* theirs: by rank; this one's own is "in". */
+/* theirs[rank]; this process's own is `in`. */
 static void fold(float *out, const float *in, const float *const *theirs, size_t count)
 {
     const size_t block = BLOCK / sizeof *in;
@@ -169,7 +169,7 @@ static double repeat(const float *in, float *out, size_t count, int times)
            times;
 }
 
-/* All processes choose the same number. */
+/* All processes use the same number. */
 static int calls_in(double wanted, const float *in, float *out, size_t count)
 {
     float calls = 0;
@@ -239,11 +239,11 @@ int main(int argc, char **argv)
         pid_t child = fork();
 
         if (child < 0)
-            return 1; /* with those that have already started */
+            return 1; /* with those that have started */
         me = child == 0 ? i : 0;
     }
     if (me > 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would poll the others' lines for ever */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* otherwise it would poll the others' lines for ever */
     if (!crowded)
         bind_to((int)me);
     measure_all(argv + 2);

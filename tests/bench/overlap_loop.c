@@ -1,12 +1,13 @@
-/* A backward pass: layers are computed one after the other, and the gradients of each are pushed
- * into a bucket while the next one is computed. Rank 0 prints how long computing takes alone,
- * reducing alone and both together, in milliseconds (medians), and how much of reducing was hidden.
+/* A backward pass: computes layers one after the other, and pushes the gradients of each into a
+ * bucket while it computes the next. Rank 0 prints how long computing takes alone, reducing alone
+ * and both together, in milliseconds (medians), and how much of reducing is hidden.
  *
- *     overlap LAYERS BYTES BUCKET STEPS processor    computing takes a processor for each rank
- *     overlap LAYERS BYTES BUCKET STEPS device       ... a device, for which the rank only waits
+ *     overlap LAYERS BYTES BUCKET STEPS processor    computing occupies a processor for each rank
+ *     overlap LAYERS BYTES BUCKET STEPS device       computing occupies a device, and the rank
+ * waits
  *
- * If all ranks share one machine, "at most" is what could have been hidden if its processors had
- * worked all the time: the work that they did is the minimum for both together. */
+ * If all ranks share one machine, "at most" is what could be hidden if its processors were always
+ * busy: their total work is the minimum for both together. */
 #include <dtrun.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,11 +20,11 @@ enum { WORK = 4096, STEPS_MOST = 1000 };
 
 struct pass {
     int layers;
-    size_t count; /* of the gradients of a layer */
+    size_t count; /* of a layer's gradients */
     float *gradients;
     dt_bucket_t *bucket;
-    double layer_ms; /* time to compute one */
-    bool device;     /* does the computing */
+    double layer_ms; /* time to compute one layer */
+    bool device;     /* whether a device computes */
 };
 
 static double now_ms(void)
@@ -42,7 +43,7 @@ static double thread_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* How long all processors of the machine together have worked, including interrupts. */
+/* How long all processors of the machine have worked in total, including interrupts. */
 static double machine_ms(void)
 {
     double user, nice, system, interrupts, soft;
@@ -50,14 +51,15 @@ static double machine_ms(void)
 
     if (!f || fscanf(f, "cpu %lf %lf %lf %*f %*f %lf %lf", &user, &nice, &system, &interrupts,
                      &soft) != 5) {
-        fprintf(stderr, "/proc/stat does not tell what processors do\n");
+        fprintf(stderr, "/proc/stat does not show the processors' work\n");
         exit(1);
     }
     fclose(f);
     return (user + nice + system + interrupts + soft) * 1e3 / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* The same work whichever process has the processor meanwhile: the time is this thread's own. */
+/* Counts this thread's own CPU time, so the work is the same even if other processes use the
+ * processor. */
 static void compute(double ms)
 {
     static volatile float data[WORK];
@@ -124,7 +126,7 @@ static void measure(struct pass *p, int steps)
     for (int i = 0; i < steps; i++) {
         alone[i] = run(p, 1, 0);
         apart[i] = run(p, 0, 1);
-        need(dt_barrier(DT_WORLD)); /* all ranks are at the same point */
+        need(dt_barrier(DT_WORLD)); /* so that all ranks start together */
         busy_ms -= machine_ms();
         both[i] = run(p, 1, 1);
         busy_ms += machine_ms();
@@ -157,7 +159,7 @@ int main(int argc, char **argv)
         return 1;
     need(dt_init());
     need(dt_bucket_create(DT_WORLD, strtoull(argv[3], NULL, 10), DT_F32, DT_AVG, &p.bucket));
-    for (int i = 0; i < 2; i++) /* so that computing takes as long as reducing */
+    for (int i = 0; i < 2; i++) /* adjusts computing until it takes as long as reducing */
         p.layer_ms = run(&p, 0, 1) / p.layers;
     need(dt_broadcast(DT_WORLD, &p.layer_ms, 1, DT_F64, 0));
     measure(&p, steps);

@@ -1,5 +1,5 @@
-/* For LD_PRELOAD: no connection that a program makes or accepts sends more than $BENCH_PACE bytes a
- * second, as in clouds that limit each connection. */
+/* For LD_PRELOAD: limits each connection of the program to $BENCH_PACE bytes a second, as some
+ * clouds do. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/socket.h>

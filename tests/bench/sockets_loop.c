@@ -1,14 +1,14 @@
 /* How fast hosts exchange the bytes of an all-reduce without any library: one connection for each
  * pair, send(2) and recv(2) of as much as the kernel takes at once, and no reduction. Each host
- * sends 2/N of the bytes to each other, which is the minimum (Patarasuk and Yuan, JPDC 69(2),
- * 2009). Between two hosts no all-reduce over one connection can take less than one such step.
- * Between more hosts an all-reduce that sends no more bytes has two steps, of half the bytes each,
- * because no host can send sums before all have sent their values.
+ * sends 2/N of the bytes to each other host, which is the minimum (Patarasuk and Yuan, JPDC 69(2),
+ * 2009). Between two hosts, no all-reduce over one connection can be faster than one such step.
+ * Between more hosts, an all-reduce that sends no more bytes has two steps with half the bytes
+ * each, because no host can send sums before all have sent their values.
  *
  *     sockets MINBYTES MAXBYTES FACTOR SECONDS STEPS PORT RANK ADDRESS...
  *
- * with the addresses of all ranks, of which each calls those before it. Rank 0 prints lines
- * "BYTES MICROSECONDS". */
+ * ADDRESS... are the addresses of all ranks. Each rank connects to those before it. Rank 0 prints
+ * lines "BYTES MICROSECONDS". */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ struct pipe {
     size_t sent, got;
 };
 
-static struct pipe pipes[MOST_HOSTS]; /* to and from each rank; this one's own is unused */
+static struct pipe pipes[MOST_HOSTS]; /* by rank; this one's own is unused */
 static int hosts, rank, steps;
 
 static double seconds(void)
@@ -66,7 +66,7 @@ static int listen_at(struct sockaddr_in at)
     return door;
 }
 
-/* The other rank may not be listening yet. The caller sends its number. */
+/* Tries until the other rank listens, then sends the caller's number. */
 static int call(struct sockaddr_in at)
 {
     double until = seconds() + CALL_S;
@@ -153,7 +153,7 @@ static double repeat(size_t bytes, int times)
     return (seconds() - start) / times;
 }
 
-/* Rank 0 chooses and sends the number. */
+/* Rank 0 chooses the number and sends it. */
 static int calls_in(size_t bytes, double wanted)
 {
     double most = 0;
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
         pipes[peer].out = aligned_alloc(4096, most + 4096);
         pipes[peer].in = aligned_alloc(4096, most + 4096);
         need(pipes[peer].out && pipes[peer].in, "memory");
-        memset(pipes[peer].out, 1, most + 4096); /* so that no page is made while calls are timed */
+        memset(pipes[peer].out, 1, most + 4096); /* so that no page fault falls into a timed call */
         memset(pipes[peer].in, 1, most + 4096);
     }
     connect_all(argv + 8, argv[6]);

@@ -1,5 +1,5 @@
-/* Times an all-reduce of f32 in every wire format, in turns: rank 0 prints medians in milliseconds,
- * and their ratio to the exact format's.
+/* Times an all-reduce of f32 in every wire format, in turns. Rank 0 prints medians in milliseconds
+ * and their ratio to the exact format's median.
  *
  *     wire MIB ROUNDS */
 #include <dtrun.h>
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++)
         in[i] = (float)(i * 2654435761U % 1000003) / 1000003 - 0.5F;
     need(dt_init());
-    for (int i = -1; i < rounds; i++) { /* the first run touches the memory */
+    for (int i = -1; i < rounds; i++) { /* the untimed first run touches the memory */
         for (int wire = 0; wire < WIRES; wire++) {
             o.wire = (dt_wire_t)wire;
             o.residual = o.wire == DT_WIRE_2BIT ? residual : NULL;

@@ -1,6 +1,6 @@
-/* For LD_PRELOAD: libuv's timers of five seconds or more do not expire until a test says so. When a
- * timer of MS milliseconds has been started, $TEST_CLOCK/MS.stands appears. It expires when the
- * file $TEST_CLOCK/MS exists; of several timers the shortest first. */
+/* For LD_PRELOAD: libuv timers of five seconds or more expire only when a test says so. When a
+ * timer of MS milliseconds starts, $TEST_CLOCK/MS.stands appears. The timer expires when the test
+ * creates $TEST_CLOCK/MS. Of several such timers, the shortest expires first. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

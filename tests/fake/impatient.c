@@ -1,5 +1,4 @@
-/* For LD_PRELOAD: the user presses Ctrl-C at the instant at which the program has started its first
- * process. */
+/* For LD_PRELOAD: simulates Ctrl-C right after the program has started its first process. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* For LD_PRELOAD: on rank 1 no receive from rank 2 can begin, as if no thread could be started for
- * it. At its end the process prints how many requests it began without waiting for them. */
+/* For LD_PRELOAD: on rank 1 no receive from rank 2 can start, as if no thread could be created for
+ * it. At its end the process prints how many requests it started without waiting for them. */
 #include <dlfcn.h>
 #include <stdio.h>
 

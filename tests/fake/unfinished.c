@@ -1,5 +1,5 @@
-/* For LD_PRELOAD: the process is killed when it is about to make the directory into which older
- * checkpoints are set aside. */
+/* For LD_PRELOAD: kills the process just before it makes the directory in which older checkpoints
+ * are set aside. */
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>

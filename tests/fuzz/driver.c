@@ -1,5 +1,6 @@
 /* Drives a fuzz target without libFuzzer: first every file of the corpus, then, for a short time,
- * random changes of them. Prints TAP. A broken promise aborts, after the seed has been printed.
+ * random changes of them. Prints TAP. A target that breaks a promise aborts, after the driver has
+ * printed the seed.
  *
  * usage: PROGRAM [FILE...]      FILEs replace corpus and random inputs, to look at one failure
  * DTRUN_FUZZ_SECONDS (2) and DTRUN_FUZZ_SEED (the time) change what runs. */
@@ -31,7 +32,7 @@ static size_t random_below(size_t limit)
     return limit ? (size_t)((random_state * 2685821657736338717u) >> 33) % limit : 0;
 }
 
-/* The target gets memory of exactly the input's size, so that sanitizers find reads beyond its
+/* The target gets a buffer of exactly the input's size, so that sanitizers find reads past its
  * end. */
 static void try_input(const uint8_t *data, size_t n)
 {
@@ -92,7 +93,7 @@ static size_t change(uint8_t *data, size_t n)
         if (at < n)
             data[at] = (uint8_t)random_below(256);
         return n;
-    case 2: /* a byte from another place, which is more likely to mean something */
+    case 2: /* a byte from elsewhere in the input, which is more likely to have a meaning */
         if (at < n && other->n)
             data[at] = other->data[random_below(other->n)];
         return n;

@@ -1,6 +1,6 @@
-/* What a fuzz target and its driver share. A target is a function that takes any bytes and aborts
- * if a promise is broken. libFuzzer can drive it (tests/fuzz/libfuzzer), or driver.c, which needs
- * no other software. */
+/* Shared by fuzz targets and their driver. A target is a function that takes any bytes and aborts
+ * if a promise is broken. Either libFuzzer drives it (tests/fuzz/libfuzzer), or driver.c, which
+ * needs no other software. */
 #ifndef DT_TEST_FUZZ_H
 #define DT_TEST_FUZZ_H
 

@@ -33,7 +33,7 @@ static int hear(void *arg, uint8_t type, const uint8_t *payload, size_t n)
     return 0;
 }
 
-/* Feeds data in pieces of at most step bytes. log is what was received, then the result. */
+/* Feeds data in pieces of at most step bytes. Logs what is received, then the result. */
 static void feed(struct dt_put *log, const uint8_t *data, size_t n, size_t step)
 {
     struct dt_unframe *u = calloc(1, sizeof *u);

@@ -1,5 +1,5 @@
-/* What a rank reads from others: the headers of their frames, the handshake of callers, and the
- * packets of its socket to the agent (which reads packets of ranks in the same way). */
+/* What a rank reads from others: the headers of their frames, the handshake of ranks that connect,
+ * and packets on its socket to the agent (which reads the packets of ranks in the same way). */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ static void pair(int type, int s[2])
     REQUIRE(socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, s) == 0);
 }
 
-/* A peer without the secret never gets through, neither as caller nor as listener. */
+/* A peer without the secret never gets through, whether it connects or listens. */
 static void shake(const uint8_t *data, size_t n, bool hosting)
 {
     const struct dt_auth self = {

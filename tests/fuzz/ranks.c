@@ -1,7 +1,7 @@
-/* The agent beside a rank that sends any packets and writes anything into their shared memory.
+/* An agent with a rank that sends any packets and writes anything into their shared memory.
  *
  * The input is a series of actions, each of which begins with a byte.
- *     0 n BYTES     send them as a packet, after what every packet begins with
+ *     0 n BYTES     send them as a packet, after the header that every packet has
  *     1 w w BYTES   write eight bytes at that word of the shared memory
  *     2 COMM        PING asks for that communicator (eight bytes)
  *     3 COMM        the communicator is stopped */
@@ -51,7 +51,7 @@ static void on_log(void *arg, const char *text)
     REQUIRE(strlen(text) < 2 * DT_RANK_NOTE_TEXT);
 }
 
-/* The text goes to the launcher, which refuses longer texts, and to all ranks. */
+/* The text goes to all ranks and to the launcher, which refuses longer texts. */
 static void on_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
 {
     (void)arg;
@@ -83,7 +83,8 @@ static bool has_room(void *arg)
     return true;
 }
 
-/* Reads the answers, so that no socket fills up. One view of the shared memory is enough. */
+/* Reads the answers, so that no socket fills up. Looks at one copy of the shared memory, which is
+ * enough. */
 static void hear(struct fixture *f)
 {
     struct dt_rankmsg_from from;
@@ -151,7 +152,7 @@ static void scribble(struct fixture *f, struct dt_get *g)
     memcpy((uint8_t *)f->shm.head + at * sizeof value, &value, sizeof value);
 }
 
-/* What the launcher would get can be sent and understood. */
+/* What the agent would send to the launcher fits a message and can be parsed. */
 static void look(struct fixture *f, uint64_t comm)
 {
     struct dt_msg_asked asked = { comm };

@@ -1,5 +1,5 @@
 /* What arrives at the port of Horovod's rendezvous: any bytes, in pieces of any size. A request
- * begins where the last one ended or was refused. */
+ * begins where the previous one ended or was refused. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,10 @@
-/* Prints the results of one instruction set's kernels: a line for every operation, with a hash of
- * the bytes of many results. Builds for different processors must print the same (kernels.bats
- * compares them), so inputs are made of bits, without floating-point arithmetic.
+/* Prints the results of one instruction set's kernels: for every operation a line with a hash of
+ * many results. Builds for different processors must print the same (kernels.bats compares them),
+ * so inputs are made from bits, without floating-point arithmetic.
  *
  * usage: bytes            the names of the sets that this processor has
- *        bytes SET WIDTH  its bytes; no set that it is compared with has wider vectors */
+ *        bytes SET WIDTH  the hashes of SET; WIDTH is the widest vector of the sets being compared
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@ static const size_t larger[] = { 255, 256, 257, 512, LONGEST };
 
 static size_t width; /* of a vector, in bytes */
 
-/* Every count up to this many elements is tried: two rounds of four vectors, which are reduced side
- * by side, and everything that may be left over, or more. bytes: size of an element in a vector. */
+/* Tries every count up to this many elements. That covers two rounds of four vectors, which are
+ * reduced side by side, and every possible remainder. bytes: size of an element in a vector. */
 static size_t every_count_to(size_t bytes)
 {
     size_t two_rounds = 2 * 4 * width / bytes;
@@ -48,13 +49,13 @@ static uint64_t hash(uint64_t h, const void *data, size_t n)
 /* ---- inputs ---- */
 
 static const struct layout {
-    unsigned bits, exponent; /* of the number, and of its exponent */
+    unsigned bits, exponent; /* bits of the number, and of its exponent */
 } layouts[DT_DTYPE_MAX] = {
     [DT_F16] = { 16, 5 }, [DT_BF16] = { 16, 8 }, [DT_F32] = { 32, 8 }, [DT_F64] = { 64, 11 }
 };
 
-/* Mostly numbers of similar size, with random bits, zeros, subnormals, infinities and NaNs of all
- * kinds between them. */
+/* Mostly numbers of similar size, mixed with random bits, zeros, subnormals, infinities and all
+ * kinds of NaN. */
 static uint64_t element(dt_dtype_t t)
 {
     uint64_t r = next_random(), mantissa, exponent;
@@ -83,7 +84,7 @@ static void fill(dt_dtype_t t, uint8_t *p, size_t count)
 
 static uint8_t raw[SOURCES][ROOM], out[ROOM], back[ROOM];
 
-/* n sources at addresses of all kinds, and a divisor where one is allowed. */
+/* Folds n sources at addresses with every alignment, and divides where that is allowed. */
 static uint64_t fold_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
 {
     size_t shift = (count * 3 + n) % 8;
@@ -108,7 +109,7 @@ static uint64_t scale_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_
     return hash(h, out + count % 8, count * dt_dtype_size(t));
 }
 
-/* Values for count formats: whole numbers that fit, and NaN. */
+/* Values for count formats: integers that fit, and NaN. */
 static void fill_whole(uint8_t *p, size_t count, int most)
 {
     for (size_t i = 0; i < count; i++) {
@@ -119,7 +120,7 @@ static void fill_whole(uint8_t *p, size_t count, int most)
     }
 }
 
-/* Here op is the format. */
+/* `op` is the format here. */
 static uint64_t pack_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
 {
     enum dt_wireformat f = (enum dt_wireformat)op;
@@ -171,7 +172,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!dt_reduce_use(argv[1])) {
-        fprintf(stderr, "bytes: this processor has no %s\n", argv[1]);
+        fprintf(stderr, "bytes: this processor does not have %s\n", argv[1]);
         return 1;
     }
     for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {

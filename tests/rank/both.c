@@ -1,5 +1,6 @@
-/* A rank that uses MPI and libdtrun. Arguments: which of the two it initialises first, and which it
- * finalises first: "mpi" or "dt". The tests build it with each MPI's own compiler. */
+/* A rank that uses MPI and libdtrun. Its two arguments are "mpi" or "dt": which of the two it
+ * initialises first, and which it finalises first. The tests build it with each MPI's own
+ * compiler. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

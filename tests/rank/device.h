@@ -1,6 +1,5 @@
-/* What ranks of tests with a GPU share. Each error prints a line to standard output and ends the
- * process: with 1 for a failed call of libdtrun, 3 for a lost peer, 4 for CUDA, and 5 without a
- * driver. */
+/* Shared by ranks of tests with a GPU. On an error they print a line to standard output and exit
+ * with 1 for a failed call of libdtrun, 3 for a lost peer, 4 for CUDA, and 5 without a driver. */
 #ifndef TESTS_RANK_DEVICE_H
 #define TESTS_RANK_DEVICE_H
 
@@ -20,17 +19,17 @@ void device_load(void);
 void device_use(int ordinal);
 
 CUdeviceptr address(const void *ptr);
-/* Device memory, of the current context. */
+/* Device memory in the current context. */
 void *device_new(size_t bytes);
 
-/* A word in host memory, for which the GPU waits on a stream. */
+/* A word in host memory that the GPU waits for on a stream. */
 struct gate {
     volatile uint32_t *word;
     CUdeviceptr address;
 };
 
 void gate_make(struct gate *gate);
-/* Work that is queued on the stream from now on waits until the gate's word is 1. */
+/* Holds all work that is queued on the stream from now on until the gate's word is 1. */
 void gate_shut(struct gate *gate, CUstream stream);
 void gate_open(struct gate *gate);
 

@@ -1,5 +1,5 @@
-/* headless FILE: locks FILE and leaves a process behind that holds the lock. Its main thread has
- * ended, so the process is listed as a zombie, but another thread goes on. */
+/* headless FILE: locks FILE and leaves a process behind that holds the lock. The process's main
+ * thread has ended, so it is listed as a zombie, but another of its threads still runs. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

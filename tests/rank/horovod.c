@@ -1,16 +1,15 @@
-/* Behaves as a program that calls Horovod's init: sends requests to the rendezvous as Horovod's
- * client does (one connection for each request, no timeout while it reads), and connects to its
- * peers as gloo does, at addresses that they have published. A process that finds no peer, or a
- * dead one, aborts.
+/* Behaves like a program that calls Horovod's init: sends requests to the rendezvous as Horovod's
+ * client does (one connection for each request, no read timeout), and connects to its peers as gloo
+ * does, at the addresses that they have published. It aborts if a peer is missing or dead.
  *
  * horovod [HOW...]
  *   sets      also makes a process set of all ranks
  *   again     shuts down and starts again, three times in all
  *   elastic   publishes its notification address first
- *   die-once  in the first generation rank 1 is killed when it has published its addresses
+ *   die-once  in the first generation rank 1 is killed after it has published its addresses
  *   split     sends its requests byte by byte
- *   crowd     rank 0 first opens connections that send nothing, or half a request, and keeps them
- *   statuses  sends malformed and oversized requests, and prints the answers; rank 0 alone */
+ *   crowd     rank 0 first opens connections that send nothing or half a request, and keeps them
+ *   statuses  sends malformed and oversized requests, and prints the answers; runs without peers */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -106,7 +105,7 @@ static bool send_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* Reads until the length in the headers has arrived: the peer need not close. */
+/* Reads up to the length in the headers, since the peer need not close. */
 static struct answer read_answer(int fd)
 {
     static const char length[] = "\r\nContent-Length: ";
@@ -135,7 +134,7 @@ static struct answer read_answer(int fd)
     }
 }
 
-/* last: nothing more will be sent, so the answer to GET does not wait for the key. */
+/* last: no more is sent after this, so the server must answer GET without waiting for the key. */
 static struct answer request_once(const char *method, const char *key, const char *body, size_t n,
                                   bool last)
 {
@@ -186,7 +185,7 @@ static bool is_missing(const char *key)
 
 /* --- peers --- */
 
-/* Listens on the interface that gloo is told to use. */
+/* Listens on the interface that the environment gives to gloo. */
 static int listen_on_interface(char addr[INET_ADDRSTRLEN], int *port)
 {
     const char *iface = text("HOROVOD_GLOO_IFACE");
@@ -233,7 +232,7 @@ static char *make_addresses(const char *scope, int rank, int size, const char *a
     return body;
 }
 
-/* Checks what that peer has published for this rank. Returns its address. */
+/* Checks what the peer has published for this rank. Returns the peer's address. */
 static void check_addresses(const char *scope, int from, int rank, int size, const struct answer *a,
                             char addr[INET_ADDRSTRLEN], int *port)
 {
@@ -248,8 +247,8 @@ static void check_addresses(const char *scope, int from, int rank, int size, con
         give_up("wrong addresses in", scope);
 }
 
-/* Sum and barrier in one: rank 0 of the scope adds up what the others send, and sends them the
- * sum. */
+/* A sum that is also a barrier: rank 0 of the scope adds up what the others send, and sends back
+ * the sum. */
 static int sum_at_root(int listener, int size, int own)
 {
     int fds[1024], sum = own;
@@ -294,7 +293,7 @@ static void put_own(const char *scope, int rank, int size, const char *addr, int
     request("PUT", key, host, strlen(host));
     snprintf(key, sizeof key, "/%s/%d", scope, rank);
     if (!is_missing(key))
-        give_up("somebody else's addresses, or a dead rank's, are at", key);
+        give_up("addresses of another or a dead rank are at", key);
     request("PUT", key, body, (size_t)(size - 1) * ADDRESS_BYTES);
     free(body);
 }
@@ -328,7 +327,7 @@ static int rendezvous(const char *scope, int rank, int size, int own)
     snprintf(key, sizeof key, "/%s/%d", scope, rank);
     request("DELETE", key, "", 0);
     if (!is_missing(key))
-        give_up("still there:", key);
+        give_up("not deleted:", key);
     return sum;
 }
 
@@ -351,7 +350,7 @@ static struct sums init(const char *suffix)
     return s;
 }
 
-/* All ranks agree on it, so that none starts again while another one is still in init. */
+/* All ranks take part, so that none starts again while another is still in init. */
 static void shut_down(int round)
 {
     char scope[32];

@@ -1,24 +1,24 @@
-/* Ranks that do not join calls. The last rank stays away; the argument says from which call:
+/* Ranks that do not join calls. The last rank stays away. The argument says from which call:
  *
  * - never: from a barrier of some ranks
  * - join: the same, but rank 0 has no more data
- * - send, recv, irecv: from what rank 0 sends or wants to receive
- * - behind: from what rank 0 sends before the message that it waits for
- * - free: from what rank 0 wants to receive on a communicator that all free
+ * - send, recv, irecv: from a message that rank 0 sends or wants to receive
+ * - behind: from a message that rank 0 sends before the one that the last rank waits for
+ * - free: from a message that rank 0 wants to receive on a communicator that all free
  * - cross: it is in dt_finalize instead
  * - aside: it waits for rank 0, whose call with all ranks is in the background
  * - chain: from a barrier of all but rank 0, which rank 0 waits for
  * - own: from a barrier with a timeout of its own, after which all go on
  * - several: from calls in the background, each with a timeout of its own
  * - loop: it joins every barrier of some ranks until it is stopped from outside
- * - crowd: from what one thread of rank 0 wants with a timeout, and others without one
- * - differ: half of the ranks make another call than the others
+ * - crowd: from calls of rank 0's threads, one of which has a timeout
+ * - differ: half of the ranks make a different call
  * - request: rank 0 waits briefly for a request, then until it is done
  * - ring: all ranks send to the next one, and none receives
- * - itself: rank 0 sends to itself on a communicator of its own and receives only then; the others
- *   stay away
- * - told: as never, but it prints a line and ends when SIGTERM tells it to, and the others have one
- *   more thread and wait for a second
+ * - itself: rank 0 first sends to itself on a communicator of its own and only then receives; the
+ *   others stay away
+ * - told: as never, but it prints a line and ends when it gets SIGTERM; the others have one more
+ *   thread and wait for a second
  *
  * Exits with 3 when a call fails, and prints why. */
 #include <pthread.h>
@@ -101,8 +101,8 @@ static void send_to_itself(dt_comm_t *comm)
     check(dt_recv(self, &buf, 1, DT_I32, 0));
 }
 
-/* Rank 0, whose call with all ranks is in the background, might still send the last rank what it
- * waits for. */
+/* Rank 0 has a call with all ranks in the background, and might still send the message that the
+ * last rank waits for. */
 static void aside(dt_comm_t *comm, bool last)
 {
     dt_request_t request;
@@ -117,7 +117,7 @@ static void aside(dt_comm_t *comm, bool last)
     check(dt_barrier(comm));
 }
 
-/* Rank 0 is in a call with all ranks, and the others except the last are in one without it. */
+/* Rank 0 is in a call with all ranks. The others, except the last, are in a call without rank 0. */
 static void chain(bool last)
 {
     dt_comm_t *most;
@@ -177,8 +177,8 @@ static void end_of(const char *name, dt_request_t *request)
     fprintf(stderr, "%s: %d: %s\n", name, r, r == DT_OK ? "" : dt_last_error());
 }
 
-/* Of calls with all ranks: on "brief" the first has the shorter timeout, on "lasting" the second.
- * The last rank is told to join the first call on "lasting" when those on "brief" are over. */
+/* Of two calls with all ranks, the first has the shorter timeout on "brief", and the second on
+ * "lasting". The last rank joins the first call on "lasting" once those on "brief" are over. */
 static void time_out_in_turn(dt_comm_t *brief, dt_comm_t *lasting, bool last)
 {
     dt_request_t first, second, third;
@@ -239,7 +239,7 @@ static void *wait_in_vain(void *request)
     return dt_wait(request) == DT_ERR_TIMEOUT ? NULL : request;
 }
 
-/* Most of the other threads are waiting before this one starts to wait. */
+/* Starts to wait when most of the other threads are waiting already. */
 static void wait_in_crowd(dt_comm_t *comm)
 {
     dt_request_t requests[CROWD], last;
@@ -274,7 +274,7 @@ static void crowd(dt_comm_t *comm)
     exit(0);
 }
 
-/* Half of the ranks make another call than the others. */
+/* Half of the ranks make a different call. */
 static void differ(void)
 {
     dt_all_reduce_options_t options = DT_ALL_REDUCE_OPTIONS_INIT;

@@ -1,12 +1,12 @@
 /* Tries how dtrun reaches hosts, without dtrun:
  *
- *     linkprobe [OPTION...] HOST             starts an agent, prints the outcome, and ends the
- * agent linkprobe [OPTION...] HOST COMMAND     runs a command of the login shell, prints its output
- *     linkprobe --echo MB [...] HOST COMMAND sends MB megabytes and expects the same bytes back
+ *     linkprobe [OPTION...] HOST              starts an agent, prints the outcome, ends the agent
+ *     linkprobe [OPTION...] HOST COMMAND      runs a command in the login shell, prints its output
+ *     linkprobe --echo MB [...] HOST COMMAND  sends MB megabytes and expects the same bytes back
  *
  * Options: --transport auto|libssh2|ssh|local, --agent FILE, --no-push, --accept-new, --user U,
- * --port P, --identity FILE. It prints a line each: up, ready VERSION HOSTNAME ADDR, noise: TEXT,
- * echoed BYTES, closed: WHY. Exit code: 0 if WHY is empty. */
+ * --port P, --identity FILE. It prints lines: up, ready VERSION HOSTNAME ADDR, noise: TEXT, echoed
+ * BYTES, closed: WHY. Exit code: 0 if WHY is empty. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void on_data(void *arg, const void *data, size_t n)
     }
     for (size_t i = 0; i < n; i++)
         if (p[i] != pattern(probe.received + i)) {
-            printf("byte %zu came back wrong\n", probe.received + i);
+            printf("byte %zu came back changed\n", probe.received + i);
             exit(1);
         }
     probe.received += n;
@@ -126,7 +126,7 @@ static const struct dt_transport_ops *transport_named(const char *name)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
-    fprintf(stderr, "linkprobe: no transport %s\n", name);
+    fprintf(stderr, "linkprobe: unknown transport %s\n", name);
     exit(2);
 }
 

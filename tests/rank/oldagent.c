@@ -1,4 +1,5 @@
-/* Replaces a dtrun-agent of another version: sends HELLO and waits until it is dismissed. */
+/* Takes the place of a dtrun-agent of another version: sends HELLO and waits until it is told to
+ * end. */
 #include <unistd.h>
 
 #include "runtime/wire/msg.h"

@@ -1,6 +1,6 @@
-/* A rank that loads libdtrun at run time. Rank 0 begins a barrier and closes the library, which one
- * of the library's threads is still using. Then rank 1 joins the barrier, after a signal through
- * the FIFO. Arguments: LIBRARY FIFO. */
+/* A rank that loads libdtrun at run time. Rank 0 starts a barrier and closes the library while one
+ * of its threads still uses it. Then rank 1 joins the barrier, after a signal through the FIFO.
+ * Arguments: LIBRARY FIFO. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int load(const char *path)
     return 0;
 }
 
-/* Opening a FIFO waits until the other side opens it. */
+/* Opening a FIFO blocks until the other side opens it, too. */
 static int meet(const char *fifo, int flags)
 {
     int fd = open(fifo, flags | O_CLOEXEC);

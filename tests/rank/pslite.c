@@ -1,7 +1,7 @@
-/* Behaves as a program that imports MXNet, in the role that DMLC_ROLE names. Scheduler, servers and
- * workers connect to each other, workers push a number to every server and get the sum back, and
- * when all workers have reported that, all end together. A process that loses a peer on the way
- * waits for ever, as ps-lite does.
+/* Behaves like a program that imports MXNet, in the role that DMLC_ROLE names. Scheduler, servers
+ * and workers connect to each other. Workers push a number to every server and get the sum back.
+ * When all workers have reported that, all processes end together. A process that loses a peer
+ * before then waits for ever, as ps-lite does.
  *
  * pslite [ROUNDS [HOW]]; ROUNDS 0: until killed in the first generation, one round in the others.
  * HOW: "stay": servers do not end; "fall": they exit with 3 when all is done. */
@@ -19,7 +19,7 @@
 enum { NODES_MAX = 64, LINE_BYTES = 300 };
 
 struct peers {
-    FILE *v[NODES_MAX]; /* for reading; writes go to the descriptor */
+    FILE *v[NODES_MAX]; /* for reading; writes use the descriptor */
     int n;
 };
 
@@ -70,7 +70,7 @@ static struct addrinfo *resolve(const char *host, const char *port)
     return found;
 }
 
-/* The other side may not be listening yet. */
+/* Tries until the other side listens. */
 static FILE *call(const char *host, const char *port)
 {
     struct addrinfo *to = resolve(host, port);

@@ -1,9 +1,9 @@
-/* A rank that takes ten steps, prints a line after each, and ends in order: for faults at exact
- * steps. The argument changes that:
+/* A rank that takes ten steps and prints a line after each, for faults at exact steps. The argument
+ * changes that:
  *
  * - meet: it waits for the other ranks in every step
- * - slow: the same, but it takes a while to report that a call failed, as interpreters do, and rank
- *   1 is late for calls ("slow dup": on another communicator, "slow recv": all receive from rank 1)
+ * - slow: the same, but it takes a while to report a failed call, as interpreters do, and rank 1 is
+ *   late for calls ("slow dup": on another communicator, "slow recv": all receive from rank 1)
  * - idle: in the middle rank 0 is outside any call
  * - hang: in the first generation the last rank joins no call from the middle on ("hang SECONDS":
  *   from then on rank 0 waits for it no longer than that)

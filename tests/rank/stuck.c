@@ -1,5 +1,5 @@
-/* Ranks that wait for messages that never come, with a limit of half a second, and print what their
- * call returned. The argument "any" waits for any of two receives. */
+/* Ranks that wait half a second for messages that never come, and print what their call returned.
+ * With the argument "any" they wait for either of two receives. */
 #include <stdio.h>
 #include <string.h>
 

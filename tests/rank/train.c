@@ -1,6 +1,6 @@
 /* train STEPS EVERY: a linked program whose result shows whether every step was done exactly once.
- * Each step adds a sum over all ranks to the state; every EVERY steps (0: never) the state is
- * saved. Rank 0 prints "sum S", and "sum is right" if that is the sum of the steps.
+ * Each step adds a sum over all ranks to the state, which is saved every EVERY steps (0: never).
+ * Rank 0 prints "sum S", and "sum is right" if that is the sum of the steps.
  *
  * train STEPS EVERY until FILE: ends with the first save after FILE has appeared.
  *
@@ -19,7 +19,7 @@
 
 static int64_t state;
 
-/* What a program does when a call fails: it prints why and exits. */
+/* Does what programs do when a call fails: prints why and exits. */
 static void must(dt_result_t result, const char *what)
 {
     if (result == DT_OK)
@@ -55,7 +55,7 @@ static void save(int64_t step, int64_t every)
         must(dt_checkpoint_save(step), "save");
 }
 
-/* All ranks end at the same step: the one at which rank 0 saw the file. */
+/* All ranks end at the same step, at which rank 0 saw the file. */
 static bool is_over(const char *file, int64_t step, int64_t every)
 {
     return file && step % every == 0 &&

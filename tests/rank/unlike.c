@@ -1,9 +1,14 @@
-/* unlike: makes calls that do not match: rank 1 makes another call than the others, each on a
- * communicator of its own. Every rank prints for each call its kind, how many milliseconds it took,
- * and the error: "count 3: rank 0 (a) called ...". With "world" it makes only one such call, on
- * DT_WORLD; with "abort" rank 1 aborts DT_WORLD instead. With "keep" it makes one on a communicator
- * that no rank frees, with "drop" on one that all abort afterwards; with "end" rank 1 aborts it
- * instead. Exits with 3 if a call returns a wrong result. */
+/* unlike: rank 1 makes another call than the others, several times, each on a communicator of its
+ * own. Every rank prints for each such call its kind, how many milliseconds it took, and the error:
+ * "count 3: rank 0 (a) called ...".
+ *
+ * - world: only one such call, on DT_WORLD
+ * - abort: rank 1 aborts DT_WORLD instead
+ * - keep: one such call, on a communicator that no rank frees
+ * - drop: one on a communicator that all abort afterwards
+ * - end: rank 1 aborts that communicator instead
+ *
+ * Exits with 3 if a call returns a wrong result. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +96,7 @@ static void break_one(dt_comm_t *comm, bool abort_it)
     check(count(comm, dt_rank() == 1) == (abort_it ? DT_ERR_ABORTED : DT_ERR_MISMATCH));
 }
 
-/* Exits with 0 in spite of it, as programs do that ignore results. */
+/* Exits with 0 in spite of the error, as programs do that ignore results. */
 static int break_what(const char *how)
 {
     bool world = strcmp(how, "world") == 0 || strcmp(how, "abort") == 0;

@@ -64,7 +64,7 @@ static void look_at_lease(struct sim_world *w, struct sim_event *e)
         return;
     if (w->now_ns < a->host->frozen_until) {
         if (a->host->frozen_until != UINT64_MAX) {
-            e->n = a->host->frozen_until - w->now_ns; /* the time that it stood still */
+            e->n = a->host->frozen_until - w->now_ns; /* how long it stood still */
             e->at_ns = a->host->frozen_until;
             sim_queue_put(&w->queue, *e);
         }
@@ -259,7 +259,7 @@ void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r
     sweep_when_all_ended(w, a);
 }
 
-/* Kills ranks that earlier agents on this host, killed or cut off, have left. */
+/* Kills ranks that were left on this host by earlier agents, which were killed or cut off. */
 static void kill_leftovers(struct sim_world *w, const struct sim_agent *of)
 {
     for (struct sim_agent *a = of->host->agents; a && of->generation > 1; a = a->next_here) {
@@ -372,7 +372,7 @@ static void on_stop(struct sim_world *w, struct sim_agent *a, const struct dt_ms
     a->phase = SIM_RUNNING;
     a->stopping = true;
     for (uint32_t i = 0; i < a->n; i++)
-        a->ranks[i].stopped = false; /* CONT */
+        a->ranks[i].stopped = false; /* as SIGCONT does */
     for (uint32_t i = 0; i < a->n && grace_ns; i++)
         sim_rank_signal(w, a, &a->ranks[i], SIGTERM);
     sim_later(w, grace_ns + sim_between(&w->program, 1, 20) * SIM_MS,
@@ -491,7 +491,7 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
     }
 }
 
-/* Sends messages of the last generation again, as if they had been delayed. */
+/* Sends messages of the last generation again, as if the network had delayed them. */
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 {
     static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_EXIT, DT_MSG_DONE };
@@ -510,7 +510,7 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
                                             .step = -1,
                                             .time_ns = sim_host_clock(w, a->host) };
         else
-            m->ready.generation = old; /* DONE has its generation at the same place */
+            m->ready.generation = old; /* DONE has its generation in the same place */
         sim_send(w, a, types[i], m);
     }
 }

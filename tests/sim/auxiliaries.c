@@ -23,14 +23,14 @@ static void end(struct sim_world *w, struct sim_event *e)
         sim_agent_reap(w, e->who, r, sim_percent(&w->program, 15) ? 1 : 0, 0);
 }
 
-/* Few end, with 0, while ranks run, because then no rank needs them any more. */
+/* A few end with 0 while ranks run, because no rank needs them any more. */
 void sim_auxiliary_begins(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
 {
     if (sim_percent(&w->program, 10))
         sim_plan(w, a, r, sim_below(&w->program, w->s->work_ns), end, 0);
 }
 
-/* Auxiliaries that learn from the ranks that all is done end soon. Some do not. */
+/* Most auxiliaries that learn from the ranks that all is done end soon. Some do not. */
 static void release(struct sim_world *w, struct sim_agent *a)
 {
     for (uint32_t i = a->nranks; i < a->n; i++) {
@@ -52,7 +52,7 @@ void sim_auxiliaries_rank_ended(struct sim_world *w, uint32_t generation)
     }
 }
 
-/* ---- when dtrun has to end them ---- */
+/* ---- when dtrun must end them ---- */
 
 bool sim_are_ranks_through(const struct sim_world *w)
 {
@@ -61,7 +61,7 @@ bool sim_are_ranks_through(const struct sim_world *w)
     return w->s->servers && x->generation > 0 && !x->decided && x->ended_well == w->s->np;
 }
 
-/* Whether nothing else ends the job. */
+/* Whether nothing but the end of the ranks can end the job. */
 static bool is_calm(const struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
@@ -84,7 +84,7 @@ static void expect_stop(struct sim_world *w, struct sim_event *e)
 
     if (x->generation == e->n && !x->pardoned && !x->stopped_auxiliaries && is_calm(w) &&
         is_any_host_busy(w))
-        sim_broken(w, "auxiliaries run on 5 s after all ranks have exited with 0");
+        sim_broken(w, "auxiliaries still run 5 s after all ranks have exited with 0");
 }
 
 void sim_auxiliaries_pardon(struct sim_world *w)

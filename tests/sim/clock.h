@@ -14,14 +14,13 @@ typedef void (*sim_action_f)(struct sim_world *w, struct sim_event *e);
 
 struct sim_event {
     uint64_t at_ns;
-    uint64_t due_ns,
-        number; /* order events of one instant: when it was first due; when it was put */
+    uint64_t due_ns, number; /* order events of one instant: first due time; insertion */
     sim_action_f act;
     void *who;
     uint64_t n, epoch; /* arguments of act */
-    uint8_t type;      /* of msg */
+    uint8_t type;      /* the type of msg */
     bool for_engine;   /* waits while dtrun stands still */
-    union dt_msg *msg; /* of the event: freed after it */
+    union dt_msg *msg; /* belongs to the event and is freed after it */
 };
 
 struct sim_queue {
@@ -31,7 +30,7 @@ struct sim_queue {
 };
 
 void sim_queue_put(struct sim_queue *q, struct sim_event e);
-/* Delays the event. Events that are delayed to the same time keep their order. */
+/* Delays the event. Events delayed to the same time keep their order. */
 void sim_queue_put_off(struct sim_queue *q, const struct sim_event *e, uint64_t until_ns);
 bool sim_queue_take(struct sim_queue *q, struct sim_event *e); /* the earliest */
 void sim_event_free(struct sim_event *e);

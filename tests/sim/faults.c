@@ -5,7 +5,7 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-/* Faults may overlap: messages that wait for the end of one keep their order. */
+/* Faults may overlap. Messages that wait for the end of one keep their order. */
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -41,7 +41,7 @@ static void strike_rank(struct sim_world *w, const struct sim_fault *f)
     }
 }
 
-/* Kills every agent on the host, also agents whose connection has ended. */
+/* Kills every agent on the host, even if its connection has ended. */
 static void crash(struct sim_world *w, struct sim_host *h)
 {
     for (struct sim_agent *a = w->agents; a; a = a->next) {
@@ -72,7 +72,7 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
         break;
     case SIM_HOST_VANISHES:
         crash(w, h);
-        if (h->conn) { /* no end of the connection is sent */
+        if (h->conn) { /* the end of the connection is not sent */
             h->conn->over = true;
             h->conn->lost_ns = w->now_ns;
         }
@@ -176,7 +176,7 @@ static void strike(struct sim_world *w, struct sim_event *e)
         strike_host(w, f);
 }
 
-/* In a large job one rank of a hundred is killed, a tenth of these in each round. */
+/* In a large job one rank in a hundred is killed, a tenth of these in each round. */
 static void strike_many(struct sim_world *w, struct sim_event *e)
 {
     uint32_t every = 100 * SIM_ROUNDS;

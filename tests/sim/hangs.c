@@ -1,5 +1,5 @@
-/* Ranks that hang while the others wait for them in a call: what agents report about it, and when
- * --collective-timeout has to end it. */
+/* Ranks that hang while the others wait for them in a call: what agents report, and when
+ * --collective-timeout must end the job. */
 #include <inttypes.h>
 
 #include "launcher/base/error.h"
@@ -50,7 +50,7 @@ void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct
 
 /* ---- what must follow ---- */
 
-/* Whether nothing has kept dtrun from seeing it. */
+/* Whether nothing has kept dtrun from seeing the hang. */
 static bool is_quiet(const struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
@@ -87,7 +87,7 @@ static void expect_end(struct sim_world *w, struct sim_event *e)
 {
     if (w->witness.generation == e->n && w->hang.generation == e->n && !w->hang.ended &&
         is_quiet(w) && does_any_wait(w))
-        sim_broken(w, "ranks have waited for one that hangs, and --collective-timeout is over");
+        sim_broken(w, "ranks still wait for one that hangs, and --collective-timeout is over");
 }
 
 void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r)
@@ -120,11 +120,12 @@ void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m)
     if (m->code != DT_HOSTSHM_TIMED_OUT || w->hang.ended == m->generation)
         return;
     if (m->generation != w->witness.generation || w->hang.generation != m->generation)
-        sim_broken(w, "a hang is reported in generation %u, in which no rank hangs", m->generation);
+        sim_broken(w, "dtrun reports a hang in generation %u, in which no rank hangs",
+                   m->generation);
     else if (!hangs(w, m->rank))
-        sim_broken(w, "rank %u is said to hang, and does not", m->rank);
+        sim_broken(w, "dtrun says that rank %u hangs, and it does not", m->rank);
     else if (w->now_ns - w->hang.since_ns < limit_ns(w))
-        sim_broken(w, "rank %u is given up after %" PRIu64 " ms", m->rank,
+        sim_broken(w, "dtrun gives rank %u up after %" PRIu64 " ms", m->rank,
                    (w->now_ns - w->hang.since_ns) / SIM_MS);
     w->hang.ended = m->generation;
     sim_oracle_hang(w);

@@ -26,7 +26,7 @@ static bool is_due(struct sim_world *w, uint32_t i, const struct dt_msg_start *m
            dt_inject_on(&f, m->node_rank, &m->ranks);
 }
 
-/* START to that host must list just the faults that may strike there. */
+/* START to this host must list exactly the faults that may strike there. */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m)
 {
     uint32_t n = 0;
@@ -48,8 +48,7 @@ void sim_check_struck(struct sim_world *w, const char *fault)
         w->struck[i] |= strcmp(w->s->inject[i], fault) == 0;
 }
 
-/* An agent that a fault kills can report nothing. dtrun takes the loss of its host for the
- * fault. */
+/* An agent killed by a fault can report nothing. dtrun takes the loss of its host for the fault. */
 void sim_check_injected_loss(struct sim_world *w, struct sim_conn *c)
 {
     for (uint32_t i = 0; i < w->s->ninject; i++) {
@@ -95,7 +94,7 @@ static void strike(struct sim_world *w, struct sim_event *e)
     }
 }
 
-/* Runs when the agent's ranks run. */
+/* Called when the agent's ranks run. */
 void sim_agent_inject(struct sim_world *w, struct sim_agent *a)
 {
     for (uint32_t i = 0; i < w->s->ninject; i++) {

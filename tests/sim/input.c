@@ -1,6 +1,6 @@
-/* Standard input: dtrun reads it as far as the engine grants credit, agents take it as their ranks
- * read it, and every byte reaches all ranks that read it, once and in order. What was read for a
- * generation that fails is lost with it. */
+/* Standard input: dtrun reads it as far as the engine grants credit, and agents take it as their
+ * ranks read it. Every byte must reach all ranks that read standard input, once and in order. If a
+ * generation fails, what was read for it is lost. */
 #include <inttypes.h>
 
 #include "launcher/base/mem.h"
@@ -48,7 +48,7 @@ static void read_input(struct sim_world *w, struct sim_event *e)
     if (in->credit == 0 || in->ended)
         return;
     if (w->witness.decided)
-        sim_broken(w, "standard input is read for ranks that are being ended");
+        sim_broken(w, "dtrun reads standard input for ranks that are being ended");
     n = n < in->credit ? n : in->credit;
     n = n < PIECE ? n : PIECE;
     for (uint64_t i = 0; i < n; i++)
@@ -97,7 +97,7 @@ void sim_stdin_started(struct sim_world *w, struct sim_conn *c, const struct dt_
 void sim_check_stdin(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stdin *m)
 {
     if (!c->reads || c->stdin_ended || m->generation != w->witness.generation)
-        sim_broken(w, "%s is sent standard input, which no rank there reads", c->host->name);
+        sim_broken(w, "dtrun sends %s standard input, which no rank there reads", c->host->name);
     for (uint32_t i = 0; i < m->data.n; i++) {
         if (m->data.p[i] != byte_at(w->input.base + c->stdin_sent + i))
             sim_broken(w, "standard input for %s is torn at byte %" PRIu64, c->host->name,

@@ -9,19 +9,19 @@
 #include "tests/sim/world.h"
 
 enum {
-    PATIENCE_NS = 2 * 1000 * 1000 * 1000, /* of a job that is told to end */
+    PATIENCE_NS = 2 * 1000 * 1000 * 1000, /* for a job that is told to end */
     FENCE_MARGIN_MS = 500,
 };
 
 /* ---- what dtrun sends ---- */
 
-/* Ranks whose agent was never sent GO wait at the gate until it ends them. */
+/* Ranks whose agent was never sent GO wait at the gate until the agent ends them. */
 static bool may_run(const struct sim_agent *a)
 {
     return a->left && a->conn->went == a->generation;
 }
 
-/* No rank starts in place of those of a silent agent, and none runs anywhere, while one of an
+/* No rank starts in place of a silent agent's ranks, and none runs anywhere, while a rank of an
  * earlier generation may still run. */
 static void check_alone(struct sim_world *w, uint32_t generation, bool run)
 {
@@ -33,8 +33,8 @@ static void check_alone(struct sim_world *w, uint32_t generation, bool run)
     }
 }
 
-/* The job waits no longer than necessary: for leases of agents whose ranks may run, and for the
- * delay of a restart. */
+/* The job waits no longer than necessary: only for leases of agents whose ranks may run, and for
+ * the delay of a restart. */
 void sim_check_fence(struct sim_world *w, uint64_t until_ns)
 {
     uint64_t due_ns = sim_restarts_due_ns(w);
@@ -48,12 +48,12 @@ void sim_check_fence(struct sim_world *w, uint64_t until_ns)
             latest_ns = fenced_ns;
     }
     if (until_ns > latest_ns + SIM_MS)
-        sim_broken(w, "dtrun waits %" PRIu64 " ms longer than it has to",
+        sim_broken(w, "dtrun waits %" PRIu64 " ms longer than necessary",
                    (until_ns - latest_ns) / SIM_MS);
 }
 
-/* A host whose connection has ended is left out only after a fresh one has failed, or because
- * failures begin there. */
+/* A host whose connection has ended is left out only after a new connection has failed, or because
+ * failures keep beginning there. */
 static void check_left_out(struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
@@ -65,7 +65,7 @@ static void check_left_out(struct sim_world *w)
             continue;
         h->lost = h->conn->opened > x->decided;
         if (!h->lost && h->generation == x->generation && !x->restarts.barren)
-            sim_broken(w, "%s is left out, and no fresh connection was tried", h->name);
+            sim_broken(w, "%s is left out, and no new connection was tried", h->name);
     }
 }
 
@@ -99,7 +99,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->stop_grace = UINT32_MAX;
 }
 
-/* A second STOP shortens the first, or follows another order of the user. */
+/* A second STOP must shorten the first or follow another order of the user. */
 static void check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stop *m)
 {
     if (!c->started)
@@ -142,7 +142,7 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
             sim_broken(w, "%s is not told that standard input has ended", c->host->name);
         if (m->go.generation != w->witness.generation)
             sim_broken(w, "GO of generation %u in %u", m->go.generation, w->witness.generation);
-        if (w->witness.went != m->go.generation) /* once for all hosts */
+        if (w->witness.went != m->go.generation) /* once for the generation, not for each host */
             check_alone(w, m->go.generation, true);
         w->witness.went = c->went = m->go.generation;
         break;
@@ -229,7 +229,8 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
 
 /* ---- connections that end ---- */
 
-/* A job that ends does not wait for hosts that are still connecting, nor long for others. */
+/* A job that ends does not wait for hosts that are still connecting, and only briefly for
+ * others. */
 static bool may_be_cut(const struct sim_world *w, const struct sim_conn *c)
 {
     const struct sim_witness *x = &w->witness;
@@ -271,7 +272,7 @@ void sim_check_lost(struct sim_world *w, struct sim_conn *c)
 
 /* ---- what dtrun prints ---- */
 
-/* The job goes on from the step that was committed last. */
+/* The job resumes from the step that was committed last. */
 void sim_check_said(struct sim_world *w, const char *line)
 {
     const char *from = strstr(line, "from the checkpoint of step ");
@@ -280,12 +281,12 @@ void sim_check_said(struct sim_world *w, const char *line)
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;
     if (sim_is_about_to_end(w))
-        sim_broken(w, "dtrun starts ranks again although a signal is about to end the job");
+        sim_broken(w, "dtrun restarts ranks although a signal is about to end the job");
     sim_oracle_decided(w);
     if (from)
         sscanf(from, "from the checkpoint of step %lld", &step);
     if (step != w->witness.restarts.newest)
-        sim_broken(w, "dtrun goes on from step %lld, but %" PRId64 " was committed", step,
+        sim_broken(w, "dtrun resumes from step %lld, but %" PRId64 " was committed", step,
                    w->witness.restarts.newest);
 }
 
@@ -299,15 +300,15 @@ void sim_check_end(struct sim_world *w)
     for (const struct sim_agent *a = w->agents; a; a = a->next) {
         if (!a->conn->cut)
             sim_check_streams_ended(w, a);
-        if (a->held) /* it waits for SIGCONT, which was lost with its connection */
+        if (a->held) /* the SIGCONT that it waits for was lost with its connection */
             continue;
         if (a->alive && a->host->frozen_until <= w->now_ns && a->host->cut_until <= w->now_ns)
-            sim_broken(w, "the agent of %s is left", a->host->name);
+            sim_broken(w, "the agent of %s is left behind", a->host->name);
         else if (a->left && !sim_agent_is_fenced(w, a))
-            sim_broken(w, "ranks on %s are left", a->host->name);
+            sim_broken(w, "ranks on %s are left behind", a->host->name);
     }
     if (!w->witness.finished)
-        sim_broken(w, "dtrun ends without ending the output");
+        sim_broken(w, "dtrun exits without ending the output");
     if (!sim_oracle_accepts(w, code, expected, sizeof expected))
         sim_broken(w, "dtrun exits with %d, not with %s", code, expected);
 }

@@ -1,6 +1,6 @@
 /* sim [--seeds N] [--seed K] [--hosts N]: runs the engine of a job in simulated worlds, one for
- * each seed. A seed that fails is shrunk to the faults that matter. --seed runs one seed and prints
- * every event. --hosts shows what a large job costs. */
+ * each seed. A failing seed is shrunk to the faults that matter. --seed runs one seed and prints
+ * every event. --hosts shows the cost of a large job. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>

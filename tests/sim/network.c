@@ -9,7 +9,7 @@
 #include "tests/sim/world.h"
 
 enum {
-    LONG_MESSAGE = 64 * 1024, /* of longer messages only the generation is decoded */
+    LONG_MESSAGE = 64 * 1024, /* for longer messages, only the generation is decoded */
     SLOW_MS = 200,
 };
 
@@ -103,7 +103,7 @@ void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type, union dt_m
         return;
     }
     sim_queue_put(&w->queue, e);
-    if (type == DT_MSG_HELLO) { /* without --push nothing is left to receive */
+    if (type == DT_MSG_HELLO) { /* without --push the agent has nothing left to receive */
         e.act = receive;
         e.msg = NULL;
         sim_queue_put(&w->queue, e);

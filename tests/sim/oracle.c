@@ -1,8 +1,8 @@
-/* Which exit code dtrun must have, by the rules of dtrun(1) and cause.h. The witness knows when
- * each rank died and each connection broke by the true clock, and what the engine had been told
+/* The exit code that dtrun must have, by the rules of dtrun(1) and cause.h. The witness knows the
+ * true time of every rank's death and every connection's end, and what the engine had been told
  * when it ended the ranks. Several codes are right only if the engine cannot know which of two
- * failures came first: it compares two hosts' clocks with an error, and it knows that a lost host
- * was alive only until it last heard from it. */
+ * failures came first: its comparison of two hosts' clocks has an error, and it knows that a lost
+ * host was alive only until it last heard from it. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,11 +75,11 @@ bool sim_is_exit_grace_over(const struct sim_world *w)
            w->now_ns - x->first_end_ns >= (uint64_t)w->s->exit_grace_s * SIM_S;
 }
 
-/* dtrun has had time to act on it. */
+/* By now dtrun has had time to act on --exit-grace. */
 static void expect_exit_grace(struct sim_world *w, struct sim_event *e)
 {
     if (w->witness.generation == e->n && w->witness.norders == 0 && sim_is_exit_grace_over(w))
-        sim_broken(w, "--exit-grace is over, and ranks run on");
+        sim_broken(w, "--exit-grace is over, and ranks still run");
 }
 
 static void note_first_end(struct sim_world *w)
@@ -95,7 +95,7 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* A rank that overlooks a lost peer has failed, whatever it exits with. */
+/* A rank that ignores a lost peer has failed, whatever its exit code. */
 static bool is_well(const struct dt_msg_exit *m)
 {
     return m->code == 0 && !(m->flags & DT_EXITED_PEER_LOST);
@@ -143,8 +143,8 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
                                      .to_ns = died_ns + unsure_ns });
 }
 
-/* A host was lost after it was last heard. It may count as alive for too long if dtrun itself stood
- * still. */
+/* The host was lost some time after dtrun last heard from it. If dtrun itself stood still, the host
+ * may count as alive for too long. */
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
 {
     uint64_t to_ns = w->now_ns;
@@ -161,7 +161,7 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
                                      .to_ns = to_ns });
 }
 
-/* The engine knows of it from the moment at which it gives the rank up. */
+/* The engine knows of the hang once it gives the rank up. */
 void sim_oracle_hang(struct sim_world *w)
 {
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_HANG,
@@ -175,7 +175,7 @@ void sim_oracle_refusal(struct sim_world *w, int code)
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
 }
 
-/* A host that the job needed has no connection, and a new one has failed. */
+/* Whether a host that the job needed has no connection, and a new one has failed. */
 static bool is_lost_for_good(const struct sim_witness *x, const struct sim_host *h)
 {
     return h->conn && !h->conn->open && (h->lost || h->conn->opened > x->decided);
@@ -203,7 +203,8 @@ void sim_oracle_finished(struct sim_world *w)
 
 /* ---- which failure counts ---- */
 
-/* Signals, lost hosts and hangs precede exits, which precede the consequences of a lost peer. */
+/* Signals, lost hosts and hangs come before exits. Exits come before the consequences of a lost
+ * peer. */
 static int class_of(const struct sim_cause *c)
 {
     switch (c->kind) {
@@ -237,7 +238,7 @@ static bool counts(const struct sim_witness *x, const struct sim_cause *c)
     return true;
 }
 
-/* Whether it ends the job however many restarts are allowed. */
+/* Whether it ends the job, however many restarts are allowed. */
 static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
     return !x->may_restart || c->kind == SIM_BY_REFUSAL ||
@@ -268,7 +269,7 @@ static bool order_decides(const struct verdict *v, const struct sim_order *o)
     return expect(v, o->code, o->signo ? "a signal" : o->late ? "the output" : "a time limit");
 }
 
-/* The first order before the job's end was settled, or NULL. */
+/* The first order that came before the job's end was settled, or NULL. */
 static const struct sim_order *order_before(const struct sim_witness *x, uint64_t settled)
 {
     for (size_t i = 0; i < x->norders; i++) {
@@ -306,7 +307,7 @@ static bool accepts_any_failure(const struct verdict *v)
     return accepted;
 }
 
-/* All went well, but a signal may arrive, or the output fail, before dtrun has ended. */
+/* All went well, but before dtrun has ended a signal may arrive or the output may fail. */
 static bool accepts_success(const struct verdict *v)
 {
     const struct sim_witness *x = &v->w->witness;

@@ -1,5 +1,6 @@
-/* What the engine shows of the ranks' output: each stream once, in order, whole, with its end. A
- * stream that is cut short by the loss of its host is shown up to some point, and ends. */
+/* What the engine must show of the ranks' output: each stream once, in order, as a whole, and its
+ * end. A stream that is cut short by the loss of its host is shown up to some point, and then
+ * ends. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 enum { CHUNK = 16 * 1024 };
 
-/* The stream as shown so far in this generation. */
+/* What has been shown of the stream in this generation. */
 static struct sim_shown *stream_of(struct sim_world *w, uint32_t rank, int fd)
 {
     struct sim_shown *s = &w->shown[rank][fd - 1];

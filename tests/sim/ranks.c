@@ -1,5 +1,5 @@
-/* The program: ranks that find each other if they are linked, work, save checkpoints, print and
- * end. */
+/* The program: ranks that find each other (if they are linked), work, save checkpoints, print and
+ * exit. */
 #include <signal.h>
 
 #include "launcher/base/mem.h"
@@ -88,7 +88,7 @@ static void plan_output(struct sim_world *w, struct sim_agent *a, const struct s
                  (int)sim_below(&w->program, 2));
 }
 
-/* Linked ranks never reach dt_finalize if they wait for a rank that has died or hangs. */
+/* Linked ranks that wait for a rank which has died or hangs never reach dt_finalize. */
 static void finish(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
@@ -157,7 +157,7 @@ static void commit(struct sim_world *w, struct sim_event *e)
     sim_plan(w, a, r, w->s->commit_ns, commit, 0);
 }
 
-/* All ranks go on from the newest checkpoint. */
+/* All ranks resume from the newest checkpoint. */
 void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
 {
     uint64_t done_ns = w->durable > 0 ? (uint64_t)w->durable * STEP_MS * SIM_MS : 0;
@@ -217,13 +217,13 @@ void sim_ranks_abort(struct sim_world *w, struct sim_agent *a)
         tell(w, a);
 }
 
-/* Ranks of the same host notice the death. Half of the other hosts notice that a connection ends.
- */
+/* Ranks of the same host notice the death, and so does every second other host, from a connection
+ * that ends. */
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo)
 {
     sim_agent_reap(w, a, r, code, signo);
-    if (sim_is_auxiliary(w, r->rank)) /* no call of a rank fails because of it */
+    if (sim_is_auxiliary(w, r->rank)) /* no call of a rank fails because an auxiliary ends */
         return;
     w->stuck_generation = a->generation;
     for (struct sim_agent *other = w->agents; other; other = other->next) {

@@ -1,4 +1,4 @@
-/* Hosts that do not reach each other: what agents answer, and what must follow. */
+/* Hosts that cannot reach each other: what agents answer, and what must follow. */
 #include <errno.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ static void note_apart(struct sim_world *w, struct sim_host *caller, uint32_t no
     }
 }
 
-/* Notes one answer, before the engine is told. */
+/* Notes an answer before the engine gets it. */
 void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_msg_reach *m)
 {
     struct sim_witness *x = &w->witness;

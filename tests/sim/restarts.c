@@ -1,5 +1,5 @@
-/* Which restarts the rules of --max-restarts allow, and how long each has to wait. The witness
- * counts restarts by the STARTs that agents are sent. */
+/* Which restarts --max-restarts allows, and how long each must wait. The witness counts restarts by
+ * the STARTs that agents get. */
 #include <inttypes.h>
 
 #include "tests/sim/world.h"
@@ -45,7 +45,7 @@ uint64_t sim_restarts_due_ns(const struct sim_world *w)
 {
     struct sim_restarts next = w->witness.restarts;
 
-    if (w->witness.cut_off) /* this is no restart: no rank has run */
+    if (w->witness.cut_off) /* not a restart: no rank has run yet */
         return 0;
     count(&next);
     return w->witness.decided_ns + delay_ns(&next);

@@ -59,7 +59,7 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
     }
 }
 
-/* Most faults come soon after the last one, while the engine is still handling it. */
+/* Most faults come soon after the previous one, while the engine is still handling it. */
 static uint64_t pick_time(struct sim_chance *c, const struct sim_scenario *s)
 {
     static const uint64_t soon_ns[] = { 5 * SIM_MS, 60 * SIM_MS, 500 * SIM_MS, 4 * SIM_S };
@@ -84,7 +84,7 @@ static void add_fault(struct sim_chance *c, struct sim_scenario *s)
     s->nfaults++;
 }
 
-/* Other faults would hide that a hang is not noticed. */
+/* Other faults would hide that a hang goes unnoticed. */
 static void hang_only(struct sim_chance *c, struct sim_scenario *s)
 {
     s->timeout_s = s->collective_timeout_s + 60;
@@ -109,7 +109,7 @@ static void add_injection(struct sim_chance *c, struct sim_scenario *s)
         snprintf(text + n, size - (size_t)n, ",restart=%u", (unsigned)sim_below(c, 3));
 }
 
-/* While the ranks run, or about when they end. Some take a whole host. */
+/* Comes while the ranks run, or about when they end. Some faults take a whole host. */
 static void add_auxiliary_fault(struct sim_chance *c, struct sim_scenario *s)
 {
     uint64_t long_ns = s->linked ? SIM_S / 2 : s->work_ns / 4 + SIM_S / 2;
@@ -125,7 +125,7 @@ static void add_auxiliary_fault(struct sim_chance *c, struct sim_scenario *s)
     s->nfaults++;
 }
 
-/* In half of these worlds nothing else fails. */
+/* In half of these worlds only auxiliaries fail. */
 static void add_auxiliaries(struct sim_chance *c, struct sim_scenario *s)
 {
     uint64_t n = sim_below(c, 4);
@@ -133,7 +133,7 @@ static void add_auxiliaries(struct sim_chance *c, struct sim_scenario *s)
     s->servers = (int)sim_between(c, 1, 4);
     if (sim_percent(c, 50))
         s->nfaults = s->ninject = 0;
-    if (sim_percent(c, 20)) { /* which is over about when the ranks end, or soon after */
+    if (sim_percent(c, 20)) { /* the limit ends about when the ranks end, or soon after */
         s->timeout_s = (int)sim_between(c, 3, 8);
         s->work_ns = (uint64_t)s->timeout_s * SIM_S - sim_between(c, 0, 2 * SIM_S);
     }

@@ -1,4 +1,4 @@
-/* What a seed stands for: dtrun's options, the program, the hosts, and the faults. */
+/* What a seed determines: dtrun's options, the program, the hosts, and the faults. */
 #ifndef DT_SIM_SCENARIO_H
 #define DT_SIM_SCENARIO_H
 
@@ -7,26 +7,26 @@
 #include "tests/sim/clock.h"
 
 enum sim_fault_kind {
-    SIM_RANK_KILLED,   /* by signal "code" */
-    SIM_RANK_EXITS,    /* with "code" */
-    SIM_RANK_HANGS,    /* ends only by SIGKILL */
+    SIM_RANK_KILLED,   /* by the signal "code" */
+    SIM_RANK_EXITS,    /* with status "code" */
+    SIM_RANK_HANGS,    /* until SIGKILL */
     SIM_AGENT_DIES,    /* with its ranks, and its connection ends */
-    SIM_HOST_VANISHES, /* at once; accepts new connections after "ns" */
-    SIM_LINK_BREAKS,   /* both sides see it */
-    SIM_DTRUN_LOSES,  /* the connection: dtrun sees its end, the agent only silence; with "code" the
-                       * host also refuses new connections for "ns" */
-    SIM_AGENT_LOSES,  /* the agent sees its end, and dtrun only silence */
-    SIM_LINK_DIES,    /* nothing reaches dtrun any more, and "code" ms later nothing at all */
-    SIM_CUT_OFF,      /* messages wait for "ns" */
+    SIM_HOST_VANISHES, /* at once, and accepts new connections after "ns" */
+    SIM_LINK_BREAKS,   /* and both sides see it */
+    SIM_DTRUN_LOSES, /* dtrun sees the connection end, the agent only silence. If "code" is set, the
+                        host also refuses new connections for "ns" */
+    SIM_AGENT_LOSES, /* the agent sees the connection end, dtrun only silence */
+    SIM_LINK_DIES, /* nothing reaches dtrun any more, and "code" ms later nothing arrives at all */
+    SIM_CUT_OFF,   /* messages wait for "ns" */
     SIM_HOST_FREEZES, /* agent and ranks stand still for "ns" */
     SIM_LINK_SLOW,    /* messages take 200 ms more, for "ns" */
     SIM_SPAWN_FAILS,  /* at the next START there; "code" says how */
-    SIM_STALE,        /* the agent repeats messages of the last generation */
+    SIM_STALE,        /* the agent repeats messages of the previous generation */
     SIM_DTRUN_STANDS, /* for "ns" */
     SIM_HOSTS_APART,  /* the host and the one "code" after it do not reach each other for "ns" */
-    SIM_OUTPUT_FAILS, /* standard output, with errno "code" */
-    SIM_BATCH_SIGNAL, /* "code", to agents and their ranks, and with "ns" odd to dtrun */
-    SIM_SIGNAL,       /* "code", to dtrun */
+    SIM_OUTPUT_FAILS, /* writing standard output fails with errno "code" */
+    SIM_BATCH_SIGNAL, /* signal "code" to agents and ranks; also to dtrun if "ns" is odd */
+    SIM_SIGNAL,       /* signal "code" to dtrun */
     SIM_FAULT_KINDS,
 };
 
@@ -34,30 +34,30 @@ enum { SIM_INJECT_MAX = 3, SIM_FAULTS_MAX = 10, SIM_HOSTS_MAX = 8, SIM_ROUNDS = 
 
 struct sim_fault {
     enum sim_fault_kind kind;
-    uint64_t at_ns;      /* since the beginning of the job */
+    uint64_t at_ns;      /* since the start of the job */
     uint64_t ns;         /* UINT64_MAX: for ever */
-    uint32_t host, rank; /* from np on: an auxiliary */
+    uint32_t host, rank; /* numbers from np on are auxiliaries */
     int code;
 };
 
 struct sim_scenario {
     uint64_t seed;
     uint32_t hosts, np;
-    int servers;              /* with a scheduler; 0: there are no auxiliaries */
+    int servers;              /* 0: no auxiliaries; else there is a scheduler, too */
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
     int exit_grace_s, collective_timeout_s;
     bool checkpoint_dir, stop_on_loss;
     bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */
-    uint64_t work_ns;   /* of the program, from its beginning to its end */
+    uint64_t work_ns;   /* how long the program runs */
     uint64_t commit_ns; /* between two checkpoints; 0: no checkpoints */
-    uint32_t lines;     /* that each rank prints, approximately */
+    uint32_t lines;     /* about how many each rank prints */
     bool floods;        /* many lines at the same time, so that credit runs out */
     int stdin_rank;     /* as in struct dt_job_config */
     uint64_t stdin_bytes;
-    uint64_t stdin_ms;  /* at most, from one piece of standard input to the next */
-    uint64_t reader_ns; /* until output is read; 0: at once */
+    uint64_t stdin_ms;  /* the longest time between two pieces of standard input */
+    uint64_t reader_ns; /* when output is first read; 0: at once */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     char inject[SIM_INJECT_MAX][64]; /* as given to --inject */
     uint32_t ninject;
@@ -66,7 +66,7 @@ struct sim_scenario {
 };
 
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed);
-/* A job on this many hosts with 8 ranks each. One rank in a hundred is killed, in SIM_ROUNDS
+/* A job of 8 ranks on each of this many hosts. One rank in a hundred is killed, in SIM_ROUNDS
  * rounds. */
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts);
 void sim_scenario_print(const struct sim_scenario *s, FILE *out);

@@ -1,5 +1,5 @@
-/* Signals from a user, to dtrun, and from a batch system, to dtrun, agents and ranks alike, for
- * which dtrun must act once. Ranks get what dtrun passes on once. */
+/* Signals from a user go to dtrun only. Those from a batch system go to dtrun, agents and ranks
+ * alike, and dtrun must act on them once. Ranks get once what dtrun passes on. */
 #include <signal.h>
 
 #include "launcher/base/error.h"
@@ -38,7 +38,7 @@ static int end_among(uint64_t signals)
     return 0;
 }
 
-/* ---- what dtrun makes of signals ---- */
+/* ---- what dtrun does with signals ---- */
 
 static void check_all_have_it(struct sim_world *w, int signo)
 {
@@ -51,7 +51,7 @@ static void check_all_have_it(struct sim_world *w, int signo)
     }
 }
 
-/* One signal that ends the job, or all others. act tells the engine. */
+/* Takes one signal that ends the job, or else all. `act` tells the engine. */
 static void act_upon(struct sim_world *w, uint64_t signals,
                      void (*act)(struct sim_world *w, uint64_t signals))
 {
@@ -81,7 +81,7 @@ void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo)
     c->signalled |= bit(signo);
 }
 
-/* ---- many signals that count as one ---- */
+/* ---- several signals that count as one ---- */
 
 static void note_acted(struct sim_world *w, uint64_t signals)
 {
@@ -90,7 +90,7 @@ static void note_acted(struct sim_world *w, uint64_t signals)
     w->witness.gathered &= ~signals;
 }
 
-/* Notes one of these signals before the engine learns of it. */
+/* Notes one of these signals before the engine gets it. */
 void sim_signalled(struct sim_world *w, int signo)
 {
     struct sim_witness *x = &w->witness;
@@ -121,7 +121,7 @@ void sim_signal_gathered(struct sim_world *w)
     act_upon(w, signals, ring);
 }
 
-/* ---- which processes get it ---- */
+/* ---- which processes get a signal ---- */
 
 static void tell_engine(struct sim_world *w, uint64_t signals)
 {

@@ -35,7 +35,7 @@ caught() {
 @test "the simulator catches an old checkpoint that counts as new" { caught "a checkpoint of an old generation counts"; }
 @test "the simulator catches a timer that is not stopped" { caught "a timer is not stopped"; }
 @test "the simulator catches a STOP that is sent twice" { caught "STOP is sent twice"; }
-@test "the simulator catches an exit code that is that of a later death" { caught "the exit code is that of a later death"; }
+@test "the simulator catches an exit code that belongs to a later death" { caught "the exit code is that of a later death"; }
 @test "D12: the simulator catches a host that is left out without a fence" {
     caught "a host that is left out is not fenced"
 }
@@ -98,16 +98,16 @@ caught() {
 @test "D22: the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"
 }
-@test "D22: the simulator catches a job that fails with an auxiliary as its ranks end" {
+@test "D22: the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }
 @test "D22: the simulator catches auxiliaries that are stopped early" {
     caught "auxiliaries are stopped early"
 }
-@test "D22: the simulator catches auxiliaries that run on after the ranks" {
+@test "D22: the simulator catches auxiliaries that still run after the ranks" {
     caught "auxiliaries run on after the ranks"
 }
-@test "D22: the simulator catches a job that fails with a host that only had auxiliaries left" {
+@test "D22: the simulator catches a job that fails because a host with only auxiliaries is lost" {
     caught "a host that only had auxiliaries left is needed"
 }
 @test "D22: the simulator catches a time limit that fails a job whose ranks have ended" {

@@ -7,7 +7,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 
-enum { LONGEST_S = 7200 }; /* no job of a scenario takes longer */
+enum { LONGEST_S = 7200 }; /* longer than any scenario's job takes */
 
 void sim_trace(struct sim_world *w, const char *fmt, ...)
 {
@@ -150,7 +150,7 @@ static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
     dt_job_begin(w->job);
 }
 
-/* After dtrun has ended, agents that are cut off live on until their leases are over. */
+/* After dtrun has ended, agents that are cut off live until their leases end. */
 static void run_down(struct sim_world *w)
 {
     uint64_t until_ns = w->now_ns + (uint64_t)(4 * w->s->heartbeat_s + 300) * SIM_S;

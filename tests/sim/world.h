@@ -1,11 +1,11 @@
 /* The world around the engine of one job: hosts with model agents and ranks, the network between
  * them and dtrun, and a witness that sees everything.
  *
- * network.c carries messages and implements the engine's ops; agent.c follows PROTOCOL.md; ranks.c
- * is the program; faults.c breaks things. The judges read what passes between the engine and the
- * world, never the engine's own state: invariants.c (what the engine sends and closes), output.c
- * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when these are ended),
- * oracle.c (the exit code). */
+ * network.c carries messages and implements the engine's ops. agent.c follows PROTOCOL.md. ranks.c
+ * is the program. faults.c breaks things. The judges look at what passes between the engine and the
+ * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
+ * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when auxiliaries are
+ * ended), oracle.c (the exit code). */
 #ifndef DT_SIM_WORLD_H
 #define DT_SIM_WORLD_H
 
@@ -14,7 +14,7 @@
 
 enum { SIM_STREAMS = 2, SIM_CAUSES_MAX = 128 };
 
-struct sim_stream { /* only lengths are kept: sim_stream_bytes knows the contents */
+struct sim_stream { /* only lengths are kept, since sim_stream_bytes gives the contents */
     uint64_t produced, sent, credit;
     bool ended;
 };
@@ -22,12 +22,12 @@ struct sim_stream { /* only lengths are kept: sim_stream_bytes knows the content
 struct sim_rank { /* a process: a rank or an auxiliary */
     uint32_t rank;
     bool alive;
-    bool stubborn;  /* it hangs: neither ends nor reacts to SIGTERM */
+    bool stubborn;  /* neither ends nor reacts to SIGTERM */
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
-    bool asked;     /* it was sent a signal that ends it */
+    bool asked;     /* has been sent a signal that ends it */
     bool stopped;   /* by SIGSTOP */
     uint64_t began_ns;
-    uint64_t next_ns; /* when it would end by itself */
+    uint64_t next_ns; /* when it will end by itself */
     uint64_t life;    /* raising it cancels the events planned for the process */
     struct sim_stream streams[SIM_STREAMS];
 };
@@ -35,7 +35,7 @@ struct sim_rank { /* a process: a rank or an auxiliary */
 enum sim_phase { SIM_NOTHING, SIM_SPAWNING, SIM_READY, SIM_RUNNING, SIM_SWEEPING };
 
 struct sim_agent {
-    struct sim_agent *next; /* of all */
+    struct sim_agent *next; /* in the list of all agents */
     struct sim_agent *next_here;
     struct sim_host *host;
     struct sim_conn *conn;
@@ -44,70 +44,68 @@ struct sim_agent {
     uint32_t generation;
     uint32_t np;
     bool stopping;
-    bool fenced_in_time; /* every message has renewed the lease within half a second of its sending
-                          */
-    bool refuses;        /* START ends with SPAWN_FAILED */
+    bool fenced_in_time; /* each message renewed the lease within half a second of its sending */
+    bool refuses;        /* answers START with SPAWN_FAILED */
     struct sim_rank *ranks;
-    uint32_t n, left; /* processes; those alive */
-    uint32_t nranks;  /* the first ones; auxiliaries come after them */
+    uint32_t n, left; /* all processes; those alive */
+    uint32_t nranks;  /* these come first, then auxiliaries */
     bool stdin_ended;
     uint64_t heard_ns, lease_ns;
-    bool in_doubt; /* its ranks are stopped, because others may run in their place */
-    bool held;     /* Ctrl-Z has suspended its lease */
+    bool in_doubt; /* its ranks are stopped, since others may run in their place */
+    bool held;     /* its lease is suspended by Ctrl-Z */
 };
 
 enum sim_side { SIM_TO_ENGINE, SIM_TO_AGENT };
 
 struct sim_conn {
-    struct sim_conn *next; /* of all */
+    struct sim_conn *next; /* in the list of all connections */
     struct sim_host *host;
-    struct sim_agent *agent; /* NULL: none has been started yet */
+    struct sim_agent *agent; /* NULL until one starts */
     bool open;               /* as the engine sees it */
     bool over;               /* the agent's side has ended */
-    bool greeted, received;  /* the engine has HELLO; nothing is left to push */
+    bool greeted, received;  /* the engine has HELLO; no push is left to do */
     bool dead[2];            /* by side: nothing arrives any more */
     bool given_up;           /* the engine has closed it */
-    bool cut;                /* ... because the job was to end */
+    bool cut;                /* the engine closed it because the job was ending */
     uint64_t last_ns[2][2];  /* arrival of the last message, by side and class */
     uint64_t most_ns;        /* the longest that a message has been under way */
     bool pausing;            /* its last START came between SIGSTOP and SIGCONT */
-    uint32_t started;        /* generation that it was sent START of and has not ended; or 0 */
-    uint32_t went;           /* generation that it was sent GO of last; or 0 */
-    uint64_t sent_ns;        /* when it was sent anything last */
-    uint32_t round;          /* the last round of signals in which it was sent one, */
-    uint64_t signalled;      /* and those of it, as a set */
-    uint64_t stopped_ns;     /* when it was sent STOP last */
-    uint32_t stop_grace;     /* of its last STOP; UINT32_MAX: none */
-    bool injected[SIM_INJECT_MAX]; /* its last START lists that fault */
-    bool reads, stdin_ended;       /* ranks here read standard input; they were told of its end */
+    uint32_t started;        /* the generation whose START it was sent, until that ends; or 0 */
+    uint32_t went;           /* the newest generation whose GO it was sent; or 0 */
+    uint64_t sent_ns;        /* when anything was last sent to it */
+    uint32_t round;          /* the last round of signals in which it was sent one */
+    uint64_t signalled;      /* the set of signals that it was sent in that round */
+    uint64_t stopped_ns;     /* when it was last sent STOP */
+    uint32_t stop_grace;     /* in its last STOP; UINT32_MAX: no STOP yet */
+    bool injected[SIM_INJECT_MAX]; /* its last START lists this fault */
+    bool reads, stdin_ended; /* ranks here read standard input; they have been told of its end */
     uint64_t stdin_sent, stdin_taken; /* bytes, in this generation */
-    uint64_t opened_ns, opened; /* when the engine opened it: the time, and the witness's count */
-    uint64_t heard_ns;          /* when the engine last heard something through it */
-    uint64_t lost_ns;           /* when it really ended, or 0 */
+    uint64_t opened_ns, opened;       /* when the engine opened it: time, and the witness's count */
+    uint64_t heard_ns;                /* when the engine last heard from it */
+    uint64_t lost_ns;                 /* when it really ended, or 0 */
 };
 
 struct sim_host {
     size_t index;
     char name[16], addr[24], identity[24];
     struct sim_conn *conn;    /* the newest */
-    struct sim_agent *agents; /* all that have been here */
+    struct sim_agent *agents; /* every agent that has run here */
     uint64_t down_until, refuses_until, cut_until, frozen_until, slow_until;
     uint64_t cut_from;
-    uint64_t clock_ns; /* its clock minus the simulator's, at the beginning */
+    uint64_t clock_ns; /* how far its clock was ahead of the simulator's at the beginning */
     int64_t drift_ppm;
     bool spawn_fails;
-    uint64_t orphans_ns; /* when anything was sent last to agents that were lost while their ranks
-                          * might run; 0: none, or another agent has swept the host */
-    bool lost;           /* it could not be connected to again, or others do not reach it */
+    uint64_t orphans_ns; /* when anything was last sent to agents that were lost while their ranks
+                            might run; 0: no such agent, or a later one has swept the host */
+    bool lost;           /* a new connection has failed, or other hosts cannot reach it */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
-    uint32_t generation;                 /* of the last START that went to it */
+    uint32_t generation;                 /* the last one whose START went to it */
     uint32_t node;                       /* its number in that generation */
-    bool apart; /* in that generation there was a host that it did not reach, or that did
-                 * not reach it */
+    bool apart; /* in that generation, some host and this one could not reach each other */
     int spawn_code;
 };
 
-struct sim_shown { /* a stream, as the engine's user sees it */
+struct sim_shown { /* a stream, as dtrun's user sees it */
     uint32_t generation;
     uint64_t bytes;
     bool ended;
@@ -122,30 +120,30 @@ enum sim_cause_kind {
     SIM_BY_REFUSAL
 };
 
-struct sim_cause { /* a failure of the generation, of which the engine was told */
+struct sim_cause { /* a failure of the generation that the engine was told of */
     enum sim_cause_kind kind;
     bool auxiliary;
-    int code;                /* what dtrun would exit with */
+    int code;                /* the exit code that dtrun would have */
     uint64_t from_ns, to_ns; /* true time, as exactly as the engine can know it */
 };
 
-struct sim_restarts { /* counted by the witness itself */
+struct sim_restarts { /* restarts, as the witness counts them */
     uint32_t n;
-    uint32_t fruitless; /* consecutive restarts with no newer checkpoint in between */
-    bool barren;        /* enough fruitless restarts that hosts may be quarantined */
-    bool saved;         /* there was a checkpoint, or one was restored */
-    bool met;           /* a rank has called dt_init */
-    int64_t newest;     /* committed step, or -1 */
-    int64_t newest_at_decision, newest_before; /* at this decision; at the one before */
+    uint32_t fruitless;                        /* restarts in a row without a newer checkpoint */
+    bool barren;                               /* enough of these that hosts may be quarantined */
+    bool saved;                                /* a checkpoint was saved or restored */
+    bool met;                                  /* a rank has called dt_init */
+    int64_t newest;                            /* the newest committed step, or -1 */
+    int64_t newest_at_decision, newest_before; /* at the last decision, and at the one before */
 };
 
 enum { SIM_ORDERS_MAX = 8 };
 
-struct sim_order { /* what ends a job by itself: a signal or a limit */
+struct sim_order { /* something that ends a job by itself: a signal or a limit */
     uint64_t count, at_ns;
     int signo; /* or 0 */
     int code;
-    bool late; /* it counts also when all has gone well */
+    bool late; /* counts even if all has gone well */
 };
 
 /* Each note of the witness has a number ("count"), which orders notes of the same instant. */
@@ -155,44 +153,43 @@ struct sim_witness {
     struct sim_restarts restarts;
     struct sim_cause causes[SIM_CAUSES_MAX]; /* of this generation */
     size_t ncauses, decided_causes;
-    uint32_t ended, ended_well;   /* ranks */
-    bool pardoned;                /* auxiliaries had failed when dtrun learnt that all ranks had
-                                   * ended with 0, */
-    uint64_t through_ns;          /* which was then */
-    bool stopped_auxiliaries;     /* as nothing else was left to be ended */
-    bool limit_over;              /* --timeout */
-    uint64_t first_end_ns;        /* when dtrun was told that the first of them had ended with 0 */
-    uint32_t running;             /* hosts whose ranks all run */
-    uint32_t nodes, reached;      /* hosts that were sent START; that have said whom they reach */
-    bool apart;                   /* some do not reach each other */
-    bool cut_off;                 /* ... and the job is to go on without them */
+    uint32_t ended, ended_well; /* ranks */
+    bool pardoned; /* auxiliaries had failed before dtrun learnt that all ranks had exited with 0 */
+    uint64_t through_ns;      /* when dtrun learnt that */
+    bool stopped_auxiliaries; /* dtrun has stopped the auxiliaries because only they were left */
+    bool limit_over;          /* --timeout has passed */
+    uint64_t first_end_ns;    /* when dtrun learnt that the first rank had exited with 0 */
+    uint32_t running;         /* hosts whose ranks all run */
+    uint32_t nodes, reached;  /* hosts that were sent START; that have said which they reach */
+    bool apart;               /* some do not reach each other */
+    bool cut_off;             /* ... and the job must go on without them */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
-    bool may_restart;             /* by the rules, then */
+    bool may_restart;             /* whether the rules allowed a restart then */
     uint64_t finished;            /* the engine has shown that the job is over */
-    bool lost_for_good;           /* when finished: a host that the job needed was not usable */
+    bool lost_for_good;           /* when finished, a host that the job needed could not be used */
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
     uint64_t ordered_ns; /* when the last order came */
-    uint64_t gathered;   /* signals of a batch system that dtrun is about to act upon, as a set */
-    uint64_t acted;      /* those that it has acted upon last */
+    uint64_t gathered;   /* set of signals of a batch system that dtrun is about to act on */
+    uint64_t acted;      /* set of those that it acted on last */
     uint64_t acted_ns;
-    uint32_t round;  /* of signals that ranks are to get, each once */
-    bool preempted;  /* a rank has exited with 75 after a signal */
-    bool lost_early; /* a connection has ended before the first START */
-    uint32_t went;   /* the newest generation whose ranks were let go */
+    uint32_t round;  /* the current round of signals, each of which ranks must get once */
+    bool preempted;  /* a rank exited with 75 after a signal */
+    bool lost_early; /* a connection ended before the first START */
+    uint32_t went;   /* the newest generation that was sent GO */
 };
 
 struct sim_input { /* dtrun's standard input */
-    uint64_t read; /* bytes */
-    uint64_t base; /* of these, before the generation began */
+    uint64_t read; /* bytes read in total */
+    uint64_t base; /* bytes read before this generation */
     uint64_t credit;
     bool ended;
-    bool planned; /* reading is */
+    bool planned; /* a read is */
 };
 
-struct sim_hang { /* a linked rank hangs, and the others wait for it */
+struct sim_hang { /* a linked rank that hangs while the others wait for it */
     uint32_t generation;
-    uint32_t ended; /* the generation, when dtrun has given the rank up */
+    uint32_t ended; /* the generation in which dtrun has given the rank up */
     uint64_t since_ns;
 };
 
@@ -210,7 +207,7 @@ struct sim_world {
     uint64_t events;
     uint64_t standing_until; /* dtrun stands still until then */
     uint64_t timer_epoch[DT_JOB_TIMERS];
-    bool pausing; /* agents were told to stop ranks, and dtrun has not gone on yet */
+    bool pausing; /* agents were told to stop their ranks, and dtrun has not continued yet */
     bool ended;
     struct sim_host *hosts;
     struct sim_agent *agents;
@@ -218,31 +215,32 @@ struct sim_world {
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
     struct sim_input input;
     struct sim_hang hang;
-    bool struck[SIM_INJECT_MAX]; /* that fault of --inject, as dtrun knows */
-    uint64_t owed;               /* bytes that the reader has not taken yet */
-    uint32_t well_generation;    /* in which so many ranks have really ended with 0: */
+    bool struck[SIM_INJECT_MAX]; /* whether dtrun knows that this fault of --inject has struck */
+    uint64_t owed;               /* bytes that the reader has still to take */
+    uint32_t well_generation;    /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
-    uint32_t stuck_generation; /* in which linked ranks wait for one that died or hangs */
+    uint32_t stuck_generation; /* its linked ranks wait for one that died or hangs */
     struct sim_witness witness;
-    char broken[512]; /* which invariant does not hold, or "" */
+    char broken[512]; /* the invariant that does not hold, or "" */
 };
 
 /* world.c */
-/* Runs the scenario to its end. Returns whether all invariants held; else w->broken names one. */
+/* Runs the scenario to its end. Returns whether all invariants held. If not, w->broken names one
+ * that did not. */
 bool sim_world_run(struct sim_world *w, const struct sim_scenario *s, bool trace);
 void sim_world_free(struct sim_world *w);
 void sim_later(struct sim_world *w, uint64_t ns, struct sim_event e);
 void sim_trace(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_broken(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Time passes, and dtrun does nothing. */
+/* Time passes while dtrun does nothing. */
 void sim_stand_still(struct sim_world *w, uint64_t ns);
 
 /* network.c */
 extern const struct dt_job_ops sim_ops;
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type,
               union dt_msg *msg); /* frees msg */
-/* Sends the end of the connection: to dtrun, to the agent, to both. */
+/* Sends the end of the connection: to dtrun, to the agent, or to both. */
 void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why);
 void sim_conn_hang_up(struct sim_world *w, struct sim_conn *c);
 void sim_conn_break(struct sim_world *w, struct sim_conn *c);
@@ -251,10 +249,10 @@ void sim_conn_break(struct sim_world *w, struct sim_conn *c);
 struct sim_agent *sim_agent_new(struct sim_world *w, struct sim_conn *c);
 void sim_agent_hear(struct sim_world *w, struct sim_event *e);
 void sim_agent_hung_up(struct sim_world *w, struct sim_agent *a);
-void sim_agent_die(struct sim_world *w, struct sim_agent *a); /* with its ranks, at once */
+void sim_agent_die(struct sim_world *w, struct sim_agent *a); /* at once, with its ranks */
 uint64_t sim_host_clock(const struct sim_world *w, const struct sim_host *h);
 bool sim_agent_is_fenced(const struct sim_world *w, const struct sim_agent *a);
-/* A process has ended: code, or signo. */
+/* A process has ended, with an exit code or by a signal. */
 void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                     int signo);
 void sim_agent_flush(struct sim_world *w, struct sim_agent *a);
@@ -262,33 +260,33 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a); /* of the gener
 
 /* ranks.c */
 void sim_ranks_begin(struct sim_world *w, struct sim_agent *a);
-void sim_ranks_meet(struct sim_world *w, struct sim_agent *a); /* TABLE has come */
+void sim_ranks_meet(struct sim_world *w, struct sim_agent *a); /* called when TABLE has come */
 void sim_ranks_abort(struct sim_world *w, struct sim_agent *a);
 void sim_rank_signal(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int signo);
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo);
 int64_t sim_rank_step(const struct sim_world *w, const struct sim_rank *r);
 struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_agent **a);
-/* n bytes of what that process prints, from this position on. */
+/* The n bytes that the process prints from this position on. */
 void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, uint32_t rank,
                       int fd);
 
-/* What the process, which is one of the agent's, does after so long; unless it has ended by then.
- */
+/* Plans what the agent's process does after this time, unless it has ended by then. */
 void sim_plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
               sim_action_f act, int what);
-/* The process of such an event. NULL: it has ended, or it stands still; then the event comes again.
- */
+/* The process of the event. Returns NULL if it has ended, or if it stands still; then the event
+ * comes again later. */
 struct sim_rank *sim_come_to(struct sim_world *w, struct sim_event *e);
 
 /* auxiliaries.c */
 bool sim_is_auxiliary(const struct sim_world *w, uint32_t number);
 void sim_auxiliary_begins(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r);
-void sim_auxiliaries_rank_ended(struct sim_world *w, uint32_t generation); /* with 0 */
+void sim_auxiliaries_rank_ended(struct sim_world *w, uint32_t generation); /* a rank exits with 0 */
 /* dtrun knows that all ranks have exited with 0, there are auxiliaries, and nothing has failed. */
 bool sim_are_ranks_through(const struct sim_world *w);
-void sim_auxiliaries_pardon(struct sim_world *w); /* dtrun learns of a rank's end with 0 */
-/* The engine sends STOP. Returns whether it does so because only auxiliaries are left. */
+/* dtrun learns that a rank has exited with 0. */
+void sim_auxiliaries_pardon(struct sim_world *w);
+/* Called when the engine sends STOP. Returns whether only auxiliaries are left to be ended. */
 bool sim_check_auxiliaries_stopped(struct sim_world *w);
 
 /* faults.c */
@@ -297,7 +295,7 @@ void sim_faults_plan(struct sim_world *w);
 /* invariants.c */
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
-void sim_check_closed(struct sim_world *w, struct sim_conn *c); /* by the engine */
+void sim_check_closed(struct sim_world *w, struct sim_conn *c); /* the engine closes it */
 void sim_check_fence(struct sim_world *w, uint64_t until_ns);   /* the engine sets DT_TIMER_FENCE */
 void sim_check_lost(struct sim_world *w, struct sim_conn *c);
 void sim_check_said(struct sim_world *w, const char *line);
@@ -306,20 +304,20 @@ void sim_check_end(struct sim_world *w);
 /* output.c */
 void sim_check_output(struct sim_world *w, uint32_t rank, int fd, const char *data, size_t n);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
-/* A host is done with the generation: its ranks' output has been shown as a whole. */
+/* A host is done with the generation, so its ranks' output must have been shown as a whole. */
 void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
-/* What the agent's ranks printed has ended, also where it was cut short. */
+/* The streams of the agent's ranks must have ended, even those that were cut short. */
 void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a);
 
 /* input.c */
-void sim_stdin_credit(void *arg, size_t n); /* these two are callbacks in struct dt_job_ops */
+void sim_stdin_credit(void *arg, size_t n); /* callbacks in struct dt_job_ops */
 void sim_stdin_hold(void *arg);
 void sim_stdin_started(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
 void sim_check_stdin(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stdin *m);
 void sim_check_stdin_eof(struct sim_world *w, struct sim_conn *c);
 void sim_agent_on_stdin(struct sim_world *w, struct sim_agent *a, const struct dt_msg_stdin *m);
 void sim_agent_on_stdin_eof(struct sim_agent *a, const struct dt_msg_stdin_eof *m);
-/* The rank reads standard input to its end before it ends by itself. */
+/* Whether the rank reads standard input to its end before it exits. */
 bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
                            const struct sim_rank *r);
 
@@ -341,18 +339,20 @@ void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_ms
 /* signals.c */
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
 void sim_signalled(struct sim_world *w,
-                   int signo); /* an agent tells of it, before the engine hears that */
+                   int signo); /* an agent reports one, before the engine hears of it */
 void sim_signal_gathered(struct sim_world *w);
 void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo);
-/* A batch system has sent a signal that ends jobs, and dtrun waits for others to come with it. */
+/* Whether a batch system has sent a signal that ends jobs, and dtrun still waits for others like
+ * it. */
 bool sim_is_about_to_end(const struct sim_world *w);
 void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun);
 
 /* restarts.c */
 bool sim_restarts_allowed(const struct sim_world *w);
 void sim_restarts_decided(struct sim_world *w);
-void sim_restarts_started(struct sim_world *w);          /* a new generation */
-uint64_t sim_restarts_due_ns(const struct sim_world *w); /* no ranks start again before */
+void sim_restarts_started(struct sim_world *w); /* a new generation */
+/* Ranks must not restart before this time. */
+uint64_t sim_restarts_due_ns(const struct sim_world *w);
 
 /* oracle.c */
 void sim_oracle_started(struct sim_world *w, uint32_t generation);
@@ -363,7 +363,7 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_hang(struct sim_world *w);
 void sim_oracle_refusal(struct sim_world *w, int code);
-/* --exit-grace is over, and ranks run on that nothing else ends. */
+/* Whether --exit-grace is over while ranks still run and nothing else ends them. */
 bool sim_is_exit_grace_over(const struct sim_world *w);
 /* Whether the rules of dtrun(1) allow this exit code. */
 bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, size_t size);
