@@ -27,7 +27,7 @@
 #include "launcher/base/mem.h"
 
 enum {
-    LAST_SWEEP_MS = 5 * 1000, /* the keeper continues after that */
+    LAST_SWEEP_MS = 5 * 1000, /* then the keeper takes over */
     SLOW_MS = 5 * 1000,       /* a file operation that takes longer is reported to the user */
     DYING_MS = 8 * 1000,      /* shorter than the launcher's patience for an ANSWER */
 };
@@ -43,19 +43,16 @@ struct agent {
     struct dt_files *files;
     struct dt_standby *facts_standby;
     bool told_slow;
-    uint64_t unasked_ns; /* when the last unasked PONG was sent while the lease was held */
+    uint64_t unasked_ns; /* when test_connection last sent a PONG */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
     struct dt_generation *generation; /* NULL before the first START */
     uint32_t last_generation;
-    uint32_t query;         /* the newest */
-    uv_timer_t query_timer; /* the timer and query_look run while the query is not answered */
+    uint32_t query;         /* id of the newest QUERY */
+    uv_timer_t query_timer; /* the timer and query_look run until the query is answered */
     uv_prepare_t query_look;
 };
-
-static void leave(struct agent *a, int code, const char *what, const char *why)
-    __attribute__((noreturn));
 
 static bool has_ranks(const struct agent *a)
 {
@@ -64,7 +61,8 @@ static bool has_ranks(const struct agent *a)
 
 /* Ends every process of the job on this host, whatever the reason (what and why, or NULL), then
  * exits. It prints the message last, because the write may block. */
-static void leave(struct agent *a, int code, const char *what, const char *why)
+static __attribute__((noreturn)) void leave(struct agent *a, int code, const char *what,
+                                            const char *why)
 {
     bool ran = has_ranks(a);
 
@@ -170,6 +168,7 @@ static void on_facts_blocked(void *arg, uint64_t ms)
     say_blocked(arg, ms, text);
 }
 
+/* --inject host: ends as if the power had failed. */
 static void on_vanish(void *arg)
 {
     struct agent *a = arg;
@@ -229,7 +228,7 @@ static void protocol_error(struct agent *a, const char *what)
     leave(a, DT_EXIT_LAUNCH, "lost the launcher", what);
 }
 
-static bool makes_sense(const struct dt_msg_start *m)
+static bool is_valid_start(const struct dt_msg_start *m)
 {
     for (uint32_t i = 0; i < m->ranks.n; i++)
         if (m->ranks.v[i] >= m->np || (i > 0 && m->ranks.v[i] <= m->ranks.v[i - 1]))
@@ -239,11 +238,11 @@ static bool makes_sense(const struct dt_msg_start *m)
 
 static void on_start(struct agent *a, struct dt_msg_start *m)
 {
-    if (a->generation && !dt_generation_over(a->generation))
+    if (has_ranks(a))
         protocol_error(a, "START came while ranks of the previous generation ran");
     if (m->generation <= a->last_generation)
         protocol_error(a, "START came with an old generation");
-    if (!makes_sense(m))
+    if (!is_valid_start(m))
         protocol_error(a, "START makes no sense");
     a->last_generation = m->generation;
     dt_jobsignals_forget(a->signals, 0);
@@ -258,7 +257,7 @@ static void on_ping(struct agent *a, const struct dt_msg_ping *m)
 {
     struct dt_msg_pong pong = { .ping_time_ns = m->time_ns, .time_ns = dt_now_ns() };
 
-    if (a->generation && !dt_generation_over(a->generation))
+    if (has_ranks(a))
         dt_generation_pong(a->generation, &m->comms, &pong);
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
     dt_generation_free_pong(&pong);
@@ -446,11 +445,12 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
 {
     static const struct dt_channel_events events = { on_heard, on_launcher_message, on_room,
                                                      on_gone };
+    int rc = uv_loop_init(&a->loop);
 
-    if (uv_loop_init(&a->loop) < 0)
-        return dt_error_set(err, "cannot create an event loop: %s", strerror(errno));
-    raise_limit(RLIMIT_NOFILE, &a->host.files);
-    raise_limit(RLIMIT_FSIZE, &a->host.file_size);
+    if (rc < 0)
+        return dt_error_set(err, "cannot create an event loop: %s", uv_strerror(rc));
+    raise_limit(RLIMIT_NOFILE, &a->host.files_limit);
+    raise_limit(RLIMIT_FSIZE, &a->host.file_size_limit);
     dt_oom_init(&a->host.oom);
     dt_gpus_detect(&a->host.gpus, "", &a->keeper->groups);
     a->host.loop = &a->loop;

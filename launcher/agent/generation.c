@@ -342,8 +342,8 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.pmi = g->pmi;
     dt_cgroup_end_orphans(); /* groups of dead agents could be in the way */
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
-    g->config.files = host->files;
-    g->config.file_size = host->file_size;
+    g->config.files_limit = host->files_limit;
+    g->config.file_size_limit = host->file_size_limit;
     g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     clear_and_spawn(g);
     return g;

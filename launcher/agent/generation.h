@@ -20,9 +20,9 @@ struct dt_agent_host { /* what generations need from the agent; outlives them */
     struct dt_channel *channel;
     struct dt_strs gpus; /* the GPUs that were found */
     uint32_t cores;
-    uint16_t free_port;      /* as sent in HELLO */
-    struct rlimit files;     /* the limit before the agent raised its own */
-    struct rlimit file_size; /* like files */
+    uint16_t free_port;            /* as sent in HELLO */
+    struct rlimit files_limit;     /* the limit before the agent raised its own */
+    struct rlimit file_size_limit; /* likewise */
     struct dt_oom oom;
     char *mpi_dir;             /* DT_PMIX_DIR bytes that receive the directory of the PMIx server */
     char *cgroup;              /* DT_CGROUP_PATH bytes that receive the path of the ranks' group */

@@ -16,10 +16,11 @@
 
 enum {
     ANSWER_MS = 10 * 1000, /* for agents to answer QUERY: they wait for ranks that are dying */
-    GIVE_UP_MS = 1000,  /* then: for a death that explains why a rank left or hangs, and for ranks
-                         * that learned of a death to report it and end */
-    LAST_WORDS_MS = 50, /* then: for the rest of the culprit's standard error, which other
-                         * processes may hold open for as long as they like */
+    /* then: for a death that explains why a rank left or hangs, and for ranks that learned of a
+     * death to report it and end */
+    GIVE_UP_MS = 1000,
+    /* then: for the rest of the culprit's standard error, which other processes may hold open */
+    LAST_WORDS_MS = 50,
 };
 
 const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_hostlink *h,
@@ -53,11 +54,15 @@ const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_
     return &r->end;
 }
 
-/* Agents heed the first reason that they hear, so this one goes to all hosts before any death that
- * follows from it. */
+/* Agents act on the first reason that they hear, so this one goes to all hosts before any death
+ * that follows from it. */
 void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m)
 {
-    struct dt_msg_abort abort = { m->generation, m->comm, m->rank, m->code, m->text, 0 };
+    struct dt_msg_abort abort = { .generation = m->generation,
+                                  .comm = m->comm,
+                                  .rank = m->rank,
+                                  .code = m->code,
+                                  .text = m->text };
 
     if (m->generation != f->core->generation ||
         (f->core->state != DT_JOB_STARTING && f->core->state != DT_JOB_RUNNING))
@@ -67,7 +72,7 @@ void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m)
     dt_hostlinks_send_all(&f->core->links, DT_MSG_ABORT, &abort);
 }
 
-static void lose(struct dt_core *c, const struct dt_u32s *numbers)
+static void lose_listed(struct dt_core *c, const struct dt_u32s *numbers)
 {
     for (uint32_t i = 0; i < numbers->n; i++) {
         uint32_t number = numbers->v[i];
@@ -85,8 +90,8 @@ static void lose(struct dt_core *c, const struct dt_u32s *numbers)
 
 void dt_failure_lose_processes(struct dt_failure *f, const struct dt_plan_node *node)
 {
-    lose(f->core, &node->ranks);
-    lose(f->core, &node->auxiliaries);
+    lose_listed(f->core, &node->ranks);
+    lose_listed(f->core, &node->auxiliaries);
 }
 
 void dt_failure_lose_host(struct dt_failure *f, const struct dt_hostlink *h,
@@ -138,12 +143,11 @@ void dt_failure_collect(struct dt_failure *f)
     const struct dt_death *cause = dt_failure_cause(f);
     bool hung = cause && cause->hung;
     char *text = abort_text(f, cause);
-    struct dt_msg_abort abort = { f->core->generation,
-                                  0,
-                                  cause ? culprit_of(f, cause) : 0,
-                                  hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED,
-                                  text,
-                                  ending_of(cause) };
+    struct dt_msg_abort abort = { .generation = f->core->generation,
+                                  .rank = cause ? culprit_of(f, cause) : 0,
+                                  .code = hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED,
+                                  .text = text,
+                                  .ending = ending_of(cause) };
 
     f->noticed_ns = dt_core_now(f->core);
     dt_hostlinks_send_all(&f->core->links, DT_MSG_ABORT, &abort);
@@ -169,9 +173,9 @@ static void wait_at_most(struct dt_failure *f, uint64_t ms)
     dt_timers_hasten(&f->core->timers, DT_TIMER_COLLECT, ms);
 }
 
-/* Whether ranks that know of a death have yet to end. If all ranks are restarted anyway, dtrun does
- * not wait for them. */
-static bool wait_for_leaving(const struct dt_failure *f)
+/* Returns whether dtrun waits for ranks that know of a death and have yet to end. It does not if
+ * all ranks are restarted anyway. */
+static bool has_leaving_ranks(const struct dt_failure *f)
 {
     if (dt_restart_verdict(f->restart) == DT_RESTART_YES)
         return false;
@@ -193,7 +197,7 @@ void dt_failure_settle(struct dt_failure *f)
 
     if (f->core->state != DT_JOB_FAILING || !dt_hostlinks_have_answered(&f->core->links))
         return;
-    if (!cause || !is_certain(f, cause) || wait_for_leaving(f))
+    if (!cause || !is_certain(f, cause) || has_leaving_ranks(f))
         wait_at_most(f, GIVE_UP_MS);
     else if (has_said_all(f, cause))
         dt_core_event(f->core, DT_EV_SETTLED);
@@ -269,7 +273,7 @@ static void say_giving_up(const struct dt_failure *f, const struct dt_death *cau
         dt_say("giving up after %s (--max-restarts %d)", dt_strbuf_text(&b),
                f->restart->max_restarts);
     else if (verdict == DT_RESTART_NO_PROGRESS && !cause->host &&
-             f->alike > DT_RESTARTS_WITHOUT_PROGRESS)
+             f->repeats > DT_RESTARTS_WITHOUT_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint), each time %s "
                "failed in this way",
                DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, f->core->ranks.np));
@@ -279,14 +283,14 @@ static void say_giving_up(const struct dt_failure *f, const struct dt_death *cau
     dt_strbuf_free(&b);
 }
 
-static void count_alike(struct dt_failure *f, const struct dt_death *cause)
+static void count_repeats(struct dt_failure *f, const struct dt_death *cause)
 {
     const struct dt_death *last = &f->last_cause;
-    bool alike = f->alike > 0 && cause->host == last->host && cause->hung == last->hung &&
-                 cause->rank == last->rank && cause->code == last->code &&
-                 cause->signo == last->signo;
+    bool same = f->repeats > 0 && cause->host == last->host && cause->hung == last->hung &&
+                cause->rank == last->rank && cause->code == last->code &&
+                cause->signo == last->signo;
 
-    f->alike = alike ? f->alike + 1 : 1;
+    f->repeats = same ? f->repeats + 1 : 1;
     f->last_cause = *cause;
 }
 
@@ -337,7 +341,7 @@ bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_s
     }
     if (dt_signals_may_explain(f->signals, cause->signo, f->noticed_ns))
         return false;
-    count_alike(f, cause);
+    count_repeats(f, cause);
     describe(f, cause, text);
     if (verdict != DT_RESTART_YES) {
         end_with(f, cause, dt_strbuf_text(text), verdict);

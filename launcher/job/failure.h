@@ -17,19 +17,19 @@ struct dt_failure {
     const struct dt_restart *restart;
     struct dt_deaths deaths; /* in this generation; also those of ranks that hang */
     struct dt_failed_calls calls;
-    uint64_t noticed_ns;        /* when the failure was, while FAILING and afterwards */
+    uint64_t noticed_ns;        /* when dtrun noticed the failure; set on the way to FAILING */
     struct dt_death last_cause; /* of the last failure that was decided on */
-    unsigned alike;             /* the number of failures in a row with this cause */
+    unsigned repeats;           /* the number of failures in a row with this cause */
 };
 
-/* The others must outlive it. */
+/* What the other arguments point to must outlive f. */
 void dt_failure_init(struct dt_failure *f, struct dt_core *core, const struct dt_hangs *hangs,
                      const struct dt_signals *signals, const struct dt_restart *restart);
 void dt_failure_free(struct dt_failure *f);
 void dt_failure_forget(struct dt_failure *f); /* a generation begins */
 
-/* Returns how the process ended; NULL: it is not of this generation, or that was known. A rank's
- * death is recorded, an auxiliary's is not. */
+/* Returns how the process ended. NULL: the process is not of this generation, or its end was known
+ * already. Records the death of a rank, but not that of an auxiliary. */
 const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_hostlink *h,
                                           const struct dt_msg_exit *m);
 /* The processes of a host end with the connection to it. */
@@ -41,10 +41,13 @@ void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m);
 
 const struct dt_death *dt_failure_cause(const struct dt_failure *f); /* NULL: nothing has failed */
 void dt_failure_collect(struct dt_failure *f);                       /* DT_ACT_COLLECT */
-/* News have come of what dtrun waits for while FAILING: raises SETTLED if that was all. */
+/* To be called when anything has come that dtrun waits for while FAILING. Raises SETTLED if that
+ * was all. */
 void dt_failure_settle(struct dt_failure *f);
 /* DT_ACT_DECIDE. Returns true if the job recovers: then *cause is set, and text describes it.
- * Otherwise what follows has been said and raised. */
+ * Otherwise it
+ * has reported what follows and raised the event; or, if a signal to the whole job may explain the
+ * death, it has done nothing and is called again. */
 bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text);
 
 #endif

@@ -261,7 +261,7 @@ static void leave_out(struct dt_rehost *r)
         dt_hostlink_close(r->core->links.v[host], "other hosts do not reach it");
     }
     free(out);
-    dt_core_event(r->core, DT_EV_CUT_OFF);
+    dt_core_event(r->core, DT_EV_UNREACHABLE);
 }
 
 bool dt_rehost_leave_out(struct dt_rehost *r)

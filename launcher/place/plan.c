@@ -46,8 +46,9 @@ static bool is_full(const struct dt_host *host, int ranks)
     return host->max_slots && ranks >= host->max_slots;
 }
 
-/* Every slot is taken: places left more ranks. Returns how many found no place. */
-static int place_extra(const struct dt_hostlist *hosts, int *ranks, int left)
+/* Places "extra" ranks beyond the slots, all of which are taken. Returns how many found no place.
+ */
+static int place_extra(const struct dt_hostlist *hosts, int *ranks, int extra)
 {
     struct heap h = { hosts, ranks, dt_xcalloc(hosts->n, sizeof(size_t)), 0 };
 
@@ -56,17 +57,17 @@ static int place_extra(const struct dt_hostlist *hosts, int *ranks, int left)
             h.v[h.n++] = i;
     for (size_t i = h.n; i-- > 0;)
         sift_down(&h, i);
-    while (left && h.n) {
+    while (extra && h.n) {
         size_t top = h.v[0];
 
         ranks[top]++;
-        left--;
+        extra--;
         if (is_full(&hosts->v[top], ranks[top]))
             h.v[0] = h.v[--h.n];
         sift_down(&h, 0);
     }
     free(h.v);
-    return left;
+    return extra;
 }
 
 static int total_slots(const struct dt_hostlist *hosts, int *total, struct dt_error *err)
@@ -104,7 +105,8 @@ static int deal(const int *limits, size_t n, int total, uint32_t *turns)
     return dealt;
 }
 
-/* deal_slots and fill_slots return how many of np ranks found no slot. */
+/* For --map-by node: one rank on each host in turn, while slots are free. Returns how many ranks
+ * found no slot. */
 static int deal_slots(const struct dt_hostlist *hosts, int *ranks, int np)
 {
     uint32_t *turns = dt_xcalloc((size_t)np, sizeof *turns);
@@ -120,6 +122,7 @@ static int deal_slots(const struct dt_hostlist *hosts, int *ranks, int np)
     return np - dealt;
 }
 
+/* For --map-by slot: fills host after host. Returns how many ranks found no slot. */
 static int fill_slots(const struct dt_hostlist *hosts, int *ranks, int left)
 {
     for (size_t i = 0; i < hosts->n; i++) {
@@ -155,11 +158,11 @@ static struct dt_u32s *list_of(const struct dt_plan *plan, int number)
     return number < plan->np ? &node->ranks : &node->auxiliaries;
 }
 
-/* Makes the list a part of numbers; the caller then fills it again. */
-static void make_room(struct dt_u32s *list, uint32_t **numbers)
+/* Gives the list room for its n numbers, taken from *storage, and empties it. */
+static void make_room(struct dt_u32s *list, uint32_t **storage)
 {
-    list->v = *numbers;
-    *numbers += list->n;
+    list->v = *storage;
+    *storage += list->n;
     list->n = 0;
 }
 
@@ -230,8 +233,8 @@ static void number_ranks(struct dt_plan *plan, const struct dt_hostlist *hosts, 
     list_numbers(plan);
 }
 
-static int place_all(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
-                     const struct dt_placement *how, struct dt_error *err)
+static int place_by_slots(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
+                          const struct dt_placement *how, struct dt_error *err)
 {
     int *ranks, left;
 
@@ -318,7 +321,7 @@ int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
     if (total_slots(hosts, &plan->slots, err) < 0)
         return -1;
     return how->per_node ? place_per_node(plan, hosts, np, how, err)
-                         : place_all(plan, hosts, np, how, err);
+                         : place_by_slots(plan, hosts, np, how, err);
 }
 
 void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from)

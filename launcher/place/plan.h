@@ -18,11 +18,10 @@ struct dt_placement {
     enum dt_map_by map_by;
     int per_node; /* number of ranks on each host; 0: as many as fit */
     bool no_oversubscribe;
-    int servers; /* number of servers, which come with a scheduler; 0: neither; or
-                    DT_SERVERS_AS_RANKS */
+    int servers; /* of --env mxnet, or DT_SERVERS_AS_RANKS; if there are any, so is one scheduler */
 };
 
-enum { DT_SERVERS_AS_RANKS = -1 };
+enum { DT_SERVERS_AS_RANKS = -1 }; /* as many servers as ranks */
 
 struct dt_plan_node { /* a host that has at least one rank */
     size_t host;      /* index into the host list */
@@ -53,7 +52,7 @@ void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from);
 const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int number);
 /* Returns the node of a host, given by index, or NULL if it has no rank. */
 const struct dt_plan_node *dt_plan_node_on(const struct dt_plan *plan, size_t host);
-int dt_plan_servers(const struct dt_plan *plan); /* as in struct dt_placement */
+int dt_plan_servers(const struct dt_plan *plan); /* returns their number */
 /* Returns the local rank of rank, which runs on node. */
 uint32_t dt_plan_local_rank(const struct dt_plan_node *node, int rank);
 void dt_plan_free(struct dt_plan *plan);

@@ -16,13 +16,13 @@
 enum {
     START_MS = 60 * 1000,   /* from opening to HELLO; the transports' own limits are shorter */
     NOISE_MAX = 256 * 1024, /* a login shell may print so much before the agent answers */
-    AHEAD_MAX =
-        64 * 1024, /* bytes of data in the transport, where control messages cannot overtake them */
+    /* bytes of data in the transport, where control messages cannot overtake them */
+    IN_TRANSPORT_MAX = 64 * 1024,
 };
 
 enum state {
-    BOOTING, /* the remote side prints lines */
-    GREETED, /* the agent runs; its HELLO comes next */
+    BOOTING,    /* the remote side prints lines */
+    HELLO_NEXT, /* the agent runs */
     OPEN,
     CLOSING, /* closed() is the only event that follows */
 };
@@ -41,7 +41,7 @@ struct dt_link {
     bool ending;          /* END has been sent, so the agent will exit */
     bool pushing;         /* the remote side has asked for the agent */
     char *cached;         /* the file of a cached agent that was started, or NULL */
-    bool afresh;          /* the cached agent did not start and is replaced */
+    bool afresh;          /* the cached agent did not start; a new one replaces it */
     size_t pushed;        /* bytes of the agent that the transport has */
     size_t noise;         /* bytes of noise while booting */
     struct dt_strbuf in;  /* bytes that arrived while booting */
@@ -63,10 +63,7 @@ static void end_link(struct dt_link *l)
         l->config.transport->close(l->transport);
 }
 
-static void fail_link(struct dt_link *l, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail_link(struct dt_link *l, const char *fmt, ...)
+static __attribute__((format(printf, 2, 3))) void fail_link(struct dt_link *l, const char *fmt, ...)
 {
     va_list ap;
 
@@ -92,7 +89,7 @@ static void feed_transport(struct dt_link *l)
 {
     const struct dt_transport_ops *ops = l->config.transport;
 
-    while (l->data.len && ops->pending(l->transport) < AHEAD_MAX) {
+    while (l->data.len && ops->pending(l->transport) < IN_TRANSPORT_MAX) {
         const char *head = dt_bytequeue_head(&l->data);
         struct dt_get g = dt_get_init(head, DT_FRAME_HEADER);
         size_t n = DT_FRAME_HEADER + dt_get_u32(&g);
@@ -102,26 +99,25 @@ static void feed_transport(struct dt_link *l)
     }
 }
 
-static int take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello *hello)
+static void take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello *hello)
 {
     if (type != DT_MSG_HELLO) {
         fail_link(l, "agent start: the agent's first message is not HELLO but %s",
                   dt_msg_name(type));
-        return -1;
+        return;
     }
     if (hello->protocol != DT_PROTOCOL || strcmp(hello->version, PACKAGE_VERSION) != 0) {
         fail_link(l,
                   "version: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
                   "(protocol %u); install the same version on both, or leave out --no-push",
                   hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL);
-        return -1;
+        return;
     }
     l->state = OPEN;
     uv_timer_stop(&l->timer);
     if (l->config.transport->greeted)
         l->config.transport->greeted(l->transport);
     l->events.ready(l->arg, hello);
-    return 0;
 }
 
 static int take_message(void *arg, uint8_t type, const uint8_t *payload, size_t len)
@@ -136,7 +132,7 @@ static int take_message(void *arg, uint8_t type, const uint8_t *payload, size_t 
                   name ? name : "of unknown type", len);
         return -1;
     }
-    if (l->state == GREETED)
+    if (l->state == HELLO_NEXT)
         take_hello(l, type, &msg.hello);
     else
         l->events.message(l->arg, type, &msg);
@@ -161,8 +157,8 @@ static void push_agent(struct dt_link *l)
 
     if (!agent)
         end_link(l);
-    while (agent && l->pushed < agent->len && ops->pending(l->transport) < AHEAD_MAX) {
-        n = agent->len - l->pushed < AHEAD_MAX ? agent->len - l->pushed : AHEAD_MAX;
+    while (agent && l->pushed < agent->len && ops->pending(l->transport) < IN_TRANSPORT_MAX) {
+        n = agent->len - l->pushed < IN_TRANSPORT_MAX ? agent->len - l->pushed : IN_TRANSPORT_MAX;
         ops->write(l->transport, agent->data + l->pushed, n);
         l->pushed += n;
     }
@@ -181,7 +177,7 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
                 "version on both, or leave out --no-push",
                 text);
         else
-            l->state = GREETED;
+            l->state = HELLO_NEXT;
         break;
     case DT_BOOT_CACHED:
         free(l->cached);
@@ -231,7 +227,7 @@ static void on_data(void *arg, const void *data, size_t n)
     if (l->state == BOOTING) {
         dt_strbuf_add(&l->in, data, n);
         boot(l);
-        if (l->state != GREETED)
+        if (l->state != HELLO_NEXT)
             return;
         take_frames(l, dt_strbuf_text(&l->in), l->in.len);
         dt_strbuf_free(&l->in);
@@ -265,16 +261,16 @@ static void on_transport_drained(void *arg)
 /* Combines what the transport knows with the state of the conversation. */
 static void explain_end(struct dt_link *l, const char *why)
 {
-    static const char phase[] = "agent: ";
-    bool by_itself = *why == '\0' || strncmp(why, phase, strlen(phase)) == 0;
+    static const char prefix[] = "agent: ";
+    bool ended_by_itself = *why == '\0' || strncmp(why, prefix, strlen(prefix)) == 0;
 
-    if (!by_itself || l->state == OPEN) {
+    if (!ended_by_itself || l->state == OPEN) {
         if (*why || !l->ending)
             dt_error_set(&l->why, "%s", *why ? why : "agent: it ended unexpectedly");
         return;
     }
     dt_error_set(&l->why, "agent start: %s%s%s",
-                 *why ? why + strlen(phase) : "dtrun-agent exited without a message",
+                 *why ? why + strlen(prefix) : "dtrun-agent exited without a message",
                  l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
 }
 
@@ -340,7 +336,7 @@ static int begin_link(struct dt_link *l)
 }
 
 /* An intact cached agent either greets or prints an error of its own. */
-static bool cannot_run(const struct dt_link *l)
+static bool cached_agent_failed(const struct dt_link *l)
 {
     static const char own[] = "dtrun-agent: ";
 
@@ -349,7 +345,7 @@ static bool cannot_run(const struct dt_link *l)
 }
 
 /* Connects again, with a command that replaces the agent on the host. */
-static int begin_afresh(struct dt_link *l)
+static int begin_replacing(struct dt_link *l)
 {
     snprintf(l->last_noise, sizeof l->last_noise, "%s did not start; it is sent again", l->cached);
     l->events.noise(l->arg, l->last_noise);
@@ -368,7 +364,7 @@ static void on_transport_closed(void *arg, const struct dt_error *why)
         say_noise(l);
     while (l->state != CLOSING && dt_boot_text_line(&l->err, &l->line, true))
         say_noise(l);
-    if (cannot_run(l) && begin_afresh(l) == 0)
+    if (cached_agent_failed(l) && begin_replacing(l) == 0)
         return;
     if (l->state != CLOSING && !l->why.text[0])
         explain_end(l, why->text);
@@ -378,7 +374,7 @@ static void on_transport_closed(void *arg, const struct dt_error *why)
     uv_close((uv_handle_t *)&l->timer, on_link_timer_closed);
 }
 
-static void on_broken(uv_timer_t *timer)
+static void on_never_opened(uv_timer_t *timer)
 {
     uv_close((uv_handle_t *)timer, on_link_timer_closed);
 }
@@ -403,7 +399,7 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     l->timer.data = l;
     if (begin_link(l) < 0) {
         l->state = CLOSING;
-        uv_timer_start(&l->timer, on_broken, 0, 0);
+        uv_timer_start(&l->timer, on_never_opened, 0, 0);
     }
     return l;
 }

@@ -1,7 +1,7 @@
 /* A link is the conversation with one agent. It opens the right transport and starts the agent:
  * over SSH it skips what the login shell prints, and sends the agent's file if the host lacks it.
- * Then it carries messages (runtime/wire/msg.h). Control messages overtake data that waits in the
- * outbox. */
+ * Then it carries messages (runtime/wire/msg.h). Control messages overtake data that waits
+ * in the link. */
 #ifndef DT_REMOTE_LINK_H
 #define DT_REMOTE_LINK_H
 
@@ -35,6 +35,7 @@ struct dt_link_config {
 /* config and what it points to must outlive the link. */
 struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
                              const struct dt_link_events *events, void *arg);
+/* Before ready() and after the link has begun to close, a message is dropped. */
 void dt_link_send(struct dt_link *link, uint8_t type, const void *msg);
 /* Sends a message that dt_msg_frame has encoded once for many links. */
 void dt_link_send_frames(struct dt_link *link, uint8_t type, const struct dt_put *frames);

@@ -291,8 +291,8 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     default_signals();
     if (arrange(p, &fds) < 0)
         exit_with_report(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
-    setrlimit(RLIMIT_NOFILE, &p->config->files);
-    setrlimit(RLIMIT_FSIZE, &p->config->file_size);
+    setrlimit(RLIMIT_NOFILE, &p->config->files_limit);
+    setrlimit(RLIMIT_FSIZE, &p->config->file_size_limit);
     if (start->wdir[0] && chdir(start->wdir) < 0)
         exit_with_report(fds.errors, p->index, DT_SPAWN_WDIR, errno, start->wdir);
     cores = bind_to_cpus(p->config, p->index, &rc);

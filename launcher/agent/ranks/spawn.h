@@ -31,14 +31,14 @@ struct dt_spawn_config {
         numbers; /* the processes to start (role.h): first the ranks, in the order of start */
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
-    struct dt_strs devices; /* from dt_gpu_list */
-    bool has_mask;          /* ranks get a CUDA_VISIBLE_DEVICES */
-    uint16_t ras_port;      /* for NCCL; 0: not known */
-    uint32_t cores;         /* of the host */
-    struct dt_cpus cpus;    /* with --bind-to: the CPUs that ranks are bound to */
-    int cgroup;             /* the ranks' group; -1: none */
-    struct rlimit files;    /* to restore, because the agent has raised its own */
-    struct rlimit file_size;
+    struct dt_strs devices;    /* from dt_gpu_list */
+    bool has_mask;             /* ranks get a CUDA_VISIBLE_DEVICES */
+    uint16_t ras_port;         /* for NCCL; 0: not known */
+    uint32_t cores;            /* of the host */
+    struct dt_cpus cpus;       /* with --bind-to: the CPUs that ranks are bound to */
+    int cgroup;                /* the ranks' group; -1: none */
+    struct rlimit files_limit; /* to restore, because the agent has raised its own */
+    struct rlimit file_size_limit;
 };
 
 struct dt_spawn_events {

@@ -29,7 +29,7 @@ enum dt_job_event {
     /* What an action has decided, which happens while it runs. */
     DT_EV_USABLE,         /* LAUNCH, RELAUNCH: all hosts of the plan can be used */
     DT_EV_UNUSABLE,       /* LAUNCH: some cannot */
-    DT_EV_CUT_OFF,        /* some hosts cannot be reached by others, and are left out */
+    DT_EV_UNREACHABLE,    /* hosts that others cannot reach are left out */
     DT_EV_RESTART,        /* DECIDE: all ranks are to be started again */
     DT_EV_FAILED,         /* DECIDE, RELAUNCH: the job has failed for good */
     DT_EV_HARMLESS,       /* DECIDE: nothing has failed after all */
