@@ -2,7 +2,7 @@ bin_PROGRAMS += cmd/dtrun cmd/dtrun-perf
 pkglibexec_PROGRAMS += cmd/dtrun-agent
 noinst_LTLIBRARIES += cmd/libcmd.la
 
-# What dtrun does before any connection; a library so that tests reach it.
+# The part of dtrun that runs before any connection. It is a library so that tests can link it.
 cmd_libcmd_la_SOURCES = \
 	cmd/buildinfo.c cmd/buildinfo.h \
 	cmd/completion.c cmd/completion.h \
@@ -26,7 +26,7 @@ cmd_dtrun_SOURCES = cmd/dtrun.c
 cmd_dtrun_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
 cmd_dtrun_LDADD = cmd/libcmd.la launcher/liblauncher.la $(SSH2_LIBS) $(CJSON_LIBS) $(UV_LIBS)
 
-# dtrun knows how its options are completed; where it cannot run here, nothing is installed of that.
+# dtrun generates the completion files. If it cannot run here, they are not installed.
 if !CROSS_COMPILING
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions
@@ -50,8 +50,8 @@ cmd/completion/dtrun.fish: cmd/dtrun$(EXEEXT)
 	$(AM_V_GEN)cmd/dtrun$(EXEEXT) --completion fish >$@
 endif
 
-# Fully static: it is copied to hosts of which nothing is known. libuv's use of getpwuid_r, which the
-# agent never reaches, is what the linker would warn about.
+# Fully static, since it is copied to hosts of which nothing is known. The linker would only warn
+# about libuv's use of getpwuid_r, which the agent never reaches.
 cmd_dtrun_agent_SOURCES = cmd/dtrun-agent.c
 cmd_dtrun_agent_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--no-warnings

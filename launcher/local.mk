@@ -1,6 +1,6 @@
 noinst_LTLIBRARIES += launcher/libbase.la launcher/libengine.la launcher/liblauncher.la launcher/libagent.la
 
-# What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
+# Shared by launcher and agent. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
 	launcher/base/agentargs.h \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
@@ -36,7 +36,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/place/role.c launcher/place/role.h
 launcher_libbase_la_LIBADD = runtime/libwire.la
 
-# The life of a job, without input, output or a clock: it needs neither libuv nor libssh2.
+# The life of a job, without input, output or a clock. It needs neither libuv nor libssh2.
 launcher_libengine_la_SOURCES = \
 	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
 	launcher/io/json.c launcher/io/json.h \
@@ -91,7 +91,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/watch/wait_graph.c launcher/watch/wait_graph.h
 launcher_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
 
-# Only dtrun.
+# Used only by dtrun.
 launcher_liblauncher_la_SOURCES = \
 	launcher/check/cells.c launcher/check/cells.h \
 	launcher/check/check.c launcher/check/check.h \
@@ -159,7 +159,7 @@ launcher_liblauncher_la_SOURCES = \
 launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
 launcher_liblauncher_la_LIBADD = launcher/libengine.la launcher/libbase.la
 
-# Only dtrun-agent.
+# Used only by dtrun-agent.
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/clock.h \

@@ -24,8 +24,8 @@ dist_man_MANS += \
 	man/dtrun.1 \
 	man/dtrun.3
 
-# A page about several functions is installed under the name of each: for those that have no file
-# of their own, as a file that leads to the page.
+# A page about several functions is installed under each of their names. Names without a file of
+# their own get a file that refers to the page.
 man_of_functions = sed -nE 's/^\.Nm (dt_[a-z_]+)( ,)?$$/\1/p'
 
 install-data-hook:

@@ -22,7 +22,7 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/sealed.c runtime/wire/sealed.h
 runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
-# All of libdtrun, with every symbol visible: the unit tests link this.
+# All of libdtrun, with every symbol visible: unit tests link this.
 runtime_libruntime_la_SOURCES = \
 	runtime/api/bucket.c \
 	runtime/api/calls.c runtime/api/calls.h \
@@ -157,7 +157,7 @@ runtime_libruntime_la_SOURCES = \
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la runtime/libgpufound.la
 
-# The kernels of one instruction set each are compiled for it.
+# Each of these files is compiled for its own instruction set.
 EXTRA_DIST += runtime/kernels/avx2.c runtime/kernels/avx512.c runtime/kernels/neon.c
 if X86_64
 noinst_LTLIBRARIES += runtime/libavx2.la runtime/libavx512.la
@@ -172,13 +172,14 @@ if AARCH64
 runtime_libruntime_la_SOURCES += runtime/kernels/neon.c
 endif
 
-# fold_ptx.c is kept, so that a build needs no nvcc. This makes it again after a change of the kernel.
+# fold_ptx.c is tracked, so that a build needs no nvcc. Run make fold-ptx after a change of the
+# kernel.
 EXTRA_DIST += runtime/gpu/fold/fold.cu runtime/gpu/fold/fold_kernel.h runtime/gpu/fold/fold_ptx.sh
 fold-ptx:
 	sh $(srcdir)/runtime/gpu/fold/fold_ptx.sh $(srcdir) > fold_ptx.tmp
 	mv fold_ptx.tmp $(srcdir)/runtime/gpu/fold/fold_ptx.c
 
-# What is on the machine, for libdtrun and for dtrun --check-build.
+# Finds the GPU libraries of the machine, for libdtrun and for dtrun --check-build.
 noinst_LTLIBRARIES += runtime/libgpufound.la
 runtime_libgpufound_la_SOURCES = \
 	runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h \

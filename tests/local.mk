@@ -1,4 +1,4 @@
-# make check: unit tests (cmocka) and black-box tests (bats), each test point counted through TAP.
+# make check: unit tests (cmocka) and black-box tests (bats). Each test point counts, through TAP.
 TEST_EXTENSIONS = .bats
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(TAP_DRIVER)
@@ -11,8 +11,8 @@ AM_TESTS_ENVIRONMENT = \
 	DTRUN_BUILD='$(abs_top_builddir)'; export DTRUN_BUILD; \
 	DTRUN_SOURCE='$(abs_top_srcdir)'; export DTRUN_SOURCE;
 
-# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest come first, so that
-# they do not run alone at the end.)
+# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest come first, so
+# that they do not run alone at the end.)
 UNIT_TESTS = \
 	tests/unit/faults/disturbed_hosts \
 	tests/unit/faults/deaths \
@@ -111,7 +111,7 @@ AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent
 check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
-# Tests with several threads, for ThreadSanitizer.
+# Tests with several threads, which also run under ThreadSanitizer.
 THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
 	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
@@ -119,7 +119,7 @@ THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/ap
 	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
 	tests/unit/p2p/p2p
 
-# The unit tests alone, which need no static agent and can run under a sanitizer.
+# Only the unit tests that need no static agent, so that they can run under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
 units: $(CHECKED_UNITS)
@@ -155,7 +155,7 @@ tests_unit_wire_codec_SOURCES = tests/unit/wire/codec.c
 tests_unit_wire_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_wire_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
-# -rpath makes libtool build shared libraries of them.
+# With -rpath, libtool builds these as shared libraries.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
 	tests/fake/libimpatient.la tests/fake/libspoiled.la tests/fake/libthreadless.la \
 	tests/fake/libunfinished.la
@@ -175,7 +175,7 @@ tests_fake_libthreadless_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libunfinished_la_SOURCES = tests/fake/unfinished.c
 tests_fake_libunfinished_la_LDFLAGS = -avoid-version -rpath /nowhere
 
-# A stand-in for NVIDIA's driver: tests/standin/standin.bash tells programs of it.
+# A stand-in for NVIDIA's driver. tests/standin/standin.bash makes programs find it.
 EXTRA_DIST += tests/standin/standin.bash
 check_LTLIBRARIES += tests/standin/libcuda.la
 tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.h \
@@ -186,14 +186,14 @@ tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.
 tests_standin_libcuda_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 
-# A stand-in for NCCL, on that driver.
-# What the stand-in runs for examples/charlm.cu.
+# C versions of the kernels of examples/charlm.cu, for that stand-in.
 check_LTLIBRARIES += tests/standin/libcharlm.la
 tests_standin_libcharlm_la_SOURCES = tests/standin/charlm.c tests/standin/standin.h \
 	examples/charlm.h examples/charlm_kernels.h
 tests_standin_libcharlm_la_LIBADD = tests/standin/libcuda.la -lm
 tests_standin_libcharlm_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 
+# A stand-in for NCCL, on the stand-in for the driver.
 check_LTLIBRARIES += tests/standin/libnccl.la
 tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/collective.c \
 	tests/standin/nccl/comm.c tests/standin/nccl/comm.h tests/standin/nccl/config.c \
@@ -349,7 +349,7 @@ tests_unit_place_gpu_SOURCES = tests/unit/place/gpu.c tests/unit/unit.h
 tests_unit_place_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_place_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-# NVIDIA's headers only for the half that compares with them.
+# Only the half that compares with NVIDIA's headers may see them.
 check_LTLIBRARIES += tests/unit/libgpuabi.la
 tests_unit_libgpuabi_la_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h \
 	tests/unit/gpu/gpuabi.h runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h
@@ -454,7 +454,7 @@ tests_unit_session_heartbeat_SOURCES = tests/unit/session/heartbeat.c tests/unit
 tests_unit_session_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_session_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-# Without libuv and libssh2, which shows that the engine needs neither.
+# Linked without libuv and libssh2, which shows that the engine needs neither.
 tests_unit_driver_streams_SOURCES = tests/unit/driver/streams.c tests/unit/unit.h
 tests_unit_driver_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_driver_streams_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
@@ -563,7 +563,7 @@ HELPERS = \
 	tests/kernels/bytes
 check_PROGRAMS += $(HELPERS)
 
-# What black-box tests run.
+# Everything that black-box tests run.
 helpers: all $(HELPERS) $(check_LTLIBRARIES)
 
 tests_rank_linkprobe_SOURCES = tests/rank/linkprobe.c
@@ -590,7 +590,8 @@ tests_rank_gpustream_SOURCES = tests/rank/gpustream.c tests/rank/device.c tests/
 tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
 tests_rank_gpustream_LDFLAGS = -no-install
 
-# The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else.
+# The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else
+# installed.
 tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c \
 	tests/gpu/failures.c tests/gpu/speed.c tests/gpu/raw.c tests/gpu/raw.h tests/gpu/spin.c \
 	tests/gpu/spin.h tests/rank/device.c tests/rank/device.h tests/standin/standin.h
@@ -633,8 +634,8 @@ tests_rank_pslite_SOURCES = tests/rank/pslite.c tests/rank/variable.h
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
 tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 
-# Black-box tests in the order in which they run. Short ones come last, so that no long one runs alone
-# at the end.
+# Black-box tests in the order in which they run. Short ones come last, so that no long one runs
+# alone at the end.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
 	tests/cli/gpushared.bats \
@@ -691,8 +692,8 @@ EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/circles.py test
 	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/unit/checks.h \
 	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 
-# Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
-# over it.)
+# Run by hand: see CONTRIBUTING.md. (No benchmark has a C file of its own name, or make would
+# compile the file over it.)
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py \
 	tests/bench/launch tests/bench/agents tests/bench/death tests/bench/death_loop.c \
 	tests/bench/shape tests/bench/init_loop.c tests/bench/relay tests/bench/allreduce \
