@@ -28,6 +28,7 @@
 #include "launcher/io/json.h"
 #include "launcher/io/outname.h"
 #include "launcher/place/envrules.h"
+#include "launcher/place/frameworks.h"
 #include "launcher/remote/rshcommand.h"
 #include "launcher/remote/ssh/sshconfig.h"
 #include "runtime/wire/env.h"
@@ -134,10 +135,13 @@ static bool are_local(const struct dt_hostlist *hosts)
 static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *hosts)
 {
     char path[PATH_MAX], why[PATH_MAX];
+    const char *search = getenv("PATH");
 
-    if (!o->job.argv.n || o->no_push || are_local(hosts) ||
-        dt_program_find(path, sizeof path, o->job.argv.v[0], getenv("PATH")) != 0 ||
-        !dt_mpi_needs_pmix(path, &o->job.argv, why, sizeof why))
+    if (!o->job.argv.n || o->no_push || are_local(hosts))
+        return NULL;
+    if (!(o->job.frameworks & DT_FRAMEWORK_MPI) &&
+        (dt_program_find(path, sizeof path, o->job.argv.v[0], search) != 0 ||
+         !dt_mpi_needs_pmix(path, &o->job.argv, search, why, sizeof why)))
         return NULL;
     return dt_installed_pmix();
 }

@@ -6,6 +6,7 @@
 #include "launcher/agent/horovodnews.h"
 #include "launcher/agent/ranks/removetree.h"
 #include "launcher/base/mem.h"
+#include "launcher/place/frameworks.h"
 
 /* ---- fences ---- */
 
@@ -95,9 +96,10 @@ static void on_pmix_ready(void *arg, struct dt_strs *env)
  * which users easily mistake for success. Only one host prints this. */
 static void say_singletons(struct dt_generation *g, const char *why)
 {
-    char *text = dt_xasprintf("%s uses Open MPI (%s), but there is no PMIx server for it: every "
+    const char *uses = g->start.frameworks & DT_FRAMEWORK_MPI ? "may use" : "uses";
+    char *text = dt_xasprintf("%s %s Open MPI (%s), but there is no PMIx server for it: every "
                               "rank will be an MPI job of its own, of size 1; %s",
-                              g->start.argv.v[0], g->needs_pmix, why);
+                              g->start.argv.v[0], uses, g->needs_pmix, why);
 
     if (g->start.generation == 1 && g->start.node_rank == 0)
         dt_generation_log(g, text);

@@ -20,6 +20,7 @@
 #include "launcher/base/program/program.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/envrules.h"
+#include "launcher/place/frameworks.h"
 #include "launcher/place/gpu.h"
 #include "runtime/wire/ncclfile.h"
 
@@ -203,19 +204,25 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
     return dt_program_find(path, size, name, value_of(env, "PATH"));
 }
 
+static void inspect_program(struct dt_rank_report *report, const struct dt_msg_start *start,
+                            const char *path, const char *search)
+{
+    if (!dt_mpi_needs_pmix(path, &start->argv, search, report->what, sizeof report->what))
+        snprintf(report->what, sizeof report->what, "%s",
+                 start->frameworks & DT_FRAMEWORK_MPI ? "--env mpi" : "");
+    dt_horovod_is_used(path, &start->argv, report->horovod, sizeof report->horovod);
+}
+
 /* All ranks run the same program, so one rank of each host inspects it. */
-static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
+static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path,
+                         const char *search)
 {
     struct dt_rank_report report = { .index = p->index, .ready = true };
-    const struct dt_strs *argv = &p->config->start->argv;
     ssize_t n;
     char byte;
 
-    if (p->index == 0) {
-        if (!dt_mpi_needs_pmix(path, argv, report.what, sizeof report.what))
-            report.what[0] = '\0';
-        dt_horovod_is_used(path, argv, report.horovod, sizeof report.horovod);
-    }
+    if (p->index == 0)
+        inspect_program(&report, p->config->start, path, search);
     send_report(errors, &report);
     do
         n = read(gate, &byte, 1);
@@ -304,7 +311,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
         exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
-    wait_at_gate(fds.gate, fds.errors, p, path);
+    wait_at_gate(fds.gate, fds.errors, p, path, value_of(&env, "PATH"));
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
         exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     report_binding(p);

@@ -84,7 +84,7 @@ static bool is_needed(const struct elf *e, const char *prefix, char *name, size_
 
 bool dt_elf_needs(const char *path, const char *prefix, char *name, size_t size)
 {
-    struct elf e = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    struct elf e = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
     bool needed = e.fd >= 0 && read_segments(&e) && is_needed(&e, prefix, name, size);
 
     if (e.fd >= 0)

@@ -5,9 +5,14 @@
 
 #include "launcher/base/program/elfneeds.h"
 #include "launcher/base/program/script.h"
+#include "launcher/base/program/words.h"
 
 /* MPICH, Intel MPI and MVAPICH share this soname. All of them speak PMI-1. */
 static const char mpich_abi[] = "libmpi.so.12";
+
+/* A linker that leaves out what is not used (--as-needed) may name only one of them. */
+static const char *const openmpi[] = { "libmpi.so.", "libmpi_mpifh.so.", "libmpi_usempif08.so.",
+                                       "libmpi_cxx.so." };
 
 static const char module[] = "mpi4py";
 
@@ -16,14 +21,41 @@ static bool has_module(const char *text, size_t n)
     return memmem(text, n, module, strlen(module)) != NULL;
 }
 
-bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, char *why, size_t size)
+static bool is_linked(const char *path, char *why, size_t size)
 {
+    for (size_t i = 0; i < sizeof openmpi / sizeof *openmpi; i++) {
+        if (dt_elf_needs(path, openmpi[i], why, size))
+            return strcmp(why, mpich_abi) != 0;
+    }
+    return false;
+}
+
+struct evidence {
+    char *why;
+    size_t size;
+};
+
+static bool is_linked_word(void *arg, const char *path)
+{
+    const struct evidence *e = arg;
+    char library[128];
+
+    if (!is_linked(path, library, sizeof library))
+        return false;
+    snprintf(e->why, e->size, "%s in %s", library, path);
+    return true;
+}
+
+bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search, char *why,
+                       size_t size)
+{
+    struct evidence e = { why, size };
     const char *script;
 
-    if (dt_elf_needs(path, "libmpi.so.", why, size))
-        return strcmp(why, mpich_abi) != 0;
+    if (is_linked(path, why, size))
+        return true;
     script = dt_script_find(path, argv, has_module);
     if (script)
         snprintf(why, size, "%s in %s", module, script);
-    return script != NULL;
+    return script || dt_words_find(path, argv, search, is_linked_word, &e);
 }

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCRIPT_BYTES = 64 * 1024 };
-
 static bool has_script_name(const char *path)
 {
     size_t n = strlen(path);
@@ -26,15 +24,14 @@ static bool names_python(const char *text, size_t n)
            memmem(text, line_n, "python", strlen("python")) != NULL;
 }
 
-/* Opens regular files only: reading a pipe would block. */
-static size_t read_file(const char *path, char bytes[SCRIPT_BYTES])
+size_t dt_script_read(const char *path, char bytes[DT_SCRIPT_BYTES])
 {
     struct stat st;
     ssize_t n = -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        n = read(fd, bytes, SCRIPT_BYTES);
+        n = read(fd, bytes, DT_SCRIPT_BYTES);
     if (fd >= 0)
         close(fd);
     return n > 0 ? (size_t)n : 0;
@@ -44,9 +41,9 @@ static size_t read_file(const char *path, char bytes[SCRIPT_BYTES])
  * always read. */
 static bool is_passing(const char *path, bool is_program, dt_script_test *passes)
 {
-    static char bytes[SCRIPT_BYTES];
+    static char bytes[DT_SCRIPT_BYTES];
     bool named = has_script_name(path);
-    size_t n = named || is_program ? read_file(path, bytes) : 0;
+    size_t n = named || is_program ? dt_script_read(path, bytes) : 0;
 
     return n && (named || names_python(bytes, n)) && passes(bytes, n);
 }

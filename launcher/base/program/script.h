@@ -7,6 +7,11 @@
 
 #include "runtime/wire/codec.h"
 
+enum { DT_SCRIPT_BYTES = 64 * 1024 };
+
+/* Reads the first bytes of a regular file; reading a pipe would block. Returns how many. */
+size_t dt_script_read(const char *path, char bytes[DT_SCRIPT_BYTES]);
+
 /* text holds the first 64 KiB of a script. */
 typedef bool dt_script_test(const char *text, size_t n);
 

@@ -7,6 +7,7 @@
 
 #include "launcher/base/program/horovodneeds.h"
 #include "launcher/base/program/mpineeds.h"
+#include "launcher/base/program/words.h"
 #include "tests/unit/unit.h"
 
 static char dir[] = "/tmp/dtrun-needs.XXXXXX";
@@ -21,6 +22,12 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
     (void)state;
+    unlink("prog");
+    unlink("run");
+    unlink("run.sh");
+    unlink("run.txt");
+    unlink("long.sh");
+    unlink("fifo");
     unlink("sum.py");
     unlink("train.py");
     unlink("train");
@@ -71,11 +78,73 @@ static void scripts_are_searched(void **state)
 
         while (argv.n < 4 && argv.v[argv.n])
             argv.n++;
-        assert_int_equal(dt_mpi_needs_pmix(argv.v[0], &argv, why, sizeof why),
+        assert_int_equal(dt_mpi_needs_pmix(argv.v[0], &argv, NULL, why, sizeof why),
                          cases[i].why != NULL);
         if (cases[i].why)
             assert_string_equal(why, cases[i].why);
     }
+}
+
+/* --- words --- */
+
+static bool is_prog(void *arg, const char *path)
+{
+    const char *name = arg;
+
+    return strcmp(path, name) == 0;
+}
+
+static const struct {
+    const char *argv[4];
+    bool found;
+} lines[] = {
+    { { "env", "A=b", "./prog" }, true },
+    { { "env", "prog" }, true }, /* in PATH */
+    { { "sh", "-c", "cd .; exec ./prog -x" }, true },
+    { { "sh", "-c", "A=1;(prog|cat)>/dev/null" }, true },
+    { { "sh", "-c", "\"$HOME\"/prog" }, false },
+    { { "./run" }, true },
+    { { "bash", "-x", "run" }, true },
+    { { "sh", "run.sh" }, true },
+    { { "cat", "run.txt" }, false },
+    { { "cat", "prog.txt", "" }, false },
+    { { "cat", "pipe", "fifo" }, false },
+};
+
+static void programs_that_a_command_line_names_are_found(void **state)
+{
+    (void)state;
+    write_file("prog", "");
+    write_file("run", "#!/bin/sh\n# starts it\nexec \"./prog\" \"$@\"\n");
+    write_file("run.sh", "exec ./prog\n");
+    write_file("run.txt", "exec ./prog\n");
+    assert_int_equal(chmod("prog", 0700), 0);
+    assert_int_equal(mkfifo("fifo", 0700), 0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct dt_strs argv = { (char **)(uintptr_t)lines[i].argv, 0 };
+
+        while (argv.n < 4 && argv.v[argv.n])
+            argv.n++;
+        if (dt_words_find(argv.v[0], &argv, ".", is_prog, (char *)(uintptr_t) "./prog") !=
+            lines[i].found)
+            fail_msg("line %zu", i);
+        assert_false(dt_mpi_needs_pmix(argv.v[0], &argv, ".", why, sizeof why));
+    }
+}
+
+static void a_script_of_any_length_is_searched_in_bounded_time(void **state)
+{
+    char *words[] = { (char *)(uintptr_t) "sh", (char *)(uintptr_t) "long.sh" };
+    const struct dt_strs argv = { words, 2 };
+    FILE *f = fopen("long.sh", "w");
+
+    (void)state;
+    assert_non_null(f);
+    for (int i = 0; i < 1000; i++)
+        fprintf(f, "word%d\n", i);
+    fputs("./prog\n", f);
+    assert_int_equal(fclose(f), 0);
+    assert_false(dt_words_find("sh", &argv, ".", is_prog, (char *)(uintptr_t) "./prog"));
 }
 
 /* --- Horovod --- */
@@ -158,6 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scripts_are_searched),
+        cmocka_unit_test(programs_that_a_command_line_names_are_found),
+        cmocka_unit_test(a_script_of_any_length_is_searched_in_bounded_time),
         cmocka_unit_test(only_imports_are_found),
         cmocka_unit_test(scripts_are_known_by_their_name_or_first_line),
     };
