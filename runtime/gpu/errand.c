@@ -9,25 +9,31 @@
 #include "runtime/base/thread.h"
 #include "runtime/gpu/device/wait.h"
 
-enum state { UNDER_WAY, DONE, FORGOTTEN };
+enum state { UNDER_WAY, DONE, FORGOTTEN, ABANDONED };
 
 struct dt_errand {
     void (*work)(void *copy);
-    _Atomic int state; /* who leaves last frees it */
+    void (*undo)(void *copy); /* NULL: nothing */
+    _Atomic int state;        /* who leaves last frees it */
     _Alignas(max_align_t) unsigned char copy[];
 };
 
 static void *run(void *arg)
 {
     struct dt_errand *e = arg;
+    int state;
 
     e->work(e->copy);
-    if (atomic_exchange(&e->state, DONE) == FORGOTTEN)
+    state = atomic_exchange(&e->state, DONE);
+    if (state == ABANDONED && e->undo)
+        e->undo(e->copy);
+    if (state != UNDER_WAY)
         free(e);
     return NULL;
 }
 
-struct dt_errand *dt_errand_start(void (*work)(void *copy), const void *arg, size_t bytes)
+struct dt_errand *dt_errand_start(void (*work)(void *copy), void (*undo)(void *copy),
+                                  const void *arg, size_t bytes)
 {
     struct dt_errand *e = calloc(1, sizeof *e + bytes);
     pthread_t thread;
@@ -35,6 +41,7 @@ struct dt_errand *dt_errand_start(void (*work)(void *copy), const void *arg, siz
     if (!e)
         return NULL;
     e->work = work;
+    e->undo = undo;
     memcpy(e->copy, arg, bytes);
     if (dt_thread_start(&thread, run, e)) {
         pthread_detach(thread);
@@ -59,6 +66,13 @@ bool dt_errand_await(struct dt_errand *e, unsigned ms)
         dt_gpu_pause(turn);
     }
     return true;
+}
+
+bool dt_errand_abandon(struct dt_errand *e)
+{
+    int state = UNDER_WAY;
+
+    return atomic_compare_exchange_strong(&e->state, &state, ABANDONED);
 }
 
 void dt_errand_end(struct dt_errand *e)

@@ -154,6 +154,17 @@ static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
 
 /* ---- calls of all ranks ---- */
 
+/* In its first all-to-all NCCL waits for all ranks, and before 2.22 nothing ends that wait without
+ * freeing what it uses. */
+static bool nccl_makes(const struct dt_comm *c, const struct dt_operation *o)
+{
+    const char *why;
+
+    if (o->kind->call == DT_CALL_ALL_TO_ALL && dt_ncclapi(&why)->version < DT_NCCL_ABORTS_IN_GROUPS)
+        return false;
+    return dt_ncclcalls_serves(o, c->size);
+}
+
 /* Whether the chosen path, or any that can still be chosen, makes the operation without staging.
  * Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
 static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
@@ -164,7 +175,7 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
     case DT_GPU_AUTO:
         return dt_ncclcalls_serves(o, c->size) || dt_gpu_steps_serve(o);
     case DT_GPU_NCCL:
-        return dt_ncclcalls_serves(o, c->size);
+        return nccl_makes(c, o);
     case DT_GPU_SHARED:
         return dt_shared_serves(c, o);
     default:

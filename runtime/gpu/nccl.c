@@ -25,9 +25,8 @@ enum {
     CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
     ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
     DESTROY_MS = 5000,
-    LEAVE_MS = 200,           /* for threads that are inside NCCL's functions, and */
-    FREED_MS = 10 * 1000,     /* once NCCL's kernels have ended */
-    ABORTS_IN_GROUPS = 22200, /* NCCL's version */
+    LEAVE_MS = 200,       /* for threads that are inside NCCL's functions, and */
+    FREED_MS = 10 * 1000, /* once NCCL's kernels have ended */
 };
 
 static const struct dt_ncclapi *api(void)
@@ -135,25 +134,32 @@ static bool settles_within(ncclComm_t comm, unsigned ms)
     return true;
 }
 
-/* A thread that the driver makes wait leaves NCCL's function only when NCCL's kernels have ended,
- * which ncclCommAbort sees to at once. Inside a group it frees the communicator only at the end of
- * the group. Where the thread stays, so does the communicator. NCCL before 2.22 frees it at once:
- * then this races with the thread, which otherwise would wait for ever. */
+/* A thread that the driver or a peer makes wait leaves NCCL's function only after ncclCommAbort.
+ * Inside a group that frees the communicator only at the end of the group. Where the thread stays,
+ * so does the communicator. */
 static void abort_under_threads(const struct ending *e)
 {
-    bool grouped = api()->version >= ABORTS_IN_GROUPS;
-
-    if (grouped)
-        api()->ncclGroupStart();
+    api()->ncclGroupStart();
     api()->ncclCommAbort(e->comm);
-    if (grouped && leave_within(e->guard, FREED_MS) && settles_within(e->comm, FREED_MS))
+    if (leave_within(e->guard, FREED_MS) && settles_within(e->comm, FREED_MS))
         api()->ncclGroupEnd();
+}
+
+/* NCCL before 2.22 frees the communicator at once, in a group, too, and nothing else ends the wait
+ * of a thread inside: rather than free it under the thread, this waits as long. */
+static bool are_gone(const struct ending *e)
+{
+    bool gone = leave_within(e->guard, LEAVE_MS);
+
+    while (!gone && api()->version < DT_NCCL_ABORTS_IN_GROUPS)
+        gone = leave_within(e->guard, LEAVE_MS);
+    return gone;
 }
 
 /* In the communicator's context, which NCCL's functions use. */
 static void end_comm(const struct ending *e)
 {
-    if (!leave_within(e->guard, LEAVE_MS))
+    if (!are_gone(e))
         abort_under_threads(e);
     else if (e->gently && is_well(e->comm))
         api()->ncclCommDestroy(e->comm);
@@ -215,7 +221,7 @@ static void begin_end(struct dt_comm *c, bool gently)
     dt_direct_shut(c);
     dt_ncclguard_shut(n->guard);
     dt_ncclguard_hold(n->guard);
-    n->ending = dt_errand_start(end, &e, sizeof e);
+    n->ending = dt_errand_start(end, NULL, &e, sizeof e);
     if (!n->ending)
         dt_ncclguard_drop(n->guard);
     atomic_store(&n->end, ENDING);
@@ -228,7 +234,7 @@ static bool claim_end(struct dt_nccl *n)
     return atomic_compare_exchange_strong(&n->end, &none, CLAIMED);
 }
 
-/* The communicator's thread waits in the driver. */
+/* The communicator's thread waits in the driver, or inside NCCL. */
 static void end_stuck(struct dt_comm *c)
 {
     if (claim_end(&c->gpu->nccl))
@@ -304,8 +310,7 @@ struct beginning {
     ncclResult_t result;
 };
 
-/* Not blocking, so that calls in which others are lost can be ended; in a thread of its own all the
- * same, for a configuration file can say otherwise. */
+/* In a thread of its own, which may stay in here for ever. */
 static void begin(void *arg)
 {
     struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
@@ -315,9 +320,21 @@ static void begin(void *arg)
     b->result = ncclUnhandledCudaError;
     if (dt_cuda_enter(&scope, b->context))
         return;
-    config.blocking = 0;
+    config.blocking = api()->blocks;
     b->result =
         api()->ncclCommInitRankConfig(&b->comm, b->size, b->id, b->rank, (ncclConfig_t *)&config);
+    dt_cuda_leave(&scope);
+}
+
+/* Nobody waits for it any more. */
+static void abort_beginning(void *arg)
+{
+    const struct beginning *b = arg;
+    struct dt_cuda_scope scope;
+
+    if (!b->comm || dt_cuda_enter(&scope, b->context))
+        return;
+    api()->ncclCommAbort(b->comm);
     dt_cuda_leave(&scope);
 }
 
@@ -351,9 +368,24 @@ static ncclResult_t look(const struct dt_nccl *n)
     return asked == ncclSuccess ? state : asked;
 }
 
-/* Likewise; name: as of struct dt_ncclcall. */
-static ncclResult_t call_nccl(const struct dt_nccl *n, const struct dt_operation *o,
-                              CUstream stream, const char **name)
+/* In a call that blocks, NCCL may wait for a peer: the thread that watches gates (gate.h) then ends
+ * the communicator once it has been stopped. */
+static ncclResult_t queue_watched(struct dt_nccl *n, struct dt_ncclcall *call,
+                                  const struct dt_operation *o)
+{
+    ncclResult_t queued;
+
+    if (api()->blocks)
+        dt_gpu_watch(&n->watched);
+    queued = dt_ncclcalls_queue(call, o);
+    if (api()->blocks)
+        dt_gpu_unwatch(&n->watched);
+    return queued;
+}
+
+/* As look(); name: as of struct dt_ncclcall. */
+static ncclResult_t call_nccl(struct dt_nccl *n, const struct dt_operation *o, CUstream stream,
+                              const char **name)
 {
     struct dt_ncclcall call = {
         .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
@@ -363,7 +395,7 @@ static ncclResult_t call_nccl(const struct dt_nccl *n, const struct dt_operation
     *name = "ncclCommAbort";
     if (!dt_ncclguard_enter(n->guard))
         return queued;
-    queued = dt_ncclcalls_queue(&call, o);
+    queued = queue_watched(n, &call, o);
     dt_ncclguard_leave(n->guard);
     *name = call.name;
     return queued;
@@ -443,7 +475,7 @@ static dt_result_t connect(struct dt_comm *c)
 
     if (r != DT_OK || n->rank < 0)
         return r;
-    errand = dt_errand_start(begin, &b, sizeof b);
+    errand = dt_errand_start(begin, abort_beginning, &b, sizeof b);
     if (!errand) {
         dt_comm_no_memory(c);
         return fail(c);
@@ -451,6 +483,9 @@ static dt_result_t connect(struct dt_comm *c)
     c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* it has one of its own */
     r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_beginning, errand);
     c->limit_ms = limit_ms;
+    if (r != DT_OK && dt_errand_abandon(errand))
+        return r;
+    look_at_beginning(c, errand); /* it may just have been done */
     dt_errand_end(errand);
     return r;
 }
@@ -464,10 +499,12 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
         return DT_OK;
     if (!n->guard)
         n->guard = dt_ncclguard_new();
-    if (!n->guard) {
+    if (!n->guard || (rank >= 0 && api()->blocks && !dt_gpu_watch_begin())) {
         dt_comm_no_memory(c);
         return fail(c);
     }
+    n->watched.comm = c;
+    n->watched.stuck = end_stuck;
     atomic_store(&n->end, NOT_ENDING); /* no call has been launched that could be stuck */
     n->rank = rank;
     n->size = size;
@@ -569,7 +606,7 @@ dt_result_t dt_nccl_check(struct dt_comm *c)
 
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
-    const struct dt_nccl *n = &c->gpu->nccl;
+    struct dt_nccl *n = &c->gpu->nccl;
     const char *name;
     ncclResult_t state = call_nccl(n, o, stream, &name);
 

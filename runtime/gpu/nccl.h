@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/nvidia/abi_nccl.h"
 
 struct dt_comm;
@@ -34,6 +35,7 @@ struct dt_nccl { /* of a communicator; all zero at first */
     _Atomic int end; /* enum of nccl.c: whether a thread has begun to end it, */
     struct dt_errand *ending;       /* and how far that is; NULL: there is no thread for it */
     CUdeviceptr kept[DT_NCCL_KEPT]; /* by the power of two of its bytes; 0: none so far */
+    struct dt_gpu_watched watched;  /* the communicator's thread, inside a call that blocks */
 };
 
 /* Makes an operation that it serves (ncclcalls.h), which has taken its order. The first one

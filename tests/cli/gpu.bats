@@ -106,6 +106,9 @@ END
 
 # ---- NCCL ----
 
+# Values of NCCL_COMM_BLOCKING: failures end alike whether or not NCCL's calls block.
+MODES='0 1'
+
 by_nccl() { # WHAT [dtrun option...]
     gpu "$@" -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
     code_is 0
@@ -155,33 +158,39 @@ by_nccl() { # WHAT [dtrun option...]
 }
 
 @test "NCCL: if it does not connect the ranks within its own time limit, they get an error" {
-    gpu die -x STANDIN_NCCL_FAULTS=init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1 --collective-timeout 600
-    code_is 1
-    grep -q -- '^-5: .*NCCL has not connected the 3 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT"
-    clean
+    for blocks in $MODES; do
+        gpu die -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1 --collective-timeout 600
+        code_is 1
+        grep -q -- '^-5: .*NCCL has not connected the 3 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT"
+        clean
+    done
 }
 
 @test "NCCL: an error has NCCL's own text and names the rank that it occurred on" {
-    gpu calls -x STANDIN_NCCL_FAULTS=init-error:1
-    code_is 1
-    grep -q -- '^-11: .*ncclCommInitRankConfig: .*DTRUN_DEVICE=staging does without NCCL' "$OUT"
-    gpu calls -x STANDIN_NCCL_FAULTS=system-error:1:2
-    code_is 1
-    grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error' "$OUT"
-    grep -q 'in device memory, DT_ERR_NCCL by nccl' "$ERR"
-    clean
+    for blocks in $MODES; do
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=init-error:1
+        code_is 1
+        grep -q -- '^-11: .*ncclCommInitRankConfig: .*DTRUN_DEVICE=staging does without NCCL' "$OUT"
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=system-error:1:2
+        code_is 1
+        grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error' "$OUT"
+        grep -q 'in device memory, DT_ERR_NCCL by nccl' "$ERR"
+        clean
+    done
 }
 
 @test "NCCL: survivors blame the rank that died, whatever NCCL saw first" {
-    gpu die -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=remote-error:0:2,remote-error:2:2
-    code_is 137
-    [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
-    clean
+    for blocks in $MODES; do
+        gpu die -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=remote-error:0:2,remote-error:2:2
+        code_is 137
+        [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
+        clean
+    done
 }
 
 @test "dt_comm_abort ends the calls of all ranks, which return DT_ERR_ABORTED" {
     use_standin 3
-    for path in nccl staging; do
+    for path in 'nccl -x NCCL_COMM_BLOCKING=0' 'nccl -x NCCL_COMM_BLOCKING=1' staging; do
         dtrun --no-tag -np 3 -x DTRUN_DEVICE=$path --collective-timeout 60 "$RANK/gpushared" abort 1
         code_is 1
         [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ]
@@ -192,40 +201,50 @@ by_nccl() { # WHAT [dtrun option...]
 }
 
 @test "NCCL: a kernel that never ends is given up at the time limit" {
-    gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 1
-    code_is 124
-    grep -q -- '^-5: .*all-reduce of 1000 i8 (sum) in device memory.*timed out' "$OUT"
-    grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR"
-    clean
+    for blocks in $MODES; do
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 1
+        code_is 124
+        grep -q -- '^-5: .*all-reduce of 1000 i8 (sum) in device memory.*timed out' "$OUT"
+        grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR"
+        clean
+    done
 }
 
 @test "NCCL: when a GPU does not reach a call, the timeout names its rank" {
-    gpu stuck -x DTRUN_DEVICE=nccl
-    code_is 124
-    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
-    grep -q 'all-reduce of 1 f32 (sum) in device memory, DT_ERR_TIMEOUT by nccl.*(ranks 0-2)' "$ERR"
-    clean
+    for blocks in $MODES; do
+        gpu stuck -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl
+        code_is 124
+        [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
+        grep -q 'all-reduce of 1 f32 (sum) in device memory, DT_ERR_TIMEOUT by nccl.*(ranks 0-2)' "$ERR"
+        clean
+    done
 }
 
 @test "NCCL: an abort that hangs delays no rank" {
-    gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
-    code_is 124
-    [ "$(grep -c -- '^-5: .*timed out' "$OUT")" = 3 ]
-    clean
+    for blocks in $MODES; do
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
+        code_is 124
+        [ "$(grep -c -- '^-5: .*timed out' "$OUT")" = 3 ]
+        clean
+    done
 }
 
 @test "NCCL: after a death, no communicator waits for survivors that compute" {
-    gpu idle -x DTRUN_DEVICE=nccl --kill-grace 3
-    code_is 137
-    [ "$(grep -c '^left after [01] s' "$OUT")" = 1 ] || { show; false; }
-    clean
+    for blocks in $MODES; do
+        gpu idle -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl --kill-grace 3
+        code_is 137
+        [ "$(grep -c '^left after [01] s' "$OUT")" = 1 ] || { show; false; }
+        clean
+    done
 }
 
 @test "NCCL: a communicator with an asynchronous error returns its memory" {
-    gpu leak -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_BROKEN="$T/broken"
-    code_is 0
-    [ "$(grep -c '^0 bytes lost' "$OUT")" = 3 ] || { show; false; }
-    clean
+    for blocks in $MODES; do
+        gpu leak -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_BROKEN="$T/broken$blocks"
+        code_is 0
+        [ "$(grep -c '^0 bytes lost' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
 }
 
 @test "NCCL: ranks launch the calls of several communicators in the same order" {
@@ -247,10 +266,12 @@ by_nccl() { # WHAT [dtrun option...]
 }
 
 @test "NCCL: a destroy that hangs does not keep a program from ending" {
-    gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=destroy-hang:0
-    code_is 0
-    [ "$(grep -c together "$OUT")" = 3 ]
-    clean
+    for blocks in $MODES; do
+        gpu split -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=destroy-hang:0
+        code_is 0
+        [ "$(grep -c together "$OUT")" = 3 ]
+        clean
+    done
 }
 
 # ---- recovery ----
@@ -264,14 +285,18 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     export STANDIN_LOG="$T/log"
     dtrun -np 3 -x DTRUN_DEVICE=nccl --checkpoint-dir "$T/calm" "$RANK/gpu" train
     code_is 0
-    dtrun -np 3 -x DTRUN_DEVICE=nccl --checkpoint-dir "$T/disturbed" -x FAULTS="$faults" "$@" \
-        sh -c '[ "$DTRUN_GENERATION" != 1 ] || export STANDIN_NCCL_FAULTS="$FAULTS"; exec "$0" "$@"' "$RANK/gpu" "$what"
+    for blocks in $MODES; do
+        dtrun -np 3 -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=$blocks --checkpoint-dir "$T/disturbed$blocks" \
+            -x FAULTS="$faults" "$@" \
+            sh -c '[ "$DTRUN_GENERATION" != 1 ] || export STANDIN_NCCL_FAULTS="$FAULTS"; exec "$0" "$@"' \
+            "$RANK/gpu" "$what"
+        code_is 0
+        grep -q -- "$message" "$ERR" "$OUT" || { echo "NCCL_COMM_BLOCKING=$blocks:"; show; false; }
+        grep -q 'recovered 1 failure' "$ERR" || { echo "NCCL_COMM_BLOCKING=$blocks:"; show; false; }
+        diff -r -x LINEAGE "$T/calm" "$T/disturbed$blocks"
+        clean
+    done
     unset LD_LIBRARY_PATH STANDIN_LOG
-    code_is 0
-    grep -q -- "$message" "$ERR" "$OUT" || { show; false; }
-    grep -q 'recovered 1 failure' "$ERR" || { show; false; }
-    diff -r -x LINEAGE "$T/calm" "$T/disturbed"
-    clean
 }
 
 @test "recovery with NCCL: from a killed rank" {
@@ -293,6 +318,11 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
 @test "recovery with NCCL: from a kernel and an abort that hang" {
     recovers 'all-reduce of 1000 f32 (avg) in device memory, DT_ERR_TIMEOUT by nccl' train \
         kernel-hang:1:7,abort-hang:0,abort-hang:1,abort-hang:2 --collective-timeout 1
+}
+
+@test "recovery with NCCL: from a launch that hangs" {
+    recovers 'all-reduce of 1000 f32 (avg) in device memory, DT_ERR_TIMEOUT by nccl' train \
+        launch-hang:1:7 --collective-timeout 1
 }
 
 @test "recovery with NCCL: from a GPU that does not finish earlier work" {
@@ -358,23 +388,57 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
 
 @test "settings that break NCCL are found wherever NCCL reads them" {
     echo '# NCCL_COMM_ID=commented' >"$T/nccl.conf"
-    echo 'NCCL_COMM_BLOCKING=1' >>"$T/nccl.conf"
-    gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
-    code_is 1
-    grep -q -- "^-11: .*: NCCL_COMM_BLOCKING=1 (in $T/nccl.conf) makes NCCL wait for ever" "$OUT"
+    gpu split -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
+    code_is 0
     echo 'NCCL_COMM_ID=10.0.0.1:9999' >"$T/nccl.conf"
     gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
     code_is 1
     grep -q -- "^-11: .*: NCCL_COMM_ID is set (in $T/nccl.conf), which fits only one communicator" "$OUT"
-    gpu calls -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=1
+    gpu calls -x DTRUN_DEVICE=nccl -x NCCL_COMM_ID=10.0.0.1:9999
     code_is 1
-    grep -q -- '^-11: .*: NCCL_COMM_BLOCKING=1 (in the environment)' "$OUT"
-    gpu split -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=0 -x NCCL_CONF_FILE="$T/nccl.conf"
-    code_is 1
-    echo 'NCCL_COMM_BLOCKING=1' >"$T/nccl.conf"
-    gpu split -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=0 -x NCCL_CONF_FILE="$T/nccl.conf"
-    code_is 0
+    grep -q -- '^-11: .*: NCCL_COMM_ID is set (in the environment)' "$OUT"
     clean
+}
+
+# Checks in which mode communicators are created.
+creates() { # blocks|'does not block' [dtrun option...]
+    local mode=$1
+    shift
+    rm -f "$T/log"
+    gpu split -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" "$@"
+    code_is 0
+    [ "$(grep -o 'a communicator that .*' "$T/log" | sort -u)" = "a communicator that $mode" ] ||
+        { cat "$T/log"; false; }
+}
+
+@test "NCCL_COMM_BLOCKING chooses whether NCCL's calls block, wherever NCCL reads it" {
+    creates 'does not block'
+    creates 'does not block' -x NCCL_COMM_BLOCKING=0
+    creates blocks -x NCCL_COMM_BLOCKING=1
+    creates 'does not block' -x NCCL_COMM_BLOCKING=
+    echo 'NCCL_COMM_BLOCKING=1' >"$T/nccl.conf"
+    creates blocks -x NCCL_CONF_FILE="$T/nccl.conf"
+    creates 'does not block' -x NCCL_COMM_BLOCKING=0 -x NCCL_CONF_FILE="$T/nccl.conf"
+    clean
+}
+
+@test "NCCL before 2.27: calls block, as otherwise NCCL would use memory of threads that have ended" {
+    creates blocks -x STANDIN_NCCL_VERSION=22606
+    creates blocks -x STANDIN_NCCL_VERSION=21801 -x NCCL_COMM_BLOCKING=1
+    creates 'does not block' -x STANDIN_NCCL_VERSION=22703
+    gpu calls -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=22606 -x NCCL_COMM_BLOCKING=0
+    code_is 1
+    grep -q -- '^-11: .*: NCCL_COMM_BLOCKING=0 (in the environment) makes NCCL before 2.27 use memory of threads' "$OUT"
+    clean
+}
+
+@test "NCCL before 2.22: every call has the right result, and none makes NCCL send" {
+    for version in 21801 22105 22203; do
+        by_nccl calls -x STANDIN_NCCL_VERSION=$version
+        [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+        [ "$(grep -c 'sends are connected' "$T/log")" = $([ $version = 22203 ] && echo 3 || echo 0) ]
+        rm "$T/log"
+    done
 }
 
 @test "DTRUN_DEVICE=nccl permits no other path" {

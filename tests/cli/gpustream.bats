@@ -22,7 +22,7 @@ stream() { # PROGRAM WHAT [dtrun option...]
 by_all_paths() { # LINE PROGRAM WHAT [dtrun option...]
     local line=$1
     shift
-    for path in staging nccl; do
+    for path in staging 'nccl -x NCCL_COMM_BLOCKING=0' 'nccl -x NCCL_COMM_BLOCKING=1'; do
         stream "$@" -x DTRUN_DEVICE=$path -x STANDIN_LOG="$T/log"
         all_say "$line"
         [ ! -s "$ERR" ] || { show; false; }
@@ -90,9 +90,9 @@ all_say() { # LINE
 ends() { # CODE N LINE WHAT [dtrun option...]
     local code=$1 n=$2 line=$3 what=$4
     shift 4
-    for path in staging nccl shared; do
-        DEVICES=$([ $path = shared ] && echo 1 || echo 4) stream gpustream "$what" -x DTRUN_DEVICE=$path \
-            $([ $path != shared ] || echo -H localhost:1) "$@"
+    for path in staging 'nccl -x NCCL_COMM_BLOCKING=0' 'nccl -x NCCL_COMM_BLOCKING=1' shared; do
+        DEVICES=$([ "$path" = shared ] && echo 1 || echo 4) stream gpustream "$what" -x DTRUN_DEVICE=$path \
+            $([ "$path" != shared ] || echo -H localhost:1) "$@"
         code_is "$code"
         [ "$(grep -c -- "$line" "$OUT")" = "$n" ] || { echo "on $path:"; show; false; }
         clean
@@ -106,10 +106,21 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 @test "stream: dt_comm_abort lets streams go on" { ends 1 3 '^-13: .*rank 1 .*called dt_comm_abort' abort; }
 
 @test "D26: NCCL is not freed while a thread waits inside it, and an abort ends that wait" {
-    stream gpustream abort -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=submit-hang:0:2
+    for blocks in 0 1; do
+        stream gpustream abort -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=submit-hang:0:2
+        code_is 1
+        [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ] || { show; false; }
+        [ "$(wc -l <"$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
+@test "NCCL before 2.22: a communicator is not freed while a thread waits inside it" {
+    stream gpustream abort -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=22105 \
+        -x STANDIN_NCCL_FAULTS=submit-hang:0:2 --kill-grace 1
     code_is 1
-    [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ] || { show; false; }
-    [ "$(wc -l <"$OUT")" = 3 ] || { show; false; }
+    [ "$(grep -c -- '^-13: rank [12] .*rank 1 .*called dt_comm_abort' "$OUT")" = 2 ] || { show; false; }
+    ! grep -q 'stand-in' "$OUT" "$ERR" || { show; false; }
     clean
 }
 
@@ -130,11 +141,13 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 }
 
 @test "stream: a kernel of NCCL that hangs is given up at the time limit, even if the abort hangs too" {
-    stream gpustream order -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
-    code_is 124
-    grep -q -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT" || { show; false; }
-    grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR" || { show; false; }
-    clean
+    for blocks in 0 1; do
+        stream gpustream order -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
+        code_is 124
+        grep -q -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT" || { show; false; }
+        grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR" || { show; false; }
+        clean
+    done
 }
 
 @test "D1: a view is freed only once its sends and receives are over" { by_all_paths 'pending: done' gpustream pending; }
@@ -174,26 +187,30 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 }
 
 @test "D7: the thread that enqueues a call on DT_WORLD launches it with NCCL, in the same order on all ranks" {
-    stream gpustream endless -x DTRUN_DEVICE=nccl
-    code_is 124
-    grep -q 'in device memory, ok by nccl+stream' "$ERR" || { show; false; }
-    clean
-    stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
-    all_say 'mixed: done'
-    ! grep -i 'order\|match' "$T/log" || false
-    stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" -x STANDIN_DELAY_US=200
-    all_say 'mixed: done'
-    ! grep -i 'order\|match' "$T/log" || false
-    clean
+    for blocks in 0 1; do
+        stream gpustream endless -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl
+        code_is 124
+        grep -q 'in device memory, ok by nccl+stream' "$ERR" || { show; false; }
+        clean
+        stream gpustream mixed -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
+        all_say 'mixed: done'
+        ! grep -i 'order\|match' "$T/log" || false
+        stream gpustream mixed -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" -x STANDIN_DELAY_US=200
+        all_say 'mixed: done'
+        ! grep -i 'order\|match' "$T/log" || false
+        clean
+    done
 }
 
 @test "stream: a call completes while NCCL launches a later one" {
-    stream gpustream launching -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:0:2 \
-        -x STANDIN_NCCL_HANGS="$T/hangs" --collective-timeout 10
-    code_is 1
-    [ "$(grep -c '^over$' "$OUT")" = 1 ] || { show; false; }
-    [ "$(grep 'called dt_comm_abort' "$OUT" | grep -o '^-13: rank [0-2] ' | sort -u | wc -l)" = 3 ] || { show; false; }
-    clean
+    for blocks in 0 1; do
+        stream gpustream launching -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:0:2 \
+            -x STANDIN_NCCL_HANGS="$T/hangs$blocks" --collective-timeout 10
+        code_is 1
+        [ "$(grep -c '^over$' "$OUT")" = 1 ] || { show; false; }
+        [ "$(grep 'called dt_comm_abort' "$OUT" | grep -o '^-13: rank [0-2] ' | sort -u | wc -l)" = 3 ] || { show; false; }
+        clean
+    done
 }
 
 @test "stream: a second dt_finalize is refused" {

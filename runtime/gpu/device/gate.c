@@ -95,7 +95,7 @@ static void *watch(void *arg)
     return arg;
 }
 
-static bool begin_watch(void)
+bool dt_gpu_watch_begin(void)
 {
     bool watched;
 
@@ -239,7 +239,7 @@ CUresult dt_gpu_gates_begin(void)
 {
     bool any;
 
-    if (!begin_watch())
+    if (!dt_gpu_watch_begin())
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&dti_gates.mutex);
     forget_gone_locked();

@@ -23,6 +23,8 @@ struct dt_gpu_gate;
 /* Makes gates, in whatever context is current, and the thread. CUDA_ERROR_OUT_OF_MEMORY: there can
  * be none. */
 CUresult dt_gpu_gates_begin(void);
+/* Makes the thread, if there is none. False: there can be none. */
+bool dt_gpu_watch_begin(void);
 /* All are open: ends the thread. */
 void dt_gpu_gates_end(void);
 /* What is queued on the stream from now on waits until the gate is open. The communicator stays for

@@ -12,7 +12,11 @@
 #include "runtime/gpu/nvidia/ncclconf.h"
 #include "runtime/wire/nccllib.h"
 
-enum { OLDEST = 21800, WHY = 2 * DT_NCCLCONF_TEXT };
+enum {
+    OLDEST = 21800,        /* NCCL's version, */
+    OWNS_ITS_JOBS = 22700, /* and the first in which calls that do not block are sound */
+    WHY = 2 * DT_NCCLCONF_TEXT,
+};
 
 static struct {
     pthread_once_t once;
@@ -77,20 +81,34 @@ static const char *find_functions(void *library)
     return lacks;
 }
 
-/* With either of these one communicator would wait for ever for a lost rank, or several meet at one
- * address. */
-static bool is_forbidden(char why[WHY])
+/* With it, several communicators would meet at one address. */
+static bool has_fixed_id(char why[WHY])
 {
     char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
 
-    if (dt_ncclconf_find("NCCL_COMM_BLOCKING", value, where) && atoi(value) == 1)
-        snprintf(why, WHY, "NCCL_COMM_BLOCKING=1 (in %s) makes NCCL wait for ever for a lost rank",
-                 where);
-    else if (dt_ncclconf_find("NCCL_COMM_ID", value, where))
-        snprintf(why, WHY, "NCCL_COMM_ID is set (in %s), which fits only one communicator", where);
-    else
+    if (!dt_ncclconf_find("NCCL_COMM_ID", value, where))
         return false;
+    snprintf(why, WHY, "NCCL_COMM_ID is set (in %s), which fits only one communicator", where);
     return true;
+}
+
+/* NCCL_COMM_BLOCKING overrides what dtrun asks NCCL for, so dtrun reads it as NCCL does. Before
+ * 2.27, NCCL's thread that launches works with thread-local variables of the thread that has made
+ * the call, which may have ended. */
+static bool choose_mode(struct dt_ncclapi *api, char why[WHY])
+{
+    char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
+    bool is_set = dt_ncclconf_find("NCCL_COMM_BLOCKING", value, where) && *value;
+    long asked = is_set ? strtol(value, NULL, 0) : -1;
+
+    api->blocks = asked == 1 || api->version < OWNS_ITS_JOBS;
+    if (asked != 0 || !api->blocks)
+        return true;
+    snprintf(why, WHY,
+             "NCCL_COMM_BLOCKING=0 (in %s) makes NCCL before 2.27 use memory of threads that have "
+             "ended",
+             where);
+    return false;
 }
 
 static void load(void)
@@ -98,7 +116,7 @@ static void load(void)
     const char *lacks;
     void *library;
 
-    if (is_forbidden(dti_nccl.why))
+    if (has_fixed_id(dti_nccl.why))
         return;
     library = open_library();
     if (!library) {
@@ -111,7 +129,7 @@ static void load(void)
         snprintf(dti_nccl.why, sizeof dti_nccl.why, DT_NCCLLIB_NAME " is older than NCCL 2.18%s%s",
                  lacks ? ": it lacks " : "", lacks ? lacks : "");
     else
-        dti_nccl.usable = true;
+        dti_nccl.usable = choose_mode(&dti_nccl.api, dti_nccl.why);
 }
 
 const struct dt_ncclapi *dt_ncclapi(const char **why)

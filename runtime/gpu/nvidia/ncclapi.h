@@ -3,13 +3,20 @@
 #ifndef DT_GPU_NVIDIA_NCCLAPI_H
 #define DT_GPU_NVIDIA_NCCLAPI_H
 
+#include <stdbool.h>
+
 #include "runtime/gpu/nvidia/abi_nccl.h"
+
+/* The first version whose ncclCommAbort, inside a group, frees the communicator when that ends. */
+enum { DT_NCCL_ABORTS_IN_GROUPS = 22200 };
 
 #define DT_NCCL_MEMBER(result, name, arguments) result(*name) arguments;
 
 struct dt_ncclapi {
     DT_NCCL_FUNCTIONS(DT_NCCL_MEMBER)
     int version; /* 22809 */
+    bool
+        blocks; /* its calls return when NCCL has launched them; else a thread of NCCL's launches */
 };
 
 /* NULL: there is none that can be used, and *why says why not. Looks once in a process. */

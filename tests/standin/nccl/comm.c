@@ -146,7 +146,7 @@ static ncclResult_t await_member(struct ncclComm *comm, int rank, enum standin_r
         if (failed && reason == STANDIN_MANAGEMENT && !has_come(comm, rank, reason))
             return standin_warn(ncclRemoteError,
                                 "Connection closed by remote peer: rank %d has failed", rank);
-        if (reason == STANDIN_KERNEL)
+        if (reason != STANDIN_MANAGEMENT)
             standin_look_for_lost(comm);
         if (!standin_pause(comm, seen))
             return ncclInternalError;

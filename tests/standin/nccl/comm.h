@@ -32,6 +32,7 @@ struct ncclComm {
     _Atomic int async;      /* the first asynchronous error */
     _Atomic bool in_progress, aborted;
     bool blocking, finalized, destroying;
+    bool connected, sends; /* for collectives, and for sends and receives */
     int rank, size;
     struct ncclComm *parent; /* the communicator that it is being split from */
 

@@ -1,12 +1,19 @@
 #include "tests/standin/nccl/group.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/standin/nccl/device.h"
 #include "tests/standin/nccl/errors.h"
 #include "tests/standin/nccl/inject.h"
 #include "tests/standin/nccl/launch.h"
+#include "tests/standin/nccl/operation.h"
+
+enum {
+    CONNECTS_LATE = 22200, /* NCCL's version */
+    OWNS_ITS_JOBS = 22700,
+};
 
 enum mode { EMPTY, BLOCKING, NON_BLOCKING };
 
@@ -16,6 +23,7 @@ struct group {
     enum mode mode;
     struct standin_job *jobs;
     struct ncclComm *comms;
+    struct caller *caller; /* NULL: the group needs none of its variables */
 };
 
 static _Thread_local struct group dti_group;
@@ -112,15 +120,43 @@ static ncclResult_t run_jobs(struct group *group)
     return result;
 }
 
+static void log_sends(struct ncclComm *comm)
+{
+    if (!comm->sends)
+        standin_log("sends are connected");
+    comm->sends = true;
+}
+
+static ncclResult_t connect(struct ncclComm *comm)
+{
+    int version;
+
+    if (!comm->first)
+        return ncclSuccess;
+    if (!standin_is_collective(comm->first)) {
+        log_sends(comm);
+        return ncclSuccess;
+    }
+    ncclGetVersion(&version);
+    if (comm->connected || version < CONNECTS_LATE)
+        return ncclSuccess;
+    comm->connected = true;
+    return standin_meet(comm, STANDIN_CONNECTION);
+}
+
 static ncclResult_t run_group(struct group *group)
 {
     ncclResult_t result = group->error ? group->error : run_jobs(group);
 
-    for (struct ncclComm *comm = group->comms; comm; comm = comm->next_in_group)
+    for (struct ncclComm *comm = group->comms; comm; comm = comm->next_in_group) {
+        standin_inject_launch(comm);
+        if (!result)
+            result = connect(comm);
         if (result)
             standin_discard(comm);
         else
             result = standin_launch(comm);
+    }
     return result;
 }
 
@@ -169,14 +205,73 @@ static void finish(struct ncclComm *comm, ncclResult_t result)
     standin_drop(comm);
 }
 
+/* ---- the caller's thread-local variables ---- */
+
+struct caller {
+    _Atomic int holders; /* the thread, and its groups */
+    _Atomic int groups;
+};
+
+static pthread_key_t dti_caller;
+static pthread_once_t dti_caller_once = PTHREAD_ONCE_INIT;
+
+static void drop_caller(struct caller *caller)
+{
+    if (atomic_fetch_sub(&caller->holders, 1) == 1)
+        free(caller);
+}
+
+static void end_caller(void *data)
+{
+    struct caller *caller = data;
+
+    if (atomic_load(&caller->groups) > 0) {
+        fprintf(stderr, "libnccl stand-in: a thread ends whose thread-local variables NCCL's own "
+                        "thread works with\n");
+        abort();
+    }
+    drop_caller(caller);
+}
+
+static void make_caller_key(void)
+{
+    pthread_key_create(&dti_caller, end_caller);
+}
+
+static struct caller *enter_caller(void)
+{
+    struct caller *caller;
+    int version;
+
+    ncclGetVersion(&version);
+    if (version >= OWNS_ITS_JOBS)
+        return NULL;
+    pthread_once(&dti_caller_once, make_caller_key);
+    caller = pthread_getspecific(dti_caller);
+    if (!caller) {
+        caller = calloc(1, sizeof(*caller));
+        atomic_store(&caller->holders, 1);
+        pthread_setspecific(dti_caller, caller);
+    }
+    atomic_fetch_add(&caller->holders, 1);
+    atomic_fetch_add(&caller->groups, 1);
+    return caller;
+}
+
+static void leave_caller(struct caller *caller)
+{
+    if (!caller)
+        return;
+    atomic_fetch_sub(&caller->groups, 1);
+    drop_caller(caller);
+}
+
+/* ---- groups that do not block ---- */
+
 static void *group_thread(void *data)
 {
     struct group *group = data;
-    ncclResult_t result;
-
-    for (struct ncclComm *comm = group->comms; comm; comm = comm->next_in_group)
-        standin_inject_launch(comm);
-    result = run_group(group);
+    ncclResult_t result = run_group(group);
 
     for (struct standin_job *job = group->jobs; job; job = job->next)
         finish(job->comm, result);
@@ -187,6 +282,7 @@ static void *group_thread(void *data)
         finish(comm, result);
     }
     free_jobs(group);
+    leave_caller(group->caller);
     free(group);
     return NULL;
 }
@@ -204,6 +300,7 @@ static ncclResult_t run_in_thread(const struct group *group)
     pthread_t thread;
 
     *copy = *group;
+    copy->caller = enter_caller();
     for (struct standin_job *job = group->jobs; job; job = job->next)
         begin(job->comm);
     for (struct ncclComm *comm = group->comms; comm; comm = comm->next_in_group) {

@@ -4,7 +4,14 @@
  * side by side, and ncclGroupEnd waits for them. Then the operations are launched, as one kernel
  * for each communicator. For non-blocking communicators a thread does that, and ncclGroupEnd
  * returns ncclInProgress. The first error of a call in the group becomes the group's error, and
- * none of the group is carried out. A group cannot mix blocking and non-blocking communicators. */
+ * none of the group is carried out. A group cannot mix blocking and non-blocking communicators.
+ *
+ * From NCCL 2.22 on (enqueue.cc, runtimeConn), the launch of a communicator's first collective
+ * waits until all members launch it, or until an abort. With a blocking communicator, the caller
+ * waits. (NCCL also waits in the first use of an algorithm, and in the first send to a peer.)
+ *
+ * Up to NCCL 2.26 (group.cc, ncclGroupJobMain), the thread works with thread-local variables of the
+ * caller. If the caller ends before the group does, these are gone: here, that ends the process. */
 #ifndef TESTS_STANDIN_NCCL_GROUP_H
 #define TESTS_STANDIN_NCCL_GROUP_H
 

@@ -163,6 +163,7 @@ static ncclResult_t begin_init(struct ncclComm **out, int size, const ncclUnique
     result = standin_parse_config(config, &blocking);
     if (result)
         return result;
+    standin_log("a communicator that %s", blocking ? "blocks" : "does not block");
     comm = standin_new_comm();
     comm->size = size;
     comm->rank = rank;

@@ -6,7 +6,7 @@
  *   init-error    ncclCommInitRank and ncclCommSplit return ncclSystemError
  *   submit-hang   a call waits in the driver, before its launch, until the communicator is
  *                 aborted, and then takes a moment more
- *   launch-hang   the thread that launches for a non-blocking communicator waits likewise
+ *   launch-hang   the thread that launches, NCCL's or the caller's, waits likewise
  *   kernel-hang   a kernel waits until the communicator is aborted, and nothing reports it
  *   remote-error  like kernel-hang, but ncclCommGetAsyncError reports ncclRemoteError
  *   system-error  like kernel-hang, but ncclCommGetAsyncError reports ncclSystemError

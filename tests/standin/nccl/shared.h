@@ -45,8 +45,8 @@ struct standin_call {
     struct standin_before before[STANDIN_OTHERS];
 };
 
-/* Members meet for two reasons, in different threads. */
-enum standin_reason { STANDIN_KERNEL, STANDIN_MANAGEMENT, STANDIN_REASONS };
+/* Members meet for these reasons, in different threads. */
+enum standin_reason { STANDIN_KERNEL, STANDIN_MANAGEMENT, STANDIN_CONNECTION, STANDIN_REASONS };
 
 /* What a member writes before it raises one of its counters. */
 struct standin_said {

@@ -208,7 +208,7 @@ static void add(void *copy)
 static void an_errand_works_on_a_copy(void **state)
 {
     struct sum s = { 3, 4, 0 };
-    struct dt_errand *e = dt_errand_start(add, &s, sizeof s);
+    struct dt_errand *e = dt_errand_start(add, NULL, &s, sizeof s);
 
     (void)state;
     assert_non_null(e);
@@ -220,7 +220,7 @@ static void an_errand_works_on_a_copy(void **state)
 }
 
 struct wait {
-    _Atomic int *go, *gone;
+    _Atomic int *go, *gone, *undone;
 };
 
 static void wait_to_go(void *copy)
@@ -235,8 +235,8 @@ static void wait_to_go(void *copy)
 static void an_errand_can_be_forgotten(void **state)
 {
     static _Atomic int go, gone;
-    const struct wait w = { &go, &gone };
-    struct dt_errand *e = dt_errand_start(wait_to_go, &w, sizeof w);
+    const struct wait w = { &go, &gone, NULL };
+    struct dt_errand *e = dt_errand_start(wait_to_go, NULL, &w, sizeof w);
 
     (void)state;
     assert_non_null(e);
@@ -246,6 +246,41 @@ static void an_errand_can_be_forgotten(void **state)
     go = 1;
     while (!gone)
         ;
+}
+
+static void undo(void *copy)
+{
+    const struct wait *w = copy;
+
+    *w->undone = *w->gone;
+}
+
+static void an_abandoned_errand_is_undone_when_it_is_done(void **state)
+{
+    static _Atomic int go, gone, undone;
+    const struct wait w = { &go, &gone, &undone };
+    struct dt_errand *e = dt_errand_start(wait_to_go, undo, &w, sizeof w);
+
+    (void)state;
+    assert_true(dt_errand_abandon(e));
+    assert_int_equal(undone, 0);
+    go = 1;
+    while (!undone)
+        ;
+}
+
+static void an_errand_that_is_done_cannot_be_abandoned(void **state)
+{
+    static _Atomic int go = 1, gone, undone;
+    const struct wait w = { &go, &gone, &undone };
+    struct dt_errand *e = dt_errand_start(wait_to_go, undo, &w, sizeof w);
+
+    (void)state;
+    assert_true(dt_errand_await(e, 10000));
+    assert_false(dt_errand_abandon(e));
+    assert_ptr_equal(((const struct wait *)dt_errand_result(e))->go, &go);
+    dt_errand_end(e);
+    assert_int_equal(undone, 0);
 }
 
 int main(void)
@@ -258,6 +293,8 @@ int main(void)
         cmocka_unit_test(extents_cover_what_a_rank_touches),
         cmocka_unit_test(an_errand_works_on_a_copy),
         cmocka_unit_test(an_errand_can_be_forgotten),
+        cmocka_unit_test(an_abandoned_errand_is_undone_when_it_is_done),
+        cmocka_unit_test(an_errand_that_is_done_cannot_be_abandoned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

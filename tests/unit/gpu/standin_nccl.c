@@ -524,6 +524,12 @@ static void captured_calls_do_not_run(void **state)
     run_ranks(2, capture, NULL);
 }
 
+static ncclResult_t reduce(struct rank *me)
+{
+    return ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclFloat32, ncclSum, me->comm,
+                         me->stream);
+}
+
 /* Ranks 0 and 2 are on one host, rank 1 on another. Members on other hosts learn that the victim
  * has ended. Nothing tells a member on its own host, which waits until all others know. */
 static void lose(struct rank *me, int victim)
@@ -531,11 +537,12 @@ static void lose(struct rank *me, int victim)
     int told = victim == 1 ? 2 : 1;
 
     start_both(me);
+    OK(reduce(me)); /* connects all, so that the next one does not wait for the victim */
+    OK(cuStreamSynchronize(me->stream));
     meet(me);
     if (me->rank == victim)
         raise(SIGKILL);
-    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclFloat32, ncclSum, me->comm,
-                     me->stream));
+    OK(reduce(me));
     if (me->rank % 2 != victim % 2) {
         await_state(me, me->comm, ncclRemoteError);
         atomic_fetch_add(&me->lab->number, 1);
@@ -641,6 +648,97 @@ static void an_abort_frees_when_its_group_ends(void **state)
     run_ranks(2, abort_in_groups, NULL);
 }
 
+static void *reduce_beside(void *arg)
+{
+    struct rank *me = arg;
+
+    OK(cuCtxSetCurrent(me->context));
+    me->reduced = reduce(me);
+    return NULL;
+}
+
+/* On rank 0: what its first all-reduce returns, which rank 1 does not join. */
+static ncclResult_t reduce_until_an_abort(struct rank *me)
+{
+    pthread_t thread;
+
+    HOLDS(pthread_create(&thread, NULL, reduce_beside, me) == 0);
+    OK(ncclGroupStart());
+    OK(ncclCommAbort(me->comm));
+    pthread_join(thread, NULL);
+    OK(ncclGroupEnd());
+    return me->reduced;
+}
+
+static void connect_late(struct rank *me)
+{
+    start_both(me);
+    if (me->rank == 0)
+        IS(ncclInternalError, reduce_until_an_abort(me));
+    else
+        OK(ncclCommAbort(me->comm));
+}
+
+static void connect_at_once(struct rank *me)
+{
+    setenv("STANDIN_NCCL_VERSION", "22105", 1);
+    start_both(me);
+    if (me->rank == 0)
+        OK(reduce(me));
+    OK(ncclCommAbort(me->comm));
+}
+
+static void a_first_collective_that_blocks_waits_for_all_until_an_abort(void **state)
+{
+    (void)state;
+    run_ranks(2, connect_late, NULL);
+    run_ranks(2, connect_at_once, NULL);
+}
+
+/* A thread that ends while NCCL's own thread connects what it has asked for. */
+static void *begin_beside(void *arg)
+{
+    struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
+    struct rank *me = arg;
+
+    OK(cuCtxSetCurrent(me->context));
+    config.blocking = 0;
+    IS(ncclInProgress,
+       ncclCommInitRankConfig(&me->comm, me->size, me->lab->id, me->rank, (ncclConfig_t *)&config));
+    return NULL;
+}
+
+static void begin_in_a_thread(struct rank *me)
+{
+    pthread_t thread;
+
+    if (me->rank == 0)
+        OK(ncclGetUniqueId(&me->lab->id));
+    meet(me);
+    if (me->rank != 0)
+        return;
+    start_device(me, me->rank);
+    HOLDS(pthread_create(&thread, NULL, begin_beside, me) == 0);
+    pthread_join(thread, NULL);
+    OK(ncclCommAbort(me->comm));
+}
+
+static void begin_with_an_old_library(struct rank *me)
+{
+    setenv("STANDIN_NCCL_VERSION", "22606", 1);
+    begin_in_a_thread(me);
+}
+
+static void before_2_27_a_caller_that_does_not_block_must_stay(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    run_ranks(2, begin_with_an_old_library, ends);
+    assert_int_equal(ends[0], SIGABRT);
+    run_ranks(2, begin_in_a_thread, NULL);
+}
+
 /* Tests of what members do together run on one host and on several. */
 static int on_one_host(void **state)
 {
@@ -687,6 +785,8 @@ int main(void)
         ONE_HOST(one_rank_needs_no_group),
         ONE_HOST(wrong_arguments_are_refused),
         ONE_HOST(an_abort_frees_when_its_group_ends),
+        ONE_HOST(a_first_collective_that_blocks_waits_for_all_until_an_abort),
+        ONE_HOST(before_2_27_a_caller_that_does_not_block_must_stay),
         TWO_HOSTS(the_end_of_a_member_is_noticed_on_other_hosts),
     };
 

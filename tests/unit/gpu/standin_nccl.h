@@ -30,6 +30,7 @@ struct rank {
     CUdeviceptr from, to;
     char *host; /* pinned, as large as `from` and `to` */
     ncclComm_t comm;
+    ncclResult_t reduced; /* by a thread beside */
 };
 
 /* In a rank: if the condition does not hold, prints it and ends the rank with status 1. */
