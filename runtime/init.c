@@ -141,6 +141,7 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
     return r;
 }
 
+/* Two threads may both register in_child. It may run twice. */
 static dt_result_t watch_forks(void)
 {
     static _Atomic bool watched;

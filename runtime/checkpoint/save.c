@@ -1,3 +1,6 @@
+/* dt_store_save: all ranks write their shards (phase 1), then rank 0 commits the checkpoint (phase
+ * 2).
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +35,8 @@ static dt_result_t tell_steps(const struct dt_group *g, int64_t step, int64_t le
                    (long long)first[0], (long long)least, (long long)first[1], (long long)largest);
 }
 
-/* Ranks that save different steps would later wait for each other in vain, so this is an error
- * now. */
+/* Compares the steps of all ranks. Ranks that save different steps would later wait for each other
+ * in vain. */
 static dt_result_t same_step(const struct dt_group *g, int64_t step)
 {
     int64_t v[2] = { step, ~step }; /* the smallest of ~step is ~ of the largest step */
@@ -115,8 +118,8 @@ static dt_result_t write_manifest(struct save *w)
     return result;
 }
 
-/* Makes LINEAGE durable before what follows. begins: as before the first checkpoint of a job that
- * begins anew. */
+/* Writes LINEAGE and makes it durable before what follows. begins: the checkpoint with which the
+ * job begins anew, until the older ones have been set aside; else step is -1. */
 static dt_result_t write_lineage(const struct save *w, const struct dt_beginning *begins)
 {
     const struct dt_store *s = w->store;
@@ -126,7 +129,7 @@ static dt_result_t write_lineage(const struct save *w, const struct dt_beginning
     return result == DT_OK ? dt_dir_sync(&w->dir) : result;
 }
 
-/* The commit. If it cannot be made durable, it is undone. */
+/* Renames the finished directory and makes the name durable, or undoes it. */
 static dt_result_t give_name(struct save *w, const char *final, bool replaces)
 {
     struct dt_aside aside = { .committed = w->head.step,
@@ -149,8 +152,8 @@ static dt_result_t give_name(struct save *w, const char *final, bool replaces)
     return result;
 }
 
-/* Gives the finished directory its name: the commit. A step that was saved before makes room first.
- */
+/* The commit: the finished directory gets its final name. If this step was saved before, the older
+ * directory is renamed first. */
 static dt_result_t publish(struct save *w)
 {
     struct dt_name final = dt_name_checkpoint(w->head.step);
@@ -186,13 +189,14 @@ static void retire(struct save *w)
     free(steps.v);
 }
 
-/* Writes whose the checkpoints are before the first one of this job exists. */
+/* The first commit of this job. LINEAGE names the job before its first checkpoint exists. If the
+ * commit fails, LINEAGE names the previous job again. */
 static dt_result_t publish_first(struct save *w)
 {
     struct dt_store *s = w->store;
     struct dt_lineage_file before = { .begins.step = -1 };
     struct dt_beginning begins = { .step = -1 };
-    int64_t only;
+    int64_t only; /* not needed here */
     dt_error_info_t why;
     dt_result_t result = dt_lineage_read(&before.line, &only, &w->dir);
 
@@ -259,8 +263,8 @@ static dt_result_t run(struct save *w)
     return dt_group_agree(g, result);
 }
 
-/* Not a name of an earlier failed save: on NFS another host may still associate that name with the
- * directory that was removed. The number of saves is the same on all ranks. */
+/* Each save has a name of its own. After a failed save another host may still associate the name
+ * with the removed directory (NFS). The number of saves is the same on all ranks. */
 static struct dt_name temporary_name(struct dt_store *s, int64_t step)
 {
     char what[DT_NAME_BYTES + 16];

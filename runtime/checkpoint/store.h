@@ -68,16 +68,17 @@ void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name,
 /* Whether this job was told to begin anew (--fresh) and has not committed a checkpoint yet: those
  * that are there are not this job's. On rank 0. */
 bool dt_store_begins_anew(const struct dt_store *s);
-/* Moves checkpoints to a directory "earlier-...", or beside it those of another user, because a
- * restore must not go back to them: when a job begins anew, all that were there; else the steps
- * after the committed one, since the run has gone back to before them. The committed one already
- * has its name, so a crash leaves a checkpoint to restore. After a failure, too, the caller may
- * undo the moves (dt_store_put_back), and frees aside->steps.v. */
+/* Sets aside checkpoints to which a restore must not go back: all older ones when a job begins
+ * anew, else the steps after the committed one, which the run has taken back. They move to a
+ * directory "earlier-...", those of another user to a name beside it. The committed checkpoint
+ * already has its name, so a crash leaves one to restore. The caller frees aside->steps.v, also
+ * after a failure, and may undo the moves then (dt_store_put_back). */
 struct dt_aside {
-    int64_t committed;     /* set by the caller, */
-    bool all;              /* whether the job begins anew, */
-    bool replaces;         /* and whether an older one of this step has the name dt_name_replaced;
-                            * all else begins as zeros */
+    /* set by the caller; all else begins as zeros */
+    int64_t committed;
+    bool all;      /* the job begins anew */
+    bool replaces; /* an older checkpoint of the committed step has the name dt_name_replaced */
+
     struct dt_name to;     /* empty: no directory has been made */
     struct dt_steps steps; /* to be moved */
     size_t moved;          /* of them */
