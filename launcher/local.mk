@@ -77,6 +77,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \
 	launcher/watch/signals.c launcher/watch/signals.h \
 	launcher/job/signals.c launcher/job/signals.h \
+	launcher/job/start.c launcher/job/start.h \
 	launcher/job/stopping.c launcher/job/stopping.h \
 	launcher/job/stragglers.c launcher/job/stragglers.h \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
@@ -87,7 +88,6 @@ launcher_libengine_la_SOURCES = \
 	launcher/session/heartbeat.c launcher/session/heartbeat.h \
 	launcher/session/hostnet.c launcher/session/hostnet.h \
 	launcher/session/reach.c launcher/session/reach.h \
-	launcher/session/start.c launcher/session/start.h \
 	launcher/watch/flight_record.c launcher/watch/flight_record.h \
 	launcher/watch/wait_graph.c launcher/watch/wait_graph.h
 launcher_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)

@@ -16,6 +16,14 @@ WRITTEN = re.compile(r"\.(c|h|cu|py|sh|bash|bats|md|[1-8])$")  # by people, not 
 # A folder includes headers only of itself and of later rows ("Layers" in ARCHITECTURE.md). Folders
 # of one row do not include each other. Subfolders belong to their folder.
 LAYERS = (
+    ("launcher/check", "launcher/driver"),
+    ("launcher/job",),
+    ("launcher/session",),
+    ("launcher/watch",),
+    ("launcher/remote", "launcher/io", "launcher/agent"),
+    ("launcher/place",),
+    ("launcher/hosts",),
+    ("launcher/base",),
     ("runtime",),
     ("runtime/checkpoint",),
     ("runtime/api",),

@@ -6,8 +6,8 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/job/start.h"
 #include "launcher/session/hostnet.h"
-#include "launcher/session/start.h"
 #include "launcher/watch/words.h"
 
 enum { PINGS = 8 };            /* the fastest answer of so many gives the offset of the clocks */

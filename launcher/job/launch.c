@@ -6,11 +6,11 @@
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/job/start.h"
 #include "launcher/job/state/exitpolicy.h"
 #include "launcher/place/frameworks.h"
 #include "launcher/place/mpimap.h"
 #include "launcher/place/tfcluster.h"
-#include "launcher/session/start.h"
 #include "launcher/watch/words.h"
 
 static struct dt_hostlink *link_of(const struct dt_launch *l, size_t node)

@@ -1,7 +1,7 @@
 /* The part of START that the request alone decides. It is the same in every generation, and in a
  * check. */
-#ifndef DT_SESSION_START_H
-#define DT_SESSION_START_H
+#ifndef DT_JOB_START_H
+#define DT_JOB_START_H
 
 #include "launcher/job/config.h"
 #include "runtime/wire/msg.h"

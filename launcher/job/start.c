@@ -1,4 +1,4 @@
-#include "launcher/session/start.h"
+#include "launcher/job/start.h"
 
 struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host,
                                 const char *file_dir)
