@@ -92,14 +92,15 @@ void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
         return;
     dt_verbose("%s: the agent was sent %s", dt_core_host_name(s->core, h->host),
                dt_signal_name(m->signo));
-    gather(s, h, (int)m->signo);
+    if (!dt_hostlink_is_late(h, dt_signal_bit((int)m->signo), dt_core_now(s->core)))
+        gather(s, h, (int)m->signo);
 }
 
 void dt_signals_on_gathered(struct dt_signals *s)
 {
     uint64_t signals = dt_signal_gather_over(&s->gather, &s->core->timers);
 
-    dt_hostlinks_forget_signals(&s->core->links);
+    dt_hostlinks_end_gathering(&s->core->links, signals, dt_core_now(s->core));
     for (int signo = 1; signo < 64; signo++) {
         if (signals & dt_signal_bit(signo))
             act_on(s, signo);

@@ -112,6 +112,7 @@ static void say_hello(struct sim_world *w, struct sim_agent *a)
         .probe_port = FREE_PORT + 100,
         .time_ns = sim_host_clock(w, h),
         .addrs = { addr, 1 },
+        .in_step = w->s->batch,
     };
     sim_send(w, a, DT_MSG_HELLO, m);
 }
@@ -424,6 +425,8 @@ static void on_signal(struct sim_world *w, struct sim_agent *a, int signo)
 
 static void on_credit(struct sim_world *w, struct sim_agent *a, const struct dt_msg_credit *m)
 {
+    if (a->phase == SIM_NOTHING) /* ranks that were refused have no streams */
+        return;
     for (uint32_t i = 0; i < a->n; i++) {
         struct sim_stream *s = &a->ranks[i].streams[m->fd - 1];
 

@@ -217,7 +217,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
             c->stdin_taken += m->stdin_credit.bytes;
         break;
     case DT_MSG_SIGNALLED:
-        sim_signalled(w, m->signalled.signo);
+        sim_reported(w, c);
         break;
     case DT_MSG_DONE:
         check_done(w, c, m->done.generation);

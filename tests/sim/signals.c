@@ -6,7 +6,11 @@
 #include "launcher/base/mem.h"
 #include "tests/sim/world.h"
 
-enum { ECHO_MS = 1000 };
+enum {
+    ECHO_MS = 1000,
+    LATE_MS = 10000,  /* how late an agent may report what others have reported */
+    APART_MS = 20000, /* such signals are not mistaken for each other */
+};
 
 static bool ends_jobs(int signo)
 {
@@ -88,16 +92,47 @@ static void note_acted(struct sim_world *w, uint64_t signals)
     w->witness.acted = signals;
     w->witness.acted_ns = w->now_ns;
     w->witness.gathered &= ~signals;
+    for (uint32_t i = 0; i < w->witness.nbatch; i++) {
+        struct sim_batch *b = &w->witness.batch[i];
+
+        if (b->heard && !b->acted_ns && (signals & bit(b->signo)))
+            b->acted_ns = w->now_ns;
+    }
 }
 
-/* Notes one of these signals before the engine gets it. */
-void sim_signalled(struct sim_world *w, int signo)
+/* Notes one of these signals before the engine gets it. Returns whether it counts. */
+static bool note(struct sim_world *w, int signo)
 {
     struct sim_witness *x = &w->witness;
     bool echo = (x->acted & bit(signo)) && w->now_ns - x->acted_ns < ECHO_MS * SIM_MS;
 
     if (!echo)
         x->gathered |= bit(signo);
+    return !echo;
+}
+
+/* Whether no other signal of this number was sent at about that time. */
+static bool is_alone(const struct sim_witness *x, const struct sim_batch *b)
+{
+    for (uint32_t i = 0; i < x->nbatch; i++) {
+        const struct sim_batch *other = &x->batch[i];
+        uint64_t apart_ns =
+            other->sent_ns > b->sent_ns ? other->sent_ns - b->sent_ns : b->sent_ns - other->sent_ns;
+
+        if (other != b && other->signo == b->signo && apart_ns < APART_MS * SIM_MS)
+            return false;
+    }
+    return true;
+}
+
+/* An agent has reported a signal. */
+void sim_reported(struct sim_world *w, struct sim_conn *c)
+{
+    struct sim_batch *b = &w->witness.batch[c->batch[c->reports++]];
+
+    if (b->acted_ns && w->now_ns - b->acted_ns < LATE_MS * SIM_MS && is_alone(&w->witness, b))
+        return;
+    b->heard |= note(w, b->signo);
 }
 
 bool sim_is_about_to_end(const struct sim_world *w)
@@ -137,7 +172,7 @@ void sim_signal(struct sim_world *w, int signo)
 
     sim_trace(w, "dtrun gets signal %d", signo);
     if (w->s->batch && !from_keyboard) {
-        sim_signalled(w, signo);
+        note(w, signo);
         dt_job_signal(w->job, signo);
         return;
     }
@@ -149,6 +184,7 @@ void sim_signal(struct sim_world *w, int signo)
 static void reach_agent(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
+    int signo = w->witness.batch[e->n].signo;
     union dt_msg *m;
 
     if (!a->alive)
@@ -159,21 +195,24 @@ static void reach_agent(struct sim_world *w, struct sim_event *e)
         return;
     }
     m = dt_xcalloc(1, sizeof *m);
-    m->signalled.signo = (int)e->n;
+    m->signalled.signo = signo;
+    a->conn->batch[a->conn->reported++] = (uint8_t)e->n;
     sim_send(w, a, DT_MSG_SIGNALLED, m);
-    for (uint32_t i = 0; i < a->n && ends_jobs((int)e->n); i++)
-        sim_rank_signal(w, a, &a->ranks[i], (int)e->n);
+    for (uint32_t i = 0; i < a->n && ends_jobs(signo); i++)
+        sim_rank_signal(w, a, &a->ranks[i], signo);
 }
 
 static void reach_dtrun(struct sim_world *w, struct sim_event *e)
 {
-    sim_signal(w, (int)e->n);
+    sim_signal(w, w->witness.batch[e->n].signo);
 }
 
 void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun)
 {
-    const struct sim_event e = { .n = (uint64_t)signo };
+    const struct sim_event e = { .n = w->witness.nbatch };
 
+    w->witness.batch[w->witness.nbatch++] =
+        (struct sim_batch){ .signo = signo, .sent_ns = w->now_ns };
     for (struct sim_agent *a = w->agents; a; a = a->next) {
         struct sim_event there = e;
 

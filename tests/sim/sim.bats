@@ -76,6 +76,9 @@ caught() {
 @test "D22: the simulator catches an echo of a batch system's signal that counts as a second one" {
     caught "an echo of a batch system's signal counts"
 }
+@test "D31: the simulator catches a late report that counts as a second signal" {
+    caught "a late report of a signal counts"
+}
 @test "D22: the simulator catches a job that does not wait for a batch system's signal" {
     caught "a batch system's signal is not awaited"
 }

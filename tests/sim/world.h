@@ -75,8 +75,11 @@ struct sim_conn {
     uint64_t sent_ns;        /* when anything was last sent to it */
     uint32_t round;          /* the last round of signals in which it was sent one */
     uint64_t signalled;      /* the set of signals that it was sent in that round */
-    uint64_t stopped_ns;     /* when it was last sent STOP */
-    uint32_t stop_grace;     /* in its last STOP; UINT32_MAX: no STOP yet */
+    uint8_t batch[SIM_FAULTS_MAX]; /* signals of the batch system that the agent has reported, as
+                                    * indices into the witness's */
+    uint32_t reported, reports;    /* how many, and how many of these have reached dtrun */
+    uint64_t stopped_ns;           /* when it was last sent STOP */
+    uint32_t stop_grace;           /* in its last STOP; UINT32_MAX: no STOP yet */
     bool injected[SIM_INJECT_MAX]; /* its last START lists this fault */
     bool reads, stdin_ended; /* ranks here read standard input; they have been told of its end */
     uint64_t stdin_sent, stdin_taken; /* bytes, in this generation */
@@ -137,6 +140,13 @@ struct sim_restarts { /* restarts, as the witness counts them */
     int64_t newest_at_decision, newest_before; /* at the last decision, and at the one before */
 };
 
+struct sim_batch { /* a signal of the batch system, sent to all agents */
+    int signo;
+    uint64_t sent_ns;
+    bool heard;        /* dtrun has heard of it from an agent, and is about to act, or has acted */
+    uint64_t acted_ns; /* or 0 */
+};
+
 enum { SIM_ORDERS_MAX = 8 };
 
 struct sim_order { /* something that ends a job by itself: a signal or a limit */
@@ -173,6 +183,8 @@ struct sim_witness {
     uint64_t gathered;   /* set of signals of a batch system that dtrun is about to act on */
     uint64_t acted;      /* set of those that it acted on last */
     uint64_t acted_ns;
+    struct sim_batch batch[SIM_FAULTS_MAX];
+    uint32_t nbatch;
     uint32_t round;  /* the current round of signals, each of which ranks must get once */
     bool preempted;  /* a rank exited with 75 after a signal */
     bool lost_early; /* a connection ended before the first START */
@@ -338,8 +350,8 @@ void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_ms
 
 /* signals.c */
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
-void sim_signalled(struct sim_world *w,
-                   int signo); /* an agent reports one, before the engine hears of it */
+/* An agent has reported a signal of the batch system; the engine hears of it next. */
+void sim_reported(struct sim_world *w, struct sim_conn *c);
 void sim_signal_gathered(struct sim_world *w);
 void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo);
 /* Whether a batch system has sent a signal that ends jobs, and dtrun still waits for others like

@@ -8,9 +8,39 @@
 #include "launcher/base/mem.h"
 #include "launcher/session/hostnet.h"
 
+enum { LATE_MS = 10000 }; /* a report that comes later is of another signal of the same number */
+
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
 {
     return h && (h->phase == DT_HOST_STARTING || h->phase == DT_HOST_RUNNING);
+}
+
+static void forget_late(struct dt_hostlink *h, uint64_t now_ns)
+{
+    if (now_ns - h->late_ns >= LATE_MS * 1000000ull)
+        h->late = 0;
+}
+
+void dt_hostlink_end_gathering(struct dt_hostlink *h, uint64_t reported, uint64_t now_ns)
+{
+    uint64_t late = reported & ~h->signalled;
+
+    h->signalled = 0;
+    if (!late)
+        return;
+    forget_late(h, now_ns);
+    h->late |= late;
+    h->late_ns = now_ns;
+}
+
+bool dt_hostlink_is_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns)
+{
+    bool late;
+
+    forget_late(h, now_ns);
+    late = h->late & signal;
+    h->late &= ~signal;
+    return late;
 }
 
 bool dt_hostlink_is_coming(const struct dt_hostlink *h)

@@ -44,6 +44,8 @@ struct dt_hostlink {
     bool started;       /* STARTED of this generation */
     bool in_step;       /* as its HELLO said */
     uint64_t signalled; /* those of the signals gathered now that the agent has reported */
+    uint64_t late; /* those that the job has acted upon, and that only other agents have reported */
+    uint64_t late_ns; /* when it acted upon the last of these */
     char *identity;
     char *addr;
     char *peer_addr;
@@ -78,6 +80,11 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 bool dt_hostlink_is_coming(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
+/* The job acts upon the signals that were gathered. reported: those of them that some agent has
+ * reported. */
+void dt_hostlink_end_gathering(struct dt_hostlink *h, uint64_t reported, uint64_t now_ns);
+/* The agent reports a signal. Returns whether the job has acted upon that one already. */
+bool dt_hostlink_is_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns);
 /* What keeps the host from being ready, as "authenticate"; NULL: it is, or its ranks run. */
 const char *dt_hostlink_awaits(const struct dt_hostlink *h);
 /* "host1: the connection was lost" */

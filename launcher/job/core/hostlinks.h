@@ -36,7 +36,8 @@ bool dt_hostlinks_any_closes(const struct dt_hostlinks *l);
 
 /* Whether some step of a batch system has not reported all of these signals yet. */
 bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);
-void dt_hostlinks_forget_signals(const struct dt_hostlinks *l);
+/* The job acts upon these of the signals that were gathered. */
+void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t signals, uint64_t now_ns);
 
 void dt_hostlinks_ask(struct dt_hostlinks *l); /* QUERY to all hosts that have ranks */
 /* ANSWER has come. Returns whether it is to the newest QUERY. */

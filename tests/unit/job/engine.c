@@ -771,6 +771,71 @@ static void test_another_signal_that_comes_meanwhile_is_forwarded_too(void **sta
     end_stopped(&w);
 }
 
+/* Step 0 has reported SIGUSR1, which was passed on. Step 1 is late. */
+static void pass_on_usr1(struct world *w)
+{
+    begin_in_steps(w);
+    signal_step(w, 0, SIGUSR1);
+    w->now_ns += UINT64_C(2000) * 1000000;
+    dt_job_timer(w->job, DT_TIMER_GATHER);
+    assert_int_equal(w->nsignals[0], 1);
+    w->now_ns += UINT64_C(3000) * 1000000;
+}
+
+static void d31_a_late_report_does_not_pass_a_signal_on_again(void **state)
+{
+    struct world w;
+
+    (void)state;
+    pass_on_usr1(&w);
+    signal_step(&w, 1, SIGUSR1);
+    assert_false(gathers(&w, 0));
+    signal_step(&w, 1, SIGUSR1); /* the next signal */
+    assert_true(gathers(&w, 0));
+    signal_step(&w, 0, SIGUSR1);
+    dt_job_timer(w.job, DT_TIMER_GATHER);
+    assert_int_equal(w.nsignals[0], 2);
+    end(&w);
+}
+
+static void d31_a_step_that_has_reported_a_signal_reports_another(void **state)
+{
+    struct world w;
+
+    (void)state;
+    pass_on_usr1(&w);
+    signal_step(&w, 0, SIGUSR1);
+    assert_true(gathers(&w, 0));
+    end(&w);
+}
+
+static void d31_a_report_that_is_too_late_is_of_another_signal(void **state)
+{
+    struct world w;
+
+    (void)state;
+    pass_on_usr1(&w);
+    w.now_ns += UINT64_C(7000) * 1000000;
+    signal_step(&w, 1, SIGUSR1);
+    assert_true(gathers(&w, 0));
+    end(&w);
+}
+
+static void d31_no_report_is_late_after_a_signal_for_dtrun_alone(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_in_steps(&w);
+    dt_job_signal(w.job, SIGUSR1);
+    w.now_ns += UINT64_C(2000) * 1000000;
+    dt_job_timer(w.job, DT_TIMER_GATHER);
+    w.now_ns += UINT64_C(3000) * 1000000;
+    signal_step(&w, 1, SIGUSR1);
+    assert_true(gathers(&w, 0));
+    end(&w);
+}
+
 /* The second SIGINT would kill the ranks without grace. */
 static void test_steps_that_report_an_interrupt_do_not_interrupt_again(void **state)
 {
@@ -807,6 +872,10 @@ int main(void)
         cmocka_unit_test(d18_a_signal_waits_until_every_step_has_it),
         cmocka_unit_test(d18_a_signal_for_dtrun_alone_stops_the_job),
         cmocka_unit_test(d24_a_signal_does_not_wait_for_a_step_that_ends),
+        cmocka_unit_test(d31_a_late_report_does_not_pass_a_signal_on_again),
+        cmocka_unit_test(d31_a_step_that_has_reported_a_signal_reports_another),
+        cmocka_unit_test(d31_a_report_that_is_too_late_is_of_another_signal),
+        cmocka_unit_test(d31_no_report_is_late_after_a_signal_for_dtrun_alone),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
