@@ -13,23 +13,15 @@ static const struct {
     const char *name;
     void (*run)(const char *arg);
 } checks[] = {
-    { "found", probe_found },
-    { "nccl", probe_nccl },
-    { "kinds", probe_kinds },
-    { "contexts", probe_contexts },
-    { "error", probe_error },
-    { "kill", probe_kill },
-    { "grace", probe_grace },
-    { "abort", probe_abort },
-    { "endless", probe_endless },
-    { "raw", probe_raw },
-    { "small", probe_small },
-    { "bandwidth", probe_bandwidth },
-    { "init", probe_init },
-    { "enqueue", probe_enqueue },
-    { "checkpoint", probe_checkpoint },
-    { "orders", probe_orders },
-    { "overlap", probe_overlap },
+    { "found", probe_found },         { "nccl", probe_nccl },
+    { "kinds", probe_kinds },         { "contexts", probe_contexts },
+    { "error", probe_error },         { "kill", probe_kill },
+    { "grace", probe_grace },         { "abort", probe_abort },
+    { "endless", probe_endless },     { "raw", probe_raw },
+    { "modes", probe_modes },         { "small", probe_small },
+    { "bandwidth", probe_bandwidth }, { "init", probe_init },
+    { "enqueue", probe_enqueue },     { "checkpoint", probe_checkpoint },
+    { "orders", probe_orders },       { "overlap", probe_overlap },
     { "buckets", probe_buckets },
 };
 

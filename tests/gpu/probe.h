@@ -18,6 +18,7 @@ void probe_endless(const char *arg);
 
 /* speed.c */
 void probe_raw(const char *arg);
+void probe_modes(const char *arg);
 void probe_small(const char *arg);
 void probe_enqueue(const char *arg);
 void probe_bandwidth(const char *arg);

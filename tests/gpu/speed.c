@@ -67,6 +67,40 @@ void probe_raw(const char *arg)
                median(enqueue, MOST), median(call, MOST), init);
 }
 
+static double enqueue_us(struct raw *raw, float *buf, bool blocking)
+{
+    enum { WARM = 10 };
+    double took[MOST];
+
+    raw_open(raw, blocking);
+    for (int i = -WARM; i < MOST; i++) {
+        uint64_t start = dt_clock_ns();
+
+        raw_all_reduce(raw, buf, 1);
+        took[i < 0 ? 0 : i] = us_since(start);
+        raw_wait(raw);
+    }
+    raw_close(raw);
+    return median(took, MOST);
+}
+
+/* How much longer NCCL takes to enqueue 4 B when a thread of its own launches them. */
+void probe_modes(const char *arg)
+{
+    double blocks, does_not;
+    struct raw raw;
+    float *buf;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    blocks = enqueue_us(&raw, buf, true);
+    does_not = enqueue_us(&raw, buf, false);
+    if (dt_rank() == 0)
+        printf("= %.1f us (%.1f, and %.1f when calls block)\n", does_not - blocks, does_not,
+               blocks);
+}
+
 /* ---- libdtrun and NCCL alone, in turns ---- */
 
 static void both(const struct raw *raw, float *buf, size_t count, int times, double medians[2])
@@ -103,8 +137,8 @@ void probe_small(const char *arg)
         printf("= %.1f us (%.1f against %.1f by NCCL alone)\n", us[1] - us[0], us[1], us[0]);
 }
 
-/* Times only the enqueueing, on a stream that is idle each time. NCCL alone runs in the same mode:
- * its calls do not block. */
+/* Times only the enqueueing, on a stream that is idle each time. NCCL alone runs in the mode that
+ * libdtrun uses. */
 void probe_enqueue(const char *arg)
 {
     enum { WARM = 10 };
@@ -117,7 +151,7 @@ void probe_enqueue(const char *arg)
     (void)arg;
     device_use(0);
     buf = device_new(sizeof *buf);
-    raw_open(&raw, false);
+    raw_open(&raw, raw_api()->blocks);
     DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     need(dt_comm_on_stream(DT_WORLD, stream, &view));
     for (int i = -WARM; i < MOST; i++) {
