@@ -66,7 +66,7 @@ void dt_direct_close(struct dt_comm *c)
     all->made = false;
 }
 
-/* The newest call is ordered after all others, whichever streams they are on. */
+/* The GPU finishes the newest call last, whichever streams the calls are on. */
 bool dt_direct_are_done(struct dt_comm *c)
 {
     struct dt_directs *all = &c->gpu->directs;

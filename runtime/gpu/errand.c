@@ -13,8 +13,8 @@ enum state { UNDER_WAY, DONE, FORGOTTEN, ABANDONED };
 
 struct dt_errand {
     void (*work)(void *copy);
-    void (*undo)(void *copy); /* NULL: nothing */
-    _Atomic int state;        /* who leaves last frees it */
+    void (*undo)(void *copy); /* NULL: nothing to undo */
+    _Atomic int state;        /* the side that leaves last frees it */
     _Alignas(max_align_t) unsigned char copy[];
 };
 

@@ -11,7 +11,7 @@ struct dt_extents {
     size_t out;
 };
 
-/* Of an operation that has been checked, for this rank of so many. */
+/* The operation must have been checked. */
 struct dt_extents dt_extents_of(const struct dt_operation *o, int rank, int size);
 
 #endif

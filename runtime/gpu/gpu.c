@@ -20,9 +20,9 @@
 
 /* ---- choosing the path ---- */
 
-/* NCCL takes ranks whose NCCL_HOSTID differs for ranks of different hosts, and then lets them share
- * a GPU. Their data goes through sockets, so only a user who permits no other path wants that.
- */
+/* NCCL takes ranks with different NCCL_HOSTIDs for ranks of different hosts, and then lets them
+ * share a GPU. Their data goes through sockets, so this counts only if the user permits no other
+ * path. */
 static uint64_t node_of(const struct dt_comm *c)
 {
     const char *name = getenv("NCCL_HOSTID");
@@ -36,7 +36,7 @@ static uint64_t node_of(const struct dt_comm *c)
     return node;
 }
 
-/* NCCL launches in the device's primary context, whichever is current. */
+/* NCCL always launches in the device's primary context, even if another one is current. */
 static bool is_primary(const struct dt_gpu_order *order)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -51,7 +51,7 @@ static bool is_primary(const struct dt_gpu_order *order)
     return primary == order->context;
 }
 
-/* NULL: why says why this rank cannot use NCCL. */
+/* If this rank cannot use NCCL, returns NULL and sets *why. */
 static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, const char **why)
 {
     const struct dt_ncclapi *api = dt_ncclapi(why);
@@ -83,7 +83,7 @@ static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt
     memcpy(mine->uuid, uuid.bytes, sizeof mine->uuid);
 }
 
-/* This rank knows better than all what it lacks itself. */
+/* Only this rank knows exactly why it cannot use NCCL. */
 static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice *choice,
                             const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
@@ -96,7 +96,7 @@ static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice 
     return text;
 }
 
-/* One warning in the job: the first rank's, of the first communicator that goes by host memory. */
+/* Only rank 0 warns, and only once in the job. */
 static void warn(struct dt_comm *c, const char *obstacle)
 {
     static bool warned;
@@ -154,8 +154,8 @@ static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
 
 /* ---- calls of all ranks ---- */
 
-/* In its first all-to-all NCCL waits for all ranks, and before 2.22 nothing ends that wait without
- * freeing what it uses. */
+/* In its first all-to-all NCCL waits for all ranks. Before NCCL 2.22 nothing ends that wait without
+ * freeing memory that the waiting thread uses. */
 static bool nccl_makes(const struct dt_comm *c, const struct dt_operation *o)
 {
     const char *why;
@@ -165,8 +165,9 @@ static bool nccl_makes(const struct dt_comm *c, const struct dt_operation *o)
     return dt_ncclcalls_serves(o, c->size);
 }
 
-/* Whether the chosen path, or any that can still be chosen, makes the operation without staging.
- * Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
+/* Whether the chosen path, or any path that can still be chosen, makes the operation without
+ * staging. Between dt_join_begin and dt_join some ranks may have no GPU memory to take part
+ * with. */
 static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 {
     if (c->world->settings.gpu_path == DT_GPU_STAGING || c->announce)
@@ -183,13 +184,13 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
     }
 }
 
-/* The first call that some path makes without staging chooses the path. */
+/* The path is chosen at the first call that some path makes without staging. */
 static dt_result_t settle_path(struct dt_comm *c, const struct dt_operation *o)
 {
     return c->gpu->path == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
 }
 
-/* By staging from now on where there is no memory to be shared: why says so, if there is none. */
+/* If there is no memory to share (*why is set), falls back to staging for good. */
 static dt_result_t accept_shared(struct dt_comm *c, dt_result_t r, const char *why)
 {
     if (r != DT_OK || !*why)
@@ -211,8 +212,8 @@ static dt_result_t prepare_shared(struct dt_comm *c, const struct dt_operation *
     return accept_shared(c, r, why);
 }
 
-/* A rank whose block is empty may have no GPU memory, and so cannot make its part as others do.
- * What is reduced, every rank has. */
+/* Whether all ranks are certain to have GPU memory for the call. A rank whose block is empty may
+ * have none, but in a reduction every rank has a buffer. */
 static bool is_alike(const struct dt_comm *c, const struct dt_operation *o)
 {
     unsigned traits = dt_call_traits(o->kind->call);
@@ -225,7 +226,7 @@ static dt_result_t wait_for(struct dt_comm *c, void *event)
     return dt_gpu_await(c, &c->coll_error, event, 0);
 }
 
-/* Managed memory is host memory, once the GPU has done what the program has queued before. */
+/* Once the GPU has done what was queued before the call, managed memory counts as host memory. */
 static dt_result_t settle(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     struct dt_cuda_scope scope;
@@ -274,7 +275,7 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     return r;
 }
 
-/* ---- before calls that are enqueued ---- */
+/* ---- preparing for enqueued calls ---- */
 
 static dt_result_t open_path(struct dt_comm *c, const struct dt_gpu_order *order)
 {
@@ -292,7 +293,7 @@ static dt_result_t open_path(struct dt_comm *c, const struct dt_gpu_order *order
     }
 }
 
-/* What this rank has opened the path for; context NULL: nothing so far. */
+/* The device and context for which this rank has opened the path. A NULL context means none yet. */
 static struct dt_gpu_order opened_for(const struct dt_comm *c)
 {
     const struct dt_gpu *g = c->gpu;
@@ -307,9 +308,9 @@ static struct dt_gpu_order opened_for(const struct dt_comm *c)
     }
 }
 
-struct wanted {     /* of each rank, in whole words */
-    uint64_t other; /* than the one that the communicator uses */
-    uint64_t used;  /* device */
+struct wanted {     /* one rank's request, made of whole words */
+    uint64_t other; /* whether it differs from the context that the communicator uses */
+    uint64_t used;  /* the communicator's device */
     uint64_t device;
 };
 
@@ -331,7 +332,7 @@ static dt_result_t refuse_other(struct dt_comm *c, int rank, const struct wanted
                    name, (int)w->device);
 }
 
-/* Collective: all ranks refuse what one of them cannot do. */
+/* Collective: if one rank cannot do this, all refuse. */
 static dt_result_t check_device(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     struct dt_gpu_order used = opened_for(c);
@@ -369,8 +370,8 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
     return r == DT_OK ? dt_staging_open(c, order, copies) : r;
 }
 
-/* Several communicators have to launch in one order (launchorder.h), which ranks agree upon. Memory
- * to set blocks aside is the communicator's thread's to take. */
+/* With several communicators, ranks must agree on one order of launches (launchorder.h). For an
+ * all-to-all, only the communicator's thread may take the memory that sets blocks aside. */
 bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o)
 {
     return c->gpu->path == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&

@@ -17,34 +17,34 @@ struct dt_comm;
 struct dt_gpu_order;
 struct dt_operation;
 
-struct dt_gpu { /* of a communicator; all zero at first */
+struct dt_gpu { /* one per communicator; all zero at first */
     enum dt_gpu_path path;
-    const char *no_nccl;          /* why this rank cannot use NCCL, if it cannot */
-    struct dt_gpu_copies *copies; /* of staging, in the context of the call that is made */
+    const char *no_nccl;          /* if this rank cannot use NCCL, the reason */
+    struct dt_gpu_copies *copies; /* for staging, in the context of the current call */
     struct dt_gpu_copies *all_copies;
     struct dt_nccl nccl;
     struct dt_directs directs;
     struct dt_shared shared;
 };
 
-/* Makes an operation on GPU memory, or on managed memory, that has been checked and has taken its
- * order. */
+/* Makes an operation on GPU memory or managed memory. The operation has been checked and has taken
+ * its order. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o);
 /* Allocates the communicator's GPU state, which is empty until the first call on GPU memory. */
 dt_result_t dt_gpu_open(struct dt_comm *c);
 void dt_gpu_close(struct dt_comm *c); /* does nothing if dt_gpu_open failed or was not called */
 
-/* For calls that are enqueued on streams. Collective: chooses the path, and makes all that calls on
- * memory of the order's device may need: to make it while they hold a stream might wait for that
- * stream. DT_ERR_ARG, on all ranks alike and not final: on one of them the communicator uses
- * another device already. copies: those of calls by staging. */
+/* Collective: prepares for calls that are enqueued on streams. Chooses the path, and makes
+ * everything that calls on memory of the order's device may need, since making it while they hold a
+ * stream might wait for that stream. If the communicator already uses another device on some rank,
+ * all ranks return DT_ERR_ARG, which is not final. copies: set to those for staged calls. */
 dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
                            struct dt_gpu_copies **copies);
-/* Whether the thread that enqueues an operation of all ranks may hand it to NCCL itself (direct.h).
- * The same on all ranks, and for any thread, once all is prepared. */
+/* Whether the thread that enqueues an operation of all ranks may itself hand it to NCCL (direct.h).
+ * All ranks get the same answer. Any thread may ask once all is prepared. */
 bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o);
-/* Whether an operation of all ranks goes by pinned memory on this one, and how much. For any
- * thread, once all is prepared. */
+/* Whether an operation of all ranks is staged on this rank, and how much pinned memory that takes.
+ * Any thread may ask once all is prepared. */
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes);
 
 #endif

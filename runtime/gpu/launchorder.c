@@ -5,7 +5,7 @@
 
 static struct {
     pthread_mutex_t mutex;
-    int64_t highest; /* stamp that is known here */
+    int64_t highest; /* the highest stamp known here */
     struct dt_launch *all;
 } dti_launches = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 

@@ -8,7 +8,7 @@
 
 enum { NONE = -1 };
 
-/* NCCL has no 16-bit integers, and folds no bits. */
+/* NCCL has no 16-bit integers and no bitwise operations. */
 static const int types[DT_DTYPE_MAX] = {
     [DT_I8] = ncclInt8,       [DT_U8] = ncclUint8,    [DT_I16] = NONE,
     [DT_U16] = NONE,          [DT_I32] = ncclInt32,   [DT_U32] = ncclUint32,
@@ -24,7 +24,7 @@ static const int ops[DT_OP_MAX] = {
 
 /* ---- factors ---- */
 
-/* What every input is multiplied by, so that the sum is what the options ask for. */
+/* The factor for every input, so that the sum is what the options ask for. */
 static double factor_of(const struct dt_operation *o, int size)
 {
     double factor = o->how.prescale * o->how.postscale;
@@ -37,8 +37,8 @@ static bool has_factor(const struct dt_operation *o)
     return o->how.size && o->how.prescale * o->how.postscale != 1;
 }
 
-/* A factor of 16 bits would be rounded, and all results with it, unless it is such a power of two
- * that both types have. */
+/* A 16-bit factor would be rounded, and with it all results, unless it is a power of two that both
+ * 16-bit types can represent. */
 static bool is_exact_in_16_bits(double factor)
 {
     int exponent;
@@ -76,7 +76,7 @@ static union scalar scalar_of(double factor, dt_dtype_t dtype)
     }
 }
 
-/* ---- what NCCL has ---- */
+/* ---- what NCCL supports ---- */
 
 static bool serves_fold(const struct dt_operation *o)
 {
@@ -147,7 +147,7 @@ static ncclResult_t fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
     return went_wrong(r) ? r : freed;
 }
 
-/* In bytes: NCCL need not know the type of what it only copies. */
+/* Copies bytes, so NCCL need not know the type. */
 static ncclResult_t pass_blocks(struct dt_ncclcall *n, const struct dt_ncclapi *api,
                                 const struct dt_operation *o)
 {

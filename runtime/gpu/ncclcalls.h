@@ -1,4 +1,4 @@
-/* Which of NCCL's calls makes an operation. */
+/* Which of NCCL's calls make an operation. */
 #ifndef DT_GPU_NCCLCALLS_H
 #define DT_GPU_NCCLCALLS_H
 
@@ -8,7 +8,7 @@
 
 struct dt_operation;
 
-/* As of dt_nccl_serves. Pure. */
+/* Whether NCCL has calls for the operation, among `size` ranks. Pure. */
 bool dt_ncclcalls_serves(const struct dt_operation *o, int size);
 
 struct dt_ncclcall {
@@ -16,7 +16,7 @@ struct dt_ncclcall {
     CUstream stream;
     int rank;
     int size;
-    const char *name; /* set here: of the function that failed, or of the last one */
+    const char *name; /* set here: the function that failed, or the last one called */
 };
 
 /* Queues the operation on the stream. */

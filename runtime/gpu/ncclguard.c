@@ -29,8 +29,8 @@ void dt_ncclguard_drop(struct dt_ncclguard *g)
         free(g);
 }
 
-/* A thread that enters counts before it looks, and a thread that shuts looks after that: one of the
- * two sees the other. */
+/* A thread that enters counts itself before it checks `shut`, and the thread that shuts sets it
+ * before it checks the count. So at least one of the two sees the other. */
 bool dt_ncclguard_enter(struct dt_ncclguard *g)
 {
     atomic_fetch_add(&g->inside, 1);

@@ -15,7 +15,7 @@ bool dt_gpu_is_same(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
     return is_at_same_place(a, b) && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
 }
 
-/* Whether it shares a GPU with one of the ranks before it. */
+/* Whether the rank shares a GPU with a lower rank. */
 static bool follows(const struct dt_gpu_offer *offers, int rank)
 {
     for (int before = 0; before < rank; before++) {
@@ -34,7 +34,7 @@ static struct dt_gpu_choice find_differing_wish(const struct dt_gpu_offer *offer
     return (struct dt_gpu_choice){ 0 };
 }
 
-/* leaders: of those alone that share no GPU with a rank before them. */
+/* leaders: only ranks that share no GPU with a lower rank count. */
 static struct dt_gpu_choice find_lack_of_nccl(const struct dt_gpu_offer *offers, int size,
                                               bool leaders)
 {
@@ -65,7 +65,7 @@ static bool is_one_group(const struct dt_gpu_offer *offers, int size)
     return true;
 }
 
-/* Where ranks a and b, at least, share a GPU. */
+/* Ranks a and b, and maybe others, share a GPU. */
 static struct dt_gpu_choice choose_for_sharers(const struct dt_gpu_offer *offers, int size,
                                                struct dt_gpu_choice sharers)
 {

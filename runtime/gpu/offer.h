@@ -1,5 +1,5 @@
-/* Which path the calls on GPU memory of a communicator take: what each rank offers, and what
- * all ranks conclude from all offers. Pure. */
+/* Which path a communicator's calls on GPU memory take: what each rank offers, and what all ranks
+ * conclude from all offers. Pure. */
 #ifndef DT_GPU_OFFER_H
 #define DT_GPU_OFFER_H
 
@@ -12,49 +12,50 @@
 
 enum { DT_GPU_BUS = 16, DT_GPU_UUID = 16 };
 
-/* Why ranks cannot share the memory of a GPU. */
+/* Why the memory of a GPU cannot be shared. */
 enum dt_gpu_unable {
     DT_GPU_ABLE,
-    DT_GPU_NO_ATTRIBUTES, /* what it needs of the device cannot be asked for */
+    DT_GPU_NO_ATTRIBUTES, /* the driver does not report the device's attributes */
     DT_GPU_NO_VIRTUAL_MEMORY,
     DT_GPU_NO_DESCRIPTORS,
     DT_GPU_NO_STREAM_WORDS,
     DT_GPU_MIG
 };
 
-struct dt_gpu_offer { /* in whole words, which one rank shows all others */
-    uint64_t wish;    /* enum dt_gpu_path: the user's */
-    uint64_t nccl;    /* its version; 0: this rank cannot use it */
+struct dt_gpu_offer { /* made of whole words; each rank shows its own to all others */
+    uint64_t wish;    /* enum dt_gpu_path; the user's choice */
+    uint64_t nccl;    /* NCCL's version; 0: this rank cannot use NCCL */
     uint64_t node;
     uint64_t unable; /* enum dt_gpu_unable */
-    /* where the GPU is on its host: MIG devices of one GPU are at one place, but differ in UUID */
+    /* the GPU's place on its host; MIG devices of one GPU have the same place but different
+     * UUIDs */
     char bus[DT_GPU_BUS];
     char uuid[DT_GPU_UUID];
 };
 
 enum dt_gpu_obstacle {
     DT_GPU_CLEAR,
-    DT_GPU_WISHES_DIFFER,   /* of ranks 0 and a: no path can be chosen */
+    DT_GPU_WISHES_DIFFER,   /* on ranks 0 and a, so no path can be chosen */
     DT_GPU_NO_NCCL,         /* on rank a */
-    DT_GPU_IS_SHARED,       /* by ranks a and b */
-    DT_GPU_NO_NCCL_BETWEEN, /* on rank a, though ranks share GPUs */
-    DT_GPU_UNSHARABLE,      /* likewise, and the GPU of a cannot be */
+    DT_GPU_IS_SHARED,       /* ranks a and b share a GPU */
+    DT_GPU_NO_NCCL_BETWEEN, /* on rank a, while ranks share GPUs */
+    DT_GPU_UNSHARABLE,      /* ranks share GPUs, and that of rank a cannot be shared */
 };
 
 struct dt_gpu_choice {
     enum dt_gpu_path path;
-    enum dt_gpu_obstacle obstacle; /* to NCCL, and to sharing where ranks do share a GPU */
+    enum dt_gpu_obstacle obstacle; /* to NCCL, or, if ranks share a GPU, to sharing */
     int a, b;
 };
 
-/* Of one host and one device. */
+/* Whether both use the same device of the same host. */
 bool dt_gpu_is_same(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b);
-/* The same for all ranks. */
+/* Gives all ranks the same choice. */
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size);
 
 enum { DT_GPU_TEXT = 320 };
 
-/* The obstacle as a sentence. Returns text. */
+/* Writes the obstacle as a clause. Returns text. */
 const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
                                  const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT]);
 

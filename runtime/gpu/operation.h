@@ -21,24 +21,23 @@ struct dt_operation {
     const void *in;
     void *out;
     size_t count;
-    struct dt_blocks given; /* of "in" */
+    struct dt_blocks given; /* of in */
     struct dt_blocks taken; /* of out */
     dt_dtype_t dtype;
     dt_op_t op;
     int root;
-    const dt_all_reduce_options_t *options; /* the program's; NULL: none */
+    const dt_all_reduce_options_t *options; /* as the program gave them; NULL: none */
 
-    /* The check sets these. */
+    /* set by the check */
     enum dt_memory memory;
-    dt_all_reduce_options_t how; /* the options in full; size 0: there are none */
+    dt_all_reduce_options_t how; /* the options with all defaults filled in; size 0: no options */
 
-    /* Calls on GPU memory use these, from the request until the call has been executed. */
+    /* Used by calls on GPU memory, from the request until the call has been executed. */
     struct dt_gpu_order order;
-    struct dt_gpu_gate *gate; /* holds the stream of an enqueued call; NULL: not enqueued */
-    struct dt_direct *direct; /* the enqueuing thread launches it; NULL: the other thread does */
-    struct dt_gpu_copies *copies; /* of an enqueued call between two ranks */
-    struct dt_inflight
-        *inflight; /* counts the enqueued calls of its view; NULL: there is no view */
+    struct dt_gpu_gate *gate;     /* holds the stream of an enqueued call; NULL: not enqueued */
+    struct dt_direct *direct;     /* the enqueuing thread launches it; NULL: the other one does */
+    struct dt_gpu_copies *copies; /* for an enqueued call between two ranks */
+    struct dt_inflight *inflight; /* counts the enqueued calls of its view; NULL: no view */
 };
 
 struct dt_operation_kind {

@@ -18,13 +18,13 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    /* bytes of a slot; the same on all ranks */
+    /* bytes of a slot, equal on all ranks */
     LEAST = 1024 * 1024,
     MOST = 16 * 1024 * 1024,
     SETTLE_MS = 1000,
 };
 
-/* ---- whether it can be ---- */
+/* ---- whether a device can be shared ---- */
 
 static bool has(CUdevice device, CUdevice_attribute attribute)
 {
@@ -33,7 +33,7 @@ static bool has(CUdevice device, CUdevice_attribute attribute)
     return dt_cuda()->cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value;
 }
 
-/* The name says so alone: "NVIDIA A100-SXM4-40GB MIG 1g.5gb". */
+/* Only the device's name shows this: "NVIDIA A100-SXM4-40GB MIG 1g.5gb". */
 static bool is_mig(CUdevice device)
 {
     char name[256] = "";
@@ -52,7 +52,7 @@ enum dt_gpu_unable dt_shared_unable(CUdevice device)
     return is_mig(device) ? DT_GPU_MIG : DT_GPU_ABLE;
 }
 
-/* NCCL folds as they are what the groups have folded: the kernel does the rest of the operation. */
+/* NCCL only combines the groups' results. The kernel does the rest of the operation. */
 static dt_op_t op_between(const struct dt_operation *o)
 {
     return o->op == DT_AVG ? DT_SUM : o->op;
@@ -77,8 +77,8 @@ dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers
 
 /* ---- the end ---- */
 
-/* Stores what streams of this host wait for, again and again, for other ranks' streams may still
- * write what they have been told to. */
+/* Releases the streams of this host repeatedly, since other ranks' streams may still write words
+ * that they were told to write. */
 static bool settles(const struct dt_shared *s)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;
@@ -92,7 +92,7 @@ static bool settles(const struct dt_shared *s)
     return true;
 }
 
-/* What the stream still uses after that is lost. */
+/* Leaks what the stream still uses after SETTLE_MS. */
 static void give_up(struct dt_comm *c)
 {
     struct dt_shared *s = &c->gpu->shared;
@@ -124,7 +124,7 @@ static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
-/* ---- the beginning ---- */
+/* ---- opening ---- */
 
 static size_t slot_for(const struct dt_operation *o)
 {
@@ -135,7 +135,7 @@ static size_t slot_for(const struct dt_operation *o)
     return slot;
 }
 
-/* Leaders are NCCL's ranks, by the number of their group. */
+/* Leaders are NCCL's ranks, numbered like their groups. */
 static dt_result_t connect(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     const struct dt_gpu_groups *g = &c->gpu->shared.groups;
@@ -153,7 +153,8 @@ static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order,
     return r == DT_OK && !*why && first ? connect(c, order) : r;
 }
 
-/* Ranks that make other calls notice before they wait for each other here. */
+/* Matches the calls first, so that ranks with different calls notice before they wait for each
+ * other here. */
 static dt_result_t match_and_open(struct dt_comm *c, const struct dt_operation *o, size_t slot,
                                   char why[DT_GPU_TEXT])
 {
@@ -213,9 +214,9 @@ struct queueing {
     struct dt_comm *c;
     struct dt_shared *s;
     const struct dt_operation *o;
-    struct dt_launch launch; /* where NCCL takes part */
+    struct dt_launch launch; /* if NCCL takes part */
     struct dt_gpu_step step;
-    const char *function; /* the last one */
+    const char *function; /* the last function called, for error messages */
 };
 
 static CUdeviceptr slot_of(const struct dt_shared *s, int member)
@@ -257,7 +258,8 @@ static CUresult await_others(struct queueing *q, enum dt_gpu_word word, uint32_t
     return result;
 }
 
-/* The leader's slot is where results are, too: it is free when all have taken the last one. */
+/* Results also go into the leader's slot, so it is free only once all have taken the previous
+ * result. */
 static CUresult give(struct queueing *q)
 {
     const struct dt_gpu_groups *g = &q->s->groups;
@@ -284,8 +286,8 @@ static CUresult take(struct queueing *q)
 
 /* ---- the leader's part of a step ---- */
 
-/* By what a group's sum is divided before it is rounded. Of an average of DT_F16 among several it
- * might be out of range else; a power of two leaves it its digits. */
+/* What a group's sum is divided by before it is rounded. With several groups, an average of DT_F16
+ * might otherwise overflow. Dividing by a power of two loses no digits. */
 static double early_divisor(const struct queueing *q)
 {
     const struct dt_gpu_groups *g = &q->s->groups;
@@ -325,7 +327,7 @@ static CUresult fold_group(struct queueing *q)
     return fold(q, f);
 }
 
-/* What is left to do when the groups' results have been folded. */
+/* Finishes the operation after NCCL has combined the groups' results. */
 static CUresult finish(struct queueing *q)
 {
     const dt_all_reduce_options_t *how = &q->o->how;
@@ -427,8 +429,8 @@ static dt_result_t queue(struct queueing *q)
     return r == DT_OK ? tell(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
 }
 
-/* A rank that gives up says so before it lets anybody's stream go on without what that waits for.
- */
+/* The words are released only after the rank that gives up has stopped the communicator, so the
+ * reason is known here. */
 static dt_result_t accept(const struct queueing *q)
 {
     struct dt_comm *c = q->c;

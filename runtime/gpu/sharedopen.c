@@ -11,9 +11,9 @@
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
-/* What a rank tells the others of its part, in whole words. */
+/* A rank's result, which it shows to the others; made of whole words. */
 struct report {
-    uint64_t stage; /* that failed; 0: none */
+    uint64_t stage; /* the stage that failed; 0: none */
     uint64_t error; /* a CUresult, or an errno */
     uint64_t local_rank;
 };
@@ -41,7 +41,7 @@ struct opening {
     struct dt_comm *c;
     struct dt_shared *s;
     const struct dt_gpu_order *order;
-    uint64_t call; /* in which all ranks open it */
+    uint64_t call; /* number of the call in which all ranks open it */
     size_t bytes;  /* of the arena */
     struct report mine;
 };
@@ -55,7 +55,7 @@ static bool fails(struct opening *o, enum stage stage, uint64_t error)
     return error != 0;
 }
 
-/* ---- what every rank has ---- */
+/* ---- on every rank ---- */
 
 static bool open_stream(struct opening *o)
 {
@@ -147,7 +147,7 @@ static void take_arena(struct opening *o, uint64_t leader)
     close(fd);
 }
 
-/* ---- together ---- */
+/* ---- all ranks together ---- */
 
 static void describe(const struct opening *o, const struct report *r, int rank,
                      char why[DT_GPU_TEXT])
@@ -163,7 +163,7 @@ static void describe(const struct opening *o, const struct report *r, int rank,
              o->c->ranks[rank], text);
 }
 
-/* Shows what has come of this rank's part; why says what has failed, if anything has. */
+/* Shows this rank's result to all. If any rank's part has failed, sets why. */
 static dt_result_t compare(struct opening *o, struct report *reports, char why[DT_GPU_TEXT])
 {
     int size = o->c->size;

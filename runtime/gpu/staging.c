@@ -11,7 +11,7 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    PIECE = 4 * 1024 * 1024, /* bytes; the same on all ranks */
+    PIECE = 4 * 1024 * 1024, /* bytes, equal on all ranks */
 };
 
 /* ---- copies ---- */
@@ -42,9 +42,9 @@ static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
 struct pieces {
     struct dt_comm *c;
     const struct dt_operation *o;
-    const uint8_t *in; /* NULL: this rank gives nothing */
-    uint8_t *out;      /* NULL: this rank takes nothing */
-    size_t each;       /* elements */
+    const uint8_t *in; /* NULL if this rank gives nothing */
+    uint8_t *out;      /* NULL if this rank takes nothing */
+    size_t each;       /* elements of a piece */
     size_t n;
     uint8_t *slots[DT_GPU_COPY_SLOTS];
 };
@@ -95,8 +95,8 @@ static CUresult end_piece(struct pieces *p, size_t i)
                                p->slots[slot], p->out ? count_of(p, i) * size : 0);
 }
 
-/* The next piece is copied while the call for one is made. The stream keeps order between what
- * comes into a slot and what left it. */
+/* Copies the next piece while the call for the current one runs. The stream orders a copy into a
+ * slot after the copy out of it. */
 static dt_result_t make_pieces(struct pieces *p)
 {
     CUresult queued = begin_piece(p, 0);
@@ -113,7 +113,7 @@ static dt_result_t make_pieces(struct pieces *p)
     return r == DT_OK ? await_copy(p->c, (int)((p->n - 1) % DT_GPU_COPY_SLOTS), queued) : r;
 }
 
-/* Others are to be told of the call that the program makes, and not of its pieces. */
+/* The other ranks compare the program's call, not its pieces. */
 static dt_result_t match(const struct pieces *p)
 {
     const struct dt_operation *o = p->o;
@@ -143,7 +143,7 @@ static dt_result_t make_in_pieces(struct dt_comm *c, const struct dt_operation *
 
 /* ---- whole ---- */
 
-/* Where buffers that overlap keep the distance that they have. */
+/* Positions in pinned memory: overlapping buffers keep their distance. */
 struct mirror {
     struct dt_extents bytes;
     size_t in_at, out_at, total;
@@ -180,7 +180,7 @@ static dt_result_t make_whole(struct dt_comm *c, const struct dt_operation *o,
     return await_copy(c, 0, dt_gpu_copies_store(s, 0, o->out, pinned + m->out_at, m->bytes.out));
 }
 
-/* ---- all of it ---- */
+/* ---- any operation ---- */
 
 static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
 {

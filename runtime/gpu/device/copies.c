@@ -25,7 +25,7 @@ static void close_in_context(struct dt_gpu_copies *s)
         cuda->cuStreamDestroy_v2(s->stream);
 }
 
-/* A context that the program has destroyed has taken all with it. */
+/* If the program has destroyed the context, that has freed everything. */
 void dt_gpu_copies_close(struct dt_gpu_copies *s)
 {
     struct dt_cuda_scope scope;
@@ -80,8 +80,8 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
     return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
 }
 
-/* Its entry in a list keeps the context, and the memory that is reserved by its address: the stream
- * is made again in place. */
+/* If copies may still run, the entry stays in its list, since memory is reserved by the entry's
+ * address. dt_gpu_copies_in then recreates its stream. */
 void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed)
 {
     if (!failed || dt_gpu_settles(s->stream))

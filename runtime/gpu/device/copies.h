@@ -12,22 +12,22 @@
 enum { DT_GPU_COPY_SLOTS = 2 };
 
 struct dt_gpu_copies {          /* all zero at first */
-    struct dt_gpu_copies *next; /* of a list */
+    struct dt_gpu_copies *next; /* in a list */
     CUcontext context;
-    uint64_t life; /* of it */
+    uint64_t life; /* the context's life */
     CUstream stream;
-    CUevent copied[DT_GPU_COPY_SLOTS]; /* when the last copy of a slot is done */
+    CUevent copied[DT_GPU_COPY_SLOTS]; /* recorded after the last copy of each slot */
 };
 
-/* In this context, which is current. */
+/* Opens them in this context, which is current. */
 CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context);
-/* Queue a copy in a slot. bytes 0: nothing but the event. */
+/* Queue a copy in a slot. With bytes 0, only record the event. */
 CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,
                              size_t bytes);
 CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, const void *host,
                              size_t bytes);
-/* Gives back the pinned memory of a call, which failed or not. What a failed call has left behind
- * may still be copying: its memory and stream are then lost. */
+/* Returns the pinned memory of a call. After a failed call copies may still run; then their memory
+ * and stream are leaked. */
 void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed);
 void dt_gpu_copies_close(struct dt_gpu_copies *s);
 

@@ -14,28 +14,28 @@
 
 enum {
     PAGE = 64 * 1024,
-    APART = 128, /* bytes from one word to the next, so that they share no line */
+    APART = 128, /* bytes between words, so that they share no cache line */
     GATES = PAGE / APART,
-    LOOK_NS = 1000 * 1000, /* from one look of the thread's to the next */
-    LINGER_LOOKS = 1000,   /* until it sleeps, as waking it would delay the next call */
-    STUCK_LOOKS = 200,     /* until a communicator that was stopped should have been ended */
+    LOOK_NS = 1000 * 1000, /* time between two looks of the thread */
+    LINGER_LOOKS = 1000,   /* looks before it sleeps, since waking it would delay a call */
+    STUCK_LOOKS = 200,     /* looks after which a stopped communicator should have ended */
 };
 
-/* The word only rises, so that a gate can be shut again before the stream has seen it open. */
+/* The word only rises, so a gate can be shut again before the stream has seen it open. */
 struct dt_gpu_gate {
-    struct dt_gpu_gate *next; /* of those that are open, or shut */
+    struct dt_gpu_gate *next; /* in the list of open or of shut gates */
     _Atomic uint32_t *word;
-    const void *page;    /* of the word, */
-    uint64_t allocation; /* and which pinned memory that is (life.h) */
+    const void *page;    /* the pinned page that holds the word */
+    uint64_t allocation; /* the pinned memory's number (life.h) */
     CUdeviceptr device;
     uint32_t turn; /* the value that opens it */
     const struct dt_comm *comm;
 };
 
-/* Nothing waits for the driver while it holds the mutex. */
+/* No thread calls the driver while it holds the mutex. */
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* one has been shut, or the thread is to end */
+    pthread_cond_t changed; /* a gate has been shut, or the thread must end */
     pthread_t thread;
     bool watched;
     bool ending;
@@ -121,7 +121,7 @@ void dt_gpu_gates_end(void)
         pthread_join(dti_gates.thread, NULL);
 }
 
-/* ---- calls that no gate holds ---- */
+/* ---- calls without a gate ---- */
 
 void dt_gpu_watch(struct dt_gpu_watched *w)
 {
@@ -189,8 +189,8 @@ static CUresult make(void)
     return result;
 }
 
-/* Drops the gates whose words have gone with their context. Neighbours in the list mostly share a
- * page, and one look serves all of them. */
+/* Drops the gates whose words were freed with their context. Neighbours in the list mostly share a
+ * page, so one look serves them all. */
 static void forget_gone_locked(void)
 {
     struct dt_gpu_gate **at = &dti_gates.open;
@@ -218,7 +218,7 @@ static void move_locked(struct dt_gpu_gate **from, struct dt_gpu_gate **to)
     *to = g;
 }
 
-/* One that is open; NULL: all are shut. */
+/* Shuts an open gate and returns it. NULL: all are shut. */
 static struct dt_gpu_gate *take(const struct dt_comm *c)
 {
     struct dt_gpu_gate *g;

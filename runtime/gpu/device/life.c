@@ -9,7 +9,7 @@
 struct life {
     struct life *next;
     CUcontext context;
-    void *canary; /* pinned memory that ends with the context, and is never freed before */
+    void *canary; /* pinned memory that is freed only when the context ends */
     uint64_t allocation;
 };
 
@@ -33,7 +33,7 @@ bool dt_gpu_is_there(const void *pinned, uint64_t allocation)
     return !allocation || dt_gpu_allocation(pinned) == allocation;
 }
 
-/* 0: it has ended, or there is none. */
+/* Returns 0 if the context's life is unknown or has ended. */
 static uint64_t find(CUcontext context)
 {
     const struct life *l;
@@ -49,7 +49,7 @@ static uint64_t find(CUcontext context)
     return allocation;
 }
 
-/* The newest comes first. */
+/* The newest life comes first. */
 static void add(struct life *l)
 {
     pthread_mutex_lock(&dti_lives.mutex);

@@ -1,6 +1,6 @@
-/* Which life of a context this is: after a device has been reset (cudaDeviceReset) the driver gives
- * a new context the handle of the old one, whose memory, streams and events are gone. For any
- * thread. */
+/* Tells apart the lives of a context. After a device has been reset (cudaDeviceReset), the driver
+ * gives the new context the handle of the old one, whose memory, streams and events are gone. For
+ * any thread. */
 #ifndef DT_GPU_DEVICE_LIFE_H
 #define DT_GPU_DEVICE_LIFE_H
 
@@ -9,15 +9,16 @@
 
 #include "runtime/gpu/nvidia/cuda.h"
 
-/* The number that only this allocation of pinned memory has in this process (0: the driver does not
+/* A number that identifies this allocation of pinned memory in this process (0: the driver does not
  * say), and whether the allocation still exists. Neither call waits for the GPU. */
 uint64_t dt_gpu_allocation(const void *pinned);
 bool dt_gpu_is_there(const void *pinned, uint64_t allocation);
 
-/* The life of a context, which is current; 0: unknown. The first call in each life pins memory. */
+/* The life of the context, which is current (0: unknown). The first call in each life pins
+ * memory. */
 uint64_t dt_gpu_life(CUcontext context);
-/* Enters a context, until dt_cuda_leave, if it is still in this life. False: what was made in it is
- * gone. */
+/* Enters the context, until dt_cuda_leave, if it is still in this life. Returns false if it is not:
+ * what was made in that life is gone. */
 bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life);
 
 #endif

@@ -18,8 +18,9 @@ static CUresult current_on(CUdevice device, CUcontext *context)
     return result;
 }
 
-/* The context that the memory belongs to. Memory of cuMemCreate belongs to none: then it is the
- * thread's, or the device's primary one, which the runtime API uses and never gives back. */
+/* Finds the context that the memory belongs to. Memory of cuMemCreate belongs to none. Then it is
+ * the thread's context or, without one, the device's primary context, which the runtime API uses
+ * and never releases. */
 static CUresult find_context(const void *ptr, struct dt_gpu_order *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -46,7 +47,7 @@ static CUresult record(CUevent *event, CUstream stream)
     return result ? result : cuda->cuEventRecord(*event, stream);
 }
 
-/* In the context in which the streams are. */
+/* `context` is the one that the streams belong to. */
 static dt_result_t record_all(struct dt_gpu_order *o, const char *name, CUcontext context,
                               const CUstream *streams, int n)
 {
@@ -82,7 +83,8 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
     return record_all(o, name, o->context, streams, 2);
 }
 
-/* All that the call needs has been made in the stream's context. */
+/* Everything that the call needs was made in the stream's context, so the buffer must belong to
+ * it. */
 static dt_result_t check_buffer(const char *name, const void *ptr, const struct dt_gpu_stream *s)
 {
     const struct dt_cuda *cuda = dt_cuda();

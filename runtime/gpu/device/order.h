@@ -1,7 +1,7 @@
-/* Where a call on GPU memory stands in the program's work: after all that the thread which made or
- * asked for the call has queued before on the default streams, its own and the legacy one; or, of
- * one that is enqueued on a stream, after what has been queued there. Work on other streams is for
- * the program to order. */
+/* The place of a call on GPU memory in the program's work. The call comes after all work that the
+ * calling thread has queued on its two default streams (the per-thread one and the legacy one). A
+ * call that is enqueued on a stream comes after the stream's earlier work. The program itself
+ * orders work on other streams. */
 #ifndef DT_GPU_DEVICE_ORDER_H
 #define DT_GPU_DEVICE_ORDER_H
 
@@ -12,25 +12,26 @@ struct dt_gpu_stream;
 
 enum { DT_GPU_ORDER_EVENTS = 2 };
 
-struct dt_gpu_order { /* all zero: not taken */
+struct dt_gpu_order { /* all zero if not taken */
     CUcontext context;
     CUdevice device;
-    CUevent events[DT_GPU_ORDER_EVENTS]; /* NULL: there is none */
+    CUevent events[DT_GPU_ORDER_EVENTS]; /* NULL: no event */
 };
 
-/* For the thread that makes the call of this name, on the buffer ptr. DT_ERR_UNSUPPORTED: a graph
- * is being captured there. DT_ERR_CUDA. Both leave nothing to drop. */
+/* Called by the thread that makes the call `name` on the buffer ptr. Returns DT_ERR_UNSUPPORTED if
+ * a graph is being captured there, or DT_ERR_CUDA. After an error there is nothing to drop. */
 dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const void *ptr);
-/* The same for a call that is enqueued on a stream; ptr NULL: on no buffer. DT_ERR_ARG: the buffer
- * lies on another device than the stream's, or belongs to another context. */
+/* The same for a call that is enqueued on a stream; ptr may be NULL. Returns DT_ERR_ARG if the
+ * buffer lies on another device than the stream's, or belongs to another context. */
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s);
-/* The same without its place in the stream's work: checks only the buffer, and for a capture. */
+/* The same without taking a place in the stream's work: only checks the buffer, and that no graph
+ * is being captured. */
 dt_result_t dt_gpu_order_name_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s);
-/* What is queued on stream from now on comes after. o's context is current. */
+/* Work that is queued on stream from now on comes after o. The context of o is current. */
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream);
-/* Accepts one that was not taken. */
+/* Accepts an order that was not taken. */
 void dt_gpu_order_drop(struct dt_gpu_order *o);
 
 #endif

@@ -10,16 +10,16 @@
 
 enum {
     LEAST = 64 * 1024,
-    KEPT_MOST = 64 * 1024 * 1024, /* of bytes that are not in use */
+    KEPT_MOST = 64 * 1024 * 1024, /* the most unused bytes that are kept */
 };
 
 struct block {
     struct block *next;
     void *memory;
-    uint64_t allocation; /* of the memory (life.h) */
+    uint64_t allocation; /* the memory's number (life.h) */
     size_t bytes;        /* a power of two */
     bool used;
-    const void *owner; /* for whom it is reserved; NULL: for nobody */
+    const void *owner; /* the owner that it is reserved for; NULL: none */
 };
 
 static struct {
@@ -27,8 +27,8 @@ static struct {
     pthread_cond_t freed;
     struct block *all;
     size_t kept;
-    unsigned holders; /* while there is one, nothing is freed */
-    unsigned freeing; /* threads */
+    unsigned holders; /* while this is not 0, nothing is freed */
+    unsigned freeing; /* the number of threads that are freeing */
 } dti_pinned = { .mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER };
 
 static size_t round_up(size_t bytes)
@@ -45,7 +45,7 @@ static struct block *find_free(size_t bytes)
     return NULL;
 }
 
-/* Used or not. */
+/* Also finds a block in use. */
 static struct block *find_reserved(size_t bytes, const void *owner)
 {
     for (struct block *b = dti_pinned.all; b; b = b->next) {
@@ -55,7 +55,7 @@ static struct block *find_reserved(size_t bytes, const void *owner)
     return NULL;
 }
 
-/* Without the lock: the driver may wait for what another thread does that needs it. */
+/* Called without the lock: the driver may wait for work of a thread that needs the lock. */
 static struct block *make(size_t bytes)
 {
     struct block *b = calloc(1, sizeof *b);
@@ -71,7 +71,7 @@ static struct block *make(size_t bytes)
     return b;
 }
 
-/* What has ended with the context in which it was pinned. */
+/* Drops the memory that was freed with the context in which it was pinned. */
 static void forget_gone_locked(void)
 {
     struct block **at = &dti_pinned.all;
@@ -153,7 +153,7 @@ static struct block *find_excess_locked(void)
     return b;
 }
 
-/* The driver waits for the whole device. */
+/* Called without the lock, since the driver waits for the whole device. */
 static void free_unlocked(struct block *b)
 {
     pthread_mutex_unlock(&dti_pinned.mutex);
@@ -199,7 +199,7 @@ void dt_pinned_let_go(void)
     pthread_mutex_unlock(&dti_pinned.mutex);
 }
 
-/* What it had before is others'. */
+/* Makes the owner's memory available to all. */
 static void release_locked(const void *owner)
 {
     for (struct block *b = dti_pinned.all; b; b = b->next) {
@@ -215,7 +215,7 @@ void dt_pinned_release(const void *owner)
     pthread_mutex_unlock(&dti_pinned.mutex);
 }
 
-/* Whether there is enough already. */
+/* Returns whether the owner has enough now. */
 static bool reserve_locked(size_t room, const void *owner)
 {
     struct block *b = find_reserved(room, owner) ? NULL : find_free(room);

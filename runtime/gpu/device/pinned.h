@@ -1,24 +1,24 @@
-/* Host memory that the GPU copies to and from by itself. To pin memory takes long: what is given
- * back is kept for the next call, up to a limit. For any thread. */
+/* Host memory that the GPU can copy to and from by itself. Pinning takes long, so returned memory
+ * is kept for later calls, up to a limit. For any thread. */
 #ifndef DT_GPU_DEVICE_PINNED_H
 #define DT_GPU_DEVICE_PINNED_H
 
 #include <stddef.h>
 
-/* At least so many bytes, in whatever context is current: what is reserved for this owner, if that
- * is enough. NULL: the driver gives no more. */
+/* Takes at least this many bytes: the owner's reserved memory if that is enough, else memory that
+ * is pinned in the current context. Returns NULL if the driver gives no more. */
 void *dt_pinned_take(size_t bytes, const void *owner);
-/* NULL is accepted. */
+/* Accepts NULL. */
 void dt_pinned_give(void *memory);
 
-/* From dt_pinned_hold on until dt_pinned_let_go no memory is freed, however much there is: to free
- * it waits for all streams, also for one that is held until a call has been made. What is too much
- * then is freed when memory is next given back. Waits for what is being freed. */
+/* Between dt_pinned_hold and dt_pinned_let_go no memory is freed, even beyond the limit: freeing
+ * waits for all streams, including one that is held until a call has been made. The excess is freed
+ * when memory is next returned. dt_pinned_hold waits for frees that are in progress. */
 void dt_pinned_hold(void);
 void dt_pinned_let_go(void);
 
-/* Makes so much now, for an owner that never takes more than one piece of memory at a time, and for
- * no other until it is released. Where the driver gives none, it is for dt_pinned_take to tell. */
+/* Pins this much now and reserves it for an owner, which never takes more than one block at a time,
+ * until it is released. If the driver gives none, dt_pinned_take will fail. */
 void dt_pinned_reserve(size_t bytes, const void *owner);
 void dt_pinned_release(const void *owner);
 

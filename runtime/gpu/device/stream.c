@@ -6,8 +6,8 @@
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 
-/* A graph that runs again and again would make calls to which the other ranks do not come, and of
- * which nobody would know. */
+/* Each time a captured graph ran, it would make calls that the other ranks do not join and that
+ * libdtrun would not know of. */
 dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const char *name)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -27,7 +27,8 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
     return DT_OK;
 }
 
-/* Drivers have stream memory operations of both widths or of neither, and tell of the wide one. */
+/* Drivers have stream memory operations of both widths or of neither, and report the 64-bit
+ * ones. */
 static dt_result_t check_device(const char *name, CUdevice device)
 {
     int able = 0;

@@ -77,7 +77,7 @@ static dt_result_t fetch(struct transfer *t)
 
 /* ---- to the GPU ---- */
 
-/* A slot's event is complete before its first copy. */
+/* A slot's event counts as complete before its first copy. */
 static dt_result_t store(struct transfer *t)
 {
     dt_result_t r = DT_OK;
@@ -95,7 +95,7 @@ static dt_result_t store(struct transfer *t)
     return r;
 }
 
-/* ---- both ---- */
+/* ---- both directions ---- */
 
 static dt_result_t move(struct transfer *t, dt_result_t (*work)(struct transfer *t))
 {

@@ -1,5 +1,5 @@
-/* Moves the content of a GPU buffer to or from whoever takes or gives it in host memory, in pieces:
- * one is copied to the GPU or from it while another is written or read. */
+/* Copies a GPU buffer to a consumer, or from a producer, in host memory. It goes in pieces, so that
+ * one piece is copied while the consumer or producer works on another. */
 #ifndef DT_GPU_DEVICE_TRANSFER_H
 #define DT_GPU_DEVICE_TRANSFER_H
 
@@ -9,11 +9,12 @@
 
 struct dt_comm;
 
-/* Each piece in its turn; what it returns, if it is a failure, ends the transfer. */
+/* Gets the pieces in order. An error that it returns ends the transfer. */
 typedef dt_result_t dt_gpu_piece(void *arg, void *host, size_t bytes);
 
-/* For the thread that makes the call of this name: after all that it has queued on its default
- * streams. All returns when the GPU is done. DT_ERR_CUDA; what stops c ends waits for the GPU. */
+/* Called by the thread that makes the call `name`. The transfer comes after all work that the
+ * thread has queued on its default streams. Returns when the GPU is done, or DT_ERR_CUDA. Whatever
+ * stops c also ends the wait for the GPU. */
 dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
                          dt_gpu_piece *take, void *arg);
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,

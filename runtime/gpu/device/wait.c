@@ -8,10 +8,10 @@
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
-    YIELDS = 2000, /* about a millisecond: most calls are over by then */
+    YIELDS = 2000, /* about a millisecond, within which most calls end */
     NAP_NS = 50 * 1000,
     SETTLE_NS = 1000 * 1000 * 1000,
-    LASTS = 1000, /* turns after which a wait is no brief one */
+    LASTS = 1000, /* turns after which dtrun is told of a wait */
 };
 
 void dt_gpu_pause(unsigned turn)

@@ -1,5 +1,5 @@
-/* Waiting for the GPU inside of a call, which what stops the communicator ends: a peer's death, an
- * abort, a limit. Nothing here blocks in the driver. */
+/* Waiting for the GPU inside a call. Whatever stops the communicator (a peer's death, an abort, a
+ * timeout) ends the wait. Nothing here blocks in the driver. */
 #ifndef DT_GPU_DEVICE_WAIT_H
 #define DT_GPU_DEVICE_WAIT_H
 
@@ -13,30 +13,32 @@
 struct dt_comm;
 struct dt_coll_error;
 
-/* DT_OK once the event is done. Else t says what went wrong, until this thread's next failure here.
- * until_ns: DT_ERR_TIMEOUT from then on, by dt_clock_ns; 0: the agent watches over the limit. */
+/* Returns DT_OK once the event is done. Otherwise t says what went wrong, until this thread's next
+ * failure here. From until_ns (by dt_clock_ns) on it returns DT_ERR_TIMEOUT; with 0 the agent
+ * watches the timeout. */
 dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns);
-/* Makes a failure of this rank the coll_error of its call, likewise. */
+/* Makes a failure of this rank the coll_error of its call, likewise until the next failure here. */
 dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, const char *function,
                            CUresult error);
-/* Waits a moment for what a failed call has left on the stream. False: it is still there. */
+/* Waits a moment for work that a failed call has left on the stream. Returns false if it is still
+ * there. */
 bool dt_gpu_settles(CUstream stream);
 
-/* For loops that wait for something else: yields, and sleeps once the wait lasts. */
+/* For loops that wait for something else: yields first, and sleeps once the wait lasts. */
 void dt_gpu_pause(unsigned turn);
 
-/* A call in which other ranks' GPUs wait for one that has not come to it. dtrun is told whose that
- * is once the wait lasts. */
+/* A call in which the GPUs of other ranks wait for one that has not reached the call yet. Once the
+ * wait lasts, dtrun is told which rank's GPU that is. */
 struct dt_gpu_arrival {
-    CUevent begun; /* when the GPU has done all that comes first */
+    CUevent begun; /* recorded when the GPU has done all earlier work */
     enum dt_call_kind kind;
-    bool late; /* as dtrun knows it */
+    bool late; /* what dtrun was told */
     bool arrived;
 };
 
-/* The end of each turn of a wait inside a call: DT_OK after a pause, or c->coll_error once c has
- * been stopped. a NULL: nobody else's GPU waits for this rank's. */
+/* Ends each turn of a wait inside a call. Returns DT_OK after a pause, or c->coll_error once c has
+ * been stopped. a: NULL if no other rank's GPU waits for this one's. */
 dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn);
 
 #endif

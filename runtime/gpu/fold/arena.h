@@ -1,5 +1,5 @@
-/* Memory of a GPU that several processes have mapped: one makes it, and the others get its
- * descriptor. It lives as long as one of them has it, whatever becomes of the one that made it. */
+/* GPU memory that several processes have mapped. One makes it, and the others get its descriptor.
+ * It lives until the last of them closes it, even if its maker has ended. */
 #ifndef DT_GPU_FOLD_ARENA_H
 #define DT_GPU_FOLD_ARENA_H
 
@@ -13,13 +13,13 @@ struct dt_gpu_arena { /* all zero at first */
     CUmemGenericAllocationHandle handle;
 };
 
-/* All in the context that is current. bytes: what is needed; there may be more. */
+/* All calls use the current context. bytes: the least size. */
 CUresult dt_gpu_arena_make(struct dt_gpu_arena *a, CUdevice device, size_t bytes);
-/* A descriptor of it, which the caller closes. */
+/* Returns a descriptor of the arena, which the caller closes. */
 CUresult dt_gpu_arena_export(const struct dt_gpu_arena *a, int *fd);
-/* bytes: as they were named to the one that made it. */
+/* bytes: the number given to dt_gpu_arena_make. */
 CUresult dt_gpu_arena_import(struct dt_gpu_arena *a, CUdevice device, size_t bytes, int fd);
-/* Nothing of this process uses it any more. */
+/* This process must not use it any more. */
 void dt_gpu_arena_close(struct dt_gpu_arena *a);
 
 #endif

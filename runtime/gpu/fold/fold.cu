@@ -1,4 +1,4 @@
-/* The kernel of runtime/gpu/fold/fold.h. fold_ptx.c has what nvcc makes of it. */
+/* The kernel of runtime/gpu/fold/fold.h. fold_ptx.c contains nvcc's output. */
 #include "runtime/gpu/fold/fold_kernel.h"
 
 extern "C" __global__ void dtrun_fold(struct dt_gpu_fold fold)

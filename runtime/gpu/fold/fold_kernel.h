@@ -1,5 +1,5 @@
 /* The arithmetic of struct dt_gpu_fold, which nvcc compiles for GPUs (fold.cu) and C compilers for
- * the tests. Both must not contract a product and a sum into one rounding. */
+ * the tests. Neither may contract a product and a sum into one rounding. */
 #ifndef DT_GPU_FOLD_FOLD_KERNEL_H
 #define DT_GPU_FOLD_FOLD_KERNEL_H
 
@@ -41,7 +41,8 @@ FOLD_INLINE double double_of(uint64_t bits)
     return v;
 }
 
-/* A subnormal half with the smallest normal exponent is too large by that normal number. */
+/* A subnormal half is read with the smallest normal exponent, so it is too large by that normal
+ * number. */
 FOLD_INLINE float widen_f16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = (uint32_t)(h & 0x7fff) << 13;
@@ -54,8 +55,8 @@ FOLD_INLINE float widen_f16(uint16_t h)
     return float_of(sign | bits_of(float_of(bits + least) - float_of(least)));
 }
 
-/* Nearest, ties to even. The sum with a number whose last bit weighs what that of a subnormal half
- * does rounds what becomes subnormal. */
+/* Rounds to nearest, ties to even. To round a result that becomes subnormal, adds a number whose
+ * last bit has the weight of a subnormal half's last bit. */
 FOLD_INLINE uint16_t narrow_f16(float v)
 {
     uint32_t sign = bits_of(v) >> 16 & 0x8000, bits = bits_of(v) & 0x7fffffffu;
@@ -77,7 +78,7 @@ FOLD_INLINE float widen_bf16(uint16_t b)
     return float_of((uint32_t)b << 16);
 }
 
-/* Of any number, and of the one NaN that results have. */
+/* For any number, and for the one NaN that results can have. */
 FOLD_INLINE uint16_t narrow_bf16(float v)
 {
     uint32_t bits = bits_of(v);
@@ -93,8 +94,7 @@ FOLD_INLINE uint16_t narrow_bf16(float v)
 
 #define AT(t, base, i) (((t *)(uintptr_t)(base))[i])
 
-/* t: as it is stored; wide: of the accumulator. A sum may wrap in both: it is made without a sign.
- */
+/* t: the stored type; wide: the accumulator's. Both may wrap, so sums use unsigned arithmetic. */
 #define FOLD_INTEGER(name, t, wide)                                                                \
     FOLD_INLINE void fold_##name(const struct dt_gpu_fold *f, uint64_t i)                          \
     {                                                                                              \
@@ -131,7 +131,7 @@ FOLD_INLINE uint16_t narrow_bf16(float v)
         }                                                                                          \
     }
 
-/* A NaN in a gives way; one in b never compares. */
+/* A NaN in a loses. A NaN in b never compares as less or greater. */
 #define FLOAT_OP(wide)                                                                             \
     FOLD_INLINE wide float_op_##wide(uint32_t op, wide a, wide b)                                  \
     {                                                                                              \
@@ -201,7 +201,7 @@ FOLD_FLOAT(f64, double, double, AS_IT_IS, AS_IT_IS)
             fold_##name(f, i);                                                                     \
         return;
 
-/* Every element of number from + k * step. */
+/* Folds every step-th element, beginning with `from`. */
 FOLD_INLINE void dt_gpu_fold_some(const struct dt_gpu_fold *f, uint64_t from, uint64_t step)
 {
     switch (f->dtype) {

@@ -5,8 +5,8 @@
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
-    THREADS = 256,     /* of a block */
-    MOST_BLOCKS = 1024 /* each thread folds several elements of what is more */
+    THREADS = 256,     /* per block */
+    MOST_BLOCKS = 1024 /* beyond that, each thread folds several elements */
 };
 
 CUresult dt_gpu_folder_open(struct dt_gpu_folder *folder)

@@ -1,4 +1,4 @@
-/* The kernel of fold.h, as the driver has compiled it for a context's device. */
+/* The kernel of fold.h, compiled by the driver for a context's device. */
 #ifndef DT_GPU_FOLD_FOLDER_H
 #define DT_GPU_FOLD_FOLDER_H
 
@@ -10,13 +10,13 @@ struct dt_gpu_folder { /* all zero at first */
     CUfunction function;
 };
 
-/* The kernel as text. */
+/* The kernel as PTX text. */
 extern const char dti_fold_ptx[] __attribute__((visibility("hidden")));
 
-/* All in the context of the first, which is current. */
+/* All calls use the context that is current at dt_gpu_folder_open. */
 CUresult dt_gpu_folder_open(struct dt_gpu_folder *folder);
 void dt_gpu_folder_close(struct dt_gpu_folder *folder);
-/* Queues a fold of one element or more. */
+/* Queues a fold of at least one element. */
 CUresult dt_gpu_folder_queue(const struct dt_gpu_folder *folder, struct dt_gpu_fold fold,
                              CUstream stream);
 

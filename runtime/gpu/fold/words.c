@@ -6,12 +6,12 @@
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
-    APART = 128,         /* bytes from one word to the next, so that they share no line */
-    FAR_AHEAD = 1 << 30, /* waits compare cyclically */
-    WHOLE = 64 * 1024,   /* of pages on every processor */
+    APART = 128,         /* bytes between words, so that they share no cache line */
+    FAR_AHEAD = 1 << 30, /* waits compare cyclically, so a word this far ahead ends them */
+    WHOLE = 64 * 1024,   /* a multiple of the page size of every processor */
 };
 
-/* The first place is the release's. */
+/* The first place holds the release. */
 static size_t place_of(uint32_t rank, enum dt_gpu_word word)
 {
     return (1 + (size_t)rank * DT_GPU_WORDS + (size_t)word) * APART;

@@ -1,9 +1,8 @@
-/* Words in host memory by which the streams of ranks that share a GPU wait for each other. A rank
- * whose peer is lost can store in them what its streams wait for, which no word in the memory of
- * the peer's process would allow.
+/* Words in host memory by which the streams of ranks that share a GPU wait for each other. If a
+ * peer is lost, a rank can store the values that its streams wait for. It could not store them in
+ * the memory of the peer's process.
  *
- * Each rank of a host has its words there; each word is written by one rank, and only ever rises.
- */
+ * Each rank of a host has its own words there. Each word has one writer and only ever rises. */
 #ifndef DT_GPU_FOLD_WORDS_H
 #define DT_GPU_FOLD_WORDS_H
 
@@ -14,9 +13,9 @@
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
 enum dt_gpu_word {
-    DT_GPU_GIVEN,  /* the step up to which this rank's data are in the arena, */
-    DT_GPU_RESULT, /* up to which its results are, if it leads its group, */
-    DT_GPU_TAKEN,  /* and up to which it has taken them */
+    DT_GPU_GIVEN,  /* the step up to which this rank's data is in the arena */
+    DT_GPU_RESULT, /* the step up to which the results are, if it leads its group */
+    DT_GPU_TAKEN,  /* the step up to which it has taken the results */
     DT_GPU_WORDS
 };
 
@@ -28,21 +27,21 @@ struct dt_gpu_words { /* all zero at first */
 };
 
 size_t dt_gpu_words_bytes(uint32_t ranks);
-/* Of so many ranks of this host, in a memory file of that many bytes, or in fresh memory where fd
- * is -1. In the context that is current. CUDA_ERROR_OUT_OF_MEMORY where it cannot be mapped. */
+/* Opens words for this many ranks of this host, in a memory file of dt_gpu_words_bytes(ranks)
+ * bytes, or in new memory if fd is -1. Uses the current context. Returns CUDA_ERROR_OUT_OF_MEMORY
+ * if the words cannot be mapped. */
 CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd);
-/* Nothing waits there any more. */
+/* Nothing may wait there any more. */
 void dt_gpu_words_close(struct dt_gpu_words *w);
 
-/* Queue on a stream: the word of a rank becomes step; wait until it is that or more. */
+/* Queue on a stream: set the rank's word to step; wait until it is at least step. */
 CUresult dt_gpu_words_write(const struct dt_gpu_words *w, CUstream stream, uint32_t rank,
                             enum dt_gpu_word word, uint32_t step);
 CUresult dt_gpu_words_wait(const struct dt_gpu_words *w, CUstream stream, uint32_t rank,
                            enum dt_gpu_word word, uint32_t step);
 
-/* Ends all waits for a step near this one, as long as no stream writes a word again. What streams
- * have brought since is not what it should be, as dt_gpu_words_released says from then on, on all
- * ranks. */
+/* Ends all waits for a step near this one, as long as no stream writes a word again. What the
+ * streams have copied since is wrong. From now on dt_gpu_words_released says so on all ranks. */
 void dt_gpu_words_release(const struct dt_gpu_words *w, uint32_t step);
 bool dt_gpu_words_released(const struct dt_gpu_words *w);
 

@@ -1,8 +1,8 @@
 /* The part of the CUDA driver's ABI that dtrun uses, declared without NVIDIA's headers.
  *
- * The declarations hold for CUDA 12 and newer; tests/unit/gpu/gpuabi compares them with the real
- * cuda.h where one is installed. After the real header only the list of functions is declared here.
- */
+ * The declarations hold for CUDA 12 and newer. tests/unit/gpu/gpuabi compares them with the real
+ * cuda.h if one is installed. If the real header has been included first, only the list of
+ * functions is declared here. */
 #ifndef DT_GPU_NVIDIA_ABI_CUDA_H
 #define DT_GPU_NVIDIA_ABI_CUDA_H
 

@@ -1,10 +1,9 @@
 /* The part of NCCL's ABI that dtrun uses, declared without NVIDIA's headers: that of NCCL 2.18,
  * which every newer library serves.
  *
- * tests/unit/gpu/gpuabi compares the declarations with the real nccl.h where one is installed, and
- * has the same results with that of each release from 2.18.1 to 2.30.7.
- * After the real header only the list of functions and the configuration of 2.18 are declared here.
- */
+ * tests/unit/gpu/gpuabi compares the declarations with the real nccl.h if one is installed. It has
+ * passed with each release from 2.18.1 to 2.30.7. If the real header has been included first, only
+ * the list of functions and the configuration of 2.18 are declared here. */
 #ifndef DT_GPU_NVIDIA_ABI_NCCL_H
 #define DT_GPU_NVIDIA_ABI_NCCL_H
 
@@ -36,7 +35,7 @@ typedef enum {
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_SPLIT_NOCOLOR    -1
 
-/* An operation that ncclRedOpCreatePreMulSum returns has a number above these. */
+/* Operators of ncclRedOpCreatePreMulSum have numbers above these. */
 typedef enum {
     ncclSum = 0,
     ncclProd = 1,
@@ -47,7 +46,8 @@ typedef enum {
     ncclMaxRedOp = 0x7fffffff
 } ncclRedOp_t;
 
-/* The 8-bit floating-point types came with 2.24: ncclGetVersion tells whether they can be used. */
+/* The 8-bit floating-point types came with NCCL 2.24: ncclGetVersion tells whether they can be
+ * used. */
 typedef enum {
     ncclInt8 = 0,
     ncclUint8 = 1,
@@ -69,17 +69,16 @@ typedef struct dt_nccl_config ncclConfig_t;
 
 #endif /* NCCL_MAJOR */
 
-/* The configuration of NCCL 2.18. A newer library takes from it what `size` covers and `version`
- * knows, and its own defaults for the rest. Versions only append to it:
+/* The configuration of NCCL 2.18. A newer library reads the fields that both `size` covers and
+ * `version` knows, and has defaults for the rest. New versions only append:
  *
- *     NCCL      bytes  has besides
+ *     NCCL      bytes  new fields
  *     2.18-2.25    48
- *     2.26         48  trafficClass, which it takes whatever `version` is
+ *     2.26         48  trafficClass, which it reads whatever `version` is
  *     2.27         72  commName, collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs
  *     2.28         80  nChannelsPerNetPeer, nvlinkCentricSched
  *     2.29         88  graphUsageMode, numRmaCtx
- *     2.30         96  maxP2pPeers, graphStreamOrdering
- */
+ *     2.30         96  maxP2pPeers, graphStreamOrdering */
 struct dt_nccl_config {
     size_t size;
     unsigned magic;
@@ -90,7 +89,7 @@ struct dt_nccl_config {
     int maxCTAs;
     const char *netName;
     int splitShare;
-    int undefined; /* padding in 2.18, where newer versions have trafficClass */
+    int undefined; /* padding in 2.18; newer versions have trafficClass here */
 };
 
 #define DT_NCCL_CONFIG_MAGIC   0xcafebeefu

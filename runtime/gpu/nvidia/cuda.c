@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 static struct {
-    _Atomic unsigned long long seen; /* how many objects had been loaded at the last look */
+    _Atomic unsigned long long seen; /* how many objects were loaded at the last look */
     _Atomic(const struct dt_cuda *) found;
     pthread_mutex_t mutex;
     struct dt_cuda driver;
@@ -44,8 +44,8 @@ static void look(unsigned long long loaded)
     pthread_mutex_unlock(&dti_cuda.mutex);
 }
 
-/* The program may load CUDA at any time; asking the linker again is worth it only when something
- * has been loaded since. */
+/* The program may load CUDA at any time. Asking the linker again makes sense only if something has
+ * been loaded since. */
 const struct dt_cuda *dt_cuda(void)
 {
     const struct dt_cuda *found = dti_cuda.found;

@@ -1,5 +1,5 @@
-/* NVIDIA's driver. libdtrun neither links nor loads it: where the program has loaded it, its
- * functions are found by name. */
+/* NVIDIA's driver. libdtrun neither links nor loads it. If the program has loaded it, its functions
+ * are found by name. */
 #ifndef DT_GPU_NVIDIA_CUDA_H
 #define DT_GPU_NVIDIA_CUDA_H
 
@@ -13,17 +13,18 @@ struct dt_cuda {
     const char *lacks; /* a function that this driver is too old to have; NULL: none */
 };
 
-/* NULL: the program has loaded no driver so far. For any thread; costs a load once there is one. */
+/* Returns NULL if the program has not loaded the driver yet. For any thread. Once the driver is
+ * found this costs one load. */
 const struct dt_cuda *dt_cuda(void);
 
 enum { DT_CUDA_TEXT = 160 };
 
-/* "cuEventQuery: an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)". Returns
- * text. */
+/* Writes a text such as "cuEventQuery: an illegal memory access was encountered
+ * (CUDA_ERROR_ILLEGAL_ADDRESS)". Returns text. */
 const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT]);
 
 /* Makes a context the thread's current one until dt_cuda_leave, and lets the thread make calls that
- * a graph capture of another thread would forbid. */
+ * another thread's graph capture would forbid. */
 struct dt_cuda_scope {
     CUstreamCaptureMode mode;
 };
@@ -31,9 +32,9 @@ struct dt_cuda_scope {
 CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context);
 void dt_cuda_leave(struct dt_cuda_scope *scope);
 
-/* A stream for what this library queues: of the highest priority, in the context that is current.
- * Streams share the queues of the hardware with others of their priority, so that those of the
- * library might stand behind one of the program's that waits for them. */
+/* Makes a stream of the highest priority, in the current context, for work of this library. Streams
+ * of one priority share hardware queues, so the library's work might otherwise stand behind a
+ * stream of the program that waits for it. */
 CUresult dt_cuda_make_stream(CUstream *stream);
 
 #endif

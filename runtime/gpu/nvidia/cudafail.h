@@ -1,13 +1,13 @@
-/* What a public call says of a failure of CUDA's that concerns this call alone. */
+/* Errors of a public call because of a failure of CUDA that concerns only this call. */
 #ifndef DT_GPU_NVIDIA_CUDAFAIL_H
 #define DT_GPU_NVIDIA_CUDAFAIL_H
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
-/* DT_ERR_CUDA, with what dt_cuda_describe says after the name of the public call. */
+/* Returns DT_ERR_CUDA. The message is the name of the public call, then dt_cuda_describe's text. */
 dt_result_t dt_cuda_fail(const char *name, const char *function, CUresult error);
-/* DT_ERR_CUDA: there is no driver, or it lacks something. */
+/* Returns DT_ERR_CUDA if there is no driver or it lacks a function. */
 dt_result_t dt_cuda_check(const char *name);
 
 #endif

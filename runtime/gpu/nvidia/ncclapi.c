@@ -25,8 +25,8 @@ static struct {
     struct dt_ncclapi api;
 } dti_nccl = { .once = PTHREAD_ONCE_INIT };
 
-/* NVIDIA's packages for Python lie side by side: .../nvidia/cuda_runtime/lib/libcudart.so.12 and
- * .../nvidia/nccl/lib/libnccl.so.2. */
+/* NVIDIA's packages for Python are installed side by side:
+ * .../nvidia/cuda_runtime/lib/libcudart.so.12 and .../nvidia/nccl/lib/libnccl.so.2. */
 static int beside_other_packages(struct dl_phdr_info *info, size_t size, void *out)
 {
     const char *at = info->dlpi_name ? strstr(info->dlpi_name, "/nvidia/") : NULL;
@@ -41,7 +41,8 @@ static int beside_other_packages(struct dl_phdr_info *info, size_t size, void *o
     return *(void **)out != NULL;
 }
 
-/* What the program has loaded, or what lies beside that. */
+/* Opens the library that the program has loaded, or one beside another NVIDIA package that it has
+ * loaded. */
 static bool open_own(void *library)
 {
     *(void **)library = dlopen(DT_NCCLLIB_NAME, RTLD_NOW | RTLD_NOLOAD);
@@ -81,7 +82,7 @@ static const char *find_functions(void *library)
     return lacks;
 }
 
-/* With it, several communicators would meet at one address. */
+/* With NCCL_COMM_ID several communicators would meet at one address. */
 static bool has_fixed_id(char why[WHY])
 {
     char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];

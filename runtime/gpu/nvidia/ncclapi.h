@@ -1,4 +1,4 @@
-/* NVIDIA's NCCL, found at run time: the library that the program has loaded, else the one of the
+/* NVIDIA's NCCL, found at run time: the library that the program has loaded, else the one in the
  * Python packages that it uses, else the system's. DTRUN_NCCL names another file. */
 #ifndef DT_GPU_NVIDIA_NCCLAPI_H
 #define DT_GPU_NVIDIA_NCCLAPI_H
@@ -14,12 +14,11 @@ enum { DT_NCCL_ABORTS_IN_GROUPS = 22200 };
 
 struct dt_ncclapi {
     DT_NCCL_FUNCTIONS(DT_NCCL_MEMBER)
-    int version; /* 22809 */
-    bool
-        blocks; /* its calls return when NCCL has launched them; else a thread of NCCL's launches */
+    int version; /* such as 22809 */
+    bool blocks; /* its calls return once NCCL has launched them; else NCCL's own thread launches */
 };
 
-/* NULL: there is none that can be used, and *why says why not. Looks once in a process. */
+/* Returns NULL if no library can be used, and sets *why. Looks only once in a process. */
 const struct dt_ncclapi *dt_ncclapi(const char **why);
 
 #endif

@@ -1,5 +1,5 @@
-/* Settings of NCCL: variables of the environment, or lines of the configuration files that NCCL
- * reads for those that are not set. */
+/* Settings of NCCL: variables of the environment or, where these are not set, lines of NCCL's
+ * configuration files. */
 #ifndef DT_GPU_NVIDIA_NCCLCONF_H
 #define DT_GPU_NVIDIA_NCCLCONF_H
 
@@ -9,8 +9,8 @@
 
 enum { DT_NCCLCONF_TEXT = DT_NCCLFILE_TEXT };
 
-/* Fills value, cut if it is too long, and where, a text such as "/etc/nccl.conf" or "the
- * environment". False: it is not set. */
+/* Fills in value (cut if it is too long) and where (a text such as "/etc/nccl.conf" or "the
+ * environment"). Returns false if the setting is not set. */
 bool dt_ncclconf_find(const char *name, char value[DT_NCCLCONF_TEXT], char where[DT_NCCLCONF_TEXT]);
 
 #endif
