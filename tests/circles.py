@@ -99,15 +99,19 @@ def objects(build, sources):
 
 def symbols(build, sources):
     """Returns for each symbol the sources that define it, and for each source the symbols that it needs."""
-    defined, needed = {}, {}
-    for path, source in objects(build, sources):
-        needed.setdefault(source, set())
-        text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-        for words in map(str.split, text.splitlines()):
-            if len(words) == 3 and words[1] in "TDBRVW":
-                defined.setdefault(words[2], set()).add(source)
-            elif len(words) == 2 and words[0] == "U":
-                needed[source].add(words[1])
+    source_of = dict(objects(build, sources))
+    defined, needed = {}, {source: set() for source in source_of.values()}
+    if not source_of:
+        return defined, needed
+    text = subprocess.run(["nm", "-A", "-P", *source_of], capture_output=True, text=True, check=True).stdout
+    for line in text.splitlines():
+        path, symbol = line.rsplit(": ", 1)
+        name, kind = symbol.split()[:2]
+        source = source_of[path]
+        if kind in "TDBRVW":
+            defined.setdefault(name, set()).add(source)
+        elif kind == "U":
+            needed[source].add(name)
     return defined, needed
 
 
