@@ -20,13 +20,13 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    INIT_S = 120,       /* to connect, and */
-    INIT_RANKS_A_S = 8, /* so many more ranks take a second more */
-    CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
-    ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
+    INIT_S = 120,       /* the limit for connecting, and */
+    INIT_RANKS_A_S = 8, /* one second more for each so many ranks */
+    CAUSE_MS = 1500,    /* how long before the agent NCCL may notice a lost rank */
+    ABORT_MS = 1000,    /* part of the grace period that ranks of a lost job have */
     DESTROY_MS = 5000,
-    LEAVE_MS = 200,       /* for threads that are inside NCCL's functions, and */
-    FREED_MS = 10 * 1000, /* once NCCL's kernels have ended */
+    LEAVE_MS = 200,       /* for threads to leave NCCL's functions */
+    FREED_MS = 10 * 1000, /* the same once NCCL's kernels have ended */
 };
 
 static const struct dt_ncclapi *api(void)
@@ -44,7 +44,7 @@ static bool may_come_of_others(ncclResult_t error)
            error == ncclUnhandledCudaError;
 }
 
-/* A survivor shall not blame itself. */
+/* Waits for the agent's report, so that a survivor does not blame itself. */
 static int await_cause(const struct dt_comm *c, uint32_t *culprit)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)CAUSE_MS * 1000000;
@@ -85,7 +85,7 @@ static dt_result_t fail(struct dt_comm *c)
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
-/* ---- the end ---- */
+/* ---- ending a communicator ---- */
 
 struct ending {
     CUcontext context;
@@ -98,7 +98,7 @@ struct ending {
 
 enum { NOT_ENDING, CLAIMED, ENDING };
 
-/* ncclCommDestroy of one that has failed would free nothing, and say nothing of it. */
+/* ncclCommDestroy of a failed communicator would free nothing, and would not report that. */
 static bool is_well(ncclComm_t comm)
 {
     ncclResult_t state = ncclInternalError;
@@ -118,7 +118,7 @@ static bool leave_within(struct dt_ncclguard *guard, unsigned ms)
     return true;
 }
 
-/* What a call has handed to a thread of NCCL's own. */
+/* Waits for work that a call has handed to a thread of NCCL's own. */
 static bool settles_within(ncclComm_t comm, unsigned ms)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
@@ -134,9 +134,9 @@ static bool settles_within(ncclComm_t comm, unsigned ms)
     return true;
 }
 
-/* A thread that the driver or a peer makes wait leaves NCCL's function only after ncclCommAbort.
- * Inside a group that frees the communicator only at the end of the group. Where the thread stays,
- * so does the communicator. */
+/* A thread that waits for the driver or a peer leaves NCCL's function only after ncclCommAbort.
+ * Inside a group, that frees the communicator only at the end of the group. If the thread does not
+ * leave, the group is not ended and the communicator is leaked. */
 static void abort_under_threads(const struct ending *e)
 {
     api()->ncclGroupStart();
@@ -145,8 +145,9 @@ static void abort_under_threads(const struct ending *e)
         api()->ncclGroupEnd();
 }
 
-/* NCCL before 2.22 frees the communicator at once, in a group, too, and nothing else ends the wait
- * of a thread inside: rather than free it under the thread, this waits as long. */
+/* NCCL before 2.22 frees the communicator at once, even in a group. Then nothing but an abort would
+ * end the wait of a thread inside, and an abort would free the communicator under it. So this waits
+ * until the thread leaves by itself. */
 static bool are_gone(const struct ending *e)
 {
     bool gone = leave_within(e->guard, LEAVE_MS);
@@ -185,7 +186,7 @@ static void end(void *arg)
     dt_ncclguard_drop(e->guard);
 }
 
-/* In the stream's order: cuMemFree would wait for all that other streams have to do. */
+/* In stream order, since cuMemFree would wait for all work of other streams. */
 static void free_scratch(struct dt_nccl *n)
 {
     if (n->scratch)
@@ -234,7 +235,7 @@ static bool claim_end(struct dt_nccl *n)
     return atomic_compare_exchange_strong(&n->end, &none, CLAIMED);
 }
 
-/* The communicator's thread waits in the driver, or inside NCCL. */
+/* Called when the communicator's thread waits in the driver or inside NCCL. */
 static void end_stuck(struct dt_comm *c)
 {
     if (claim_end(&c->gpu->nccl))
@@ -255,8 +256,8 @@ static bool await_end(struct dt_comm *c, bool gently)
     return ended;
 }
 
-/* All but `end`, which another thread may be about to claim, and `guard`, by which a thread that is
- * about to use the communicator sees that it is gone. */
+/* Keeps `end`, which another thread may be about to claim, and `guard`, which tells a thread that
+ * is about to use the communicator that it is gone. */
 static void forget(struct dt_nccl *n)
 {
     n->comm = NULL;
@@ -274,8 +275,8 @@ static void forget(struct dt_nccl *n)
     memset(n->kept, 0, sizeof n->kept);
 }
 
-/* What NCCL does not end in time is lost: to free what its kernel may still use would wait for it.
- */
+/* What NCCL does not end in time is leaked: freeing memory that its kernel may still use would wait
+ * for the kernel. */
 static void take_down(struct dt_comm *c, bool gently)
 {
     struct dt_nccl *n = &c->gpu->nccl;
@@ -286,7 +287,7 @@ static void take_down(struct dt_comm *c, bool gently)
     forget(n);
 }
 
-/* A destroy would wait for a lost peer, whether or not a call has met with that. */
+/* A destroy would wait for a lost peer, even if no call has noticed the loss. */
 void dt_nccl_close(struct dt_comm *c)
 {
     take_down(c, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
@@ -294,11 +295,11 @@ void dt_nccl_close(struct dt_comm *c)
     c->gpu->nccl.guard = NULL;
 }
 
-/* ---- the beginning ---- */
+/* ---- making a communicator ---- */
 
 struct identity {
     ncclUniqueId id;
-    uint64_t error; /* why rank 0 has none */
+    uint64_t error; /* if rank 0 has no id, the reason */
 };
 
 struct beginning {
@@ -310,7 +311,7 @@ struct beginning {
     ncclResult_t result;
 };
 
-/* In a thread of its own, which may stay in here for ever. */
+/* Runs in a thread of its own, which may wait in NCCL for ever. */
 static void begin(void *arg)
 {
     struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
@@ -326,7 +327,7 @@ static void begin(void *arg)
     dt_cuda_leave(&scope);
 }
 
-/* Nobody waits for it any more. */
+/* For a communicator that is made after the errand was abandoned. */
 static void abort_beginning(void *arg)
 {
     const struct beginning *b = arg;
@@ -356,7 +357,7 @@ static unsigned init_seconds(const struct dt_comm *c)
     return chosen ? chosen : INIT_S + (unsigned)c->size / INIT_RANKS_A_S;
 }
 
-/* ncclInProgress: it is not done. ncclInternalError, too, once its end has begun. */
+/* Returns ncclInProgress if it is not done, and ncclInternalError once its end has begun. */
 static ncclResult_t look(const struct dt_nccl *n)
 {
     ncclResult_t state = ncclInProgress, asked;
@@ -368,8 +369,8 @@ static ncclResult_t look(const struct dt_nccl *n)
     return asked == ncclSuccess ? state : asked;
 }
 
-/* In a call that blocks, NCCL may wait for a peer: the thread that watches gates (gate.h) then ends
- * the communicator once it has been stopped. */
+/* In a call that blocks, NCCL may wait for a peer. Once the communicator has been stopped, the
+ * thread that watches gates (gate.h) ends it. */
 static ncclResult_t queue_watched(struct dt_nccl *n, struct dt_ncclcall *call,
                                   const struct dt_operation *o)
 {
@@ -383,7 +384,7 @@ static ncclResult_t queue_watched(struct dt_nccl *n, struct dt_ncclcall *call,
     return queued;
 }
 
-/* As look(); name: as of struct dt_ncclcall. */
+/* Returns a state like look(). name: as in struct dt_ncclcall. */
 static ncclResult_t call_nccl(struct dt_nccl *n, const struct dt_operation *o, CUstream stream,
                               const char **name)
 {
@@ -480,12 +481,12 @@ static dt_result_t connect(struct dt_comm *c)
         dt_comm_no_memory(c);
         return fail(c);
     }
-    c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* it has one of its own */
+    c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
     r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_beginning, errand);
     c->limit_ms = limit_ms;
     if (r != DT_OK && dt_errand_abandon(errand))
         return r;
-    look_at_beginning(c, errand); /* it may just have been done */
+    look_at_beginning(c, errand); /* it may have ended just now */
     dt_errand_end(errand);
     return r;
 }
@@ -543,7 +544,7 @@ static CUresult take_scratch(struct dt_nccl *n, size_t bytes, CUdeviceptr *scrat
     return result;
 }
 
-/* NCCL has none that read and write the same blocks. */
+/* NCCL has no all-to-all in place, so the input is set aside. */
 static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -625,7 +626,7 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
 
 enum progress { WAITING, DONE, FAILED };
 
-/* The event stands for the call once NCCL has put its kernel on the stream. */
+/* The event stands for the call only once NCCL has put its kernel on the stream. */
 static enum progress look_at_event(struct dt_comm *c, bool *recorded)
 {
     const struct dt_nccl *n = &c->gpu->nccl;
@@ -693,7 +694,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
 
 /* ---- calls that another thread launches ---- */
 
-/* NCCL is in progress while a later call is launched, which says nothing about this one. */
+/* While a later call is launched NCCL is in progress, which says nothing about this one. */
 static enum progress look_at_direct(struct dt_comm *c, const struct dt_direct *d)
 {
     ncclResult_t state;
@@ -757,8 +758,9 @@ static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
     return r;
 }
 
-/* A program with one communicator launches in the order of its calls. As every other one descends
- * from DT_WORLD, all ranks know of the first one when they make their next call on that. */
+/* A program with one communicator launches in the order of its calls. Every other communicator
+ * descends from DT_WORLD, so all ranks know of the first one when they next make a call on
+ * DT_WORLD. */
 bool dt_nccl_needs_agreement(const struct dt_comm *c)
 {
     return c->id != 0 || c->world->was_split;
