@@ -95,6 +95,7 @@ UNIT_TESTS = \
 	tests/unit/agent/removetree \
 	tests/unit/agent/segments \
 	tests/unit/gpu/standin_cuda \
+	tests/unit/gpu/standin_misuse \
 	tests/unit/gpu/standin_nccl \
 	tests/unit/gpu/afterfailure \
 	tests/unit/watch/words
@@ -228,6 +229,13 @@ tests_unit_gpu_standin_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_standin_nccl_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la \
 	$(CMOCKA_LIBS) -lm
 tests_unit_gpu_standin_nccl_LDFLAGS = -no-install
+
+tests_unit_gpu_standin_misuse_SOURCES = tests/unit/gpu/standin_misuse.c \
+	tests/unit/gpu/standin_nccl.h tests/unit/gpu/standin_ranks.c
+tests_unit_gpu_standin_misuse_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_standin_misuse_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la \
+	$(CMOCKA_LIBS)
+tests_unit_gpu_standin_misuse_LDFLAGS = -no-install
 
 tests_unit_remote_boot_SOURCES = tests/unit/remote/boot.c tests/unit/unit.h
 tests_unit_remote_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -85,12 +85,12 @@ static bool all_agree(struct ncclComm *comm)
         other = &comm->shared->members[r].said.call;
         if (is_same(own, other))
             continue;
-        standin_report("rank %d calls nccl%s with %llu elements of type %d, rank %d nccl%s with "
-                       "%llu of type %d",
-                       comm->rank, standin_function_name(own->function),
-                       (unsigned long long)own->count, own->type, r,
-                       standin_function_name(other->function), (unsigned long long)other->count,
-                       other->type);
+        standin_report(
+            "calls do not match: rank %d makes nccl%s of %llu elements of type %d, rank %d "
+            "nccl%s of %llu of type %d",
+            comm->rank, standin_function_name(own->function), (unsigned long long)own->count,
+            own->type, r, standin_function_name(other->function), (unsigned long long)other->count,
+            other->type);
         return false;
     }
     return true;
