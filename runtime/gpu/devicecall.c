@@ -26,8 +26,8 @@ dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o,
     if (o->order.device == first)
         return DT_OK;
     return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
-                                   "rank %d: %s: the buffer lies on device %d, and the first one "
-                                   "of this communicator on device %d; DTRUN_DEVICE=staging "
+                                   "rank %d: %s: the buffer is on device %d, but the first one of "
+                                   "this communicator was on device %d; DTRUN_DEVICE=staging "
                                    "serves both",
                                    c->world->rank, o->kind->name, o->order.device, first));
 }

@@ -58,8 +58,8 @@ static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, co
 
     if (!api || is_primary(order))
         return api;
-    *why = "the memory belongs to a context that the program has created, and NCCL uses a "
-           "device's primary one";
+    *why = "the memory belongs to a context that the program has created, but NCCL uses "
+           "the device's primary context";
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static void warn(struct dt_comm *c, const char *obstacle)
     warned = true;
     snprintf(text, sizeof text,
              "warning: %s: collectives on GPU memory go through host memory (DTRUN_DEVICE=staging "
-             "asks for that, without this warning)",
+             "does the same without this warning)",
              obstacle);
     dt_agentlink_note(&c->world->agent, text);
 }
@@ -119,7 +119,7 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
 
     if (choice.obstacle == DT_GPU_WISHES_DIFFER)
         return dt_comm_fail(
-            c, dt_fail(DT_ERR_MISMATCH, "rank %d: %s: it has to be the same on all ranks",
+            c, dt_fail(DT_ERR_MISMATCH, "rank %d: %s: it must be the same on all ranks",
                        c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
     if (choice.obstacle && offers[0].wish == DT_GPU_NCCL)
         return dt_comm_fail(c, dt_fail(DT_ERR_NCCL,
@@ -321,9 +321,9 @@ static dt_result_t refuse_other(struct dt_comm *c, int rank, const struct wanted
     dt_world_name(c->world, c->ranks[rank], name);
     if (w->used != w->device)
         return dt_fail(DT_ERR_ARG,
-                       "dt_comm_on_stream: on %s the stream is one of device %d, and the "
-                       "communicator uses device %d: use dt_comm_dup to have another one for it, "
-                       "or DTRUN_DEVICE=staging, which serves both",
+                       "dt_comm_on_stream: on %s the stream is on device %d, but the communicator "
+                       "uses device %d: make another communicator with dt_comm_dup, or use "
+                       "DTRUN_DEVICE=staging, which serves both",
                        name, (int)w->device, (int)w->used);
     return dt_fail(DT_ERR_ARG,
                    "dt_comm_on_stream: on %s the stream belongs to another context of device %d "

@@ -110,13 +110,13 @@ static const char *unable_text(uint64_t unable)
     case DT_GPU_NO_VIRTUAL_MEMORY:
         return "has no virtual memory management";
     case DT_GPU_NO_DESCRIPTORS:
-        return "gives its memory to no other process";
+        return "cannot export memory to other processes";
     case DT_GPU_NO_STREAM_WORDS:
         return "has no stream memory operations";
     case DT_GPU_MIG:
         return "is a MIG device";
     default:
-        return "does not say what it can do";
+        return "does not report its attributes";
     }
 }
 
@@ -145,8 +145,8 @@ const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
     case DT_GPU_UNSHARABLE:
         snprintf(
             text, DT_GPU_TEXT,
-            "ranks share a GPU, which NCCL refuses, and that of rank %d (%.*s) %s, without which "
-            "they cannot share its memory",
+            "ranks share a GPU, which NCCL refuses, and they cannot share the memory of rank %d's "
+            "GPU (%.*s), which %s",
             a, DT_GPU_BUS, offers[a].bus, unable_text(offers[a].unable));
         break;
     case DT_GPU_IS_SHARED:

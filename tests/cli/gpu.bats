@@ -349,7 +349,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     code_is 0
     [ "$(grep -c together "$OUT")" = 3 ]
     [ "$(wc -l <"$ERR")" = 1 ]
-    grep -q 'warning: .*none.so.* go through host memory (DTRUN_DEVICE=staging asks for that' "$ERR"
+    grep -q 'warning: .*none.so.* go through host memory (DTRUN_DEVICE=staging does the same' "$ERR"
     clean
 }
 

@@ -116,7 +116,7 @@ shared() { # the arguments of share
     share 1 2 gpu factors -x STANDIN_LACKS=102
     code_is 0
     [ "$(warnings)" = 1 ]
-    grep -q 'warning: .*of rank 0 .* has no virtual memory management,.* go through host memory' "$ERR"
+    grep -q "warning: .*of rank 0's GPU .* has no virtual memory management: .* go through host memory" "$ERR"
     clean
     share 1 2 gpu factors -x STANDIN_MIG=1
     code_is 0
@@ -144,7 +144,7 @@ shared() { # the arguments of share
 @test "DTRUN_DEVICE=shared permits no other path" {
     share 1 2 gpu calls -x DTRUN_DEVICE=shared -x STANDIN_LACKS=103
     code_is 1
-    grep -q -- '^-10: .*gives its memory to no other process, .*DTRUN_DEVICE=shared permits no other path' "$OUT"
+    grep -q -- '^-10: .*cannot export memory to other processes, .*DTRUN_DEVICE=shared permits no other path' "$OUT"
     clean
     share 1 2 gpushared many -x DTRUN_DEVICE=shared -x STANDIN_MEMORY=1500000
     code_is 1

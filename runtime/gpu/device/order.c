@@ -97,15 +97,14 @@ static dt_result_t check_buffer(const char *name, const void *ptr, const struct 
     if (result)
         return dt_cuda_fail(name, "cuPointerGetAttribute", result);
     if (device != s->device)
-        return dt_fail(DT_ERR_ARG,
-                       "%s: the buffer lies on device %d, and the stream is one of device %d", name,
-                       device, s->device);
+        return dt_fail(DT_ERR_ARG, "%s: the buffer is on device %d, but the stream is on device %d",
+                       name, device, s->device);
     if (cuda->cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) || !context ||
         context == s->context)
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
                    "%s: the buffer belongs to another context of device %d than the stream: "
-                   "allocate it in the stream's, or use a stream of its own context",
+                   "allocate it in the stream's context, or use a stream of its own",
                    name, device);
 }
 

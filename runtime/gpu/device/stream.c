@@ -18,7 +18,7 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
 
         if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status)
             return dt_fail(DT_ERR_UNSUPPORTED,
-                           "%s: a graph is being captured, of which this call cannot be a part: "
+                           "%s: a graph is being captured, and this call cannot be part of it: "
                            "make it before or after the capture",
                            name);
         if (result)
@@ -40,8 +40,8 @@ static dt_result_t check_device(const char *name, CUdevice device)
     if (able)
         return DT_OK;
     return dt_fail(DT_ERR_UNSUPPORTED,
-                   "%s: device %d has no stream memory operations, without which no call can be "
-                   "enqueued: make calls on the communicator itself",
+                   "%s: device %d has no stream memory operations, which enqueued calls need: "
+                   "make calls on the communicator itself",
                    name, device);
 }
 

@@ -54,8 +54,8 @@ static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_of
 static void ranks_that_share_choose_together(void **state)
 {
 #define CANNOT(rank, bus, why)                                                                     \
-    "ranks share a GPU, which NCCL refuses, and that of rank " rank " (" bus ") " why              \
-    ", without which they cannot share its memory"
+    "ranks share a GPU, which NCCL refuses, and they cannot share the memory of rank " rank        \
+    "'s GPU (" bus "), which " why
     static const struct {
         const char *ranks;
         enum dt_gpu_path wish, path;
@@ -81,7 +81,7 @@ static void ranks_that_share_choose_together(void **state)
         { "0a 0av", DT_GPU_AUTO, DT_GPU_STAGING,
           CANNOT("1", "a", "has no virtual memory management") },
         { "0a 0a 1bf", DT_GPU_AUTO, DT_GPU_STAGING,
-          CANNOT("2", "b", "gives its memory to no other process") },
+          CANNOT("2", "b", "cannot export memory to other processes") },
         { "0aw 0a", DT_GPU_SHARED, DT_GPU_STAGING,
           CANNOT("0", "a", "has no stream memory operations") },
         { "0am 0am", DT_GPU_AUTO, DT_GPU_STAGING, CANNOT("0", "a", "is a MIG device") },
