@@ -350,11 +350,9 @@ static dt_result_t time_out(struct dt_comm *c, unsigned seconds)
     return DT_ERR_TIMEOUT;
 }
 
-static unsigned init_seconds(const struct dt_comm *c)
+unsigned dt_nccl_init_seconds(unsigned chosen, int size)
 {
-    unsigned chosen = c->world->settings.nccl_init_s;
-
-    return chosen ? chosen : INIT_S + (unsigned)c->size / INIT_RANKS_A_S;
+    return chosen ? chosen : INIT_S + (unsigned)size / INIT_RANKS_A_S;
 }
 
 /* Returns ncclInProgress if it is not done, and ncclInternalError once its end has begun. */
@@ -416,7 +414,8 @@ static ncclResult_t look_at_beginning(struct dt_comm *c, struct dt_errand *erran
 
 static dt_result_t await_beginning(struct dt_comm *c, void *errand)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)init_seconds(c) * 1000000000;
+    unsigned seconds = dt_nccl_init_seconds(c->world->settings.nccl_init_s, c->size);
+    uint64_t until = dt_clock_ns() + (uint64_t)seconds * 1000000000;
     uint32_t culprit;
 
     for (unsigned turn = 0;; turn++) {
@@ -431,7 +430,7 @@ static dt_result_t await_beginning(struct dt_comm *c, void *errand)
         if (stopped)
             return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
         if (dt_clock_ns() > until)
-            return time_out(c, init_seconds(c));
+            return time_out(c, seconds);
         dt_gpu_pause(turn);
     }
 }

@@ -45,6 +45,8 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o);
  * give up. */
 dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order);
 void dt_nccl_close(struct dt_comm *c);
+/* How long NCCL may take to connect so many ranks; chosen: what the user has set, or 0. */
+unsigned dt_nccl_init_seconds(unsigned chosen, int size);
 
 /* The parts of dt_nccl_make. Collective, in the context of the first call's memory: connects ranks
  * 0 to size - 1 of NCCL's communicator. NCCL's rank 0 must be rank 0 of c. A rank with rank -1

@@ -464,6 +464,10 @@ creates() { # blocks|'does not block' [dtrun option...]
     clean
 }
 
+@test "libdtrun uses no function of the CUDA runtime, whose last error is the program's" {
+    ! grep -aoE '(^|[^A-Za-z_])cuda[A-Z][A-Za-z]+' "$DTRUN_BUILD/runtime/.libs/libdtrun.so" || false
+}
+
 @test "a program that loads no CUDA loads no NVIDIA library" {
     use_standin 4
     export STANDIN_LOG="$T/log"

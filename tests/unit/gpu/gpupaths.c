@@ -10,6 +10,7 @@
 #include "runtime/api/operation.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/extents.h"
+#include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/offer.h"
 
@@ -283,6 +284,15 @@ static void an_errand_that_is_done_cannot_be_abandoned(void **state)
     assert_int_equal(undone, 0);
 }
 
+/* Thousands of ranks have taken minutes. */
+static void nccl_gets_more_time_to_connect_more_ranks(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_nccl_init_seconds(0, 2), 120);
+    assert_int_equal(dt_nccl_init_seconds(0, 4096), 120 + 512);
+    assert_int_equal(dt_nccl_init_seconds(7, 4096), 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +301,7 @@ int main(void)
         cmocka_unit_test(nccl_serves_what_it_has),
         cmocka_unit_test(nccl_serves_factors_that_it_keeps_exactly),
         cmocka_unit_test(extents_cover_what_a_rank_touches),
+        cmocka_unit_test(nccl_gets_more_time_to_connect_more_ranks),
         cmocka_unit_test(an_errand_works_on_a_copy),
         cmocka_unit_test(an_errand_can_be_forgotten),
         cmocka_unit_test(an_abandoned_errand_is_undone_when_it_is_done),
