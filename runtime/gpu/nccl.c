@@ -21,7 +21,7 @@
 
 enum {
     INIT_S = 120,       /* the limit for connecting, and */
-    INIT_RANKS_A_S = 8, /* one second more for each so many ranks */
+    INIT_RANKS_A_S = 8, /* this many ranks add one second */
     CAUSE_MS = 1500,    /* how long before the agent NCCL may notice a lost rank */
     ABORT_MS = 1000,    /* part of the grace period that ranks of a lost job have */
     DESTROY_MS = 5000,

@@ -37,7 +37,7 @@ static void reduce_ones(CUdeviceptr buf, bool host)
         fail("the sum is wrong");
 }
 
-/* ---- what is there ---- */
+/* ---- what the machine has ---- */
 
 void probe_found(const char *arg)
 {

@@ -37,8 +37,8 @@
 
 enum {
     MOST = 16, /* ranks; some arrays have a value for each */
-    /* f32 of each rank: three pieces of staging memory (4 MiB each). Those of two ranks exceed the
-     * largest slot of a shared GPU (16 MiB). */
+    /* f32 of each rank. That fills three pieces of staging memory (4 MiB each), and two ranks' f32
+     * exceed the largest slot of a shared GPU (16 MiB). */
     SEVERAL = 2200000,
 };
 
@@ -46,7 +46,7 @@ enum {
 
 struct twins {
     void *host, *device;
-    void *copy; /* of the device memory; kept, because new pages would cost more than the calls */
+    void *copy; /* of the device memory; kept, because new pages would take longer than the calls */
     size_t bytes;
 };
 
@@ -72,7 +72,7 @@ static size_t size_of(dt_dtype_t dtype)
     return sizes[dtype];
 }
 
-/* Numbers from 0 to 3, whose sums are all exact here. */
+/* Numbers from 0 to 3, whose sums are exact in every type. */
 static void put(void *buf, size_t i, dt_dtype_t dtype, unsigned v)
 {
     static const uint16_t f16[] = { 0, 0x3c00, 0x4000, 0x4200 };
@@ -666,8 +666,8 @@ static void take_step(float *weights, float *device, int64_t step, bool stuck)
         weights[i] -= gradients[i] / 8;
 }
 
-/* Does the same with weights in device memory that are registered there, by enqueued calls. Some of
- * the weights, which no step changes, fill many pieces. */
+/* Like train, but with weights in device memory that are registered there, and with enqueued calls.
+ * Some of the weights, which no step changes, fill many pieces. */
 static void devicetrain(void)
 {
     enum { MUCH = 9 * 1024 * 1024 + 5 };
@@ -728,8 +728,7 @@ static void hosttrain(void)
     }
 }
 
-/* A buffer that is not device memory as a whole is refused, and one that was freed fails the
- * save. */
+/* A buffer that is only partly device memory is refused. One that was freed makes the save fail. */
 static void register_wrong(void)
 {
     unsigned char *part = device_new(4096), *freed = device_new(4096);
@@ -840,7 +839,7 @@ int main(int argc, char **argv)
                    { "registerwrong", register_wrong },
                    { "stucktrain", stucktrain } };
 
-    signal(SIGTERM, SIG_IGN); /* to have time to print what a call returned */
+    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());
     device_use(0);
     for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {

@@ -1,5 +1,6 @@
-/* A rank that shares a GPU with others, of whatever libcuda.so.1 the loader finds. It makes each
- * call on GPU memory also on host memory, and compares the bytes. Its arguments say what it does:
+/* A rank that shares a GPU with others, with whatever libcuda.so.1 the loader finds. It makes each
+ * call both on GPU memory and on host memory, and compares the bytes. Its arguments say what it
+ * does:
  *
  * - many: hundreds of small calls of all kinds, one after the other and on two communicators
  * - hosts: small calls between the ranks of each host
@@ -107,7 +108,7 @@ static void call_both(const struct call *c, const struct buffers *in, const stru
     compare(out, c, number);
 }
 
-/* Small whole numbers, whose sums are all exact. */
+/* Small integers, whose sums are exact in every type. */
 static void fill_whole(const struct buffers *b, uint32_t *seed)
 {
     uint32_t *at = (uint32_t *)(void *)b->host;
@@ -217,8 +218,8 @@ static void *end_soon(void *arg)
     return NULL;
 }
 
-/* The GPU of that rank does not reach the second call before the rank ends. After that no stream of
- * the others waits for it. */
+/* That rank ends before its GPU reaches the second call. After that no stream of the others may
+ * wait for it. */
 static void middle(int victim, bool dies)
 {
     enum { COUNT = 5000000 }; /* in several steps */
@@ -272,7 +273,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 0;
 
-    signal(SIGTERM, SIG_IGN); /* to have time to print what a call returned */
+    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());
     device_use(0);
     if (strcmp(what, "many") == 0)

@@ -43,7 +43,7 @@ enum {
     COUNT = 1000,
     ROUNDS = 20,
     POOL = 96 * 1024 * 1024, /* bytes; this exceeds the pinned memory that is kept */
-    QUEUE = 8,               /* pieces of work that the driver accepts ahead, in "beside" */
+    QUEUE = 8,               /* how many pieces of work the driver accepts, in "beside" */
 };
 
 static struct gate gate;
@@ -847,7 +847,7 @@ int main(int argc, char **argv)
                    { "contexts", contexts },
                    { "pool", pool } };
 
-    signal(SIGTERM, SIG_IGN); /* to have time to print what a call returned */
+    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());
     device_use(0);
     gate_make(&gate);

@@ -8,8 +8,8 @@
 
 enum {
     ECHO_MS = 1000,
-    LATE_MS = 10000,  /* how late an agent may report what others have reported */
-    APART_MS = 20000, /* such signals are not mistaken for each other */
+    LATE_MS = 10000,  /* how much later than others an agent may report a signal */
+    APART_MS = 20000, /* signals this far apart are never mistaken for each other */
 };
 
 static bool ends_jobs(int signo)
@@ -111,7 +111,7 @@ static bool note(struct sim_world *w, int signo)
     return !echo;
 }
 
-/* Whether no other signal of this number was sent at about that time. */
+/* Whether no other signal of the same number was sent at about that time. */
 static bool is_alone(const struct sim_witness *x, const struct sim_batch *b)
 {
     for (uint32_t i = 0; i < x->nbatch; i++) {
@@ -151,7 +151,7 @@ void sim_signal_gathered(struct sim_world *w)
     uint64_t signals = w->witness.gathered;
 
     if (!signals)
-        sim_broken(w, "dtrun acts upon a signal that nobody has sent");
+        sim_broken(w, "dtrun acts on a signal that was never sent");
     note_acted(w, signals);
     act_upon(w, signals, ring);
 }

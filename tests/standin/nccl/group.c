@@ -23,7 +23,7 @@ struct group {
     enum mode mode;
     struct standin_job *jobs;
     struct ncclComm *comms;
-    struct caller *caller; /* NULL: the group needs none of its variables */
+    struct caller *caller; /* NULL: the group uses none of its variables */
 };
 
 static _Thread_local struct group dti_group;

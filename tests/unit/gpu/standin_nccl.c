@@ -695,7 +695,7 @@ static void a_first_collective_that_blocks_waits_for_all_until_an_abort(void **s
     run_ranks(2, connect_at_once, NULL);
 }
 
-/* A thread that ends while NCCL's own thread connects what it has asked for. */
+/* Starts a communicator and ends while NCCL's own thread still connects it. */
 static void *begin_beside(void *arg)
 {
     struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
