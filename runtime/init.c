@@ -48,7 +48,7 @@ static void on_stop(void *arg, uint64_t comm, int code, uint32_t culprit)
     struct stop stop = { comm, code, culprit };
 
     (void)arg;
-    dt_slots_see(pass_on, &stop);
+    dt_slots_visit(pass_on, &stop);
 }
 
 /* The other ranks of the host get a cause of their own: the agent still runs for them. */
@@ -68,7 +68,7 @@ static void on_lost(void *arg, int error)
              "its socket to dtrun-agent, descriptor %d, cannot be read any more: %s; the program "
              "has to leave it open",
              dti_context.job.agent.fd, strerror(error));
-    dt_slots_see(pass_on_loss, why);
+    dt_slots_visit(pass_on_loss, why);
 }
 
 static dt_result_t meet_agent(struct dt_world *w)
@@ -185,7 +185,7 @@ static void claim_ripe(struct dt_comm *c, void *arg)
 {
     struct dt_task **list = arg;
 
-    *list = dt_p2p_claim_ripe(c, *list);
+    *list = dt_p2p_take_all_completed(c, *list);
 }
 
 /* A parked receive that needs no more than a copy counts as complete for the program. */
@@ -193,21 +193,21 @@ static void make_ripe(void)
 {
     struct dt_task *list = NULL;
 
-    dt_slots_see(claim_ripe, &list);
+    dt_slots_visit(claim_ripe, &list);
     while (list) {
         struct dt_task *task = list;
 
         list = task->next;
-        dt_p2p_make(task);
+        dt_p2p_run(task);
     }
 }
 
 /* Another thread may be in dt_finalize. Stepping aside keeps DT_WORLD meanwhile. */
 static bool world_gpu_is_done(void)
 {
-    bool done = dt_context_step_aside() && dt_direct_are_done(&dti_context.world);
+    bool done = dt_context_hold_job() && dt_direct_are_done(&dti_context.world);
 
-    dt_context_step_back();
+    dt_context_release_job();
     return done;
 }
 
@@ -237,7 +237,7 @@ dt_result_t dt_finalize(void)
         r = dt_comm_leave(&dti_context.world);
         dt_checkpoint_end();
         dti_context.state = DT_CONTEXT_AFTER;
-        dt_context_await_aside();
+        dt_context_await_holders();
         dt_view_free_all();
         dt_gpu_gates_end();
         dt_slots_clear_all(drop);

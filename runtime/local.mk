@@ -52,7 +52,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/futex.h \
 	runtime/base/inflight.h \
 	runtime/base/gpupath.c runtime/base/gpupath.h \
-	runtime/base/least.h \
+	runtime/base/min.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
 	runtime/base/thread.c runtime/base/thread.h \
 	runtime/base/ticketlock.c runtime/base/ticketlock.h \
@@ -131,7 +131,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/kernels/reduce.c runtime/kernels/reduce.h \
 	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
 	runtime/p2p/p2p.c runtime/p2p/p2p.h \
-	runtime/p2p/pass.c runtime/p2p/pass.h \
+	runtime/p2p/transfer_gpu.c runtime/p2p/transfer_gpu.h \
 	runtime/shm/alltoall.c runtime/shm/alltoall.h \
 	runtime/shm/call_match.c runtime/shm/call_match.h \
 	runtime/shm/chunk.c runtime/shm/chunk.h \

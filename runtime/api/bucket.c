@@ -28,19 +28,19 @@ enum {
     ALL_MOST = 8 * OWN_MOST,     /* and for all ranks: every rank maps all of it */
 };
 
-struct piece {
+struct bucket_buffer {
     void *buf;
     size_t bytes;
 };
 
-struct flight {
-    struct dt_task task; /* first: the task is cast to its flight */
-    struct flight *next;
+struct bucket_task {
+    struct dt_task task; /* first: the task is cast to its bucket_task */
+    struct bucket_task *next;
     struct dt_bucket *bucket;
     uint8_t *data; /* the buffers, one after the other; NULL: one buffer, reduced in place: */
     struct dt_operation in_place;
     size_t bytes;
-    struct piece *pieces;
+    struct bucket_buffer *buffers;
     size_t n;
     size_t room;
 };
@@ -57,11 +57,11 @@ struct dt_bucket {
     size_t cap;
     dt_dtype_t dtype;
     dt_op_t op;
-    struct flight *filling; /* NULL: no bucket is being filled */
-    struct flight *first;   /* buckets that were sent, in order */
-    struct flight *last;
-    struct flight *spare; /* with memory, for reuse */
-    uint32_t left;        /* buckets sent, counted by the thread up to SETTLED */
+    struct bucket_task *filling; /* NULL: no bucket is being filled */
+    struct bucket_task *first;   /* buckets that were sent, in order */
+    struct bucket_task *last;
+    struct bucket_task *spare; /* with memory, for reuse */
+    uint32_t left;             /* buckets sent, counted by the thread up to SETTLED */
     _Atomic(uint8_t *)
         slots; /* set by the thread; NULL: no shared memory yet, and the next two are empty */
     uint32_t nslots;
@@ -73,7 +73,7 @@ struct dt_bucket {
 /* ---- in the communicator's thread ---- */
 
 /* Stores the number of ranks if all of them share this host and there are several; else 0. */
-static void see_sharing(struct dt_comm *c, void *ranks)
+static void visit_sharing(struct dt_comm *c, void *ranks)
 {
     *(uint32_t *)ranks = c->nodes == 1 && c->size > 1 && !c->announce ? (uint32_t)c->size : 0;
 }
@@ -86,14 +86,14 @@ static uint32_t slots_for(size_t cap, uint32_t ranks)
 }
 
 /* The outcome is the same on all ranks. If it ends the communicator, the next call reports that. */
-static void share_memory(struct dt_bucket *b)
+static void alloc_shared_slots(struct dt_bucket *b)
 {
     uint32_t ranks = 0, n;
     void *slots;
 
     if (b->left == SETTLED)
         return;
-    (void)dt_context_see("dt_bucket_push", b->comm, see_sharing, &ranks);
+    (void)dt_context_visit("dt_bucket_push", b->comm, visit_sharing, &ranks);
     if (!ranks || ++b->left < SETTLED)
         return;
     n = slots_for(b->cap, ranks);
@@ -106,7 +106,7 @@ static void share_memory(struct dt_bucket *b)
 
 /* The call states the size of each buffer: ranks that push the same number of elements in another
  * order must get an error instead of sums of unrelated elements. */
-static dt_result_t reduce_pieces(const struct flight *f)
+static dt_result_t reduce_buffers(const struct bucket_task *f)
 {
     static const dt_all_reduce_options_t plain = DT_ALL_REDUCE_OPTIONS_INIT;
     const struct dt_bucket *b = f->bucket;
@@ -119,26 +119,26 @@ static dt_result_t reduce_pieces(const struct flight *f)
     if (r != DT_OK)
         return r;
     for (size_t i = 1; i < f->n; i++)
-        mark = dt_reduceoptions_mark_piece(mark, f->pieces[i].bytes);
+        mark = dt_reduceoptions_mark_buffer(mark, f->buffers[i].bytes);
     r = dt_comm_all_reduce_with(c, f->data, f->data, count, b->dtype, b->op, how ? how : &plain,
                                 mark);
     dt_context_leave(c);
     return r;
 }
 
-static dt_result_t reduce(struct dt_task *task)
+static dt_result_t run_bucket(struct dt_task *task)
 {
-    struct flight *f = (struct flight *)task;
+    struct bucket_task *f = (struct bucket_task *)task;
     const uint8_t *from = f->data;
     dt_result_t r;
 
     if (!f->data)
         return dt_operation_run(&f->in_place, task);
-    share_memory(f->bucket);
-    r = reduce_pieces(f);
+    alloc_shared_slots(f->bucket);
+    r = reduce_buffers(f);
     for (size_t i = 0; r == DT_OK && i < f->n; i++) {
-        dt_copy(f->pieces[i].buf, from, f->pieces[i].bytes);
-        from += f->pieces[i].bytes;
+        dt_copy(f->buffers[i].buf, from, f->buffers[i].bytes);
+        from += f->buffers[i].bytes;
     }
     return r;
 }
@@ -169,7 +169,7 @@ static uint8_t *take_slot(struct dt_bucket *b)
     return slots + (size_t)i * b->cap;
 }
 
-static void give_data_back(struct dt_bucket *b, uint8_t *data)
+static void release_data(struct dt_bucket *b, uint8_t *data)
 {
     uint32_t i = slot_of(b, data);
 
@@ -179,24 +179,24 @@ static void give_data_back(struct dt_bucket *b, uint8_t *data)
         free(data);
 }
 
-static void flight_free(struct flight *f)
+static void bucket_task_free(struct bucket_task *f)
 {
     if (!f)
         return;
-    give_data_back(f->bucket, f->data);
+    release_data(f->bucket, f->data);
     dt_gpu_order_drop(&f->in_place.order);
-    free(f->pieces);
+    free(f->buffers);
     free(f);
 }
 
 /* NULL: out of memory. */
-static struct flight *flight_make(struct dt_bucket *b, bool in_place)
+static struct bucket_task *bucket_task_make(struct dt_bucket *b, bool in_place)
 {
-    struct flight *f = calloc(1, sizeof *f);
+    struct bucket_task *f = calloc(1, sizeof *f);
 
     if (!f)
         return NULL;
-    f->task.run = reduce;
+    f->task.run = run_bucket;
     f->bucket = b;
     if (!in_place)
         f->data = take_slot(b);
@@ -208,23 +208,23 @@ static struct flight *flight_make(struct dt_bucket *b, bool in_place)
     return NULL;
 }
 
-static struct flight *flight_new(struct dt_bucket *b, bool in_place)
+static struct bucket_task *bucket_task_new(struct dt_bucket *b, bool in_place)
 {
-    struct flight *f = b->spare;
+    struct bucket_task *f = b->spare;
 
     if (in_place || !f)
-        return flight_make(b, in_place);
+        return bucket_task_make(b, in_place);
     b->spare = f->next;
     f->next = NULL;
     f->bytes = f->n = 0;
     return f;
 }
 
-/* Memory of its own is freed, to make room for a flight with a slot. */
-static void flight_spare(struct dt_bucket *b, struct flight *f)
+/* Memory of its own is freed, to make room for one with a slot. */
+static void bucket_task_recycle(struct dt_bucket *b, struct bucket_task *f)
 {
     if (!f->data || (atomic_load(&b->slots) && slot_of(b, f->data) == SLOTS)) {
-        flight_free(f);
+        bucket_task_free(f);
         return;
     }
     f->next = b->spare;
@@ -233,27 +233,27 @@ static void flight_spare(struct dt_bucket *b, struct flight *f)
 
 /* ---- pushing ---- */
 
-static bool add_piece(struct flight *f, void *buf, size_t bytes)
+static bool add_buffer(struct bucket_task *f, void *buf, size_t bytes)
 {
     if (f->n == f->room) {
         size_t room = f->room ? 2 * f->room : 8;
-        struct piece *pieces = realloc(f->pieces, room * sizeof *pieces);
+        struct bucket_buffer *buffers = realloc(f->buffers, room * sizeof *buffers);
 
-        if (!pieces)
+        if (!buffers)
             return false;
-        f->pieces = pieces;
+        f->buffers = buffers;
         f->room = room;
     }
     dt_copy(f->data + f->bytes, buf, bytes);
-    f->pieces[f->n++] = (struct piece){ buf, bytes };
+    f->buffers[f->n++] = (struct bucket_buffer){ buf, bytes };
     f->bytes += bytes;
     return true;
 }
 
 /* Ends the oldest bucket that was sent; it is done. */
-static void land(struct dt_bucket *b)
+static void collect_oldest(struct dt_bucket *b)
 {
-    struct flight *f = b->first;
+    struct bucket_task *f = b->first;
     dt_result_t r = dt_task_await(&f->task);
 
     dt_slot_settle(b->comm);
@@ -262,21 +262,21 @@ static void land(struct dt_bucket *b)
         b->failed = r;
         dt_error_keep(&b->error);
     }
-    flight_spare(b, f);
+    bucket_task_recycle(b, f);
 }
 
-static dt_result_t refuse(const struct owner *o, dt_result_t r)
+static dt_result_t report_refusal(const struct owner *o, dt_result_t r)
 {
     return dt_error_report_refusal(o->world, o->comm, DT_CALL_ALL_REDUCE, r);
 }
 
 /* name is the public call's, here and below. */
-static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight *f)
+static dt_result_t submit_bucket(const char *name, struct dt_bucket *b, struct bucket_task *f)
 {
-    dt_result_t r = dt_context_hand_in(name, b->comm, &f->task);
+    dt_result_t r = dt_context_submit(name, b->comm, &f->task);
 
     if (r != DT_OK)
-        return refuse(&b->owner, r);
+        return report_refusal(&b->owner, r);
     if (b->first)
         b->last->next = f;
     else
@@ -286,13 +286,13 @@ static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight
 }
 
 /* A bucket whose first buffer found no memory is empty, and no other rank waits for it. */
-static dt_result_t flush(const char *name, struct dt_bucket *b)
+static dt_result_t flush_bucket(const char *name, struct dt_bucket *b)
 {
     dt_result_t r;
 
     if (!b->filling || b->filling->n == 0)
         return DT_OK;
-    r = take_off(name, b, b->filling);
+    r = submit_bucket(name, b, b->filling);
     if (r == DT_OK)
         b->filling = NULL;
     return r;
@@ -302,12 +302,12 @@ static const char pushing[] = "dt_bucket_push";
 
 static dt_result_t out_of_memory(const struct dt_bucket *b)
 {
-    return refuse(&b->owner, dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing));
+    return report_refusal(&b->owner, dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing));
 }
 
-static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t count)
+static dt_result_t push_in_place(struct dt_bucket *b, void *buf, size_t count)
 {
-    struct flight *f = flight_new(b, true);
+    struct bucket_task *f = bucket_task_new(b, true);
     dt_result_t r;
 
     if (!f)
@@ -315,25 +315,25 @@ static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t count)
     f->in_place = dt_calls_all_reduce(b->comm, buf, count, b->dtype, b->op);
     r = dt_operation_prepare(&f->in_place);
     if (r == DT_OK)
-        r = flush(pushing, b);
+        r = flush_bucket(pushing, b);
     if (r == DT_OK)
-        r = take_off(pushing, b, f);
+        r = submit_bucket(pushing, b, f);
     if (r != DT_OK)
-        flight_free(f);
+        bucket_task_free(f);
     return r;
 }
 
-static dt_result_t push_together(struct dt_bucket *b, void *buf, size_t bytes)
+static dt_result_t push_copied(struct dt_bucket *b, void *buf, size_t bytes)
 {
     dt_result_t r = DT_OK;
 
     if (b->filling && b->filling->bytes + bytes > b->cap)
-        r = flush(pushing, b);
+        r = flush_bucket(pushing, b);
     if (r != DT_OK)
         return r;
     if (!b->filling)
-        b->filling = flight_new(b, false);
-    return b->filling && add_piece(b->filling, buf, bytes) ? DT_OK : out_of_memory(b);
+        b->filling = bucket_task_new(b, false);
+    return b->filling && add_buffer(b->filling, buf, bytes) ? DT_OK : out_of_memory(b);
 }
 
 /* In a forked child the bucket's memory is shared with the rank, and no thread executes its
@@ -343,11 +343,11 @@ static dt_result_t check_bucket(const char *name, const struct dt_bucket *b)
     static const struct owner nobody;
 
     if (!b)
-        return refuse(&nobody, dt_fail(DT_ERR_ARG, "%s: no bucket was given", name));
-    return refuse(&b->owner, dt_context_check_process(name));
+        return report_refusal(&nobody, dt_fail(DT_ERR_ARG, "%s: no bucket was given", name));
+    return report_refusal(&b->owner, dt_context_check_process(name));
 }
 
-static void see_owner(struct dt_comm *c, void *owner)
+static void visit_owner(struct dt_comm *c, void *owner)
 {
     *(struct owner *)owner = (struct owner){ c->world, c->id };
 }
@@ -359,9 +359,9 @@ static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t
     struct owner owner;
 
     if (r == DT_OK)
-        r = refuse(&b->owner, dt_context_see(pushing, b->comm, see_owner, &owner));
+        r = report_refusal(&b->owner, dt_context_visit(pushing, b->comm, visit_owner, &owner));
     if (r == DT_OK)
-        r = refuse(&b->owner, dt_check_buffer(pushing, buf, count, b->dtype));
+        r = report_refusal(&b->owner, dt_check_buffer(pushing, buf, count, b->dtype));
     if (r != DT_OK)
         return r;
     return b->failed == DT_OK ? DT_OK : dt_error_again(&b->error);
@@ -375,19 +375,19 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
     if (r != DT_OK || count == 0)
         return r;
     while (b->first && dt_task_is_done(&b->first->task))
-        land(b);
+        collect_oldest(b);
     bytes = count * dt_dtype_size(b->dtype);
     if (bytes >= b->cap || dt_memory_of(buf, buf) != DT_MEMORY_HOST)
-        return push_alone(b, buf, count);
-    return push_together(b, buf, bytes);
+        return push_in_place(b, buf, count);
+    return push_copied(b, buf, bytes);
 }
 
-static dt_result_t empty(const char *name, struct dt_bucket *b)
+static dt_result_t flush_and_wait(const char *name, struct dt_bucket *b)
 {
-    dt_result_t r = flush(name, b);
+    dt_result_t r = flush_bucket(name, b);
 
     while (b->first)
-        land(b);
+        collect_oldest(b);
     return b->failed == DT_OK ? r : dt_error_again(&b->error);
 }
 
@@ -395,14 +395,14 @@ dt_result_t dt_bucket_wait(dt_bucket_t *b)
 {
     dt_result_t r = check_bucket("dt_bucket_wait", b);
 
-    return r == DT_OK ? empty("dt_bucket_wait", b) : r;
+    return r == DT_OK ? flush_and_wait("dt_bucket_wait", b) : r;
 }
 
-static dt_result_t create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
-                          struct owner *owner, dt_bucket_t **bucket)
+static dt_result_t create_bucket(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
+                                 struct owner *owner, dt_bucket_t **bucket)
 {
     static const char name[] = "dt_bucket_create";
-    dt_result_t r = dt_context_see(name, comm, see_owner, owner);
+    dt_result_t r = dt_context_visit(name, comm, visit_owner, owner);
 
     if (r == DT_OK)
         r = dt_check_buffer(name, NULL, 0, dtype);
@@ -425,18 +425,19 @@ dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt
     struct owner owner = { 0 };
 
     if (!bucket)
-        return refuse(&owner, dt_fail(DT_ERR_ARG, "dt_bucket_create: no place was given for the "
+        return report_refusal(&owner,
+                              dt_fail(DT_ERR_ARG, "dt_bucket_create: no place was given for the "
                                                   "bucket"));
     *bucket = NULL;
-    return refuse(&owner, create(comm, bytes, dtype, op, &owner, bucket));
+    return report_refusal(&owner, create_bucket(comm, bytes, dtype, op, &owner, bucket));
 }
 
-static void free_all(struct flight *f)
+static void free_bucket_tasks(struct bucket_task *f)
 {
     while (f) {
-        struct flight *next = f->next;
+        struct bucket_task *next = f->next;
 
-        flight_free(f);
+        bucket_task_free(f);
         f = next;
     }
 }
@@ -450,9 +451,9 @@ dt_result_t dt_bucket_free(dt_bucket_t *b)
     r = check_bucket("dt_bucket_free", b);
     if (r != DT_OK)
         return r;
-    r = empty("dt_bucket_free", b);
-    free_all(b->spare);
-    flight_free(b->filling);
+    r = flush_and_wait("dt_bucket_free", b);
+    free_bucket_tasks(b->spare);
+    bucket_task_free(b->filling);
     dt_mem_free(b->slots);
     free(b);
     return r;

@@ -101,9 +101,10 @@ static const struct dt_operation_kind dti_all_reduce_with = { "dt_all_reduce_wit
                                                               DT_CALL_ALL_REDUCE, check_all_reduce,
                                                               make_all_reduce };
 
-static struct dt_operation all_reduce(const struct dt_operation_kind *kind, dt_comm_t *comm,
-                                      const void *in, void *out, size_t count, dt_dtype_t dtype,
-                                      dt_op_t op, const dt_all_reduce_options_t *options)
+static struct dt_operation all_reduce_operation(const struct dt_operation_kind *kind,
+                                                dt_comm_t *comm, const void *in, void *out,
+                                                size_t count, dt_dtype_t dtype, dt_op_t op,
+                                                const dt_all_reduce_options_t *options)
 {
     return (struct dt_operation){ .kind = kind,
                                   .comm = comm,
@@ -118,7 +119,7 @@ static struct dt_operation all_reduce(const struct dt_operation_kind *kind, dt_c
 struct dt_operation dt_calls_all_reduce(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
                                         dt_op_t op)
 {
-    return all_reduce(&dti_all_reduce, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
+    return all_reduce_operation(&dti_all_reduce, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
 }
 
 /* Whether the arguments need no checks and no choice: a few bytes of host memory. To build an
@@ -150,14 +151,15 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
         dt_context_leave(c);
         return r;
     }
-    o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
+    o = all_reduce_operation(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
     return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                            dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
-    struct dt_operation o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
+    struct dt_operation o =
+        all_reduce_operation(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
 
     return dt_view_start(&o, request);
 }
@@ -166,7 +168,7 @@ dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_
                                dt_dtype_t dtype, dt_op_t op, const dt_all_reduce_options_t *options)
 {
     struct dt_operation o =
-        all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
+        all_reduce_operation(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
     return dt_view_make(&o);
 }
@@ -176,7 +178,7 @@ dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size
                                 const dt_all_reduce_options_t *options, dt_request_t *request)
 {
     struct dt_operation o =
-        all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
+        all_reduce_operation(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
     return dt_view_start(&o, request);
 }
@@ -199,8 +201,8 @@ static dt_result_t make_broadcast(struct dt_comm *c, const struct dt_operation *
     return dt_comm_broadcast(c, o->out, o->count, o->dtype, o->root);
 }
 
-static struct dt_operation broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
-                                     int root)
+static struct dt_operation broadcast_operation(dt_comm_t *comm, void *buf, size_t count,
+                                               dt_dtype_t dtype, int root)
 {
     static const struct dt_operation_kind kind = { "dt_broadcast", DT_CALL_BROADCAST,
                                                    check_broadcast, make_broadcast };
@@ -212,7 +214,7 @@ static struct dt_operation broadcast(dt_comm_t *comm, void *buf, size_t count, d
 
 dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
 {
-    struct dt_operation o = broadcast(comm, buf, count, dtype, root);
+    struct dt_operation o = broadcast_operation(comm, buf, count, dtype, root);
 
     return dt_view_make(&o);
 }
@@ -220,7 +222,7 @@ dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dt
 dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root,
                           dt_request_t *request)
 {
-    struct dt_operation o = broadcast(comm, buf, count, dtype, root);
+    struct dt_operation o = broadcast_operation(comm, buf, count, dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -233,7 +235,7 @@ static dt_result_t make_barrier(struct dt_comm *c, const struct dt_operation *o)
     return dt_comm_barrier(c, DT_CALL_BARRIER);
 }
 
-static struct dt_operation barrier(dt_comm_t *comm)
+static struct dt_operation barrier_operation(dt_comm_t *comm)
 {
     static const struct dt_operation_kind kind = { "dt_barrier", DT_CALL_BARRIER, NULL,
                                                    make_barrier };
@@ -243,14 +245,14 @@ static struct dt_operation barrier(dt_comm_t *comm)
 
 dt_result_t dt_barrier(dt_comm_t *comm)
 {
-    struct dt_operation o = barrier(comm);
+    struct dt_operation o = barrier_operation(comm);
 
     return dt_view_make(&o);
 }
 
 dt_result_t dt_ibarrier(dt_comm_t *comm, dt_request_t *request)
 {
-    struct dt_operation o = barrier(comm);
+    struct dt_operation o = barrier_operation(comm);
 
     return dt_view_start(&o, request);
 }

@@ -47,7 +47,7 @@ dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
     size_t total = 0;
 
     for (int i = 0; i < n; i++) {
-        if (__builtin_add_overflow(total, dt_blocks_count(blocks, i), &total))
+        if (__builtin_add_overflow(total, dt_blocks_count(blocks, (uint32_t)i), &total))
             return dt_fail(DT_ERR_ARG, "%s: %s: together more than memory", name, what);
     }
     return dt_check_buffer(name, buf, total, dtype);

@@ -13,7 +13,7 @@
 #include "runtime/dtrun_tune.h"
 
 /* A failure to create the new communicator is reported for its parent. */
-static void name_what_is_unsaid(const struct dt_comm *parent)
+static void complete_error(const struct dt_comm *parent)
 {
     const dt_error_info_t *e = dt_error_details();
 
@@ -21,8 +21,8 @@ static void name_what_is_unsaid(const struct dt_comm *parent)
         dt_error_report_self(parent->world, parent->id);
 }
 
-static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind kind, int color,
-                         int key, dt_comm_t **out)
+static dt_result_t split_communicator(const char *name, dt_comm_t *parent, enum dt_call_kind kind,
+                                      int color, int key, dt_comm_t **out)
 {
     struct dt_comm *c, *fresh;
     dt_result_t r;
@@ -37,15 +37,15 @@ static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind 
     if (r == DT_OK && fresh)
         *out = fresh->slot->handle;
     else if (r != DT_OK)
-        name_what_is_unsaid(c);
+        complete_error(c);
     dt_context_leave(c);
     return r;
 }
 
-static dt_result_t split_and_tell(const char *name, dt_comm_t *parent, enum dt_call_kind kind,
-                                  int color, int key, dt_comm_t **out)
+static dt_result_t split_and_report(const char *name, dt_comm_t *parent, enum dt_call_kind kind,
+                                    int color, int key, dt_comm_t **out)
 {
-    dt_result_t r = split(name, parent, kind, color, key, out);
+    dt_result_t r = split_communicator(name, parent, kind, color, key, out);
 
     if (r != DT_OK && !*dt_error_details()->operation)
         dt_error_report_call(kind);
@@ -54,12 +54,12 @@ static dt_result_t split_and_tell(const char *name, dt_comm_t *parent, enum dt_c
 
 dt_result_t dt_comm_split(dt_comm_t *parent, int color, int key, dt_comm_t **out)
 {
-    return split_and_tell("dt_comm_split", parent, DT_CALL_SPLIT, color, key, out);
+    return split_and_report("dt_comm_split", parent, DT_CALL_SPLIT, color, key, out);
 }
 
 dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out)
 {
-    return split_and_tell("dt_comm_dup", comm, DT_CALL_DUP, 0, 0, out);
+    return split_and_report("dt_comm_dup", comm, DT_CALL_DUP, 0, 0, out);
 }
 
 dt_result_t dt_comm_free(dt_comm_t *comm)
@@ -85,7 +85,7 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     return r == DT_OK ? DT_OK : dt_error_again(&error);
 }
 
-static void keep_first(void *arg, unsigned line, const char *why)
+static void keep_first_error(void *arg, unsigned line, const char *why)
 {
     char *text = arg;
 
@@ -95,16 +95,16 @@ static void keep_first(void *arg, unsigned line, const char *why)
 
 /* Channels, which other threads make, read these thresholds, so they change under the slots'
  * mutex. */
-static void take_tuning(struct dt_comm *c, void *arg)
+static void apply_tuning(struct dt_comm *c, void *arg)
 {
     const struct dt_tuning_table *table = arg;
 
     dt_comm_add_tuning(c, table);
 }
 
-static void heed(struct dt_comm *c, void *table)
+static void visit_apply_tuning(struct dt_comm *c, void *table)
 {
-    dt_slot_see(c->slot->handle, take_tuning, table);
+    dt_slot_visit(c->slot->handle, apply_tuning, table);
 }
 
 dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
@@ -117,10 +117,10 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
     if (r != DT_OK)
         return r;
     if (c->rank == 0 && lines)
-        dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
+        dt_tuning_read(&table, lines, strlen(lines), keep_first_error, why);
     if (*why)
         table.n = UINT64_MAX; /* tells all ranks that the lines are wrong */
-    r = dt_comm_first_barrier(c, DT_CALL_TUNE, &table, sizeof table, heed);
+    r = dt_comm_first_barrier(c, DT_CALL_TUNE, &table, sizeof table, visit_apply_tuning);
     dt_context_leave(c);
     if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
         r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "the lines of rank 0 are wrong");
@@ -129,15 +129,15 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
 
 /* The communicator of a view. Views are not looked up in a forked child, where a thread that does
  * not exist there may hold their lock. */
-static dt_result_t find_whole(const char *name, dt_comm_t *comm, dt_comm_t **whole)
+static dt_result_t find_communicator(const char *name, dt_comm_t *comm, dt_comm_t **real)
 {
     dt_result_t r = dt_context_check_process(name);
 
-    *whole = r == DT_OK ? dt_views_comm(comm) : comm;
+    *real = r == DT_OK ? dt_views_comm(comm) : comm;
     return r;
 }
 
-static void abort_it(struct dt_comm *c, void *arg)
+static void visit_abort(struct dt_comm *c, void *arg)
 {
     char name[DT_WORLD_NAME], why[DT_ERROR_TEXT];
 
@@ -150,7 +150,7 @@ static void abort_it(struct dt_comm *c, void *arg)
 
 /* Stops it here at once. The agent tells the other processes, but this one may not read its message
  * for a while. */
-static void abort_too(struct dt_comm *c, void *arg)
+static void visit_abort_with_world(struct dt_comm *c, void *arg)
 {
     (void)arg;
     dt_hostshm_stop(&c->shm.map, DT_ERR_ABORTED, (uint32_t)c->world->rank);
@@ -161,13 +161,13 @@ static void abort_too(struct dt_comm *c, void *arg)
 dt_result_t dt_comm_abort(dt_comm_t *comm)
 {
     static const char name[] = "dt_comm_abort";
-    dt_comm_t *whole;
-    dt_result_t r = find_whole(name, comm, &whole);
+    dt_comm_t *real;
+    dt_result_t r = find_communicator(name, comm, &real);
 
     if (r == DT_OK)
-        r = dt_context_see(name, whole, abort_it, NULL);
-    if (r == DT_OK && whole == DT_WORLD)
-        dt_slots_see(abort_too, NULL);
+        r = dt_context_visit(name, real, visit_abort, NULL);
+    if (r == DT_OK && real == DT_WORLD)
+        dt_slots_visit(visit_abort_with_world, NULL);
     return r;
 }
 
@@ -189,14 +189,14 @@ static bool read_timeout(double seconds, uint32_t *ms)
 dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 {
     static const char name[] = "dt_comm_set_timeout";
-    dt_comm_t *whole;
+    dt_comm_t *real;
     uint32_t ms;
-    dt_result_t r = find_whole(name, comm, &whole);
+    dt_result_t r = find_communicator(name, comm, &real);
 
     if (r != DT_OK)
         return r;
     if (read_timeout(seconds, &ms))
-        return dt_context_set_limit(name, whole, ms);
+        return dt_context_set_limit(name, real, ms);
     return dt_fail(DT_ERR_ARG,
                    "%s: %g is not a number of seconds from 0.1 to %d, nor 0 (never) or "
                    "DT_TIMEOUT_DEFAULT",
@@ -206,41 +206,42 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 dt_result_t dt_comm_status(dt_comm_t *comm)
 {
     static const char name[] = "dt_comm_status";
-    dt_comm_t *whole;
-    dt_result_t r = find_whole(name, comm, &whole);
+    dt_comm_t *real;
+    dt_result_t r = find_communicator(name, comm, &real);
 
     if (r != DT_OK)
         return r;
     dt_context_heed();
-    return dt_context_status(name, whole);
+    return dt_context_status(name, real);
 }
 
-static void see_rank(struct dt_comm *c, void *arg)
+static void visit_rank(struct dt_comm *c, void *arg)
 {
     *(int *)arg = c->rank;
 }
 
-static void see_size(struct dt_comm *c, void *arg)
+static void visit_size(struct dt_comm *c, void *arg)
 {
     *(int *)arg = c->size;
 }
 
-static int see_number(const char *name, dt_comm_t *comm, void (*see)(struct dt_comm *c, void *arg))
+static int visit_number(const char *name, dt_comm_t *comm,
+                        void (*visit)(struct dt_comm *c, void *arg))
 {
-    dt_comm_t *whole;
+    dt_comm_t *real;
     int number = -1;
 
-    if (find_whole(name, comm, &whole) == DT_OK)
-        dt_context_see(name, whole, see, &number);
+    if (find_communicator(name, comm, &real) == DT_OK)
+        dt_context_visit(name, real, visit, &number);
     return number;
 }
 
 int dt_comm_rank(dt_comm_t *comm)
 {
-    return see_number("dt_comm_rank", comm, see_rank);
+    return visit_number("dt_comm_rank", comm, visit_rank);
 }
 
 int dt_comm_size(dt_comm_t *comm)
 {
-    return see_number("dt_comm_size", comm, see_size);
+    return visit_number("dt_comm_size", comm, visit_size);
 }

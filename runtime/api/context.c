@@ -50,7 +50,7 @@ static dt_result_t fail_handle(const char *name, const dt_comm_t *comm, bool fre
 }
 
 /* Writes "rank 3 (host2): dt_isend: out of memory". The call has not begun. */
-static dt_result_t fail_want(const char *name, const char *what)
+static dt_result_t fail_resource(const char *name, const char *what)
 {
     const struct dt_world *w = &dti_context.job;
     char me[DT_WORLD_NAME];
@@ -60,11 +60,12 @@ static dt_result_t fail_want(const char *name, const char *what)
 
 dt_result_t dt_context_fail_thread(const char *name)
 {
-    return fail_want(name, "no thread for calls in the background can be started (RLIMIT_NPROC?)");
+    return fail_resource(name,
+                         "no thread for calls in the background can be started (RLIMIT_NPROC?)");
 }
 
 /* For a handle that names no communicator. */
-static dt_result_t fail_stranger(const char *name, const dt_comm_t *comm)
+static dt_result_t fail_unknown_handle(const char *name, const dt_comm_t *comm)
 {
     bool ever = dt_slot_ever(comm);
     dt_result_t r = ever ? dt_context_check_state(name) : DT_OK;
@@ -82,7 +83,7 @@ dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_
         return r;
     s = dt_slot_enter(comm, &limit_ms);
     if (!s)
-        return fail_stranger(name, comm);
+        return fail_unknown_handle(name, comm);
     r = dt_context_check_state(name);
     if (r == DT_OK && (s->handle != comm || !s->comm))
         r = fail_handle(name, comm, true);
@@ -100,27 +101,27 @@ void dt_context_leave(struct dt_comm *c)
     dt_slot_leave(c->slot);
 }
 
-dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task)
+dt_result_t dt_context_submit(const char *name, const dt_comm_t *comm, struct dt_task *task)
 {
     dt_result_t r = dt_context_check_process(name);
 
     if (r == DT_OK)
         r = dt_context_check_state(name);
     if (r == DT_OK)
-        r = dt_slot_hand_in(comm, task);
+        r = dt_slot_submit(comm, task);
     if (r == DT_ERR_NOMEM)
         return dt_context_fail_thread(name);
     return r == DT_ERR_ARG ? fail_handle(name, comm, dt_slot_ever(comm)) : r;
 }
 
-dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
-                           void (*see)(struct dt_comm *c, void *arg), void *arg)
+dt_result_t dt_context_visit(const char *name, const dt_comm_t *comm,
+                             void (*see)(struct dt_comm *c, void *arg), void *arg)
 {
     dt_result_t r = dt_context_check_process(name);
 
     if (r == DT_OK)
         r = dt_context_check_state(name);
-    if (r == DT_OK && !dt_slot_see(comm, see, arg))
+    if (r == DT_OK && !dt_slot_visit(comm, see, arg))
         r = fail_handle(name, comm, dt_slot_ever(comm));
     return r;
 }
@@ -140,7 +141,7 @@ static void see_status(struct dt_comm *c, void *arg)
 
 dt_result_t dt_context_status(const char *name, const dt_comm_t *comm)
 {
-    dt_result_t status = DT_OK, r = dt_context_see(name, comm, see_status, &status);
+    dt_result_t status = DT_OK, r = dt_context_visit(name, comm, see_status, &status);
 
     return r == DT_OK ? status : r;
 }
@@ -157,31 +158,31 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w)
 
 /* Counts this thread before it reads the state. So either it sees that dt_finalize is ending the
  * job, or dt_finalize waits for it. */
-bool dt_context_step_aside(void)
+bool dt_context_hold_job(void)
 {
-    atomic_fetch_add(&dti_context.aside, 1);
+    atomic_fetch_add(&dti_context.job_holders, 1);
     return dti_context.state == DT_CONTEXT_READY;
 }
 
-void dt_context_step_back(void)
+void dt_context_release_job(void)
 {
-    if (atomic_fetch_sub(&dti_context.aside, 1) == 1 && dti_context.state == DT_CONTEXT_AFTER)
-        dt_futex_wake_all(&dti_context.aside);
+    if (atomic_fetch_sub(&dti_context.job_holders, 1) == 1 && dti_context.state == DT_CONTEXT_AFTER)
+        dt_futex_wake_all(&dti_context.job_holders);
 }
 
-void dt_context_await_aside(void)
+void dt_context_await_holders(void)
 {
-    uint32_t aside;
+    uint32_t job_holders;
 
-    while ((aside = atomic_load(&dti_context.aside)))
-        dt_futex_wait(&dti_context.aside, aside);
+    while ((job_holders = atomic_load(&dti_context.job_holders)))
+        dt_futex_wait(&dti_context.job_holders, job_holders);
 }
 
 void dt_context_heed(void)
 {
-    if (dt_context_step_aside())
+    if (dt_context_hold_job())
         dt_agentlink_heed(&dti_context.job.agent);
-    dt_context_step_back();
+    dt_context_release_job();
 }
 
 /* Shared memory changes before the message is sent, so an agent that reads the message finds the
@@ -201,20 +202,20 @@ dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32
 
     if (r != DT_OK)
         return r;
-    r = dt_context_step_aside() ? set_limit(name, comm, ms) : dt_context_check_state(name);
-    dt_context_step_back();
+    r = dt_context_hold_job() ? set_limit(name, comm, ms) : dt_context_check_state(name);
+    dt_context_release_job();
     return r;
 }
 
 /* ---- channels ---- */
 
-struct arrival {
+struct channel_request {
     const char *name; /* the public call */
-    struct dt_end end;
-    const struct dt_parcel *parcel; /* of a task that is handed in */
+    struct dt_p2p_end end;
+    const struct dt_p2p_data *data; /* of a task that is submitted */
     struct dt_task *task;           /* NULL: this thread executes the call itself */
     struct dt_task *before; /* a parked task that this thread must execute first; NULL: none */
-    struct dt_p2p *way;
+    struct dt_p2p *channel;
     uint32_t number;
     struct dt_p2p_watcher watch; /* until the earlier call is served */
     dt_result_t result;
@@ -222,79 +223,79 @@ struct arrival {
 
 /* The call before it may be nonblocking, and then nothing else tells the agent that this thread
  * waits. */
-static void queue(struct dt_comm *c, struct arrival *a)
+static void queue_for_channel(struct dt_comm *c, struct channel_request *a)
 {
-    a->number = dt_ticketlock_draw(&a->way->lock);
-    a->before = a->way->parked;
-    dt_p2p_claim(a->way, a->before, false);
+    a->number = dt_ticketlock_draw(&a->channel->lock);
+    a->before = a->channel->parked;
+    dt_p2p_take_parked(a->channel, a->before, false);
     a->watch = (struct dt_p2p_watcher){ .peer = a->end.peer,
-                                        .giving = a->end.giving,
+                                        .sending = a->end.sending,
                                         .ticket = a->number,
                                         .limit_ms = c->slot->limit_ms };
-    if (!dt_ticketlock_is_due(&a->way->lock, a->number))
+    if (!dt_ticketlock_is_due(&a->channel->lock, a->number))
         dt_p2p_watch(c, &a->watch);
 }
 
-static void arrive(struct dt_comm *c, void *arg)
+static void request_channel(struct dt_comm *c, void *arg)
 {
-    struct arrival *a = arg;
+    struct channel_request *a = arg;
 
     if (c->shut) {
         a->result = fail_handle(a->name, NULL, true);
         return;
     }
-    a->way = dt_p2p_find(c, a->end.peer, a->end.giving);
-    if (!a->way) {
-        a->result = fail_want(a->name, "out of memory");
+    a->channel = dt_p2p_find(c, a->end.peer, a->end.sending);
+    if (!a->channel) {
+        a->result = fail_resource(a->name, "out of memory");
         dt_comm_stop(c, DT_ERR_NOMEM, (uint32_t)c->world->rank, dt_last_error());
         return;
     }
-    atomic_fetch_add(&c->passing, 1);
+    atomic_fetch_add(&c->p2p_inflight, 1);
     if (!a->task) {
-        queue(c, a);
+        queue_for_channel(c, a);
         return;
     }
     a->task->limit_ms = c->slot->limit_ms;
-    a->result = dt_p2p_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
+    a->result = dt_p2p_submit(a->channel, a->task, a->data->buf, a->data->count, a->data->dtype);
     if (a->result == DT_OK)
         return;
     dt_context_fail_thread(a->name);
-    dt_p2p_passed(c);
+    dt_p2p_done(c);
 }
 
-dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                 struct dt_p2p **way)
+dt_result_t dt_context_enter_channel(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
+                                     struct dt_p2p **channel)
 {
-    struct arrival a = { .name = name, .end = end };
-    dt_result_t r = dt_context_see(name, comm, arrive, &a);
+    struct channel_request a = { .name = name, .end = end };
+    dt_result_t r = dt_context_visit(name, comm, request_channel, &a);
 
     if (r != DT_OK || a.result != DT_OK)
         return r != DT_OK ? r : a.result;
     if (a.before)
-        dt_p2p_make(a.before);
-    dt_ticketlock_await(&a.way->lock, a.number);
+        dt_p2p_run(a.before);
+    dt_ticketlock_await(&a.channel->lock, a.number);
     dt_p2p_unwatch(&a.watch);
-    a.way->limit_ms = a.watch.limit_ms;
-    a.way->since_ns = a.watch.note.since_ns;
-    *way = a.way;
+    a.channel->limit_ms = a.watch.limit_ms;
+    a.channel->since_ns = a.watch.note.since_ns;
+    *channel = a.channel;
     return DT_OK;
 }
 
-void dt_context_leave_way(struct dt_p2p *way)
+void dt_context_leave_channel(struct dt_p2p *channel)
 {
-    struct dt_comm *c = way->comm;
+    struct dt_comm *c = channel->comm;
     const dt_comm_t *handle = c->slot->handle;
 
-    dt_ticketlock_leave(&way->lock);
-    dt_p2p_passed(c);
+    dt_ticketlock_leave(&channel->lock);
+    dt_p2p_done(c);
     dt_slot_settle(handle);
 }
 
-dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                   const struct dt_parcel *parcel, struct dt_task *task)
+dt_result_t dt_context_submit_p2p(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
+                                  const struct dt_p2p_data *data, struct dt_task *task)
 {
-    struct arrival a = { .name = name, .end = end, .parcel = parcel, .task = task };
-    dt_result_t r = dt_context_see(name, comm, arrive, &a);
+    struct channel_request a = { .name = name, .end = end, .data = data, .task = task };
+    dt_result_t r = dt_context_visit(name, comm, request_channel, &a);
 
     return r != DT_OK ? r : a.result;
 }

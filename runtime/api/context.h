@@ -16,9 +16,9 @@ enum dt_context_state { DT_CONTEXT_BEFORE, DT_CONTEXT_READY, DT_CONTEXT_AFTER };
 struct dt_context {
     _Atomic int state; /* enum dt_context_state; changes only while dt_init or dt_finalize holds the
                           slots */
-    _Atomic bool forked;    /* this process is a child of the one that called dt_init */
-    _Atomic uint32_t aside; /* threads that use the job and hold no slot */
-    struct dt_world job;    /* rank, size and the like stay readable after dt_finalize */
+    _Atomic bool forked;          /* this process is a child of the one that called dt_init */
+    _Atomic uint32_t job_holders; /* threads that use the job and hold no slot */
+    struct dt_world job;          /* rank, size and the like stay readable after dt_finalize */
     struct dt_comm world;
 };
 extern struct dt_context dti_context;
@@ -26,12 +26,13 @@ extern struct dt_context dti_context;
 /* DT_ERR_STATE: before dt_init, or after dt_finalize. name: of the call. */
 dt_result_t dt_context_check_state(const char *name);
 /* For a thread that uses the job (the agent's socket, DT_WORLD) and holds no slot. Returns whether
- * the job exists; if so, it stays until dt_context_step_back. The caller steps back in either case.
+ * the job exists; if so, it stays until dt_context_release_job. The caller steps back in either
+ * case.
  */
-bool dt_context_step_aside(void);
-void dt_context_step_back(void);
-/* Waits until no thread is aside any more. dt_finalize calls it before it ends the job. */
-void dt_context_await_aside(void);
+bool dt_context_hold_job(void);
+void dt_context_release_job(void);
+/* Waits until no thread holds the job any more. dt_finalize calls it before it ends the job. */
+void dt_context_await_holders(void);
 
 /* Every public call on a communicator begins with dt_context_enter. It waits for earlier calls on
  * the communicator and stores the communicator in *c. If it returns DT_OK, the call ends with
@@ -39,30 +40,30 @@ void dt_context_await_aside(void);
  * been freed. DT_ERR_ARG: comm is not a communicator. name is the public call's. */
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c);
 void dt_context_leave(struct dt_comm *c);
-/* Hands in a task; the communicator's thread executes its calls. */
-dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task);
+/* Submits a task; the communicator's thread executes its calls. */
+dt_result_t dt_context_submit(const char *name, const dt_comm_t *comm, struct dt_task *task);
 
 /* The same for a send or a receive, which uses the channel to or from one peer. peer is another
  * rank of comm. */
-struct dt_end {
+struct dt_p2p_end {
     int peer;
-    bool giving;
+    bool sending;
 };
-dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                 struct dt_p2p **way);
-void dt_context_leave_way(struct dt_p2p *way);
-struct dt_parcel { /* the data of a send or receive */
-    void *buf;     /* NULL: the task itself copies the data to or from host memory */
+dt_result_t dt_context_enter_channel(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
+                                     struct dt_p2p **channel);
+void dt_context_leave_channel(struct dt_p2p *channel);
+struct dt_p2p_data { /* the data of a send or receive */
+    void *buf;       /* NULL: the task itself copies the data to or from host memory */
     size_t count;
     dt_dtype_t dtype;
 };
-/* The task calls dt_p2p_pass with its data, then dt_p2p_passed. */
-dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                   const struct dt_parcel *parcel, struct dt_task *task);
+/* The task calls dt_p2p_transfer with its data, then dt_p2p_done. */
+dt_result_t dt_context_submit_p2p(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
+                                  const struct dt_p2p_data *data, struct dt_task *task);
 /* Reports which public call failed because no thread could be started (DT_ERR_NOMEM). */
 dt_result_t dt_context_fail_thread(const char *name);
-/* Sets limit_ms of struct dt_comm for calls that are made or handed in from now on. Does not wait
- * for calls under way. */
+/* Sets limit_ms of struct dt_comm for calls that are made or submitted from now on. Does not wait
+ * for calls under channel. */
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms);
 /* Handles messages from the agent that no call has read yet. */
 void dt_context_heed(void);
@@ -75,8 +76,8 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w);
 
 /* Runs see on the communicator even if other threads are in calls on it. see must not wait. Any
  * thread may call it at any time. */
-dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
-                           void (*see)(struct dt_comm *c, void *arg), void *arg);
+dt_result_t dt_context_visit(const char *name, const dt_comm_t *comm,
+                             void (*see)(struct dt_comm *c, void *arg), void *arg);
 
 /* Returns DT_OK, or the failure that ended comm, which dt_last_error then describes. Any thread may
  * call it at any time. */

@@ -65,7 +65,7 @@ static void find_leaders(struct dt_comm *c)
     dt_hierarchical_init(&c->hierarchical);
 }
 
-static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
+static dt_result_t set_ranks(struct dt_comm *c, const uint32_t *ranks)
 {
     size_t n = (size_t)c->size;
     uint32_t *number = calloc(c->world->nodes, sizeof *number);
@@ -121,7 +121,7 @@ static dt_result_t job_stopped(const struct dt_world *w)
     return (dt_result_t)code;
 }
 
-static dt_result_t take_memory(struct dt_comm *c)
+static dt_result_t map_memory(struct dt_comm *c)
 {
     struct dt_world *w = c->world;
     dt_result_t r;
@@ -149,10 +149,10 @@ static void write_members(const struct dt_comm *c)
         atomic_store_explicit(&c->shm.map.members[i], c->ranks[i] + 1, memory_order_relaxed);
 }
 
-static dt_result_t share_memory(struct dt_comm *c)
+static dt_result_t open_shared_memory(struct dt_comm *c)
 {
     uint64_t mine[DT_HOSTSHM_CPUS / 64] = { 0 };
-    dt_result_t r = take_memory(c);
+    dt_result_t r = map_memory(c);
 
     if (r != DT_OK)
         return r;
@@ -171,7 +171,7 @@ static dt_result_t share_memory(struct dt_comm *c)
 }
 
 /* Prepares connections to other hosts. They are made when they are first needed. */
-static dt_result_t set_out(struct dt_comm *c)
+static dt_result_t open_connections(struct dt_comm *c)
 {
     struct dt_world *w = c->world;
 
@@ -199,15 +199,15 @@ static dt_result_t set_out(struct dt_comm *c)
 
 /* ---- joining and leaving ---- */
 
-static dt_result_t create(struct dt_comm *c, const uint32_t *ranks)
+static dt_result_t create_parts(struct dt_comm *c, const uint32_t *ranks)
 {
     dt_result_t r = dt_gpu_open(c);
 
     if (r == DT_OK)
-        r = take_ranks(c, ranks);
+        r = set_ranks(c, ranks);
     if (r == DT_OK)
-        r = share_memory(c);
-    return r == DT_OK && c->nodes > 1 ? set_out(c) : r;
+        r = open_shared_memory(c);
+    return r == DT_OK && c->nodes > 1 ? open_connections(c) : r;
 }
 
 dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
@@ -219,7 +219,7 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
         .world = w, .id = id, .size = (int)n, .bell = -1, .tuning = dt_tuning_builtin
     };
     c->shm.ring = dt_ring_open(id);
-    r = create(c, ranks);
+    r = create_parts(c, ranks);
     return r == DT_OK ? r : dt_comm_fail(c, r);
 }
 

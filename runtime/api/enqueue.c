@@ -14,7 +14,7 @@
 #include "runtime/gpu/nvidia/cudafail.h"
 #include "runtime/kernels/dtype.h"
 
-struct enqueuing {
+struct enqueued_call {
     const char *name;
     struct dt_operation *o;
     struct dt_gpu_stream *s;
@@ -33,20 +33,19 @@ static bool names_one_stream(const struct dt_gpu_stream *s)
     return s->stream != CU_STREAM_PER_THREAD;
 }
 
-static void see(struct dt_comm *c, void *arg)
+static void visit_communicator(struct dt_comm *c, void *arg)
 {
-    struct enqueuing *e = arg;
+    struct enqueued_call *e = arg;
 
     e->comm = c;
     e->extents = dt_extents_of(e->o, c->rank, c->size);
-    e->direct =
-        !dt_operation_is_between_two(e->o) && names_one_stream(e->s) && dt_gpu_goes_direct(c, e->o);
-    e->staged = !dt_operation_is_between_two(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
+    e->direct = !dt_operation_is_p2p(e->o) && names_one_stream(e->s) && dt_gpu_goes_direct(c, e->o);
+    e->staged = !dt_operation_is_p2p(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
 /* Data must be in GPU memory. A call without data counts as one on host memory, before which this
  * rank waits for its GPU. */
-static dt_result_t check_memory(const struct enqueuing *e)
+static dt_result_t check_memory(const struct enqueued_call *e)
 {
     if (e->o->memory != DT_MEMORY_HOST)
         return DT_OK;
@@ -59,7 +58,7 @@ static dt_result_t check_memory(const struct enqueuing *e)
     return DT_OK;
 }
 
-static dt_result_t reserve_channel(const struct enqueuing *e)
+static dt_result_t reserve_pinned_for_p2p(const struct enqueued_call *e)
 {
     struct dt_operation *o = e->o;
     int channel = 2 * o->root + (o->kind->call == DT_CALL_SEND);
@@ -72,16 +71,16 @@ static dt_result_t reserve_channel(const struct enqueuing *e)
 
 /* Reserves pinned memory now: an allocation while the call holds the stream could wait for that
  * stream. */
-static dt_result_t reserve(const struct enqueuing *e)
+static dt_result_t reserve_pinned(const struct enqueued_call *e)
 {
-    if (dt_operation_is_between_two(e->o))
-        return reserve_channel(e);
+    if (dt_operation_is_p2p(e->o))
+        return reserve_pinned_for_p2p(e);
     if (e->staged)
         dt_pinned_reserve(e->bytes, e->s->copies);
     return DT_OK;
 }
 
-static dt_result_t hold(const struct enqueuing *e)
+static dt_result_t hold_stream(const struct enqueued_call *e)
 {
     struct dt_operation *o = e->o;
     dt_result_t r = dt_gpu_order_take_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
@@ -93,14 +92,14 @@ static dt_result_t hold(const struct enqueuing *e)
     return dt_cuda_fail(e->name, "cuStreamWaitValue32", result);
 }
 
-static dt_result_t hold_and_hand_in(const struct enqueuing *e, dt_request_t *request)
+static dt_result_t hold_and_submit(const struct enqueued_call *e, dt_request_t *request)
 {
-    dt_result_t r = hold(e);
+    dt_result_t r = hold_stream(e);
 
     if (r != DT_OK)
         return r;
     dt_inflight_begin(e->o->inflight);
-    r = dt_request_hand_in(e->name, e->o, e->comm->size, request);
+    r = dt_request_submit(e->name, e->o, e->comm->size, request);
     if (r == DT_OK)
         return r;
     dt_inflight_end(e->o->inflight);
@@ -111,7 +110,7 @@ static dt_result_t hold_and_hand_in(const struct enqueuing *e, dt_request_t *req
 
 /* ---- launches by this thread ---- */
 
-static dt_result_t begin_direct(const struct enqueuing *e)
+static dt_result_t begin_direct(const struct enqueued_call *e)
 {
     struct dt_operation *o = e->o;
     dt_result_t r = dt_gpu_stream_check_capture(&e->s->stream, 1, e->name);
@@ -126,7 +125,7 @@ static dt_result_t begin_direct(const struct enqueuing *e)
 }
 
 /* If other calls come first, sets e->direct to false and does nothing else. */
-static dt_result_t enqueue_direct(struct enqueuing *e, dt_request_t *request)
+static dt_result_t enqueue_direct(struct enqueued_call *e, dt_request_t *request)
 {
     struct dt_operation *o = e->o;
     dt_result_t r = begin_direct(e);
@@ -134,7 +133,7 @@ static dt_result_t enqueue_direct(struct enqueuing *e, dt_request_t *request)
     if (r != DT_OK)
         return r;
     dt_inflight_begin(o->inflight);
-    r = dt_request_hand_in(e->name, o, e->comm->size, request);
+    r = dt_request_submit(e->name, o, e->comm->size, request);
     if (r == DT_OK) {
         dt_direct_launch(e->comm, o, e->s->stream);
         return r;
@@ -148,14 +147,14 @@ static dt_result_t enqueue_direct(struct enqueuing *e, dt_request_t *request)
 
 /* ---- calls behind a gate ---- */
 
-static dt_result_t enqueue_held(const struct enqueuing *e, dt_request_t *request)
+static dt_result_t enqueue_held(const struct enqueued_call *e, dt_request_t *request)
 {
-    dt_result_t r = reserve(e);
+    dt_result_t r = reserve_pinned(e);
 
-    return r == DT_OK ? hold_and_hand_in(e, request) : r;
+    return r == DT_OK ? hold_and_submit(e, request) : r;
 }
 
-static dt_result_t enqueue_in_context(struct enqueuing *e, dt_request_t *request)
+static dt_result_t enqueue_in_context(struct enqueued_call *e, dt_request_t *request)
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, e->s->context);
@@ -173,11 +172,11 @@ static dt_result_t enqueue_in_context(struct enqueuing *e, dt_request_t *request
 dt_result_t dt_enqueue(const char *name, struct dt_operation *o, struct dt_gpu_stream *s,
                        dt_request_t *request)
 {
-    struct enqueuing e = { .name = name, .o = o, .s = s };
+    struct enqueued_call e = { .name = name, .o = o, .s = s };
     dt_result_t r = dt_operation_check(o);
 
     if (r == DT_OK)
-        r = dt_context_see(name, o->comm, see, &e);
+        r = dt_context_visit(name, o->comm, visit_communicator, &e);
     if (r != DT_OK)
         return r;
     r = check_memory(&e);

@@ -1,4 +1,4 @@
-/* Enqueues an operation on one of the program's streams: hands it in for the thread that executes
+/* Enqueues an operation on one of the program's streams: submits it for the thread that executes
  * it, and closes a gate on the stream until then. */
 #ifndef DT_API_ENQUEUE_H
 #define DT_API_ENQUEUE_H

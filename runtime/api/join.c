@@ -10,16 +10,16 @@
 #include "runtime/kernels/dtype.h"
 
 /* The words of an announcement. The all-reduce takes the maximum of each. */
-enum word {
+enum join_word {
     WHAT, /* kind, type, operation and wire format, one byte each; 0: this rank has no more data */
     BYTES,
     LATE,     /* the rank that joined last has the largest number */
     PRESCALE, /* bits of a double; ranks without data contribute the least value, here and below */
     POSTSCALE,
     THRESHOLD,
-    PIECES, /* the mark of a call's buffers in a bucket */
-    MARK,   /* the mark of the call, */
-    UNMARK, /* and its complement: if the two maxima fit, all ranks with data make the same call */
+    BUFFERS, /* the mark of a call's buffers in a bucket */
+    MARK,    /* the mark of the call, */
+    UNMARK,  /* and its complement: if the two maxima fit, all ranks with data make the same call */
     WORDS,
 };
 
@@ -42,7 +42,8 @@ static double from_bits(int64_t bits)
 /* ---- mismatches ---- */
 
 /* The first rank with data whose call differs from this rank's; -1: there is none. */
-static int unlike(const struct dt_comm *c, const struct dt_call *calls, const struct dt_call *call)
+static int first_different(const struct dt_comm *c, const struct dt_call *calls,
+                           const struct dt_call *call)
 {
     int rank = 0;
 
@@ -54,11 +55,11 @@ static int unlike(const struct dt_comm *c, const struct dt_call *calls, const st
 
 /* Reports this rank's own call, or dt_join, as the one that failed: the announcement is not the
  * program's. A rank whose call was not compared gets a text about two others. */
-static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
+static dt_result_t fail_mismatch(struct dt_comm *c, struct dt_call *calls)
 {
     const struct dt_call none = { 0 };
     struct dt_call call = c->next;
-    int one = unlike(c, calls, &none), other = unlike(c, calls, &calls[one]);
+    int one = first_different(c, calls, &none), other = first_different(c, calls, &calls[one]);
     char why[DT_ERROR_REPORT_OTHERS];
     dt_result_t r;
 
@@ -71,7 +72,7 @@ static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
         &(struct dt_coll_error){ .rank = c->ranks[other], .theirs = calls[other] }, why);
     dt_comm_stop(c, DT_ERR_MISMATCH, c->ranks[other], why);
     if (call.kind != DT_CALL_JOIN)
-        other = unlike(c, calls, &call);
+        other = first_different(c, calls, &call);
     dt_coll_error(&c->coll_error, DT_ERR_MISMATCH, c->ranks[other]);
     if (call.kind == DT_CALL_JOIN)
         c->coll_error.why = why;
@@ -83,7 +84,7 @@ static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
 }
 
 /* All ranks know that their calls differ, and now show them to each other. */
-static dt_result_t tell_apart(struct dt_comm *c)
+static dt_result_t exchange_and_fail(struct dt_comm *c)
 {
     struct dt_call *calls = calloc((size_t)c->size, sizeof *calls);
     dt_result_t r;
@@ -93,13 +94,14 @@ static dt_result_t tell_apart(struct dt_comm *c)
     calls[c->rank] = c->next;
     r = dt_comm_all_gather_table(c, DT_CALL_UNEVEN, calls, sizeof *calls);
     if (r == DT_OK)
-        r = fail_unlike(c, calls);
+        r = fail_mismatch(c, calls);
     free(calls);
     return r;
 }
 
 /* next: the program's call on this rank. */
-static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t words[WORDS])
+static dt_result_t announce_call(struct dt_comm *c, const struct dt_call *next,
+                                 int64_t words[WORDS])
 {
     dt_result_t r;
 
@@ -107,14 +109,14 @@ static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t w
     c->announcing = true;
     r = dt_comm_announce(c, words, WORDS);
     if (r == DT_OK && words[WHAT] && words[MARK] != ~words[UNMARK])
-        r = tell_apart(c);
+        r = exchange_and_fail(c);
     c->announcing = false;
     return r;
 }
 
 /* Ranks without data make the call on host memory, buffer by buffer. Ranks with data compare their
  * calls. */
-static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
+static dt_result_t announce_data_call(struct dt_comm *c, const struct dt_call *call)
 {
     const struct dt_call *meant = c->whole ? c->whole : call;
     static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
@@ -125,7 +127,7 @@ static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
         [PRESCALE] = to_bits(how->prescale),
         [POSTSCALE] = to_bits(how->postscale),
         [THRESHOLD] = to_bits((double)how->threshold),
-        [PIECES] = (int64_t)dt_reduceoptions_pieces(call->options),
+        [BUFFERS] = (int64_t)dt_reduceoptions_buffers(call->options),
         [MARK] = (int64_t)dt_call_signature(meant),
         [UNMARK] = ~(int64_t)dt_call_signature(meant),
     };
@@ -135,7 +137,7 @@ static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
                        "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce "
                        "and dt_barrier",
                        c->world->rank);
-    return tell(c, meant, words);
+    return announce_call(c, meant, words);
 }
 
 /* ---- neutral elements ---- */
@@ -176,7 +178,7 @@ void dt_join_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op)
 
 /* ---- joining ---- */
 
-static dt_all_reduce_options_t options_of(const int64_t words[WORDS])
+static dt_all_reduce_options_t announced_options(const int64_t words[WORDS])
 {
     dt_all_reduce_options_t how = DT_ALL_REDUCE_OPTIONS_INIT;
 
@@ -187,7 +189,7 @@ static dt_all_reduce_options_t options_of(const int64_t words[WORDS])
     return how;
 }
 
-static dt_result_t say_no_memory(struct dt_comm *c, size_t count, dt_dtype_t dtype)
+static dt_result_t fail_no_memory(struct dt_comm *c, size_t count, dt_dtype_t dtype)
 {
     char me[DT_WORLD_NAME];
     dt_result_t r =
@@ -201,9 +203,9 @@ static dt_result_t say_no_memory(struct dt_comm *c, size_t count, dt_dtype_t dty
     return dt_comm_fail(c, r);
 }
 
-static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
+static dt_result_t all_reduce_no_data(struct dt_comm *c, const int64_t words[WORDS])
 {
-    dt_all_reduce_options_t how = options_of(words);
+    dt_all_reduce_options_t how = announced_options(words);
     dt_dtype_t dtype = (dt_dtype_t)(words[WHAT] >> 16 & 0xff);
     dt_op_t op = (dt_op_t)(words[WHAT] >> 8 & 0xff);
     size_t bytes = (size_t)words[BYTES];
@@ -212,29 +214,29 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     dt_result_t r;
 
     if (!buf)
-        return say_no_memory(c, count, dtype);
+        return fail_no_memory(c, count, dtype);
     dt_join_fill(buf, count, dtype, op);
-    r = dt_comm_all_reduce_no_data(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
+    r = dt_comm_all_reduce_no_data(c, buf, count, dtype, op, &how, (uint64_t)words[BUFFERS]);
     free(buf);
     return r;
 }
 
 /* Makes the call that other ranks have announced. */
-static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
+static dt_result_t make_announced_call(struct dt_comm *c, const int64_t words[WORDS])
 {
     enum dt_call_kind kind = (enum dt_call_kind)(words[WHAT] >> 24);
     dt_result_t r;
 
     c->announcing = true;
     if (kind == DT_CALL_ALL_REDUCE)
-        r = fold_nothing(c, words);
+        r = all_reduce_no_data(c, words);
     else
         r = dt_comm_barrier(c, kind);
     c->announcing = false;
     return r;
 }
 
-static dt_result_t join(struct dt_comm *c, int *last)
+static dt_result_t join_until_all_done(struct dt_comm *c, int *last)
 {
     static const struct dt_call none = { .kind = DT_CALL_JOIN };
     int64_t calls = 0;
@@ -245,18 +247,18 @@ static dt_result_t join(struct dt_comm *c, int *last)
                                  [PRESCALE] = INT64_MIN,
                                  [POSTSCALE] = INT64_MIN,
                                  [THRESHOLD] = INT64_MIN,
-                                 [PIECES] = INT64_MIN,
+                                 [BUFFERS] = INT64_MIN,
                                  [MARK] = INT64_MIN,
                                  [UNMARK] = INT64_MIN };
 
-        r = tell(c, &none, words);
+        r = announce_call(c, &none, words);
         if (r == DT_OK && words[WHAT] == 0) {
             c->announce = NULL;
             *last = (int)(words[LATE] % c->size);
         }
         if (r != DT_OK || words[WHAT] == 0)
             return r;
-        r = take_part(c, words);
+        r = make_announced_call(c, words);
         if (r != DT_OK)
             return r;
         calls += calls < INT32_MAX;
@@ -273,7 +275,7 @@ dt_result_t dt_join_begin(dt_comm_t *comm)
     if (c->announce)
         r = dt_fail(DT_ERR_STATE, "rank %d: dt_join_begin was called twice; dt_join comes between",
                     c->world->rank);
-    c->announce = announce;
+    c->announce = announce_data_call;
     dt_context_leave(c);
     return r;
 }
@@ -287,7 +289,7 @@ dt_result_t dt_join(dt_comm_t *comm, int *last)
     if (r != DT_OK)
         return r;
     r = c->announce
-            ? join(c, last ? last : &who)
+            ? join_until_all_done(c, last ? last : &who)
             : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->world->rank);
     dt_context_leave(c);
     return r;

@@ -13,11 +13,11 @@
 #include "runtime/shm/segment.h"
 
 /* Returns this rank's block; NULL: see errno. */
-static void *take_part(struct dt_comm *c, size_t bytes)
+static void *open_own_block(struct dt_comm *c, size_t bytes)
 {
     struct dt_segment_kind kind = { .comm = c->id, .me = c->shm.me, .n = c->shm.n, .bytes = bytes };
     size_t total = dt_segment_total(kind.n, bytes);
-    void *part;
+    void *block;
     int fd = -1;
 
     errno = ENOMEM;
@@ -28,17 +28,17 @@ static void *take_part(struct dt_comm *c, size_t bytes)
                                        &kind.number);
     if (kind.n > 1 && fd < 0)
         return NULL;
-    part = dt_segment_open(&kind, fd);
+    block = dt_segment_open(&kind, fd);
     if (fd >= 0) {
         int error = errno;
 
         close(fd);
         errno = error;
     }
-    return part;
+    return block;
 }
 
-static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int error)
+static dt_result_t report_no_memory(const struct dt_comm *c, size_t bytes, int rank, int error)
 {
     const char *host = dt_world_host(c->world, c->ranks[rank]);
     dt_result_t r =
@@ -58,38 +58,38 @@ static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int
 }
 
 /* All ranks get the memory, or none does. */
-static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
+static dt_result_t agree_on_success(struct dt_comm *c, size_t bytes, void *block, int error)
 {
     uint64_t *errors = calloc((size_t)c->size, sizeof *errors);
     dt_result_t r;
 
     if (!errors)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
-    errors[c->rank] = part ? 0 : (uint64_t)error;
+    errors[c->rank] = block ? 0 : (uint64_t)error;
     r = dt_comm_all_gather_table(c, DT_CALL_ALLOC, errors, sizeof *errors);
     for (int rank = 0; r == DT_OK && rank < c->size; rank++) {
         if (errors[rank])
-            r = say_none(c, bytes, rank, (int)errors[rank]);
+            r = report_no_memory(c, bytes, rank, (int)errors[rank]);
     }
     free(errors);
     return r;
 }
 
-static dt_result_t allocate(struct dt_comm *c, size_t bytes, void **p)
+static dt_result_t allocate_for_all(struct dt_comm *c, size_t bytes, void **p)
 {
     dt_result_t r = dt_comm_barrier_of(c, DT_CALL_ALLOC, bytes);
-    void *part;
+    void *block;
 
     if (r != DT_OK || bytes == 0)
         return r;
     dt_segment_sweep();
-    part = take_part(c, bytes);
-    r = agree(c, bytes, part, errno ? errno : ENOMEM);
+    block = open_own_block(c, bytes);
+    r = agree_on_success(c, bytes, block, errno ? errno : ENOMEM);
     if (r == DT_OK) {
-        dt_segment_settle(part);
-        *p = part;
+        dt_segment_settle(block);
+        *p = block;
     } else {
-        dt_segment_discard(part);
+        dt_segment_discard(block);
     }
     return r;
 }
@@ -105,7 +105,7 @@ dt_result_t dt_mem_alloc(dt_comm_t *comm, size_t bytes, void **p)
     r = dt_context_enter("dt_mem_alloc", comm, &c);
     if (r != DT_OK)
         return r;
-    r = allocate(c, bytes, p);
+    r = allocate_for_all(c, bytes, p);
     dt_context_leave(c);
     return r;
 }

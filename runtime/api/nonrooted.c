@@ -34,8 +34,8 @@ static dt_result_t make_reduce(struct dt_comm *c, const struct dt_operation *o)
     return dt_comm_reduce(c, o->in, o->out, o->count, o->dtype, o->op, o->root);
 }
 
-static struct dt_operation reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
-                                  dt_dtype_t dtype, dt_op_t op, int root)
+static struct dt_operation reduce_operation(dt_comm_t *comm, const void *in, void *out,
+                                            size_t count, dt_dtype_t dtype, dt_op_t op, int root)
 {
     static const struct dt_operation_kind kind = { "dt_reduce", DT_CALL_REDUCE, check_reduce,
                                                    make_reduce };
@@ -53,7 +53,7 @@ static struct dt_operation reduce(dt_comm_t *comm, const void *in, void *out, si
 dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
                       dt_op_t op, int root)
 {
-    struct dt_operation o = reduce(comm, in, out, count, dtype, op, root);
+    struct dt_operation o = reduce_operation(comm, in, out, count, dtype, op, root);
 
     return dt_view_make(&o);
 }
@@ -61,7 +61,7 @@ dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count, 
 dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
                        dt_op_t op, int root, dt_request_t *request)
 {
-    struct dt_operation o = reduce(comm, in, out, count, dtype, op, root);
+    struct dt_operation o = reduce_operation(comm, in, out, count, dtype, op, root);
 
     return dt_view_start(&o, request);
 }
@@ -86,12 +86,12 @@ static dt_result_t check_reduce_scatter(struct dt_operation *o, int rank, int si
         r = dt_check_blocks(name, "counts", o->in, &o->given, size, o->dtype);
     if (r != DT_OK)
         return r;
-    o->count = dt_blocks_count(&o->given, rank);
-    total = dt_blocks_bytes(&o->given, size, o->dtype);
+    o->count = dt_blocks_count(&o->given, (uint32_t)rank);
+    total = dt_blocks_bytes(&o->given, (uint32_t)size, o->dtype);
     r = dt_check_buffer(name, o->out, o->count, o->dtype);
     if (r == DT_OK)
         r = dt_check_op(name, o->dtype, o->op);
-    if (r == DT_OK && o->out != dt_block_of(o->in, &o->given, rank, o->dtype))
+    if (r == DT_OK && o->out != dt_block_of(o->in, &o->given, (uint32_t)rank, o->dtype))
         r = dt_check_apart(name, o->in, total, o->out, o->count * dt_dtype_size(o->dtype), o->out);
     if (r != DT_OK)
         return r;
@@ -110,9 +110,10 @@ static const struct dt_operation_kind dti_reduce_scatterv = {
     "dt_reduce_scatterv", DT_CALL_REDUCE_SCATTERV, check_reduce_scatter, make_reduce_scatter
 };
 
-static struct dt_operation reduce_scatter(const struct dt_operation_kind *kind, dt_comm_t *comm,
-                                          const void *in, void *out, struct dt_blocks blocks,
-                                          dt_dtype_t dtype, dt_op_t op)
+static struct dt_operation reduce_scatter_operation(const struct dt_operation_kind *kind,
+                                                    dt_comm_t *comm, const void *in, void *out,
+                                                    struct dt_blocks blocks, dt_dtype_t dtype,
+                                                    dt_op_t op)
 {
     return (struct dt_operation){
         .kind = kind, .comm = comm, .in = in, .out = out, .given = blocks, .dtype = dtype, .op = op
@@ -122,8 +123,8 @@ static struct dt_operation reduce_scatter(const struct dt_operation_kind *kind, 
 dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                               dt_dtype_t dtype, dt_op_t op)
 {
-    struct dt_operation o =
-        reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
+    struct dt_operation o = reduce_scatter_operation(&dti_reduce_scatter, comm, in, out,
+                                                     dt_blocks_each(count), dtype, op);
 
     return dt_view_make(&o);
 }
@@ -131,8 +132,8 @@ dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t
 dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                                dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
-    struct dt_operation o =
-        reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
+    struct dt_operation o = reduce_scatter_operation(&dti_reduce_scatter, comm, in, out,
+                                                     dt_blocks_each(count), dtype, op);
 
     return dt_view_start(&o, request);
 }
@@ -140,8 +141,8 @@ dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_
 dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
                                dt_dtype_t dtype, dt_op_t op)
 {
-    struct dt_operation o =
-        reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
+    struct dt_operation o = reduce_scatter_operation(&dti_reduce_scatterv, comm, in, out,
+                                                     dt_blocks_of(counts), dtype, op);
 
     return dt_view_make(&o);
 }
@@ -149,8 +150,8 @@ dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out, const
 dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
                                 dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
-    struct dt_operation o =
-        reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
+    struct dt_operation o = reduce_scatter_operation(&dti_reduce_scatterv, comm, in, out,
+                                                     dt_blocks_of(counts), dtype, op);
 
     return dt_view_start(&o, request);
 }
@@ -168,9 +169,9 @@ static dt_result_t check_all_gather(struct dt_operation *o, int rank, int size)
         r = dt_check_blocks(name, "counts", o->out, &o->taken, size, o->dtype);
     if (r != DT_OK)
         return r;
-    place = dt_block_of(o->out, &o->taken, rank, o->dtype);
-    total = dt_blocks_bytes(&o->taken, size, o->dtype);
-    mine = dt_blocks_count(&o->taken, rank);
+    place = dt_block_of(o->out, &o->taken, (uint32_t)rank, o->dtype);
+    total = dt_blocks_bytes(&o->taken, (uint32_t)size, o->dtype);
+    mine = dt_blocks_count(&o->taken, (uint32_t)rank);
     o->in = o->in == DT_IN_PLACE ? place : o->in;
     r = dt_check_buffer(name, o->in, mine, o->dtype);
     if (r == DT_OK)
@@ -190,9 +191,9 @@ static const struct dt_operation_kind dti_all_gather = { "dt_all_gather", DT_CAL
 static const struct dt_operation_kind dti_all_gatherv = { "dt_all_gatherv", DT_CALL_ALL_GATHERV,
                                                           check_all_gather, make_all_gather };
 
-static struct dt_operation all_gather(const struct dt_operation_kind *kind, dt_comm_t *comm,
-                                      const void *in, void *out, struct dt_blocks blocks,
-                                      dt_dtype_t dtype)
+static struct dt_operation all_gather_operation(const struct dt_operation_kind *kind,
+                                                dt_comm_t *comm, const void *in, void *out,
+                                                struct dt_blocks blocks, dt_dtype_t dtype)
 {
     return (struct dt_operation){
         .kind = kind, .comm = comm, .in = in, .out = out, .taken = blocks, .dtype = dtype
@@ -203,7 +204,7 @@ dt_result_t dt_all_gather(dt_comm_t *comm, const void *in, void *out, size_t cou
                           dt_dtype_t dtype)
 {
     struct dt_operation o =
-        all_gather(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
+        all_gather_operation(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
 
     return dt_view_make(&o);
 }
@@ -212,7 +213,7 @@ dt_result_t dt_iall_gather(dt_comm_t *comm, const void *in, void *out, size_t co
                            dt_dtype_t dtype, dt_request_t *request)
 {
     struct dt_operation o =
-        all_gather(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
+        all_gather_operation(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
 
     return dt_view_start(&o, request);
 }
@@ -221,7 +222,7 @@ dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const siz
                            dt_dtype_t dtype)
 {
     struct dt_operation o =
-        all_gather(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
+        all_gather_operation(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
 
     return dt_view_make(&o);
 }
@@ -230,7 +231,7 @@ dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const si
                             dt_dtype_t dtype, dt_request_t *request)
 {
     struct dt_operation o =
-        all_gather(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
+        all_gather_operation(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
 
     return dt_view_start(&o, request);
 }
@@ -260,8 +261,8 @@ static dt_result_t check_all_to_all(struct dt_operation *o, int rank, int size)
         r = dt_check_blocks(name, "receive counts", o->out, &o->taken, size, o->dtype);
     if (r != DT_OK)
         return r;
-    gives = dt_blocks_bytes(&o->given, size, o->dtype);
-    takes = dt_blocks_bytes(&o->taken, size, o->dtype);
+    gives = dt_blocks_bytes(&o->given, (uint32_t)size, o->dtype);
+    takes = dt_blocks_bytes(&o->taken, (uint32_t)size, o->dtype);
     r = dt_check_apart(name, o->in, gives, o->out, takes, in_place ? o->out : NULL);
     if (r != DT_OK)
         return r;
@@ -278,9 +279,10 @@ static const struct dt_operation_kind dti_all_to_all = { "dt_all_to_all", DT_CAL
 static const struct dt_operation_kind dti_all_to_allv = { "dt_all_to_allv", DT_CALL_ALL_TO_ALLV,
                                                           check_all_to_all, make_all_to_all };
 
-static struct dt_operation all_to_all(const struct dt_operation_kind *kind, dt_comm_t *comm,
-                                      const void *in, struct dt_blocks given, void *out,
-                                      struct dt_blocks taken, dt_dtype_t dtype)
+static struct dt_operation all_to_all_operation(const struct dt_operation_kind *kind,
+                                                dt_comm_t *comm, const void *in,
+                                                struct dt_blocks given, void *out,
+                                                struct dt_blocks taken, dt_dtype_t dtype)
 {
     return (struct dt_operation){ .kind = kind,
                                   .comm = comm,
@@ -294,8 +296,8 @@ static struct dt_operation all_to_all(const struct dt_operation_kind *kind, dt_c
 dt_result_t dt_all_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
                           dt_dtype_t dtype)
 {
-    struct dt_operation o = all_to_all(&dti_all_to_all, comm, in, dt_blocks_each(count), out,
-                                       dt_blocks_each(count), dtype);
+    struct dt_operation o = all_to_all_operation(&dti_all_to_all, comm, in, dt_blocks_each(count),
+                                                 out, dt_blocks_each(count), dtype);
 
     return dt_view_make(&o);
 }
@@ -303,8 +305,8 @@ dt_result_t dt_all_to_all(dt_comm_t *comm, const void *in, void *out, size_t cou
 dt_result_t dt_iall_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
                            dt_dtype_t dtype, dt_request_t *request)
 {
-    struct dt_operation o = all_to_all(&dti_all_to_all, comm, in, dt_blocks_each(count), out,
-                                       dt_blocks_each(count), dtype);
+    struct dt_operation o = all_to_all_operation(&dti_all_to_all, comm, in, dt_blocks_each(count),
+                                                 out, dt_blocks_each(count), dtype);
 
     return dt_view_start(&o, request);
 }
@@ -312,8 +314,9 @@ dt_result_t dt_iall_to_all(dt_comm_t *comm, const void *in, void *out, size_t co
 dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts, void *out,
                            const size_t *recv_counts, dt_dtype_t dtype)
 {
-    struct dt_operation o = all_to_all(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
-                                       dt_blocks_of(recv_counts), dtype);
+    struct dt_operation o =
+        all_to_all_operation(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
+                             dt_blocks_of(recv_counts), dtype);
 
     return dt_view_make(&o);
 }
@@ -321,8 +324,9 @@ dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_c
 dt_result_t dt_iall_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts, void *out,
                             const size_t *recv_counts, dt_dtype_t dtype, dt_request_t *request)
 {
-    struct dt_operation o = all_to_all(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
-                                       dt_blocks_of(recv_counts), dtype);
+    struct dt_operation o =
+        all_to_all_operation(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
+                             dt_blocks_of(recv_counts), dtype);
 
     return dt_view_start(&o, request);
 }

@@ -6,50 +6,52 @@
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/p2p/p2p.h"
-#include "runtime/p2p/pass.h"
+#include "runtime/p2p/transfer_gpu.h"
 
-struct place {
+struct caller {
     int rank;
     int size;
     uint64_t comm;
     const struct dt_world *world; /* NULL: there is no such communicator */
 };
 
-static struct place place_in(const struct dt_comm *c)
+static struct caller caller_in(const struct dt_comm *c)
 {
-    return (struct place){ c->rank, c->size, c->id, c->world };
+    return (struct caller){ c->rank, c->size, c->id, c->world };
 }
 
-static void see_place(struct dt_comm *c, void *arg)
+static void visit_caller(struct dt_comm *c, void *arg)
 {
-    *(struct place *)arg = place_in(c);
+    *(struct caller *)arg = caller_in(c);
 }
 
-static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_result_t r)
+static dt_result_t report_refused(const struct dt_operation *o, const struct caller *p,
+                                  dt_result_t r)
 {
     return dt_error_report_refusal(p->world, p->comm, o->kind->call, r);
 }
 
 /* A final failure has already been reported in full. */
-static dt_result_t tell_refusal(const struct dt_operation *o, const struct place *p, dt_result_t r)
+static dt_result_t report_refusal(const struct dt_operation *o, const struct caller *p,
+                                  dt_result_t r)
 {
-    return dt_result_is_final(r) ? r : tell(o, p, r);
+    return dt_result_is_final(r) ? r : report_refused(o, p, r);
 }
 
-static dt_result_t check(struct dt_operation *o, int rank, int size)
+static dt_result_t check_arguments(struct dt_operation *o, int rank, int size)
 {
     return o->kind->check ? o->kind->check(o, rank, size) : DT_OK;
 }
 
-static dt_result_t see_and_check(struct dt_operation *o, struct place *p)
+static dt_result_t find_caller_and_check(struct dt_operation *o, struct caller *p)
 {
     dt_result_t r;
 
-    *p = (struct place){ 0 };
-    r = dt_context_see(o->kind->name, o->comm, see_place, p);
+    *p = (struct caller){ 0 };
+    r = dt_context_visit(o->kind->name, o->comm, visit_caller, p);
     if (r == DT_OK)
-        r = check(o, p->rank, p->size);
-    return tell_refusal(o, p, r);
+        r = check_arguments(o, p->rank, p->size);
+    return report_refusal(o, p, r);
 }
 
 /* ---- the order of calls on GPU memory ---- */
@@ -64,7 +66,7 @@ const void *dt_operation_gpu_buffer(const struct dt_operation *o)
     return is_on_gpu(o->in) ? o->in : is_on_gpu(o->out) ? o->out : NULL;
 }
 
-static dt_result_t take_order(struct dt_operation *o)
+static dt_result_t record_gpu_order(struct dt_operation *o)
 {
     if (o->memory == DT_MEMORY_HOST || o->order.context)
         return DT_OK;
@@ -73,79 +75,79 @@ static dt_result_t take_order(struct dt_operation *o)
 
 /* ---- sends and receives ---- */
 
-static struct dt_end end_of(const struct dt_operation *o)
+static struct dt_p2p_end p2p_end(const struct dt_operation *o)
 {
-    return (struct dt_end){ o->root, o->kind->call == DT_CALL_SEND };
+    return (struct dt_p2p_end){ o->root, o->kind->call == DT_CALL_SEND };
 }
 
-static dt_result_t pass_on(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
-                           bool watched)
+static dt_result_t transfer(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
+                            bool watched)
 {
     if (o->memory != DT_MEMORY_HOST)
-        return dt_gpu_pass(channel, o, limit_ms, watched);
-    return dt_p2p_pass(channel, o->out, o->count, o->dtype, watched);
+        return dt_p2p_transfer_gpu(channel, o, limit_ms, watched);
+    return dt_p2p_transfer(channel, o->out, o->count, o->dtype, watched);
 }
 
-static dt_result_t pass(struct dt_operation *o)
+static dt_result_t make_p2p(struct dt_operation *o)
 {
     struct dt_p2p *channel;
-    struct place p;
-    dt_result_t r = see_and_check(o, &p);
+    struct caller p;
+    dt_result_t r = find_caller_and_check(o, &p);
 
     if (r == DT_OK)
-        r = take_order(o);
+        r = record_gpu_order(o);
     if (r != DT_OK)
         return r;
-    r = dt_context_enter_way(o->kind->name, o->comm, end_of(o), &channel);
+    r = dt_context_enter_channel(o->kind->name, o->comm, p2p_end(o), &channel);
     if (r != DT_OK) {
         dt_gpu_order_drop(&o->order);
         return r;
     }
-    r = pass_on(channel, o, channel->limit_ms, true);
-    dt_context_leave_way(channel);
+    r = transfer(channel, o, channel->limit_ms, true);
+    dt_context_leave_channel(channel);
     return r;
 }
 
 /* Only the stream waits for an enqueued call, so its limit starts now. */
-static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
+static dt_result_t run_p2p(struct dt_operation *o, struct dt_task *task)
 {
     struct dt_comm *c = task->channel->comm;
     dt_result_t r;
 
     task->channel->limit_ms = task->limit_ms;
     task->channel->since_ns = 0;
-    r = pass_on(task->channel, o, task->limit_ms, o->gate != NULL);
-    dt_gpu_gate_open(o->gate); /* before dt_p2p_passed, after which the communicator may go */
-    dt_p2p_passed(c);
+    r = transfer(task->channel, o, task->limit_ms, o->gate != NULL);
+    dt_gpu_gate_open(o->gate); /* before dt_p2p_done, after which the communicator may go */
+    dt_p2p_done(c);
     return r;
 }
 
 /* ---- collectives ---- */
 
-static dt_result_t make(struct dt_comm *c, struct dt_operation *o)
+static dt_result_t make_collective(struct dt_comm *c, struct dt_operation *o)
 {
     return o->memory == DT_MEMORY_HOST ? o->kind->make(c, o) : dt_gpu_make(c, o);
 }
 
 /* The call's stream waits at the gate. The program may fill the driver's queue behind it, which
  * could block this thread in the driver. */
-static dt_result_t make_behind_gate(struct dt_comm *c, struct dt_operation *o)
+static dt_result_t make_collective_behind_gate(struct dt_comm *c, struct dt_operation *o)
 {
     dt_result_t r;
 
     dt_comm_watch(c, true);
-    r = make(c, o);
+    r = make_collective(c, o);
     dt_comm_watch(c, false);
     return r;
 }
 
-static dt_result_t make_checked(struct dt_operation *o)
+static dt_result_t make_checked_collective(struct dt_operation *o)
 {
     struct dt_comm *c;
     dt_result_t r = dt_context_enter(o->kind->name, o->comm, &c);
 
     if (r == DT_OK) {
-        r = o->gate ? make_behind_gate(c, o) : make(c, o);
+        r = o->gate ? make_collective_behind_gate(c, o) : make_collective(c, o);
         dt_context_leave(c);
     }
     dt_gpu_order_drop(&o->order);
@@ -154,41 +156,41 @@ static dt_result_t make_checked(struct dt_operation *o)
 
 dt_result_t dt_operation_make(struct dt_operation *o)
 {
-    struct place p = { 0 };
+    struct caller p = { 0 };
     struct dt_comm *c;
     dt_result_t r;
 
-    if (dt_operation_is_between_two(o))
-        return pass(o);
+    if (dt_operation_is_p2p(o))
+        return make_p2p(o);
     r = dt_context_enter(o->kind->name, o->comm, &c);
     if (r != DT_OK)
-        return tell_refusal(o, &p, r);
-    r = check(o, c->rank, c->size);
+        return report_refusal(o, &p, r);
+    r = check_arguments(o, c->rank, c->size);
     if (r == DT_OK)
-        r = take_order(o);
+        r = record_gpu_order(o);
     if (r == DT_OK)
-        r = make(c, o);
+        r = make_collective(c, o);
     if (r != DT_OK)
-        p = place_in(c);
+        p = caller_in(c);
     dt_context_leave(c);
     dt_gpu_order_drop(&o->order);
-    return tell_refusal(o, &p, r);
+    return report_refusal(o, &p, r);
 }
 
 /* ---- nonblocking and enqueued calls ---- */
 
 dt_result_t dt_operation_check(struct dt_operation *o)
 {
-    struct place p;
+    struct caller p;
 
-    return see_and_check(o, &p);
+    return find_caller_and_check(o, &p);
 }
 
 dt_result_t dt_operation_prepare(struct dt_operation *o)
 {
     dt_result_t r = dt_operation_check(o);
 
-    return r == DT_OK ? take_order(o) : r;
+    return r == DT_OK ? record_gpu_order(o) : r;
 }
 
 /* Errors of the order name the kind's own call: their causes are the same for all calls. */
@@ -196,54 +198,54 @@ dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, in
 {
     const struct dt_operation_kind *kind = o->kind;
     struct dt_operation_kind named = *kind;
-    struct place p;
+    struct caller p;
     dt_result_t r;
 
     named.name = name;
     o->kind = &named;
-    r = see_and_check(o, &p);
+    r = find_caller_and_check(o, &p);
     o->kind = kind;
     *size = p.size;
-    return r == DT_OK ? tell(o, &p, take_order(o)) : r;
+    return r == DT_OK ? report_refused(o, &p, record_gpu_order(o)) : r;
 }
 
 dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r)
 {
-    struct place p = { 0 };
+    struct caller p = { 0 };
 
-    dt_context_see(o->kind->name, o->comm, see_place, &p);
-    return tell(o, &p, r);
+    dt_context_visit(o->kind->name, o->comm, visit_caller, &p);
+    return report_refused(o, &p, r);
 }
 
-dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
-                                 struct dt_task *task)
+dt_result_t dt_operation_submit(const char *name, const struct dt_operation *o,
+                                struct dt_task *task)
 {
-    const struct dt_parcel parcel = { o->memory == DT_MEMORY_HOST ? o->out : NULL, o->count,
-                                      o->dtype };
+    const struct dt_p2p_data parcel = { o->memory == DT_MEMORY_HOST ? o->out : NULL, o->count,
+                                        o->dtype };
 
-    if (dt_operation_is_between_two(o))
-        return dt_context_hand_in_way(name, o->comm, end_of(o), &parcel, task);
-    return dt_context_hand_in(name, o->comm, task);
+    if (dt_operation_is_p2p(o))
+        return dt_context_submit_p2p(name, o->comm, p2p_end(o), &parcel, task);
+    return dt_context_submit(name, o->comm, task);
 }
 
-static void end_direct(struct dt_comm *c, void *direct)
+static void visit_end_direct(struct dt_comm *c, void *direct)
 {
     dt_direct_end(c, direct);
 }
 
-static dt_result_t run_for_all(struct dt_operation *o)
+static dt_result_t run_collective(struct dt_operation *o)
 {
-    dt_result_t r = make_checked(o);
+    dt_result_t r = make_checked_collective(o);
 
     dt_gpu_gate_open(o->gate);
     if (o->direct)
-        dt_context_see(o->kind->name, o->comm, end_direct, o->direct);
+        dt_context_visit(o->kind->name, o->comm, visit_end_direct, o->direct);
     return r;
 }
 
 dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task)
 {
-    dt_result_t r = dt_operation_is_between_two(o) ? run_on_way(o, task) : run_for_all(o);
+    dt_result_t r = dt_operation_is_p2p(o) ? run_p2p(o, task) : run_collective(o);
 
     if (o->inflight)
         dt_inflight_end(o->inflight);

@@ -8,7 +8,7 @@
 /* Checks the operation and executes it in this thread. */
 dt_result_t dt_operation_make(struct dt_operation *o);
 
-/* For a caller that keeps the operation and hands it in later. The first only checks it. The second
+/* For a caller that keeps the operation and submits it later. The first only checks it. The second
  * also records its place in the program's GPU work (gpu/device/order.h). */
 dt_result_t dt_operation_check(struct dt_operation *o);
 dt_result_t dt_operation_prepare(struct dt_operation *o);
@@ -19,10 +19,10 @@ dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, in
 const void *dt_operation_gpu_buffer(const struct dt_operation *o);
 /* Adds to dt_last_error_info which call was refused. Returns r. */
 dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r);
-/* Hands in a task for the operation, on behalf of the public call "name". The task calls
+/* Submits a task for the operation, on behalf of the public call "name". The task calls
  * dt_operation_run. */
-dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
-                                 struct dt_task *task);
+dt_result_t dt_operation_submit(const char *name, const struct dt_operation *o,
+                                struct dt_task *task);
 dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task);
 
 #endif

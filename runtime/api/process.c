@@ -65,9 +65,9 @@ void dt_step(int64_t step)
 {
     if (dti_context.forked)
         return;
-    if (dt_context_step_aside())
+    if (dt_context_hold_job())
         note_step(step);
-    dt_context_step_back();
+    dt_context_release_job();
 }
 
 dt_result_t dt_recorder_dump(const char *path)

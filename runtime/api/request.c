@@ -31,7 +31,7 @@ static struct {
     uint32_t free; /* the first free one */
 } dti_requests = { .mutex = PTHREAD_MUTEX_INITIALIZER, .free = NONE };
 
-static bool grow(void)
+static bool grow_requests(void)
 {
     uint32_t room = dti_requests.room ? dti_requests.room * 2 : 16;
     struct request **all = realloc(dti_requests.all, room * sizeof *all);
@@ -44,13 +44,13 @@ static bool grow(void)
 }
 
 /* The index of a free request; NONE: out of memory. */
-static uint32_t take(void)
+static uint32_t alloc_request(void)
 {
     uint32_t i = dti_requests.free;
 
     if (i != NONE) {
         dti_requests.free = dti_requests.all[i]->next_free;
-    } else if (dti_requests.n < dti_requests.room || grow()) {
+    } else if (dti_requests.n < dti_requests.room || grow_requests()) {
         struct request *fresh = calloc(1, sizeof *fresh);
 
         if (!fresh)
@@ -64,7 +64,7 @@ static uint32_t take(void)
     return i;
 }
 
-static void give_back(uint32_t i)
+static void free_request(uint32_t i)
 {
     pthread_mutex_lock(&dti_requests.mutex);
     free(dti_requests.all[i]->counts);
@@ -74,9 +74,9 @@ static void give_back(uint32_t i)
     pthread_mutex_unlock(&dti_requests.mutex);
 }
 
-/* NULL: it was waited for already, or never existed. claim: no other thread can find it from now
+/* NULL: it was waited for already, or never existed. detach: no other thread can find it from now
  * on. */
-static struct request *find(dt_request_t request, uint32_t *i, bool claim)
+static struct request *find_request(dt_request_t request, uint32_t *i, bool detach)
 {
     uint32_t uses = (uint32_t)(request.id >> 32);
     struct request *found = NULL;
@@ -85,19 +85,19 @@ static struct request *find(dt_request_t request, uint32_t *i, bool claim)
     pthread_mutex_lock(&dti_requests.mutex);
     if (*i < dti_requests.n && dti_requests.all[*i]->uses == uses && uses % 2 == 1) {
         found = dti_requests.all[*i];
-        found->uses += claim;
+        found->uses += detach;
     }
     pthread_mutex_unlock(&dti_requests.mutex);
     return found;
 }
 
-static dt_result_t make(struct dt_task *task)
+static dt_result_t run_request(struct dt_task *task)
 {
     return dt_operation_run(&((struct request *)task)->operation, task);
 }
 
 /* The program may reuse its arrays of counts when the call returns, so they are copied. */
-static bool keep_counts(struct request *q, size_t n)
+static bool copy_counts(struct request *q, size_t n)
 {
     struct dt_blocks *of[] = { &q->operation.given, &q->operation.taken };
     size_t *at;
@@ -112,39 +112,39 @@ static bool keep_counts(struct request *q, size_t n)
     return q->counts != NULL;
 }
 
-static struct request *take_locked(uint32_t *i)
+static struct request *alloc_request_locked(uint32_t *i)
 {
-    struct request *taken = NULL;
+    struct request *q = NULL;
 
     pthread_mutex_lock(&dti_requests.mutex);
-    *i = take();
+    *i = alloc_request();
     if (*i != NONE)
-        taken = dti_requests.all[*i];
+        q = dti_requests.all[*i];
     pthread_mutex_unlock(&dti_requests.mutex);
-    return taken;
+    return q;
 }
 
 /* Copies the parts of the operation that belong to the program. */
-dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, int size,
-                               dt_request_t *request)
+dt_result_t dt_request_submit(const char *name, const struct dt_operation *o, int size,
+                              dt_request_t *request)
 {
     uint32_t i;
-    struct request *q = take_locked(&i);
+    struct request *q = alloc_request_locked(&i);
     dt_result_t r;
 
     if (!q)
         return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     q->operation = *o;
-    q->task.run = make;
+    q->task.run = run_request;
     q->task.ahead = o->direct != NULL;
     request->id = (uint64_t)q->uses << 32 | (i + 1);
-    r = keep_counts(q, (size_t)size) ? dt_operation_hand_in(name, o, &q->task)
+    r = copy_counts(q, (size_t)size) ? dt_operation_submit(name, o, &q->task)
                                      : dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     if (r == DT_OK)
         return r;
-    find(*request, &i, true);
+    find_request(*request, &i, true);
     *request = (dt_request_t){ 0 };
-    give_back(i);
+    free_request(i);
     return r;
 }
 
@@ -168,15 +168,15 @@ dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request)
     r = dt_operation_prepare_as(o, name, &size);
     if (r != DT_OK)
         return r;
-    r = dt_request_hand_in(name, o, size, request);
+    r = dt_request_submit(name, o, size, request);
     if (r == DT_OK)
         return r;
     dt_gpu_order_drop(&o->order);
     return dt_operation_refuse(o, r);
 }
 
-static dt_result_t look_up(const char *name, const dt_request_t *request, bool claim,
-                           struct request **found, uint32_t *i)
+static dt_result_t check_and_find(const char *name, const dt_request_t *request, bool detach,
+                                  struct request **found, uint32_t *i)
 {
     dt_result_t r = dt_context_check_process(name);
 
@@ -186,7 +186,7 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     if (!request)
         return dt_fail(DT_ERR_ARG, "%s: no request was given", name);
     if (request->id)
-        *found = find(*request, i, claim);
+        *found = find_request(*request, i, detach);
     if (request->id && !*found)
         return dt_fail(DT_ERR_ARG, "%s: this is not a request, or one that was already waited for",
                        name);
@@ -195,78 +195,78 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
 
 /* ---- sends and receives: the thread that waits executes what is parked on the channel ---- */
 
-struct visit {
+struct request_visit {
     struct dt_task *task;
     struct dt_p2p_watcher watch;
-    bool claimed;
+    bool taken;
     dt_result_t result;
 };
 
-static void claim(struct dt_comm *c, void *arg)
+static void take_parked_and_watch(struct dt_comm *c, void *arg)
 {
-    struct visit *v = arg;
+    struct request_visit *v = arg;
 
-    v->claimed = dt_p2p_claim(v->task->channel, v->task, false);
+    v->taken = dt_p2p_take_parked(v->task->channel, v->task, false);
     dt_p2p_watch(c, &v->watch);
 }
 
-static void claim_ripe(struct dt_comm *c, void *arg)
+static void take_completed(struct dt_comm *c, void *arg)
 {
-    struct visit *v = arg;
+    struct request_visit *v = arg;
 
     (void)c;
-    v->claimed = dt_p2p_claim(v->task->channel, v->task, true);
+    v->taken = dt_p2p_take_parked(v->task->channel, v->task, true);
 }
 
 /* A wait with a time limit leaves the call to the channel's thread. */
-static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
+static void take_completed_or_unpark(struct dt_comm *c, void *arg)
 {
-    struct visit *v = arg;
+    struct request_visit *v = arg;
 
-    claim_ripe(c, arg);
+    take_completed(c, arg);
     if (v->task->channel->parked != v->task || dt_p2p_unpark(v->task->channel) == DT_OK)
         return;
     v->result =
-        dt_error_report_refusal(c->world, c->id, v->watch.giving ? DT_CALL_SEND : DT_CALL_RECV,
+        dt_error_report_refusal(c->world, c->id, v->watch.sending ? DT_CALL_SEND : DT_CALL_RECV,
                                 dt_context_fail_thread("dt_wait_for"));
 }
 
 /* Does nothing if the request is done. */
-static void pay_visit(struct request *q, struct visit *v,
-                      void (*what)(struct dt_comm *c, void *arg))
+static void visit_channel(struct request *q, struct request_visit *v,
+                          void (*what)(struct dt_comm *c, void *arg))
 {
     const struct dt_operation *o = &q->operation;
 
-    *v = (struct visit){ .task = &q->task,
-                         .watch = { .peer = o->root,
-                                    .giving = o->kind->call == DT_CALL_SEND,
-                                    .ticket = q->task.number,
-                                    .limit_ms = q->task.limit_ms } };
+    *v = (struct request_visit){ .task = &q->task,
+                                 .watch = { .peer = o->root,
+                                            .sending = o->kind->call == DT_CALL_SEND,
+                                            .ticket = q->task.number,
+                                            .limit_ms = q->task.limit_ms } };
     if (!o->kind->make && !dt_task_is_done(&q->task))
-        dt_slot_see(o->comm, what, v);
-    if (v->claimed)
-        dt_p2p_make(&q->task);
+        dt_slot_visit(o->comm, what, v);
+    if (v->taken)
+        dt_p2p_run(&q->task);
 }
 
 /* A collective counts as waiting from when it begins. A send or receive counts only when a thread
  * waits for it: the program may have posted it long in advance. */
-static dt_result_t await(struct request *q)
+static dt_result_t await_request(struct request *q)
 {
-    struct visit v;
+    struct request_visit v;
     dt_result_t result;
 
-    pay_visit(q, &v, claim);
+    visit_channel(q, &v, take_parked_and_watch);
     dt_slot_say(q->operation.comm);
     result = dt_task_await(&q->task);
     dt_p2p_unwatch(&v.watch);
     return result;
 }
 
-static bool is_done(struct request *q)
+static bool request_is_done(struct request *q)
 {
-    struct visit v;
+    struct request_visit v;
 
-    pay_visit(q, &v, claim_ripe);
+    visit_channel(q, &v, take_completed);
     return dt_task_is_done(&q->task);
 }
 
@@ -274,14 +274,14 @@ dt_result_t dt_wait(dt_request_t *request)
 {
     struct request *found;
     uint32_t i;
-    dt_result_t r = look_up("dt_wait", request, true, &found, &i);
+    dt_result_t r = check_and_find("dt_wait", request, true, &found, &i);
 
     if (r != DT_OK || !found)
         return r;
-    r = await(found);
+    r = await_request(found);
     dt_slot_settle(found->operation.comm);
     *request = (dt_request_t){ 0 };
-    give_back(i);
+    free_request(i);
     return r;
 }
 
@@ -289,22 +289,22 @@ dt_result_t dt_test(dt_request_t *request, int *done)
 {
     struct request *found;
     uint32_t i;
-    dt_result_t r = look_up("dt_test", request, false, &found, &i);
+    dt_result_t r = check_and_find("dt_test", request, false, &found, &i);
 
     if (r == DT_OK && !done)
         r = dt_fail(DT_ERR_ARG, "dt_test: no place was given for the answer");
     if (r != DT_OK)
         return r;
-    *done = !found || is_done(found);
+    *done = !found || request_is_done(found);
     return found && *done ? dt_wait(request) : DT_OK;
 }
 
 dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
 {
     struct request *found;
-    struct visit v;
+    struct request_visit v;
     uint32_t i;
-    dt_result_t r = look_up("dt_wait_for", request, false, &found, &i);
+    dt_result_t r = check_and_find("dt_wait_for", request, false, &found, &i);
 
     if (r == DT_OK && !done)
         r = dt_fail(DT_ERR_ARG, "dt_wait_for: no place was given for the answer");
@@ -314,7 +314,7 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     if (r != DT_OK)
         return r;
     if (found) {
-        pay_visit(found, &v, seconds > 0 ? claim_ripe_or_unpark : claim_ripe);
+        visit_channel(found, &v, seconds > 0 ? take_completed_or_unpark : take_completed);
         if (v.result != DT_OK)
             return v.result;
     }
@@ -327,28 +327,28 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
 /* Like a wait for one request, but the channel's own thread executes what is parked. */
 static void unpark_and_watch(struct dt_comm *c, void *arg)
 {
-    struct visit *v = arg;
+    struct request_visit *v = arg;
 
-    claim_ripe_or_unpark(c, v);
-    if (!v->claimed && v->result == DT_OK)
+    take_completed_or_unpark(c, v);
+    if (!v->taken && v->result == DT_OK)
         dt_p2p_watch(c, &v->watch);
 }
 
 /* Stores the index of the first request that is done, or n. open: the number of requests up to that
  * one that are not none. */
-static dt_result_t find_done(dt_request_t *requests, size_t n, size_t *index, size_t *open)
+static dt_result_t find_done_request(dt_request_t *requests, size_t n, size_t *index, size_t *open)
 {
     *index = n;
     *open = 0;
     for (size_t i = 0; i < n; i++) {
         struct request *found;
         uint32_t at;
-        dt_result_t r = look_up("dt_wait_any", &requests[i], false, &found, &at);
+        dt_result_t r = check_and_find("dt_wait_any", &requests[i], false, &found, &at);
 
         if (r != DT_OK)
             return r;
         *open += found != NULL;
-        if (!found || !is_done(found))
+        if (!found || !request_is_done(found))
             continue;
         *index = i;
         return DT_OK;
@@ -365,7 +365,7 @@ static dt_result_t sleep_until_any(dt_request_t *requests, size_t n, size_t *ind
     for (;;) {
         uint32_t seen = dt_tasks_done();
 
-        r = find_done(requests, n, index, &open);
+        r = find_done_request(requests, n, index, &open);
         if (r != DT_OK || *index < n)
             break;
         dt_tasks_await_any(seen);
@@ -375,9 +375,9 @@ static dt_result_t sleep_until_any(dt_request_t *requests, size_t n, size_t *ind
 }
 
 /* No request is done yet. */
-static dt_result_t await_any(dt_request_t *requests, size_t n, size_t *index)
+static dt_result_t await_any_request(dt_request_t *requests, size_t n, size_t *index)
 {
-    struct visit *visits = calloc(n, sizeof *visits);
+    struct request_visit *visits = calloc(n, sizeof *visits);
     dt_result_t r = DT_OK;
 
     if (!visits)
@@ -386,9 +386,9 @@ static dt_result_t await_any(dt_request_t *requests, size_t n, size_t *index)
         struct request *found;
         uint32_t at;
 
-        r = look_up("dt_wait_any", &requests[i], false, &found, &at);
+        r = check_and_find("dt_wait_any", &requests[i], false, &found, &at);
         if (r == DT_OK && found)
-            pay_visit(found, &visits[i], unpark_and_watch);
+            visit_channel(found, &visits[i], unpark_and_watch);
         if (r == DT_OK)
             r = visits[i].result;
     }
@@ -410,9 +410,9 @@ dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index)
     if ((n && !requests) || !index)
         return dt_fail(DT_ERR_ARG, "dt_wait_any: no %s",
                        index ? "requests were given" : "place for the index was given");
-    r = find_done(requests, n, index, &open);
+    r = find_done_request(requests, n, index, &open);
     if (r == DT_OK && *index == n && open)
-        r = await_any(requests, n, index);
+        r = await_any_request(requests, n, index);
     return r == DT_OK && *index < n ? dt_wait(&requests[*index]) : r;
 }
 

@@ -14,12 +14,12 @@
 enum { DT_REQUEST_NAME = 32 };
 const char *dt_request_name(const struct dt_operation *o, char name[DT_REQUEST_NAME]);
 
-/* Checks an operation and hands it in for the thread of the communicator or channel. On failure
+/* Checks an operation and submits it for the thread of the communicator or channel. On failure
  * *request is 0. */
 dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request);
 /* The same for an operation that was checked before and, if it uses GPU memory, has its order.
  * size: of the communicator. name is the public call's. */
-dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, int size,
-                               dt_request_t *request);
+dt_result_t dt_request_submit(const char *name, const struct dt_operation *o, int size,
+                              dt_request_t *request);
 
 #endif

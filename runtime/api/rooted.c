@@ -7,32 +7,34 @@
 
 /* whole: root's buffer of all blocks; part: this rank's block of count elements. Only root has the
  * counts. */
-static dt_result_t check(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
-                         const void *part, int rank, int size)
+static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
+                                const void *block, int rank, int size)
 {
     bool varied = dt_call_traits(o->kind->call) & DT_CALL_VARIED;
     size_t bytes = o->count * dt_dtype_size(o->dtype);
     const char *name = o->kind->name;
-    dt_result_t r = dt_check_buffer(name, part, o->count, o->dtype);
+    dt_result_t r = dt_check_buffer(name, block, o->count, o->dtype);
 
     if (r == DT_OK && rank != o->root) {
         blocks->counts = NULL;
-        return dt_check_memory(name, o->count ? part : NULL, NULL, &o->memory);
+        return dt_check_memory(name, o->count ? block : NULL, NULL, &o->memory);
     }
     if (r == DT_OK && varied)
         r = dt_check_counts(name, "counts", blocks);
     if (r == DT_OK)
         r = dt_check_blocks(name, "counts", whole, blocks, size, o->dtype);
     if (r == DT_OK)
-        r = dt_check_apart(name, part, bytes, whole, dt_blocks_bytes(blocks, size, o->dtype),
-                           dt_block_of(whole, blocks, rank, o->dtype));
-    if (r == DT_OK && dt_blocks_count(blocks, rank) != o->count)
+        r = dt_check_apart(name, block, bytes, whole,
+                           dt_blocks_bytes(blocks, (uint32_t)size, o->dtype),
+                           dt_block_of(whole, blocks, (uint32_t)rank, o->dtype));
+    if (r == DT_OK && dt_blocks_count(blocks, (uint32_t)rank) != o->count)
         r = dt_fail(DT_ERR_ARG, "%s: root's own count is %zu, and %zu in counts", name, o->count,
-                    dt_blocks_count(blocks, rank));
+                    dt_blocks_count(blocks, (uint32_t)rank));
     if (r != DT_OK)
         return r;
-    return dt_check_memory(name, o->count ? part : NULL,
-                           dt_blocks_bytes(blocks, size, o->dtype) ? whole : NULL, &o->memory);
+    return dt_check_memory(name, o->count ? block : NULL,
+                           dt_blocks_bytes(blocks, (uint32_t)size, o->dtype) ? whole : NULL,
+                           &o->memory);
 }
 
 /* ---- gather ---- */
@@ -43,8 +45,8 @@ static dt_result_t check_gather(struct dt_operation *o, int rank, int size)
     dt_result_t r = dt_check_root(o->kind->name, o->root, size);
 
     if (r == DT_OK && o->in == DT_IN_PLACE && rank == o->root && !lacks_counts)
-        o->in = dt_block_of(o->out, &o->taken, rank, o->dtype);
-    return r == DT_OK ? check(o, o->out, &o->taken, o->in, rank, size) : r;
+        o->in = dt_block_of(o->out, &o->taken, (uint32_t)rank, o->dtype);
+    return r == DT_OK ? check_rooted(o, o->out, &o->taken, o->in, rank, size) : r;
 }
 
 static dt_result_t make_gather(struct dt_comm *c, const struct dt_operation *o)
@@ -57,9 +59,9 @@ static const struct dt_operation_kind dti_gather = { "dt_gather", DT_CALL_GATHER
 static const struct dt_operation_kind dti_gatherv = { "dt_gatherv", DT_CALL_GATHERV, check_gather,
                                                       make_gather };
 
-static struct dt_operation gather(const struct dt_operation_kind *kind, dt_comm_t *comm,
-                                  const void *in, size_t count, void *out, struct dt_blocks blocks,
-                                  dt_dtype_t dtype, int root)
+static struct dt_operation gather_operation(const struct dt_operation_kind *kind, dt_comm_t *comm,
+                                            const void *in, size_t count, void *out,
+                                            struct dt_blocks blocks, dt_dtype_t dtype, int root)
 {
     return (struct dt_operation){ .kind = kind,
                                   .comm = comm,
@@ -75,7 +77,7 @@ dt_result_t dt_gather(dt_comm_t *comm, const void *in, void *out, size_t count, 
                       int root)
 {
     struct dt_operation o =
-        gather(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
+        gather_operation(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
 
     return dt_view_make(&o);
 }
@@ -84,7 +86,7 @@ dt_result_t dt_igather(dt_comm_t *comm, const void *in, void *out, size_t count,
                        int root, dt_request_t *request)
 {
     struct dt_operation o =
-        gather(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
+        gather_operation(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -93,7 +95,7 @@ dt_result_t dt_gatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
                        const size_t *counts, dt_dtype_t dtype, int root)
 {
     struct dt_operation o =
-        gather(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
+        gather_operation(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
 
     return dt_view_make(&o);
 }
@@ -102,7 +104,7 @@ dt_result_t dt_igatherv(dt_comm_t *comm, const void *in, size_t count, void *out
                         const size_t *counts, dt_dtype_t dtype, int root, dt_request_t *request)
 {
     struct dt_operation o =
-        gather(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
+        gather_operation(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -113,7 +115,7 @@ static dt_result_t check_scatter(struct dt_operation *o, int rank, int size)
 {
     dt_result_t r = dt_check_root(o->kind->name, o->root, size);
 
-    return r == DT_OK ? check(o, o->in, &o->given, o->out, rank, size) : r;
+    return r == DT_OK ? check_rooted(o, o->in, &o->given, o->out, rank, size) : r;
 }
 
 static dt_result_t make_scatter(struct dt_comm *c, const struct dt_operation *o)
@@ -126,9 +128,9 @@ static const struct dt_operation_kind dti_scatter = { "dt_scatter", DT_CALL_SCAT
 static const struct dt_operation_kind dti_scatterv = { "dt_scatterv", DT_CALL_SCATTERV,
                                                        check_scatter, make_scatter };
 
-static struct dt_operation scatter(const struct dt_operation_kind *kind, dt_comm_t *comm,
-                                   const void *in, struct dt_blocks blocks, void *out, size_t count,
-                                   dt_dtype_t dtype, int root)
+static struct dt_operation scatter_operation(const struct dt_operation_kind *kind, dt_comm_t *comm,
+                                             const void *in, struct dt_blocks blocks, void *out,
+                                             size_t count, dt_dtype_t dtype, int root)
 {
     return (struct dt_operation){ .kind = kind,
                                   .comm = comm,
@@ -144,7 +146,7 @@ dt_result_t dt_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                        int root)
 {
     struct dt_operation o =
-        scatter(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
+        scatter_operation(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
 
     return dt_view_make(&o);
 }
@@ -153,7 +155,7 @@ dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_t count
                         int root, dt_request_t *request)
 {
     struct dt_operation o =
-        scatter(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
+        scatter_operation(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -162,7 +164,7 @@ dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, v
                         size_t count, dt_dtype_t dtype, int root)
 {
     struct dt_operation o =
-        scatter(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
+        scatter_operation(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
 
     return dt_view_make(&o);
 }
@@ -171,7 +173,7 @@ dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, 
                          size_t count, dt_dtype_t dtype, int root, dt_request_t *request)
 {
     struct dt_operation o =
-        scatter(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
+        scatter_operation(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
 
     return dt_view_start(&o, request);
 }

@@ -4,7 +4,7 @@
 #include "runtime/api/view.h"
 
 /* The operation's root is the peer, and its out the buffer. */
-static dt_result_t check(struct dt_operation *o, int rank, int size)
+static dt_result_t check_p2p(struct dt_operation *o, int rank, int size)
 {
     const char *name = o->kind->name;
     dt_result_t r = dt_check_buffer(name, o->out, o->count, o->dtype);
@@ -17,12 +17,12 @@ static dt_result_t check(struct dt_operation *o, int rank, int size)
     return dt_check_memory(name, NULL, o->count ? o->out : NULL, &o->memory);
 }
 
-static struct dt_operation give(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
-                                int peer)
+static struct dt_operation send_operation(dt_comm_t *comm, const void *buf, size_t count,
+                                          dt_dtype_t dtype, int peer)
 {
     static const struct dt_operation_kind kind = { .name = "dt_send",
                                                    .call = DT_CALL_SEND,
-                                                   .check = check };
+                                                   .check = check_p2p };
 
     return (struct dt_operation){ .kind = &kind,
                                   .comm = comm,
@@ -32,12 +32,12 @@ static struct dt_operation give(dt_comm_t *comm, const void *buf, size_t count, 
                                   .root = peer };
 }
 
-static struct dt_operation take(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
-                                int peer)
+static struct dt_operation recv_operation(dt_comm_t *comm, void *buf, size_t count,
+                                          dt_dtype_t dtype, int peer)
 {
     static const struct dt_operation_kind kind = { .name = "dt_recv",
                                                    .call = DT_CALL_RECV,
-                                                   .check = check };
+                                                   .check = check_p2p };
 
     return (struct dt_operation){
         .kind = &kind, .comm = comm, .out = buf, .count = count, .dtype = dtype, .root = peer
@@ -46,7 +46,7 @@ static struct dt_operation take(dt_comm_t *comm, void *buf, size_t count, dt_dty
 
 dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype, int peer)
 {
-    struct dt_operation o = give(comm, buf, count, dtype, peer);
+    struct dt_operation o = send_operation(comm, buf, count, dtype, peer);
 
     return dt_view_make(&o);
 }
@@ -54,14 +54,14 @@ dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t d
 dt_result_t dt_isend(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype, int peer,
                      dt_request_t *request)
 {
-    struct dt_operation o = give(comm, buf, count, dtype, peer);
+    struct dt_operation o = send_operation(comm, buf, count, dtype, peer);
 
     return dt_view_start(&o, request);
 }
 
 dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer)
 {
-    struct dt_operation o = take(comm, buf, count, dtype, peer);
+    struct dt_operation o = recv_operation(comm, buf, count, dtype, peer);
 
     return dt_view_make(&o);
 }
@@ -69,7 +69,7 @@ dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, 
 dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer,
                      dt_request_t *request)
 {
-    struct dt_operation o = take(comm, buf, count, dtype, peer);
+    struct dt_operation o = recv_operation(comm, buf, count, dtype, peer);
 
     return dt_view_start(&o, request);
 }

@@ -7,7 +7,7 @@
 #include "runtime/comm/slots.h"
 #include "runtime/p2p/p2p.h"
 
-static bool goes_before(const struct dt_split_word *words, uint32_t a, uint32_t b)
+static bool precedes(const struct dt_split_word *words, uint32_t a, uint32_t b)
 {
     return words[a].key != words[b].key ? words[a].key < words[b].key : a < b;
 }
@@ -22,7 +22,7 @@ uint32_t dt_split_members(const struct dt_split_word *words, uint32_t n, uint32_
 
         if (words[rank].color != words[me].color)
             continue;
-        while (at > 0 && goes_before(words, rank, members[at - 1])) {
+        while (at > 0 && precedes(words, rank, members[at - 1])) {
             members[at] = members[at - 1];
             at--;
         }
@@ -39,8 +39,8 @@ static uint64_t new_id(struct dt_world *w)
 }
 
 /* Puts c into a slot before this rank waits for others, so that no stop is missed. */
-static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint64_t id,
-                          const uint32_t *ranks, uint32_t n)
+static dt_result_t create_in_slot(struct dt_comm *c, const struct dt_comm *parent, uint64_t id,
+                                  const uint32_t *ranks, uint32_t n)
 {
     struct dt_world *w = parent->world;
     dt_result_t r = dt_comm_create(c, w, id, ranks, n);
@@ -65,7 +65,7 @@ void dt_comm_destroy(struct dt_comm *c)
 }
 
 /* The result of a split on this rank. */
-struct offspring {
+struct split_result {
     struct dt_comm *parent;
     const struct dt_split_word *words;
     uint32_t *members;    /* room for all ranks of parent */
@@ -73,7 +73,7 @@ struct offspring {
     dt_result_t made;
 };
 
-static dt_result_t make(struct offspring *o)
+static dt_result_t make_communicator(struct split_result *o)
 {
     struct dt_comm *parent = o->parent;
     uint32_t n =
@@ -90,20 +90,20 @@ static dt_result_t make(struct offspring *o)
     }
     for (uint32_t i = 0; i < n; i++)
         o->members[i] = parent->ranks[o->members[i]];
-    return settle(o->comm, parent, id, o->members, n);
+    return create_in_slot(o->comm, parent, id, o->members, n);
 }
 
-static void make_own(void *arg)
+static void make_own_communicator(void *arg)
 {
-    struct offspring *o = arg;
+    struct split_result *o = arg;
 
     if (o->words[o->parent->rank].color)
-        o->made = make(o);
+        o->made = make_communicator(o);
 }
 
 /* r: the result of the call on parent. A rank that failed there before it created the new
  * communicator cannot stop it. So no rank waits for others until all have created theirs. */
-static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t r)
+static dt_result_t join_communicator(struct split_result *o, enum dt_call_kind kind, dt_result_t r)
 {
     struct dt_comm *c = o->comm;
 
@@ -115,7 +115,7 @@ static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t
 }
 
 /* The program never got its handle. */
-static void drop(struct dt_comm *c)
+static void discard_communicator(struct dt_comm *c)
 {
     dt_comm_forgive(c);
     dt_comm_destroy(c);
@@ -127,7 +127,7 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     size_t n = (size_t)parent->size;
     struct dt_split_word *words = calloc(n, sizeof *words);
     uint32_t *members = calloc(n, sizeof *members);
-    struct offspring o = { .parent = parent, .words = words, .members = members };
+    struct split_result o = { .parent = parent, .words = words, .members = members };
     dt_result_t r;
 
     *out = NULL;
@@ -141,14 +141,15 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         /* before any rank knows the new one and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
-        r = join(&o, kind,
-                 dt_comm_all_gather_table_and(parent, kind, words, sizeof *words, make_own, &o));
+        r = join_communicator(&o, kind,
+                              dt_comm_all_gather_table_and(parent, kind, words, sizeof *words,
+                                                           make_own_communicator, &o));
         atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }
     if (r == DT_OK)
         *out = o.comm;
     else if (o.comm)
-        drop(o.comm);
+        discard_communicator(o.comm);
     free(words);
     free(members);
     return r;

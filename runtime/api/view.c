@@ -31,7 +31,7 @@ struct view {
     dt_error_info_t error;
 };
 
-static void see_shut(struct dt_comm *c, void *arg)
+static void visit_shut(struct dt_comm *c, void *arg)
 {
     *(bool *)arg = c->shut;
 }
@@ -39,13 +39,13 @@ static void see_shut(struct dt_comm *c, void *arg)
 /* Counts the call before it looks at the communicator. So either dt_finalize sees this call and is
  * refused, or this call sees that dt_finalize has shut the communicator. If it succeeds,
  * dt_views_leave follows. */
-static dt_result_t enter(const char *name, const dt_comm_t *comm)
+static dt_result_t enter_views(const char *name, const dt_comm_t *comm)
 {
     bool shut = false;
     dt_result_t r;
 
     dt_views_enter();
-    r = dt_context_see(name, comm, see_shut, &shut);
+    r = dt_context_visit(name, comm, visit_shut, &shut);
     if (r == DT_OK && shut)
         r = dt_fail(DT_ERR_STATE,
                     "%s: another thread is freeing this communicator "
@@ -57,9 +57,9 @@ static dt_result_t enter(const char *name, const dt_comm_t *comm)
 }
 
 /* If it succeeds, dt_views_leave follows. */
-static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct view **v)
+static dt_result_t find_view(const char *name, const dt_comm_t *handle, struct view **v)
 {
-    dt_result_t r = enter(name, dt_views_ever(handle) ? DT_WORLD : handle);
+    dt_result_t r = enter_views(name, dt_views_ever(handle) ? DT_WORLD : handle);
 
     if (r != DT_OK)
         return r;
@@ -75,7 +75,7 @@ static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct vie
 
 /* ---- results of enqueued calls ---- */
 
-static void note(struct view *v, dt_result_t r)
+static void keep_failure(struct view *v, dt_result_t r)
 {
     if (r == DT_OK || v->failed != DT_OK)
         return;
@@ -84,28 +84,28 @@ static void note(struct view *v, dt_result_t r)
 }
 
 /* Forgets the first n requests, which are done. */
-static void forget(struct view *v, size_t n)
+static void forget_requests(struct view *v, size_t n)
 {
     memmove(v->requests, v->requests + n, (v->n - n) * sizeof *v->requests);
     v->n -= n;
 }
 
 /* wait: also waits for requests that are not done. */
-static void settle(struct view *v, bool wait)
+static void collect_results(struct view *v, bool wait)
 {
     size_t n = 0;
     int done = 1;
 
     while (n < v->n && done) {
-        note(v, wait ? dt_wait(&v->requests[n]) : dt_test(&v->requests[n], &done));
+        keep_failure(v, wait ? dt_wait(&v->requests[n]) : dt_test(&v->requests[n], &done));
         n += done != 0;
     }
     if (n)
-        forget(v, n);
+        forget_requests(v, n);
 }
 
 /* A final failure is returned by all later calls, any other failure only once. */
-static dt_result_t tell(struct view *v)
+static dt_result_t return_failure(struct view *v)
 {
     dt_result_t r = v->failed;
 
@@ -117,15 +117,15 @@ static dt_result_t tell(struct view *v)
 }
 
 /* Whether calls can be enqueued through the view. */
-static dt_result_t check(const char *name, struct view *v)
+static dt_result_t check_view(const char *name, struct view *v)
 {
-    settle(v, false);
-    return v->failed != DT_OK ? tell(v) : dt_context_status(name, v->comm);
+    collect_results(v, false);
+    return v->failed != DT_OK ? return_failure(v) : dt_context_status(name, v->comm);
 }
 
 /* ---- calls ---- */
 
-static bool make_room(struct view *v)
+static bool grow_requests(struct view *v)
 {
     size_t room = v->room ? 2 * v->room : 16;
     dt_request_t *requests;
@@ -140,13 +140,13 @@ static bool make_room(struct view *v)
     return true;
 }
 
-static dt_result_t enqueue_on(struct view *v, const char *name, struct dt_operation *o,
-                              dt_request_t *request)
+static dt_result_t enqueue_on_view(struct view *v, const char *name, struct dt_operation *o,
+                                   dt_request_t *request)
 {
     dt_request_t kept = { 0 };
-    dt_result_t r = check(name, v);
+    dt_result_t r = check_view(name, v);
 
-    if (r == DT_OK && !make_room(v))
+    if (r == DT_OK && !grow_requests(v))
         r = dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     if (r != DT_OK)
         return r;
@@ -158,21 +158,21 @@ static dt_result_t enqueue_on(struct view *v, const char *name, struct dt_operat
     return r;
 }
 
-static dt_result_t enqueue(const char *name, struct dt_operation *o, dt_request_t *request)
+static dt_result_t find_and_enqueue(const char *name, struct dt_operation *o, dt_request_t *request)
 {
     struct view *v;
-    dt_result_t r = look_up(name, o->comm, &v);
+    dt_result_t r = find_view(name, o->comm, &v);
 
     if (r != DT_OK)
         return r;
-    r = enqueue_on(v, name, o, request);
+    r = enqueue_on_view(v, name, o, request);
     dt_views_leave();
     return r;
 }
 
 dt_result_t dt_view_make(struct dt_operation *o)
 {
-    return dt_views_ever(o->comm) ? enqueue(o->kind->name, o, NULL) : dt_operation_make(o);
+    return dt_views_ever(o->comm) ? find_and_enqueue(o->kind->name, o, NULL) : dt_operation_make(o);
 }
 
 dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
@@ -182,13 +182,13 @@ dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
     if (!dt_views_ever(o->comm) || !request)
         return dt_request_start(o, request);
     *request = (dt_request_t){ 0 };
-    return enqueue(dt_request_name(o, name), o, request);
+    return find_and_enqueue(dt_request_name(o, name), o, request);
 }
 
 /* ---- making and freeing ---- */
 
 /* Collective. Compares the ranks' calls before they choose an algorithm together. */
-static dt_result_t prepare(const char *name, dt_comm_t *comm, struct dt_gpu_stream *s)
+static dt_result_t prepare_communicator(const char *name, dt_comm_t *comm, struct dt_gpu_stream *s)
 {
     const struct dt_gpu_order order = { .context = s->context, .device = s->device };
     const struct dt_call call = { .root = -1 };
@@ -214,14 +214,15 @@ static dt_result_t prepare(const char *name, dt_comm_t *comm, struct dt_gpu_stre
 }
 
 /* Keeps the pinned memory allocated while the view exists. */
-static dt_result_t make_held(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
+static dt_result_t make_view_with_memory(const char *name, dt_comm_t *comm, void *stream,
+                                         dt_comm_t **view)
 {
     struct dt_gpu_stream s;
     struct view *v;
     dt_result_t r = dt_gpu_stream_find(&s, name, stream);
 
     if (r == DT_OK)
-        r = prepare(name, comm, &s);
+        r = prepare_communicator(name, comm, &s);
     if (r != DT_OK)
         return r;
     v = calloc(1, sizeof *v);
@@ -238,12 +239,12 @@ static dt_result_t make_held(const char *name, dt_comm_t *comm, void *stream, dt
     return DT_OK;
 }
 
-static dt_result_t make(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
+static dt_result_t make_view(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
 {
     dt_result_t r;
 
     dt_pinned_hold();
-    r = make_held(name, comm, stream, view);
+    r = make_view_with_memory(name, comm, stream, view);
     if (r != DT_OK)
         dt_pinned_let_go();
     return r;
@@ -257,15 +258,15 @@ dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
     if (!view)
         return dt_fail(DT_ERR_ARG, "%s: no place for the view was given", name);
     *view = DT_COMM_NULL;
-    r = enter(name, comm);
+    r = enter_views(name, comm);
     if (r != DT_OK)
         return r;
-    r = make(name, comm, stream, view);
+    r = make_view(name, comm, stream, view);
     dt_views_leave();
     return r;
 }
 
-static void drop(struct view *v)
+static void free_view(struct view *v)
 {
     dt_inflight_await(&v->inflight);
     dt_views_remove(v->handle);
@@ -278,13 +279,13 @@ static void drop(struct view *v)
 dt_result_t dt_view_free(dt_comm_t *handle)
 {
     struct view *v;
-    dt_result_t r = look_up("dt_comm_free", handle, &v);
+    dt_result_t r = find_view("dt_comm_free", handle, &v);
 
     if (r != DT_OK)
         return r;
-    settle(v, true);
-    r = tell(v);
-    drop(v);
+    collect_results(v, true);
+    r = return_failure(v);
+    free_view(v);
     dt_views_leave();
     return r;
 }
@@ -296,20 +297,20 @@ void dt_view_free_all(void)
     while ((handle = dt_views_any())) {
         struct view *v = dt_views_find(handle);
 
-        settle(v, true);
-        drop(v);
+        collect_results(v, true);
+        free_view(v);
     }
 }
 
 /* ---- waiting ---- */
 
-static dt_result_t wait_for(struct dt_comm *c, void *order)
+static dt_result_t await_event(struct dt_comm *c, void *order)
 {
     return dt_gpu_await(c, &c->coll_error, ((struct dt_gpu_order *)order)->events[0], 0);
 }
 
 /* Waits in its turn: all collectives that were enqueued before have been executed by then. */
-static dt_result_t await(const char *name, const struct view *v, struct dt_gpu_order *order)
+static dt_result_t await_stream(const char *name, const struct view *v, struct dt_gpu_order *order)
 {
     struct dt_cuda_scope scope;
     CUresult result;
@@ -322,35 +323,35 @@ static dt_result_t await(const char *name, const struct view *v, struct dt_gpu_o
     if (result) {
         r = dt_cuda_fail(name, "cuCtxPushCurrent", result);
     } else {
-        r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order);
+        r = dt_comm_aside(c, DT_CALL_GPU_COPY, await_event, order);
         dt_cuda_leave(&scope);
     }
     dt_context_leave(c);
     return r;
 }
 
-static dt_result_t wait_on(const char *name, struct view *v)
+static dt_result_t await_view(const char *name, struct view *v)
 {
     struct dt_gpu_order order;
     dt_result_t r = dt_gpu_order_take_on(&order, name, NULL, &v->stream);
 
     if (r != DT_OK)
         return r;
-    r = await(name, v, &order);
+    r = await_stream(name, v, &order);
     dt_gpu_order_drop(&order);
-    settle(v, false);
-    return v->failed != DT_OK ? tell(v) : r;
+    collect_results(v, false);
+    return v->failed != DT_OK ? return_failure(v) : r;
 }
 
 dt_result_t dt_stream_wait(dt_comm_t *view)
 {
     static const char name[] = "dt_stream_wait";
     struct view *v;
-    dt_result_t r = look_up(name, view, &v);
+    dt_result_t r = find_view(name, view, &v);
 
     if (r != DT_OK)
         return r;
-    r = wait_on(name, v);
+    r = await_view(name, v);
     dt_views_leave();
     return r;
 }

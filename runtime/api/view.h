@@ -12,7 +12,7 @@
 #include "runtime/dtrun.h"
 
 /* Every public call passes its operation to one of these. The handle may be a view's: then the
- * operation is enqueued. Otherwise it is executed, or handed in. */
+ * operation is enqueued. Otherwise it is executed, or submitted. */
 dt_result_t dt_view_make(struct dt_operation *o);
 dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request);
 

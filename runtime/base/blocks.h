@@ -28,11 +28,15 @@ static inline struct dt_blocks dt_blocks_of(const size_t *counts)
     return (struct dt_blocks){ .counts = counts };
 }
 
-size_t dt_blocks_count(const struct dt_blocks *blocks, int rank);
+static inline size_t dt_blocks_count(const struct dt_blocks *blocks, uint32_t rank)
+{
+    return blocks->counts ? blocks->counts[rank] : blocks->each;
+}
+
 /* The size of the first n blocks. The caller has checked that the sum fits into a size_t. */
-size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
+size_t dt_blocks_bytes(const struct dt_blocks *blocks, uint32_t n, dt_dtype_t dtype);
 /* The rank's block of buf; NULL if buf is NULL. */
-const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank,
+const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, uint32_t rank,
                         dt_dtype_t dtype);
 
 static inline bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)

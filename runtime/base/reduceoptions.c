@@ -31,7 +31,7 @@ static const struct {
 };
 
 /* Set in the mark of a bucket's buffers, whose hash is in the low 56 bits. */
-#define PIECES (1ULL << 63)
+#define BUFFERS (1ULL << 63)
 
 enum { WIRES = sizeof wires / sizeof *wires };
 
@@ -159,25 +159,25 @@ uint64_t dt_reduceoptions_mark(const dt_all_reduce_options_t *o)
     return (uint64_t)o->wire << 56 | x;
 }
 
-uint64_t dt_reduceoptions_mark_piece(uint64_t mark, size_t bytes)
+uint64_t dt_reduceoptions_mark_buffer(uint64_t mark, size_t bytes)
 {
     uint64_t x = mix(mark, bytes);
 
-    return PIECES | (x >> 8 ? x >> 8 : 1);
+    return BUFFERS | (x >> 8 ? x >> 8 : 1);
 }
 
-uint64_t dt_reduceoptions_pieces(uint64_t mark)
+uint64_t dt_reduceoptions_buffers(uint64_t mark)
 {
-    return mark & PIECES ? PIECES | (mark << 8 >> 8) : 0;
+    return mark & BUFFERS ? BUFFERS | (mark << 8 >> 8) : 0;
 }
 
 const char *dt_reduceoptions_describe(uint64_t mark)
 {
-    uint64_t wire = (mark & ~PIECES) >> 56;
+    uint64_t wire = (mark & ~BUFFERS) >> 56;
 
     if (wire >= WIRES)
         return " with unknown options";
-    if (mark & PIECES)
+    if (mark & BUFFERS)
         return wires[wire].told_pieces;
     return mark << 8 ? wires[wire].told_more : wires[wire].told;
 }

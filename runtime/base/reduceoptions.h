@@ -29,9 +29,9 @@ uint64_t dt_reduceoptions_mark(const dt_all_reduce_options_t *o);
 /* The mark of a call that consists of several buffers. Begins as 0, and becomes this for each
  * buffer in turn. It is combined with the mark of the options, which then have no factors and no
  * threshold. */
-uint64_t dt_reduceoptions_mark_piece(uint64_t mark, size_t bytes);
+uint64_t dt_reduceoptions_mark_buffer(uint64_t mark, size_t bytes);
 /* The part of a combined mark that stands for the buffers. */
-uint64_t dt_reduceoptions_pieces(uint64_t mark);
+uint64_t dt_reduceoptions_buffers(uint64_t mark);
 /* The options as text that follows the call's, such as " as int8"; "" for 0. */
 const char *dt_reduceoptions_describe(uint64_t mark);
 

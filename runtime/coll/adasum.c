@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/kernels/wireformat.h"
 
 enum { BLOCK = 256 }; /* elements; small enough for the caches */
@@ -26,7 +26,7 @@ static enum dt_wireformat format_of(dt_dtype_t dtype)
 
 static size_t count_from(const struct dt_adasum *a, size_t first)
 {
-    return dt_least(a->count - first, BLOCK);
+    return dt_min(a->count - first, BLOCK);
 }
 
 /* Converts elements of vector i, from "first" on. */

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/kernels/wireformat.h"
 
@@ -52,15 +52,15 @@ struct elements { /* of the buffer */
 
 static struct elements segment(const struct compression *d, size_t place, size_t k)
 {
-    size_t from = dt_least(place * d->block, d->count), to = dt_least(from + d->block, d->count);
-    size_t at = dt_least(from + k * SEGMENT, to);
+    size_t from = dt_min(place * d->block, d->count), to = dt_min(from + d->block, d->count);
+    size_t at = dt_min(from + k * SEGMENT, to);
 
-    return (struct elements){ at, dt_least(to - at, SEGMENT) };
+    return (struct elements){ at, dt_min(to - at, SEGMENT) };
 }
 
 static struct elements chunk_of(struct elements s, size_t done)
 {
-    return (struct elements){ s.at + done, dt_least(s.n - done, CHUNK) };
+    return (struct elements){ s.at + done, dt_min(s.n - done, CHUNK) };
 }
 
 static uint8_t *numbers_of(const struct compression *d, size_t host)
@@ -226,10 +226,10 @@ static void choose_formats(struct compression *d, const dt_all_reduce_options_t 
 static dt_result_t make_buffers(struct compression *d)
 {
     struct dt_leaders *l = d->leaders;
-    size_t most = dt_least(d->block, SEGMENT), slots;
+    size_t most = dt_min(d->block, SEGMENT), slots;
     dt_result_t r;
 
-    d->window = dt_least(d->segments, WINDOW);
+    d->window = dt_min(d->segments, WINDOW);
     slots = l->n * d->window;
     d->sent_bytes = dt_wireformat_bytes(d->sent, most);
     d->result_bytes = dt_wireformat_bytes(d->result, most);

@@ -1,7 +1,7 @@
 #include "runtime/coll/hierarchical.h"
 
 #include "runtime/base/copy.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/coll/leader_allreduce.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/shm/call_match.h"
@@ -261,7 +261,7 @@ static unsigned series_of(const struct hierarchical *d, const struct dt_flow *f)
 
 static uint8_t *window_slot(const struct hierarchical *d, uint32_t host, size_t k)
 {
-    size_t room = dt_least(d->layout.block, DT_FLOW_SEGMENT);
+    size_t room = dt_min(d->layout.block, DT_FLOW_SEGMENT);
 
     return d->t->leaders->scratch + (host * WINDOW + k % WINDOW) * room;
 }
@@ -300,7 +300,7 @@ static bool may_move(const struct hierarchical *d, const struct dt_flow *f, size
 
 static size_t hierarchical_ready(void *arg, const struct dt_flow *f)
 {
-    size_t n = f->done, most = dt_least(f->frames, n + DT_FLOW_BATCH);
+    size_t n = f->done, most = dt_min(f->frames, n + DT_FLOW_BATCH);
 
     while (n < most && may_move(arg, f, n))
         n++;
@@ -342,7 +342,7 @@ static void fold_segment(const struct hierarchical *d, size_t k)
 
 static void fold_arrived(struct hierarchical *d)
 {
-    while (d->folded < dt_least(d->rounds, d->layout.chunks) * d->layout.segments &&
+    while (d->folded < dt_min(d->rounds, d->layout.chunks) * d->layout.segments &&
            has_moved(d, d->folded, false, false))
         fold_segment(d, d->folded++);
 }
@@ -404,7 +404,7 @@ static enum dt_flow_work hierarchical_work(void *arg)
 static dt_result_t make_hierarchical_flows(struct hierarchical *d)
 {
     struct dt_leaders *l = d->t->leaders;
-    size_t windows = l->n * WINDOW * dt_least(d->layout.block, DT_FLOW_SEGMENT);
+    size_t windows = l->n * WINDOW * dt_min(d->layout.block, DT_FLOW_SEGMENT);
     size_t kept = d->in_place ? 0 : KEPT * d->layout.share;
     struct dt_traffic all = { 0 };
     dt_result_t r = dt_leaders_scratch(l, windows + kept);
@@ -448,9 +448,9 @@ void dt_hierarchical_init(struct dt_hierarchical *t)
     for (uint32_t host = 0; host < hosts; host++) {
         uint32_t ranks = dt_host_ranks_count(t->host_ranks, host);
 
-        least_ranks = dt_least(least_ranks, ranks);
+        least_ranks = dt_min(least_ranks, ranks);
         t->most_ranks = ranks > t->most_ranks ? ranks : t->most_ranks;
-        room = dt_least(room, dt_hostshm_room(ranks));
+        room = dt_min(room, dt_hostshm_room(ranks));
     }
     t->round = room / DT_HOSTSHM_ROUNDS;
     t->n_leaders = dt_layout_leaders(hosts, least_ranks, t->round);

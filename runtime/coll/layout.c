@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/tcp/flow.h"
 
 enum {
@@ -32,9 +32,9 @@ void dt_host_ranks_fill(struct dt_host_ranks *r, const uint32_t *node_of, uint32
 
 uint32_t dt_layout_leaders(size_t hosts, size_t least_ranks, size_t round)
 {
-    size_t leaders = dt_least(round / (hosts * LEADER_BLOCK_LEAST), LEADERS_MOST + 1);
+    size_t leaders = dt_min(round / (hosts * LEADER_BLOCK_LEAST), LEADERS_MOST + 1);
 
-    leaders = dt_least(leaders > 1 ? leaders - 1 : 1, least_ranks);
+    leaders = dt_min(leaders > 1 ? leaders - 1 : 1, least_ranks);
     return hosts <= HOSTS_MOST ? (uint32_t)leaders : 1;
 }
 
@@ -46,7 +46,7 @@ static size_t round_up(size_t n, size_t to)
 /* Divides a range into equal ranges of so many bytes; returns range i. */
 static struct dt_range nth_range(struct dt_range of, size_t bytes, size_t i)
 {
-    size_t from = dt_least(i * bytes, of.bytes), to = dt_least((i + 1) * bytes, of.bytes);
+    size_t from = dt_min(i * bytes, of.bytes), to = dt_min((i + 1) * bytes, of.bytes);
 
     return (struct dt_range){ of.at + from, to - from };
 }
@@ -74,7 +74,7 @@ static size_t divide(const struct dt_layout *c, size_t bytes, size_t blocks, siz
 {
     size_t grain = blocks * ALIGN, n = (bytes + most - 1) / most;
     size_t block = has_one_rank_per_host(c) ? BLOCK_LEAST_ONE_RANK : BLOCK_LEAST;
-    size_t least = dt_least(bytes / (blocks * block), CHUNKS_LEAST);
+    size_t least = dt_min(bytes / (blocks * block), CHUNKS_LEAST);
 
     n = n < least ? least : n;
     *chunk = round_up((bytes + n - 1) / n, grain);

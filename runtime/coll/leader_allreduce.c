@@ -3,7 +3,7 @@
 #include <stdalign.h>
 
 #include "runtime/base/copy.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/kernels/dtype.h"
 
 enum {
@@ -50,23 +50,23 @@ static struct iovec segment(const uint8_t *base, size_t from, size_t to, size_t 
 static struct iovec block_segment(const struct reduction *d, const uint8_t *base, size_t place,
                                   size_t k)
 {
-    return segment(base, dt_least(place * d->block, d->bytes),
-                   dt_least((place + 1) * d->block, d->bytes), k);
+    return segment(base, dt_min(place * d->block, d->bytes),
+                   dt_min((place + 1) * d->block, d->bytes), k);
 }
 
 /* Where another host's segment is received for reduction. */
 static uint8_t *window_slot(const struct reduction *d, uint32_t place, size_t k)
 {
-    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT);
+    size_t room = dt_min(d->bytes, DT_FLOW_SEGMENT);
 
     return d->leaders->scratch + (place * d->window + k % d->window) * room;
 }
 
 static dt_result_t make_window(struct reduction *d)
 {
-    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->leaders->n;
+    size_t room = dt_min(d->bytes, DT_FLOW_SEGMENT), n = d->leaders->n;
 
-    d->window = dt_least(WINDOW, d->segments);
+    d->window = dt_min(WINDOW, d->segments);
     return dt_leaders_scratch(d->leaders, n * d->window * room);
 }
 
@@ -297,7 +297,7 @@ static void fold_from_host(const struct dt_leaders *l, const struct dt_call *cal
     alignas(ALIGN) uint8_t sum[SUM_BYTES];
 
     for (size_t at = of.at; at < of.at + of.bytes; at += SUM_BYTES) {
-        size_t bytes = dt_least(of.at + of.bytes - at, SUM_BYTES);
+        size_t bytes = dt_min(of.at + of.bytes - at, SUM_BYTES);
         const void *two[2] = { (const uint8_t *)src[first] + at };
 
         for (uint32_t i = 1; i < l->n; i++) {
@@ -318,7 +318,7 @@ void dt_leaders_fold_in_ring_order(const struct dt_leaders *l, const struct dt_c
 
     for (size_t done = 0; done < of.bytes;) {
         size_t at = of.at + done, first = at / block;
-        size_t bytes = dt_least(of.bytes - done, (first + 1) * block - at);
+        size_t bytes = dt_min(of.bytes - done, (first + 1) * block - at);
 
         fold_from_host(l, call, dst, src, (struct dt_range){ done, bytes }, (uint32_t)first,
                        divisor);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/tcp/flow.h"
 
@@ -181,7 +181,7 @@ static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
 
     (void)k;
     return (struct iovec){ g->blocks + (f->out ? 0 : have * g->bytes),
-                           dt_least(have, g->leaders->n - have) * g->bytes };
+                           dt_min(have, g->leaders->n - have) * g->bytes };
 }
 
 static size_t gather_ready(void *arg, const struct dt_flow *f)
@@ -213,8 +213,7 @@ dt_result_t dt_leaders_barrier(struct dt_leaders *l, const struct dt_call *call)
     return dt_leaders_gather(l, call, &none, 0);
 }
 
-dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call *call,
-                                      uint64_t *word)
+dt_result_t dt_leaders_barrier_sum(struct dt_leaders *l, const struct dt_call *call, uint64_t *word)
 {
     dt_result_t r = dt_leaders_scratch(l, l->n * sizeof *word);
 

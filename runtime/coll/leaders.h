@@ -33,8 +33,8 @@ dt_result_t dt_leaders_broadcast(struct dt_leaders *l, const struct dt_call *cal
 /* Returns when every rank has made this call. */
 dt_result_t dt_leaders_barrier(struct dt_leaders *l, const struct dt_call *call);
 /* Likewise; *word becomes the sum over all ranks. */
-dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call *call,
-                                      uint64_t *word);
+dt_result_t dt_leaders_barrier_sum(struct dt_leaders *l, const struct dt_call *call,
+                                   uint64_t *word);
 
 /* Sends each host's block of this size to all, in log2(hosts) steps. blocks begins with this
  * host's, and receives those of the hosts after it. */

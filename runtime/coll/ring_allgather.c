@@ -32,7 +32,7 @@ static void find_blocks(struct ring_gather *d, const struct dt_blocks *blocks)
             blocks_per_leader > d->blocks_per_leader ? blocks_per_leader : d->blocks_per_leader;
     }
     for (uint32_t rank = 0; rank < g->size; rank++) {
-        size_t bytes = (blocks->counts ? blocks->counts[rank] : blocks->each) * element;
+        size_t bytes = dt_blocks_count(blocks, rank) * element;
         size_t segments = dt_flow_segments(bytes);
 
         d->segments = segments > d->segments ? segments : d->segments;

@@ -8,36 +8,38 @@
 #include "runtime/tcp/alltoall.h"
 
 /* Counts that may differ between ranks are left out: the algorithm compares them. */
-static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
+static struct dt_call make_call(const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
 {
     return (struct dt_call){ .count = blocks->counts ? 0 : blocks->each,
                              .dtype = (uint8_t)dtype,
                              .root = root };
 }
 
-/* Follows a move of blocks within each host. Each host's *tally is the sum of its ranks' checks
- * (count_check.h); it becomes the sum over all ranks, which tells every rank whether all counts
- * agree. */
-static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
+/* Follows a move of blocks within each host. Each host's *count_check is the sum of its ranks'
+ * checks (count_check.h); it becomes the sum over all ranks, which tells every rank whether all
+ * counts agree. */
+static dt_result_t sum_count_checks(struct dt_comm *c, const struct dt_call *call,
+                                    uint64_t *count_check)
 {
-    dt_result_t r = dt_comm_leads(c) ? dt_leaders_barrier_adding(&c->leaders, call, tally) : DT_OK;
+    dt_result_t r =
+        dt_comm_leads(c) ? dt_leaders_barrier_sum(&c->leaders, call, count_check) : DT_OK;
 
-    return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
+    return r == DT_OK ? dt_shm_share(&c->shm, count_check, sizeof *count_check, 0) : r;
 }
 
 /* Runs after the blocks have moved. Ranks whose own counts agree wait here for the checks of the
  * others. */
-static dt_result_t agreed(struct dt_comm *c, uint64_t tally)
+static dt_result_t await_mismatch(struct dt_comm *c, uint64_t count_check)
 {
-    dt_result_t r = tally ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
+    dt_result_t r = count_check ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
 
-    return tally && r == DT_OK
+    return count_check && r == DT_OK
                ? dt_coll_error(&c->coll_error, DT_ERR_MISMATCH, (uint32_t)c->world->rank)
                : r;
 }
 
 /* A rank's block for itself is not sent, so its counts are compared here. */
-static dt_result_t check_own(struct dt_comm *c, uint64_t given, uint64_t expected)
+static dt_result_t check_own_block(struct dt_comm *c, uint64_t given, uint64_t expected)
 {
     uint32_t me = (uint32_t)c->world->rank;
 
@@ -50,20 +52,20 @@ static dt_result_t check_own(struct dt_comm *c, uint64_t given, uint64_t expecte
     return DT_ERR_MISMATCH;
 }
 
-static uint64_t tally_all_to_all(const struct dt_comm *c, const struct dt_blocks *given,
-                                 const struct dt_blocks *taken)
+static uint64_t count_check_of_all_to_all(const struct dt_comm *c, const struct dt_blocks *given,
+                                          const struct dt_blocks *taken)
 {
     uint32_t me = (uint32_t)c->rank, n = (uint32_t)c->size;
 
     return dt_count_check_blocks(me, n, given, true) + dt_count_check_blocks(me, n, taken, false) +
-           dt_count_check_one(me, me, dt_blocks_count(given, c->rank), true) +
-           dt_count_check_one(me, me, dt_blocks_count(taken, c->rank), false);
+           dt_count_check_one(me, me, dt_blocks_count(given, (uint32_t)c->rank), true) +
+           dt_count_check_one(me, me, dt_blocks_count(taken, (uint32_t)c->rank), false);
 }
 
 /* gives: the other ranks give to root; else root gives to them. count: that of a rank other than
  * root. */
-static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
-                              const struct dt_blocks *blocks, uint64_t count, bool gives)
+static uint64_t count_check_of_rooted(const struct dt_comm *c, uint32_t root,
+                                      const struct dt_blocks *blocks, uint64_t count, bool gives)
 {
     uint32_t me = (uint32_t)c->rank;
 
@@ -71,43 +73,44 @@ static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
                       : dt_count_check_one(me, root, count, gives);
 }
 
-static struct dt_near near(const struct dt_comm *c, uint64_t *tally)
+static struct dt_shm_local local_ranks(const struct dt_comm *c, uint64_t *count_check)
 {
-    return (struct dt_near){ c->locals.v, tally };
+    return (struct dt_shm_local){ c->locals.v, count_check };
 }
 
-dt_result_t dt_comm_all_to_all_for(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                   const struct dt_blocks *given, void *out,
-                                   const struct dt_blocks *taken)
+dt_result_t dt_comm_all_to_all_within(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                      const struct dt_blocks *given, void *out,
+                                      const struct dt_blocks *taken)
 {
-    uint64_t tally;
+    uint64_t count_check;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_all_to_all(&c->shm, call, in, given, out, taken);
-    tally = tally_all_to_all(c, given, taken);
-    r = dt_shm_all_to_all_near(&c->shm, call, in, given, out, taken, near(c, &tally));
+    count_check = count_check_of_all_to_all(c, given, taken);
+    r = dt_shm_all_to_all_local(&c->shm, call, in, given, out, taken, local_ranks(c, &count_check));
     if (r == DT_OK)
-        r = meet_hosts(c, call, &tally);
+        r = sum_count_checks(c, call, &count_check);
     if (r == DT_OK)
-        r = check_own(c, dt_blocks_count(given, c->rank), dt_blocks_count(taken, c->rank));
+        r = check_own_block(c, dt_blocks_count(given, (uint32_t)c->rank),
+                            dt_blocks_count(taken, (uint32_t)c->rank));
     if (r == DT_OK)
         r = dt_tcp_all_to_all(&c->mesh, call, in, given, out, taken);
-    return r == DT_OK ? agreed(c, tally) : r;
+    return r == DT_OK ? await_mismatch(c, count_check) : r;
 }
 
 /* For buffers that overlap: the input is copied before the output overwrites it. */
 static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call *call, void *buf,
                                         const struct dt_blocks *blocks)
 {
-    size_t bytes = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
+    size_t bytes = dt_blocks_bytes(blocks, (uint32_t)c->size, (dt_dtype_t)call->dtype);
     void *in = malloc(bytes + 1);
     dt_result_t r;
 
     if (!in)
         return dt_comm_no_memory(c);
     dt_copy(in, buf, bytes);
-    r = dt_comm_all_to_all_for(c, call, in, blocks, buf, blocks);
+    r = dt_comm_all_to_all_within(c, call, in, blocks, buf, blocks);
     free(in);
     return r;
 }
@@ -116,13 +119,13 @@ dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const 
                                const struct dt_blocks *given, void *out,
                                const struct dt_blocks *taken, dt_dtype_t dtype)
 {
-    struct dt_call call = call_of(given, dtype, -1);
+    struct dt_call call = make_call(given, dtype, -1);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     if (r != DT_OK)
         return r;
     r = in && in == out ? all_to_all_from_copy(c, &call, out, taken)
-                        : dt_comm_all_to_all_for(c, &call, in, given, out, taken);
+                        : dt_comm_all_to_all_within(c, &call, in, given, out, taken);
     return dt_comm_end(c, &call, r);
 }
 
@@ -130,28 +133,28 @@ static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const v
                           size_t count, void *out, const struct dt_blocks *blocks)
 {
     uint32_t root = (uint32_t)call->root;
-    uint64_t tally;
+    uint64_t count_check;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_gather(&c->shm, call, in, count, out, blocks, root);
-    tally = tally_of_root(c, root, blocks, count, true);
+    count_check = count_check_of_rooted(c, root, blocks, count, true);
     if (c->node_of[root] == c->node)
-        r = dt_shm_gather_near(&c->shm, call, in, count, out, blocks, dt_comm_local_rank(c, root),
-                               near(c, &tally));
+        r = dt_shm_gather_local(&c->shm, call, in, count, out, blocks, dt_comm_local_rank(c, root),
+                                local_ranks(c, &count_check));
     else
-        r = dt_shm_begin_adding(&c->shm, call, &tally);
+        r = dt_shm_begin_sum(&c->shm, call, &count_check);
     if (r == DT_OK)
-        r = meet_hosts(c, call, &tally);
+        r = sum_count_checks(c, call, &count_check);
     if (r == DT_OK)
         r = dt_tcp_gather(&c->mesh, call, in, count, out, blocks, root);
-    return r == DT_OK ? agreed(c, tally) : r;
+    return r == DT_OK ? await_mismatch(c, count_check) : r;
 }
 
 dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
                            void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
 {
-    struct dt_call call = call_of(blocks, dtype, root);
+    struct dt_call call = make_call(blocks, dtype, root);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, gather(c, &call, in, count, out, blocks)) : r;
@@ -161,29 +164,29 @@ static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const 
                            const struct dt_blocks *blocks, void *out, size_t count)
 {
     uint32_t root = (uint32_t)call->root;
-    uint64_t tally;
+    uint64_t count_check;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_scatter(&c->shm, call, in, blocks, out, count, root);
-    tally = tally_of_root(c, root, blocks, count, false);
+    count_check = count_check_of_rooted(c, root, blocks, count, false);
     if (c->node_of[root] == c->node)
-        r = dt_shm_scatter_near(&c->shm, call, in, blocks, out, count, dt_comm_local_rank(c, root),
-                                near(c, &tally));
+        r = dt_shm_scatter_local(&c->shm, call, in, blocks, out, count, dt_comm_local_rank(c, root),
+                                 local_ranks(c, &count_check));
     else
-        r = dt_shm_begin_adding(&c->shm, call, &tally);
+        r = dt_shm_begin_sum(&c->shm, call, &count_check);
     if (r == DT_OK)
-        r = meet_hosts(c, call, &tally);
+        r = sum_count_checks(c, call, &count_check);
     if (r == DT_OK)
         r = dt_tcp_scatter(&c->mesh, call, in, blocks, out, count, root);
-    return r == DT_OK ? agreed(c, tally) : r;
+    return r == DT_OK ? await_mismatch(c, count_check) : r;
 }
 
 dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
                             const struct dt_blocks *blocks, void *out, size_t count,
                             dt_dtype_t dtype, int root)
 {
-    struct dt_call call = call_of(blocks, dtype, root);
+    struct dt_call call = make_call(blocks, dtype, root);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, scatter(c, &call, in, blocks, out, count)) : r;

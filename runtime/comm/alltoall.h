@@ -9,9 +9,9 @@
 
 /* An all-to-all as part of a call that has begun and that all ranks make. in and out do not
  * overlap. */
-dt_result_t dt_comm_all_to_all_for(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                   const struct dt_blocks *given, void *out,
-                                   const struct dt_blocks *taken);
+dt_result_t dt_comm_all_to_all_within(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                      const struct dt_blocks *given, void *out,
+                                      const struct dt_blocks *taken);
 dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
                                const struct dt_blocks *given, void *out,
                                const struct dt_blocks *taken, dt_dtype_t dtype);

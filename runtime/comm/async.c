@@ -147,7 +147,7 @@ static void prepare(struct dt_task *task)
     atomic_init(&task->done, 0);
 }
 
-/* Draws the task's number only if all calls whose numbers are still drawn were handed in ahead. */
+/* Draws the task's number only if all calls whose numbers are still drawn were submitted ahead. */
 static bool draw_ahead(struct dt_async *a, struct dt_task *task)
 {
     uint32_t next = atomic_load(&a->ahead);
@@ -159,7 +159,7 @@ static bool draw_ahead(struct dt_async *a, struct dt_task *task)
     return true;
 }
 
-static dt_result_t hand_in(struct dt_async *a, struct dt_task *task, bool drawn)
+static dt_result_t submit_task(struct dt_async *a, struct dt_task *task, bool drawn)
 {
     dt_result_t r;
 
@@ -175,10 +175,10 @@ static dt_result_t hand_in(struct dt_async *a, struct dt_task *task, bool drawn)
     return r;
 }
 
-dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
+dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task)
 {
     prepare(task);
-    return hand_in(a, task, false);
+    return submit_task(a, task, false);
 }
 
 /* Ticket numbers wrap around. While no thread holds the lock, every number that was drawn is
@@ -192,7 +192,7 @@ void dt_async_await_ahead(struct dt_async *a)
 
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task)
 {
-    return hand_in(a, task, true);
+    return submit_task(a, task, true);
 }
 
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task)

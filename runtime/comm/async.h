@@ -1,6 +1,6 @@
 /* A thread that executes nonblocking calls: one for each slot (communicator) and each channel.
  *
- * A task draws a number of the slot's or channel's lock when it is handed in. So it keeps its place
+ * A task draws a number of the slot's or channel's lock when it is submitted. So it keeps its place
  * among the calls that the program makes itself. The thread starts with the first task, blocks all
  * signals, and ends in dt_finalize. */
 #ifndef DT_COMM_ASYNC_H
@@ -18,11 +18,11 @@
 struct dt_task {
     /* Executes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
-    bool ahead; /* may be handed in only if every earlier task is done, or is such a task too */
-    struct dt_p2p *channel; /* of a send or receive; set when the task is handed in, */
+    bool ahead; /* may be submitted only if every earlier task is done, or is such a task too */
+    struct dt_p2p *channel; /* of a send or receive; set when the task is submitted, */
     uint32_t limit_ms;      /* like the time that its calls may wait (struct dt_comm) */
 
-    /* dt_async_hand_in sets the rest. Once the task is done it belongs to its owner again. */
+    /* dt_async_submit sets the rest. Once the task is done it belongs to its owner again. */
     struct dt_task *next;
     uint32_t number;
     _Atomic uint32_t done;
@@ -46,11 +46,11 @@ struct dt_async { /* zero-initialised */
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
 /* DT_ERR_NOMEM: no thread can be started. DT_ERR_UNSUPPORTED: the task is to be ahead, but another
- * task or call comes before it. In both cases nothing was handed in, and dt_last_error is
+ * task or call comes before it. In both cases nothing was submitted, and dt_last_error is
  * unchanged. */
-dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
+dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task);
 /* Wakes the thread for tasks that are ahead. Waking a thread takes time, so these are not woken
- * when they are handed in, but when a thread waits for them, or within a millisecond
+ * when they are submitted, but when a thread waits for them, or within a millisecond
  * (gpu/device/gate.h). If there is no such task, this costs one load. */
 void dt_async_say(struct dt_async *a);
 /* Starts the thread before a task needs it. DT_ERR_NOMEM: as above. */
@@ -58,12 +58,12 @@ dt_result_t dt_async_start(struct dt_async *a);
 /* Draws the task's number only if no thread holds the lock or waits for it. If it returns true, the
  * task holds the lock, and the caller must execute the task or pass it on. */
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);
-/* Hands in a task that was held back. It still comes before every task that drew its number
+/* Submits a task that was held back. It still comes before every task that drew its number
  * later. */
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task);
 /* Executes a task that was held back, in this thread. */
 void dt_async_make(struct dt_async *a, struct dt_task *task);
-/* Waits for the tasks that were handed in ahead. They are about to end. */
+/* Waits for the tasks that were submitted ahead. They are about to end. */
 void dt_async_await_ahead(struct dt_async *a);
 /* Ends the thread. All tasks must be done: the caller holds the lock, with a number drawn after the
  * last task. */

@@ -167,13 +167,13 @@ static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call
 static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op,
                                  const dt_all_reduce_options_t *options,
-                                 const dt_all_reduce_options_t *done, uint64_t pieces)
+                                 const dt_all_reduce_options_t *done, uint64_t buffers)
 {
     struct dt_call call = { .count = count,
                             .dtype = (uint8_t)dtype,
                             .op = (uint8_t)op,
                             .root = -1,
-                            .options = dt_reduceoptions_mark(options) | pieces };
+                            .options = dt_reduceoptions_mark(options) | buffers };
     dt_result_t r;
 
     if (options->wire == DT_WIRE_2BIT && c->nodes > DT_COMPRESSED_2BIT_HOSTS)
@@ -187,20 +187,20 @@ static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, s
 
 dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
                                     dt_dtype_t dtype, dt_op_t op,
-                                    const dt_all_reduce_options_t *options, uint64_t pieces)
+                                    const dt_all_reduce_options_t *options, uint64_t buffers)
 {
-    return all_reduce_as(c, in, out, count, dtype, op, options, options, pieces);
+    return all_reduce_as(c, in, out, count, dtype, op, options, options, buffers);
 }
 
 dt_result_t dt_comm_all_reduce_no_data(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                                        dt_op_t op, const dt_all_reduce_options_t *options,
-                                       uint64_t pieces)
+                                       uint64_t buffers)
 {
     dt_all_reduce_options_t done = *options;
 
     done.prescale = done.postscale = 1;
     done.residual = NULL;
-    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, pieces);
+    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, buffers);
 }
 
 /* Root gives the data to its host's leader, unless it is the leader. The leaders broadcast them,
@@ -431,8 +431,8 @@ static dt_result_t all_reduce_and_keep_block(struct dt_comm *c, const struct dt_
                                              const struct dt_blocks *blocks)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
-    size_t size = dt_dtype_size(dtype), total = dt_blocks_bytes(blocks, c->size, dtype);
-    size_t own = dt_blocks_count(blocks, c->rank) * size;
+    size_t size = dt_dtype_size(dtype), total = dt_blocks_bytes(blocks, (uint32_t)c->size, dtype);
+    size_t own = dt_blocks_count(blocks, (uint32_t)c->rank) * size;
     struct dt_call whole = *call;
     uint8_t *all = malloc(total + 1);
     dt_result_t r;
@@ -443,7 +443,7 @@ static dt_result_t all_reduce_and_keep_block(struct dt_comm *c, const struct dt_
     whole.options = blocks->counts ? call->count : (uint64_t)c->size;
     r = all_reduce_elements(c, &whole, NULL, in, all);
     if (r == DT_OK && own)
-        dt_copy(out, all + dt_blocks_bytes(blocks, c->rank, dtype), own);
+        dt_copy(out, all + dt_blocks_bytes(blocks, (uint32_t)c->rank, dtype), own);
     free(all);
     return r;
 }
@@ -452,7 +452,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
                                   void *out, const struct dt_blocks *blocks)
 {
     size_t bytes = blocks->each * dt_dtype_size((dt_dtype_t)call->dtype);
-    size_t own = dt_blocks_count(blocks, c->rank);
+    size_t own = dt_blocks_count(blocks, (uint32_t)c->rank);
 
     if (c->size == 1) {
         if (own)
@@ -473,7 +473,8 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
 static dt_result_t reduce_scatter_aside(struct dt_comm *c, const struct dt_call *call, void *buf,
                                         const struct dt_blocks *blocks)
 {
-    size_t own = dt_blocks_count(blocks, c->rank) * dt_dtype_size((dt_dtype_t)call->dtype);
+    size_t own =
+        dt_blocks_count(blocks, (uint32_t)c->rank) * dt_dtype_size((dt_dtype_t)call->dtype);
     void *out = malloc(own + 1);
     dt_result_t r;
 
@@ -533,7 +534,7 @@ static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, con
     r = barrier(c, call);
     if (r != DT_OK)
         return r;
-    total = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
+    total = dt_blocks_bytes(blocks, (uint32_t)c->size, (dt_dtype_t)call->dtype);
     if ((uint32_t)c->size == c->nodes || total < ring_least_bytes(c))
         return dt_tcp_all_gather(&c->mesh, call, in, out, blocks);
     return all_gather_by_ring(c, call, in, out, blocks);
@@ -621,9 +622,10 @@ static dt_result_t combine_vectors(struct dt_comm *c, const struct dt_call *call
                                  .count = mine.each,
                                  .dtype = (dt_dtype_t)call->dtype };
     struct dt_call last = *call;
-    uint8_t *place = (uint8_t *)out + (w->all ? 0 : dt_blocks_bytes(&blocks, c->rank, a.dtype));
+    uint8_t *place =
+        (uint8_t *)out + (w->all ? 0 : dt_blocks_bytes(&blocks, (uint32_t)c->rank, a.dtype));
     dt_result_t r = w->all ? all_gather(c, call, in, w->vectors, &blocks)
-                           : dt_comm_all_to_all_for(c, call, in, &blocks, w->vectors, &mine);
+                           : dt_comm_all_to_all_within(c, call, in, &blocks, w->vectors, &mine);
 
     if (r == DT_OK)
         r = weigh_vectors(c, call, &a, w);

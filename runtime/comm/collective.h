@@ -9,15 +9,15 @@
 /* in and out are the same buffer or do not overlap. */
 dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
                                dt_dtype_t dtype, dt_op_t op);
-/* options are those that dt_reduceoptions_read stores. pieces is what dt_reduceoptions_mark_piece
+/* options are those that dt_reduceoptions_read stores. buffers is what dt_reduceoptions_mark_buffer
  * returns, or 0. */
 dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
                                     dt_dtype_t dtype, dt_op_t op,
-                                    const dt_all_reduce_options_t *options, uint64_t pieces);
+                                    const dt_all_reduce_options_t *options, uint64_t buffers);
 /* The same call for a rank without data. buf holds neutral elements, and keeps them. */
 dt_result_t dt_comm_all_reduce_no_data(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                                        dt_op_t op, const dt_all_reduce_options_t *options,
-                                       uint64_t pieces);
+                                       uint64_t buffers);
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                               int root);
 /* An all-gather of a small table: each rank's block becomes known to all. On entry all other blocks

@@ -45,10 +45,10 @@ struct dt_comm {
     uint64_t calls;
     uint32_t
         limit_ms; /* how long the current call may wait; 0: dtrun's limit; DT_HOSTSHM_NO_LIMIT */
-    struct dt_p2p **channels;  /* by peer: the channel to it and from it (p2p.h); NULL before the
-                                  first is made */
-    _Atomic uint32_t passing;  /* sends and receives under way */
-    struct dt_pairnotes notes; /* sends and receives in which threads wait */
+    struct dt_p2p **channels; /* by peer: the channel to it and from it (p2p.h); NULL before the
+                                 first is made */
+    _Atomic uint32_t p2p_inflight; /* sends and receives under way */
+    struct dt_pairnotes notes;     /* sends and receives in which threads wait */
     bool shut; /* no call may begin; for threads that keep the communicator in its slot */
     /* Set between dt_join_begin and dt_join: announces the call that this rank is about to make
      * (join.h). NULL: all ranks have data. */

@@ -65,7 +65,7 @@ static const char *unsaid(const struct dt_call *call, bool alike)
         return "";
     if (call->kind == DT_CALL_INIT)
         return ", with another choice of deterministic sums (DTRUN_DETERMINISTIC)";
-    if (call->kind == DT_CALL_ALL_REDUCE && dt_reduceoptions_pieces(call->options))
+    if (call->kind == DT_CALL_ALL_REDUCE && dt_reduceoptions_buffers(call->options))
         return ", of other pieces or in another order";
     return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
 }

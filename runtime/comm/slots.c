@@ -40,9 +40,9 @@ static bool ever_was(const struct dt_slot *s, const dt_comm_t *handle)
 /* ---- limits ---- */
 
 /* Sends and receives do not hold the slot's lock. */
-static bool are_passing(const struct dt_slot *s)
+static bool has_p2p_inflight(const struct dt_slot *s)
 {
-    return s->comm && atomic_load(&s->comm->passing);
+    return s->comm && atomic_load(&s->comm->p2p_inflight);
 }
 
 /* Tells the agent the lowest limit that applies: to new calls, and to calls under way or queued,
@@ -54,7 +54,7 @@ static bool tell_least_limit(struct dt_slot *s)
     uint32_t before = atomic_load_explicit(told, memory_order_relaxed);
     uint32_t next = dt_hostshm_lesser_limit(atomic_load(&s->limit_ms), 0), least = next;
 
-    if (dt_ticketlock_is_held(&s->lock) || are_passing(s))
+    if (dt_ticketlock_is_held(&s->lock) || has_p2p_inflight(s))
         least = dt_hostshm_lesser_limit(before, next);
     atomic_store_explicit(told, least, memory_order_relaxed);
     atomic_store_explicit(&s->lowered, least != next, memory_order_relaxed);
@@ -126,7 +126,7 @@ bool dt_slot_is_held(const dt_comm_t *handle)
     return dt_ticketlock_is_held(&slot_of(handle)->lock);
 }
 
-dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
+dt_result_t dt_slot_submit(const dt_comm_t *handle, struct dt_task *task)
 {
     struct dt_slot *s = slot_of(handle);
     dt_result_t r = DT_ERR_ARG;
@@ -134,7 +134,7 @@ dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
     pthread_mutex_lock(&dti_slots.mutex);
     if (s->comm && s->handle == handle && !s->comm->shut) {
         task->limit_ms = atomic_load(&s->limit_ms);
-        r = dt_async_hand_in(&s->async, task);
+        r = dt_async_submit(&s->async, task);
     }
     pthread_mutex_unlock(&dti_slots.mutex);
     return r;
@@ -234,7 +234,7 @@ bool dt_slots_enter_all(void)
     bool all;
 
     pthread_mutex_lock(&dti_slots.mutex);
-    while (n < dti_slots.used && !are_passing(&dti_slots.slots[n]) &&
+    while (n < dti_slots.used && !has_p2p_inflight(&dti_slots.slots[n]) &&
            dt_ticketlock_try(&dti_slots.slots[n].lock, NULL))
         n++;
     all = n == dti_slots.used && !dt_views_are_used();
@@ -293,7 +293,7 @@ bool dt_slot_ever(const dt_comm_t *handle)
     return ever;
 }
 
-bool dt_slot_see(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg)
+bool dt_slot_visit(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg)
 {
     const struct dt_slot *s = slot_of(handle);
     bool seen;
@@ -306,7 +306,7 @@ bool dt_slot_see(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *a
     return seen;
 }
 
-void dt_slots_see(void (*see)(struct dt_comm *c, void *arg), void *arg)
+void dt_slots_visit(void (*see)(struct dt_comm *c, void *arg), void *arg)
 {
     pthread_mutex_lock(&dti_slots.mutex);
     for (size_t i = 0; i < dti_slots.used; i++) {

@@ -33,13 +33,13 @@ void dt_slot_leave(struct dt_slot *s);
 /* Whether any thread holds the slot's lock or waits for it. */
 bool dt_slot_is_held(const dt_comm_t *handle);
 
-/* Hands in a task; the slot's thread executes it in its turn. DT_ERR_ARG: there is no such
+/* Submits a task; the slot's thread executes it in its turn. DT_ERR_ARG: there is no such
  * communicator; dt_last_error is unchanged. */
-dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task);
+dt_result_t dt_slot_submit(const dt_comm_t *handle, struct dt_task *task);
 
-/* Called before a thread waits for a task that may have been handed in ahead (async.h). */
+/* Called before a thread waits for a task that may have been submitted ahead (async.h). */
 void dt_slot_say(const dt_comm_t *handle);
-/* Waits for the tasks that were handed in ahead (async.h). They are about to end. */
+/* Waits for the tasks that were submitted ahead (async.h). They are about to end. */
 void dt_slot_await_ahead(const dt_comm_t *handle);
 
 /* Puts c into slot 0, whose lock the caller holds. */
@@ -74,7 +74,7 @@ void dt_slots_leave_all(void);
 bool dt_slot_ever(const dt_comm_t *handle);
 /* Run see on the communicator of a handle, or on all communicators, even while threads are in calls
  * on them. None is removed meanwhile. False: the handle names no existing communicator. */
-bool dt_slot_see(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg);
-void dt_slots_see(void (*see)(struct dt_comm *c, void *arg), void *arg);
+bool dt_slot_visit(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg);
+void dt_slots_visit(void (*see)(struct dt_comm *c, void *arg), void *arg);
 
 #endif

@@ -60,9 +60,9 @@ void dt_direct_close(struct dt_comm *c);
 
 /* Prepares a call on this stream, whose context is current. */
 CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call);
-/* Launches the operation after it has been handed in. The call reports what goes wrong. */
+/* Launches the operation after it has been submitted. The call reports what goes wrong. */
 void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream);
-/* The call will not be handed in after all. */
+/* The call will not be submitted after all. */
 void dt_direct_cancel(struct dt_comm *c, struct dt_direct *call);
 /* The communicator's thread is done with the call. */
 void dt_direct_end(struct dt_comm *c, struct dt_direct *call);

@@ -6,9 +6,9 @@
 struct dt_extents dt_extents_of(const struct dt_operation *o, int rank, int size)
 {
     size_t one = o->count * dt_dtype_size(o->dtype);
-    size_t given = dt_blocks_bytes(&o->given, size, o->dtype);
-    size_t taken = dt_blocks_bytes(&o->taken, size, o->dtype);
-    size_t own = dt_blocks_count(&o->taken, rank) * dt_dtype_size(o->dtype);
+    size_t given = dt_blocks_bytes(&o->given, (uint32_t)size, o->dtype);
+    size_t taken = dt_blocks_bytes(&o->taken, (uint32_t)size, o->dtype);
+    size_t own = dt_blocks_count(&o->taken, (uint32_t)rank) * dt_dtype_size(o->dtype);
     unsigned traits = dt_call_traits(o->kind->call);
     bool is_root = rank == o->root;
     struct dt_extents e = {

@@ -50,7 +50,7 @@ struct dt_operation_kind {
     dt_result_t (*make)(struct dt_comm *c, const struct dt_operation *o);
 };
 
-static inline bool dt_operation_is_between_two(const struct dt_operation *o)
+static inline bool dt_operation_is_p2p(const struct dt_operation *o)
 {
     return !o->kind->make;
 }

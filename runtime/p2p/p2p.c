@@ -16,99 +16,100 @@
 
 /* Two ranks have two sets of pipes and connections. One set is for the data that the lower rank
  * sends. A rank's pipes to itself have a writer each: the send and the receive. */
-static uint32_t direction(const struct dt_p2p *w)
+static uint32_t direction(const struct dt_p2p *ch)
 {
-    return (w->comm->rank < w->peer) != w->giving;
+    return (ch->comm->rank < ch->peer) != ch->sending;
 }
 
 /* Reads only fields that do not change while other threads make collectives. */
-static void furnish(struct dt_p2p *w)
+static void init_channel(struct dt_p2p *ch)
 {
-    const struct dt_comm *c = w->comm;
+    const struct dt_comm *c = ch->comm;
 
-    w->shm = (struct dt_shm){ .map = c->shm.map,
-                              .comm = c->shm.comm,
-                              .me = c->shm.me,
-                              .n = c->shm.n,
-                              .ranks = c->shm.ranks,
-                              .round = 2, /* all ranks have met */
-                              .spins = c->shm.spins,
-                              .yields = c->shm.yields,
-                              .least_direct = w->peer == c->rank ? SIZE_MAX : c->tuning.shm_direct,
-                              .pipes = direction(w),
-                              .coll_error = &w->coll_error };
-    w->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
-                                .lane = 1 + direction(w),
-                                .me = c->mesh.me,
-                                .size = c->mesh.size,
-                                .streams = c->streams,
-                                .ranks = c->mesh.ranks,
-                                .addrs = c->mesh.addrs,
-                                .listener = c->mesh.listener,
-                                .alarm = c->mesh.alarm,
-                                .spins = c->mesh.spins };
-    w->mesh.alarm.coll_error = &w->coll_error;
+    ch->shm =
+        (struct dt_shm){ .map = c->shm.map,
+                         .comm = c->shm.comm,
+                         .me = c->shm.me,
+                         .n = c->shm.n,
+                         .ranks = c->shm.ranks,
+                         .round = 2, /* all ranks have met */
+                         .spins = c->shm.spins,
+                         .yields = c->shm.yields,
+                         .least_direct = ch->peer == c->rank ? SIZE_MAX : c->tuning.shm_direct,
+                         .pipes = direction(ch),
+                         .coll_error = &ch->coll_error };
+    ch->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
+                                 .lane = 1 + direction(ch),
+                                 .me = c->mesh.me,
+                                 .size = c->mesh.size,
+                                 .streams = c->streams,
+                                 .ranks = c->mesh.ranks,
+                                 .addrs = c->mesh.addrs,
+                                 .listener = c->mesh.listener,
+                                 .alarm = c->mesh.alarm,
+                                 .spins = c->mesh.spins };
+    ch->mesh.alarm.coll_error = &ch->coll_error;
 }
 
-struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool giving)
+struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool sending)
 {
-    size_t at = 2 * (size_t)peer + giving;
-    struct dt_p2p *w;
+    size_t at = 2 * (size_t)peer + sending;
+    struct dt_p2p *ch;
 
     if (!c->channels)
         c->channels = calloc(2 * (size_t)c->size, sizeof(struct dt_p2p *));
     if (!c->channels || c->channels[at])
         return c->channels ? c->channels[at] : NULL;
-    c->channels[at] = w = calloc(1, sizeof *w);
-    if (!w)
+    c->channels[at] = ch = calloc(1, sizeof *ch);
+    if (!ch)
         return NULL;
-    w->comm = c;
-    w->peer = peer;
-    w->giving = giving;
-    dt_async_open(&w->async, &w->lock);
-    furnish(w);
-    w->shm.ring = dt_ring_open(c->id);
-    return w;
+    ch->comm = c;
+    ch->peer = peer;
+    ch->sending = sending;
+    dt_async_open(&ch->async, &ch->lock);
+    init_channel(ch);
+    ch->shm.ring = dt_ring_open(c->id);
+    return ch;
 }
 
 /* ---- ending ---- */
 
-void dt_p2p_passed(struct dt_comm *c)
+void dt_p2p_done(struct dt_comm *c)
 {
-    if (atomic_fetch_sub(&c->passing, 1) == 1)
-        dt_futex_wake_all(&c->passing);
+    if (atomic_fetch_sub(&c->p2p_inflight, 1) == 1)
+        dt_futex_wake_all(&c->p2p_inflight);
 }
 
-struct last {
+struct last_call {
     struct dt_p2p *channel;
     struct dt_task *parked;
     struct dt_p2p_watcher watch;
 };
 
-static void claim_and_watch(struct dt_comm *c, void *arg)
+static void take_parked_and_watch(struct dt_comm *c, void *arg)
 {
-    struct last *l = arg;
+    struct last_call *l = arg;
 
     l->parked = l->channel->parked;
-    dt_p2p_claim(l->channel, l->parked, false);
+    dt_p2p_take_parked(l->channel, l->parked, false);
     dt_p2p_watch(c, &l->watch);
 }
 
-static void finish(struct dt_p2p *w)
+static void finish_channel(struct dt_p2p *ch)
 {
-    uint32_t number = dt_ticketlock_draw(&w->lock);
-    struct last l = { .channel = w,
-                      .watch = { .peer = w->peer,
-                                 .giving = w->giving,
-                                 .ticket = number - 1,
-                                 .limit_ms = w->comm->limit_ms } };
+    uint32_t number = dt_ticketlock_draw(&ch->lock);
+    struct last_call l = { .channel = ch,
+                           .watch = { .peer = ch->peer,
+                                      .sending = ch->sending,
+                                      .ticket = number - 1,
+                                      .limit_ms = ch->comm->limit_ms } };
 
-    if (!dt_ticketlock_is_due(&w->lock, number))
-        dt_slot_see(w->comm->slot->handle, claim_and_watch, &l);
+    if (!dt_ticketlock_is_due(&ch->lock, number))
+        dt_slot_visit(ch->comm->slot->handle, take_parked_and_watch, &l);
     if (l.parked)
-        dt_p2p_make(l.parked);
-    dt_ticketlock_await(&w->lock, number);
-    dt_ticketlock_leave(&w->lock);
+        dt_p2p_run(l.parked);
+    dt_ticketlock_await(&ch->lock, number);
+    dt_ticketlock_leave(&ch->lock);
     dt_p2p_unwatch(&l.watch);
 }
 
@@ -116,17 +117,17 @@ void dt_p2p_finish(struct dt_comm *c)
 {
     for (int i = 0; c->channels && i < 2 * c->size; i++) {
         if (c->channels[i])
-            finish(c->channels[i]);
+            finish_channel(c->channels[i]);
     }
 }
 
 /* A thread that waited for a completed call may still be in dt_p2p_unwatch. */
 void dt_p2p_close(struct dt_comm *c)
 {
-    uint32_t passing;
+    uint32_t p2p_inflight;
 
-    while ((passing = atomic_load(&c->passing)))
-        dt_futex_wait(&c->passing, passing);
+    while ((p2p_inflight = atomic_load(&c->p2p_inflight)))
+        dt_futex_wait(&c->p2p_inflight, p2p_inflight);
     for (int i = 0; c->channels && i < 2 * c->size; i++) {
         if (!c->channels[i])
             continue;
@@ -140,15 +141,15 @@ void dt_p2p_close(struct dt_comm *c)
     c->channels = NULL;
 }
 
-/* ---- passing ---- */
+/* ---- transfers ---- */
 
-static bool is_local(const struct dt_p2p *w)
+static bool is_local(const struct dt_p2p *ch)
 {
-    return dt_u32s_find(&w->comm->locals, (uint32_t)w->peer) >= 0;
+    return dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer) >= 0;
 }
 
 /* Both sides make the same call. Reports on the receiving side name it as a receive. */
-static void turn(struct dt_call *call, int giver)
+static void name_as_receive(struct dt_call *call, int giver)
 {
     if (call->kind != DT_CALL_SEND)
         return;
@@ -157,223 +158,224 @@ static void turn(struct dt_call *call, int giver)
 }
 
 /* Names the call, and tells the peer if it is on this host. */
-static void begin(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
+static void begin_call(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype)
 {
-    int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+    int64_t local = dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer);
 
-    w->call = (struct dt_call){ .kind = DT_CALL_SEND,
-                                .count = count,
-                                .dtype = (uint8_t)dtype,
-                                .root = w->giving ? w->peer : w->comm->rank,
-                                .number = ++w->calls };
-    w->told = w->call;
-    if (!w->giving)
-        turn(&w->told, w->peer);
-    dt_ring_begin(w->shm.ring, &w->told);
-    dt_ring_lasts(w->shm.ring);
-    w->shm.algorithm = local >= 0 ? "shm" : NULL;
+    ch->call = (struct dt_call){ .kind = DT_CALL_SEND,
+                                 .count = count,
+                                 .dtype = (uint8_t)dtype,
+                                 .root = ch->sending ? ch->peer : ch->comm->rank,
+                                 .number = ++ch->calls };
+    ch->reported = ch->call;
+    if (!ch->sending)
+        name_as_receive(&ch->reported, ch->peer);
+    dt_ring_begin(ch->shm.ring, &ch->reported);
+    dt_ring_lasts(ch->shm.ring);
+    ch->shm.algorithm = local >= 0 ? "shm" : NULL;
     if (local >= 0)
-        dt_sendrecv_begin(&w->sendrecv, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
-                          (uint32_t)local, w->giving);
+        dt_sendrecv_begin(&ch->sendrecv, &ch->shm, &ch->call, buf, count * dt_dtype_size(dtype),
+                          (uint32_t)local, ch->sending);
 }
 
-static dt_result_t move(struct dt_p2p *w, void *buf)
+static dt_result_t move_data(struct dt_p2p *ch, void *buf)
 {
-    const struct dt_call *call = &w->call;
+    const struct dt_call *call = &ch->call;
 
-    if (w->shm.algorithm)
-        return dt_sendrecv_end(&w->sendrecv);
-    return w->giving ? dt_tcp_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
-                     : dt_tcp_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
+    if (ch->shm.algorithm)
+        return dt_sendrecv_end(&ch->sendrecv);
+    return ch->sending ? dt_tcp_send(&ch->mesh, call, buf, call->count, (uint32_t)ch->peer)
+                       : dt_tcp_recv(&ch->mesh, call, buf, call->count, (uint32_t)ch->peer);
 }
 
 /* Ends the communicator for the coll_error. */
-static dt_result_t stop(struct dt_p2p *w, dt_result_t r)
+static dt_result_t stop_comm(struct dt_p2p *ch, dt_result_t r)
 {
-    struct dt_comm *c = w->comm;
+    struct dt_comm *c = ch->comm;
 
-    dt_comm_stop(c, r, w->coll_error.rank, dt_last_error());
-    dt_flow_fail(&w->mesh, r);
+    dt_comm_stop(c, r, ch->coll_error.rank, dt_last_error());
+    dt_flow_fail(&ch->mesh, r);
     dt_dump_failure(c->world, c->id);
     return r;
 }
 
-static dt_result_t fail(struct dt_p2p *w, struct dt_call *call)
+static dt_result_t fail_call(struct dt_p2p *ch, struct dt_call *call)
 {
-    struct dt_comm *c = w->comm;
+    struct dt_comm *c = ch->comm;
 
-    turn(w->giving ? &w->coll_error.theirs : call, w->giving ? c->rank : w->peer);
-    return stop(w, dt_error_report(c, &w->coll_error, call, w->shm.ring));
+    name_as_receive(ch->sending ? &ch->coll_error.theirs : call, ch->sending ? c->rank : ch->peer);
+    return stop_comm(ch, dt_error_report(c, &ch->coll_error, call, ch->shm.ring));
 }
 
-dt_result_t dt_p2p_give_up(struct dt_p2p *w)
+dt_result_t dt_p2p_fail(struct dt_p2p *ch)
 {
-    return stop(w, dt_error_report(w->comm, &w->coll_error, NULL, w->shm.ring));
+    return stop_comm(ch, dt_error_report(ch->comm, &ch->coll_error, NULL, ch->shm.ring));
 }
 
 /* Notes the wait for the agent, which tells which rank waits for which. The number tells a new wait
  * from the same one. */
-static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
+static struct dt_hostshm_rank *own_hostshm_rank(const struct dt_comm *c)
 {
     return &c->shm.map.ranks[c->local_rank];
 }
 
-static uint64_t pair_of(uint64_t number, int peer, bool giving)
+static uint64_t pair_of(uint64_t number, int peer, bool sending)
 {
-    return dt_hostshm_pair(number, (uint32_t)peer, giving ? DT_CALL_SEND : DT_CALL_RECV);
+    return dt_hostshm_pair(number, (uint32_t)peer, sending ? DT_CALL_SEND : DT_CALL_RECV);
 }
 
-static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t now_ns)
+static void note_wait(struct dt_comm *c, struct dt_pairnote *own, uint64_t now_ns)
 {
-    dt_pairnotes_enter(&c->notes, noted_at(c), own, now_ns);
+    dt_pairnotes_enter(&c->notes, own_hostshm_rank(c), own, now_ns);
 }
 
-static void unnote(struct dt_comm *c, struct dt_pairnote *own)
+static void unnote_wait(struct dt_comm *c, struct dt_pairnote *own)
 {
-    dt_pairnotes_leave(&c->notes, noted_at(c), own);
+    dt_pairnotes_leave(&c->notes, own_hostshm_rank(c), own);
 }
 
 void dt_p2p_watch(struct dt_comm *c, struct dt_p2p_watcher *watch)
 {
     watch->comm = c;
-    atomic_fetch_add(&c->passing, 1);
+    atomic_fetch_add(&c->p2p_inflight, 1);
     watch->note =
-        (struct dt_pairnote){ .pair = pair_of(watch->ticket + 1, watch->peer, watch->giving),
+        (struct dt_pairnote){ .pair = pair_of(watch->ticket + 1, watch->peer, watch->sending),
                               .limit_ms = watch->limit_ms };
-    note(c, &watch->note, dt_clock_read(CLOCK_MONOTONIC_COARSE));
+    note_wait(c, &watch->note, dt_clock_read(CLOCK_MONOTONIC_COARSE));
 }
 
 void dt_p2p_unwatch(struct dt_p2p_watcher *watch)
 {
     if (!watch->comm)
         return;
-    unnote(watch->comm, &watch->note);
-    dt_p2p_passed(watch->comm);
+    unnote_wait(watch->comm, &watch->note);
+    dt_p2p_done(watch->comm);
 }
 
-static dt_result_t check_stopped(struct dt_p2p *w)
+static dt_result_t check_stopped(struct dt_p2p *ch)
 {
     uint32_t culprit;
-    int stopped = dt_hostshm_stopped(&w->shm.map, &culprit);
+    int stopped = dt_hostshm_stopped(&ch->shm.map, &culprit);
 
-    return stopped ? dt_coll_error(&w->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
+    return stopped ? dt_coll_error(&ch->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
 }
 
-dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
+dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype,
+                            bool watched)
 {
-    struct dt_pairnote own = { .since_ns = w->since_ns, .limit_ms = w->limit_ms };
+    struct dt_pairnote own = { .since_ns = ch->since_ns, .limit_ms = ch->limit_ms };
     dt_result_t r = DT_OK;
 
-    if (!w->begun) {
-        begin(w, buf, count, dtype);
-        r = check_stopped(w);
+    if (!ch->begun) {
+        begin_call(ch, buf, count, dtype);
+        r = check_stopped(ch);
     }
-    w->begun = false;
-    own.pair = pair_of(w->calls, w->peer, w->giving);
+    ch->begun = false;
+    own.pair = pair_of(ch->calls, ch->peer, ch->sending);
     if (watched)
-        note(w->comm, &own, dt_ring_begun(w->shm.ring));
+        note_wait(ch->comm, &own, dt_ring_begun(ch->shm.ring));
     if (r == DT_OK)
-        r = move(w, buf);
-    dt_ring_end(w->shm.ring, r, w->shm.algorithm, w->shm.algorithm ? NULL : "tcp");
+        r = move_data(ch, buf);
+    dt_ring_end(ch->shm.ring, r, ch->shm.algorithm, ch->shm.algorithm ? NULL : "tcp");
     if (r != DT_OK)
-        r = fail(w, &w->call);
+        r = fail_call(ch, &ch->call);
     if (watched)
-        unnote(w->comm, &own); /* last, as in dt_comm_end */
+        unnote_wait(ch->comm, &own); /* last, as in dt_comm_end */
     return r;
 }
 
 /* ---- later ---- */
 
 /* Whether this rank need do nothing more except receive the peer's data. */
-static bool tells_all_at_once(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
+static bool needs_only_peer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype)
 {
-    begin(w, buf, count, dtype);
-    w->begun = true;
-    dt_sendrecv_step(&w->sendrecv);
-    return dt_sendrecv_has_told(&w->sendrecv);
+    begin_call(ch, buf, count, dtype);
+    ch->begun = true;
+    dt_sendrecv_step(&ch->sendrecv);
+    return dt_sendrecv_has_told(&ch->sendrecv);
 }
 
 /* Begins a call that needs nothing more from this rank, or that has a thread. If the peer's call
  * does not fit and there is no thread, the call stays parked, and the thread that waits for it
  * reports that. */
-static void begin_early(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
+static void begin_early(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
-    w->parked = task;
-    if (!tells_all_at_once(w, buf, count, dtype))
-        (void)dt_p2p_unpark(w);
+    ch->parked = task;
+    if (!needs_only_peer(ch, buf, count, dtype))
+        (void)dt_p2p_unpark(ch);
 }
 
 /* Whether these data fit into the pipe now. Only the thread that holds the lock writes to it. */
-static bool fits_in(const struct dt_p2p *w, const void *buf, size_t bytes)
+static bool fits_in(const struct dt_p2p *ch, const void *buf, size_t bytes)
 {
-    uint32_t local = (uint32_t)dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+    uint32_t local = (uint32_t)dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer);
 
-    return dt_sendrecv_fits_in(&w->shm, buf, bytes, local, w->giving);
+    return dt_sendrecv_fits_in(&ch->shm, buf, bytes, local, ch->sending);
 }
 
-dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
-                           dt_dtype_t dtype)
+dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
+                          dt_dtype_t dtype)
 {
-    dt_result_t r = w->parked ? dt_p2p_unpark(w) : DT_OK;
+    dt_result_t r = ch->parked ? dt_p2p_unpark(ch) : DT_OK;
 
     if (r != DT_OK)
         return r;
-    task->channel = w;
-    if (!buf || !is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
-        !dt_async_hold_back(&w->async, task))
-        return dt_async_hand_in(&w->async, task);
+    task->channel = ch;
+    if (!buf || !is_local(ch) || dt_hostshm_stopped(&ch->shm.map, NULL) ||
+        !dt_async_hold_back(&ch->async, task))
+        return dt_async_submit(&ch->async, task);
     /* A call that has begun cannot be withdrawn if no thread can be started. */
-    if (!fits_in(w, buf, count * dt_dtype_size(dtype)))
-        r = dt_async_start(&w->async);
+    if (!fits_in(ch, buf, count * dt_dtype_size(dtype)))
+        r = dt_async_start(&ch->async);
     if (r == DT_OK)
-        begin_early(w, task, buf, count, dtype);
+        begin_early(ch, task, buf, count, dtype);
     else
-        dt_ticketlock_undraw(&w->lock); /* the calls are numbered as they draw */
+        dt_ticketlock_undraw(&ch->lock); /* the calls are numbered as they draw */
     return r;
 }
 
-bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe)
+bool dt_p2p_take_parked(struct dt_p2p *ch, const struct dt_task *task, bool completed)
 {
-    if (!task || w->parked != task)
+    if (!task || ch->parked != task)
         return false;
-    if (ripe)
-        dt_sendrecv_step(&w->sendrecv);
-    if (ripe && !dt_sendrecv_is_over(&w->sendrecv))
+    if (completed)
+        dt_sendrecv_step(&ch->sendrecv);
+    if (completed && !dt_sendrecv_is_over(&ch->sendrecv))
         return false;
-    w->parked = NULL;
+    ch->parked = NULL;
     return true;
 }
 
-struct dt_task *dt_p2p_claim_ripe(struct dt_comm *c, struct dt_task *others)
+struct dt_task *dt_p2p_take_all_completed(struct dt_comm *c, struct dt_task *tasks)
 {
     for (int i = 0; c->channels && i < 2 * c->size; i++) {
         struct dt_task *task = c->channels[i] ? c->channels[i]->parked : NULL;
 
-        if (!task || !dt_p2p_claim(c->channels[i], task, true))
+        if (!task || !dt_p2p_take_parked(c->channels[i], task, true))
             continue;
-        task->next = others;
-        others = task;
+        task->next = tasks;
+        tasks = task;
     }
-    return others;
+    return tasks;
 }
 
-dt_result_t dt_p2p_unpark(struct dt_p2p *w)
+dt_result_t dt_p2p_unpark(struct dt_p2p *ch)
 {
-    dt_result_t r = dt_async_pass_on(&w->async, w->parked);
+    dt_result_t r = dt_async_pass_on(&ch->async, ch->parked);
 
     if (r == DT_OK)
-        w->parked = NULL;
+        ch->parked = NULL;
     return r;
 }
 
 /* The communicator stays until the lock is released. */
-void dt_p2p_make(struct dt_task *task)
+void dt_p2p_run(struct dt_task *task)
 {
-    struct dt_p2p *w = task->channel;
-    struct dt_comm *c = w->comm;
+    struct dt_p2p *ch = task->channel;
+    struct dt_comm *c = ch->comm;
 
-    atomic_fetch_add(&c->passing, 1);
-    dt_async_make(&w->async, task);
-    dt_p2p_passed(c);
+    atomic_fetch_add(&c->p2p_inflight, 1);
+    dt_async_make(&ch->async, task);
+    dt_p2p_done(c);
 }

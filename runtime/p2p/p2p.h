@@ -18,7 +18,7 @@ struct dt_p2p {
     struct dt_async async;
     struct dt_comm *comm;
     int peer;
-    bool giving; /* this rank sends to peer */
+    bool sending; /* this rank sends to peer */
 
     /* protected by the lock */
     uint64_t calls;    /* each call has drawn a ticket; its number is the ticket plus one */
@@ -28,7 +28,7 @@ struct dt_p2p {
     struct dt_shm shm; /* the fields that pipes use, if peer is on this host */
     struct dt_mesh mesh;
     struct dt_call call;         /* the newest call, as both sides name it, */
-    struct dt_call told;         /* and as this side reports it */
+    struct dt_call reported;     /* and as this side reports it */
     bool begun;                  /* the call has begun, and the next fields belong to it */
     struct dt_sendrecv sendrecv; /* if peer is on this host */
     struct dt_gpu_copies copies; /* for calls on GPU memory */
@@ -38,46 +38,47 @@ struct dt_p2p {
     struct dt_task *parked;
 };
 
-/* The channel to or from peer. For a thread that keeps c in its slot (dt_context_see). NULL: out of
- * memory. A call that draws a number or is handed in there counts in c->passing until
- * dt_p2p_passed. */
-struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool giving);
-void dt_p2p_passed(struct dt_comm *c);
+/* The channel to or from peer. For a thread that keeps c in its slot (dt_context_visit). NULL: out
+ * of memory. A call that draws a number or is submitted there counts in c->p2p_inflight until
+ * dt_p2p_done. */
+struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool sending);
+void dt_p2p_done(struct dt_comm *c);
 
-/* Hands in a task that moves these data, for such a thread. buf NULL: the task itself copies the
+/* Submits a task that moves these data, for such a thread. buf NULL: the task itself copies the
  * data to or from other memory. Between ranks of one host the task begins at once if the channel is
  * free. If the peer then needs nothing more of it, the task is parked for the thread that waits for
  * it. The channel's thread would not complete it sooner, and would use a CPU. */
-dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
-                           dt_dtype_t dtype);
-/* Also for such a thread: takes the task if it is parked. The caller then calls dt_p2p_make. ripe:
- * only if that will not wait. */
-bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe);
-void dt_p2p_make(struct dt_task *task);
+dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
+                          dt_dtype_t dtype);
+/* Also for such a thread: takes the task if it is parked. The caller then calls dt_p2p_run.
+ * completed: only if that will not wait. */
+bool dt_p2p_take_parked(struct dt_p2p *ch, const struct dt_task *task, bool completed);
+void dt_p2p_run(struct dt_task *task);
 /* Likewise: lets the channel's thread execute the parked task. */
-dt_result_t dt_p2p_unpark(struct dt_p2p *w);
+dt_result_t dt_p2p_unpark(struct dt_p2p *ch);
 /* Likewise: takes all parked tasks of c that will not wait. They are linked by next. */
-struct dt_task *dt_p2p_claim_ripe(struct dt_comm *c, struct dt_task *others);
+struct dt_task *dt_p2p_take_all_completed(struct dt_comm *c, struct dt_task *tasks);
 
 /* Moves the data. The caller holds the channel's lock. watched: the agent is told that this rank
  * waits. */
-dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype, bool watched);
-/* Ends the communicator with w->coll_error, which came from outside of a call. The caller holds the
- * channel's lock. Returns the coll_error's code. */
-dt_result_t dt_p2p_give_up(struct dt_p2p *w);
+dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype,
+                            bool watched);
+/* Ends the communicator with ch->coll_error, which came from outside of a call. The caller holds
+ * the channel's lock. Returns the coll_error's code. */
+dt_result_t dt_p2p_fail(struct dt_p2p *ch);
 
 /* A thread waits for another thread's call on a channel. The agent is told, and the communicator
  * stays meanwhile. */
 struct dt_p2p_watcher {
     int peer;
-    bool giving;
+    bool sending;
     uint32_t ticket;      /* of the call that it waits for, in the channel's lock */
     uint32_t limit_ms;    /* how long it may wait */
     struct dt_comm *comm; /* NULL: not watched */
     struct dt_pairnote note;
 };
 
-/* For a thread that keeps c in its slot (dt_context_see). */
+/* For a thread that keeps c in its slot (dt_context_visit). */
 void dt_p2p_watch(struct dt_comm *c, struct dt_p2p_watcher *watch);
 void dt_p2p_unwatch(struct dt_p2p_watcher *watch);
 

@@ -7,7 +7,7 @@
 
 /* ---- naming a pair whose counts differ ---- */
 
-struct claim {
+struct mismatch {
     uint64_t differs;
     uint64_t giver;
     uint64_t given;
@@ -15,25 +15,26 @@ struct claim {
 };
 
 /* The first rank that gives this one another count than it expects. given: by rank. */
-static struct claim own_claim(const struct dt_pairwise *m, const uint64_t *given, size_t element)
+static struct mismatch find_own_mismatch(const struct dt_pairwise *m, const uint64_t *given,
+                                         size_t element)
 {
     for (uint32_t i = 0; i < m->s->n; i++) {
         if (given[i] != m->take[i].bytes)
-            return (struct claim){ true, i, given[i] / element, m->take[i].bytes / element };
+            return (struct mismatch){ true, i, given[i] / element, m->take[i].bytes / element };
     }
-    return (struct claim){ 0 };
+    return (struct mismatch){ 0 };
 }
 
 /* Each rank tells its peers what it gives them. Then all ranks learn of the first pair that
  * differs. */
-static dt_result_t find_pair(const struct dt_pairwise *m, uint64_t *give, uint64_t *given,
-                             struct claim *claims)
+static dt_result_t find_mismatch(const struct dt_pairwise *m, uint64_t *give, uint64_t *given,
+                                 struct mismatch *mismatches)
 {
     static const struct dt_blocks word = { .each = sizeof *give };
-    static const struct dt_blocks whole = { .each = sizeof *claims };
+    static const struct dt_blocks whole = { .each = sizeof *mismatches };
     struct dt_call bytes = *m->call;
     struct dt_shm *s = m->s;
-    struct claim own;
+    struct mismatch own;
     dt_result_t r;
 
     bytes.dtype = DT_U8;
@@ -42,85 +43,81 @@ static dt_result_t find_pair(const struct dt_pairwise *m, uint64_t *give, uint64
     r = dt_shm_all_to_all(s, &bytes, give, &word, given, &word);
     if (r != DT_OK)
         return r;
-    own = own_claim(m, given, dt_dtype_size((dt_dtype_t)m->call->dtype));
-    return dt_shm_all_gather(s, &bytes, &own, claims, &whole);
+    own = find_own_mismatch(m, given, dt_dtype_size((dt_dtype_t)m->call->dtype));
+    return dt_shm_all_gather(s, &bytes, &own, mismatches, &whole);
 }
 
-static dt_result_t blame(struct dt_shm *s, const struct claim *claims)
+static dt_result_t report_mismatch(struct dt_shm *s, const struct mismatch *mismatches)
 {
     for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t giver = (uint32_t)claims[i].giver;
+        uint32_t giver = (uint32_t)mismatches[i].giver;
 
-        if (!claims[i].differs)
+        if (!mismatches[i].differs)
             continue;
         dt_coll_error(s->coll_error, DT_ERR_MISMATCH, s->ranks[giver == s->me ? i : giver]);
         s->coll_error->giver = s->ranks[giver];
         s->coll_error->taker = s->ranks[i];
-        s->coll_error->given = claims[i].given;
-        s->coll_error->expected = claims[i].expected;
+        s->coll_error->given = mismatches[i].given;
+        s->coll_error->expected = mismatches[i].expected;
         return DT_ERR_MISMATCH;
     }
     return dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[s->me]);
 }
 
 /* All ranks call this, or none does. */
-static dt_result_t blame_pair(const struct dt_pairwise *m)
+static dt_result_t find_and_report_mismatch(const struct dt_pairwise *m)
 {
     uint32_t n = m->s->n;
     uint64_t *words = calloc(2 * (size_t)n, sizeof *words);
-    struct claim *claims = calloc(n, sizeof *claims);
-    dt_result_t r = words && claims
-                        ? find_pair(m, words, words + n, claims)
+    struct mismatch *mismatches = calloc(n, sizeof *mismatches);
+    dt_result_t r = words && mismatches
+                        ? find_mismatch(m, words, words + n, mismatches)
                         : dt_coll_error(m->s->coll_error, DT_ERR_NOMEM, m->s->ranks[m->s->me]);
 
     if (r == DT_OK)
-        r = blame(m->s, claims);
+        r = report_mismatch(m->s, mismatches);
     free(words);
-    free(claims);
+    free(mismatches);
     return r;
 }
 
 /* ---- the collectives ---- */
 
-static const struct dt_near ALL = { NULL, NULL };
+static const struct dt_shm_local ALL_LOCAL = { NULL, NULL };
 
-static dt_result_t move(struct dt_pairwise *m)
+static dt_result_t exchange_blocks(struct dt_pairwise *m)
 {
     dt_result_t r = dt_pairwise(m);
 
-    return m->differs ? blame_pair(m) : r;
+    return m->differs ? find_and_report_mismatch(m) : r;
 }
 
-static size_t count_of(const struct dt_blocks *blocks, uint32_t i)
-{
-    return blocks->counts ? blocks->counts[i] : blocks->each;
-}
-
-/* near has no ranks if all ranks are on this host. */
-static void lay_out(struct dt_range *spans, const struct dt_shm *s, const struct dt_blocks *blocks,
-                    size_t element, struct dt_near near)
+/* local has no ranks if all ranks are on this host. */
+static void set_block_ranges(struct dt_range *ranges, const struct dt_shm *s,
+                             const struct dt_blocks *blocks, size_t element,
+                             struct dt_shm_local local)
 {
     size_t at = 0;
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t block = near.ranks ? near.ranks[i] : i;
+        uint32_t block = local.ranks ? local.ranks[i] : i;
 
         while (next < block)
-            at += count_of(blocks, next++) * element;
-        spans[i] = (struct dt_range){ at, count_of(blocks, block) * element };
-        if (near.ranks && i == s->me)
-            spans[i].bytes = 0;
+            at += dt_blocks_count(blocks, next++) * element;
+        ranges[i] = (struct dt_range){ at, dt_blocks_count(blocks, block) * element };
+        if (local.ranks && i == s->me)
+            ranges[i].bytes = 0;
     }
 }
 
-static void repeat(struct dt_range *spans, uint32_t n, size_t bytes)
+static void set_equal_ranges(struct dt_range *ranges, uint32_t n, size_t bytes)
 {
     for (uint32_t i = 0; i < n; i++)
-        spans[i] = (struct dt_range){ 0, bytes };
+        ranges[i] = (struct dt_range){ 0, bytes };
 }
 
-static size_t element_of(const struct dt_call *call)
+static size_t element_bytes(const struct dt_call *call)
 {
     return dt_dtype_size((dt_dtype_t)call->dtype);
 }
@@ -139,14 +136,14 @@ dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, cons
                              .gives = true,
                              .takes = true };
 
-    lay_out(take, s, blocks, element_of(call), ALL);
-    repeat(give, s->n, take[s->me].bytes);
-    return move(&m);
+    set_block_ranges(take, s, blocks, element_bytes(call), ALL_LOCAL);
+    set_equal_ranges(give, s->n, take[s->me].bytes);
+    return exchange_blocks(&m);
 }
 
-dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                   const struct dt_blocks *given, void *out,
-                                   const struct dt_blocks *taken, struct dt_near near)
+dt_result_t dt_shm_all_to_all_local(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                    const struct dt_blocks *given, void *out,
+                                    const struct dt_blocks *taken, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
     struct dt_pairwise m = { .s = s,
@@ -157,17 +154,17 @@ dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call,
                              .take = take,
                              .gives = true,
                              .takes = true,
-                             .word = near.word,
+                             .word = local.word,
                              .overwrites = in == out };
 
-    lay_out(give, s, given, element_of(call), near);
-    lay_out(take, s, taken, element_of(call), near);
-    return move(&m);
+    set_block_ranges(give, s, given, element_bytes(call), local);
+    set_block_ranges(take, s, taken, element_bytes(call), local);
+    return exchange_blocks(&m);
 }
 
-dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, const void *in,
-                               size_t count, void *out, const struct dt_blocks *blocks,
-                               uint32_t root, struct dt_near near)
+dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                size_t count, void *out, const struct dt_blocks *blocks,
+                                uint32_t root, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
     bool is_root = s->me == root;
@@ -180,19 +177,19 @@ dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, con
                              .one_window = true,
                              .gives = !is_root,
                              .takes = is_root,
-                             .word = near.word };
+                             .word = local.word };
 
-    repeat(give, s->n, 0);
-    repeat(take, s->n, 0);
-    give[root].bytes = near.ranks && is_root ? 0 : count * element_of(call);
+    set_equal_ranges(give, s->n, 0);
+    set_equal_ranges(take, s->n, 0);
+    give[root].bytes = local.ranks && is_root ? 0 : count * element_bytes(call);
     if (is_root)
-        lay_out(take, s, blocks, element_of(call), near);
-    return move(&m);
+        set_block_ranges(take, s, blocks, element_bytes(call), local);
+    return exchange_blocks(&m);
 }
 
-dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                const struct dt_blocks *blocks, void *out, size_t count,
-                                uint32_t root, struct dt_near near)
+dt_result_t dt_shm_scatter_local(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                 const struct dt_blocks *blocks, void *out, size_t count,
+                                 uint32_t root, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
     bool is_root = s->me == root;
@@ -204,33 +201,33 @@ dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, co
                              .take = take,
                              .gives = is_root,
                              .takes = !is_root,
-                             .word = near.word };
+                             .word = local.word };
 
-    repeat(give, s->n, 0);
-    repeat(take, s->n, 0);
-    take[root].bytes = near.ranks && is_root ? 0 : count * element_of(call);
+    set_equal_ranges(give, s->n, 0);
+    set_equal_ranges(take, s->n, 0);
+    take[root].bytes = local.ranks && is_root ? 0 : count * element_bytes(call);
     if (is_root)
-        lay_out(give, s, blocks, element_of(call), near);
-    return move(&m);
+        set_block_ranges(give, s, blocks, element_bytes(call), local);
+    return exchange_blocks(&m);
 }
 
 dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
                               const struct dt_blocks *given, void *out,
                               const struct dt_blocks *taken)
 {
-    return dt_shm_all_to_all_near(s, call, in, given, out, taken, ALL);
+    return dt_shm_all_to_all_local(s, call, in, given, out, taken, ALL_LOCAL);
 }
 
 dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
                           size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
 {
-    return dt_shm_gather_near(s, call, in, count, out, blocks, root, ALL);
+    return dt_shm_gather_local(s, call, in, count, out, blocks, root, ALL_LOCAL);
 }
 
 dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
                            const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
 {
-    return dt_shm_scatter_near(s, call, in, blocks, out, count, root, ALL);
+    return dt_shm_scatter_local(s, call, in, blocks, out, count, root, ALL_LOCAL);
 }
 
 dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
@@ -247,7 +244,7 @@ dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, 
                              .takes = true,
                              .divisor = divisor };
 
-    lay_out(give, s, blocks, element_of(call), ALL);
-    repeat(take, s->n, give[s->me].bytes);
-    return move(&m);
+    set_block_ranges(give, s, blocks, element_bytes(call), ALL_LOCAL);
+    set_equal_ranges(take, s->n, give[s->me].bytes);
+    return exchange_blocks(&m);
 }

@@ -33,20 +33,20 @@ dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const v
 /* Three of these for one of several hosts, with blocks for the ranks of all hosts. They move the
  * blocks between ranks of this host, except each rank's block for itself. They also add up one word
  * of each rank. */
-struct dt_near {
+struct dt_shm_local {
     const uint32_t *ranks; /* by local rank, ascending: the number of its block */
     uint64_t *word;
 };
 
-dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                   const struct dt_blocks *given, void *out,
-                                   const struct dt_blocks *taken, struct dt_near near);
-dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, const void *in,
-                               size_t count, void *out, const struct dt_blocks *blocks,
-                               uint32_t root, struct dt_near near);
-dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                const struct dt_blocks *blocks, void *out, size_t count,
-                                uint32_t root, struct dt_near near);
+dt_result_t dt_shm_all_to_all_local(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                    const struct dt_blocks *given, void *out,
+                                    const struct dt_blocks *taken, struct dt_shm_local local);
+dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                size_t count, void *out, const struct dt_blocks *blocks,
+                                uint32_t root, struct dt_shm_local local);
+dt_result_t dt_shm_scatter_local(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                 const struct dt_blocks *blocks, void *out, size_t count,
+                                 uint32_t root, struct dt_shm_local local);
 
 /* Reduces with the call's op and gives each rank its block of the result: the same bytes as from an
  * all-reduce. blocks, the same on all ranks, are those of "in". out may be this rank's block of

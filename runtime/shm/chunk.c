@@ -1,7 +1,7 @@
 #include "runtime/shm/chunk.h"
 
 #include "runtime/base/copy.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/stream.h"
 
@@ -16,14 +16,14 @@ struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whol
     c.at = at;
     c.in += at;
     c.out = c.out ? c.out + at : NULL;
-    c.bytes = dt_least(whole->bytes - at, most);
+    c.bytes = dt_min(whole->bytes - at, most);
     c.slice = ((c.bytes + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
     return c;
 }
 
 size_t dt_chunk_slice_at(const struct dt_chunk *c, uint32_t local_rank)
 {
-    return dt_least(c->slice * local_rank, c->bytes);
+    return dt_min(c->slice * local_rank, c->bytes);
 }
 
 size_t dt_chunk_slice_bytes(const struct dt_chunk *c, uint32_t local_rank)

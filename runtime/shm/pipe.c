@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "runtime/base/copy.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/shm/rounds.h"
 
 /* Each side stores only its own count, and so may load it relaxed. Its store is a release: the
@@ -33,7 +33,7 @@ static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t 
                     const uint8_t *from, size_t bytes)
 {
     size_t begin = at % dt_pipe_capacity(s);
-    size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
+    size_t straight = dt_min(bytes, dt_pipe_capacity(s) - begin);
 
     dt_copy(p->data + begin, from, straight);
     dt_copy(p->data, from + straight, bytes - straight);
@@ -43,7 +43,7 @@ static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, ui
                      uint8_t *to, size_t bytes)
 {
     size_t begin = at % dt_pipe_capacity(s);
-    size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
+    size_t straight = dt_min(bytes, dt_pipe_capacity(s) - begin);
 
     dt_copy(to, p->data + begin, straight);
     dt_copy(to + straight, p->data, bytes - straight);
@@ -70,7 +70,7 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
-        size_t bytes = dt_least(parts[i].iov_len, (size_t)(end - at));
+        size_t bytes = dt_min(parts[i].iov_len, (size_t)(end - at));
 
         if (bytes)
             copy_in(s, p, at, parts[i].iov_base, bytes);
@@ -93,7 +93,7 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
-        size_t bytes = dt_least(parts[i].iov_len, (size_t)(end - at));
+        size_t bytes = dt_min(parts[i].iov_len, (size_t)(end - at));
 
         if (bytes)
             copy_out(s, p, at, parts[i].iov_base, bytes);

@@ -4,7 +4,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/shm/call_match.h"
 #include "runtime/shm/cma.h"
 #include "runtime/shm/rounds.h"
@@ -113,7 +113,7 @@ static bool fold_mapped(const struct dt_shm *s, const struct dt_chunk *c, uint8_
     size_t end = dt_chunk_slice_at(c, s->me + 1);
 
     for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
-        size_t bytes = dt_least(end - at, DT_CHUNK_BLOCK);
+        size_t bytes = dt_min(end - at, DT_CHUNK_BLOCK);
         const void *src[s->n];
 
         for (uint32_t i = 0; i < s->n; i++)

@@ -10,7 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/copy.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 
 enum {
     LASTING = 1000, /* polls after which a wait is worth recording, */
@@ -249,7 +249,7 @@ static void relax(void)
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
-    if (tries >= s->spins + dt_least(s->yields, YIELDING) || tries >= LASTING)
+    if (tries >= s->spins + dt_min(s->yields, YIELDING) || tries >= LASTING)
         dt_ring_lasts(s->ring);
     if (tries < s->spins)
         relax();
@@ -265,7 +265,7 @@ bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_
     for (size_t at = 0; at < bytes; at += PIECE) {
         if (dt_hostshm_stopped(&s->map, NULL))
             return false;
-        dt_copy(to + at, from + at, dt_least(bytes - at, PIECE));
+        dt_copy(to + at, from + at, dt_min(bytes - at, PIECE));
     }
     return true;
 }

@@ -1,6 +1,6 @@
 #include "runtime/shm/sendrecv.h"
 
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/shm/pipe.h"
 #include "runtime/shm/rounds.h"
 #include "runtime/shm/segment.h"
@@ -78,14 +78,14 @@ static struct half own_half(const struct dt_sendrecv *h)
 {
     size_t half = h->bytes / 2;
 
-    return h->giving ? (struct half){ h->buf, 0, half }
-                     : (struct half){ h->buf + half, half, h->bytes - half };
+    return h->sending ? (struct half){ h->buf, 0, half }
+                      : (struct half){ h->buf + half, half, h->bytes - half };
 }
 
 static struct dt_hostshm_target *target(const struct dt_sendrecv *h)
 {
     const struct dt_shm *s = h->s;
-    uint32_t giver = h->giving ? s->me : h->peer, taker = h->giving ? h->peer : s->me;
+    uint32_t giver = h->sending ? s->me : h->peer, taker = h->sending ? h->peer : s->me;
 
     return &dt_hostshm_pipe(&s->map, s->pipes, giver, taker)->target;
 }
@@ -110,14 +110,14 @@ static void await_last_piece(struct dt_sendrecv *h)
  * buffer until everything has been stopped, so data that the receiver has read before are valid. */
 static dt_result_t compare_ends(struct dt_sendrecv *h, bool done, bool *both)
 {
-    uint8_t ours = done && (h->giving || dt_shm_check(h->s) == DT_OK), theirs = 0;
+    uint8_t ours = done && (h->sending || dt_shm_check(h->s) == DT_OK), theirs = 0;
     dt_result_t r;
 
     h->out.buf = &ours;
     h->in.buf = &theirs;
     h->out.bytes = h->in.bytes = 1;
     r = move(h);
-    if (r != DT_OK && !h->giving)
+    if (r != DT_OK && !h->sending)
         await_last_piece(h);
     *both = ours && theirs;
     return r;
@@ -133,8 +133,8 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool
     dt_segment_hold();
     theirs = dt_segment_find(h->in.opening.place);
     if (theirs)
-        done = h->giving ? dt_shm_copy(s, theirs + x->at, x->ours, x->bytes)
-                         : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
+        done = h->sending ? dt_shm_copy(s, theirs + x->at, x->ours, x->bytes)
+                          : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
     dt_segment_release();
     s->algorithm = "shm-mapped";
     r = compare_ends(h, done, both);
@@ -147,8 +147,8 @@ static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool
     struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
     uint64_t theirs = h->in.opening.address + x->at;
-    bool done = h->giving ? dt_cma_write(&s->map, card, target(h), theirs, x->ours, x->bytes)
-                          : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
+    bool done = h->sending ? dt_cma_write(&s->map, card, target(h), theirs, x->ours, x->bytes)
+                           : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
     dt_result_t r = compare_ends(h, done, both);
 
     if (*both)
@@ -169,7 +169,7 @@ static bool reaches(struct dt_shm *s, uint32_t peer)
 
 static dt_result_t through_pipes(struct dt_sendrecv *h)
 {
-    struct dt_sendrecv_way *data = h->giving ? &h->out : &h->in;
+    struct dt_sendrecv_way *data = h->sending ? &h->out : &h->in;
 
     h->out.done = h->in.done = sizeof h->out.opening;
     h->out.bytes = h->in.bytes = 0;
@@ -207,7 +207,7 @@ static void expect(struct dt_sendrecv *h)
 {
     bool piped = h->in.opening.piped || h->out.opening.piped;
 
-    if (h->giving || !has_heard(h) || !fits(h) || !piped)
+    if (h->sending || !has_heard(h) || !fits(h) || !piped)
         return;
     h->in.buf = h->buf;
     h->in.bytes = h->bytes;
@@ -222,14 +222,14 @@ static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_
 {
     size_t room = dt_pipe_capacity(s) - sizeof(struct dt_sendrecv_opening);
 
-    return !place->segment && bytes <= dt_least(room, MOST_PIPED);
+    return !place->segment && bytes <= dt_min(room, MOST_PIPED);
 }
 
 bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
-                         bool giving)
+                         bool sending)
 {
     const struct dt_place place = place_of(s, buf, bytes);
-    size_t told = sizeof(struct dt_sendrecv_opening) + (giving ? bytes : 0);
+    size_t told = sizeof(struct dt_sendrecv_opening) + (sending ? bytes : 0);
 
     return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
 }
@@ -246,12 +246,14 @@ static void offer(struct dt_sendrecv *h)
 }
 
 void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
-                       void *buf, size_t bytes, uint32_t peer, bool giving)
+                       void *buf, size_t bytes, uint32_t peer, bool sending)
 {
-    *h = (struct dt_sendrecv){ .s = s, .peer = peer, .giving = giving, .buf = buf, .bytes = bytes };
+    *h = (struct dt_sendrecv){
+        .s = s, .peer = peer, .sending = sending, .buf = buf, .bytes = bytes
+    };
     h->out.opening.call = *call;
     offer(h);
-    if (giving && h->out.opening.piped) {
+    if (sending && h->out.opening.piped) {
         h->out.buf = buf;
         h->out.bytes = bytes;
     }
@@ -290,7 +292,7 @@ static bool is_written_to(struct dt_sendrecv *h)
 {
     const struct dt_sendrecv_opening *o = &h->out.opening;
 
-    if (h->giving || left(&h->out) || !(o->place.segment || o->address))
+    if (h->sending || left(&h->out) || !(o->place.segment || o->address))
         return false;
     dt_shm_settle(h->s);
     while (!has_heard(h) && read_some(h))
@@ -315,7 +317,7 @@ dt_result_t dt_sendrecv_end(struct dt_sendrecv *h)
 {
     dt_result_t r = move(h);
 
-    if (r != DT_OK && h->giving)
+    if (r != DT_OK && h->sending)
         tell_of_no_piece(h);
     if (r != DT_OK && !is_written_to(h))
         return r;
@@ -325,7 +327,7 @@ dt_result_t dt_sendrecv_end(struct dt_sendrecv *h)
         return DT_ERR_MISMATCH;
     }
     expect(h);
-    if (h->in.bytes || (h->giving && h->out.opening.piped))
+    if (h->in.bytes || (h->sending && h->out.opening.piped))
         return move(h);
     return move_many(h);
 }

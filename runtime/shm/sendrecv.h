@@ -31,7 +31,7 @@ struct dt_sendrecv_way { /* one direction: the opening, then the data; so much h
 struct dt_sendrecv {
     struct dt_shm *s;
     uint32_t peer;
-    bool giving;
+    bool sending;
     uint8_t *buf;
     size_t bytes;
     struct dt_sendrecv_way out;
@@ -41,10 +41,10 @@ struct dt_sendrecv {
 /* Whether data of this size follow their call through the pipe before the receiver arrives, and all
  * that this rank has to send fits into the pipe now. */
 bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
-                         bool giving);
+                         bool sending);
 /* peer is a local rank. Both sides pass an equal call. */
 void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
-                       void *buf, size_t bytes, uint32_t peer, bool giving);
+                       void *buf, size_t bytes, uint32_t peer, bool sending);
 /* Moves what can be moved without waiting. */
 void dt_sendrecv_step(struct dt_sendrecv *h);
 /* After a step: whether the peer needs nothing more from this rank; and whether dt_sendrecv_end

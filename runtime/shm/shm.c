@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/copy.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/call_match.h"
 #include "runtime/shm/chunk.h"
@@ -18,7 +18,7 @@ dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
     return dt_call_match_and_tell(s, call, NULL, 0);
 }
 
-dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
+dt_result_t dt_shm_begin_sum(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
 {
     const uint64_t own = *word;
     dt_result_t r = dt_call_match_and_tell(s, call, &own, sizeof own);
@@ -75,7 +75,7 @@ static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
     size_t end = dt_chunk_slice_at(c, s->me + 1);
 
     for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
-        size_t bytes = dt_least(end - at, DT_CHUNK_BLOCK);
+        size_t bytes = dt_min(end - at, DT_CHUNK_BLOCK);
         const void *src[s->n];
 
         for (uint32_t i = 0; i < s->n; i++)
@@ -230,7 +230,7 @@ static size_t least_done(const struct dt_shm *s, const size_t *done)
     size_t least = done[0];
 
     for (uint32_t i = 1; i < s->n; i++)
-        least = dt_least(least, done[i]);
+        least = dt_min(least, done[i]);
     return least;
 }
 

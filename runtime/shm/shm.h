@@ -60,7 +60,7 @@ void dt_shm_met(struct dt_shm *s);
 /* Waits until every rank of the host makes this call. */
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call);
 /* Likewise; *word becomes the sum over all ranks. */
-dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word);
+dt_result_t dt_shm_begin_sum(struct dt_shm *s, const struct dt_call *call, uint64_t *word);
 
 /* A whole all-reduce, checked like dt_shm_begin. in may be out. */
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,

@@ -6,28 +6,19 @@
 #include "runtime/kernels/dtype.h"
 #include "runtime/tcp/flow.h"
 
-static size_t count_of(const struct dt_blocks *b, uint32_t rank)
-{
-    return b->counts ? b->counts[rank] : b->each;
-}
-
 /* In bytes. */
-static size_t size_of(const struct dt_call *call, size_t count)
+static size_t bytes_of(const struct dt_call *call, size_t count)
 {
     return count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
-static size_t place_of(const struct dt_call *call, const struct dt_blocks *b, uint32_t rank)
+static size_t block_offset(const struct dt_call *call, const struct dt_blocks *b, uint32_t rank)
 {
-    size_t before = b->counts ? 0 : b->each * rank;
-
-    for (uint32_t i = 0; b->counts && i < rank; i++)
-        before += b->counts[i];
-    return size_of(call, before);
+    return dt_blocks_bytes(b, rank, (dt_dtype_t)call->dtype);
 }
 
 /* This rank's block for itself is copied. */
-static void keep(void *to, const void *from, size_t bytes)
+static void copy_own_block(void *to, const void *from, size_t bytes)
 {
     if (bytes && to != from)
         memmove(to, from, bytes);
@@ -64,16 +55,16 @@ static void transfers_free(struct transfers *p)
 }
 
 /* Whether the two ranks have shared memory. */
-static bool is_near(const struct dt_mesh *m, uint32_t peer)
+static bool is_local(const struct dt_mesh *m, uint32_t peer)
 {
     return m->node_of && m->node_of[peer] == m->node_of[m->me];
 }
 
 /* Adds one transfer in each direction, so that the sender, too, learns that the other makes this
  * call. A transfer without data still states the count. */
-static void add(struct transfers *p, uint32_t peer, bool out, void *base, size_t count)
+static void add_transfer(struct transfers *p, uint32_t peer, bool out, void *base, size_t count)
 {
-    size_t bytes = size_of(p->call, count);
+    size_t bytes = bytes_of(p->call, count);
 
     p->v[p->n] = (struct transfer){ base, count, bytes };
     p->flows[p->n] = (struct dt_flow){ .peer = peer,
@@ -84,26 +75,26 @@ static void add(struct transfers *p, uint32_t peer, bool out, void *base, size_t
     p->n++;
 }
 
-static void add_given(struct transfers *p, uint32_t peer, const void *base, size_t count)
+static void add_send(struct transfers *p, uint32_t peer, const void *base, size_t count)
 {
-    add(p, peer, true, (void *)(uintptr_t)base, count);
+    add_transfer(p, peer, true, (void *)(uintptr_t)base, count);
 }
 
-static struct iovec parcel_frame(void *arg, const struct dt_flow *f, size_t k)
+static struct iovec block_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct transfer *v = &((const struct transfers *)arg)->v[f->slot];
 
     return dt_flow_segment(v->base, v->bytes, k);
 }
 
-static dt_result_t ship(struct transfers *p)
+static dt_result_t run_transfers(struct transfers *p)
 {
     struct dt_traffic t = { .call = p->call,
                             .flows = p->flows,
                             .n = p->n,
                             .batch = DT_FLOW_BATCH,
                             .one_stream = !p->alike && p->mesh->size > DT_MESH_FEW,
-                            .frame = parcel_frame,
+                            .frame = block_frame,
                             .arg = p };
 
     return dt_flow_run(p->mesh, &t);
@@ -119,32 +110,33 @@ dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, con
     for (uint32_t i = 1; r == DT_OK && i < m->size; i++) {
         uint32_t to = (m->me + i) % m->size, from = (m->me + m->size - i) % m->size;
 
-        if (!is_near(m, to))
-            add_given(&p, to, (const uint8_t *)in + place_of(call, given, to), count_of(given, to));
-        if (!is_near(m, from))
-            add(&p, from, false, (uint8_t *)out + place_of(call, taken, from),
-                count_of(taken, from));
+        if (!is_local(m, to))
+            add_send(&p, to, (const uint8_t *)in + block_offset(call, given, to),
+                     dt_blocks_count(given, to));
+        if (!is_local(m, from))
+            add_transfer(&p, from, false, (uint8_t *)out + block_offset(call, taken, from),
+                         dt_blocks_count(taken, from));
     }
     if (r == DT_OK)
-        r = ship(&p);
+        r = run_transfers(&p);
     if (r == DT_OK)
-        keep((uint8_t *)out + place_of(call, taken, m->me),
-             (const uint8_t *)in + place_of(call, given, m->me),
-             size_of(call, count_of(given, m->me)));
+        copy_own_block((uint8_t *)out + block_offset(call, taken, m->me),
+                       (const uint8_t *)in + block_offset(call, given, m->me),
+                       bytes_of(call, dt_blocks_count(given, m->me)));
     transfers_free(&p);
     return r;
 }
 
-static dt_result_t with_one(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
-                            uint32_t peer, bool out, bool alike)
+static dt_result_t exchange_with_one(struct dt_mesh *m, const struct dt_call *call, void *buf,
+                                     size_t count, uint32_t peer, bool out, bool alike)
 {
     struct transfers p = { .mesh = m, .call = call, .alike = alike };
     dt_result_t r = transfers_make(&p, 2);
 
     if (r == DT_OK) {
-        add(&p, peer, out, buf, count);
-        add(&p, peer, !out, NULL, 0);
-        r = ship(&p);
+        add_transfer(&p, peer, out, buf, count);
+        add_transfer(&p, peer, !out, NULL, 0);
+        r = run_transfers(&p);
     }
     transfers_free(&p);
     return r;
@@ -156,21 +148,23 @@ dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const v
     struct transfers p = { .mesh = m, .call = call };
     dt_result_t r;
 
-    if (m->me != root && is_near(m, root))
+    if (m->me != root && is_local(m, root))
         return DT_OK;
     if (m->me != root)
-        return with_one(m, call, (void *)(uintptr_t)in, count, root, true, false);
+        return exchange_with_one(m, call, (void *)(uintptr_t)in, count, root, true, false);
     r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
-        if (i == root || is_near(m, i))
+        if (i == root || is_local(m, i))
             continue;
-        add(&p, i, false, (uint8_t *)out + place_of(call, blocks, i), count_of(blocks, i));
-        add_given(&p, i, NULL, 0);
+        add_transfer(&p, i, false, (uint8_t *)out + block_offset(call, blocks, i),
+                     dt_blocks_count(blocks, i));
+        add_send(&p, i, NULL, 0);
     }
     if (r == DT_OK)
-        r = ship(&p);
+        r = run_transfers(&p);
     if (r == DT_OK)
-        keep((uint8_t *)out + place_of(call, blocks, root), in, size_of(call, count));
+        copy_own_block((uint8_t *)out + block_offset(call, blocks, root), in,
+                       bytes_of(call, count));
     transfers_free(&p);
     return r;
 }
@@ -181,21 +175,23 @@ dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const 
     struct transfers p = { .mesh = m, .call = call };
     dt_result_t r;
 
-    if (m->me != root && is_near(m, root))
+    if (m->me != root && is_local(m, root))
         return DT_OK;
     if (m->me != root)
-        return with_one(m, call, out, count, root, false, false);
+        return exchange_with_one(m, call, out, count, root, false, false);
     r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
-        if (i == root || is_near(m, i))
+        if (i == root || is_local(m, i))
             continue;
-        add_given(&p, i, (const uint8_t *)in + place_of(call, blocks, i), count_of(blocks, i));
-        add(&p, i, false, NULL, 0);
+        add_send(&p, i, (const uint8_t *)in + block_offset(call, blocks, i),
+                 dt_blocks_count(blocks, i));
+        add_transfer(&p, i, false, NULL, 0);
     }
     if (r == DT_OK)
-        r = ship(&p);
+        r = run_transfers(&p);
     if (r == DT_OK)
-        keep(out, (const uint8_t *)in + place_of(call, blocks, root), size_of(call, count));
+        copy_own_block(out, (const uint8_t *)in + block_offset(call, blocks, root),
+                       bytes_of(call, count));
     transfers_free(&p);
     return r;
 }
@@ -203,18 +199,18 @@ dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const 
 dt_result_t dt_tcp_send(struct dt_mesh *m, const struct dt_call *call, const void *buf,
                         size_t count, uint32_t peer)
 {
-    return with_one(m, call, (void *)(uintptr_t)buf, count, peer, true, true);
+    return exchange_with_one(m, call, (void *)(uintptr_t)buf, count, peer, true, true);
 }
 
 dt_result_t dt_tcp_recv(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
                         uint32_t peer)
 {
-    return with_one(m, call, buf, count, peer, false, true);
+    return exchange_with_one(m, call, buf, count, peer, false, true);
 }
 
 /* ---- all-gather ---- */
 
-struct gathering {
+struct ring_gather {
     const struct dt_mesh *mesh;
     const struct dt_call *call;
     const struct dt_blocks *blocks;
@@ -225,20 +221,20 @@ struct gathering {
 
 /* In step s a rank sends block me - s, which it received in the previous step, and receives block
  * me - s - 1. */
-static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
+static struct iovec ring_gather_frame(void *arg, const struct dt_flow *f, size_t k)
 {
-    const struct gathering *g = arg;
+    const struct ring_gather *g = arg;
     size_t n = g->mesh->size;
     uint32_t rank = (uint32_t)((g->mesh->me + 2 * n - k / g->segments - !f->out) % n);
-    struct iovec block = { g->out + place_of(g->call, g->blocks, rank),
-                           size_of(g->call, count_of(g->blocks, rank)) };
+    struct iovec block = { g->out + block_offset(g->call, g->blocks, rank),
+                           bytes_of(g->call, dt_blocks_count(g->blocks, rank)) };
 
     return dt_flow_segment(block.iov_base, block.iov_len, k % g->segments);
 }
 
-static size_t gather_ready(void *arg, const struct dt_flow *f)
+static size_t ring_gather_ready(void *arg, const struct dt_flow *f)
 {
-    const struct gathering *g = arg;
+    const struct ring_gather *g = arg;
 
     return f->out ? g->segments + g->source->done : f->frames;
 }
@@ -246,20 +242,21 @@ static size_t gather_ready(void *arg, const struct dt_flow *f)
 dt_result_t dt_tcp_all_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
                               void *out, const struct dt_blocks *blocks)
 {
-    struct gathering g = { .mesh = m, .call = call, .blocks = blocks, .out = out, .segments = 1 };
+    struct ring_gather g = { .mesh = m, .call = call, .blocks = blocks, .out = out, .segments = 1 };
     struct dt_flow flows[] = { { .peer = (m->me + 1) % m->size, .out = true },
                                { .peer = (m->me + m->size - 1) % m->size } };
     struct dt_traffic t = { .call = call,
                             .flows = flows,
                             .n = 2,
                             .batch = DT_FLOW_BATCH,
-                            .frame = gather_frame,
-                            .ready = gather_ready,
+                            .frame = ring_gather_frame,
+                            .ready = ring_gather_ready,
                             .arg = &g };
 
-    keep(g.out + place_of(call, blocks, m->me), in, size_of(call, count_of(blocks, m->me)));
+    copy_own_block(g.out + block_offset(call, blocks, m->me), in,
+                   bytes_of(call, dt_blocks_count(blocks, m->me)));
     for (uint32_t i = 0; i < m->size; i++) {
-        size_t segments = dt_flow_segments(size_of(call, count_of(blocks, i)));
+        size_t segments = dt_flow_segments(bytes_of(call, dt_blocks_count(blocks, i)));
 
         g.segments = segments > g.segments ? segments : g.segments;
     }

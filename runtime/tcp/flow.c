@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/least.h"
+#include "runtime/base/min.h"
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
@@ -79,9 +79,9 @@ static bool has_ended(const struct dt_leg *g)
 /* The number of the first frame of the flow that may not move yet. */
 static size_t ready(const struct run *r, const struct dt_flow *f)
 {
-    size_t most = dt_least(f->frames, f->done + batch_of(r->t));
+    size_t most = dt_min(f->frames, f->done + batch_of(r->t));
 
-    return r->t->ready ? dt_least(most, r->t->ready(r->t->arg, f)) : most;
+    return r->t->ready ? dt_min(most, r->t->ready(r->t->arg, f)) : most;
 }
 
 static bool may_move(const struct run *r, const struct dt_leg *g)
@@ -124,8 +124,8 @@ static size_t least_next(const struct run *r, const struct dt_leg *g)
     const struct dt_leg *first = g - g->stream;
     size_t least = g->flow->frames;
 
-    for (uint32_t i = 0; i < dt_least(r->streams, g->flow->frames); i++)
-        least = dt_least(least, first[i].next);
+    for (uint32_t i = 0; i < dt_min(r->streams, g->flow->frames); i++)
+        least = dt_min(least, first[i].next);
     return least;
 }
 
@@ -288,7 +288,7 @@ static dt_result_t receive_some(struct run *r, struct dt_leg *g)
         if (g->at < HEADER + g->data.iov_len)
             return DT_OK;
         end_frame(r, g);
-        memcpy(g->header, b.headers[i], dt_least(g->at, HEADER));
+        memcpy(g->header, b.headers[i], dt_min(g->at, HEADER));
         if (i >= b.frames || g->at == 0)
             return DT_OK;
         begin_frame(r, g);
@@ -532,7 +532,7 @@ static void set_off(struct run *r)
     for (size_t i = 0; i < r->t->n; i++) {
         struct dt_flow *f = &r->t->flows[i];
 
-        for (uint32_t stream = 0; stream < dt_least(r->streams, f->frames); stream++) {
+        for (uint32_t stream = 0; stream < dt_min(r->streams, f->frames); stream++) {
             struct dt_leg *g = &r->legs[r->n++];
 
             g->flow = f;

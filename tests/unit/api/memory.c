@@ -72,7 +72,7 @@ static uint64_t rounds(dt_comm_t *comm)
 {
     uint64_t round = 0;
 
-    dt_context_see("test", comm, see_round, &round);
+    dt_context_visit("test", comm, see_round, &round);
     return round;
 }
 

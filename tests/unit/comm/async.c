@@ -35,7 +35,7 @@ static void *await_again_and_again(void *arg)
     return NULL;
 }
 
-/* A thread waits for the tasks that are ahead while another one hands them in: for the thread
+/* A thread waits for the tasks that are ahead while another one submits them: for the thread
  * sanitizer. The thread of the tasks is woken for each. */
 static void tasks_ahead_are_awaited_while_they_are_handed_in(void **state)
 {
@@ -50,7 +50,7 @@ static void tasks_ahead_are_awaited_while_they_are_handed_in(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         struct dt_task task = { .run = make, .ahead = true };
 
-        assert_int_equal(dt_async_hand_in(&async, &task), DT_OK);
+        assert_int_equal(dt_async_submit(&async, &task), DT_OK);
         dt_async_say(&async);
         assert_int_equal(dt_task_await(&task), DT_OK);
     }
@@ -70,13 +70,13 @@ static void no_task_goes_ahead_of_another_one(void **state)
     (void)state;
     dt_async_open(&async, &lock);
     dt_ticketlock_draw(&lock); /* as a call of the program's, which holds the lock */
-    assert_int_equal(dt_async_hand_in(&async, &first), DT_OK);
-    assert_int_equal(dt_async_hand_in(&async, &ahead), DT_ERR_UNSUPPORTED);
+    assert_int_equal(dt_async_submit(&async, &first), DT_OK);
+    assert_int_equal(dt_async_submit(&async, &ahead), DT_ERR_UNSUPPORTED);
     dt_ticketlock_leave(&lock);
     assert_int_equal(dt_task_await(&first), DT_OK);
     while (dt_ticketlock_is_held(&lock))
         continue;
-    assert_int_equal(dt_async_hand_in(&async, &ahead), DT_OK);
+    assert_int_equal(dt_async_submit(&async, &ahead), DT_OK);
     dt_async_say(&async);
     assert_int_equal(dt_task_await(&ahead), DT_OK);
     dt_async_close(&async);

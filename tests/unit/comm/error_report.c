@@ -84,7 +84,7 @@ static int fail_in_every_way(int rank, void *arg)
     BLAMES(DT_ERR_MISMATCH, !rank, 2, rank == 1 ? "barrier" : "broadcast", "0.3");
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     if (rank == 1)
-        NEED(dt_context_see("test", comm, time_out, NULL) == DT_OK);
+        NEED(dt_context_visit("test", comm, time_out, NULL) == DT_OK);
     NEED(dt_barrier(comm) == DT_ERR_TIMEOUT);
     BLAMES(DT_ERR_TIMEOUT, 1, 2, "barrier", "0.4");
     NEED(dt_barrier(DT_WORLD) == DT_OK);

@@ -58,7 +58,7 @@ static struct noted look(dt_comm_t *at)
 {
     struct noted n = { 0 };
 
-    dt_context_see("look", at, see_noted, &n);
+    dt_context_visit("look", at, see_noted, &n);
     return n;
 }
 

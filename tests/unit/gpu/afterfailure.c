@@ -84,7 +84,7 @@ static void nccl_is_ended_once(void **state)
     need_driver();
     setenv("STANDIN_NCCL_FAULTS", "kernel-hang:0:1", 1);
     assert_int_equal(dt_init(), DT_OK);
-    assert_int_equal(dt_context_see("a test", DT_WORLD, see, &c), DT_OK);
+    assert_int_equal(dt_context_visit("a test", DT_WORLD, see, &c), DT_OK);
     c->gpu->path = DT_GPU_NCCL; /* on its own a single rank chooses staging */
     assert_int_equal(cuMemAlloc_v2(&buf, 4), CUDA_SUCCESS);
     assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);

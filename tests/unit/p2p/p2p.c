@@ -443,7 +443,7 @@ static uint32_t waits_in(dt_comm_t *comm, unsigned kind)
 {
     struct looked_for l = { kind, 0 };
 
-    return dt_context_see("test", comm, look_for, &l) == DT_OK ? l.number : 0;
+    return dt_context_visit("test", comm, look_for, &l) == DT_OK ? l.number : 0;
 }
 
 static void *give_two(void *count)
@@ -477,7 +477,7 @@ static int send_behind(int rank, void *arg)
             sched_yield();
         *seen = 1;
         pthread_join(thread, &failed);
-        NEED(dt_context_see("test", DT_WORLD, see_since, &since_ns) == DT_OK);
+        NEED(dt_context_visit("test", DT_WORLD, see_since, &since_ns) == DT_OK);
         NEED(since_ns || *(size_t *)arg < MOST);
     } else {
         while (!*seen)
@@ -576,7 +576,7 @@ static struct crowd crowd_now(void)
 {
     struct crowd crowd = { 0 };
 
-    (void)dt_context_see("test", DT_WORLD, look_at_crowd, &crowd);
+    (void)dt_context_visit("test", DT_WORLD, look_at_crowd, &crowd);
     return crowd;
 }
 

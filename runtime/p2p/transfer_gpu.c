@@ -1,0 +1,100 @@
+#include "runtime/p2p/transfer_gpu.h"
+
+#include "runtime/base/clock.h"
+#include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/operation.h"
+#include "runtime/kernels/dtype.h"
+#include "runtime/p2p/p2p.h"
+
+enum { SLOT = 0 };
+
+struct gpu_transfer {
+    struct dt_p2p *channel;
+    struct dt_gpu_copies *copies;
+    const struct dt_operation *o;
+    uint8_t *pinned;
+    size_t bytes;
+    uint32_t limit_ms;
+    bool watched;
+};
+
+static dt_result_t fail_cuda(struct dt_p2p *ch, const char *function, CUresult error)
+{
+    dt_gpu_trouble(ch->comm, &ch->coll_error, function, error);
+    return dt_p2p_fail(ch);
+}
+
+static dt_result_t await_copy(const struct gpu_transfer *p, CUresult queued)
+{
+    struct dt_p2p *ch = p->channel;
+    bool limited = p->limit_ms && p->limit_ms != DT_HOSTSHM_NO_LIMIT;
+    uint64_t until = limited ? dt_clock_ns() + (uint64_t)p->limit_ms * 1000000 : 0;
+
+    if (queued)
+        return fail_cuda(ch, "cuMemcpyAsync", queued);
+    if (dt_gpu_await(ch->comm, &ch->coll_error, p->copies->copied[SLOT], until) == DT_OK)
+        return DT_OK;
+    return dt_p2p_fail(ch);
+}
+
+static dt_result_t send_gpu(const struct gpu_transfer *p)
+{
+    dt_result_t r =
+        await_copy(p, dt_gpu_copies_fetch(p->copies, SLOT, p->pinned, p->o->out, p->bytes));
+
+    if (r != DT_OK)
+        return r;
+    return dt_p2p_transfer(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
+}
+
+static dt_result_t receive_gpu(const struct gpu_transfer *p)
+{
+    dt_result_t r = dt_p2p_transfer(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
+
+    if (r != DT_OK)
+        return r;
+    return await_copy(p, dt_gpu_copies_store(p->copies, SLOT, p->o->out, p->pinned, p->bytes));
+}
+
+static dt_result_t transfer_in_context(struct gpu_transfer *p)
+{
+    CUresult result = dt_gpu_copies_open(p->copies, p->o->order.context);
+    dt_result_t r;
+
+    if (!result)
+        result = dt_gpu_order_follow(&p->o->order, p->copies->stream);
+    if (result)
+        return fail_cuda(p->channel, "cuStreamCreate", result);
+    p->pinned = dt_pinned_take(p->bytes, p->copies);
+    if (!p->pinned)
+        return fail_cuda(p->channel, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+    r = p->channel->sending ? send_gpu(p) : receive_gpu(p);
+    dt_gpu_copies_settle(p->copies, p->pinned, r != DT_OK);
+    return r;
+}
+
+dt_result_t dt_p2p_transfer_gpu(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
+                                bool watched)
+{
+    struct gpu_transfer p = { .channel = channel,
+                              .copies = o->copies ? o->copies : &channel->copies,
+                              .o = o,
+                              .bytes = o->count * dt_dtype_size(o->dtype),
+                              .limit_ms = limit_ms,
+                              .watched = watched };
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, o->order.context);
+    dt_result_t r;
+
+    if (result) {
+        r = fail_cuda(channel, "cuCtxPushCurrent", result);
+    } else {
+        r = transfer_in_context(&p);
+        dt_cuda_leave(&scope);
+    }
+    dt_gpu_order_drop(&o->order);
+    return r;
+}
