@@ -8,6 +8,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/clock.h \
 	launcher/base/program/elfneeds.c launcher/base/program/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
+	launcher/base/program/head.c launcher/base/program/head.h \
 	launcher/base/program/horovodneeds.c launcher/base/program/horovodneeds.h \
 	launcher/base/inject.c launcher/base/inject.h \
 	launcher/base/program/installed.c launcher/base/program/installed.h \

@@ -151,6 +151,13 @@ END
     dtrun --no-tag -np 3 --max-restarts 1 python3 train.py die-once
     code_is 0
     sums_are 3 1
+    dtrun --no-tag -np 2 sh -c 'exec python3 train.py'
+    code_is 0
+    sums_are 2 1
+    printf '#!/bin/sh\nexec python3 "./train.py"\n' >start
+    dtrun --no-tag -np 2 sh start
+    code_is 0
+    sums_are 2 1
     clean
 }
 

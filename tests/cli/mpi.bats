@@ -179,6 +179,18 @@ END
     one_job --env mpi sh hidden
 }
 
+@test "case 64: with --env mpi one line says that there is no PMIx server" {
+    mkdir bin
+    cp "$DTRUN_AGENT" bin/dtrun-agent
+    printf '#!/bin/sh\nexit 3\n' >bin/dtrun-pmix
+    chmod +x bin/dtrun-pmix
+    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
+    code_is 0
+    err_lines 1
+    err_has "dtrun: localhost: true may use Open MPI (--env mpi), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1; dtrun-pmix has ended"
+    clean
+}
+
 @test "the files of Open MPI are removed when a job is stopped" {
     needs_openmpi
     local dirs

@@ -24,7 +24,8 @@ teardown() {
     [ -z "$SLURM_SKIP" ] || return 0
     echo "--- output"
     cat "$OUT" "$ERR"
-    no_agent() { ! in_lab pgrep -x dtrun-agent >/dev/null; }
+    # An agent that was sent is called "dtrun-agent-x86_64-..."; pgrep sees its first 15 characters.
+    no_agent() { ! in_lab pgrep '^(dtrun-agent|dtrun-pmix|signals)' >/dev/null; }
     no_job() { [ -z "$(in_lab squeue -h)" ]; }
     await no_agent && await no_job
 }

@@ -1,9 +1,11 @@
 #include "launcher/base/program/mpineeds.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "launcher/base/program/elfneeds.h"
+#include "launcher/base/program/program.h"
 #include "launcher/base/program/script.h"
 #include "launcher/base/program/words.h"
 
@@ -31,16 +33,18 @@ static bool is_linked(const char *path, char *why, size_t size)
 }
 
 struct evidence {
+    const char *search;
     char *why;
     size_t size;
 };
 
-static bool is_linked_word(void *arg, const char *path)
+static bool is_linked_word(void *arg, const char *word)
 {
     const struct evidence *e = arg;
-    char library[128];
+    char path[PATH_MAX], library[128];
 
-    if (!is_linked(path, library, sizeof library))
+    if (dt_program_find(path, sizeof path, word, e->search) != 0 ||
+        !is_linked(path, library, sizeof library))
         return false;
     snprintf(e->why, e->size, "%s in %s", library, path);
     return true;
@@ -49,7 +53,7 @@ static bool is_linked_word(void *arg, const char *path)
 bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search, char *why,
                        size_t size)
 {
-    struct evidence e = { why, size };
+    struct evidence e = { search, why, size };
     const char *script;
 
     if (is_linked(path, why, size))
@@ -57,5 +61,5 @@ bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char 
     script = dt_script_find(path, argv, has_module);
     if (script)
         snprintf(why, size, "%s in %s", module, script);
-    return script || dt_words_find(path, argv, search, is_linked_word, &e);
+    return script || dt_words_find(path, argv, is_linked_word, &e);
 }

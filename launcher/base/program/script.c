@@ -1,11 +1,11 @@
 #include "launcher/base/program/script.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "launcher/base/program/head.h"
+#include "launcher/base/program/words.h"
 
 static bool has_script_name(const char *path)
 {
@@ -24,26 +24,13 @@ static bool names_python(const char *text, size_t n)
            memmem(text, line_n, "python", strlen("python")) != NULL;
 }
 
-size_t dt_script_read(const char *path, char bytes[DT_SCRIPT_BYTES])
-{
-    struct stat st;
-    ssize_t n = -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        n = read(fd, bytes, DT_SCRIPT_BYTES);
-    if (fd >= 0)
-        close(fd);
-    return n > 0 ? (size_t)n : 0;
-}
-
 /* An argument may name any file, so only scripts among arguments are read. The program itself is
  * always read. */
 static bool is_passing(const char *path, bool is_program, dt_script_test *passes)
 {
-    static char bytes[DT_SCRIPT_BYTES];
+    static char bytes[DT_HEAD_BYTES];
     bool named = has_script_name(path);
-    size_t n = named || is_program ? dt_script_read(path, bytes) : 0;
+    size_t n = named || is_program ? dt_head_read(path, bytes) : 0;
 
     return n && (named || names_python(bytes, n)) && passes(bytes, n);
 }
@@ -67,19 +54,32 @@ static const char *find_module(const char *name, dt_script_test *passes)
     return NULL;
 }
 
+struct hunt {
+    dt_script_test *passes;
+    bool after_m; /* the last word was "-m" */
+    char found[PATH_MAX];
+};
+
+static bool is_script_of_words(void *arg, const char *word)
+{
+    struct hunt *h = arg;
+    const char *found = is_passing(word, false, h->passes) ? word : NULL;
+
+    if (!found && h->after_m)
+        found = find_module(word, h->passes);
+    h->after_m = strcmp(word, "-m") == 0;
+    if (found)
+        snprintf(h->found, sizeof h->found, "%s", found);
+    return found;
+}
+
 const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes)
 {
+    static struct hunt h;
+
+    h.passes = passes;
+    h.after_m = false;
     if (is_passing(path, true, passes))
         return path;
-    for (uint32_t i = 1; i < argv->n; i++) {
-        const char *module = NULL;
-
-        if (is_passing(argv->v[i], false, passes))
-            return argv->v[i];
-        if (i > 1 && strcmp(argv->v[i - 1], "-m") == 0)
-            module = find_module(argv->v[i], passes);
-        if (module)
-            return module;
-    }
-    return NULL;
+    return dt_words_find(path, argv, is_script_of_words, &h) ? h.found : NULL;
 }

@@ -7,17 +7,12 @@
 
 #include "runtime/wire/codec.h"
 
-enum { DT_SCRIPT_BYTES = 64 * 1024 };
-
-/* Reads the first bytes of a regular file; reading a pipe would block. Returns how many. */
-size_t dt_script_read(const char *path, char bytes[DT_SCRIPT_BYTES]);
-
 /* text holds the first 64 KiB of a script. */
 typedef bool dt_script_test(const char *text, size_t n);
 
-/* path is the program, argv its arguments. Returns the first script among them that passes the
- * test, or NULL. For "-m MODULE" it returns the module's file. The string is valid until the next
- * call. */
+/* path is the program, argv its arguments. Returns the first script that passes the test, or NULL:
+ * the program, an argument, or a word in the text of a shell or shell script among them. For "-m
+ * MODULE" it returns the module's file. The string is valid until the next call. */
 const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes);
 
 #endif

@@ -1,12 +1,10 @@
 #include "launcher/base/program/words.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/program/program.h"
-#include "launcher/base/program/script.h"
+#include "launcher/base/program/head.h"
 
 enum { WORDS_MAX = 1000 };
 
@@ -14,25 +12,17 @@ enum { WORDS_MAX = 1000 };
 static const char separators[] = " \t\r\n\"'`;&|()<>{}$=,";
 
 struct hunt {
-    const char *search;
     dt_words_test *passes;
     void *arg;
     unsigned left; /* how many words to look at */
 };
-
-static bool is_passing(const struct hunt *h, const char *word)
-{
-    char path[PATH_MAX];
-
-    return dt_program_find(path, sizeof path, word, h->search) == 0 && h->passes(h->arg, path);
-}
 
 static bool find_in_text(struct hunt *h, char *text)
 {
     char *rest;
 
     for (char *word = strtok_r(text, separators, &rest); word && h->left; h->left--) {
-        if (is_passing(h, word))
+        if (h->passes(h->arg, word))
             return true;
         word = strtok_r(NULL, separators, &rest);
     }
@@ -48,8 +38,8 @@ static bool is_script(const char *path, const char *text)
 
 static bool find_in_script(struct hunt *h, const char *path)
 {
-    char *text = dt_xcalloc(1, DT_SCRIPT_BYTES + 1);
-    bool found = dt_script_read(path, text) && is_script(path, text) && find_in_text(h, text);
+    char *text = dt_xcalloc(1, DT_HEAD_BYTES + 1);
+    bool found = dt_head_read(path, text) && is_script(path, text) && find_in_text(h, text);
 
     free(text);
     return found;
@@ -58,16 +48,17 @@ static bool find_in_script(struct hunt *h, const char *path)
 static bool find_in_argument(struct hunt *h, const char *argument)
 {
     char *text = dt_xstrdup(argument);
-    bool found = find_in_text(h, text);
+    bool found = h->passes(h->arg, argument) ||
+                 (strpbrk(argument, separators) && find_in_text(h, text)) ||
+                 find_in_script(h, argument);
 
     free(text);
-    return found || find_in_script(h, argument);
+    return found;
 }
 
-bool dt_words_find(const char *path, const struct dt_strs *argv, const char *search,
-                   dt_words_test *passes, void *arg)
+bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *passes, void *arg)
 {
-    struct hunt h = { search, passes, arg, WORDS_MAX };
+    struct hunt h = { passes, arg, WORDS_MAX };
 
     if (find_in_script(&h, path))
         return true;

@@ -1,5 +1,5 @@
-/* Finds the programs that a command line names: as arguments ("numactl -N 0 ./train"), in the text
- * of a shell ("sh -c 'exec ./train'"), or in a script among them. */
+/* Finds the words of a command line that a shell may run: its arguments ("numactl -N 0 ./train"),
+ * the text for a shell ("sh -c 'exec ./train'"), and the text of shell scripts among them. */
 #ifndef DT_BASE_PROGRAM_WORDS_H
 #define DT_BASE_PROGRAM_WORDS_H
 
@@ -7,12 +7,10 @@
 
 #include "runtime/wire/codec.h"
 
-typedef bool dt_words_test(void *arg, const char *path);
+typedef bool dt_words_test(void *arg, const char *word);
 
-/* path is the program, argv its arguments, and search (as PATH) where to look for names without a
- * slash. Returns whether the first 1000 words name a file that can be executed and passes the test.
- * Of a script the first 64 KiB count. */
-bool dt_words_find(const char *path, const struct dt_strs *argv, const char *search,
-                   dt_words_test *passes, void *arg);
+/* path is the program, argv its arguments. Returns whether one of the first 1000 words passes the
+ * test. Of a script the first 64 KiB count. */
+bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *passes, void *arg);
 
 #endif
