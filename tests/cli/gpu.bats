@@ -188,6 +188,24 @@ by_nccl() { # WHAT [dtrun option...]
     done
 }
 
+# Rank 1 is killed while it hangs in its first launch, for which the others wait.
+@test "NCCL: survivors blame a rank that died while they waited for it inside NCCL" {
+    use_standin 4
+    for blocks in $MODES; do
+        dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=$blocks -x HANGS="$T/hangs$blocks" \
+            --collective-timeout 60 sh -c '
+                if [ "$DTRUN_RANK" = 1 ]; then
+                    export STANDIN_NCCL_FAULTS=launch-hang:1:1 STANDIN_NCCL_HANGS="$HANGS"
+                    (until [ -e "$HANGS" ]; do sleep 0.01; done; kill -9 $$) &
+                fi
+                exec "$0" factors' "$RANK/gpu"
+        code_is 137
+        [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ] || { show; false; }
+        clean
+    done
+    unset LD_LIBRARY_PATH
+}
+
 @test "dt_comm_abort ends the calls of all ranks, which return DT_ERR_ABORTED" {
     use_standin 3
     for path in 'nccl -x NCCL_COMM_BLOCKING=0' 'nccl -x NCCL_COMM_BLOCKING=1' staging; do

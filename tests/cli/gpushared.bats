@@ -82,6 +82,16 @@ shared() { # the arguments of share
     done
 }
 
+@test "shared: when NCCL hangs between leaders, all calls time out, whether or not NCCL's calls block" {
+    for blocks in 0 1; do
+        share 2 4 gpu factors -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=launch-hang:1:1 --collective-timeout 1
+        code_is 124
+        [ "$(grep -c -- '^-5: .*in device memory.*timed out' "$OUT")" = 4 ] || { show; false; }
+        grep -q 'in device memory, DT_ERR_TIMEOUT by shared+nccl (ranks 0-3)' "$ERR" || { show; false; }
+        clean
+    done
+}
+
 @test "shared: an abort ends the calls of all ranks" {
     share 1 3 gpushared abort --collective-timeout 60 -- 1
     code_is 1
