@@ -15,61 +15,68 @@ WRITTEN = re.compile(r"\.(c|h|cu|py|sh|bash|bats|md|[1-8])$")  # by people, not 
 
 # A folder includes headers only of itself and of later rows ("Layers" in ARCHITECTURE.md). Folders
 # of one row do not include each other. Subfolders belong to their folder.
-LAYERS = (
-    ("launcher/check", "launcher/driver"),
-    ("launcher/job",),
-    ("launcher/session",),
-    ("launcher/watch",),
-    ("launcher/remote", "launcher/io", "launcher/agent"),
-    ("launcher/place",),
-    ("launcher/hosts",),
-    ("launcher/base",),
-    ("runtime",),
-    ("runtime/checkpoint",),
-    ("runtime/api",),
-    ("runtime/p2p",),
-    ("runtime/gpu",),
-    ("runtime/comm",),
-    ("runtime/coll",),
-    ("runtime/shm", "runtime/tcp"),
-    ("runtime/diag",),
-    ("runtime/world",),
-    ("runtime/base",),
-    ("runtime/kernels",),
-    ("runtime/wire",),
-)
-PUBLIC = re.compile(r"runtime/dtrun(_tune)?\.h$")  # what users include stands below all layers
+LAYERS = {
+    "launcher": (
+        ("launcher/check", "launcher/driver"),
+        ("launcher/job",),
+        ("launcher/session",),
+        ("launcher/watch",),
+        ("launcher/remote", "launcher/io", "launcher/agent"),
+        ("launcher/place",),
+        ("launcher/hosts",),
+        ("launcher/base",),
+        ("runtime/wire",),
+    ),
+    "runtime": (
+        ("runtime",),
+        ("runtime/checkpoint",),
+        ("runtime/api",),
+        ("runtime/p2p",),
+        ("runtime/gpu",),
+        ("runtime/comm",),
+        ("runtime/coll",),
+        ("runtime/shm", "runtime/tcp"),
+        ("runtime/diag",),
+        ("runtime/world",),
+        ("runtime/base",),
+        ("runtime/kernels",),
+        ("runtime/wire",),
+    ),
+}
+PUBLIC = re.compile(r"(runtime/)?dtrun(_tune)?\.h$")  # what users include stands below all layers
 
 
-def layer_of(path):
+def layer_of(path, rows):
     """The row of the folder that holds a file, and that folder; None if it is in no row."""
     folder = os.path.dirname(path)
     while folder:
-        for row, folders in enumerate(LAYERS):
+        for row, folders in enumerate(rows):
             if folder in folders:
                 return row, folder
         folder = os.path.dirname(folder)
     return None
 
 
-def includes(sources):
-    """Each pair of a file in a layer and a header of another layer that it includes."""
-    for part in sorted({folder.split("/")[0] for row in LAYERS for folder in row}):
-        for folder, _, files in sorted(os.walk(os.path.join(sources, part))):
-            for name in sorted(files):
-                if name.endswith((".c", ".h")):
-                    path = os.path.relpath(os.path.join(folder, name), sources)
-                    with open(os.path.join(folder, name), encoding="utf-8") as text:
-                        for header in re.findall(r'^#\s*include "([^"]+)"', text.read(), re.M):
-                            yield path, header
+def includes(sources, part):
+    """Each pair of a file of the part and a header that it includes."""
+    for folder, _, files in sorted(os.walk(os.path.join(sources, part))):
+        for name in sorted(files):
+            if name.endswith((".c", ".h")):
+                path = os.path.relpath(os.path.join(folder, name), sources)
+                with open(os.path.join(folder, name), encoding="utf-8") as text:
+                    for header in re.findall(r'^#\s*include "([^"]+)"', text.read(), re.M):
+                        yield path, header
 
 
 def against_the_layers(sources):
-    """A line for each #include that goes to an earlier row, or to another folder of the same."""
-    for path, header in includes(sources):
-        here, there = layer_of(path), layer_of(header)
-        if here and there and not PUBLIC.match(header) and there[1] != here[1]:
-            if there[0] <= here[0]:
+    """A line for each #include that goes to an earlier row, to another folder of the same, or to a
+    folder that has no row in the file's part."""
+    for part, rows in LAYERS.items():
+        for path, header in includes(sources, part):
+            here, there = layer_of(path, rows), layer_of(header, rows)
+            if PUBLIC.match(header) or (here and there and here[1] == there[1]):
+                continue
+            if not here or not there or there[0] <= here[0]:
                 yield f"an include against the layers: {path} includes {header}"
 
 

@@ -35,6 +35,23 @@
     [ "$output" = "an include against the layers: runtime/coll/c.c includes runtime/api/a.h" ]
 }
 
+@test "in launcher, tests/circles.py also names includes of the runtime's own headers" {
+    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
+    cd "$BATS_TEST_TMPDIR"
+    mkdir -p launcher/{job/core,session,io,remote} runtime/{api,wire}
+    touch launcher/job/j.h launcher/io/i.h runtime/api/a.h runtime/wire/w.h
+    printf '#include "%s"\n' launcher/job/j.h runtime/wire/w.h >launcher/job/core/c.c
+    printf '#include "%s"\n' launcher/io/i.h launcher/job/j.h >launcher/session/s.c
+    printf '#include "%s"\n' launcher/io/i.h runtime/api/a.h >launcher/remote/r.c
+    cc -I. -c -o launcher/job/core/libengine_la-c.o launcher/job/core/c.c
+    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "an include against the layers: launcher/remote/r.c includes launcher/io/i.h" ]
+    [ "${lines[1]}" = "an include against the layers: launcher/remote/r.c includes runtime/api/a.h" ]
+    [ "${lines[2]}" = "an include against the layers: launcher/session/s.c includes launcher/job/j.h" ]
+    [ "${#lines[@]}" -eq 3 ]
+}
+
 @test "tests/circles.py names a folder with more than 40 files, subfolders not counted" {
     type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
     cd "$BATS_TEST_TMPDIR"
