@@ -60,6 +60,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/core/hostlinks.c launcher/job/core/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/core/job_fsm.c launcher/job/core/job_fsm.h \
+	launcher/job/last_calls.c launcher/job/last_calls.h \
 	launcher/job/launch.c launcher/job/launch.h \
 	launcher/job/network.c launcher/job/network.h \
 	launcher/job/state/injections.c launcher/job/state/injections.h \
@@ -67,7 +68,6 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/pause.c launcher/job/pause.h \
 	launcher/job/pulse.c launcher/job/pulse.h \
 	launcher/job/state/quarantine.c launcher/job/state/quarantine.h \
-	launcher/job/flight_record.c launcher/job/flight_record.h \
 	launcher/job/rank_io.c launcher/job/rank_io.h \
 	launcher/job/state/ranks.c launcher/job/state/ranks.h \
 	launcher/job/recovery.c launcher/job/recovery.h \

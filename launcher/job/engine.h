@@ -7,9 +7,9 @@
 #include "launcher/job/auxiliaries.h"
 #include "launcher/job/core/core.h"
 #include "launcher/job/failure.h"
-#include "launcher/job/flight_record.h"
 #include "launcher/job/hang_detect.h"
 #include "launcher/job/job.h"
+#include "launcher/job/last_calls.h"
 #include "launcher/job/launch.h"
 #include "launcher/job/network.h"
 #include "launcher/job/pause.h"
@@ -35,7 +35,7 @@ struct dt_job {
     struct dt_launch launch;
     struct dt_rank_io io;
     struct dt_pulse pulse;
-    struct dt_hangs hangs;
+    struct dt_hang_detect hang_detect;
     struct dt_stragglers stragglers;
     struct dt_auxiliaries auxiliaries;
     struct dt_last_calls last_calls;

@@ -291,7 +291,7 @@ static void on_tick(struct dt_job *j)
     }
     dt_pulse_end_tick(&j->pulse, now);
     if (!j->pause.pausing)
-        dt_hangs_watch(&j->hangs);
+        dt_hang_detect_watch(&j->hang_detect);
     dt_core_check(&j->core);
 }
 

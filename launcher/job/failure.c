@@ -124,7 +124,7 @@ static char *abort_text(const struct dt_failure *f, const struct dt_death *cause
     char name[DT_ROLE_NAME_MAX];
 
     if (cause && cause->hung)
-        return dt_xstrdup(f->hangs->text);
+        return dt_xstrdup(f->hang_detect->text);
     if (cause && cause->auxiliary)
         return dt_xasprintf("%s died", dt_role_name(name, cause->rank, f->core->ranks.np));
     return dt_xstrdup("");
@@ -220,7 +220,7 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
     const struct dt_plan_node *node = dt_plan_node_of(&f->core->plan, (int)cause->rank);
 
     if (cause->hung)
-        dt_strbuf_puts(out, f->hangs->text);
+        dt_strbuf_puts(out, f->hang_detect->text);
     else if (cause->host)
         describe_host(f, node, out);
     else
@@ -358,11 +358,13 @@ void dt_failure_forget(struct dt_failure *f)
     dt_failed_calls_forget(&f->calls);
 }
 
-void dt_failure_init(struct dt_failure *f, struct dt_core *core, const struct dt_hangs *hangs,
-                     const struct dt_signals *signals, const struct dt_restart *restart)
+void dt_failure_init(struct dt_failure *f, struct dt_core *core,
+                     const struct dt_hang_detect *hang_detect, const struct dt_signals *signals,
+                     const struct dt_restart *restart)
 {
-    *f =
-        (struct dt_failure){ .core = core, .hangs = hangs, .signals = signals, .restart = restart };
+    *f = (struct dt_failure){
+        .core = core, .hang_detect = hang_detect, .signals = signals, .restart = restart
+    };
     dt_deaths_init(&f->deaths, core->ranks.nprocs + core->config->hosts->n + 1);
 }
 

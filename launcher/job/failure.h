@@ -12,8 +12,8 @@
 
 struct dt_failure {
     struct dt_core *core;
-    const struct dt_hangs *hangs;     /* say why a rank that hangs counts as lost */
-    const struct dt_signals *signals; /* a signal to the whole job may explain a death */
+    const struct dt_hang_detect *hang_detect; /* say why a rank that hangs counts as lost */
+    const struct dt_signals *signals;         /* a signal to the whole job may explain a death */
     const struct dt_restart *restart;
     struct dt_deaths deaths; /* in this generation; also those of ranks that hang */
     struct dt_failed_calls calls;
@@ -23,8 +23,9 @@ struct dt_failure {
 };
 
 /* What the other arguments point to must outlive f. */
-void dt_failure_init(struct dt_failure *f, struct dt_core *core, const struct dt_hangs *hangs,
-                     const struct dt_signals *signals, const struct dt_restart *restart);
+void dt_failure_init(struct dt_failure *f, struct dt_core *core,
+                     const struct dt_hang_detect *hang_detect, const struct dt_signals *signals,
+                     const struct dt_restart *restart);
 void dt_failure_free(struct dt_failure *f);
 void dt_failure_forget(struct dt_failure *f); /* a generation begins */
 

@@ -23,7 +23,7 @@ struct blame {
 
 /* ---- in words ---- */
 
-static uint32_t limit_ms(const struct dt_hangs *d)
+static uint32_t limit_ms(const struct dt_hang_detect *d)
 {
     return (uint32_t)d->core->config->collective_timeout_s * 1000;
 }
@@ -62,8 +62,9 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
 
 /* What that rank of the job does, or did last: where it waits, else in this group, else among all.
  */
-static const struct dt_waitgroup *find_doing(const struct dt_hangs *d, const struct dt_waitgroup *g,
-                                             uint32_t rank, uint32_t *member)
+static const struct dt_waitgroup *find_doing(const struct dt_hang_detect *d,
+                                             const struct dt_waitgroup *g, uint32_t rank,
+                                             uint32_t *member)
 {
     const struct dt_waitgroup *doing = dt_wait_graph_longest_wait(&d->waits, rank, member);
 
@@ -79,7 +80,7 @@ static const struct dt_waitgroup *find_doing(const struct dt_hangs *d, const str
     return d->waits.groups;
 }
 
-static void add_whom(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t rank,
+static void add_whom(const struct dt_hang_detect *d, const struct dt_waitgroup *g, uint32_t rank,
                      struct dt_strbuf *out)
 {
     const struct dt_plan_node *node = dt_plan_node_of(&d->core->plan, (int)rank);
@@ -100,8 +101,8 @@ static void add_whom(const struct dt_hangs *d, const struct dt_waitgroup *g, uin
         add_comm(out, doing->comm);
 }
 
-static void add_whom_all(const struct dt_hangs *d, const struct dt_waitgroup *g, const char *first,
-                         const struct dt_u32s *whom, struct dt_strbuf *out)
+static void add_whom_all(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
+                         const char *first, const struct dt_u32s *whom, struct dt_strbuf *out)
 {
     for (uint32_t i = 0; i < whom->n && i < WHOM_MAX; i++) {
         dt_strbuf_puts(out, i ? "; " : first);
@@ -112,8 +113,8 @@ static void add_whom_all(const struct dt_hangs *d, const struct dt_waitgroup *g,
 }
 
 /* Those at the end of the chain of waits that are not named yet. */
-static void add_in_the_end(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
-                           const struct blame *b, struct dt_strbuf *out)
+static void add_in_the_end(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
+                           uint32_t who, const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s fresh = { dt_xcalloc(b->in_the_end.n + 1, sizeof *fresh.v), 0 };
 
@@ -133,7 +134,7 @@ static void add_in_the_end(const struct dt_hangs *d, const struct dt_waitgroup *
 }
 
 /* "ranks 0-2 have waited 10 s in all-reduce (call 7) for rank 3 (b, pid 77), which ..." */
-static void describe(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
+static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *g, uint32_t who,
                      uint64_t ms, const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s with;
@@ -160,7 +161,7 @@ static void describe(const struct dt_hangs *d, const struct dt_waitgroup *g, uin
 /* ---- what is done about it ---- */
 
 /* The job fails: that rank counts as lost. */
-static void give_up(struct dt_hangs *d, uint32_t culprit, const char *text)
+static void give_up(struct dt_hang_detect *d, uint32_t culprit, const char *text)
 {
     free(d->text);
     d->text = dt_xstrdup(text);
@@ -175,7 +176,7 @@ static void give_up(struct dt_hangs *d, uint32_t culprit, const char *text)
 }
 
 /* Only the calls on this communicator fail; the program decides how to go on. */
-static void fail_comm(struct dt_hangs *d, struct dt_waitgroup *g, int code, uint32_t culprit,
+static void fail_comm(struct dt_hang_detect *d, struct dt_waitgroup *g, int code, uint32_t culprit,
                       const struct dt_strbuf *text)
 {
     struct dt_msg_abort abort = {
@@ -195,7 +196,7 @@ static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t who, const s
     return b->deadlock ? b->whom.v[0] : b->in_the_end.v[0];
 }
 
-static void end_calls(struct dt_hangs *d, struct dt_waitgroup *g, const struct dt_wait *w,
+static void end_calls(struct dt_hang_detect *d, struct dt_waitgroup *g, const struct dt_wait *w,
                       uint32_t culprit, struct dt_strbuf *text)
 {
     if (w->limit_ms)
@@ -209,8 +210,8 @@ static void end_calls(struct dt_hangs *d, struct dt_waitgroup *g, const struct d
 }
 
 /* "ranks 0-2 called all-reduce (call 7), rank 3 broadcast (call 7)". */
-static void describe_unlike(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
-                            const struct dt_u32s *unlike, struct dt_strbuf *out)
+static void describe_unlike(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
+                            uint32_t who, const struct dt_u32s *unlike, struct dt_strbuf *out)
 {
     uint64_t call = g->waits[who].call;
     struct dt_u32s alike, others;
@@ -237,7 +238,7 @@ static void describe_unlike(const struct dt_hangs *d, const struct dt_waitgroup 
 
 /* Ranks notice calls that do not match when they hear from each other. Among many hosts, each may
  * wait for one that it never hears from. */
-static bool end_unlike(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
+static bool end_unlike(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who)
 {
     struct dt_strbuf text = { 0 };
     struct dt_u32s unlike;
@@ -259,7 +260,7 @@ static bool has_warned(const struct dt_waitgroup *g)
     return g->warned_of && dt_wait_call(&g->waits[g->warned]) == g->warned_of;
 }
 
-static void judge(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
+static void judge(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who)
 {
     const struct dt_wait *w = &g->waits[who];
     uint32_t limit = dt_wait_limit(w, limit_ms(d));
@@ -287,7 +288,8 @@ static void judge(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
 
 /* ---- looking ---- */
 
-void dt_hangs_note(struct dt_hangs *d, const struct dt_hostlink *h, const struct dt_msg_pong *m)
+void dt_hang_detect_note(struct dt_hang_detect *d, const struct dt_hostlink *h,
+                         const struct dt_msg_pong *m)
 {
     const struct dt_plan_node *node = dt_plan_node_on(&d->core->plan, h->host);
     const struct dt_msg_step *steps = m->steps.v;
@@ -310,12 +312,12 @@ void dt_hangs_note(struct dt_hangs *d, const struct dt_hostlink *h, const struct
     d->said_more |= m->more > 0;
 }
 
-bool dt_hangs_is_current(const struct dt_hangs *d, const struct dt_msg_pong *m)
+bool dt_hang_detect_is_current(const struct dt_hang_detect *d, const struct dt_msg_pong *m)
 {
     return dt_wait_graph_is_current(&d->waits, m->generation, m->ping_time_ns);
 }
 
-bool dt_hangs_limit(struct dt_hangs *d, const struct dt_hostlink *h, uint32_t ms)
+bool dt_hang_detect_limit(struct dt_hang_detect *d, const struct dt_hostlink *h, uint32_t ms)
 {
     uint32_t *limit = &d->waits.limits[h->host];
 
@@ -325,12 +327,12 @@ bool dt_hangs_limit(struct dt_hangs *d, const struct dt_hostlink *h, uint32_t ms
     return true;
 }
 
-void dt_hangs_ask(const struct dt_hangs *d, struct dt_msg_ping *ping)
+void dt_hang_detect_ask(const struct dt_hang_detect *d, struct dt_msg_ping *ping)
 {
     dt_wait_graph_list_oldest(&d->waits, ASKED_MAX, &ping->comms);
 }
 
-void dt_hangs_watch(struct dt_hangs *d)
+void dt_hang_detect_watch(struct dt_hang_detect *d)
 {
     if (d->core->state != DT_JOB_RUNNING)
         return;
@@ -346,12 +348,12 @@ void dt_hangs_watch(struct dt_hangs *d)
     }
 }
 
-void dt_hangs_forget(struct dt_hangs *d)
+void dt_hang_detect_forget(struct dt_hang_detect *d)
 {
     dt_wait_graph_forget(&d->waits, d->core->generation, dt_core_now(d->core));
 }
 
-uint64_t dt_hangs_look_ms(const struct dt_hangs *d)
+uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d)
 {
     uint32_t limit = limit_ms(d), least = dt_wait_graph_least_limit(&d->waits);
 
@@ -360,13 +362,13 @@ uint64_t dt_hangs_look_ms(const struct dt_hangs *d)
     return limit / TICKS_A_LIMIT;
 }
 
-void dt_hangs_init(struct dt_hangs *d, struct dt_core *core, struct dt_deaths *deaths)
+void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths)
 {
-    *d = (struct dt_hangs){ .core = core, .deaths = deaths };
+    *d = (struct dt_hang_detect){ .core = core, .deaths = deaths };
     dt_wait_graph_init(&d->waits, core->ranks.np, (uint32_t)core->config->hosts->n);
 }
 
-void dt_hangs_free(struct dt_hangs *d)
+void dt_hang_detect_free(struct dt_hang_detect *d)
 {
     dt_wait_graph_free(&d->waits);
     free(d->text);

@@ -9,7 +9,7 @@
 #include "launcher/job/state/deaths.h"
 #include "launcher/watch/wait_graph.h"
 
-struct dt_hangs {
+struct dt_hang_detect {
     struct dt_core *core;
     struct dt_deaths *deaths; /* a rank that hangs is added to them */
     struct dt_wait_graph waits;
@@ -17,20 +17,23 @@ struct dt_hangs {
     char *text;     /* which rank waited for which, when a rank hung; or NULL */
 };
 
-void dt_hangs_init(struct dt_hangs *d, struct dt_core *core, struct dt_deaths *deaths);
-void dt_hangs_free(struct dt_hangs *d);
+void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths);
+void dt_hang_detect_free(struct dt_hang_detect *d);
 
-void dt_hangs_note(struct dt_hangs *d, const struct dt_hostlink *h, const struct dt_msg_pong *m);
+void dt_hang_detect_note(struct dt_hang_detect *d, const struct dt_hostlink *h,
+                         const struct dt_msg_pong *m);
 /* Whether a PONG describes the running generation, and answers a PING sent after it began. */
-bool dt_hangs_is_current(const struct dt_hangs *d, const struct dt_msg_pong *m);
+bool dt_hang_detect_is_current(const struct dt_hang_detect *d, const struct dt_msg_pong *m);
 /* LIMIT: calls on the host may wait for ms. Returns whether that is less than was known. */
-bool dt_hangs_limit(struct dt_hangs *d, const struct dt_hostlink *h, uint32_t ms);
+bool dt_hang_detect_limit(struct dt_hang_detect *d, const struct dt_hostlink *h, uint32_t ms);
 /* Adds to a PING the communicators that the agents are to report; the caller frees ping->comms.v.
  */
-void dt_hangs_ask(const struct dt_hangs *d, struct dt_msg_ping *ping);
+void dt_hang_detect_ask(const struct dt_hang_detect *d, struct dt_msg_ping *ping);
 /* How often to look, so that a limit is noticed soon after it is over; 0: there is no limit. */
-uint64_t dt_hangs_look_ms(const struct dt_hangs *d);
-void dt_hangs_watch(struct dt_hangs *d);  /* checks all ranks; not to be called during a pause */
-void dt_hangs_forget(struct dt_hangs *d); /* a generation begins, or all ranks were stopped */
+uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d);
+void dt_hang_detect_watch(
+    struct dt_hang_detect *d); /* checks all ranks; not to be called during a pause */
+void dt_hang_detect_forget(
+    struct dt_hang_detect *d); /* a generation begins, or all ranks were stopped */
 
 #endif

@@ -15,7 +15,7 @@ static void act_start(struct dt_job *j)
     dt_core_begin_generation(&j->core);
     dt_injections_begin(&j->injections, j->recovery.restart.restarts);
     dt_failure_forget(&j->failure);
-    dt_hangs_forget(&j->hangs);
+    dt_hang_detect_forget(&j->hang_detect);
     dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
     dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);
     dt_network_probe(&j->network);
@@ -245,11 +245,11 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_recovery_init(&j->recovery, &j->core, &j->network, j->checkpoint_dir);
     j->io = (struct dt_rank_io){ .core = &j->core };
-    dt_hangs_init(&j->hangs, &j->core, &j->failure.deaths);
-    j->pulse = (struct dt_pulse){ .core = &j->core, .hangs = &j->hangs };
+    dt_hang_detect_init(&j->hang_detect, &j->core, &j->failure.deaths);
+    j->pulse = (struct dt_pulse){ .core = &j->core, .hang_detect = &j->hang_detect };
     j->stragglers = (struct dt_stragglers){ .core = &j->core };
     j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->failure.deaths };
-    j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
+    j->pause = (struct dt_pause){ .core = &j->core, .hang_detect = &j->hang_detect };
     j->signals =
         (struct dt_signals){ .core = &j->core, .pause = &j->pause, .batch = origin->batch };
     j->launch = (struct dt_launch){ .core = &j->core,
@@ -259,7 +259,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
                                     .job_id = j->id,
                                     .secret = j->secret,
                                     .checkpoint_dir = j->checkpoint_dir };
-    dt_failure_init(&j->failure, &j->core, &j->hangs, &j->signals, &j->recovery.restart);
+    dt_failure_init(&j->failure, &j->core, &j->hang_detect, &j->signals, &j->recovery.restart);
     return j;
 }
 
@@ -296,7 +296,7 @@ void dt_job_free(struct dt_job *j)
     dt_network_free(&j->network);
     dt_injections_free(&j->injections);
     dt_launch_free(&j->launch);
-    dt_hangs_free(&j->hangs);
+    dt_hang_detect_free(&j->hang_detect);
     dt_flight_record_free(&j->last_calls.record);
     dt_failure_free(&j->failure);
     free(j->checkpoint_dir);

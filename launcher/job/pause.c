@@ -20,7 +20,7 @@ static void stop_here(struct dt_pause *p)
     dt_timers_stop(&p->core->timers, DT_TIMER_PAUSE);
     p->core->ops->suspend(p->core->ops->arg);
     /* The user has continued dtrun. */
-    dt_hangs_forget(p->hangs);
+    dt_hang_detect_forget(p->hang_detect);
     signal_agents(p, SIGCONT);
 }
 

@@ -12,8 +12,8 @@
 
 struct dt_pause {
     struct dt_core *core;
-    struct dt_hangs *hangs; /* which forgets the waits that a pause has interrupted */
-    bool pausing;           /* until all agents have answered */
+    struct dt_hang_detect *hang_detect; /* which forgets the waits that a pause has interrupted */
+    bool pausing;                       /* until all agents have answered */
 };
 
 void dt_pause_begin(struct dt_pause *p);

@@ -13,7 +13,7 @@ void dt_pulse_ping(const struct dt_pulse *p, struct dt_hostlink *h)
     if (h->heartbeat.heard_ns < h->pinged_ns)
         return;
     h->pinged_ns = m.time_ns;
-    dt_hangs_ask(p->hangs, &m);
+    dt_hang_detect_ask(p->hang_detect, &m);
     dt_hostlink_send(h, DT_MSG_PING, &m);
     free(m.comms.v);
 }
@@ -27,7 +27,7 @@ static uint64_t heartbeat_ms(const struct dt_pulse *p)
 static uint64_t tick_ms(const struct dt_pulse *p)
 {
     uint64_t beat = heartbeat_ms(p) / 4;
-    uint64_t look = dt_hangs_look_ms(p->hangs);
+    uint64_t look = dt_hang_detect_look_ms(p->hang_detect);
 
     if (look == 0 || look > beat)
         return beat;
@@ -49,9 +49,9 @@ bool dt_pulse_on_pong(struct dt_pulse *p, struct dt_hostlink *h, const struct dt
     if (!m->ping_time_ns) /* an unasked sign of life */
         return false;
     dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_core_now(p->core));
-    if (!dt_hangs_is_current(p->hangs, m))
+    if (!dt_hang_detect_is_current(p->hang_detect, m))
         return false;
-    dt_hangs_note(p->hangs, h, m);
+    dt_hang_detect_note(p->hang_detect, h, m);
     adapt_tick(p);
     return true;
 }
@@ -59,7 +59,7 @@ bool dt_pulse_on_pong(struct dt_pulse *p, struct dt_hostlink *h, const struct dt
 void dt_pulse_on_limit(struct dt_pulse *p, const struct dt_hostlink *h,
                        const struct dt_msg_limit *m)
 {
-    if (m->generation == p->core->generation && dt_hangs_limit(p->hangs, h, m->ms))
+    if (m->generation == p->core->generation && dt_hang_detect_limit(p->hang_detect, h, m->ms))
         adapt_tick(p);
 }
 

@@ -8,7 +8,7 @@
 
 struct dt_pulse {
     struct dt_core *core;
-    struct dt_hangs *hangs; /* learns from PONG and LIMIT */
+    struct dt_hang_detect *hang_detect; /* learns from PONG and LIMIT */
     uint64_t tick_ms;
     uint64_t last_look_ns; /* time in which dtrun itself stood still is no silence of the agents */
 };

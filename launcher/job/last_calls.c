@@ -1,4 +1,4 @@
-#include "launcher/job/flight_record.h"
+#include "launcher/job/last_calls.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The last calls that ranks report when a call has failed. dtrun prints them once all ranks have
  * had time to report theirs. */
-#ifndef DT_JOB_FLIGHT_RECORD_H
-#define DT_JOB_FLIGHT_RECORD_H
+#ifndef DT_JOB_LAST_CALLS_H
+#define DT_JOB_LAST_CALLS_H
 
 #include "launcher/job/core/core.h"
 #include "launcher/watch/flight_record.h"
