@@ -83,9 +83,9 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/stragglers.c launcher/job/stragglers.h \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
 	launcher/watch/words.c launcher/watch/words.h \
+	launcher/place/frameworks_go.c launcher/place/frameworks_go.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \
-	launcher/place/tfcluster.c launcher/place/tfcluster.h \
 	launcher/session/heartbeat.c launcher/session/heartbeat.h \
 	launcher/session/hostnet.c launcher/session/hostnet.h \
 	launcher/session/reach.c launcher/session/reach.h \

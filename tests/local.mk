@@ -34,7 +34,7 @@ UNIT_TESTS = \
 	tests/unit/gpu/gpuabi \
 	tests/unit/cmd/pernode \
 	tests/unit/place/plan \
-	tests/unit/place/tfcluster \
+	tests/unit/place/frameworks_go \
 	tests/unit/place/bind \
 	tests/unit/base/elfneeds \
 	tests/unit/job/fence \
@@ -341,9 +341,9 @@ tests_unit_place_plan_SOURCES = tests/unit/place/plan.c tests/unit/unit.h
 tests_unit_place_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_place_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_place_tfcluster_SOURCES = tests/unit/place/tfcluster.c tests/unit/unit.h
-tests_unit_place_tfcluster_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
+tests_unit_place_frameworks_go_SOURCES = tests/unit/place/frameworks_go.c tests/unit/unit.h
+tests_unit_place_frameworks_go_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_frameworks_go_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_elfneeds_SOURCES = tests/unit/base/elfneeds.c tests/unit/unit.h
 tests_unit_base_elfneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

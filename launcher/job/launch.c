@@ -8,9 +8,8 @@
 #include "launcher/base/mem.h"
 #include "launcher/job/start.h"
 #include "launcher/job/state/exitpolicy.h"
-#include "launcher/place/frameworks.h"
+#include "launcher/place/frameworks_go.h"
 #include "launcher/place/mpimap.h"
-#include "launcher/place/tfcluster.h"
 #include "launcher/watch/words.h"
 
 static struct dt_hostlink *link_of(const struct dt_launch *l, size_t node)
@@ -50,38 +49,6 @@ void dt_launch_check_hosts(struct dt_launch *l)
         dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable,
                l->core->plan.nnodes);
     dt_core_end(l->core, DT_EV_UNUSABLE, DT_EXIT_LAUNCH, dt_xstrdup("hosts cannot be used"));
-}
-
-static char *tf_cluster(const struct dt_launch *l)
-{
-    const char **addrs = dt_xcalloc(l->core->ranks.np, sizeof *addrs);
-    uint16_t *ports = dt_xcalloc(l->core->ranks.np, sizeof *ports);
-    char *text;
-
-    for (uint32_t r = 0; r < l->core->ranks.np; r++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&l->core->plan, (int)r);
-
-        addrs[r] = dt_network_address(l->network, (uint32_t)node->node_rank);
-        ports[r] = (uint16_t)(l->core->links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
-                              dt_plan_local_rank(node, (int)r));
-    }
-    text = dt_tfcluster(addrs, ports, l->core->ranks.np);
-    free(addrs);
-    free(ports);
-    return text;
-}
-
-/* For Horovod; the caller frees v. */
-static struct dt_u32s local_sizes(const struct dt_launch *l)
-{
-    struct dt_u32s sizes = { 0 };
-
-    if (!l->rendezvous_port)
-        return sizes;
-    sizes.v = dt_xcalloc(l->core->plan.nnodes, sizeof *sizes.v);
-    for (; sizes.n < l->core->plan.nnodes; sizes.n++)
-        sizes.v[sizes.n] = l->core->plan.nodes[sizes.n].ranks.n;
-    return sizes;
 }
 
 /* The ranks would go on from checkpoints that are there before the first start, unasked. This
@@ -161,19 +128,18 @@ static bool all_ready(const struct dt_launch *l)
     return true;
 }
 
-/* Horovod looks for its rendezvous by IPv4 only. Its ranks would try for a while and abort. */
 static bool can_meet(struct dt_launch *l)
 {
     const char *addr = dt_network_address(l->network, 0);
+    const char *lacks = l->rendezvous_port ? dt_frameworks_go_lacks(addr) : NULL;
     char *text;
 
-    if (!l->rendezvous_port || !strchr(addr, ':'))
+    if (!lacks)
         return true;
-    text =
-        dt_xasprintf("Horovod needs IPv4, and the other hosts reach %s at %s; --iface, or addr= in "
-                     "a hostfile, chooses an address%s",
-                     dt_core_host_name(l->core, l->core->plan.nodes[0].host), addr,
-                     l->core->generation == 1 ? "; nothing was started" : "");
+    text = dt_xasprintf("%s, and the other hosts reach %s at %s; --iface, or addr= in a hostfile, "
+                        "chooses an address%s",
+                        lacks, dt_core_host_name(l->core, l->core->plan.nodes[0].host), addr,
+                        l->core->generation == 1 ? "; nothing was started" : "");
     dt_refusal_add(&l->refusal, text, NULL, DT_EXIT_LAUNCH);
     dt_core_event(l->core, DT_EV_SPAWN_FAILED);
     return false;
@@ -189,25 +155,32 @@ void dt_launch_refuse_network(struct dt_launch *l)
     dt_core_event(l->core, DT_EV_SPAWN_FAILED);
 }
 
-static void send_go(struct dt_launch *l)
+static struct dt_frameworks_node *list_nodes(const struct dt_launch *l)
 {
-    struct dt_u32s sizes = local_sizes(l);
-    char *cluster =
-        l->core->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(l) : dt_xstrdup("");
+    struct dt_frameworks_node *nodes = dt_xcalloc(l->core->plan.nnodes, sizeof *nodes);
 
     for (uint32_t i = 0; i < l->core->plan.nnodes; i++) {
-        const struct dt_msg_go go = { .generation = l->core->generation,
-                                      .master_addr = (char *)dt_network_address(l->network, 0),
-                                      .addr = (char *)dt_network_address(l->network, i),
-                                      .iface = (char *)dt_network_interface(l->network, i),
-                                      .tf_cluster = cluster,
-                                      .rendezvous_port = l->rendezvous_port,
-                                      .local_sizes = sizes };
+        nodes[i] = (struct dt_frameworks_node){ .addr = dt_network_address(l->network, i),
+                                                .free_port = link_of(l, i)->free_port };
+    }
+    return nodes;
+}
 
+static void send_go(struct dt_launch *l)
+{
+    struct dt_msg_go go = { .generation = l->core->generation,
+                            .master_addr = (char *)dt_network_address(l->network, 0),
+                            .rendezvous_port = l->rendezvous_port };
+    struct dt_frameworks_node *nodes = list_nodes(l);
+
+    dt_frameworks_go_fill(&go, l->core->config->frameworks, &l->core->plan, nodes);
+    for (uint32_t i = 0; i < l->core->plan.nnodes; i++) {
+        go.addr = (char *)dt_network_address(l->network, i);
+        go.iface = (char *)dt_network_interface(l->network, i);
         dt_hostlink_send(link_of(l, i), DT_MSG_GO, &go);
     }
-    free(cluster);
-    free(sizes.v);
+    dt_frameworks_go_free(&go);
+    free(nodes);
 }
 
 void dt_launch_maybe_go(struct dt_launch *l)

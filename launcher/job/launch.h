@@ -19,7 +19,7 @@ struct dt_launch { /* what it points to must outlive it */
     const char *checkpoint_dir;
     struct dt_refusal refusal;
     struct dt_fence fence_of_mpi;
-    uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
+    uint16_t rendezvous_port; /* on the first host, as its READY said; 0: ranks need none */
     bool table_sent;
 };
 

@@ -1,0 +1,25 @@
+/* What GO says to the frameworks of --env: where their processes find each other. Pure. */
+#ifndef DT_PLACE_FRAMEWORKS_GO_H
+#define DT_PLACE_FRAMEWORKS_GO_H
+
+#include <stdint.h>
+
+#include "launcher/place/plan.h"
+#include "runtime/wire/msg.h"
+
+struct dt_frameworks_node { /* of the plan, by its node rank */
+    const char *addr;       /* at which the others reach it */
+    uint16_t free_port;     /* the first of DT_FREE_PORTS */
+};
+
+/* Sets what the frameworks of set, and those that use go->rendezvous_port, are told. It is the same
+ * for all hosts. */
+void dt_frameworks_go_fill(struct dt_msg_go *go, unsigned set, const struct dt_plan *plan,
+                           const struct dt_frameworks_node *nodes);
+void dt_frameworks_go_free(struct dt_msg_go *go); /* what dt_frameworks_go_fill has set */
+
+/* Returns what a rendezvous at this address of the first host lacks, as "Horovod needs IPv4", or
+ * NULL. */
+const char *dt_frameworks_go_lacks(const char *addr);
+
+#endif
