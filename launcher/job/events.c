@@ -160,81 +160,125 @@ static void on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
         dt_last_calls_on_told(&j->last_calls, h, m);
 }
 
+static void on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)
+{
+    dt_core_on_answer(&j->core, h, m);
+    dt_pause_answered(&j->pause);
+    dt_failure_settle(&j->failure);
+}
+
+/* Of a generation that begins. This and the next three return false if the message is of another
+ * kind. */
+static bool on_launch_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type,
+                              union dt_msg *msg)
+{
+    switch (type) {
+    case DT_MSG_READY:
+        dt_launch_on_ready(&j->launch, h, &msg->ready);
+        return true;
+    case DT_MSG_REACH:
+        on_reach(j, h, &msg->reach);
+        return true;
+    case DT_MSG_STARTED:
+        dt_launch_on_started(&j->launch, h, &msg->started);
+        return true;
+    case DT_MSG_SPAWN_FAILED:
+        on_spawn_failed(j, h, &msg->spawn_failed);
+        return true;
+    case DT_MSG_RANK_HELLO:
+        on_rank_hello(j, &msg->rank_hello);
+        return true;
+    case DT_MSG_FENCE:
+        dt_launch_on_fence(&j->launch, h, &msg->fence);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of what ranks do while they run. */
+static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type,
+                                union dt_msg *msg)
+{
+    switch (type) {
+    case DT_MSG_PONG:
+        on_pong(j, h, &msg->pong);
+        return true;
+    case DT_MSG_LIMIT:
+        dt_pulse_on_limit(&j->pulse, h, &msg->limit);
+        return true;
+    case DT_MSG_COMMIT:
+        dt_recovery_on_commit(&j->recovery, &msg->commit);
+        return true;
+    case DT_MSG_STRUCK:
+        dt_injections_strike(&j->injections, msg->struck.fault);
+        return true;
+    case DT_MSG_LOG:
+        dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of how they fail and end. */
+static bool on_end_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, union dt_msg *msg)
+{
+    switch (type) {
+    case DT_MSG_EXIT:
+        on_process_exit(j, h, &msg->exit);
+        return true;
+    case DT_MSG_FAILED:
+        dt_failure_on_failed(&j->failure, &msg->failed);
+        return true;
+    case DT_MSG_LAST_CALLS:
+        on_last_calls(j, h, &msg->last_calls);
+        return true;
+    case DT_MSG_SIGNALLED:
+        dt_signals_on_signalled(&j->signals, h, &msg->signalled);
+        return true;
+    case DT_MSG_ANSWER:
+        on_answer(j, h, &msg->answer);
+        return true;
+    case DT_MSG_DONE:
+        on_done(j, h, &msg->done);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of what they read and write. */
+static bool on_stream_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type,
+                              union dt_msg *msg)
+{
+    switch (type) {
+    case DT_MSG_STDIN_CREDIT:
+        dt_rank_io_on_stdin_credit(&j->io, h, &msg->stdin_credit);
+        return true;
+    case DT_MSG_OUTPUT:
+        dt_rank_io_on_output(&j->io, &msg->output);
+        return true;
+    case DT_MSG_OUTPUT_EOF:
+        dt_rank_io_on_output_eof(&j->io, &msg->output_eof);
+        dt_failure_settle(&j->failure);
+        return true;
+    case DT_MSG_OUTPUT_QUIET:
+        dt_rank_io_on_output_quiet(&j->io, &msg->output_quiet);
+        return true;
+    default:
+        return false;
+    }
+}
+
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
     struct dt_hostlink *h = j->core.links.v[host];
 
     h->heartbeat.heard_ns = dt_core_now(&j->core);
-    switch (type) {
-    case DT_MSG_READY:
-        dt_launch_on_ready(&j->launch, h, &msg->ready);
-        break;
-    case DT_MSG_REACH:
-        on_reach(j, h, &msg->reach);
-        break;
-    case DT_MSG_STARTED:
-        dt_launch_on_started(&j->launch, h, &msg->started);
-        break;
-    case DT_MSG_SPAWN_FAILED:
-        on_spawn_failed(j, h, &msg->spawn_failed);
-        break;
-    case DT_MSG_RANK_HELLO:
-        on_rank_hello(j, &msg->rank_hello);
-        break;
-    case DT_MSG_SIGNALLED:
-        dt_signals_on_signalled(&j->signals, h, &msg->signalled);
-        break;
-    case DT_MSG_FENCE:
-        dt_launch_on_fence(&j->launch, h, &msg->fence);
-        break;
-    case DT_MSG_EXIT:
-        on_process_exit(j, h, &msg->exit);
-        break;
-    case DT_MSG_FAILED:
-        dt_failure_on_failed(&j->failure, &msg->failed);
-        break;
-    case DT_MSG_PONG:
-        on_pong(j, h, &msg->pong);
-        break;
-    case DT_MSG_LIMIT:
-        dt_pulse_on_limit(&j->pulse, h, &msg->limit);
-        break;
-    case DT_MSG_LAST_CALLS:
-        on_last_calls(j, h, &msg->last_calls);
-        break;
-    case DT_MSG_COMMIT:
-        dt_recovery_on_commit(&j->recovery, &msg->commit);
-        break;
-    case DT_MSG_STRUCK:
-        dt_injections_strike(&j->injections, msg->struck.fault);
-        break;
-    case DT_MSG_ANSWER:
-        dt_core_on_answer(&j->core, h, &msg->answer);
-        dt_pause_answered(&j->pause);
-        dt_failure_settle(&j->failure);
-        break;
-    case DT_MSG_LOG:
-        dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);
-        break;
-    case DT_MSG_STDIN_CREDIT:
-        dt_rank_io_on_stdin_credit(&j->io, h, &msg->stdin_credit);
-        break;
-    case DT_MSG_OUTPUT:
-        dt_rank_io_on_output(&j->io, &msg->output);
-        break;
-    case DT_MSG_OUTPUT_EOF:
-        dt_rank_io_on_output_eof(&j->io, &msg->output_eof);
-        dt_failure_settle(&j->failure);
-        break;
-    case DT_MSG_OUTPUT_QUIET:
-        dt_rank_io_on_output_quiet(&j->io, &msg->output_quiet);
-        break;
-    case DT_MSG_DONE:
-        on_done(j, h, &msg->done);
-        break;
-    default:
-        break;
-    }
+    if (!on_launch_message(j, h, type, msg) && !on_progress_message(j, h, type, msg) &&
+        !on_end_message(j, h, type, msg))
+        on_stream_message(j, h, type, msg);
     dt_core_check(&j->core);
 }
 
