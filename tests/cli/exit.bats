@@ -340,6 +340,17 @@ r.json" ]
     err_has "dtrun: --checkpoint-dir $T/a/a/"
 }
 
+@test "where /dev/null is missing, the message names it" {
+    unshare --mount true 2>/dev/null || skip "an empty /dev needs root"
+    RC=0
+    timeout "$PATIENCE" unshare --mount sh -c 'mount -t tmpfs none /dev && exec "$@"' \
+        sh env "$TOKEN" "$DTRUN" -np 2 true </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 125
+    err_lines 1
+    err_has "dtrun: /dev/null: No such file or directory (on localhost)"
+    clean
+}
+
 @test "a file that is not a program ends the job with 126; ranks need no output, home or large stack" {
     : >empty
     chmod +x empty

@@ -32,6 +32,8 @@ struct dt_spawn {
 
 enum { CHILD_GATE, CHILD_ERRORS, CHILD_NULL };
 
+static const char dev_null[] = "/dev/null";
+
 static void close_fd(int *fd)
 {
     if (*fd >= 0)
@@ -163,9 +165,11 @@ static int open_files(struct dt_spawn *s)
         return -1;
     s->errors = errors[0];
     s->child[CHILD_ERRORS] = errors[1];
-    s->child[CHILD_NULL] = open("/dev/null", O_RDWR | O_CLOEXEC);
     s->go = memfd_create("dtrun-go", MFD_CLOEXEC);
-    return s->child[CHILD_NULL] < 0 || s->go < 0 ? -1 : 0;
+    if (s->go < 0)
+        return -1;
+    s->child[CHILD_NULL] = open(dev_null, O_RDWR | O_CLOEXEC);
+    return s->child[CHILD_NULL] < 0 ? -1 : 0;
 }
 
 /* The child must not run the agent's signal handlers, which would write into the loop that it
@@ -233,9 +237,9 @@ static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t
     return pid < 0 ? -1 : 0;
 }
 
-/* Names the limit that is too low for so many processes, if there is one. The caller frees it.
- * Clears *error if the text says everything. */
-static char *name_limit(int *error, uint32_t n)
+/* Names the limit that is too low for so many processes, if there is one, or the file that is
+ * missing. The caller frees it. Clears *error if the text says everything. */
+static char *name_lack(const struct dt_spawn *s, int *error, uint32_t n)
 {
     char *cgroup = *error == EAGAIN ? dt_limits_tasks("", n) : NULL, *text;
     struct rlimit limit;
@@ -251,6 +255,8 @@ static char *name_limit(int *error, uint32_t n)
     } else if (*error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         text = dt_xasprintf("pipes for %u processes, where %llu open files are allowed", n,
                             (unsigned long long)limit.rlim_cur);
+    } else if (s->go >= 0 && s->child[CHILD_NULL] < 0) {
+        text = dt_xstrdup(dev_null);
     } else {
         text = dt_xasprintf("fork of %u processes", n);
     }
@@ -265,7 +271,7 @@ static int explain_fork(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_fail
     int error = errno;
 
     free(what);
-    what = name_limit(&error, numbers->n);
+    what = name_lack(s, &error, numbers->n);
     *why = (struct dt_msg_spawn_failed){
         .generation = s->config->start->generation,
         .rank = numbers->v[i],
