@@ -89,17 +89,17 @@ tests_unit_api_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_requests_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_coll_routes_SOURCES = tests/unit/coll/routes.c tests/unit/rankcheck.h \
-	tests/unit/wentway.h
+	tests/unit/algorithm.h
 tests_unit_coll_routes_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_coll_routes_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_shm_cma_SOURCES = tests/unit/shm/cma.c tests/unit/forbid.h tests/unit/rankcheck.h \
-	tests/unit/wentway.h
+	tests/unit/algorithm.h
 tests_unit_shm_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_shm_cma_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_shm_copied_SOURCES = tests/unit/shm/copied.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h tests/unit/wentway.h
+	tests/unit/rankcheck.h tests/unit/algorithm.h
 tests_unit_shm_copied_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_shm_copied_LDADD = $(TESTJOB_LIBS)
 tests_unit_shm_copied_LDFLAGS = $(FAULTS_WRAP)

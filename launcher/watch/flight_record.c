@@ -61,7 +61,7 @@ static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
     *c = (struct dt_callers){ .comm = comm, .call = *call };
     c->call.what = copy_line(call->what);
     c->call.result = copy_line(call->result);
-    c->call.way = copy_line(call->way);
+    c->call.algorithm = copy_line(call->algorithm);
     return c;
 }
 
@@ -76,8 +76,8 @@ static void add_call(struct dt_flight_record *l, uint64_t comm, uint32_t rank,
     }
     if (call->ns > c->call.ns)
         c->call.ns = call->ns;
-    if (strcmp(c->call.way, call->way) != 0)
-        strcpy(c->call.way, "");
+    if (strcmp(c->call.algorithm, call->algorithm) != 0)
+        strcpy(c->call.algorithm, "");
     add_rank(&c->ranks, rank);
 }
 
@@ -85,10 +85,10 @@ static void add_dump(struct dt_flight_record *l, const char *host,
                      const struct dt_msg_last_calls *m)
 {
     for (size_t i = 0; i < l->ndumps; i++) {
-        if (strcmp(l->dumps[i].host, host) == 0 && !*l->dumps[i].trouble == !*m->trouble)
+        if (strcmp(l->dumps[i].host, host) == 0 && !*l->dumps[i].error == !*m->dump_error)
             return;
     }
-    if (!*m->dump && !*m->trouble)
+    if (!*m->dump && !*m->dump_error)
         return;
     if (l->ndumps == HOSTS) {
         l->more_hosts = true;
@@ -96,7 +96,7 @@ static void add_dump(struct dt_flight_record *l, const char *host,
     }
     l->dumps = dt_xrealloc(l->dumps, l->ndumps + 1, sizeof *l->dumps);
     l->dumps[l->ndumps++] =
-        (struct dt_dumphost){ dt_xstrdup(host), copy_line(m->dump), copy_line(m->trouble) };
+        (struct dt_dumphost){ dt_xstrdup(host), copy_line(m->dump), copy_line(m->dump_error) };
 }
 
 void dt_flight_record_add(struct dt_flight_record *l, const char *host,
@@ -140,10 +140,10 @@ static void say_comm(uint64_t comm, struct dt_strbuf *out)
 
 static void say_callers(const struct dt_callers *c, struct dt_strbuf *out)
 {
-    bool one_way = *c->call.way && strcmp(c->call.way, "-") != 0;
+    bool known = *c->call.algorithm && strcmp(c->call.algorithm, "-") != 0;
 
     dt_strbuf_printf(out, "| call %" PRIu64 ": %s, %s%s%s", c->call.call, c->call.what,
-                     c->call.result, one_way ? " by " : "", one_way ? c->call.way : "");
+                     c->call.result, known ? " by " : "", known ? c->call.algorithm : "");
     if (c->call.ns >= WORTH_TELLING_NS) {
         dt_strbuf_puts(out, c->ranks.n > 1 ? ", up to " : ", ");
         dt_words_duration(out, (double)c->call.ns / 1e9);
@@ -176,7 +176,7 @@ static void say_dumps(const struct dt_flight_record *l, struct dt_strbuf *out)
     bool begun = false;
 
     for (size_t i = 0; i < l->ndumps; i++) {
-        if (*l->dumps[i].trouble)
+        if (*l->dumps[i].error)
             continue;
         dt_strbuf_printf(out, "%s%s:%s", begun ? ", " : "all recorded calls are in ",
                          l->dumps[i].host, l->dumps[i].dir);
@@ -185,11 +185,11 @@ static void say_dumps(const struct dt_flight_record *l, struct dt_strbuf *out)
     if (begun)
         dt_strbuf_puts(out, "\n");
     for (size_t i = 0; i < l->ndumps; i++) {
-        if (*l->dumps[i].trouble)
+        if (*l->dumps[i].error)
             dt_strbuf_printf(out,
                              "%s: %s; the recorded calls were not written: name another directory "
                              "with DTRUN_RECORDER\n",
-                             l->dumps[i].host, l->dumps[i].trouble);
+                             l->dumps[i].host, l->dumps[i].error);
     }
     if (l->more_hosts)
         dt_strbuf_puts(out, "what else is recorded, or is not, on other hosts is not listed\n");
@@ -220,13 +220,13 @@ void dt_flight_record_forget_printed(struct dt_flight_record *l)
     for (size_t i = 0; i < l->ncallers; i++) {
         free(l->callers[i].call.what);
         free(l->callers[i].call.result);
-        free(l->callers[i].call.way);
+        free(l->callers[i].call.algorithm);
         free(l->callers[i].ranks.v);
     }
     for (size_t i = 0; i < l->ndumps; i++) {
         free(l->dumps[i].host);
         free(l->dumps[i].dir);
-        free(l->dumps[i].trouble);
+        free(l->dumps[i].error);
     }
     free(l->callers);
     free(l->silent.v);

@@ -11,14 +11,14 @@
 
 struct dt_callers { /* ranks with the same call */
     uint64_t comm;
-    struct dt_msg_last_call call; /* ns is their longest time; way is "" if theirs differ */
+    struct dt_msg_last_call call; /* ns is their longest time; algorithm is "" if theirs differ */
     struct dt_u32s ranks;         /* ascending */
 };
 
 struct dt_dumphost {
     char *host;
     char *dir;
-    char *trouble; /* why there are no last calls, or "" */
+    char *error; /* why there are no last calls, or "" */
 };
 
 struct dt_flight_record { /* zero-initialised */

@@ -274,7 +274,7 @@ dt_result_t dt_compressed_all_reduce(struct dt_leaders *l, const struct dt_call 
                             .arg = &d };
     dt_result_t r;
 
-    l->algorithm = "tcp-narrow";
+    l->algorithm = "tcp-compressed";
     choose_formats(&d, options);
     divide_into_blocks(&d);
     r = dt_leaders_flows_with_all(l, 2 * d.segments, &t);

@@ -504,7 +504,7 @@ dt_result_t dt_hierarchical_reduce(const struct dt_hierarchical *t, const struct
     dt_result_t r = DT_OK;
 
     if (result->whom == DT_LAYOUT_FOR_ALL)
-        t->leaders->algorithm = "tcp-lanes";
+        t->leaders->algorithm = "tcp-multileader";
     choose_layout(&d);
     choose_places(&d);
     if (d.is_leader)

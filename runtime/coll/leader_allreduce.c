@@ -277,7 +277,7 @@ static dt_result_t gather_and_fold(struct reduction *d)
     dt_result_t r = dt_leaders_scratch(l, l->n * d->bytes);
     const void *src[l->n];
 
-    d->leaders->algorithm = "tcp-gathering";
+    d->leaders->algorithm = "tcp-allgather";
     if (r != DT_OK)
         return r;
     dt_copy(l->scratch, d->in, d->bytes);

@@ -18,7 +18,7 @@
 #include "runtime/wire/env.h"
 
 enum { NS = 1000000000, NAME = 48 };
-enum { DIR_TOLD = 400, TROUBLE_TOLD = 400 }; /* bytes; limited by the size of a packet */
+enum { DIR_TOLD = 400, ERROR_TOLD = 400 }; /* bytes; limited by the size of a packet */
 
 /* ---- pure ---- */
 
@@ -44,12 +44,12 @@ static const char *time_of_day(uint64_t wall, char text[NAME])
 static void text_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
     uint64_t until = r->ended ? r->ended : a->now;
-    char comm[DT_COMM_NAME], at[NAME], way[DT_LASTCALLS_WAY], call[DT_CALL_TEXT];
+    char comm[DT_COMM_NAME], at[NAME], algorithm[DT_LASTCALLS_ALGORITHM], call[DT_CALL_TEXT];
 
-    fprintf(out, "%-10s %8" PRIu64 "  %s %11.6f  %-15s  %-22s  %s\n", dt_comm_name(r->comm, comm),
+    fprintf(out, "%-10s %8" PRIu64 "  %s %11.6f  %-15s  %-26s  %s\n", dt_comm_name(r->comm, comm),
             r->call.number, time_of_day(wall_time(a, r->begun), at),
-            (double)(until - r->begun) / NS, dt_lastcalls_result(r), dt_lastcalls_way(r, way),
-            dt_lastcalls_what(&r->call, call));
+            (double)(until - r->begun) / NS, dt_lastcalls_result(r),
+            dt_lastcalls_algorithm(r, algorithm), dt_lastcalls_what(&r->call, call));
 }
 
 void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_record *records,
@@ -65,8 +65,8 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_reco
             a->rank, a->size, a->host, (int)getpid(), a->generation, day);
     if (*a->why)
         fprintf(out, "failure: %s\n", a->why);
-    fprintf(out, "\n%-10s %8s  %-15s %11s  %-15s  %-22s  %s\n", "comm", "call", "begun (UTC)",
-            "seconds", "result", "way", "what");
+    fprintf(out, "\n%-10s %8s  %-15s %11s  %-15s  %-26s  %s\n", "comm", "call", "begun (UTC)",
+            "seconds", "result", "algorithm", "what");
     for (size_t i = 0; i < n; i++)
         text_line(out, a, &records[i]);
 }
@@ -93,7 +93,7 @@ static void json_time(FILE *out, const char *name, uint64_t wall)
 static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
     unsigned told = dt_call_traits(r->call.kind);
-    char comm[DT_COMM_NAME], way[DT_LASTCALLS_WAY];
+    char comm[DT_COMM_NAME], algorithm[DT_LASTCALLS_ALGORITHM];
 
     fprintf(out, "{\"comm\":\"%s\",\"call\":%" PRIu64 ",\"kind\":\"%s\"",
             dt_comm_name(r->comm, comm), r->call.number, dt_hostshm_call_name(r->call.kind));
@@ -110,8 +110,8 @@ static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_
     json_time(out, "begun", wall_time(a, r->begun));
     if (r->ended) {
         json_time(out, "ended", wall_time(a, r->ended));
-        fprintf(out, ",\"result\":\"%s\",\"way\":\"%s\"", dt_result_name(r->result),
-                dt_lastcalls_way(r, way));
+        fprintf(out, ",\"result\":\"%s\",\"algorithm\":\"%s\"", dt_result_name(r->result),
+                dt_lastcalls_algorithm(r, algorithm));
     }
     fputs("}\n", out);
 }
@@ -196,18 +196,19 @@ static dt_result_t dump_there(const struct dt_world *w, const char *why)
 }
 
 /* Sends the last calls to dtrun, which prints those of all ranks together. */
-static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result, const char *trouble)
+static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result,
+                 const char *dump_error)
 {
     const char *dir = strlen(w->settings.recorder) < DIR_TOLD ? w->settings.recorder : "";
-    char why[TROUBLE_TOLD];
+    char why[ERROR_TOLD];
     struct dt_msg_last_calls m = { .comm = comm,
                                    .code = result,
-                                   .dump = (char *)(uintptr_t)(*trouble ? "" : dir),
-                                   .trouble = why };
+                                   .dump = (char *)(uintptr_t)(*dump_error ? "" : dir),
+                                   .dump_error = why };
     struct dt_record *records;
     size_t n = dt_recorder_read(&records);
 
-    snprintf(why, sizeof why, "%s", trouble);
+    snprintf(why, sizeof why, "%s", dump_error);
     dt_lastcalls_tell(dt_agentlink_fd(&w->agent), &m, records, n, dt_clock_ns());
     free(records);
 }

@@ -25,12 +25,13 @@ const char *dt_lastcalls_result(const struct dt_record *r)
     return r->result == DT_OK ? "ok" : dt_result_name(r->result);
 }
 
-const char *dt_lastcalls_way(const struct dt_record *r, char text[DT_LASTCALLS_WAY])
+const char *dt_lastcalls_algorithm(const struct dt_record *r, char text[DT_LASTCALLS_ALGORITHM])
 {
     const char *within = r->ended && r->within ? r->within : "";
     const char *between = r->ended && r->between ? r->between : "";
 
-    snprintf(text, DT_LASTCALLS_WAY, "%s%s%s", within, *within && *between ? "+" : "", between);
+    snprintf(text, DT_LASTCALLS_ALGORITHM, "%s%s%s", within, *within && *between ? "+" : "",
+             between);
     return *text ? text : "-";
 }
 
@@ -38,7 +39,7 @@ const char *dt_lastcalls_way(const struct dt_record *r, char text[DT_LASTCALLS_W
 
 struct words {
     char what[DT_CALL_TEXT];
-    char way[DT_LASTCALLS_WAY];
+    char algorithm[DT_LASTCALLS_ALGORITHM];
 };
 
 static struct dt_msg_last_call call_of(const struct dt_record *r, uint64_t now, struct words *w)
@@ -48,7 +49,7 @@ static struct dt_msg_last_call call_of(const struct dt_record *r, uint64_t now, 
         .ns = (r->ended ? r->ended : now) - r->begun,
         .what = (char *)(uintptr_t)dt_lastcalls_what(&r->call, w->what),
         .result = (char *)(uintptr_t)dt_lastcalls_result(r),
-        .way = (char *)(uintptr_t)dt_lastcalls_way(r, w->way),
+        .algorithm = (char *)(uintptr_t)dt_lastcalls_algorithm(r, w->algorithm),
     };
 }
 

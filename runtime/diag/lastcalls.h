@@ -10,14 +10,14 @@
 #include "runtime/dtrun.h"
 #include "runtime/wire/msg.h"
 
-enum { DT_LASTCALLS_WAY = 48 };
+enum { DT_LASTCALLS_ALGORITHM = 48 };
 
 /* Writes "all-reduce of 5 f32 (sum)": the call without its number. Returns text. */
 const char *dt_lastcalls_what(const struct dt_call *call, char text[DT_CALL_TEXT]);
 /* Returns "DT_ERR_MISMATCH", "ok" or "inside", for example. */
 const char *dt_lastcalls_result(const struct dt_record *r);
 /* Writes the algorithms within the host and between hosts, or "-". Returns text. */
-const char *dt_lastcalls_way(const struct dt_record *r, char text[DT_LASTCALLS_WAY]);
+const char *dt_lastcalls_algorithm(const struct dt_record *r, char text[DT_LASTCALLS_ALGORITHM]);
 
 /* Sends those of n records that are of this communicator, in their order. The caller has set all
  * other fields of m. Does not wait: if the socket is closed or full, nothing is sent. */

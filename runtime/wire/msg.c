@@ -139,11 +139,11 @@ SHAPE(pong,
 SHAPE(limit, F(limit, generation, U32), F(limit, ms, U32));
 SHAPE(last_call,
     F(last_call, call, U64), F(last_call, ns, U64), F(last_call, what, STR, NAME_MAX_BYTES),
-    F(last_call, result, STR, NAME_MAX_BYTES), F(last_call, way, STR, NAME_MAX_BYTES));
+    F(last_call, result, STR, NAME_MAX_BYTES), F(last_call, algorithm, STR, NAME_MAX_BYTES));
 SHAPE(last_calls,
     F(last_calls, generation, U32), F(last_calls, rank, U32), F(last_calls, comm, U64),
     F(last_calls, code, U32), F(last_calls, dump, STR, PATH_MAX_BYTES),
-    F(last_calls, trouble, STR, TEXT_MAX_BYTES),
+    F(last_calls, dump_error, STR, TEXT_MAX_BYTES),
     F(last_calls, calls, LIST, DT_LAST_CALLS, &last_call_shape));
 SHAPE(commit, F(commit, generation, U32), F(commit, step, U64), F(commit, restored, U8));
 SHAPE(struck, F(struck, fault, STR, STRING_MAX_BYTES));

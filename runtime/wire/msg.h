@@ -397,7 +397,7 @@ struct dt_msg_last_call { /* element of last_calls.calls */
     uint64_t ns;          /* how long it took, or has taken so far; 0: it was brief */
     char *what;           /* "all-reduce of 5 f32 (sum)" */
     char *result;         /* "ok", "DT_ERR_MISMATCH"; "inside": it has not returned */
-    char *way;            /* "shm-slices+tcp-ring"; "-": none, or it has not returned */
+    char *algorithm;      /* "shm-slices+tcp-ring"; "-": none, or it has not returned */
 };
 
 struct dt_msg_last_calls {
@@ -406,7 +406,7 @@ struct dt_msg_last_calls {
     uint64_t comm;            /* the communicator that failed first on this rank */
     int32_t code;             /* with this dt_result_t */
     char *dump;               /* the directory on its host where all calls are written; or "" */
-    char *trouble;            /* why they are not written; or "" */
+    char *dump_error;         /* why they are not written; or "" */
     struct dt_msg_list calls; /* struct dt_msg_last_call, at most DT_LAST_CALLS, in order */
 };
 

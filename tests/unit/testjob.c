@@ -169,11 +169,11 @@ static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
     size_t n = strlen(text), room = sizeof result->last_calls;
 
     n += (size_t)snprintf(text + n, room - n, "rank %u, comm %llx, code %d, %s%s:", m->rank,
-                          (unsigned long long)m->comm, m->code, m->dump, m->trouble);
+                          (unsigned long long)m->comm, m->code, m->dump, m->dump_error);
     for (uint32_t i = 0; i < m->calls.n && n < room; i++)
         n += (size_t)snprintf(text + n, room - n, " %llu %s: %s, %s;",
                               (unsigned long long)calls[i].call, calls[i].what, calls[i].result,
-                              calls[i].way);
+                              calls[i].algorithm);
     if (n < room)
         snprintf(text + n, room - n, "\n");
 }

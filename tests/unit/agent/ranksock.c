@@ -83,7 +83,7 @@ static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
     struct fixture *f = arg;
 
     snprintf(f->seen + strlen(f->seen), 300, "last_calls(%u,%u,%llx,%d)[%s][%s] %u %s %s ",
-             m->generation, m->rank, (unsigned long long)m->comm, m->code, m->dump, m->trouble,
+             m->generation, m->rank, (unsigned long long)m->comm, m->code, m->dump, m->dump_error,
              m->calls.n, call->what, call->result);
 }
 

@@ -23,10 +23,10 @@
 #include "runtime/shm/segment.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/sealed.h"
+#include "tests/unit/algorithm.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
-#include "tests/unit/wentway.h"
 
 static void run(const char *hosts, int (*body)(int, void *), void *arg)
 {
@@ -774,9 +774,9 @@ static int share_a_cpu(int rank, void *arg)
     NEED(bind_to_first_cpu());
     NEED(dt_init() == DT_OK && dt_mem_alloc(DT_WORLD, 2 * BYTES, (void **)&p) == DT_OK);
     NEED(dt_all_reduce(DT_WORLD, p, p + BYTES, BYTES / 2, DT_U8, DT_SUM) == DT_OK);
-    NEED(went_way(*program, "all-reduce", "shm"));
+    NEED(used_algorithm(*program, "all-reduce", "shm"));
     NEED(dt_all_reduce(DT_WORLD, p, p + BYTES, BYTES, DT_U8, DT_SUM) == DT_OK);
-    NEED(went_way(*program, "all-reduce", "shm-mapped"));
+    NEED(used_algorithm(*program, "all-reduce", "shm-mapped"));
     NEED(dt_mem_free(p) == DT_OK && dt_finalize() == DT_OK);
     return 0;
 }

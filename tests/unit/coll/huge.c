@@ -111,14 +111,14 @@ static bool has(const struct window *w, int rank)
 
 /* Whether the newest call used this algorithm within the host. For few bytes that would be slow,
  * but right. */
-static bool went(const char *way)
+static bool used(const char *algorithm)
 {
     struct dt_comm *c;
     bool same;
 
     if (dt_context_enter("test", DT_WORLD, &c) != DT_OK)
         return false;
-    same = strcmp(c->shm.algorithm, way) == 0;
+    same = strcmp(c->shm.algorithm, algorithm) == 0;
     dt_context_leave(c);
     return same;
 }
@@ -136,7 +136,7 @@ static int calls(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     NEED(dt_all_reduce(DT_WORLD, in.at, out.at, HUGE / dt_dtype_size(dtype), dtype, DT_BXOR) ==
          DT_OK);
-    NEED(dt_local_size() == 1 || went("shm-slices"));
+    NEED(dt_local_size() == 1 || used("shm-slices"));
     NEED(has(&in, rank) && has(&out, -1));
     clear(&out);
     NEED(dt_all_to_allv(DT_WORLD, in.at, rank ? for_rank_0 : none, out.at, rank ? none : rank_1s,

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "runtime/dtrun.h"
+#include "tests/unit/algorithm.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
-#include "tests/unit/wentway.h"
 
 enum { KIB = 1024, MIB = 1024 * KIB, MOST = 8 * MIB };
 
@@ -20,7 +20,7 @@ enum { KIB = 1024, MIB = 1024 * KIB, MOST = 8 * MIB };
 
 struct route {
     size_t bytes;
-    const char *way; /* NULL: end of the list */
+    const char *algorithm; /* NULL: end of the list */
     dt_dtype_t dtype;
     dt_wire_t wire;
 };
@@ -52,14 +52,15 @@ static int take_routes(int rank, void *arg)
     setenv("DTRUN_CMA", "0", 1);
     setenv("DTRUN_DETERMINISTIC", p->deterministic ? "1" : "0", 1);
     NEED(in && out && dt_init() == DT_OK);
-    for (const struct route *r = p->routes; r->way; r++) {
+    for (const struct route *r = p->routes; r->algorithm; r++) {
         NEED(reduce(r, in, out) == DT_OK);
         if (dt_local_rank() >
             0) /* others need not know how the first rank of their host communicates */
             continue;
-        if (!(p->within ? went_way : went_way_between)(program, "all-reduce", r->way)) {
+        if (!(p->within ? used_algorithm : used_between_hosts)(program, "all-reduce",
+                                                               r->algorithm)) {
             fprintf(stderr, "rank %d of \"%s\": %zu bytes did not go by %s\n", rank, p->hosts,
-                    r->bytes, r->way);
+                    r->bytes, r->algorithm);
             return 1;
         }
     }
@@ -115,14 +116,14 @@ static void the_algorithm_between_hosts_of_one_rank_is_as_documented(void **stat
           .deterministic = true,
           .routes = { { 4 * MIB + 4, "tcp-direct", DT_F32, 0 } } },
         { .hosts = "1 1 1 1",
-          .routes = { { 16 * KIB, "tcp-gathering", DT_F32, 0 },
+          .routes = { { 16 * KIB, "tcp-allgather", DT_F32, 0 },
                       { 16 * KIB + 4, "tcp-direct", DT_F32, 0 },
                       { 4 * MIB + 4, "tcp-ring", DT_F32, 0 } } },
         { .hosts = SIXTEEN,
-          .routes = { { 8 * KIB, "tcp-gathering", DT_F32, 0 },
+          .routes = { { 8 * KIB, "tcp-allgather", DT_F32, 0 },
                       { 8 * KIB + 4, "tcp-direct", DT_F32, 0 } } },
         { .hosts = SIXTEEN " 1",
-          .routes = { { 8 * KIB, "tcp-gathering", DT_F32, 0 },
+          .routes = { { 8 * KIB, "tcp-allgather", DT_F32, 0 },
                       { 8 * KIB + 4, "tcp-ring", DT_F32, 0 } } },
     };
 
@@ -135,11 +136,11 @@ static void the_algorithm_between_hosts_of_several_ranks_is_as_documented(void *
     static const struct placement places[] = {
         { .hosts = "2 2",
           .routes = { { 512 * KIB - 4, "tcp-exchange", DT_F32, 0 },
-                      { 512 * KIB, "tcp-lanes", DT_F32, 0 },
-                      { 512 * KIB, "tcp-lanes", DT_BF16, 0 } } },
+                      { 512 * KIB, "tcp-multileader", DT_F32, 0 },
+                      { 512 * KIB, "tcp-multileader", DT_BF16, 0 } } },
         { .hosts = "2 3 2",
           .routes = { { 4 * MIB - 4, "tcp-direct", DT_F32, 0 },
-                      { 4 * MIB, "tcp-lanes", DT_F32, 0 } } },
+                      { 4 * MIB, "tcp-multileader", DT_F32, 0 } } },
         { .hosts = "1 7", .routes = { { MOST, "tcp-direct", DT_F32, 0 } } },
     };
 
@@ -151,11 +152,11 @@ static void the_algorithm_with_a_wire_format_is_as_documented(void **state)
 {
     static const struct placement places[] = {
         { .hosts = "1 1",
-          .routes = { { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_F16 },
-                      { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_BF16 },
-                      { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 },
+          .routes = { { 4 * KIB, "tcp-compressed", DT_F32, DT_WIRE_F16 },
+                      { 4 * KIB, "tcp-compressed", DT_F32, DT_WIRE_BF16 },
+                      { MOST, "tcp-compressed", DT_F32, DT_WIRE_INT8 },
                       { MOST, "tcp-direct", DT_F32, DT_WIRE_EXACT } } },
-        { .hosts = "2 2", .routes = { { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 } } },
+        { .hosts = "2 2", .routes = { { MOST, "tcp-compressed", DT_F32, DT_WIRE_INT8 } } },
     };
 
     (void)state;

@@ -67,14 +67,14 @@ static void a_dump_is_readable_text(void **state)
     assert_string_equal(
         lines,
         "failure: rank 3: it \\ failed\n\n"
-        "comm           call  begun (UTC)         seconds  result           way               "
+        "comm           call  begun (UTC)         seconds  result           algorithm             "
         "      what\n"
         "world             6  22:13:21.123456    0.000250  ok               shm-slices+tcp-ring"
-        "     all-reduce of 5 f32 (sum)\n"
+        "         all-reduce of 5 f32 (sum)\n"
         "3.2               7  22:13:21.623456    0.500000  DT_ERR_MISMATCH  shm               "
-        "      broadcast of 5 i8 from rank 1\n"
+        "          broadcast of 5 i8 from rank 1\n"
         "world             8  22:13:21.623456    0.500000  inside           -                 "
-        "      barrier in device memory\n");
+        "          barrier in device memory\n");
     free(text);
 }
 
@@ -93,10 +93,11 @@ static void a_dump_is_also_json_lines(void **state)
         lines,
         "\n{\"comm\":\"world\",\"call\":6,\"kind\":\"all-reduce\",\"type\":\"f32\",\"count\":5,"
         "\"bytes\":20,\"op\":\"sum\",\"device\":false,\"begun\":1700000001.123456789,"
-        "\"ended\":1700000001.123706789,\"result\":\"DT_OK\",\"way\":\"shm-slices+tcp-ring\"}\n"
+        "\"ended\":1700000001.123706789,\"result\":\"DT_OK\",\"algorithm\":\"shm-slices+tcp-ring\"}"
+        "\n"
         "{\"comm\":\"3.2\",\"call\":7,\"kind\":\"broadcast\",\"type\":\"i8\",\"count\":5,"
         "\"bytes\":5,\"root\":1,\"device\":false,\"begun\":1700000001.623456789,"
-        "\"ended\":1700000002.123456789,\"result\":\"DT_ERR_MISMATCH\",\"way\":\"shm\"}\n"
+        "\"ended\":1700000002.123456789,\"result\":\"DT_ERR_MISMATCH\",\"algorithm\":\"shm\"}\n"
         "{\"comm\":\"world\",\"call\":8,\"kind\":\"barrier\",\"device\":true,"
         "\"begun\":1700000001.623456789}\n");
     free(text);
@@ -299,7 +300,7 @@ static int pass_and_die(int rank, void *arg)
 static void calls_of_a_pair_are_recorded_completely(void **state)
 {
     static const struct {
-        const char *hosts, *way;
+        const char *hosts, *algorithm;
     } cases[] = { { "2", "shm" }, { "1 1", "tcp" } };
 
     (void)state;
@@ -314,7 +315,7 @@ static void calls_of_a_pair_are_recorded_completely(void **state)
         snprintf(want, sizeof want,
                  " 1 send of 1 i64 to rank 1: ok, %s; 1 recv of 2 i64 from rank 1: ok, %s; "
                  "2 recv of 2 i64 from rank 1: DT_ERR_PEER, %s;\n",
-                 cases[i].way, cases[i].way, cases[i].way);
+                 cases[i].algorithm, cases[i].algorithm, cases[i].algorithm);
         assert_non_null(strstr(result.last_calls, want));
     }
 }

@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 #include "runtime/shm/cma.h"
+#include "tests/unit/algorithm.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
-#include "tests/unit/wentway.h"
 
 enum { COUNT = 100003, SEVERAL = 3 };
 
@@ -182,7 +182,7 @@ struct hindrance {
     unsigned error;
     bool later;      /* only after data has been passed */
     bool other_pids; /* the rank is in a pid namespace of its own */
-    const char *way, *way_later;
+    const char *algorithm, *algorithm_later;
 };
 
 static pid_t program; /* the process ID of the test, which ranks in another namespace do not see */
@@ -221,11 +221,11 @@ static int pass(int rank, const struct hindrance *h)
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     for (int i = 0; i < SEVERAL; i++)
-        NEED(pass_both_ways(DT_WORLD) == 0 && went_way(program, "", h->way));
+        NEED(pass_both_ways(DT_WORLD) == 0 && used_algorithm(program, "", h->algorithm));
     NEED(!h->call || !h->later || rank != h->rank || forbid(h->call, h->error));
     for (int i = 0; i < SEVERAL; i++)
-        NEED(pass_both_ways(DT_WORLD) == 0 && went_way(program, "", h->way_later));
-    NEED(pass_both_ways(comm) == 0 && went_way(program, "", h->way_later));
+        NEED(pass_both_ways(DT_WORLD) == 0 && used_algorithm(program, "", h->algorithm_later));
+    NEED(pass_both_ways(comm) == 0 && used_algorithm(program, "", h->algorithm_later));
     NEED(dt_comm_free(comm) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -259,7 +259,7 @@ static void run(const struct hindrance *h)
 static void data_is_copied_directly_unless_a_rank_refuses(void **state)
 {
     static const struct hindrance rows[] = {
-        { .name = "nothing", .way = "shm-direct", .way_later = "shm-direct" },
+        { .name = "nothing", .algorithm = "shm-direct", .algorithm_later = "shm-direct" },
         { .name = "one rank does not want it", .rank = 1, .env = "0" },
         { .name = "reading forbidden", .call = SYS_process_vm_readv, .error = EPERM },
         { .name = "no such call", .rank = 1, .call = SYS_process_vm_readv, .error = ENOSYS },
@@ -268,7 +268,7 @@ static void data_is_copied_directly_unless_a_rank_refuses(void **state)
           .call = SYS_process_vm_readv,
           .error = EFAULT,
           .later = true,
-          .way = "shm-direct" },
+          .algorithm = "shm-direct" },
     };
 
     (void)state;
@@ -276,8 +276,8 @@ static void data_is_copied_directly_unless_a_rank_refuses(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct hindrance h = rows[i];
 
-        h.way = h.way ? h.way : "shm";
-        h.way_later = h.way_later ? h.way_later : "shm";
+        h.algorithm = h.algorithm ? h.algorithm : "shm";
+        h.algorithm_later = h.algorithm_later ? h.algorithm_later : "shm";
         run(&h);
     }
 }
@@ -287,8 +287,8 @@ static void process_ids_of_another_namespace_are_recognised(void **state)
     const struct hindrance h = { .name = "another pid namespace",
                                  .rank = 1,
                                  .other_pids = true,
-                                 .way = "shm",
-                                 .way_later = "shm" };
+                                 .algorithm = "shm",
+                                 .algorithm_later = "shm" };
 
     (void)state;
     if (geteuid() != 0) {

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "runtime/dtrun_tune.h"
+#include "tests/unit/algorithm.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
-#include "tests/unit/wentway.h"
 
 enum {
     COUNT = 170001, /* elements: several chunks, and a partial one */
@@ -116,9 +116,9 @@ static int sums(int rank, void *arg)
     for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             NEED(reduce(&reductions[i], counts[k], in, out) == 0);
-        NEED(went_way(program, kind_of(&reductions[i]),
-                      reductions[i].root == ALL || !reductions[i].in_place ? "shm-direct"
-                                                                           : "shm-slices"));
+        NEED(used_algorithm(program, kind_of(&reductions[i]),
+                            reductions[i].root == ALL || !reductions[i].in_place ? "shm-direct"
+                                                                                 : "shm-slices"));
     }
     free(in);
     NEED(dt_finalize() == DT_OK);
@@ -247,7 +247,7 @@ static int keep_secret(int rank, void *arg)
     NEED(dt_init() == DT_OK && copies());
     for (int i = 0; i < 2; i++) {
         NEED(reduce(&r, MOST, in, out) == 0);
-        NEED(went_way(program, "all-reduce", i ? "shm-slices" : "shm-direct"));
+        NEED(used_algorithm(program, "all-reduce", i ? "shm-slices" : "shm-direct"));
     }
     munmap(in, 2 * whole);
     NEED(dt_finalize() == DT_OK);
@@ -346,7 +346,7 @@ static int reduce_few(int rank, void *arg)
     NEED(dt_init() == DT_OK && dt_comm_tune(DT_WORLD, arg) == DT_OK);
     for (size_t count = 32768; count; count = count > 8192 ? 8192 : 0)
         NEED(reduce(&reductions[0], count, in, out) == 0);
-    NEED(went_way(program, "all-reduce", "shm"));
+    NEED(used_algorithm(program, "all-reduce", "shm"));
     free(in);
     NEED(dt_finalize() == DT_OK);
     return 0;

@@ -189,7 +189,7 @@ static void results_are_right_when_data_bypasses_the_caches(void **state)
 /* How a sum of this many bytes is made if ranks share a CPU. Nothing is measured. */
 static const struct {
     size_t bytes; /* 0: of three chunks */
-    const char *way;
+    const char *algorithm;
     unsigned rounds;
     bool in_line; /* the data travels with the word that announces it, and nothing is staged */
 } sums[] = {
@@ -237,8 +237,8 @@ static void *sums_of_sizes(void *arg)
         s.algorithm = "shm";
         if (dt_shm_all_reduce(&s, &call, in, out) != DT_OK || out[0] != RANKS * (RANKS + 1) / 2)
             seat->bad = "sum";
-        else if (strcmp(s.algorithm, sums[i].way) != 0)
-            seat->bad = "way";
+        else if (strcmp(s.algorithm, sums[i].algorithm) != 0)
+            seat->bad = "algorithm";
         else if (s.round - before != sums[i].rounds)
             seat->bad = "rounds";
         else if (strcmp(s.algorithm, "shm") == 0 && !travelled(&s, in, bytes, sums[i].in_line))

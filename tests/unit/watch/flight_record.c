@@ -9,10 +9,10 @@
 enum { PEER = -4, MISMATCH = -3 };
 
 static struct dt_msg_last_call call(uint64_t number, uint64_t ns, const char *what,
-                                    const char *result, const char *way)
+                                    const char *result, const char *algorithm)
 {
     return (struct dt_msg_last_call){ number, ns, (char *)(uintptr_t)what,
-                                      (char *)(uintptr_t)result, (char *)(uintptr_t)way };
+                                      (char *)(uintptr_t)result, (char *)(uintptr_t)algorithm };
 }
 
 static void add(struct dt_flight_record *l, uint32_t rank, uint64_t comm,
@@ -131,7 +131,7 @@ static void many_different_calls_are_counted(void **state)
 
 static void the_place_of_all_calls_is_listed_by_host(void **state)
 {
-    struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
+    struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .dump_error = (char *)"" };
     struct dt_flight_record l = { 0 };
 
     (void)state;
@@ -139,7 +139,7 @@ static void the_place_of_all_calls_is_listed_by_host(void **state)
     dt_flight_record_add(&l, "a", &m);
     dt_flight_record_add(&l, "b", &m);
     m.dump = (char *)"";
-    m.trouble = (char *)"/d: cannot be made: Permission denied";
+    m.dump_error = (char *)"/d: cannot be made: Permission denied";
     dt_flight_record_add(&l, "c", &m);
     dt_flight_record_add(&l, "c", &m);
     assert_false(l.own);
@@ -150,7 +150,7 @@ static void the_place_of_all_calls_is_listed_by_host(void **state)
 
 static void hosts_beyond_the_list_are_counted(void **state)
 {
-    struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
+    struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .dump_error = (char *)"" };
     struct dt_flight_record l = { 0 };
     struct dt_strbuf b = { 0 };
 
@@ -190,7 +190,7 @@ static void a_rank_cannot_imitate_dtrun(void **state)
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 1: barrier?dtrun: done?, ok?[2J (rank 3)\n"
             "all recorded calls are in a:/d?dtrun: x\n");
-    m.trouble = (char *)"\ndtrun: y";
+    m.dump_error = (char *)"\ndtrun: y";
     dt_flight_record_add(&l, "a", &m);
     dt_flight_record_words(&l, &b);
     assert_null(strstr(dt_strbuf_text(&b), "\ndtrun"));
