@@ -14,11 +14,11 @@
 #define KEYS(KEY)                                                                                  \
     KEY(shm_small, 4 * KIB, BYTES_MOST, false)                                                     \
     KEY(shm_direct, 32 * KIB, BYTES_MOST, false)                                                   \
-    KEY(shm_direct_fold, BYTES_MOST, BYTES_MOST, false)                                            \
+    KEY(shm_direct_reduce, BYTES_MOST, BYTES_MOST, false)                                          \
     KEY(shm_huge, 16 * MIB, BYTES_MOST, false)                                                     \
     KEY(net_exchange, 0, BYTES_MOST, true)                                                         \
     KEY(net_direct, 4 * MIB, BYTES_MOST, true)                                                     \
-    KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \
+    KEY(net_leader, 2 * MIB, BYTES_MOST, true)                                                     \
     KEY(net_streams, 1, DT_TUNING_STREAMS, true)
 
 enum {
@@ -51,7 +51,7 @@ static const struct dt_tuning_table exceptions = {
     3,
     {
         { KEY_net_exchange, 2, MIB }, /* between two hosts, no other algorithm sends less */
-        { KEY_net_lane, 2, 256 * KIB },
+        { KEY_net_leader, 2, 256 * KIB },
         { KEY_net_exchange, 3, 32 * KIB },
     }
 };

@@ -17,13 +17,13 @@ struct dt_tuning {
     uint64_t shm_small;  /* up to here each rank reduces everything, with one synchronisation;
                             oversubscribed ranks do so up to DT_TUNING_CROWDED times as much */
     uint64_t shm_direct; /* from here on a send copies directly between the two ranks' memory */
-    uint64_t shm_direct_fold; /* from here on ranks reduce in each other's memory */
+    uint64_t shm_direct_reduce; /* from here on ranks reduce in each other's memory */
     uint64_t
         shm_huge; /* from here on results bypass the caches, except in-place results on one host */
     /* between hosts */
     uint64_t net_exchange; /* up to here all hosts send everything to all */
     uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */
-    uint64_t net_lane;     /* from so much for each on, several ranks of every host talk */
+    uint64_t net_leader;   /* from so much for each on, several ranks of every host talk */
     uint64_t net_streams;  /* connections between two ranks on different hosts; 0 and 1: one */
 };
 

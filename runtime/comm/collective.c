@@ -73,7 +73,7 @@ static bool uses_all_leaders(const struct dt_comm *c, const dt_all_reduce_option
                              size_t bytes)
 {
     return c->hierarchical.n_leaders > 1 && bytes > 0 &&
-           bytes / c->hierarchical.n_leaders >= c->tuning.net_lane &&
+           bytes / c->hierarchical.n_leaders >= c->tuning.net_leader &&
            (!o || o->wire == DT_WIRE_EXACT);
 }
 
@@ -518,7 +518,7 @@ static dt_result_t all_gather_by_ring(struct dt_comm *c, const struct dt_call *c
 /* With two hosts the ring is a single step, so it pays for much smaller data. */
 static size_t ring_least_bytes(const struct dt_comm *c)
 {
-    return c->nodes == 2 ? c->tuning.net_lane / 64 : c->tuning.net_lane;
+    return c->nodes == 2 ? c->tuning.net_leader / 64 : c->tuning.net_leader;
 }
 
 /* In these algorithms not every pair of ranks communicates, and a rank may wait in shared memory

@@ -37,7 +37,7 @@ bool dt_reduceopen_reaches_all(struct dt_shm *s)
 /* Whether all ranks can access each other's memory, as far as they know. */
 static bool may_copy(const struct dt_shm *s, const struct dt_chunk *whole)
 {
-    return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_fold;
+    return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_reduce;
 }
 
 /* A result that should bypass the caches does so only if its own rank stores it. */

@@ -328,7 +328,7 @@ END
     [ "$(head -2 "$file")" = "$(printf '# mine\nshm_direct[7] = 3')" ]
     [ "$(grep -cE '^shm_direct\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_huge\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
-    [ "$(grep -cE '^shm_direct_fold\[2\] = [1-9][0-9]* # measured on ' "$file")" -eq 1 ]
+    [ "$(grep -cE '^shm_direct_reduce\[2\] = [1-9][0-9]* # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_small\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     sed 's/ #.*//' "$file" | tail -n +3 >written # each line was also printed
     grep ' = ' "$OUT" | sed -E 's/ (as before|instead of .*)//' | diff - written
@@ -376,7 +376,7 @@ END
     : >tuning
     dtrun --transport local -H a:2,b:2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
     code_is 0
-    for name in exchange lane streams; do
+    for name in exchange leader streams; do
         [ "$(grep -c "^net_$name\[2\] = " tuning)" -eq 1 ]
     done
     [ "$(grep -c '^shm_small\[2\] = ' tuning)" -eq 1 ]

@@ -263,7 +263,7 @@ static int sums_in_rounds(dt_comm_t *comm, int64_t *buf, bool open)
 {
     uint64_t before;
 
-    NEED(dt_comm_tune(comm, "shm_direct_fold = 1G") == DT_OK);
+    NEED(dt_comm_tune(comm, "shm_direct_reduce = 1G") == DT_OK);
     before = rounds(comm);
     NEED(sums(comm, buf) == 0);
     NEED((rounds(comm) - before == 1) == open);

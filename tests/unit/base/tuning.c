@@ -49,10 +49,10 @@ static void built_in_thresholds_hold_without_a_file(void **state)
     assert_int_equal(t.shm_small, 4096);
     dt_tuning_choose(&t, &none, 4, 2);
     assert_int_equal(t.net_exchange, 1048576);
-    assert_int_equal(t.net_lane, 256 * 1024);
+    assert_int_equal(t.net_leader, 256 * 1024);
     dt_tuning_choose(&t, &none, 4, 3);
     assert_int_equal(t.net_exchange, 32768);
-    assert_int_equal(t.net_lane, 2 * 1024 * 1024);
+    assert_int_equal(t.net_leader, 2 * 1024 * 1024);
 }
 
 static void an_entry_sets_the_number_of_streams(void **state)
@@ -128,9 +128,9 @@ static void wrong_lines_are_refused_and_the_others_count(void **state)
         { "shm_yields = 1", "'shm_yields = 1': no threshold has this name" }, /* it existed once */
         { "net_streams =", "'net_streams =': the value is a number from 0 to 16; K, M and G are "
                            "units" },
-        { "net_lane = -1", NULL },
-        { "net_lane = 1x", NULL },
-        { "net_lane = 1 K", NULL },
+        { "net_leader = -1", NULL },
+        { "net_leader = 1x", NULL },
+        { "net_leader = 1 K", NULL },
         { "net_streams = 1K", NULL },
         { "net_direct = 1025G", NULL },
         { "shm_small = 99999999999999999999999999", NULL },

@@ -400,7 +400,7 @@ static void the_smallest_sufficient_budget_is_found(void **state)
 static void thresholds_replace_old_ones(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "shm_small", 2, 4096, "here" },
-                                                    { "net_lane", 0, 1, "there" } };
+                                                    { "net_leader", 0, 1, "there" } };
     static const struct {
         const char *old, *fresh; /* before the two runs */
     } cases[] = {
@@ -408,8 +408,9 @@ static void thresholds_replace_old_ones(void **state)
         { "", "" },
         { "# mine\n\nshm_small = 7 # for all\n", "# mine\n\nshm_small = 7 # for all\n" },
         { "shm_small[2] = 7\n shm_small [2]=8\nshm_small[22] = 9", "shm_small[22] = 9\n" },
-        { "net_lane=4\nnet_lanes = 4\n#net_lane = 4\n", "net_lanes = 4\n#net_lane = 4\n" },
-        { "net_lane[2]=4\nwrong\n", "net_lane[2]=4\nwrong\n" },
+        { "net_leader=4\nnet_leaders = 4\n#net_leader = 4\n",
+          "net_leaders = 4\n#net_leader = 4\n" },
+        { "net_leader[2]=4\nwrong\n", "net_leader[2]=4\nwrong\n" },
     };
     char want[400];
 
@@ -417,7 +418,7 @@ static void thresholds_replace_old_ones(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = dt_perf_merge(cases[i].old, set, 2);
 
-        snprintf(want, sizeof want, "%sshm_small[2] = 4096 # here\nnet_lane = 1 # there\n",
+        snprintf(want, sizeof want, "%sshm_small[2] = 4096 # here\nnet_leader = 1 # there\n",
                  cases[i].fresh);
         assert_string_equal(text, want);
         free(text);
@@ -426,7 +427,7 @@ static void thresholds_replace_old_ones(void **state)
 
 static void a_file_that_cannot_be_replaced_stays(void **state)
 {
-    static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
+    static const struct dt_perf_threshold set[] = { { "net_leader", 0, 1, "" } };
     char directory[] = "/proc/self/dtrun/tuning";
 
     (void)state;
@@ -438,7 +439,7 @@ static void a_file_that_cannot_be_replaced_stays(void **state)
 /* fdopen fails, as if no memory were left for the stream. */
 static void an_unfinished_file_is_removed(void **state)
 {
-    static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
+    static const struct dt_perf_threshold set[] = { { "net_leader", 0, 1, "" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
     int status, before;
     pid_t child;
@@ -460,7 +461,7 @@ static void an_unfinished_file_is_removed(void **state)
 
 static void a_device_is_not_replaced(void **state)
 {
-    static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
+    static const struct dt_perf_threshold set[] = { { "net_leader", 0, 1, "" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
     struct stat st;
 
@@ -484,7 +485,7 @@ static void a_device_is_not_replaced(void **state)
 /* Opening a pipe without a writer would wait for ever. */
 static void what_is_not_a_file_is_reported(void **state)
 {
-    static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "" } };
+    static const struct dt_perf_threshold set[] = { { "net_leader", 0, 1, "" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
 
     (void)state;
@@ -503,7 +504,7 @@ static void what_is_not_a_file_is_reported(void **state)
 
 static void a_link_to_the_file_stays(void **state)
 {
-    static const struct dt_perf_threshold set[] = { { "net_lane", 0, 1, "here" } };
+    static const struct dt_perf_threshold set[] = { { "net_leader", 0, 1, "here" } };
     char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64], target[64], text[64] = "";
     struct stat st;
     FILE *f;
@@ -523,7 +524,7 @@ static void a_link_to_the_file_stays(void **state)
     assert_non_null(f);
     assert_non_null(fgets(text, sizeof text, f));
     fclose(f);
-    assert_string_equal(text, "net_lane = 1 # here\n");
+    assert_string_equal(text, "net_leader = 1 # here\n");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(target), 0);
     assert_int_equal(rmdir(directory), 0); /* nothing else is there */

@@ -391,7 +391,7 @@ static int all_sizes(int rank, void *arg)
     (void)arg;
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_split(DT_WORLD, 0, -dt_rank(), &turned) == DT_OK);
-    NEED(dt_comm_tune(turned, "net_exchange = 1\nnet_lane = 1") == DT_OK);
+    NEED(dt_comm_tune(turned, "net_exchange = 1\nnet_leader = 1") == DT_OK);
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         const long double *want = reference_of((size_t)dt_size(), counts[c]);
 

@@ -194,7 +194,7 @@ static int averages_of_the_largest(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     n = (size_t)dt_size();
     for (int lanes = 0; lanes < 2; lanes++) {
-        NEED(dt_comm_tune(DT_WORLD, lanes ? "net_lane = 0" : "net_lane = 1G") == DT_OK);
+        NEED(dt_comm_tune(DT_WORLD, lanes ? "net_leader = 0" : "net_leader = 1G") == DT_OK);
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             size_t count = counts[c], block = count / n;
 

@@ -28,7 +28,7 @@ static int tune(enum how how)
     struct dt_comm *c;
 
     NEED(dt_context_enter("test", comm, &c) == DT_OK);
-    c->tuning.net_lane = how == RING ? SIZE_MAX : 0;
+    c->tuning.net_leader = how == RING ? SIZE_MAX : 0;
     c->tuning.net_direct = c->tuning.net_exchange = how == RING ? 0 : 1 << 20;
     dt_context_leave(c);
     return 0;

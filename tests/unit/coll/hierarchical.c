@@ -29,7 +29,7 @@ static int begin(const struct job *j, bool whatever_the_size)
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
     NEED(j->n_leaders ? c->hierarchical.n_leaders == j->n_leaders : c->hierarchical.n_leaders < 2);
     if (whatever_the_size)
-        c->tuning.net_lane = 0;
+        c->tuning.net_leader = 0;
     dt_context_leave(c);
     return 0;
 }
@@ -56,7 +56,7 @@ static int all_sizes(int rank, void *arg)
         }
     }
     NEED(reference_try(j->hosts, 1200007 / (size_t)dt_size(), DT_F32, DT_AVG, 1) == 0);
-    NEED(dt_comm_tune(DT_WORLD, "shm_huge = 1\nnet_lane = 0") == DT_OK); /* past the caches */
+    NEED(dt_comm_tune(DT_WORLD, "shm_huge = 1\nnet_leader = 0") == DT_OK); /* past the caches */
     NEED(reference_try(j->hosts, 300001, DT_F32, DT_SUM, 2) == 0);
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -105,7 +105,7 @@ static int around_the_threshold(int rank, void *arg)
     (void)rank;
     NEED(begin(j, false) == 0);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    limit = c->tuning.net_lane * c->hierarchical.n_leaders / sizeof(float);
+    limit = c->tuning.net_leader * c->hierarchical.n_leaders / sizeof(float);
     dt_context_leave(c);
     for (size_t count = limit - 2; count < limit + 2; count++)
         NEED(reference_try(j->hosts, count, DT_F32, DT_SUM, 0) == 0);
@@ -250,7 +250,7 @@ static int gathers(int rank, void *arg)
     (void)arg;
     NEED(dt_init() == DT_OK);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    c->tuning.net_lane = 0;
+    c->tuning.net_leader = 0;
     dt_context_leave(c);
     for (size_t m = 0; m < sizeof mosts / sizeof *mosts; m++) {
         for (int kind = 0; kind < 3; kind++) {

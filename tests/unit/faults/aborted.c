@@ -255,7 +255,7 @@ struct plan {
     const char *hosts;
     bool mapped;
     bool no_cma;
-    const char *fold; /* of the threshold shm_direct_fold */
+    const char *fold; /* of the threshold shm_direct_reduce */
     const struct kind *kind;
     int hold_ms;
     bool late;
@@ -332,7 +332,7 @@ static int make(const struct kind *kind, const char *fold, unsigned k)
     shared->held = shared->all_well = false;
     shared->aborted = false;
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
-    snprintf(lines, sizeof lines, "shm_direct_fold = %s%s", fold,
+    snprintf(lines, sizeof lines, "shm_direct_reduce = %s%s", fold,
              waits_for_writers && fold == STAGED ? "\nshm_huge = 1"
                                                  : ""); /* held while it writes */
     NEED(dt_comm_tune(comm, lines) == DT_OK);
@@ -398,7 +398,7 @@ static int run(const struct plan *p)
     shared = testjob_shared(sizeof *shared);
     if (testjob_pass(&plan) == 0)
         return 0;
-    fprintf(stderr, "%s among %s%s%s%s, shm_direct_fold = %s\n", p->kind->name, p->hosts,
+    fprintf(stderr, "%s among %s%s%s%s, shm_direct_reduce = %s\n", p->kind->name, p->hosts,
             p->mapped ? ", mapped" : "", p->no_cma ? ", through pipes" : "",
             p->late ? ", late" : "", p->fold);
     return 1;

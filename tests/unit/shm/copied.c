@@ -100,7 +100,7 @@ static int64_t *buffers(int64_t **out)
 
 static bool copies(void)
 {
-    return dt_comm_tune(DT_WORLD, "shm_direct_fold = 1") == DT_OK;
+    return dt_comm_tune(DT_WORLD, "shm_direct_reduce = 1") == DT_OK;
 }
 
 /* ---- results ---- */
@@ -358,10 +358,10 @@ static void shm_small_is_honoured(void **state)
         const char *hosts;
         const char *lines;
     } cases[] = {
-        { "2", "shm_direct_fold = 1G\nshm_small = 1M" },
-        { "3", "shm_direct_fold = 1G\nshm_small = 1M" },
-        { "2", "shm_direct_fold = 1\nshm_small = 64K" },
-        { "3", "shm_direct_fold = 1\nshm_small = 16K" },
+        { "2", "shm_direct_reduce = 1G\nshm_small = 1M" },
+        { "3", "shm_direct_reduce = 1G\nshm_small = 1M" },
+        { "2", "shm_direct_reduce = 1\nshm_small = 64K" },
+        { "3", "shm_direct_reduce = 1\nshm_small = 16K" },
     };
 
     (void)state;
@@ -378,7 +378,7 @@ static void shm_small_is_honoured(void **state)
 /* ---- death ---- */
 
 struct death {
-    const char *fold; /* of the threshold shm_direct_fold */
+    const char *fold; /* of the threshold shm_direct_reduce */
     unsigned k;
     struct {
         _Atomic int here;
@@ -432,9 +432,9 @@ static void die_everywhere(const char *hosts, const char *fold)
 static void a_death_in_the_middle_is_reported(void **state)
 {
     (void)state;
-    die_everywhere("2", "shm_direct_fold = 1");
-    die_everywhere("3", "shm_direct_fold = 1");
-    die_everywhere("2", "shm_direct_fold = 1G");
+    die_everywhere("2", "shm_direct_reduce = 1");
+    die_everywhere("3", "shm_direct_reduce = 1");
+    die_everywhere("2", "shm_direct_reduce = 1G");
 }
 
 int main(void)
