@@ -27,7 +27,7 @@ static const struct part parts[] = {
     { "cJSON", JOIN3(CJSON_VERSION_MAJOR, CJSON_VERSION_MINOR, CJSON_VERSION_PATCH),
       "--json and --report" },
     { "libsodium", SODIUM_VERSION_STRING, "authentication between hosts" },
-    { "PMI-1", "yes", "programs built with MPICH or its kin" },
+    { "PMI-1", "yes", "programs built with MPICH or a compatible library" },
 #ifdef HAVE_PMIX
     { "PMIx", "yes", "programs built with Open MPI" },
 #else

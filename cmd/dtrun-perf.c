@@ -231,7 +231,7 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     if (r == DT_OK)
         r = measure_job(&s);
     if (r != DT_OK)
-        fail_with(r, "out of memory; a smaller -e needs less");
+        fail_with(r, "out of memory; choose a smaller -e");
     dt_perf_buffers_free(&s.buffers);
     dt_perf_raw_close();
     if (!close_outputs(&s))
@@ -245,7 +245,7 @@ static int tune(int calls)
     dt_result_t r = dt_perf_tune(calls, wrong);
 
     if (r != DT_OK)
-        return fail_with(r, "out of memory; --tune takes 128 MiB for each rank");
+        return fail_with(r, "out of memory; --tune needs 128 MiB for each rank");
     return *wrong ? fail(wrong) : EXIT_SUCCESS;
 }
 

@@ -43,7 +43,7 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
     BECOMES(H, 0, "x=HOROVOD_" variable "=1", NULL, name),                                         \
         BECOMES(H, 0, "x=HOROVOD_" variable "=0", NULL, "no-" name)
 
-static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun starts its agents "
+static const char of_open_mpi[] = "it configures Open MPI's daemons; dtrun starts its agents "
                                   "over SSH";
 static const char of_mpi[] = "it sets up an MPI library; -x sets what such a library reads";
 static const char of_debugger[] = "start the debugger as the program, as in dtrun -np 2 gdb "
@@ -64,9 +64,9 @@ static const struct dt_foreign table[] = {
     SAME(H, 0, NULL, "check-build"),
     BECOMES(H, 0, "check-build", NULL, "cb"),
     NEEDLESS(H, 0, "nothing is cached from one job to the next", "disable-cache"),
-    SAME(H, 1, "without it each step has a limit of its own, instead of 30 s for all",
+    SAME(H, 1, "without it each step of the start has its own limit, not 30 s for all",
          "start-timeout"),
-    BECOMES(H, 1, "iface==%", "the last value counts; for several networks give a list",
+    BECOMES(H, 1, "iface==%", "the last value counts; for several networks write a list",
             "network-interfaces", "network-interface"),
     VALUE(M, "*:nocopy", "output-dir=%", of_files, "output-filename"),
     BECOMES(H | M, 1, "output-dir=% tee", of_files, "output-filename"),
@@ -105,7 +105,7 @@ static const struct dt_foreign table[] = {
             "libdtrun warns after half of --collective-timeout, and 60 s at the latest",
             "stall-check-warning-time-seconds"),
     BECOMES(H, 1, "collective-timeout=% x=HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=%",
-            "libdtrun's default is 600, instead of 0 for never",
+            "libdtrun's default is 600; Horovod's is 0, for never",
             "stall-check-shutdown-time-seconds"),
     HOROVOD_SWITCH("MPI_THREADS_DISABLE", "mpi-threads-disable"),
     REFUSED(H, 1, "dtrun runs no mpirun: give the options to dtrun itself", "mpi-args"),
@@ -169,7 +169,7 @@ static const struct dt_foreign table[] = {
     REFUSED(T, 1, "node, socket, core-complex or exclusive was expected; see also --bind-to",
             "numa-binding"),
     IGNORED(T, 1, of_signals, "signals-to-handle"),
-    BECOMES(T, 1, "kill-grace=%", "the default is 5, instead of 30", "shutdown-timeout"),
+    BECOMES(T, 1, "kill-grace=%", "the default is 5 s; torchrun's is 30", "shutdown-timeout"),
     SAME(T, 0, NULL, "virtual-local-rank"),
 
     /* mpirun */
@@ -182,9 +182,9 @@ static const struct dt_foreign table[] = {
     SAME(M, 1, NULL, "npernode"),
     BECOMES(M, 0, "npernode=1", NULL, "pernode"),
     VALUE(M, "*:node", "npernode=%", NULL, "ppr"),
-    SAME(M, 1, "a number alone is one of ranks on each host", "ppr"),
-    REFUSED(M, 1, "--npernode N starts N ranks on each host; --bind-to socket deals them to its "
-                  "sockets", "npersocket"),
+    SAME(M, 1, "a number alone means ranks on each host", "ppr"),
+    REFUSED(M, 1, "--npernode N starts N ranks on each host; --bind-to socket distributes "
+                  "them over its sockets", "npersocket"),
     SAME(M, 1, "without slots a host has one", "H", "host"),
     SAME(M, 1, NULL, "machinefile"),
     BECOMES(M, 1, "hostfile=%", NULL, "default-hostfile"),
@@ -195,7 +195,7 @@ static const struct dt_foreign table[] = {
             "oversubscribe"),
     BECOMES(M, 0, "no-oversubscribe", NULL, "nooversubscribe"),
     VALUE(M, "ppr:*:node", "npernode=%", NULL, "map-by"),
-    SAME(M, 1, "slot and node are the values known", "map-by"),
+    SAME(M, 1, "the known values are slot and node", "map-by"),
     BECOMES(M, 1, "map-by=%", NULL, "mapby"),
     BECOMES(M, 0, "map-by=node", NULL, "bynode"),
     BECOMES(M, 0, "map-by=slot", NULL, "byslot"),
@@ -221,7 +221,7 @@ static const struct dt_foreign table[] = {
     BECOMES(M, 0, "display-map", NULL, "display-devel-map", "display-diffable-map"),
     IGNORED(M, 0, "--dry-run prints hosts and ranks, and --check what each host has",
             "display-allocation", "display-devel-allocation"),
-    IGNORED(M, 0, "--check prints what each host has; a value is not taken, as in Open MPI 4",
+    IGNORED(M, 0, "--check prints what each host has; as in Open MPI 4, this option takes no value",
             "display-topo"),
     ITEM(M, "map", "display-map", NULL, "display"),
     ITEM(M, "map-devel", "display-map", NULL, "display"),
@@ -245,7 +245,7 @@ static const struct dt_foreign table[] = {
     IGNORED(M, 1, "dtrun relays output by lines, and sets PYTHONUNBUFFERED", "stream-buffering"),
     REFUSED(M, 0, "--report FILE writes JSON", "xml"),
     REFUSED(M, 1, "--report FILE writes JSON", "xml-file"),
-    REFUSED(M, 1, "--output-dir DIR keeps the output of ranks apart", "xterm"),
+    REFUSED(M, 1, "--output-dir DIR writes each rank's output to files of its own", "xterm"),
     NEEDLESS(M, 0, "dtrun is silent while all is well", "quiet", "q"),
     BECOMES(M, 0, "verbose", NULL, "debug-devel", "d", "debug-daemons", "debug-daemons-file",
             "show-progress"),
@@ -254,11 +254,11 @@ static const struct dt_foreign table[] = {
     REFUSED(M, 0, "--report FILE and --json write JSON", "parsable", "parseable"),
     SAME(M, 1, "the value is a rank, all or none", "stdin"),
 
-    SAME(M, 1, "most of the environment travels without it, see ENVIRONMENT in dtrun(1)", "x"),
+    SAME(M, 1, "most of the environment is passed on without it, see ENVIRONMENT in dtrun(1)", "x"),
     BECOMES(M, 1, "x=%", NULL, "set-env"),
     BECOMES(M, 1, "unset=%", NULL, "unset-env"),
     REFUSED(M, 2, "-x NAME=VALUE sets a variable as a whole", "prepend-env", "append-env"),
-    NEEDLESS(M, 0, "most of the environment travels anyway, see ENVIRONMENT in dtrun(1)",
+    NEEDLESS(M, 0, "most of the environment is passed on anyway, see ENVIRONMENT in dtrun(1)",
              "fwd-environment"),
     SAME(M, 1, NULL, "wdir"),
     BECOMES(M, 1, "wdir=%", NULL, "wd"),

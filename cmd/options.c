@@ -714,7 +714,7 @@ static int check_program(struct dt_options *o, char *const *words, bool after_da
         return 0;
     if (looks_like_host(words[0]))
         return dt_error_usage(err, "\"%.200s\" looks like a host, not like a program: %s", words[0],
-                              o->hosts.n ? "is there a blank beside a comma in -H?"
+                              o->hosts.n ? "is there a blank before or after a comma in -H?"
                                          : "hosts are given with -H");
     if (!words[0][strspn(words[0], "0123456789")])
         return dt_error_usage(err,

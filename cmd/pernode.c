@@ -67,8 +67,8 @@ int dt_pernode_slots(struct dt_hostlist *hosts, int per_node, const char *root,
             continue;
         if (!h->local)
             return dt_error_usage(err,
-                                  "--npernode %s: what %.200s has is not known before it is asked: "
-                                  "write %.200s:N, or slots= or gpus= in a hostfile",
+                                  "--npernode %s: dtrun does not know what %.200s has before it "
+                                  "connects: write %.200s:N, or slots= or gpus= in a hostfile",
                                   word_of(per_node), h->name, h->name);
         h->slots = count_here(per_node, root, err);
         if (h->slots < 0)

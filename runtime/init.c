@@ -66,7 +66,7 @@ static void on_lost(void *arg, int error)
     (void)arg;
     snprintf(why, sizeof why,
              "its socket to dtrun-agent, descriptor %d, cannot be read any more: %s; the program "
-             "has to leave it open",
+             "must leave it open",
              dti_context.job.agent.fd, strerror(error));
     dt_slots_visit(pass_on_loss, why);
 }

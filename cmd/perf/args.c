@@ -330,7 +330,7 @@ static const char *check_together(struct dt_perf_args *a, bool has_max,
         !dt_perf_combines((dt_op_t)a->op, (dt_dtype_t)a->dtype))
         return complain(text,
                         a->op == DT_ADASUM ? "-o %s is for floats, not %s"
-                                           : "-o %s folds the bits of integers, not %s",
+                                           : "-o %s works on the bits of integers, not on %s",
                         dt_op_name((dt_op_t)a->op), type_names[a->dtype]);
     return NULL;
 }
@@ -373,10 +373,10 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
     if (a->help || a->version)
         return NULL;
     if (a->tune && optind < argc)
-        return complain(text, "--tune measures what it needs, not %s%s", argv[optind], "");
+        return complain(text, "--tune chooses the collectives itself: leave out %s%s", argv[optind],
+                        "");
     if (a->tune && beside_tune)
-        return complain(text, "--tune measures what it needs: --%s has no meaning with it%s",
-                        beside_tune, "");
+        return complain(text, "--tune chooses what to measure: leave out --%s%s", beside_tune, "");
     if (a->tune)
         return NULL;
     if (optind != argc - 1)

@@ -286,7 +286,8 @@ dt_result_t dt_perf_tune(int calls, char wrong[DT_PERF_TUNE_WRONG])
     if (r == DT_OK && found)
         r = measure(&t);
     if (r == DT_OK && found && t.n == 0)
-        snprintf(wrong, DT_PERF_TUNE_WRONG, "one rank has no other rank to share with: start more");
+        snprintf(wrong, DT_PERF_TUNE_WRONG,
+                 "a job of one rank has no thresholds to measure: start more ranks");
     else if (r == DT_OK && found && dt_rank() == 0)
         write_file(&t, path, wrong);
     dt_perf_buffers_free(&t.buffers);

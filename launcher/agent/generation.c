@@ -254,7 +254,7 @@ static void spawn(struct dt_generation *g)
 static void refuse_beside(struct dt_generation *g, size_t n, const struct dt_leftover *left)
 {
     char *what = dt_xasprintf("%zu process%s of this job's generation %u, pid %d among them, %s "
-                              "not end (%s); the job cannot be started again beside what it left",
+                              "not end (%s); the job cannot be started again while they exist",
                               n, n == 1 ? "" : "es", left->generation, (int)left->pid,
                               n == 1 ? "does" : "do",
                               left->error ? strerror(left->error) : "inside the kernel");

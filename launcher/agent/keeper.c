@@ -179,8 +179,8 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     silent_ms = watch_worker(keeper, ends[0]);
     code = bury(worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
-        fprintf(stderr, "dtrun-agent: what its ranks started in process groups of their own may "
-                        "still run; without /proc it cannot be found: mount it\n");
+        fprintf(stderr, "dtrun-agent: processes that its ranks started in process groups of their "
+                        "own may still run; to find them dtrun-agent needs /proc: mount it\n");
     if (silent_ms)
         fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s; it was killed\n",
                 (double)silent_ms / 1000);

@@ -16,7 +16,7 @@ static int add_item(struct dt_hostlist *list, const char *item, struct dt_error 
 
     if (!*item)
         return dt_error_usage(err,
-                              "a host is missing beside a comma (a blank after it ends the list)");
+                              "a host is missing before or after a comma (a blank ends the list)");
     if (strpbrk(item, BLANKS))
         return dt_error_usage(err, "%s: a comma is missing between hosts", item);
     if (dt_hostword_parse(&w, item, err) < 0)

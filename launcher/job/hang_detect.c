@@ -150,7 +150,7 @@ static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *
     if (dt_wait_is_for_gpu(&g->waits[who])) {
         dt_strbuf_puts(out, ": its GPU has not finished the work that comes first");
     } else if (b->whom.n == 0) {
-        dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
+        dt_strbuf_puts(out, ", which every rank has entered: is the network stalled?");
     } else {
         add_whom_all(d, g, " for ", &b->whom, out);
         add_in_the_end(d, g, who, b, out);
@@ -307,7 +307,7 @@ void dt_hang_detect_note(struct dt_hang_detect *d, const struct dt_hostlink *h,
         dt_wait_graph_note(&d->waits, &comms[i], &node->ranks, now);
     if (m->more && !d->said_more)
         dt_say("%s: ranks wait in calls on so many communicators that %u of them are not watched "
-               "until others go on",
+               "for now",
                dt_core_host_name(d->core, h->host), m->more);
     d->said_more |= m->more > 0;
 }

@@ -29,14 +29,15 @@ static int check_marks(const struct dt_strs *words, const char *text, struct dt_
     for (uint32_t i = 0; i < words->n; i++) {
         for (const char *at = strchr(words->v[i], '%'); at; at = strchr(at + 2, '%')) {
             if (!mark_at(at))
-                return dt_error_usage(err, "--rsh %s: after %% comes h, c or %%", text);
+                return dt_error_usage(err, "--rsh %s: only %%h, %%c and %%%% are known", text);
         }
     }
     if (!has_mark(words, 'h'))
-        return dt_error_usage(err,
-                              "--rsh %s: it says nowhere which host: %%h stands for its name, as "
-                              "in --rsh 'kubectl exec -i %%h --'",
-                              text);
+        return dt_error_usage(
+            err,
+            "--rsh %s: it does not say which host: %%h stands for the host's name, as "
+            "in --rsh 'kubectl exec -i %%h --'",
+            text);
     return 0;
 }
 

@@ -192,7 +192,8 @@ static void say_dumps(const struct dt_flight_record *l, struct dt_strbuf *out)
                              l->dumps[i].host, l->dumps[i].error);
     }
     if (l->more_hosts)
-        dt_strbuf_puts(out, "what else is recorded, or is not, on other hosts is not listed\n");
+        dt_strbuf_puts(
+            out, "more hosts have recorded calls, or could not write them; they are not listed\n");
 }
 
 static void say_silent(const struct dt_u32s *ranks, struct dt_strbuf *out)

@@ -425,9 +425,8 @@ dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt
     struct owner owner = { 0 };
 
     if (!bucket)
-        return report_refusal(&owner,
-                              dt_fail(DT_ERR_ARG, "dt_bucket_create: no place was given for the "
-                                                  "bucket"));
+        return report_refusal(
+            &owner, dt_fail(DT_ERR_ARG, "dt_bucket_create: the pointer to the bucket is NULL"));
     *bucket = NULL;
     return report_refusal(&owner, create_bucket(comm, bytes, dtype, op, &owner, bucket));
 }

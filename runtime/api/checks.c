@@ -10,7 +10,7 @@ dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt
     size_t size = dt_dtype_size(dtype);
 
     if (!size)
-        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
+        return dt_fail(DT_ERR_ARG, "%s: %d is not a dt_dtype_t", name, (int)dtype);
     if (count > PTRDIFF_MAX / size)
         return dt_fail(DT_ERR_ARG, "%s: a buffer of %zu %s is larger than memory", name, count,
                        dt_dtype_name(dtype));
@@ -23,15 +23,15 @@ dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt
 dt_result_t dt_refuse_op(const char *name, dt_dtype_t dtype, dt_op_t op)
 {
     if ((unsigned)op >= DT_OP_MAX)
-        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_op_t", name, (int)op);
+        return dt_fail(DT_ERR_ARG, "%s: %d is not a dt_op_t", name, (int)op);
     if (op == DT_ADASUM)
         return dt_fail(
             DT_ERR_ARG,
             "%s: adasum weighs whole vectors against each other: it is for dt_all_reduce and "
             "dt_iall_reduce, of one vector at a time",
             name);
-    return dt_fail(DT_ERR_ARG, "%s: %s folds the bits of integers, not %s", name, dt_op_name(op),
-                   dt_dtype_name(dtype));
+    return dt_fail(DT_ERR_ARG, "%s: %s works on the bits of integers, not on %s", name,
+                   dt_op_name(op), dt_dtype_name(dtype));
 }
 
 dt_result_t dt_check_root(const char *name, int root, int size)
@@ -48,7 +48,7 @@ dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
 
     for (int i = 0; i < n; i++) {
         if (__builtin_add_overflow(total, dt_blocks_count(blocks, (uint32_t)i), &total))
-            return dt_fail(DT_ERR_ARG, "%s: %s: together more than memory", name, what);
+            return dt_fail(DT_ERR_ARG, "%s: %s: together larger than memory", name, what);
     }
     return dt_check_buffer(name, buf, total, dtype);
 }

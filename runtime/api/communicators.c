@@ -28,7 +28,7 @@ static dt_result_t split_communicator(const char *name, dt_comm_t *parent, enum 
     dt_result_t r;
 
     if (!out)
-        return dt_fail(DT_ERR_ARG, "%s: no place for the communicator was given", name);
+        return dt_fail(DT_ERR_ARG, "%s: the pointer to the communicator is NULL", name);
     *out = DT_COMM_NULL;
     r = dt_context_enter(name, parent, &c);
     if (r != DT_OK)
@@ -72,7 +72,7 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     if (dt_views_ever(comm))
         return dt_view_free(comm);
     if (comm == DT_WORLD)
-        return dt_fail(DT_ERR_ARG, "dt_comm_free: DT_WORLD is what dt_finalize frees");
+        return dt_fail(DT_ERR_ARG, "dt_comm_free: DT_WORLD cannot be freed; dt_finalize ends it");
     r = dt_context_enter("dt_comm_free", comm, &c);
     if (r != DT_OK)
         return r;

@@ -134,8 +134,8 @@ static dt_result_t announce_data_call(struct dt_comm *c, const struct dt_call *c
 
     if (call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER)
         return dt_fail(DT_ERR_UNSUPPORTED,
-                       "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce "
-                       "and dt_barrier",
+                       "rank %d: only dt_all_reduce and dt_barrier are allowed between "
+                       "dt_join_begin and dt_join",
                        c->world->rank);
     return announce_call(c, meant, words);
 }
@@ -273,7 +273,8 @@ dt_result_t dt_join_begin(dt_comm_t *comm)
     if (r != DT_OK)
         return r;
     if (c->announce)
-        r = dt_fail(DT_ERR_STATE, "rank %d: dt_join_begin was called twice; dt_join comes between",
+        r = dt_fail(DT_ERR_STATE,
+                    "rank %d: dt_join_begin was called twice without dt_join in between",
                     c->world->rank);
     c->announce = announce_data_call;
     dt_context_leave(c);
@@ -288,9 +289,9 @@ dt_result_t dt_join(dt_comm_t *comm, int *last)
 
     if (r != DT_OK)
         return r;
-    r = c->announce
-            ? join_until_all_done(c, last ? last : &who)
-            : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->world->rank);
+    r = c->announce ? join_until_all_done(c, last ? last : &who)
+                    : dt_fail(DT_ERR_STATE, "rank %d: dt_join was called without dt_join_begin",
+                              c->world->rank);
     dt_context_leave(c);
     return r;
 }

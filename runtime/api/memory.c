@@ -100,7 +100,7 @@ dt_result_t dt_mem_alloc(dt_comm_t *comm, size_t bytes, void **p)
     dt_result_t r;
 
     if (!p)
-        return dt_fail(DT_ERR_ARG, "dt_mem_alloc: no place was given for the pointer");
+        return dt_fail(DT_ERR_ARG, "dt_mem_alloc: the pointer to the memory is NULL");
     *p = NULL;
     r = dt_context_enter("dt_mem_alloc", comm, &c);
     if (r != DT_OK)
@@ -116,6 +116,6 @@ dt_result_t dt_mem_free(void *p)
 
     if (r != DT_OK || !p || dt_segment_free(p))
         return r;
-    return dt_fail(DT_ERR_ARG, "dt_mem_free: %p is not what dt_mem_alloc gave, or has been freed",
-                   p);
+    return dt_fail(DT_ERR_ARG,
+                   "dt_mem_free: %p was not allocated by dt_mem_alloc, or has been freed", p);
 }

@@ -163,7 +163,7 @@ dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request)
 
     dt_request_name(o, name);
     if (!request)
-        return dt_fail(DT_ERR_ARG, "%s: no place was given for the request", name);
+        return dt_fail(DT_ERR_ARG, "%s: the pointer to the request is NULL", name);
     *request = (dt_request_t){ 0 };
     r = dt_operation_prepare_as(o, name, &size);
     if (r != DT_OK)
@@ -292,7 +292,7 @@ dt_result_t dt_test(dt_request_t *request, int *done)
     dt_result_t r = check_and_find("dt_test", request, false, &found, &i);
 
     if (r == DT_OK && !done)
-        r = dt_fail(DT_ERR_ARG, "dt_test: no place was given for the answer");
+        r = dt_fail(DT_ERR_ARG, "dt_test: the pointer to the answer is NULL");
     if (r != DT_OK)
         return r;
     *done = !found || request_is_done(found);
@@ -307,7 +307,7 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     dt_result_t r = check_and_find("dt_wait_for", request, false, &found, &i);
 
     if (r == DT_OK && !done)
-        r = dt_fail(DT_ERR_ARG, "dt_wait_for: no place was given for the answer");
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: the pointer to the answer is NULL");
     if (r == DT_OK && !(seconds >= 0 && seconds <= WAIT_MAX_S))
         r = dt_fail(DT_ERR_ARG, "dt_wait_for: %g is not a number of seconds from 0 to %d", seconds,
                     WAIT_MAX_S);

@@ -28,8 +28,8 @@ static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struc
                            dt_blocks_bytes(blocks, (uint32_t)size, o->dtype),
                            dt_block_of(whole, blocks, (uint32_t)rank, o->dtype));
     if (r == DT_OK && dt_blocks_count(blocks, (uint32_t)rank) != o->count)
-        r = dt_fail(DT_ERR_ARG, "%s: root's own count is %zu, and %zu in counts", name, o->count,
-                    dt_blocks_count(blocks, (uint32_t)rank));
+        r = dt_fail(DT_ERR_ARG, "%s: root's own count is %zu, but counts has %zu for it", name,
+                    o->count, dt_blocks_count(blocks, (uint32_t)rank));
     if (r != DT_OK)
         return r;
     return dt_check_memory(name, o->count ? block : NULL,

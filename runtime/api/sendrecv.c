@@ -13,7 +13,7 @@ static dt_result_t check_p2p(struct dt_operation *o, int rank, int size)
         return r;
     (void)rank;
     if (o->root < 0 || o->root >= size)
-        return dt_fail(DT_ERR_ARG, "%s: peer %d is none of the %d ranks", name, o->root, size);
+        return dt_fail(DT_ERR_ARG, "%s: peer %d is not one of the %d ranks", name, o->root, size);
     return dt_check_memory(name, NULL, o->count ? o->out : NULL, &o->memory);
 }
 

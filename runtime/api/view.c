@@ -256,7 +256,7 @@ dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
     dt_result_t r;
 
     if (!view)
-        return dt_fail(DT_ERR_ARG, "%s: no place for the view was given", name);
+        return dt_fail(DT_ERR_ARG, "%s: the pointer to the view is NULL", name);
     *view = DT_COMM_NULL;
     r = enter_views(name, comm);
     if (r != DT_OK)

@@ -43,14 +43,12 @@ dt_result_t dt_reduceoptions_choose_wire(dt_wire_t wire, const char *where)
 {
     dti_default.wire = DT_WIRE_EXACT;
     if (wire == DT_WIRE_2BIT)
-        return dt_fail(
-            DT_ERR_ARG,
-            "dt_init: %s=2bit cannot be: what 2 bits leave over has to be kept in memory "
-            "that only the program can give, with dt_all_reduce_with; here exact, f16, "
-            "bf16 and int8 can be chosen",
-            where);
+        return dt_fail(DT_ERR_ARG,
+                       "dt_init: %s=2bit is not possible: 2bit needs a residual, which only the "
+                       "program can give, with dt_all_reduce_with; use exact, f16, bf16 or int8",
+                       where);
     if ((unsigned)wire >= WIRES)
-        return dt_fail(DT_ERR_ARG, "dt_init: %s: %d is no dt_wire_t", where, (int)wire);
+        return dt_fail(DT_ERR_ARG, "dt_init: %s: %d is not a dt_wire_t", where, (int)wire);
     dti_default.wire = wire;
     return DT_OK;
 }
@@ -62,7 +60,7 @@ dt_result_t dt_reduceoptions_choose(const char *text)
             return dt_reduceoptions_choose_wire((dt_wire_t)i, DT_ENV_WIRE);
     }
     dti_default.wire = DT_WIRE_EXACT;
-    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_WIRE "=%s is none of exact, f16, bf16, int8",
+    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_WIRE "=%s is not one of exact, f16, bf16, int8",
                    text);
 }
 
@@ -85,7 +83,7 @@ static dt_result_t check_wire(const char *name, const dt_all_reduce_options_t *o
                               dt_dtype_t dtype, dt_op_t op)
 {
     if ((unsigned)o->wire >= WIRES)
-        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_wire_t", name, (int)o->wire);
+        return dt_fail(DT_ERR_ARG, "%s: %d is not a dt_wire_t", name, (int)o->wire);
     if ((o->wire != DT_WIRE_EXACT || o->residual) && !can_be_packed(dtype, op))
         return dt_fail(DT_ERR_ARG, "%s: %s is for sums and averages of f32, not for the %s of %s",
                        name, o->wire == DT_WIRE_EXACT ? "a residual" : wires[o->wire].name,
@@ -96,11 +94,10 @@ static dt_result_t check_wire(const char *name, const dt_all_reduce_options_t *o
         return dt_fail(DT_ERR_ARG, "%s: the threshold is %g, and must be above 0", name,
                        (double)o->threshold);
     if (count && !o->residual)
-        return dt_fail(
-            DT_ERR_ARG,
-            "%s: 2bit needs a residual: f32 numbers, as many as there are, that begin as "
-            "0 and are kept from call to call",
-            name);
+        return dt_fail(DT_ERR_ARG,
+                       "%s: 2bit needs a residual: as many f32 numbers as the buffer has, 0 at "
+                       "first and kept from call to call",
+                       name);
     return DT_OK;
 }
 

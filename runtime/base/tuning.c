@@ -215,7 +215,7 @@ void dt_tuning_read(struct dt_tuning_table *table, const char *text, size_t n,
         char line[LINE + 1];
 
         if (memchr(text, '\0', bytes)) {
-            refuse(arg, number, "there is a NUL byte: this is no text");
+            refuse(arg, number, "it contains a NUL byte, so this is not a text file");
         } else if (bytes > LINE) {
             refuse(arg, number, "the line is longer than 200 characters");
         } else {

@@ -96,10 +96,11 @@ static void read_from(const char *path, bool named, struct dt_tuning_table *tabl
     char why[TEXT];
 
     if (n < 0)
-        snprintf(why, sizeof why, "%.200s: %s: the built-in thresholds hold%s", path, cause(errno),
-                 named ? " (" DT_ENV_TUNING " names this file)" : "");
+        snprintf(why, sizeof why, "%.200s: %s: the built-in thresholds are used%s", path,
+                 cause(errno), named ? " (" DT_ENV_TUNING " names this file)" : "");
     else if (n > DT_TUNINGFILE_BYTES)
-        snprintf(why, sizeof why, "%.200s: more than 64 KiB: the built-in thresholds hold", path);
+        snprintf(why, sizeof why, "%.200s: more than 64 KiB: the built-in thresholds are used",
+                 path);
     else
         dt_tuning_read(table, text, (size_t)n, refuse, &r);
     if (n < 0 || n > DT_TUNINGFILE_BYTES)
@@ -114,7 +115,7 @@ void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, c
     enum dt_tuningfile_found found = dt_tuningfile_find(path);
 
     if (found == DT_TUNINGFILE_TOO_LONG)
-        warn(arg, DT_TUNINGFILE_TOO_LONG_TEXT ": the built-in thresholds hold");
+        warn(arg, DT_TUNINGFILE_TOO_LONG_TEXT ": the built-in thresholds are used");
     else if (found != DT_TUNINGFILE_NONE)
         read_from(path, found == DT_TUNINGFILE_NAMED, table, warn, arg);
 }

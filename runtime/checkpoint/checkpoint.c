@@ -191,18 +191,17 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
     if (bytes && (!buf || buf == DT_IN_PLACE))
         return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\": no buffer was given", name);
     if (bytes > PTRDIFF_MAX)
-        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\": %zu bytes are more than memory",
+        return dt_fail(DT_ERR_ARG,
+                       "dt_checkpoint_register: \"%s\": %zu bytes are more than memory can hold",
                        name, bytes);
     for (uint32_t i = 0; i < dti_checkpoint.buffers.n; i++)
         if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
             return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
                            name);
     if (bytes && memory_of(buf, bytes) == DT_MEMORY_MIXED)
-        return dt_fail(
-            DT_ERR_ARG,
-            "dt_checkpoint_register: \"%s\" begins in the memory of a GPU, or ends there, "
-            "and does not lie there as a whole",
-            name);
+        return dt_fail(DT_ERR_ARG,
+                       "dt_checkpoint_register: \"%s\" lies in the memory of a GPU only in part",
+                       name);
     return DT_OK;
 }
 
@@ -215,8 +214,8 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
         return result;
     if (dti_checkpoint.begun)
         result = dt_fail(DT_ERR_STATE,
-                         "dt_checkpoint_register: \"%.255s\" comes too late: register all buffers "
-                         "before the first save or restore",
+                         "dt_checkpoint_register: \"%.255s\" is registered too late: register all "
+                         "buffers before the first save or restore",
                          name ? name : "");
     else
         result = check_buffer(name, buf, bytes);
@@ -295,7 +294,7 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
     dt_result_t result;
 
     if (!step) {
-        result = dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: no place for the step was given");
+        result = dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: the pointer to the step is NULL");
         return dt_error_report_refusal(NULL, 0, DT_CALL_RESTORE, result);
     }
     result = begin(DT_CALL_RESTORE, &c, &begun);

@@ -177,7 +177,8 @@ static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, s
     dt_result_t r;
 
     if (options->wire == DT_WIRE_2BIT && c->nodes > DT_COMPRESSED_2BIT_HOSTS)
-        return dt_fail(DT_ERR_UNSUPPORTED, "an all-reduce as 2bit is for up to %d hosts, not %u",
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "an all-reduce as 2bit works with up to %d hosts, not %u",
                        DT_COMPRESSED_2BIT_HOSTS, c->nodes);
     c->announced = options;
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);

@@ -100,8 +100,8 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_coll_er
         return pass_on(t, w);
     if (t->theirs.kind == 0)
         return dt_fail(t->code,
-                       "%s called %s; the calls of %s and another rank do not fit, and "
-                       "dtrun-agent has not told which they are",
+                       "%s called %s; the calls of %s and another rank do not match, and "
+                       "dtrun-agent has not reported them",
                        w->me, w->call, w->culprit);
     describe_made(c, &t->theirs, theirs);
     return dt_fail(t->code, "%s called %s; %s called %s%s", w->me, w->call, w->culprit, theirs,

@@ -133,7 +133,7 @@ static dt_result_t say_with(struct dt_agentlink *l, const struct dt_rankmsg *msg
     if (errno == EPIPE || errno == ECONNRESET)
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
     return dt_fail(DT_ERR_IO, "the socket to dtrun-agent, descriptor %d: %s%s", l->fd,
-                   strerror(errno), errno == EBADF ? "; the program has to leave it open" : "");
+                   strerror(errno), errno == EBADF ? "; the program must leave it open" : "");
 }
 
 static dt_result_t say(struct dt_agentlink *l, const struct dt_rankmsg *msg)

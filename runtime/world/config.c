@@ -49,9 +49,9 @@ static dt_result_t choose_kernels(const char *given)
 
     if (dt_reduce_use(isa))
         return DT_OK;
-    return dt_fail(DT_ERR_ARG, "dt_init: %s=%s is none of this processor's: %s",
-                   forced ? DT_ENV_ISA : "config->isa", isa,
-                   dt_reduce_choices(choices, sizeof choices));
+    return dt_fail(
+        DT_ERR_ARG, "dt_init: %s=%s is not an instruction set of this processor, which has %s",
+        forced ? DT_ENV_ISA : "config->isa", isa, dt_reduce_choices(choices, sizeof choices));
 }
 
 static dt_result_t choose_wire(dt_wire_t given)
@@ -70,7 +70,7 @@ static dt_result_t choose_order(int given, bool *deterministic)
     if (given < -1 || given > 1)
         return dt_fail(DT_ERR_ARG,
                        "dt_init_with: config->deterministic is %d, and must be 0, 1 or "
-                       "-1 (not said)",
+                       "-1 (no preference)",
                        given);
     if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
         return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_DETERMINISTIC "=%s is neither 0 nor 1", text);
@@ -119,10 +119,10 @@ static dt_result_t choose_calls(int given, uint32_t *calls)
         return dt_fail(DT_ERR_ARG,
                        "dt_init: " DT_ENV_RECORDER_CALLS "=%s is not a number from 0 to %d", text,
                        DT_RECORDER_MOST);
-    return dt_fail(
-        DT_ERR_ARG,
-        "dt_init_with: config->recorder_calls is %d, and must be from 0 to %d, or -1 (not said)",
-        given, DT_RECORDER_MOST);
+    return dt_fail(DT_ERR_ARG,
+                   "dt_init_with: config->recorder_calls is %d, and must be from 0 to %d, or -1 "
+                   "(no preference)",
+                   given, DT_RECORDER_MOST);
 }
 
 /* The user's variable wins over the program's field, and both over the directory of the output. */
@@ -162,7 +162,7 @@ static dt_result_t choose_gpu_path(enum dt_gpu_path *path)
     if (*path < DT_GPU_PATHS)
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
-                   "dt_init: " DT_ENV_DEVICE "=%s is none of auto, nccl, shared, staging", text);
+                   "dt_init: " DT_ENV_DEVICE "=%s is not one of auto, nccl, shared, staging", text);
 }
 
 dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)

@@ -90,8 +90,8 @@ static dt_result_t changed(const struct dt_world *w, const char *name, uint32_t 
                            const char *of)
 {
     return dt_fail(DT_ERR_STATE,
-                   "rank %d: the environment says %s=%u, but the job has %u %s: it was changed on "
-                   "the way",
+                   "rank %d: the environment says %s=%u, but the job has %u %s: it was changed "
+                   "between dtrun and the program",
                    w->rank, name, said, n, of);
 }
 

@@ -478,7 +478,7 @@ creates() { # blocks|'does not block' [dtrun option...]
 @test "dt_init refuses an unknown DTRUN_DEVICE" {
     gpu calls -x DTRUN_DEVICE=gpu
     code_is 1
-    grep -q -- '-1: dt_init: DTRUN_DEVICE=gpu is none of auto, nccl, shared, staging' "$OUT"
+    grep -q -- '-1: dt_init: DTRUN_DEVICE=gpu is not one of auto, nccl, shared, staging' "$OUT"
     clean
 }
 

@@ -263,7 +263,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 @test "checkpoint: a buffer only partly in device memory is refused, and a freed one fails the save" {
     stream gpu registerwrong
     code_is 0
-    [ "$(grep -c 'dt_checkpoint_register: "part" begins in the memory of a GPU' "$OUT")" = 3 ] || { show; false; }
+    [ "$(grep -c 'dt_checkpoint_register: "part" lies in the memory of a GPU only in part' "$OUT")" = 3 ] || { show; false; }
     [ "$(grep -c -- '^-10: .*dt_checkpoint_save: ' "$OUT")" = 3 ] || { show; false; }
     clean
 }

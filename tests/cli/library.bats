@@ -142,16 +142,16 @@ examples() {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_WIRE=f16 "$hello"
     run -1 env DTRUN_WIRE=fp16 "$hello"
-    [ "$output" = "hello: dt_init: DTRUN_WIRE=fp16 is none of exact, f16, bf16, int8" ]
+    [ "$output" = "hello: dt_init: DTRUN_WIRE=fp16 is not one of exact, f16, bf16, int8" ]
     run -1 env DTRUN_WIRE=2bit "$hello"
-    [[ $output == "hello: dt_init: DTRUN_WIRE=2bit cannot be: "*"with dt_all_reduce_with; here exact, f16, bf16 and int8 can be chosen" ]]
+    [[ $output == "hello: dt_init: DTRUN_WIRE=2bit is not possible: "*"with dt_all_reduce_with; use exact, f16, bf16 or int8" ]]
 }
 
 @test "DTRUN_ISA chooses the kernels, and dt_init refuses one that this processor lacks" {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_ISA=plain "$hello"
     run -1 env DTRUN_ISA=mmx "$hello"
-    [[ $output == "hello: dt_init: DTRUN_ISA=mmx is none of this processor's: "*plain ]]
+    [[ $output == "hello: dt_init: DTRUN_ISA=mmx is not an instruction set of this processor, which has "*plain ]]
 }
 
 # What its objects may use: memory, strings, JSON, and helpers of dtrun that print through a sink.

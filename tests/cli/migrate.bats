@@ -102,7 +102,7 @@ HOROVOD_TORUS_ALLREDUCE=0
     err_has "--npernode gpu: this machine has no NVIDIA GPU"
     dtrun --nproc-per-node auto -H host1 --dry-run ./train
     code_is 2
-    err_has "what host1 has is not known before it is asked: write host1:N"
+    err_has "dtrun does not know what host1 has before it connects: write host1:N"
 }
 
 @test "torchrun's command line runs two ranks on each of two hosts" {

@@ -340,7 +340,7 @@ END
     [ ! -s "$ERR" ] || { show; false; }
     dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 1
-    grep -q 'one rank has no other rank to share with: start more' "$ERR"
+    grep -q 'a job of one rank has no thresholds to measure: start more ranks' "$ERR"
     clean
 }
 
@@ -401,7 +401,7 @@ all_reduce broadcast|only one collective can be measured, not also broadcast
 all_reduce -b 4X|--minbytes: '4X' is not a value it takes
 all_reduce -b 8 -e 4|the largest size (-e) is below the smallest (-b)
 all_reduce -f 1|--stepfactor: '1' is not a value it takes
-all_reduce -d float -o band|-o band folds the bits of integers, not float
+all_reduce -d float -o band|-o band works on the bits of integers, not on float
 all_reduce -d int8 -o adasum|-o adasum is for floats, not int8
 reduce -o adasum|-o adasum is for all_reduce, not for reduce
 all_reduce -g 2|--ngpus: '2' is not a value it takes
@@ -412,9 +412,9 @@ all_reduce --tune=1|there is no option --tune=1
 all_reduce --iters|--iters needs a value
 all_reduce -G 1|--cudagraph: '1' is not a value it takes
 reduce -r all1|--root: 'all1' is not a value it takes
-all_reduce --tune|--tune measures what it needs, not all_reduce
---tune -n 1 -e 1G|--tune measures what it needs: --maxbytes has no meaning with it
---tune --link 10|--tune measures what it needs: --link has no meaning with it
+all_reduce --tune|--tune chooses the collectives itself: leave out all_reduce
+--tune -n 1 -e 1G|--tune chooses what to measure: leave out --maxbytes
+--tune --link 10|--tune chooses what to measure: leave out --link
 all_reduce -n|-n needs a value
 END
     dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2

@@ -107,7 +107,7 @@ make_few() {
 
 @test "limits of memory and of ranks on a host are named, too" {
     (ulimit -v 100000 && dtrun -np 64 touch ran; code_is 125)
-    err_has "dtrun: cannot prepare 64 ranks: Cannot allocate memory; the limit of memory (ulimit -v)"
+    err_has "dtrun: cannot prepare 64 ranks: Cannot allocate memory; the host has too little memory, or its limit (ulimit -v)"
     err_lines 1
     dtrun -np 100000 touch ran
     code_is 125

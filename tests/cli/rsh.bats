@@ -161,7 +161,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
 @test "a value of --rsh that is no command is refused before any host is contacted" {
     dtrun --rsh 'ssh host1' -H a true
     code_is 2
-    err_has "--rsh ssh host1: it says nowhere which host"
+    err_has "--rsh ssh host1: it does not say which host"
     dtrun --rsh 'ssh %h' --transport ssh -H a true
     code_is 2
     err_has "--rsh and --transport contradict each other"

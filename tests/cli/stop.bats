@@ -341,7 +341,7 @@ has_woken() { # PID TIMES
     mkfifo away # ensures that sleep leaves the rank's process group before the rank ends
     dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'
     code_is 0
-    err_has "dtrun: localhost: dtrun-agent: what its ranks started in process groups of their own may still run; without /proc it cannot be found: mount it"
+    err_has "dtrun: localhost: dtrun-agent: processes that its ranks started in process groups of their own may still run; to find them dtrun-agent needs /proc: mount it"
     pid="$(left_behind)"
     [ "$(cat "/proc/$pid/comm")" = sleep ]
     kill -KILL "$pid"

@@ -60,10 +60,10 @@ mentions() {
     refuses "--timeout 0.2: a whole number from 1 to 10000000 was expected" --timeout 0.2 true
 }
 
-@test "a blank beside a comma in -H is recognised" {
-    refuses '"host2:2" looks like a host, not like a program: is there a blank beside a comma in -H?' \
+@test "a blank before or after a comma in -H is recognised" {
+    refuses '"host2:2" looks like a host, not like a program: is there a blank before or after a comma in -H?' \
         -np 4 -H host1:2, host2:2 ./train
-    mentions "a host is missing beside a comma" -np 4 -H host1:2, true
+    mentions "a host is missing before or after a comma" -np 4 -H host1:2, true
     mentions '"[fe80::2]:2" looks like a host' -H host1:2, [fe80::2]:2 true
     mentions '",host2" looks like a host' -H host1:2 ,host2 true
     mentions "hosts are given with -H" -np 4 host1:2 true

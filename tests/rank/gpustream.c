@@ -689,7 +689,8 @@ static void args(void)
     void *memory;
     int last;
 
-    expect(dt_comm_on_stream(DT_WORLD, stream, NULL), DT_ERR_ARG, "no place for the view");
+    expect(dt_comm_on_stream(DT_WORLD, stream, NULL), DT_ERR_ARG,
+           "the pointer to the view is NULL");
     expect(dt_comm_on_stream(view, stream, &other), DT_ERR_ARG, "a view of a view");
     if (other != DT_COMM_NULL)
         fail("a view of a view was stored");

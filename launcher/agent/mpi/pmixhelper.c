@@ -204,7 +204,7 @@ static char *open_program(struct dt_pmixhelper *h, char *dir)
     int ends[2];
 
     if (!find_program(path, sizeof path, h->start->file_dir))
-        return dt_xasprintf("%s is not there: it is built where libpmix-dev is installed", path);
+        return dt_xasprintf("%s is missing: it is built where libpmix-dev is installed", path);
     if (make_dir(dir) < 0)
         return dt_xasprintf("neither /dev/shm nor /tmp has room for its directory: %s",
                             strerror(errno));

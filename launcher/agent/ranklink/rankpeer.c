@@ -154,14 +154,16 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
                  (int)p->pid);
         refuse_rank(p, false, why);
         snprintf(why, sizeof why,
-                 "process %d of this rank called dt_init and was refused: process %d has before it",
+                 "process %d of this rank called dt_init and was refused: process %d had called it "
+                 "before",
                  (int)pid, (int)p->pid);
         warn(p, why);
     } else if (msg->hello.rank != rank_of(p) ||
                msg->hello.generation != p->owner->start->generation) {
         snprintf(why, sizeof why,
                  "the environment says rank %u of generation %u, but this process is rank %u of "
-                 "generation %u: DTRUN_RANK or DTRUN_GENERATION was changed on the way",
+                 "generation %u: DTRUN_RANK or DTRUN_GENERATION was changed between dtrun and the "
+                 "program",
                  msg->hello.rank, msg->hello.generation, rank_of(p), p->owner->start->generation);
         refuse_rank(p, false, why);
     } else {

@@ -88,7 +88,7 @@ static const char *limit_of(int error)
     case EFBIG:
         return "; the limit of a file's size (ulimit -f) is too low";
     case ENOMEM:
-        return "; the limit of memory (ulimit -v), or what the host has of it, is too low";
+        return "; the host has too little memory, or its limit (ulimit -v) is too low";
     default:
         return "";
     }

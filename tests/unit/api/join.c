@@ -246,12 +246,12 @@ static int misuse_turned_round(int rank, void *arg)
     (void)arg;
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_split(DT_WORLD, 0, -rank, &back) == DT_OK);
-    snprintf(text, sizeof text, "rank %d: dt_join without dt_join_begin", rank);
+    snprintf(text, sizeof text, "rank %d: dt_join was called without dt_join_begin", rank);
     NEED(dt_join(back, NULL) == DT_ERR_STATE && strcmp(dt_last_error(), text) == 0);
     NEED(dt_join_begin(back) == DT_OK);
     snprintf(text, sizeof text, "rank %d: dt_join_begin was called twice", rank);
     NEED(dt_join_begin(back) == DT_ERR_STATE && strstr(dt_last_error(), text));
-    snprintf(text, sizeof text, "rank %d: between dt_join_begin and dt_join", rank);
+    snprintf(text, sizeof text, "rank %d: only dt_all_reduce and dt_barrier are allowed", rank);
     NEED(dt_broadcast(back, &rank, 1, DT_I32, 0) == DT_ERR_UNSUPPORTED);
     NEED(strstr(dt_last_error(), text));
     NEED(dt_join(back, NULL) == DT_OK);

@@ -291,7 +291,7 @@ static int wrong_types(const struct row *row)
         struct given g = sane(row);
 
         g.dtype = (dt_dtype_t)wrong[i];
-        NEED(refuses(row, &g, DT_ERR_ARG) == 0 && strstr(dt_last_error(), "is no dt_dtype_t"));
+        NEED(refuses(row, &g, DT_ERR_ARG) == 0 && strstr(dt_last_error(), "is not a dt_dtype_t"));
     }
     return 0;
 }
@@ -510,8 +510,8 @@ static int saves_and_registers_late(int rank, void *arg)
     NEED(dt_checkpoint_register("step", &at, sizeof at) == DT_OK);
     NEED(dt_checkpoint_save(1) == DT_OK);
     NEED(dt_checkpoint_register("late", &at, sizeof at) == DT_ERR_STATE);
-    NEED(strcmp(dt_last_error(), "dt_checkpoint_register: \"late\" comes too late: register all "
-                                 "buffers before the first save or restore") == 0);
+    NEED(strcmp(dt_last_error(), "dt_checkpoint_register: \"late\" is registered too late: "
+                                 "register all buffers before the first save or restore") == 0);
     NEED(chdir("/") == 0);
     NEED(dt_checkpoint_save(2) == DT_OK);
     NEED(dt_checkpoint_restore(&at) == DT_OK && at == 2);

@@ -316,12 +316,14 @@ static void mistakes_in_the_file_are_reported_once(void **state)
         const char *log; /* what follows the file's name */
     } cases[] = {
         { "wrong", ":2: 'x = y': no threshold has this name: this line is ignored" },
-        { "absent", ": No such file or directory: the built-in thresholds hold (DTRUN_TUNING names "
-                    "this file)" },
-        { "pipe", ": this is not a regular file: the built-in thresholds hold (DTRUN_TUNING names "
-                  "this file)" },
+        { "absent",
+          ": No such file or directory: the built-in thresholds are used (DTRUN_TUNING names "
+          "this file)" },
+        { "pipe",
+          ": this is not a regular file: the built-in thresholds are used (DTRUN_TUNING names "
+          "this file)" },
         { "many", ":8: there are more wrong lines" },
-        { "long", ": more than 64 KiB: the built-in thresholds hold" },
+        { "long", ": more than 64 KiB: the built-in thresholds are used" },
     };
     int fd;
 

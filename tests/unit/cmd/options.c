@@ -228,8 +228,8 @@ static const struct {
     { "--json x", "--json belongs to --dry-run or --check" },
     { "--check --dry-run x", "--check connects to the hosts, and --dry-run to none" },
     { "--check host2:2", "\"host2:2\" looks like a host" },
-    { "-np 4 -H host1:2, host2:2 ./train",
-      "\"host2:2\" looks like a host, not like a program: is there a blank beside a comma in -H?" },
+    { "-np 4 -H host1:2, host2:2 ./train", "\"host2:2\" looks like a host, not like a program: is "
+                                           "there a blank before or after a comma in -H?" },
     { "-H a:2, b:2,c:2 ./train", "\"b:2,c:2\" looks like a host" },
     { "-H a:2 [fe80::1]:4 ./train", "\"[fe80::1]:4\" looks like a host" },
     { "-H a:2 u@[::1]:4,b ./train", "\"u@[::1]:4,b\" looks like a host" },

@@ -97,7 +97,7 @@ static void given_slots_are_kept(void **state)
     dt_hostlist_add(&hosts, "host3");
     assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_AUTO, root, &err), -1);
     assert_string_equal(err.text,
-                        "--npernode auto: what host3 has is not known before it is asked: "
+                        "--npernode auto: dtrun does not know what host3 has before it connects: "
                         "write host3:N, or slots= or gpus= in a hostfile");
     dt_hostlist_free(&hosts);
 }

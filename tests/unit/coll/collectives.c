@@ -427,7 +427,7 @@ static int argument_errors(int rank, void *arg)
     NEED(dt_all_reduce(DT_WORLD, a, a + 1, 4, DT_F32, DT_SUM) == DT_ERR_ARG);
     NEED(dt_all_reduce(DT_WORLD, a, a + 4, 4, (dt_dtype_t)99, DT_SUM) == DT_ERR_ARG);
     NEED(dt_all_reduce(DT_WORLD, a, a + 4, 4, DT_F32, DT_BAND) == DT_ERR_ARG);
-    NEED(strstr(dt_last_error(), "band folds the bits of integers, not f32") != NULL);
+    NEED(strstr(dt_last_error(), "band works on the bits of integers, not on f32") != NULL);
     NEED(dt_all_reduce(DT_WORLD, a, a + 4, 4, DT_F32, (dt_op_t)5) == DT_ERR_ARG);
     NEED(dt_all_reduce(DT_WORLD, a, a + 4, SIZE_MAX / 2, DT_F32, DT_SUM) == DT_ERR_ARG);
     NEED(dt_all_reduce((dt_comm_t *)a, a, a + 4, 4, DT_F32, DT_SUM) == DT_ERR_ARG);

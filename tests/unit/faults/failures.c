@@ -569,7 +569,7 @@ static int forgetful(int rank, void *arg)
         NEED(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, own) == 0 && dup2(own[0], fd) == fd);
         NEED(send(own[1], "mine", 5, 0) == 5);
         NEED(dt_comm_set_timeout(DT_WORLD, 1000) == DT_ERR_IO);
-        NEED(strstr(dt_last_error(), "the program has to leave it open"));
+        NEED(strstr(dt_last_error(), "the program must leave it open"));
     }
     NEED(dt_recv(DT_WORLD, &x, 1, DT_I32, rank ^ 1) == DT_ERR_IO);
     NEED(strstr(dt_last_error(), "its socket to dtrun-agent, descriptor "));

@@ -43,11 +43,11 @@ static void commands_are_split_into_words(void **state)
 static const struct {
     const char *text, *why;
 } wrong[] = {
-    { "", "it says nowhere which host" },
-    { "ssh host1", "it says nowhere which host" },
-    { "ssh %%h", "it says nowhere which host" },
-    { "ssh %h %x", "after % comes h, c or %" },
-    { "ssh %h %", "after % comes h, c or %" },
+    { "", "it does not say which host" },
+    { "ssh host1", "it does not say which host" },
+    { "ssh %%h", "it does not say which host" },
+    { "ssh %h %x", "only %h, %c and %% are known" },
+    { "ssh %h %", "only %h, %c and %% are known" },
     { "ssh '%h", "a quote is not closed" },
     { "ssh %h; date", "stands outside of quotes" },
     { "ssh %h | cat", "stands outside of quotes" },

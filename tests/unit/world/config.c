@@ -107,14 +107,18 @@ static void impossible_settings_are_reported(void **state)
         { "DTRUN_DETERMINISTIC", "yes", DT_CONFIG_INIT, DT_ERR_ARG,
           "DTRUN_DETERMINISTIC=yes is neither 0 nor 1" },
         { NULL, NULL, { .wire = DT_WIRE_2BIT }, DT_ERR_ARG, "config->wire=2bit" },
-        { NULL, NULL, { .wire = (dt_wire_t)9 }, DT_ERR_ARG, "9 is no dt_wire_t" },
-        { NULL, NULL, { .isa = "mmx" }, DT_ERR_ARG, "config->isa=mmx is none" },
+        { NULL, NULL, { .wire = (dt_wire_t)9 }, DT_ERR_ARG, "9 is not a dt_wire_t" },
+        { NULL, NULL, { .isa = "mmx" }, DT_ERR_ARG, "config->isa=mmx is not an instruction set" },
         { NULL, NULL, { .recorder_calls = -2 }, DT_ERR_ARG, "recorder_calls is -2" },
         { "DTRUN_RECORDER_CALLS", "many", { .isa = NULL }, DT_ERR_ARG, "=many is not a number" },
         { "DTRUN_RECORDER_CALLS", "65537", { .isa = NULL }, DT_ERR_ARG, "=65537 is not a number" },
         { "DTRUN_RECORDER_CALLS", "-1", { .isa = NULL }, DT_ERR_ARG, "=-1 is not a number" },
         { "DTRUN_CMA", "auto", DT_CONFIG_INIT, DT_ERR_ARG, "DTRUN_CMA=auto is neither 0 nor 1" },
-        { "DTRUN_ISA", "mmx", { .isa = NULL }, DT_ERR_ARG, "DTRUN_ISA=mmx is none" },
+        { "DTRUN_ISA",
+          "mmx",
+          { .isa = NULL },
+          DT_ERR_ARG,
+          "DTRUN_ISA=mmx is not an instruction set" },
     };
 
     (void)state;
