@@ -206,6 +206,22 @@ END
     clean
 }
 
+@test "the files of Open MPI are removed when dtrun or a process of its agent is killed" {
+    needs_openmpi
+    local victim dirs
+
+    for victim in dtrun keeper worker; do
+        dtrun_start -np 2 "$BATS_FILE_TMPDIR/openmpi" wait
+        await grep -q 'rank 1 waits' "$OUT"
+        dirs=$(sed -n 's/^\[1\] rank 1 waits, files in //p' "$OUT")
+        [ -d "$dirs" ]
+        case $victim in dtrun) kill -KILL "$BACKGROUND" ;; *) kill -KILL "$($victim)" ;; esac
+        dtrun_wait
+        becomes_clean
+        [ ! -e "$dirs" ]
+    done
+}
+
 @test "case 64: without a PMIx server one line says that each Open MPI rank is a job of its own" {
     type gcc >/dev/null || skip "needs gcc"
     # A program counts as one of Open MPI's if it names this library.

@@ -61,6 +61,20 @@ no_files() { # HOST
     with_each check
 }
 
+@test "the ranks of an mpi4py script on two hosts are one job" {
+    /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "needs python3-mpi4py"
+    [ -x "$CLUSTER_SHARED/openmpi" ] && [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] ||
+        skip "needs mpicc.openmpi and libpmix-dev"
+    printf '%s\n' 'from mpi4py import MPI' 'comm = MPI.COMM_WORLD' \
+        'print(comm.size, sorted(set(comm.allgather(MPI.Get_processor_name()))), flush=True)' \
+        >"$CLUSTER_SHARED/names.py"
+    cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 /usr/bin/python3 "$CLUSTER_SHARED/names.py"
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 4 4 ['host1', 'host2']" ]
+    no_files 1
+    no_files 2
+}
+
 @test "MPI_Abort on one host ends the ranks of all" {
     check() {
         cluster_dtrun -np 4 -H host1:2,host2:2 "$MPI" abort 7
