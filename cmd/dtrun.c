@@ -244,8 +244,8 @@ static int collective_timeout(int *seconds, struct dt_error *err)
     *seconds = COLLECTIVE_TIMEOUT_S;
     if (!text || !*text || dt_number_parse(text, 0, DT_WAIT_MAX_S, seconds, err) == 0)
         return 0;
-    return dt_error_usage(err, DT_ENV_COLLECTIVE_TIMEOUT "=%s: a number from 0 to %d", text,
-                          DT_WAIT_MAX_S);
+    return dt_error_usage(err, DT_ENV_COLLECTIVE_TIMEOUT "=%s: a number from 0 to %d was expected",
+                          text, DT_WAIT_MAX_S);
 }
 
 /* The table of dtrun-perf, which one rank prints, is for scripts, so it gets no labels. --check

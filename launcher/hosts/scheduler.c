@@ -62,7 +62,7 @@ static int slurm_slots(struct dt_hostlist *list, const char *text, struct dt_err
     free(copy);
     if (rc == 0 && counted != list->n)
         return dt_error_usage(err,
-                              "it counts for %zu host%s, but SLURM_JOB_NODELIST names %zu "
+                              "it has slots for %zu host%s, but SLURM_JOB_NODELIST names %zu "
                               "(--hostfile ignores both)",
                               counted, counted == 1 ? "" : "s", list->n);
     return rc;

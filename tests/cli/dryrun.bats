@@ -157,7 +157,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["other"]' ]
     SLURM_TASKS_PER_NODE=2 run dtrun --dry-run true
     [ "$status" -eq 2 ]
-    [[ "$output" == "dtrun: SLURM_TASKS_PER_NODE=2: it counts for 1 host, but "* ]]
+    [[ "$output" == "dtrun: SLURM_TASKS_PER_NODE=2: it has slots for 1 host, but "* ]]
     unset SLURM_JOB_NODELIST
 
     printf 'a\na\nb\n' >nodes

@@ -397,7 +397,7 @@ is_stopped() { # RANK
     err_has "dtrun: restarting 3 ranks from the beginning"
     DTRUN_COLLECTIVE_TIMEOUT=soon dtrun -np 1 true
     code_is 2
-    err_has "dtrun: DTRUN_COLLECTIVE_TIMEOUT=soon: a number from 0 to 1000000"
+    err_has "dtrun: DTRUN_COLLECTIVE_TIMEOUT=soon: a number from 0 to 1000000 was expected"
     clean
 }
 

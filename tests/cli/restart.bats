@@ -22,7 +22,7 @@ load common
         [ $DTRUN_RANK = 0 ] && kill -KILL $$; exec sleep 600'
     code_is 0
     err_has "was killed by signal 9 (SIGKILL)"
-    grep -qE '^dtrun: done in .*; restarted after 1 failure, no ranks for [0-9.]+ m?s$' "$ERR" ||
+    grep -qE '^dtrun: done in .*; restarted after 1 failure, without ranks for [0-9.]+ m?s$' "$ERR" ||
         { show; false; }
     if type jq >/dev/null; then
         [ "$(jq -c '[.exit_code, .restarts, .cause, .recoveries[0].generation, .recoveries[0].mode, .recoveries[0].source]' r.json)" \

@@ -118,7 +118,7 @@ void dt_history_words(const struct dt_history *h, const struct dt_hostlist *host
     add_manner(h, linked, out);
     add_absences(h, hosts, out);
     add_lost_steps(h, out);
-    dt_strbuf_puts(out, linked ? ", " : ", no ranks for ");
+    dt_strbuf_puts(out, linked ? ", " : ", without ranks for ");
     dt_words_duration(out, recovering);
     if (linked)
         dt_strbuf_printf(out, " (%.1f %% of the time went into training)",
