@@ -1,12 +1,32 @@
 #include "launcher/base/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What is too long is usually a value that the user typed. The reason comes after it. */
+enum { TAIL = 400, HEAD = DT_ERROR_SIZE - TAIL - (int)sizeof "..." };
+
+static void shorten_into(struct dt_error *err, const char *text)
+{
+    size_t n = strlen(text);
+
+    if (n < sizeof err->text)
+        memcpy(err->text, text, n + 1);
+    else
+        snprintf(err->text, sizeof err->text, "%.*s...%s", HEAD, text, text + n - TAIL);
+}
 
 static int error_vset(struct dt_error *err, const char *fmt, va_list ap)
 {
-    if (err)
-        vsnprintf(err->text, sizeof err->text, fmt, ap);
+    char *text;
+
+    if (!err)
+        return -1;
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
+    shorten_into(err, text ? text : "out of memory");
+    free(text);
     return -1;
 }
 
@@ -35,7 +55,7 @@ int dt_error_usage(struct dt_error *err, const char *fmt, ...)
 int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
 {
     char rest[DT_ERROR_SIZE];
-    size_t used;
+    char text[2 * DT_ERROR_SIZE];
     va_list ap;
 
     if (!err)
@@ -44,7 +64,7 @@ int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     error_vset(err, fmt, ap);
     va_end(ap);
-    used = strlen(err->text);
-    snprintf(err->text + used, sizeof err->text - used, "%s", rest);
+    snprintf(text, sizeof text, "%s%s", err->text, rest);
+    shorten_into(err, text);
     return -1;
 }

@@ -63,18 +63,29 @@ static void an_error_can_get_a_prefix(void **state)
     assert_int_equal(dt_error_prefix(NULL, "x"), -1);
 }
 
-static void a_long_error_is_truncated(void **state)
+static void assert_begins_and_ends(const struct dt_error *err, const char *begin, const char *end)
+{
+    assert_int_equal(strlen(err->text), sizeof err->text - 1);
+    assert_memory_equal(err->text, begin, strlen(begin));
+    assert_string_equal(err->text + sizeof err->text - 1 - strlen(end), end);
+}
+
+/* The reason stands at the end. */
+static void a_long_error_lacks_its_middle(void **state)
 {
     struct dt_error err = { 0 };
-    char rest[sizeof err.text];
+    char value[100 * 1000];
 
     (void)state;
-    memset(rest, 'x', sizeof rest);
-    rest[sizeof rest - 1] = '\0';
-    dt_error_set(&err, "%s", rest);
+    memset(value, 'x', sizeof value);
+    value[sizeof value - 1] = '\0';
+    dt_error_set(&err, "--report %s: File name too long", value);
+    assert_begins_and_ends(&err, "--report xxx", "xxx: File name too long");
     dt_error_prefix(&err, "front: ");
-    assert_int_equal(strlen(err.text), sizeof err.text - 1);
-    assert_memory_equal(err.text, "front: xxx", 10);
+    assert_begins_and_ends(&err, "front: --report xxx", "xxx: File name too long");
+    assert_non_null(strstr(err.text, "x...x"));
+    dt_error_set(&err, "%.*s", DT_ERROR_SIZE - 1, value);
+    assert_null(strchr(err.text, '.'));
 }
 
 #define R "\xef\xbf\xbd"
@@ -171,7 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_whole_and_within_bounds),
         cmocka_unit_test(an_error_can_get_a_prefix),
-        cmocka_unit_test(a_long_error_is_truncated),
+        cmocka_unit_test(a_long_error_lacks_its_middle),
         cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(control_characters_are_replaced_and_text_is_not),
         cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
