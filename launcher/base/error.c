@@ -1,5 +1,6 @@
 #include "launcher/base/error.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

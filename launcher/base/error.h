@@ -3,8 +3,6 @@
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
 
-#include <stdarg.h>
-
 /* dtrun's own exit codes; every other code is a rank's. */
 enum dt_exit {
     DT_EXIT_USAGE = 2,

@@ -4,7 +4,6 @@
 #define DT_CHECK_HOST_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "launcher/session/heartbeat.h"

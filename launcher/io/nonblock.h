@@ -6,7 +6,6 @@
 #ifndef DT_IO_NONBLOCK_H
 #define DT_IO_NONBLOCK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 

@@ -4,7 +4,6 @@
 #ifndef DT_IO_OUTFD_H
 #define DT_IO_OUTFD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 

@@ -18,7 +18,6 @@
 #include "launcher/job/recovery.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/state/injections.h"
-#include "launcher/job/stopping.h"
 #include "launcher/job/stragglers.h"
 
 struct dt_job {

@@ -1,6 +1,7 @@
 /* Where the events of job.h arrive: what each means for the parts of the engine. */
 #include "launcher/base/log.h"
 #include "launcher/job/engine.h"
+#include "launcher/job/stopping.h"
 
 void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
 {

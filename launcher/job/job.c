@@ -8,6 +8,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/report.h"
+#include "launcher/job/stopping.h"
 #include "launcher/watch/words.h"
 
 static void act_start(struct dt_job *j)

@@ -9,7 +9,6 @@
 #ifndef DT_PLACE_GPU_H
 #define DT_PLACE_GPU_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/wire/codec.h"

@@ -3,7 +3,6 @@
 #define DT_REMOTE_BOOT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "launcher/base/error.h"
 #include "launcher/base/strbuf.h"

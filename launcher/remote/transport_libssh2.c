@@ -1,6 +1,7 @@
 /* Transport over libssh2: one session, one channel, never blocking. */
 #include <libssh2.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #define DT_SESSION_PUSH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -4,10 +4,13 @@
 #define DT_SESSION_SESSION_H
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
 
-#include "launcher/remote/link.h"
+#include "launcher/base/error.h"
+#include "launcher/remote/transport.h"
 #include "launcher/session/push.h"
+#include "runtime/wire/msg.h"
 
 struct dt_access { /* how hosts are reached, and what each receives; outlives the sessions */
     const struct dt_transport_ops *(*transport)(const struct dt_host *host, void *arg);

@@ -3,7 +3,6 @@
 #define DT_WATCH_CAUSE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct dt_death {

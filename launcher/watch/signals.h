@@ -2,8 +2,6 @@
 #ifndef DT_WATCH_SIGNALS_H
 #define DT_WATCH_SIGNALS_H
 
-#include <stdbool.h>
-
 enum dt_signal_meaning {
     DT_SIGNAL_IGNORE,
     DT_SIGNAL_FORWARD, /* sent to every rank, with no other effect */

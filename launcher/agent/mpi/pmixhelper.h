@@ -3,7 +3,6 @@
 #ifndef DT_AGENT_MPI_PMIXHELPER_H
 #define DT_AGENT_MPI_PMIXHELPER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 

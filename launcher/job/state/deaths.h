@@ -2,6 +2,8 @@
 #ifndef DT_JOB_STATE_DEATHS_H
 #define DT_JOB_STATE_DEATHS_H
 
+#include <stddef.h>
+
 #include "launcher/watch/cause.h"
 
 struct dt_deaths {

@@ -1,5 +1,6 @@
 #include "launcher/remote/ssh/base64.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
