@@ -1,3 +1,6 @@
+/* dt_store_restore (store.h): rank 0 reads the directory and proposes its checkpoints, newest
+ * first, until all ranks find one sound. If another job removes what is being read, it begins
+ * again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,15 +15,15 @@
 #include "runtime/checkpoint/visible.h"
 
 enum {
-    MANIFEST_MAX = 64 << 20,
-    ATTEMPTS = 5, /* another job may remove what is being read */
+    MANIFEST_MAX = 64 << 20, /* bytes */
+    ATTEMPTS = 5,            /* another job may remove what is being read */
 };
 
 /* How a job reads a directory. */
 enum access {
     NOTHING, /* there is nothing to restore */
-    SHARED,  /* without a lock: another job may be saving there */
-    OWN,     /* this job has saved there and will again, so it takes the directory */
+    SHARED,  /* without the lock (owner.h): another job may be saving there */
+    OWN,     /* with the lock: this job has saved there and will do so again */
 };
 
 enum { NONE = -1, VANISHED = -2 }; /* in the place of a candidate's step */
@@ -37,11 +40,11 @@ struct restore {
     enum access access;
     struct dt_head head;          /* on rank 0: what the directory held */
     struct dt_steps steps;        /* on rank 0: the candidates, newest first */
-    size_t next;                  /* of them */
+    size_t next;                  /* the first of steps that has not been tried */
     struct candidate c;           /* the one being tried */
-    struct dt_shard_info *shards; /* of all ranks, as its manifest says */
-    struct dt_dir from;           /* its directory */
-    struct dt_shard_head wanted;  /* of this rank's shard there */
+    struct dt_shard_info *shards; /* of all ranks, from the candidate's manifest */
+    struct dt_dir from;           /* the candidate's directory */
+    struct dt_shard_head wanted;  /* what this rank's shard there must begin with */
     struct dt_shard shard;
     bool hidden;         /* some host does not see the candidate */
     bool vanished;       /* the directory has changed since it was read */
@@ -74,8 +77,8 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m,
     return result;
 }
 
-/* On rank 0: whether the candidate's directory still has its name, and nobody else has saved since
- * this job has looked: another's checkpoint may have got the name in the meantime. */
+/* On rank 0: whether the candidate's directory still has its name, and no other job has saved since
+ * this one read the directory. Otherwise the name may be that of another job's checkpoint. */
 static bool is_there(const struct restore *r, int64_t step)
 {
     struct dt_dir now = { .fd = -1 };
@@ -179,7 +182,7 @@ static dt_result_t next_candidate(struct restore *r)
     return result;
 }
 
-/* Opens what rank 0 has opened. */
+/* Opens the candidate that rank 0 has opened. */
 static dt_result_t open_from(struct restore *r)
 {
     dt_result_t result = r->dir.fd < 0 ? dt_dir_open(&r->dir, r->store->path) : DT_OK;
@@ -197,8 +200,8 @@ static bool sees_candidate(const struct restore *r)
            memcmp(&sum, &r->c.sum, sizeof sum) == 0;
 }
 
-/* If the directory is this job's own, another check, with a file that rank 0 wrote, has been
- * made. */
+/* Fails if some host does not see the candidate. With OWN, dt_store_open has checked that by a file
+ * that rank 0 wrote. */
 static dt_result_t check_visible(struct restore *r)
 {
     bool blind = r->store->speaks && !sees_candidate(r);
@@ -272,7 +275,7 @@ static dt_result_t search(struct restore *r)
     }
 }
 
-/* On rank 0, without a lock. */
+/* On rank 0, without the lock: reads which checkpoints there are, and chooses the access. */
 static dt_result_t look(struct restore *r)
 {
     struct dt_store *s = r->store;

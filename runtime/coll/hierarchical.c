@@ -10,10 +10,10 @@
 
 enum {
     BEHIND = 3, /* rounds between reducing a chunk and distributing its result */
-    KEPT = 16,  /* chunks that have memory of their own, if the result has none for them; more than
-                   BEHIND */
+    KEPT = 16,  /* chunks whose sums are kept in scratch memory, if out has no room for them; must
+                   be more than BEHIND */
     WINDOW = 8, /* frames of each peer that wait to be reduced */
-    MOST_COLLECTED = 256 * 1024, /* bytes */
+    MOST_COLLECTED = 256 * 1024, /* bytes up to which root's host reduces all for root */
 };
 
 /* Round i within a host reduces chunk i there and distributes the result of chunk i - BEHIND. A
@@ -31,9 +31,9 @@ struct hierarchical {
     bool in_place; /* results, and the host's sums before them, are in out at their final places */
     bool distributes; /* ranks of this host take results from its leaders */
     bool huge;
-    uint8_t *kept; /* otherwise they are here, KEPT chunks */
+    uint8_t *kept; /* without in_place: results and sums of the last KEPT chunks */
     size_t rounds; /* that this rank has completed */
-    bool staged;   /* and its data for the next one are staged */
+    bool staged;   /* this rank's data for the next round are staged */
     size_t folded; /* segments that this host has reduced */
     struct dt_flow *flows;
     size_t n_flows;
@@ -378,7 +378,7 @@ static bool may_begin_round(const struct hierarchical *d)
     return d->in_place || i < KEPT || i >= d->layout.chunks || is_chunk_done(d, i - KEPT);
 }
 
-/* Half a round, if it needs no wait. */
+/* Stages the next round's data, or ends that round, if that needs no wait. */
 static enum dt_flow_work hierarchical_work(void *arg)
 {
     struct hierarchical *d = arg;

@@ -16,31 +16,32 @@
 
 struct dt_hierarchical {
     struct dt_shm *shm;
-    struct dt_leaders *leaders; /* of this rank's local rank; unused by ranks from "width" on */
+    struct dt_leaders *leaders; /* of this rank's local rank; only leaders use it */
     const struct dt_host_ranks *host_ranks;
     uint32_t most_ranks; /* ranks of the largest host */
     uint32_t n_leaders;  /* leaders of each host: its first ranks; 1: no hierarchical all-reduce */
-    bool for_few; /* few enough hosts for the other reductions, with one leader if there are not
-                     more */
+    bool for_few; /* the hosts are few enough for reductions other than all-reduce, which also run
+                     with one leader */
     size_t round; /* bytes that a round may have on every host */
 };
 
-/* Computes the rest, alike on all hosts, from the host with the fewest ranks and the one with the
- * least memory for each rank. (Few ranks and very many ranks have more than numbers in between.) */
+/* Computes the members after host_ranks from the first three, with the same result on all hosts.
+ * The number of leaders follows from the host with the fewest ranks, the size of a round from the
+ * host whose ranks have the least memory each (not always the one with the most ranks). */
 void dt_hierarchical_init(struct dt_hierarchical *t);
 
 struct dt_hierarchical_result {
     enum dt_layout_for whom;
-    uint32_t root_host; /* for root: its host, */
-    bool is_root;       /* and whether this rank is root */
-    int host_divisor;   /* divisor of each host's sum, */
-    double divisor;     /* and of the sum of all hosts, for DT_AVG; else 1 */
+    uint32_t root_host; /* with DT_LAYOUT_FOR_ROOT: root's host */
+    bool is_root;       /* likewise: this rank is root */
+    int host_divisor;   /* for DT_AVG: each host's sum is divided by this; else 1 */
+    double divisor;     /* for DT_AVG: the sum of all hosts is divided by this; else 1 */
     bool round;         /* hosts are reduced in the order of a ring (leader_allreduce.h) */
 };
 
-/* Reduces call->count elements; with DT_LAYOUT_FOR_EACH, of each rank's block. At least one. A
- * whole call: it returns when every rank has made it. Only ranks that get a result need out. out
- * may be "in"; with DT_LAYOUT_FOR_EACH it may also be this rank's block of "in". */
+/* Reduces call->count elements, at least one; with DT_LAYOUT_FOR_EACH, so many of each rank's
+ * block. Returns when every rank has made the call. Only ranks that get a result need out. out may
+ * be "in"; with DT_LAYOUT_FOR_EACH it may also be this rank's block of "in". */
 dt_result_t dt_hierarchical_reduce(const struct dt_hierarchical *t, const struct dt_call *call,
                                    const void *in, void *out,
                                    const struct dt_hierarchical_result *result);

@@ -34,7 +34,7 @@ struct dt_comm {
     int local_rank; /* among the ranks of this host */
     int local_size;
     bool lent;     /* the agent provided the shared memory and watches its calls */
-    uint32_t node; /* among the hosts that have ranks of this communicator */
+    uint32_t node; /* this host's index among those that have ranks of this communicator */
     uint32_t nodes;
     uint32_t *ranks;   /* the job's rank of each rank */
     uint32_t *node_of; /* the host of each rank */
@@ -76,8 +76,9 @@ struct dt_comm {
     bool watched;       /* dt_comm_watch is on */
 };
 
-/* Every collective runs between these two. The caller of begin has set all of call but kind and
- * number. end takes the result of the collective and describes a failure in dt_last_error. */
+/* Every collective runs between dt_comm_begin and dt_comm_end. The caller of dt_comm_begin has set
+ * all of call but kind and number. dt_comm_end takes the collective's result and describes a
+ * failure in dt_last_error. */
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind);
 /* The two steps of begin for a communicator that works and has no joining ranks. dt_comm_count
  * numbers the call. It must come before other ranks are shown anything. dt_comm_note tells the
@@ -110,7 +111,8 @@ static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank
     return (uint32_t)dt_u32s_find(&c->locals, rank);
 }
 
-/* Why calls must end, and which rank caused it; 0: nothing has stopped them. Costs one load. */
+/* The code with which calls must end, and the rank that caused it; 0: nothing has stopped c. Costs
+ * one load. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit);
 /* Returns DT_OK, or what has ended this generation. Costs one load. */
 dt_result_t dt_comm_check(struct dt_comm *c);

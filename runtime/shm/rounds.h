@@ -1,10 +1,9 @@
 /* The rounds of a call within a host: how each rank announces its progress and waits for the
  * others. shm.c is built on them.
  *
- * A rank writes its own line and staging area, and reads those of all ranks. It announces its
- * progress in one of two cache lines, chosen by the parity of the round. It begins a round only
- * when all ranks have left the round before the last one, so nobody still reads what it wrote
- * there.
+ * A rank writes its own posts and staging area, and reads those of all ranks. It announces its
+ * progress in one of its two posts, chosen by the parity of the round. It begins a round only when
+ * all ranks have left the round before the last one, so nobody still reads what it wrote there.
  *
  * Small messages are staged in one of two fixed places, chosen by the parity of the round. These
  * stay in the caches, which gains most where ranks share a core and its caches. The rest of the
@@ -12,20 +11,21 @@
  * and so know where the data of the others are. A round takes at most a quarter of the ring: so its
  * bytes are never those of the round before, which may still be read, wherever the ring wraps
  * around. The ring is not restarted for each call because a cache line that another CPU has just
- * read is slow to write; by the time the ring wraps around, the line has left that CPU's cache. */
+ * read is slow to write; by the time the ring wraps around, that line has left the other CPU's
+ * cache. */
 #ifndef DT_SHM_ROUNDS_H
 #define DT_SHM_ROUNDS_H
 
 #include "runtime/shm/shm.h"
 
 enum dt_phase {                 /* of a round; progress is 4 * round + one of these */
-                DT_IN = 1,      /* the rank's data are in its line or its staging area */
+                DT_IN = 1,      /* the rank's data are in its post or its staging area */
                 DT_REDUCED = 2, /* its slice of the result is there */
                 DT_LEFT = 3,    /* it does not read other ranks' data any more */
 };
 
 /* Begins the next round, in which each rank stages up to so many bytes (at most dt_round_most).
- * Returns when this rank's line and that part of its staging area may be written. */
+ * Returns when this rank's post and that part of its staging area may be written. */
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 /* Likewise, for a rank that only reads in this round. */
 void dt_round_join(struct dt_shm *s, size_t bytes);
@@ -33,8 +33,9 @@ void dt_round_join(struct dt_shm *s, size_t bytes);
 void dt_round_give(const struct dt_shm *s);
 /* Announces that this rank has reached the phase, and makes its earlier writes visible. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
-bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* for this rank */
-bool dt_round_is_left(const struct dt_shm *s);                        /* by some rank */
+/* Whether this rank has announced the phase, and whether some rank has left the round. */
+bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase);
+bool dt_round_is_left(const struct dt_shm *s);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
