@@ -51,12 +51,12 @@ static int take_line(struct dt_options *o, char *line, struct dt_error *err)
 int dt_config_text(struct dt_options *o, const char *name, const char *text, size_t n,
                    struct dt_error *err)
 {
-    size_t mark = dt_utf8_mark(text, n);
-    char *copy = n > mark ? dt_xstrndup(text + mark, n - mark) : dt_xstrdup("");
+    size_t bom = dt_utf8_bom_size(text, n);
+    char *copy = n > bom ? dt_xstrndup(text + bom, n - bom) : dt_xstrdup("");
     char *rest = copy, *line;
     int rc = 0;
 
-    if (strlen(copy) != n - mark)
+    if (strlen(copy) != n - bom)
         rc = dt_error_usage(err, "%s: it contains a NUL byte, so it is not a text file", name);
     for (int number = 1; rc == 0 && (line = strsep(&rest, "\n")); number++)
         if (take_line(o, line, err) < 0)

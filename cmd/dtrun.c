@@ -40,7 +40,7 @@ enum {
     PATH_BYTES_MAX = 4000,      /* PATH_MAX, less the names that a job appends */
     /* files that dtrun has open at a time, with room to spare */
     FILES_PER_HOST = 4,
-    FILES_BESIDE = 64, /* those of no host */
+    FILES_BESIDE = 64, /* for everything else */
 };
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
@@ -121,7 +121,7 @@ static int check(const struct dt_options *o, const struct dt_driver_config *d, s
     return 0;
 }
 
-static bool are_local(const struct dt_hostlist *hosts)
+static bool are_all_local(const struct dt_hostlist *hosts)
 {
     for (size_t i = 0; i < hosts->n; i++) {
         if (!hosts->v[i].local)
@@ -137,7 +137,7 @@ static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *host
     char path[PATH_MAX], why[PATH_MAX];
     const char *search = getenv("PATH");
 
-    if (!o->job.argv.n || o->no_push || are_local(hosts))
+    if (!o->job.argv.n || o->no_push || are_all_local(hosts))
         return NULL;
     if (!(o->job.frameworks & DT_FRAMEWORK_MPI) &&
         (dt_program_find(path, sizeof path, o->job.argv.v[0], search) != 0 ||
@@ -180,8 +180,8 @@ static void raise_file_limit(size_t hosts)
     dt_openfiles_need(files_for_hosts(hosts), "hosts", &err);
 }
 
-/* Opens the files of --output-dir; with --check only checks whether they could be created. hosts
- * has room for a name per process. */
+/* Opens the files of --output-dir; with --check only checks whether they could be created. Fills
+ * hosts, which has room for a name for each process and must outlive the files. */
 static int open_output_files(struct dt_driver_config *d, const struct dt_options *o,
                              const char **hosts, struct dt_error *err)
 {
@@ -234,8 +234,8 @@ static int check_or_run_job(struct dt_driver_config *d, const struct dt_options 
     return rc;
 }
 
-/* The time limit was not given as an option: takes the environment's, or the default. */
-static int collective_timeout(int *seconds, struct dt_error *err)
+/* Without --collective-timeout takes the environment's value, or the default. */
+static int set_collective_timeout(int *seconds, struct dt_error *err)
 {
     const char *text = getenv(DT_ENV_COLLECTIVE_TIMEOUT);
 
@@ -257,7 +257,7 @@ static bool wants_labels(const struct dt_options *o, int nprocs)
     return o->tag || (nprocs > 1 && !o->no_tag && strcmp(program, "dtrun-perf") != 0);
 }
 
-/* Returns what the options decide. run() fills in the rest. */
+/* Returns what follows from the options alone. run() fills in the rest. */
 static struct dt_driver_config
 config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const struct dt_plan *plan)
 {
@@ -326,7 +326,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     d.access.push = &push;
     rc = check(o, &d, err);
     if (rc == 0)
-        rc = collective_timeout(&c->collective_timeout_s, err);
+        rc = set_collective_timeout(&c->collective_timeout_s, err);
     if (rc == 0 && o->rsh)
         rc = dt_rsh_parse(&d.access.rsh, o->rsh, err);
     if (rc == 0)

@@ -181,7 +181,7 @@ static int take_first_hosts(struct dt_hostlist *hosts, int n, struct dt_error *e
                               hosts->n, hosts->n == 1 ? " is" : "s are");
     for (size_t i = (size_t)n; i < hosts->n; i++)
         hosts->v[i].removed = true;
-    dt_hostlist_sweep(hosts);
+    dt_hostlist_drop_removed(hosts);
     return 0;
 }
 

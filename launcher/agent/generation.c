@@ -83,8 +83,8 @@ static void sweep(struct dt_generation *g)
         dt_relay_finish(g->relay);
 }
 
-/* Starts the sweep when the last rank has ended. */
-static void settle(struct dt_generation *g)
+/* Starts the sweep if the last process has ended. */
+static void sweep_if_all_ended(struct dt_generation *g)
 {
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
         return;
@@ -136,7 +136,7 @@ static void take_streams(struct dt_generation *g)
     }
 }
 
-static void run(struct dt_generation *g)
+static void set_running(struct dt_generation *g)
 {
     g->phase = RUNNING;
     dt_spawn_close(g->spawn);
@@ -154,7 +154,7 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
     dt_spawn_close(g->spawn);
     g->spawn = NULL;
     kill_all(g);
-    settle(g);
+    sweep_if_all_ended(g);
 }
 
 /* Ends the generation before any rank runs: nothing was forked, or all processes wait at the gate.
@@ -204,10 +204,10 @@ static void on_running(void *arg)
     }
     dt_channel_send(g->host->channel, DT_MSG_STARTED, &m);
     free(ranks);
-    run(g);
+    set_running(g);
     dt_injector_running(g->faults);
     dt_deaths_report(g);
-    settle(g);
+    sweep_if_all_ended(g);
 }
 
 static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
@@ -251,7 +251,7 @@ static void spawn(struct dt_generation *g)
         on_failed(g, &why);
 }
 
-static void refuse_beside(struct dt_generation *g, size_t n, const struct dt_leftover *left)
+static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct dt_leftover *left)
 {
     char *what = dt_xasprintf("%zu process%s of this job's generation %u, pid %d among them, %s "
                               "not end (%s); the job cannot be started again while they exist",
@@ -281,7 +281,7 @@ static void clear_and_spawn(struct dt_generation *g)
     if (n && !left.error && dt_now_ns() < g->sweep_ends_ns)
         uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
     else if (n)
-        refuse_beside(g, n, &left);
+        refuse_for_leftovers(g, n, &left);
     else
         spawn(g);
 }
@@ -431,7 +431,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
         dt_deaths_note(g, &g->processes[i], info);
         dt_deaths_report(g);
     }
-    settle(g);
+    sweep_if_all_ended(g);
 }
 
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
@@ -517,7 +517,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_ter
         return;
     g->stopping = true;
     if (g->phase == SPAWNING) { /* no rank runs yet that could use the grace period */
-        run(g);
+        set_running(g);
         grace_ms = 0;
     }
     dt_deaths_report(g);
@@ -527,7 +527,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_ter
     } else {
         begin_grace(g, grace_ms, had_term);
     }
-    settle(g);
+    sweep_if_all_ended(g);
 }
 
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)

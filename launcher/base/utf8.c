@@ -45,7 +45,7 @@ char *dt_utf8_clean(const char *text)
     return clean;
 }
 
-size_t dt_utf8_mark(const char *text, size_t n)
+size_t dt_utf8_bom_size(const char *text, size_t n)
 {
     return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }

@@ -10,6 +10,6 @@ size_t dt_utf8_sequence(const char *text);
 /* Returns a copy of text with U+FFFD instead of every byte that is not part of valid UTF-8. */
 char *dt_utf8_clean(const char *text);
 /* Returns the length of the byte order mark at the beginning of the n bytes of text, or 0. */
-size_t dt_utf8_mark(const char *text, size_t n);
+size_t dt_utf8_bom_size(const char *text, size_t n);
 
 #endif

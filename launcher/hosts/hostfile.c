@@ -20,14 +20,14 @@ struct line {
 
 struct removal { /* a ^host line; it takes effect after all others */
     char *name;
-    int line;
+    int line_number;
 };
 
 struct parser {
     struct dt_hostlist *list;
     struct removal *removals;
     size_t nremovals;
-    int line;
+    int line_number;
 };
 
 static int set_slots(struct line *l, const char *value, struct dt_error *err)
@@ -195,7 +195,7 @@ static int add_removals(struct parser *p, const struct dt_strs *names, struct dt
     p->removals = dt_xrealloc(p->removals, p->nremovals + names->n, sizeof *p->removals);
     for (uint32_t i = 0; i < names->n; i++)
         p->removals[p->nremovals++] =
-            (struct removal){ .name = dt_xstrdup(names->v[i]), .line = p->line };
+            (struct removal){ .name = dt_xstrdup(names->v[i]), .line_number = p->line_number };
     return 0;
 }
 
@@ -241,7 +241,7 @@ static int parse_lines(struct parser *p, const char *text, size_t n, struct dt_e
         size_t length = (size_t)((newline ? newline : end) - text);
         char *line = dt_xstrndup(text, length);
 
-        p->line++;
+        p->line_number++;
         if (memchr(text, '\0', length))
             rc = dt_error_usage(err, "it contains a NUL byte, so it is not a text file");
         else
@@ -258,13 +258,13 @@ static int apply_removals(struct parser *p, struct dt_error *err)
         struct dt_host *host = dt_hostlist_find(p->list, p->removals[i].name);
 
         if (!host) {
-            p->line = p->removals[i].line;
+            p->line_number = p->removals[i].line_number;
             return dt_error_usage(err, "^%s: no line of this file names that host",
                                   p->removals[i].name);
         }
         host->removed = true;
     }
-    dt_hostlist_sweep(p->list);
+    dt_hostlist_drop_removed(p->list);
     return 0;
 }
 
@@ -272,13 +272,13 @@ int dt_hostfile_parse(struct dt_hostlist *list, const char *name, const char *te
                       struct dt_error *err)
 {
     struct parser p = { .list = list };
-    size_t mark = dt_utf8_mark(text, n);
-    int rc = parse_lines(&p, text + mark, n - mark, err);
+    size_t bom = dt_utf8_bom_size(text, n);
+    int rc = parse_lines(&p, text + bom, n - bom, err);
 
     if (rc == 0)
         rc = apply_removals(&p, err);
     if (rc < 0)
-        dt_error_prefix(err, "%s:%d: ", name, p.line);
+        dt_error_prefix(err, "%s:%d: ", name, p.line_number);
     else if (!list->n)
         rc = dt_error_usage(err, "%s: the file names no host", name);
     for (size_t i = 0; i < p.nremovals; i++)

@@ -78,7 +78,7 @@ void dt_host_free(struct dt_host *host)
     *host = (struct dt_host){ 0 };
 }
 
-void dt_hostlist_sweep(struct dt_hostlist *list)
+void dt_hostlist_drop_removed(struct dt_hostlist *list)
 {
     size_t kept = 0;
 
@@ -97,7 +97,7 @@ int dt_hostlist_drop_empty(struct dt_hostlist *list, struct dt_error *err)
 {
     for (size_t i = 0; i < list->n; i++)
         list->v[i].removed = list->v[i].slots == 0;
-    dt_hostlist_sweep(list);
+    dt_hostlist_drop_removed(list);
     return list->n ? 0
                    : dt_error_usage(err, "no host has slots: a host with 0 slots takes no ranks");
 }
@@ -192,7 +192,7 @@ int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, vo
         if (!first)
             first = host;
     }
-    dt_hostlist_sweep(list);
+    dt_hostlist_drop_removed(list);
     return 0;
 }
 
@@ -246,6 +246,6 @@ int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struc
         rc = filter_apply(host, &only->v[i], err);
     }
     if (rc == 0)
-        dt_hostlist_sweep(list);
+        dt_hostlist_drop_removed(list);
     return rc;
 }

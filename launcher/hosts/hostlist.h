@@ -22,7 +22,7 @@ struct dt_host {
     char *
         step_gpus; /* value of srun's --gpus for this host; NULL: a step gets the GPUs without it */
     bool local;    /* is this machine, and so needs no SSH */
-    bool removed;  /* marked for dt_hostlist_sweep */
+    bool removed;  /* marked for dt_hostlist_drop_removed */
 };
 
 struct dt_hostlist {
@@ -42,7 +42,7 @@ struct dt_host *dt_hostlist_find(const struct dt_hostlist *list, const char *nam
 /* Returns a new entry at the end, with one slot. The list must not have the name yet. */
 struct dt_host *dt_hostlist_add(struct dt_hostlist *list, const char *name);
 /* Removes every entry that a caller has marked as removed. */
-void dt_hostlist_sweep(struct dt_hostlist *list);
+void dt_hostlist_drop_removed(struct dt_hostlist *list);
 /* Removes every host without slots. Fails (exit code 2) if none is left. */
 int dt_hostlist_drop_empty(struct dt_hostlist *list, struct dt_error *err);
 void dt_hostlist_free(struct dt_hostlist *list);

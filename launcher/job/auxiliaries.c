@@ -120,7 +120,7 @@ bool dt_auxiliaries_end(const struct dt_auxiliaries *a)
     if (failed || !only_auxiliaries_are_left(a))
         return false;
     if (state == DT_JOB_FAILING) { /* what failed is pardoned: the job will be RUNNING */
-        dt_timers_set(&a->core->timers, DT_TIMER_LIMIT, AGAIN_MS);
+        dt_timers_set(&a->core->timers, DT_TIMER_TIMEOUT, AGAIN_MS);
         return true;
     }
     if (!dt_timers_runs(&a->core->timers, DT_TIMER_AUXILIARIES)) /* they are being ended already */

@@ -52,8 +52,8 @@ static void on_host_lost(struct dt_job *j, struct dt_hostlink *h, bool had_ranks
     dt_failure_settle(&j->failure);
 }
 
-/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
- */
+/* A connection has ended by itself, or was given up because the host is silent. was: its phase
+ * until then. */
 static void on_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
 {
     bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
@@ -71,14 +71,14 @@ void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
     struct dt_hostlink *h = j->core.links.v[host];
 
     on_link_ended(j, h, dt_hostlink_ended(h, why));
-    dt_hostlinks_forget_one(&j->core.links);
+    dt_hostlinks_on_ended(&j->core.links);
     dt_core_check(&j->core);
 }
 
 void dt_job_hung_up(struct dt_job *j, size_t host)
 {
     (void)host;
-    dt_hostlinks_forget_one(&j->core.links);
+    dt_hostlinks_on_ended(&j->core.links);
     dt_core_check(&j->core);
 }
 
@@ -153,7 +153,7 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     }
 }
 
-/* Ranks that are told to end leave their calls because of that. */
+/* The calls in which ranks are when dtrun ends them explain nothing. */
 static void on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
                           const struct dt_msg_last_calls *m)
 {
@@ -341,7 +341,7 @@ static void on_tick(struct dt_job *j)
 }
 
 /* --timeout */
-static void on_limit_over(struct dt_job *j)
+static void on_timeout(struct dt_job *j)
 {
     if (!dt_auxiliaries_end(&j->auxiliaries))
         dt_stopping_on_timeout(&j->core);
@@ -375,8 +375,8 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
     case DT_TIMER_CUT:
         dt_stopping_on_cut(&j->core);
         break;
-    case DT_TIMER_LIMIT:
-        on_limit_over(j);
+    case DT_TIMER_TIMEOUT:
+        on_timeout(j);
         break;
     case DT_TIMER_START:
         dt_launch_on_timeout(&j->launch);

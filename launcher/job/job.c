@@ -51,12 +51,13 @@ static void act_run(struct dt_job *j)
                (double)(dt_core_now(&j->core) - j->began_ns) / 1e9);
     if (j->core.generation == 1 && j->terminal)
         say_start(j);
+    /* Without checkpoints no restore will tell that the job has recovered. */
     if (j->recovery.history.recovering && !j->recovery.restart.checkpoints)
         dt_recovery_complete(&j->recovery, j->recovery.restart.linked, -1);
 }
 
-/* A program that ignores that its calls fail must not count as having succeeded. */
-static void check_ignored(struct dt_job *j)
+/* A program that ignores errors of its calls and exits with 0 has not succeeded. */
+static void fail_if_errors_ignored(struct dt_job *j)
 {
     char *text = j->core.outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failure.calls) : NULL;
 
@@ -85,7 +86,7 @@ static void say_end(const struct dt_job *j)
 
 static void act_finish(struct dt_job *j)
 {
-    check_ignored(j);
+    fail_if_errors_ignored(j);
     if (j->recovery.history.recovering && j->core.outcome.exit_code == 0)
         dt_recovery_complete(&j->recovery, false, -1);
     j->ended_ns = dt_core_now(&j->core);
@@ -105,7 +106,7 @@ static void act_finish(struct dt_job *j)
 static void act_abandon(struct dt_job *j)
 {
     j->core.told_to_stop = true;
-    dt_hostlinks_close_coming(&j->core.links);
+    dt_hostlinks_close_opening(&j->core.links);
     act_finish(j);
 }
 
@@ -141,12 +142,12 @@ static void act_continue(struct dt_job *j)
 
 static void act(struct dt_core *c, enum dt_job_action action)
 {
-    struct dt_job *j = (struct dt_job *)c;
+    struct dt_job *j = (struct dt_job *)c; /* core is its first member */
 
     switch (action) {
     case DT_ACT_NONE:
         break;
-    case DT_ACT_LAUNCH:
+    case DT_ACT_CHECK_HOSTS:
         dt_launch_check_hosts(&j->launch);
         break;
     case DT_ACT_START:
@@ -222,7 +223,8 @@ static void start_timers(struct dt_job *j)
 {
     dt_pulse_start(&j->pulse);
     if (j->core.config->timeout_s > 0)
-        dt_timers_set(&j->core.timers, DT_TIMER_LIMIT, (uint64_t)j->core.config->timeout_s * 1000);
+        dt_timers_set(&j->core.timers, DT_TIMER_TIMEOUT,
+                      (uint64_t)j->core.config->timeout_s * 1000);
     if (j->core.config->start_timeout_s > 0)
         dt_timers_set(&j->core.timers, DT_TIMER_START,
                       (uint64_t)j->core.config->start_timeout_s * 1000);

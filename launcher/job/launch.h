@@ -25,7 +25,7 @@ struct dt_launch { /* what it points to must outlive it */
 
 void dt_launch_free(struct dt_launch *l);
 
-void dt_launch_check_hosts(struct dt_launch *l); /* DT_ACT_LAUNCH */
+void dt_launch_check_hosts(struct dt_launch *l); /* DT_ACT_CHECK_HOSTS */
 void dt_launch_start(struct dt_launch *l);       /* a generation begins: START to all its hosts */
 /* Gives GO once every host can run its ranks and the hosts reach each other. */
 void dt_launch_maybe_go(struct dt_launch *l);

@@ -22,7 +22,7 @@ enum dt_job_timer {
     DT_TIMER_GRACE,       /* for ranks to end by themselves */
     DT_TIMER_PATIENCE,    /* for agents to end */
     DT_TIMER_CUT,         /* until what is left is dropped */
-    DT_TIMER_LIMIT,       /* --timeout */
+    DT_TIMER_TIMEOUT,     /* --timeout */
     DT_TIMER_START,       /* --start-timeout, until GO */
     DT_TIMER_TICK,        /* heartbeats */
     DT_TIMER_STRAGGLERS,  /* since the first rank of the generation exited with 0 */

@@ -6,7 +6,7 @@
 #include "launcher/base/log.h"
 #include "launcher/watch/words.h"
 
-/* A message may be under way, and killing takes a while. */
+/* A message that renews the lease may still arrive, and killing takes a while. */
 enum { FENCE_MARGIN_MS = 500 };
 
 static void say_restarting(const struct dt_recovery *r, unsigned delay_s)
@@ -83,7 +83,7 @@ void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h)
         start_not_before(r, h->orphans_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
 }
 
-/* The agents of hosts that get ranks sweep these hosts first. */
+/* Hosts that get ranks again need no fence: their agents kill what is left there first. */
 static void fence_left_out(struct dt_recovery *r)
 {
     for (size_t i = 0; i < r->core->config->hosts->n; i++) {
@@ -92,16 +92,17 @@ static void fence_left_out(struct dt_recovery *r)
     }
 }
 
-/* While it is too early, another IDLE will come. */
-static void start_behind_fence(struct dt_recovery *r)
+/* If it is too early, does nothing: DT_EV_IDLE comes again, with the timer or when the last link
+ * has closed. */
+static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
 
     fence_left_out(r);
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
-    else if (dt_hostlinks_any_closes(&r->core->links))
-        return; /* closing also kills an agent on this machine that stands still */
+    else if (dt_hostlinks_any_closing(&r->core->links))
+        return; /* an agent on this machine that is stopped dies only when its link has closed */
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else
@@ -111,7 +112,7 @@ static void start_behind_fence(struct dt_recovery *r)
 void dt_recovery_relaunch(struct dt_recovery *r)
 {
     if (dt_rehost_place(&r->rehost))
-        start_behind_fence(r);
+        start_after_fence(r);
 }
 
 void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t restored)
@@ -133,7 +134,7 @@ void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t re
     dt_strbuf_free(&b);
 }
 
-/* A committed checkpoint is durable. A rank that does not find it looks at another directory, or
+/* A committed checkpoint is durable. If ranks do not find it, they look at another directory, or
  * somebody has removed it. */
 static void say_behind(const struct dt_recovery *r, int64_t restored)
 {
@@ -147,8 +148,8 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
                r->restart.newest);
 }
 
-/* The restart whose first restore this is, or NULL. A late message may tell of the restore of the
- * generation before. */
+/* The record of the restart that a restore belongs to, if it is the first one since then; else
+ * NULL. A late message may report a restore of the previous generation. */
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);

@@ -1,5 +1,6 @@
 /* Starting all ranks again after a failure, from the newest checkpoint: what is left of them is
- * killed, lost hosts get a fresh connection, and nothing starts while a rank of before may live. */
+ * killed, lost hosts get a fresh connection, and then the fence: nothing starts while a rank of the
+ * previous generation may live on a lost host. */
 #ifndef DT_JOB_RECOVERY_H
 #define DT_JOB_RECOVERY_H
 
@@ -16,7 +17,7 @@ struct dt_recovery {
     struct dt_restart restart;
     struct dt_history history;
     struct dt_rehost rehost;
-    uint64_t fence_ns; /* no rank is started before */
+    uint64_t fence_ns; /* no rank is started before this time */
 };
 
 /* network and checkpoint_dir must outlive it. */
@@ -24,13 +25,13 @@ void dt_recovery_init(struct dt_recovery *r, struct dt_core *core, struct dt_net
                       const char *checkpoint_dir);
 void dt_recovery_free(struct dt_recovery *r);
 
-/* The job recovers from this failure, which text describes and which was noticed at failed_ns: says
- * and records how. */
+/* The job will recover from a failure: says so and records it. text describes cause, which was
+ * noticed at failed_ns. */
 void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const char *text,
                       uint64_t failed_ns);
 void dt_recovery_begin(struct dt_recovery *r);    /* DT_ACT_RECOVER */
 void dt_recovery_relaunch(struct dt_recovery *r); /* DT_ACT_RELAUNCH */
-/* No rank starts while ranks that lost connections have left on this host may be alive. */
+/* Moves the fence: lost connections to this host have left ranks there, which may be alive. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h);
 /* The job goes on, from this checkpoint (-1: from none) if restored_known. */
 void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t restored);

@@ -42,7 +42,7 @@ static void begin(struct dt_core *c)
 {
     dt_timers_stop(&c->timers, DT_TIMER_COLLECT);
     c->ops->stdin_hold(c->ops->arg);
-    dt_hostlinks_close_coming(&c->links);
+    dt_hostlinks_close_opening(&c->links);
 }
 
 void dt_stopping_end_ranks(struct dt_core *c, uint32_t ms)

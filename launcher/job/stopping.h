@@ -16,7 +16,7 @@ void dt_stopping_cut(struct dt_core *c);        /* no longer waits for agents an
 
 void dt_stopping_on_patience_over(struct dt_core *c); /* DT_TIMER_PATIENCE */
 void dt_stopping_on_cut(struct dt_core *c);           /* DT_TIMER_CUT */
-void dt_stopping_on_timeout(struct dt_core *c);       /* DT_TIMER_LIMIT */
+void dt_stopping_on_timeout(struct dt_core *c);       /* DT_TIMER_TIMEOUT */
 /* what: "standard output", or a file; error: as errno. */
 void dt_stopping_on_output_failed(struct dt_core *c, const char *what, int error);
 

@@ -339,8 +339,8 @@ static void ring(struct sim_world *w, struct sim_event *e)
     if (e->epoch != w->timer_epoch[timer])
         return;
     sim_trace(w, "timer %d", (int)timer);
-    w->witness.limit_over |= timer == DT_TIMER_LIMIT;
-    if (timer == DT_TIMER_LIMIT && !sim_are_ranks_through(w))
+    w->witness.limit_over |= timer == DT_TIMER_TIMEOUT;
+    if (timer == DT_TIMER_TIMEOUT && !sim_are_ranks_through(w))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_START && !w->witness.went)
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });

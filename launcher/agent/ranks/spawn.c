@@ -79,8 +79,8 @@ static void fail_spawn(struct dt_spawn *s, uint32_t index, enum dt_spawn_step st
     s->events.failed(s->arg, &m);
 }
 
-/* If it cannot be written whole, the ranks report that. */
-static void keep(int file, const struct dt_msg_go *go)
+/* Stores GO's payload where ranks read it. If it cannot be written whole, they report that. */
+static void store_go(int file, const struct dt_msg_go *go)
 {
     struct dt_put payload = { 0 };
 
@@ -94,7 +94,7 @@ void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
     char bytes[256] = { 0 };
     uint32_t left = s->config->numbers.n;
 
-    keep(s->go, go);
+    store_go(s->go, go);
     while (left) {
         ssize_t n = write(s->gate, bytes, left < sizeof bytes ? left : sizeof bytes);
 
@@ -192,8 +192,8 @@ static pid_t fork_process(const struct dt_rankproc *p)
     return pid;
 }
 
-/* An auxiliary has no socket and no input. */
-static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t i)
+/* Makes the pipes of a process and forks it. An auxiliary has no socket and no input. */
+static int start_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t i)
 {
     const struct dt_msg_start *start = s->config->start;
     bool is_rank = i < start->ranks.n;
@@ -264,7 +264,8 @@ static char *name_lack(const struct dt_spawn *s, int *error, uint32_t n)
     return text;
 }
 
-static int explain_fork(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
+/* Fills *why from errno, and closes s. Returns -1. */
+static int fail_open(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
 {
     const struct dt_u32s *numbers = &s->config->numbers;
     static char *what;
@@ -301,10 +302,10 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
     for (uint32_t k = 0; k < config->numbers.n; k++)
         processes[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     if (open_files(s) < 0)
-        return explain_fork(s, i, why);
+        return fail_open(s, i, why);
     for (; i < config->numbers.n; i++) {
-        if (open_process(s, &processes[i], i) < 0)
-            return explain_fork(s, i, why);
+        if (start_process(s, &processes[i], i) < 0)
+            return fail_open(s, i, why);
     }
     for (int k = 0; k < 3; k++)
         close_fd(&s->child[k]);

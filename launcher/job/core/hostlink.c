@@ -43,7 +43,7 @@ bool dt_hostlink_is_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns
     return late;
 }
 
-bool dt_hostlink_is_coming(const struct dt_hostlink *h)
+bool dt_hostlink_is_opening(const struct dt_hostlink *h)
 {
     return h->phase == DT_HOST_WAITING || h->phase == DT_HOST_CONNECTING ||
            h->phase == DT_HOST_RECEIVING;

@@ -78,7 +78,7 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why);
 /* Ends the connection for the reason given, which is kept as h->why. */
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-bool dt_hostlink_is_coming(const struct dt_hostlink *h); /* not ready for START yet */
+bool dt_hostlink_is_opening(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
 /* The job acts upon the signals that were gathered. reported: those of them that some agent has
  * reported. */

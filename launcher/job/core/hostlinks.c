@@ -41,7 +41,7 @@ void dt_hostlinks_open(struct dt_hostlinks *l, size_t host)
     dt_hostlinks_connect_next(l);
 }
 
-void dt_hostlinks_forget_one(struct dt_hostlinks *l)
+void dt_hostlinks_on_ended(struct dt_hostlinks *l)
 {
     l->open--;
     dt_hostlinks_connect_next(l);
@@ -70,10 +70,10 @@ void dt_hostlinks_end_all(const struct dt_hostlinks *l)
 }
 
 /* A connection that is still being made may take its time, and no rank is there to be stopped. */
-void dt_hostlinks_close_coming(const struct dt_hostlinks *l)
+void dt_hostlinks_close_opening(const struct dt_hostlinks *l)
 {
     for (size_t i = 0; i < l->hosts->n; i++) {
-        if (l->v[i] && dt_hostlink_is_coming(l->v[i]))
+        if (l->v[i] && dt_hostlink_is_opening(l->v[i]))
             dt_hostlink_close(l->v[i], "was not waited for");
     }
 }
@@ -91,13 +91,13 @@ bool dt_hostlinks_are_idle(const struct dt_hostlinks *l)
     for (size_t i = 0; i < l->hosts->n; i++) {
         const struct dt_hostlink *h = l->v[i];
 
-        if (h && (dt_hostlink_is_coming(h) || dt_hostlink_has_ranks(h)))
+        if (h && (dt_hostlink_is_opening(h) || dt_hostlink_has_ranks(h)))
             return false;
     }
     return true;
 }
 
-bool dt_hostlinks_any_closes(const struct dt_hostlinks *l)
+bool dt_hostlinks_any_closing(const struct dt_hostlinks *l)
 {
     unsigned in_use = 0;
 

@@ -10,7 +10,7 @@ struct dt_hostlinks {
     const struct dt_hostlist *hosts;
     int fanout;             /* so many may be connecting at once */
     struct dt_hostlink **v; /* by host; NULL: never opened */
-    unsigned open;          /* connections that have not ended, also those that were closed */
+    unsigned open;          /* connections that have not ended, even if they are being closed */
     uint32_t query;         /* number of the newest QUERY */
 };
 
@@ -22,17 +22,17 @@ void dt_hostlinks_free(struct dt_hostlinks *l);
 void dt_hostlinks_open(struct dt_hostlinks *l, size_t host);
 /* Connects as many of the waiting hosts as --fanout leaves room for, in order. */
 void dt_hostlinks_connect_next(struct dt_hostlinks *l);
-/* A connection has ended, by itself or since it was closed. */
-void dt_hostlinks_forget_one(struct dt_hostlinks *l);
+/* A connection has ended, by itself or because it was closed. */
+void dt_hostlinks_on_ended(struct dt_hostlinks *l);
 
 void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type,
-                           const void *msg);                  /* hosts that have ranks */
-void dt_hostlinks_end_all(const struct dt_hostlinks *l);      /* END to every host that listens */
-void dt_hostlinks_close_coming(const struct dt_hostlinks *l); /* those not ready for START yet */
+                           const void *msg);                   /* hosts that have ranks */
+void dt_hostlinks_end_all(const struct dt_hostlinks *l);       /* END to every host that listens */
+void dt_hostlinks_close_opening(const struct dt_hostlinks *l); /* those not ready for START yet */
 void dt_hostlinks_close_all(const struct dt_hostlinks *l);
 
 bool dt_hostlinks_are_idle(const struct dt_hostlinks *l); /* none is coming or has ranks */
-bool dt_hostlinks_any_closes(const struct dt_hostlinks *l);
+bool dt_hostlinks_any_closing(const struct dt_hostlinks *l);
 
 /* Whether some step of a batch system has not reported all of these signals yet. */
 bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);

@@ -3,7 +3,7 @@
 /* clang-format off */
 static const struct dt_job_step table[DT_JOB_STATES][DT_JOB_EVENTS] = {
     [DT_JOB_CONNECTING] = {
-        [DT_EV_IDLE]            = { DT_ACT_LAUNCH, DT_JOB_CONNECTING },
+        [DT_EV_IDLE]            = { DT_ACT_CHECK_HOSTS, DT_JOB_CONNECTING },
         [DT_EV_STARTED]         = { DT_ACT_NONE, DT_JOB_CONNECTING },
         [DT_EV_SPAWN_FAILED]    = { DT_ACT_NONE, DT_JOB_CONNECTING },
         [DT_EV_RANK_FAILED]     = { DT_ACT_NONE, DT_JOB_CONNECTING },

@@ -38,24 +38,25 @@ enum dt_job_event {
 };
 
 enum dt_job_action {
-    DT_ACT_NONE = 1,  /* expected here, and nothing is to be done; 0 would be a hole in the table */
-    DT_ACT_LAUNCH,    /* find out whether all hosts are usable; else name those that are not */
-    DT_ACT_START,     /* START to all hosts: a generation begins */
-    DT_ACT_RUN,       /* say that the job runs */
-    DT_ACT_REFUSE,    /* a rank cannot be started: remember why, stop the others */
-    DT_ACT_COLLECT,   /* tell all ranks to abort, ask all agents for deaths */
-    DT_ACT_DECIDE,    /* name the cause, if anything has failed, and what follows from it */
-    DT_ACT_CONTINUE,  /* standard input flows again */
-    DT_ACT_RECOVER,   /* kill all ranks, connect lost hosts again */
-    DT_ACT_RELAUNCH,  /* place ranks anew where a host did not come back; wait for the fence */
-    DT_ACT_RECONNECT, /* one more host is lost on the way */
-    DT_ACT_FAIL,      /* end all ranks, since the job has failed */
-    DT_ACT_ABANDON,   /* drop links that are still being opened, and end */
-    DT_ACT_STOP,      /* end all ranks as the reason for it demands */
-    DT_ACT_KILL,      /* end all ranks at once */
-    DT_ACT_FINISH,    /* all ranks are gone: END to the agents */
-    DT_ACT_CUT,       /* the user does not wait: close what is left */
-    DT_ACT_LEAVE,     /* tell the driver that this is the end */
+    DT_ACT_NONE = 1, /* expected here, and nothing is to be done; 0 would be a hole in the table */
+    DT_ACT_CHECK_HOSTS, /* find out whether all hosts are usable; else name those that are not */
+    DT_ACT_START,       /* START to all hosts: a generation begins */
+    DT_ACT_RUN,         /* say that the job runs */
+    DT_ACT_REFUSE,      /* a rank cannot be started: remember why, stop the others */
+    DT_ACT_COLLECT,     /* tell all ranks to abort, ask all agents for deaths */
+    DT_ACT_DECIDE,      /* name the cause, if anything has failed, and what follows from it */
+    DT_ACT_CONTINUE,    /* standard input flows again */
+    DT_ACT_RECOVER,     /* kill all ranks, connect lost hosts again */
+    DT_ACT_RELAUNCH,    /* place ranks anew where a host did not come back; wait for the fence
+                           (recovery.h) */
+    DT_ACT_RECONNECT,   /* one more host is lost on the way */
+    DT_ACT_FAIL,        /* end all ranks, since the job has failed */
+    DT_ACT_ABANDON,     /* drop links that are still being opened, and end */
+    DT_ACT_STOP,        /* end all ranks as the reason for it demands */
+    DT_ACT_KILL,        /* end all ranks at once */
+    DT_ACT_FINISH,      /* all ranks are gone: END to the agents */
+    DT_ACT_CUT,         /* the user does not wait: close what is left */
+    DT_ACT_LEAVE,       /* tell the driver that this is the end */
 };
 
 struct dt_job_step {

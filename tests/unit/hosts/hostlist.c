@@ -98,7 +98,7 @@ static void names_of_this_machine_become_one_host(void **state)
     dt_strbuf_free(&b);
 }
 
-static void find_works_after_sweep(void **state)
+static void find_works_after_entries_are_removed(void **state)
 {
     struct dt_hostlist list = { 0 };
     char name[16];
@@ -109,7 +109,7 @@ static void find_works_after_sweep(void **state)
         snprintf(name, sizeof name, "n%d", i);
         dt_hostlist_add(&list, name)->removed = i % 3 == 0;
     }
-    dt_hostlist_sweep(&list);
+    dt_hostlist_drop_removed(&list);
     assert_int_equal(list.n, 66);
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "N%d", i);
@@ -203,7 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dash_h_filters_a_hostfile),
         cmocka_unit_test(names_of_this_machine_become_one_host),
-        cmocka_unit_test(find_works_after_sweep),
+        cmocka_unit_test(find_works_after_entries_are_removed),
         cmocka_unit_test(loopback_and_own_names_are_local),
         cmocka_unit_test(the_hosts_file_adds_names_of_own_addresses),
         cmocka_unit_test(names_of_one_machine_are_found),

@@ -5,7 +5,7 @@
 
 /* The whole table, one letter for each cell, so that a change of it is easy to see. Rows are
  * states. Columns: idle, started, spawn failed, rank failed, host lost, settled, stop, kill,
- * closed; usable, unusable, cut off, restart, failed, harmless, harmless early. */
+ * closed; usable, unusable, unreachable, restart, failed, harmless, harmless early. */
 static const char *const want[DT_JOB_STATES] = {
     [DT_JOB_CONNECTING] = "L.....AA.BF.....", /**/
     [DT_JOB_STARTING] = "FRXCC.SK...k....",   /**/
@@ -18,12 +18,12 @@ static const char *const want[DT_JOB_STATES] = {
 };
 
 static const char letters[] = {
-    [DT_ACT_NONE] = '.',     [DT_ACT_LAUNCH] = 'L',    [DT_ACT_START] = 'B',
-    [DT_ACT_RUN] = 'R',      [DT_ACT_REFUSE] = 'X',    [DT_ACT_COLLECT] = 'C',
-    [DT_ACT_DECIDE] = 'D',   [DT_ACT_CONTINUE] = 'g',  [DT_ACT_RECOVER] = 'k',
-    [DT_ACT_RELAUNCH] = 'r', [DT_ACT_RECONNECT] = 'o', [DT_ACT_FAIL] = 'f',
-    [DT_ACT_ABANDON] = 'A',  [DT_ACT_STOP] = 'S',      [DT_ACT_KILL] = 'K',
-    [DT_ACT_FINISH] = 'F',   [DT_ACT_CUT] = 'c',       [DT_ACT_LEAVE] = 'E',
+    [DT_ACT_NONE] = '.',     [DT_ACT_CHECK_HOSTS] = 'L', [DT_ACT_START] = 'B',
+    [DT_ACT_RUN] = 'R',      [DT_ACT_REFUSE] = 'X',      [DT_ACT_COLLECT] = 'C',
+    [DT_ACT_DECIDE] = 'D',   [DT_ACT_CONTINUE] = 'g',    [DT_ACT_RECOVER] = 'k',
+    [DT_ACT_RELAUNCH] = 'r', [DT_ACT_RECONNECT] = 'o',   [DT_ACT_FAIL] = 'f',
+    [DT_ACT_ABANDON] = 'A',  [DT_ACT_STOP] = 'S',        [DT_ACT_KILL] = 'K',
+    [DT_ACT_FINISH] = 'F',   [DT_ACT_CUT] = 'c',         [DT_ACT_LEAVE] = 'E',
 };
 
 /* The next state, by its letter below; '.': the same. */
