@@ -220,11 +220,11 @@ dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r)
 dt_result_t dt_operation_submit(const char *name, const struct dt_operation *o,
                                 struct dt_task *task)
 {
-    const struct dt_p2p_data parcel = { o->memory == DT_MEMORY_HOST ? o->out : NULL, o->count,
-                                        o->dtype };
+    const struct dt_p2p_data data = { o->memory == DT_MEMORY_HOST ? o->out : NULL, o->count,
+                                      o->dtype };
 
     if (dt_operation_is_p2p(o))
-        return dt_context_submit_p2p(name, o->comm, p2p_end(o), &parcel, task);
+        return dt_context_submit_p2p(name, o->comm, p2p_end(o), &data, task);
     return dt_context_submit(name, o->comm, task);
 }
 

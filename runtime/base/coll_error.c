@@ -24,19 +24,19 @@ static uint64_t count_of(const struct dt_call *call)
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
     uint64_t options = call->kind == DT_CALL_ALL_REDUCE ? call->options : 0;
-    unsigned parts = dt_call_traits(call->kind);
+    unsigned traits = dt_call_traits(call->kind);
     char count[24] = "", type[24] = "", op[24] = "", root[24] = "";
 
-    if (parts & COUNT)
+    if (traits & COUNT)
         snprintf(count, sizeof count, " %" PRIu64, count_of(call));
-    if (parts & TYPE)
+    if (traits & TYPE)
         snprintf(type, sizeof type, " %s", dt_dtype_name(call->dtype));
-    if (parts & OP)
+    if (traits & OP)
         snprintf(op, sizeof op, " (%s)", dt_op_name(call->op));
-    if (parts & (TO | FROM))
-        snprintf(root, sizeof root, " %s rank %d", parts & TO ? "to" : "from", call->root);
+    if (traits & (TO | FROM))
+        snprintf(root, sizeof root, " %s rank %d", traits & TO ? "to" : "from", call->root);
     snprintf(text, DT_CALL_TEXT, "%s%s%s%s%s%s%s%s, call %" PRIu64,
-             dt_hostshm_call_name(call->kind), parts & TYPE ? " of" : "", count, type, op, root,
+             dt_hostshm_call_name(call->kind), traits & TYPE ? " of" : "", count, type, op, root,
              dt_reduceoptions_describe(options), call->device ? " in device memory" : "",
              call->number);
     return text;

@@ -58,7 +58,7 @@ static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *
 }
 
 /* Whether each pair of ranks in the call states a count of its own. */
-static inline bool dt_call_moves_parcels(const struct dt_call *c)
+static inline bool dt_call_has_pair_counts(const struct dt_call *c)
 {
     return dt_call_traits(c->kind) & DT_CALL_PAIRS;
 }

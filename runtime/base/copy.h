@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    DT_COPY_PIECE = 1024,        /* bytes; glibc uses "rep movsb" from 2 KiB on, or later */
+    DT_COPY_CHUNK = 1024,        /* bytes; glibc uses "rep movsb" from 2 KiB on, or later */
     DT_COPY_WHOLE = 1024 * 1024, /* glibc does not use it beyond the size of the L2 cache */
 };
 
@@ -23,17 +23,17 @@ static inline bool dt_copy_is_slow(uintptr_t dst, uintptr_t src, size_t bytes)
 {
     enum { PAGE = 4096, NEAR = 32 };
 
-    return (dst - src - 1) % PAGE < NEAR - 1 && bytes > DT_COPY_PIECE && bytes < DT_COPY_WHOLE;
+    return (dst - src - 1) % PAGE < NEAR - 1 && bytes > DT_COPY_CHUNK && bytes < DT_COPY_WHOLE;
 }
 
 /* Copies in chunks too small for "rep movsb". */
-void dt_copy_piecewise(void *dst, const void *src, size_t bytes);
+void dt_copy_in_chunks(void *dst, const void *src, size_t bytes);
 
 /* Like memcpy, but fast for all addresses. */
 static inline void dt_copy(void *dst, const void *src, size_t bytes)
 {
     if (dt_copy_is_slow((uintptr_t)dst, (uintptr_t)src, bytes))
-        dt_copy_piecewise(dst, src, bytes);
+        dt_copy_in_chunks(dst, src, bytes);
     else
         memcpy(dst, src, bytes);
 }

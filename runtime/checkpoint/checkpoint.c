@@ -47,18 +47,18 @@ static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t 
 
 /* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will
  * tell. */
-static void tell(struct dt_comm *c, int64_t step, bool restored)
+static void report_step(struct dt_comm *c, int64_t step, bool restored)
 {
     if (c->rank == 0)
         dt_agentlink_commit(&c->world->agent, step, restored);
 }
 
-static void committed(void *arg, int64_t step)
+static void on_committed(void *arg, int64_t step)
 {
-    tell(arg, step, false);
+    report_step(arg, step, false);
 }
 
-static void note(void *arg, const char *text)
+static void log_note(void *arg, const char *text)
 {
     struct dt_comm *c = arg;
 
@@ -131,8 +131,8 @@ static dt_result_t begin_store(struct dt_comm *c)
         .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0,   /* until dtrun knows of a commit */
         .resume = strcmp(env_or_empty(DT_ENV_RESUME), "1") == 0, /* likewise */
         .arg = c,
-        .committed = committed,
-        .note = note,
+        .committed = on_committed,
+        .note = log_note,
     };
     result = dt_group_agree(&dti_checkpoint.store.group, result);
     dti_checkpoint.begun = result == DT_OK;
@@ -234,7 +234,8 @@ struct begun {
     dt_error_info_t before; /* this thread's last error before it */
 };
 
-static dt_result_t begin(enum dt_call_kind kind, struct dt_comm **c, struct begun *b)
+static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm **c,
+                                         struct begun *b)
 {
     dt_result_t result = dt_context_enter(dt_hostshm_call_name(kind), DT_WORLD, c);
 
@@ -247,7 +248,7 @@ static dt_result_t begin(enum dt_call_kind kind, struct dt_comm **c, struct begu
 }
 
 /* Completes the store's error. A failure of DT_WORLD itself has already been described. */
-static void tell_failure(const struct dt_comm *c, const struct begun *b)
+static void complete_failure(const struct dt_comm *c, const struct begun *b)
 {
     dt_error_info_t *e = dt_error_details();
 
@@ -263,12 +264,12 @@ static void tell_failure(const struct dt_comm *c, const struct begun *b)
         e->error = ENOMEM;
 }
 
-static dt_result_t end(struct dt_comm *c, const struct begun *b, dt_result_t result)
+static dt_result_t end_checkpoint_call(struct dt_comm *c, const struct begun *b, dt_result_t result)
 {
     if (result == DT_OK) /* errors inside a call that succeeded do not count */
         dt_error_again(&b->before);
     else
-        tell_failure(c, b);
+        complete_failure(c, b);
     dt_context_leave(c);
     return result;
 }
@@ -277,14 +278,14 @@ dt_result_t dt_checkpoint_save(int64_t step)
 {
     struct begun begun;
     struct dt_comm *c;
-    dt_result_t result = begin(DT_CALL_SAVE, &c, &begun);
+    dt_result_t result = begin_checkpoint_call(DT_CALL_SAVE, &c, &begun);
 
     if (result != DT_OK)
         return result;
     result = begin_store(c);
     if (result == DT_OK)
         result = dt_store_save(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
-    return end(c, &begun, result);
+    return end_checkpoint_call(c, &begun, result);
 }
 
 dt_result_t dt_checkpoint_restore(int64_t *step)
@@ -297,13 +298,13 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
         result = dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: the pointer to the step is NULL");
         return dt_error_report_refusal(NULL, 0, DT_CALL_RESTORE, result);
     }
-    result = begin(DT_CALL_RESTORE, &c, &begun);
+    result = begin_checkpoint_call(DT_CALL_RESTORE, &c, &begun);
     if (result != DT_OK)
         return result;
     result = begin_store(c);
     if (result == DT_OK)
         result = dt_store_restore(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
     if (result == DT_OK)
-        tell(c, *step, true);
-    return end(c, &begun, result);
+        report_step(c, *step, true);
+    return end_checkpoint_call(c, &begun, result);
 }

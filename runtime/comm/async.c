@@ -90,7 +90,7 @@ void dt_async_make(struct dt_async *a, struct dt_task *task)
     count_done();
 }
 
-static void *make_calls(void *arg)
+static void *async_thread(void *arg)
 {
     struct dt_async *a = arg;
     struct dt_task *task;
@@ -101,10 +101,10 @@ static void *make_calls(void *arg)
     return NULL;
 }
 
-static dt_result_t start(struct dt_async *a)
+static dt_result_t start_thread(struct dt_async *a)
 {
     if (!a->started)
-        a->started = dt_thread_start(&a->thread, make_calls, a);
+        a->started = dt_thread_start(&a->thread, async_thread, a);
     return a->started ? DT_OK : DT_ERR_NOMEM;
 }
 
@@ -113,12 +113,12 @@ dt_result_t dt_async_start(struct dt_async *a)
     dt_result_t r;
 
     pthread_mutex_lock(&a->mutex);
-    r = start(a);
+    r = start_thread(a);
     pthread_mutex_unlock(&a->mutex);
     return r;
 }
 
-static void append(struct dt_async *a, struct dt_task *task)
+static void append_task(struct dt_async *a, struct dt_task *task)
 {
     if (a->first)
         a->last->next = task;
@@ -141,7 +141,7 @@ void dt_async_say(struct dt_async *a)
     pthread_mutex_unlock(&a->mutex);
 }
 
-static void prepare(struct dt_task *task)
+static void prepare_task(struct dt_task *task)
 {
     task->next = NULL;
     atomic_init(&task->done, 0);
@@ -164,20 +164,20 @@ static dt_result_t submit_task(struct dt_async *a, struct dt_task *task, bool dr
     dt_result_t r;
 
     pthread_mutex_lock(&a->mutex);
-    r = start(a);
+    r = start_thread(a);
     if (r == DT_OK && task->ahead && !draw_ahead(a, task))
         r = DT_ERR_UNSUPPORTED;
     else if (r == DT_OK && !task->ahead && !drawn)
         task->number = dt_ticketlock_draw(a->lock);
     if (r == DT_OK)
-        append(a, task);
+        append_task(a, task);
     pthread_mutex_unlock(&a->mutex);
     return r;
 }
 
 dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task)
 {
-    prepare(task);
+    prepare_task(task);
     return submit_task(a, task, false);
 }
 
@@ -197,7 +197,7 @@ dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task)
 
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task)
 {
-    prepare(task);
+    prepare_task(task);
     return dt_ticketlock_try(a->lock, &task->number);
 }
 

@@ -89,7 +89,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 
 /* Tells the agent which call this rank is in. With several hosts it also tells a signature, by
  * which the agent compares the ranks' calls. */
-static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
+static void note_call(struct dt_comm *c, const struct dt_call *call, unsigned inside)
 {
     struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
 
@@ -100,19 +100,19 @@ static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
     dt_hostshm_note_call(me, call->number, inside | call->kind);
 }
 
-static void note_driver(struct dt_comm *c)
+static void note_driver_wait(struct dt_comm *c)
 {
     const struct dt_call call = { .number = c->calls, .kind = DT_CALL_GPU_COPY, .root = -1 };
 
-    note(c, &call, DT_HOSTSHM_INSIDE);
+    note_call(c, &call, DT_HOSTSHM_INSIDE);
 }
 
 static void note_end(struct dt_comm *c, const struct dt_call *call)
 {
     if (c->watched)
-        note_driver(c);
+        note_driver_wait(c);
     else
-        note(c, call, 0);
+        note_call(c, call, 0);
 }
 
 void dt_comm_watch(struct dt_comm *c, bool on)
@@ -121,9 +121,9 @@ void dt_comm_watch(struct dt_comm *c, bool on)
 
     c->watched = on;
     if (on)
-        note_driver(c);
+        note_driver_wait(c);
     else
-        note(c, &none, 0);
+        note_call(c, &none, 0);
 }
 
 /* Whether the call takes microseconds, unless a rank is late. */
@@ -132,7 +132,7 @@ static bool is_brief(const struct dt_comm *c, const struct dt_call *call)
     return c->nodes == 1 && call->kind <= DT_CALL_BROADCAST && call->count <= BRIEF;
 }
 
-static void record(struct dt_comm *c, const struct dt_call *call)
+static void record_begin(struct dt_comm *c, const struct dt_call *call)
 {
     c->shm.algorithm = c->local_size > 1 ? "shm" : NULL;
     c->leaders.algorithm = c->nodes > 1 ? "tcp" : NULL;
@@ -146,7 +146,7 @@ static void record_end(struct dt_comm *c, dt_result_t r)
     dt_ring_end(c->shm.ring, r, c->shm.algorithm, c->leaders.algorithm);
 }
 
-static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
+static dt_result_t end_call(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
     record_end(c, r);
     if (r != DT_OK)
@@ -163,8 +163,8 @@ void dt_comm_count(struct dt_comm *c, struct dt_call *call)
 
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call)
 {
-    note(c, call, DT_HOSTSHM_INSIDE);
-    record(c, call);
+    note_call(c, call, DT_HOSTSHM_INSIDE);
+    record_begin(c, call);
 }
 
 void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind)
@@ -192,7 +192,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
         return DT_OK;
-    return end(c, call, dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit));
+    return end_call(c, call, dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit));
 }
 
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
@@ -207,20 +207,21 @@ dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
     c->shm.algorithm = "cuda";
     c->leaders.algorithm = NULL;
     r = work(c, arg);
-    return end(c, &call, r);
+    return end_call(c, &call, r);
 }
 
 /* In the call that creates c, an abort or a mismatch cannot come from a rank in that call: all
  * ranks make the same one, and no program has c yet. It comes from a rank that has already left the
  * call and then failed or aborted c. This rank's next call reports it. */
-static bool is_over_elsewhere(const struct dt_comm *c, const struct dt_call *call, dt_result_t r)
+static bool failed_after_creation(const struct dt_comm *c, const struct dt_call *call,
+                                  dt_result_t r)
 {
     return (r == DT_ERR_MISMATCH || r == DT_ERR_ABORTED) && c->id != 0 && call->number == 1;
 }
 
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
-    return end(c, call, is_over_elsewhere(c, call, r) ? DT_OK : r);
+    return end_call(c, call, failed_after_creation(c, call, r) ? DT_OK : r);
 }
 
 dt_result_t dt_comm_no_memory(struct dt_comm *c)

@@ -20,7 +20,7 @@ struct words {
 
 /* Writes "barrier, call 7 on communicator 3.2": the second communicator whose first rank is rank
  * 3. */
-static void describe_made(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+static void describe_created(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     char name[DT_COMM_NAME];
 
@@ -33,33 +33,33 @@ static void describe_made(const struct dt_comm *c, const struct dt_call *call, c
 }
 
 /* For an announcement, which is internal, describes the call that the program made. */
-static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+static void describe_call(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     struct dt_call next;
 
     if (!call || call->kind != DT_CALL_UNEVEN) {
-        describe_made(c, call, text);
+        describe_created(c, call, text);
         return;
     }
     next = c->next; /* only this thread reads it */
     next.number = call->number;
-    describe_made(c, &next, text);
+    describe_created(c, &next, text);
     if (next.kind != DT_CALL_JOIN)
         snprintf(text + strlen(text), 32, ", after dt_join_begin");
 }
 
-static void find_words(struct words *w, const struct dt_comm *c, const struct dt_coll_error *t,
-                       const struct dt_call *call)
+static void find_report_words(struct words *w, const struct dt_comm *c,
+                              const struct dt_coll_error *t, const struct dt_call *call)
 {
     dt_world_name(c->world, (uint32_t)c->world->rank, w->me);
     dt_world_name(c->world, t->rank, w->culprit);
     dt_hostshm_ending_text(&c->world->shm, t->rank, w->ending);
     w->why = t->why ? t->why : dt_hostshm_why(&c->shm.map);
-    describe(c, call, w->call);
+    describe_call(c, call, w->call);
 }
 
 /* What differs between two calls with the same description. */
-static const char *unsaid(const struct dt_call *call, bool alike)
+static const char *difference_in_words(const struct dt_call *call, bool alike)
 {
     if (!alike)
         return "";
@@ -72,7 +72,7 @@ static const char *unsaid(const struct dt_call *call, bool alike)
 
 /* Passes on another rank's text about its own call and a third rank's: "rank 0 called this; rank 1
  * called that". If this rank is one of the two, its call comes first. */
-static dt_result_t pass_on(const struct dt_coll_error *t, const struct words *w)
+static dt_result_t report_others(const struct dt_coll_error *t, const struct words *w)
 {
     char mine[DT_WORLD_NAME + 16];
     const char *after;
@@ -86,8 +86,8 @@ static dt_result_t pass_on(const struct dt_coll_error *t, const struct words *w)
     return dt_fail(t->code, "%s called %s; elsewhere %s", w->me, w->call, w->why);
 }
 
-static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_coll_error *t,
-                                const struct words *w, const struct dt_call *ours)
+static dt_result_t report_mismatch(const struct dt_comm *c, const struct dt_coll_error *t,
+                                   const struct words *w, const struct dt_call *ours)
 {
     char theirs[TEXT];
 
@@ -97,15 +97,15 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_coll_er
                        " elements to rank %u, which expects %" PRIu64,
                        w->me, w->call, t->giver, t->given, t->taker, t->expected);
     if (t->theirs.kind == 0 && *w->why)
-        return pass_on(t, w);
+        return report_others(t, w);
     if (t->theirs.kind == 0)
         return dt_fail(t->code,
                        "%s called %s; the calls of %s and another rank do not match, and "
                        "dtrun-agent has not reported them",
                        w->me, w->call, w->culprit);
-    describe_made(c, &t->theirs, theirs);
+    describe_created(c, &t->theirs, theirs);
     return dt_fail(t->code, "%s called %s; %s called %s%s", w->me, w->call, w->culprit, theirs,
-                   unsaid(ours, strcmp(w->call, theirs) == 0));
+                   difference_in_words(ours, strcmp(w->call, theirs) == 0));
 }
 
 const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll_error *one,
@@ -114,17 +114,17 @@ const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll
 {
     char first[DT_WORLD_NAME], second[DT_WORLD_NAME], x[TEXT], y[TEXT];
 
-    describe_made(c, &one->theirs, x);
-    describe_made(c, &other->theirs, y);
+    describe_created(c, &one->theirs, x);
+    describe_created(c, &other->theirs, y);
     snprintf(text, DT_ERROR_REPORT_OTHERS, "%s called %s; %s called %s%s",
              dt_world_name(c->world, one->rank, first), x,
              dt_world_name(c->world, other->rank, second), y,
-             unsaid(&one->theirs, strcmp(x, y) == 0));
+             difference_in_words(&one->theirs, strcmp(x, y) == 0));
     return text;
 }
 
 /* The rank that failed names itself in its text. */
-static dt_result_t say_failure(const struct dt_coll_error *t, const struct words *w)
+static dt_result_t report_failure(const struct dt_coll_error *t, const struct words *w)
 {
     const char *what = *w->why ? w->why : t->error ? strerror(t->error) : dt_strerror(t->code);
 
@@ -133,13 +133,13 @@ static dt_result_t say_failure(const struct dt_coll_error *t, const struct words
     return dt_fail(t->code, "%s: %s: %s failed: %s", w->me, w->call, w->culprit, what);
 }
 
-static dt_result_t say(const struct dt_comm *c, const struct dt_coll_error *t,
-                       const struct words *w, const struct dt_call *call)
+static dt_result_t report_cause(const struct dt_comm *c, const struct dt_coll_error *t,
+                                const struct words *w, const struct dt_call *call)
 {
     switch (t->code) {
     case DT_ERR_MISMATCH:
         if (call)
-            return say_mismatch(c, t, w, call);
+            return report_mismatch(c, t, w, call);
         break;
     case DT_ERR_PEER:
         if (t->rank == UINT32_MAX)
@@ -158,11 +158,11 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_coll_error *t,
     default:
         break;
     }
-    return say_failure(t, w);
+    return report_failure(t, w);
 }
 
 /* Stores how the rank that caused the failure ended, as far as this host knows. */
-static void tell_ending(const struct dt_comm *c, const struct dt_coll_error *t, dt_error_info_t *e)
+static void add_ending(const struct dt_comm *c, const struct dt_coll_error *t, dt_error_info_t *e)
 {
     uint32_t ending = dt_hostshm_ending(&c->world->shm, t->rank);
     int status = (int)(ending & (DT_HOSTSHM_ENDED - 1));
@@ -213,8 +213,8 @@ static uint32_t culprit_of(const struct dt_comm *c, const struct dt_coll_error *
 }
 
 /* Fills in dt_last_error_info. */
-static void tell_details(const struct dt_comm *c, const struct dt_coll_error *t,
-                         const struct dt_call *call, const struct dt_ring *ring)
+static void add_details(const struct dt_comm *c, const struct dt_coll_error *t,
+                        const struct dt_call *call, const struct dt_ring *ring)
 {
     dt_error_info_t *e = dt_error_details();
     uint32_t culprit = culprit_of(c, t);
@@ -224,7 +224,7 @@ static void tell_details(const struct dt_comm *c, const struct dt_coll_error *t,
         snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, culprit));
     }
     if (t->code == DT_ERR_PEER)
-        tell_ending(c, t, e);
+        add_ending(c, t, e);
     e->error = t->error;
     dt_comm_name(c->id, e->comm);
     if (!call)
@@ -240,8 +240,8 @@ dt_result_t dt_error_report(const struct dt_comm *c, const struct dt_coll_error 
     struct words words;
     dt_result_t r;
 
-    find_words(&words, c, t, call);
-    r = say(c, t, &words, call);
-    tell_details(c, t, call, ring);
+    find_report_words(&words, c, t, call);
+    r = report_cause(c, t, &words, call);
+    add_details(c, t, call, ring);
     return r;
 }

@@ -22,7 +22,7 @@ static uint64_t due_ns(const struct dt_pairnote *note)
     return note->limit_ms ? note->since_ns + (uint64_t)note->limit_ms * NS_PER_MS : UINT64_MAX - 1;
 }
 
-static bool goes_before(const struct dt_pairnote *a, const struct dt_pairnote *b)
+static bool is_due_before(const struct dt_pairnote *a, const struct dt_pairnote *b)
 {
     uint64_t due_a = due_ns(a), due_b = due_ns(b);
 
@@ -36,23 +36,23 @@ static uint32_t age_ms(const struct dt_pairnote *note, uint64_t now_ns)
     return now_ns > note->since_ns ? (uint32_t)((now_ns - note->since_ns) / NS_PER_MS) : 0;
 }
 
-static bool take(struct dt_pairnotes *all, int place, struct dt_pairnote *from)
+static bool take_place(struct dt_pairnotes *all, int place, struct dt_pairnote *from)
 {
     return atomic_compare_exchange_strong(&all->holders[place], &from, &dti_changing);
 }
 
-static int take_free(struct dt_pairnotes *all)
+static int take_free_place(struct dt_pairnotes *all)
 {
     for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
-        if (!atomic_load(&all->holders[i]) && take(all, i, NULL))
+        if (!atomic_load(&all->holders[i]) && take_place(all, i, NULL))
             return i;
     }
     return -1;
 }
 
 /* Writes the note to a place that the caller has taken. */
-static void put(struct dt_pairnotes *all, struct dt_hostshm_rank *at, int place,
-                struct dt_pairnote *note, uint64_t now_ns)
+static void write_place(struct dt_pairnotes *all, struct dt_hostshm_rank *at, int place,
+                        struct dt_pairnote *note, uint64_t now_ns)
 {
     dt_hostshm_enter_pair(at, place, note->pair, note->limit_ms, age_ms(note, now_ns));
     atomic_store_explicit(&note->place, place, memory_order_relaxed);
@@ -65,7 +65,7 @@ static bool leave_place(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
 {
     int place = atomic_load_explicit(&note->place, memory_order_relaxed);
 
-    if (place < 0 || !take(all, place, note))
+    if (place < 0 || !take_place(all, place, note))
         return false;
     dt_hostshm_leave_pair(at, place);
     atomic_store_explicit(&all->holders[place], NULL, memory_order_release);
@@ -74,19 +74,19 @@ static bool leave_place(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
 
 /* ---- the queue for places: changed under the lock ---- */
 
-static void queue(struct dt_pairnotes *all, struct dt_pairnote *note)
+static void queue_note(struct dt_pairnotes *all, struct dt_pairnote *note)
 {
     struct dt_pairnote **to = &all->first;
 
     atomic_store_explicit(&note->place, -1, memory_order_relaxed);
-    while (*to && !goes_before(note, *to))
+    while (*to && !is_due_before(note, *to))
         to = &(*to)->next;
     note->next = *to;
     *to = note;
     atomic_fetch_add(&all->n, 1);
 }
 
-static void unqueue(struct dt_pairnotes *all, const struct dt_pairnote *note)
+static void unqueue_note(struct dt_pairnotes *all, const struct dt_pairnote *note)
 {
     struct dt_pairnote **to = &all->first;
 
@@ -117,7 +117,7 @@ static struct dt_pairnote *last_due(struct dt_pairnotes *all, int *place)
 
         if (!holder)
             return NULL;
-        if (last && !goes_before(last, holder))
+        if (last && !is_due_before(last, holder))
             continue;
         last = holder;
         *place = i;
@@ -133,17 +133,17 @@ static int take_for_first(struct dt_pairnotes *all, struct dt_hostshm_rank *at)
     int place;
 
     for (;;) {
-        place = take_free(all);
+        place = take_free_place(all);
         if (place >= 0)
             return place;
         last = last_due(all, &place);
-        if (last && !goes_before(all->first, last))
+        if (last && !is_due_before(all->first, last))
             return -1;
-        if (last && take(all, place, last))
+        if (last && take_place(all, place, last))
             break;
     }
     dt_hostshm_leave_pair(at, place);
-    queue(all, last);
+    queue_note(all, last);
     return place;
 }
 
@@ -155,24 +155,24 @@ static void give_places(struct dt_pairnotes *all, struct dt_hostshm_rank *at)
     while (all->first && (place = take_for_first(all, at)) >= 0) {
         struct dt_pairnote *note = all->first;
 
-        unqueue(all, note);
-        put(all, at, place, note, now_ns);
+        unqueue_note(all, note);
+        write_place(all, at, place, note, now_ns);
     }
 }
 
 void dt_pairnotes_enter(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
                         struct dt_pairnote *note, uint64_t now_ns)
 {
-    int place = atomic_load(&all->n) ? -1 : take_free(all);
+    int place = atomic_load(&all->n) ? -1 : take_free_place(all);
 
     if (!note->since_ns)
         note->since_ns = now_ns;
     if (place >= 0) {
-        put(all, at, place, note, now_ns);
+        write_place(all, at, place, note, now_ns);
         return;
     }
     pthread_mutex_lock(&dti_late);
-    queue(all, note);
+    queue_note(all, note);
     give_places(all, at);
     pthread_mutex_unlock(&dti_late);
 }
@@ -186,7 +186,7 @@ void dt_pairnotes_leave(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
         return;
     pthread_mutex_lock(&dti_late);
     if (!left && !leave_place(all, at, note))
-        unqueue(all, note);
+        unqueue_note(all, note);
     give_places(all, at);
     pthread_mutex_unlock(&dti_late);
 }

@@ -27,14 +27,14 @@ static struct dt_slot *slot_of(const dt_comm_t *handle)
 }
 
 /* The bits above the slot's number count its communicators, from 1. */
-static uintptr_t turn_of(const dt_comm_t *handle)
+static uintptr_t use_of(const dt_comm_t *handle)
 {
     return (uintptr_t)handle >> SLOT_BITS;
 }
 
-static bool ever_was(const struct dt_slot *s, const dt_comm_t *handle)
+static bool slot_ever_had(const struct dt_slot *s, const dt_comm_t *handle)
 {
-    return !handle || (turn_of(handle) > 0 && turn_of(handle) <= turn_of(s->handle));
+    return !handle || (use_of(handle) > 0 && use_of(handle) <= use_of(s->handle));
 }
 
 /* ---- limits ---- */
@@ -76,7 +76,7 @@ bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least)
     return found;
 }
 
-static void settle(struct dt_slot *s)
+static void settle_slot(struct dt_slot *s)
 {
     if (!atomic_load_explicit(&s->lowered, memory_order_relaxed) || dt_ticketlock_is_held(&s->lock))
         return;
@@ -88,7 +88,7 @@ static void settle(struct dt_slot *s)
 
 void dt_slot_settle(const dt_comm_t *handle)
 {
-    settle(slot_of(handle));
+    settle_slot(slot_of(handle));
 }
 
 /* ---- calls ---- */
@@ -118,7 +118,7 @@ void dt_slot_leave(struct dt_slot *s)
     if (dt_async_holds(&s->lock))
         return;
     dt_ticketlock_leave(&s->lock);
-    settle(s);
+    settle_slot(s);
 }
 
 bool dt_slot_is_held(const dt_comm_t *handle)
@@ -151,7 +151,7 @@ void dt_slot_say(const dt_comm_t *handle)
     dt_async_say(&slot_of(handle)->async);
 }
 
-static void put(struct dt_slot *s, struct dt_comm *c)
+static void put_in_slot(struct dt_slot *s, struct dt_comm *c)
 {
     pthread_mutex_lock(&dti_slots.mutex);
     s->comm = c;
@@ -163,7 +163,7 @@ void dt_slot_set_world(struct dt_comm *c)
     struct dt_slot *s = dti_slots.slots;
 
     dt_async_open(&s->async, &s->lock);
-    put(s, c);
+    put_in_slot(s, c);
 }
 
 void dt_slot_shut(struct dt_slot *s)
@@ -175,7 +175,7 @@ void dt_slot_shut(struct dt_slot *s)
 
 void dt_slot_clear(struct dt_slot *s)
 {
-    put(s, NULL);
+    put_in_slot(s, NULL);
 }
 
 static struct dt_slot *take_free_slot(void)
@@ -207,20 +207,20 @@ bool dt_slot_find(struct dt_comm *c)
         c->slot = s;
         atomic_store(&s->limit_ms, c->limit_ms);
         tell_least_limit(s);
-        s->handle = (dt_comm_t *)((turn_of(s->handle) + 1) << SLOT_BITS | slot);
+        s->handle = (dt_comm_t *)((use_of(s->handle) + 1) << SLOT_BITS | slot);
         dt_ticketlock_leave(&s->lock);
     }
     pthread_mutex_unlock(&dti_slots.mutex);
     return s != NULL;
 }
 
-static void leave_first(size_t n)
+static void leave_first_slots(size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dt_ticketlock_leave(&dti_slots.slots[i].lock);
 }
 
-static void shut_all(void)
+static void shut_all_slots(void)
 {
     for (size_t i = 0; i < dti_slots.used; i++) {
         if (dti_slots.slots[i].comm)
@@ -239,9 +239,9 @@ bool dt_slots_enter_all(void)
         n++;
     all = n == dti_slots.used && !dt_views_are_used();
     if (all)
-        shut_all();
+        shut_all_slots();
     else
-        leave_first(n);
+        leave_first_slots(n);
     pthread_mutex_unlock(&dti_slots.mutex);
     return all;
 }
@@ -280,7 +280,7 @@ void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 
 void dt_slots_leave_all(void)
 {
-    leave_first(dti_slots.used);
+    leave_first_slots(dti_slots.used);
 }
 
 bool dt_slot_ever(const dt_comm_t *handle)
@@ -288,7 +288,7 @@ bool dt_slot_ever(const dt_comm_t *handle)
     bool ever;
 
     pthread_mutex_lock(&dti_slots.mutex);
-    ever = ever_was(slot_of(handle), handle);
+    ever = slot_ever_had(slot_of(handle), handle);
     pthread_mutex_unlock(&dti_slots.mutex);
     return ever;
 }

@@ -132,7 +132,7 @@ void dt_dump_json(FILE *out, const struct dt_dump_about *a, const struct dt_reco
 
 /* ---- files ---- */
 
-static struct dt_dump_about about(const struct dt_world *w, const char *why)
+static struct dt_dump_about dump_about(const struct dt_world *w, const char *why)
 {
     return (struct dt_dump_about){ .rank = w->rank,
                                    .size = w->size,
@@ -159,9 +159,10 @@ static dt_result_t write_file(const char *path, const char *text, size_t bytes)
     return dt_fail(DT_ERR_IO, "the flight recorder's dump %s: %s", path, strerror(error));
 }
 
-static dt_result_t dump(const struct dt_world *w, const char *path, bool json, const char *why)
+static dt_result_t write_dump(const struct dt_world *w, const char *path, bool json,
+                              const char *why)
 {
-    const struct dt_dump_about a = about(w, why);
+    const struct dt_dump_about a = dump_about(w, why);
     struct dt_record *records;
     size_t n = dt_recorder_read(&records), bytes = 0;
     char *text = NULL;
@@ -180,7 +181,7 @@ static dt_result_t dump(const struct dt_world *w, const char *path, bool json, c
 }
 
 /* Writes both forms into the configured directory. */
-static dt_result_t dump_there(const struct dt_world *w, const char *why)
+static dt_result_t write_dumps(const struct dt_world *w, const char *why)
 {
     static const char *const suffixes[] = { "txt", "jsonl" };
     dt_result_t r = dt_dir_make(w->settings.recorder);
@@ -190,14 +191,14 @@ static dt_result_t dump_there(const struct dt_world *w, const char *why)
 
         snprintf(path, sizeof path, "%s/rank.%05d.%u.%s", w->settings.recorder, w->rank,
                  w->generation, suffixes[json]);
-        r = dump(w, path, json, why);
+        r = write_dump(w, path, json, why);
     }
     return r;
 }
 
 /* Sends the last calls to dtrun, which prints those of all ranks together. */
-static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result,
-                 const char *dump_error)
+static void send_last_calls(const struct dt_world *w, uint64_t comm, dt_result_t result,
+                            const char *dump_error)
 {
     const char *dir = strlen(w->settings.recorder) < DIR_TOLD ? w->settings.recorder : "";
     char why[ERROR_TOLD];
@@ -213,13 +214,13 @@ static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result,
     free(records);
 }
 
-static void dump_and_tell(const struct dt_world *w, uint64_t comm, const dt_error_info_t *failure)
+static void dump_and_send(const struct dt_world *w, uint64_t comm, const dt_error_info_t *failure)
 {
     dt_result_t r = DT_OK;
 
     if (*w->settings.recorder)
-        r = dump_there(w, failure->message);
-    tell(w, comm, failure->code, r == DT_OK ? "" : dt_last_error());
+        r = write_dumps(w, failure->message);
+    send_last_calls(w, comm, failure->code, r == DT_OK ? "" : dt_last_error());
 }
 
 void dt_dump_failure(const struct dt_world *w, uint64_t comm)
@@ -234,7 +235,7 @@ void dt_dump_failure(const struct dt_world *w, uint64_t comm)
     /* dtrun is about to kill this process. It waits while the flag is set. */
     atomic_fetch_or(flags, DT_HOSTSHM_DUMPING);
     dt_error_keep(&failure);
-    dump_and_tell(w, comm, &failure);
+    dump_and_send(w, comm, &failure);
     dt_error_again(&failure);
     atomic_fetch_and(flags, ~(uint32_t)DT_HOSTSHM_DUMPING);
 }
@@ -252,9 +253,9 @@ dt_result_t dt_dump_now(const struct dt_world *w, const char *path)
         return dt_fail(DT_ERR_STATE, "dt_recorder_dump: nothing is recorded (" DT_ENV_RECORDER_CALLS
                                      "=0, or recorder_calls of dt_init_with)");
     if (path)
-        return dump(w, path, ends_in(path, ".jsonl"), "");
+        return write_dump(w, path, ends_in(path, ".jsonl"), "");
     if (*w->settings.recorder)
-        return dump_there(w, "");
+        return write_dumps(w, "");
     return dt_fail(DT_ERR_ARG, "dt_recorder_dump: no path was given, and there is no directory for "
                                "dumps (" DT_ENV_RECORDER ", or recorder of dt_init_with)");
 }

@@ -83,7 +83,7 @@ bool dt_direct_are_done(struct dt_comm *c)
 
 /* ---- calls ---- */
 
-static CUresult make(struct dt_direct **call)
+static CUresult make_direct(struct dt_direct **call)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_direct *d = calloc(1, sizeof *d);
@@ -103,7 +103,7 @@ static CUresult make(struct dt_direct **call)
     return CUDA_SUCCESS;
 }
 
-static struct dt_direct *take(struct dt_directs *all)
+static struct dt_direct *take_free_direct(struct dt_directs *all)
 {
     struct dt_direct *d;
 
@@ -126,8 +126,8 @@ static void give_back(struct dt_directs *all, struct dt_direct *d)
 CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call)
 {
     struct dt_directs *all = &c->gpu->directs;
-    struct dt_direct *d = take(all);
-    CUresult result = d ? CUDA_SUCCESS : make(&d);
+    struct dt_direct *d = take_free_direct(all);
+    CUresult result = d ? CUDA_SUCCESS : make_direct(&d);
 
     if (result)
         return result;
@@ -178,13 +178,13 @@ static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
     }
 }
 
-static void refuse(struct dt_direct *d)
+static void refuse_direct(struct dt_direct *d)
 {
     d->result = ncclInternalError;
     d->name = "ncclCommAbort";
 }
 
-static void queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+static void queue_on_nccl(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     const struct dt_nccl *n = &c->gpu->nccl;
     struct dt_direct *d = o->direct;
@@ -198,7 +198,7 @@ static void queue(struct dt_comm *c, const struct dt_operation *o, CUstream stre
         d->result = await_launch(c, call.comm);
 }
 
-static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_directs *all = &c->gpu->directs;
@@ -211,10 +211,10 @@ static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream str
     if (d->error)
         return;
     if (dt_ncclguard_enter(guard)) {
-        queue(c, o, stream);
+        queue_on_nccl(c, o, stream);
         dt_ncclguard_leave(guard);
     } else {
-        refuse(d);
+        refuse_direct(d);
     }
     if (d->result)
         return;
@@ -232,9 +232,9 @@ void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream 
 
     pthread_mutex_lock(&all->mutex);
     if (atomic_load(&all->open))
-        launch(c, o, stream);
+        launch_queued(c, o, stream);
     else
-        refuse(d);
+        refuse_direct(d);
     pthread_mutex_unlock(&all->mutex);
     if (atomic_exchange(&d->state, DT_DIRECT_LAUNCHED) == DT_DIRECT_LEFT)
         give_back(all, d);

@@ -18,7 +18,7 @@ struct dt_errand {
     _Alignas(max_align_t) unsigned char copy[];
 };
 
-static void *run(void *arg)
+static void *run_errand(void *arg)
 {
     struct dt_errand *e = arg;
     int state;
@@ -43,7 +43,7 @@ struct dt_errand *dt_errand_start(void (*work)(void *copy), void (*undo)(void *c
     e->work = work;
     e->undo = undo;
     memcpy(e->copy, arg, bytes);
-    if (dt_thread_start(&thread, run, e)) {
+    if (dt_thread_start(&thread, run_errand, e)) {
         pthread_detach(thread);
         return e;
     }

@@ -63,7 +63,8 @@ static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, co
     return NULL;
 }
 
-static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt_gpu_offer *mine)
+static void fill_offer(struct dt_comm *c, const struct dt_gpu_order *order,
+                       struct dt_gpu_offer *mine)
 {
     char bus[DT_GPU_BUS + 1] = "";
     const struct dt_ncclapi *api = usable_nccl(order, &c->gpu->no_nccl);
@@ -84,8 +85,8 @@ static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt
 }
 
 /* Only this rank knows exactly why it cannot use NCCL. */
-static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice *choice,
-                            const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
+static const char *describe_obstacle(const struct dt_comm *c, const struct dt_gpu_choice *choice,
+                                     const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
     bool lacks_nccl =
         choice->obstacle == DT_GPU_NO_NCCL || choice->obstacle == DT_GPU_NO_NCCL_BETWEEN;
@@ -97,7 +98,7 @@ static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice 
 }
 
 /* Only rank 0 warns, and only once in the job. */
-static void warn(struct dt_comm *c, const char *obstacle)
+static void warn_once(struct dt_comm *c, const char *obstacle)
 {
     static bool warned;
     char text[DT_RANK_NOTE_TEXT];
@@ -112,7 +113,7 @@ static void warn(struct dt_comm *c, const char *obstacle)
     dt_agentlink_note(&c->world->agent, text);
 }
 
-static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers)
+static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_offer *offers)
 {
     struct dt_gpu_choice choice = dt_gpu_choose(offers, c->size);
     char text[DT_GPU_TEXT];
@@ -122,32 +123,32 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
             c, dt_fail(DT_ERR_MISMATCH, "rank %d: %s: it must be the same on all ranks",
                        c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
     if (choice.obstacle && offers[0].wish == DT_GPU_NCCL)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NCCL,
-                                       "rank %d: %s, and DTRUN_DEVICE=nccl permits no other path",
-                                       c->world->rank, describe(c, &choice, offers, text)));
+        return dt_comm_fail(
+            c, dt_fail(DT_ERR_NCCL, "rank %d: %s, and DTRUN_DEVICE=nccl permits no other path",
+                       c->world->rank, describe_obstacle(c, &choice, offers, text)));
     if (choice.obstacle && choice.path == DT_GPU_STAGING && offers[0].wish == DT_GPU_SHARED &&
         choice.obstacle != DT_GPU_NO_NCCL)
-        return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
-                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
-                                       c->world->rank, describe(c, &choice, offers, text)));
+        return dt_comm_fail(
+            c, dt_fail(DT_ERR_CUDA, "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
+                       c->world->rank, describe_obstacle(c, &choice, offers, text)));
     if (choice.obstacle)
-        warn(c, describe(c, &choice, offers, text));
+        warn_once(c, describe_obstacle(c, &choice, offers, text));
     c->gpu->path = choice.path;
     return choice.path == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
 }
 
 /* Collective. */
-static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
+static dt_result_t choose_path(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     struct dt_gpu_offer *offers = calloc((size_t)c->size, sizeof *offers);
     dt_result_t r;
 
     if (!offers)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
-    offer(c, order, &offers[c->rank]);
+    fill_offer(c, order, &offers[c->rank]);
     r = dt_comm_all_gather_table(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
     if (r == DT_OK)
-        r = conclude(c, offers);
+        r = choose_from_offers(c, offers);
     free(offers);
     return r;
 }
@@ -187,7 +188,7 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 /* The path is chosen at the first call that some path makes without staging. */
 static dt_result_t settle_path(struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu->path == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
+    return c->gpu->path == DT_GPU_AUTO && can_make(c, o) ? choose_path(c, &o->order) : DT_OK;
 }
 
 /* If there is no memory to share (*why is set), falls back to staging for good. */
@@ -199,7 +200,7 @@ static dt_result_t accept_shared(struct dt_comm *c, dt_result_t r, const char *w
         return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
                                        "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
                                        c->world->rank, why));
-    warn(c, why);
+    warn_once(c, why);
     c->gpu->path = DT_GPU_STAGING;
     return DT_OK;
 }
@@ -227,7 +228,7 @@ static dt_result_t wait_for(struct dt_comm *c, void *event)
 }
 
 /* Once the GPU has done what was queued before the call, managed memory counts as host memory. */
-static dt_result_t settle(struct dt_comm *c, const struct dt_gpu_order *order)
+static dt_result_t await_gpu_order(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, order->context);
@@ -252,7 +253,7 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (o->memory == DT_MEMORY_MANAGED) {
-        r = settle(c, &o->order);
+        r = await_gpu_order(c, &o->order);
         return r == DT_OK ? o->kind->make(c, o) : r;
     }
     r = settle_path(c, o);
@@ -364,7 +365,7 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
     dt_result_t r = check_device(c, order);
 
     if (r == DT_OK && open && !c->announce)
-        r = choose(c, order);
+        r = choose_path(c, order);
     if (r == DT_OK)
         r = open_path(c, order);
     return r == DT_OK ? dt_staging_open(c, order, copies) : r;

@@ -29,7 +29,7 @@ enum {
     FREED_MS = 10 * 1000, /* the same once NCCL's kernels have ended */
 };
 
-static const struct dt_ncclapi *api(void)
+static const struct dt_ncclapi *loaded_nccl(void)
 {
     const char *why;
 
@@ -61,14 +61,14 @@ static dt_result_t coll_error(struct dt_comm *c, const char *function, ncclResul
 {
     uint32_t culprit;
     int stopped = may_come_of_others(error) ? await_cause(c, &culprit) : 0;
-    const char *last = api()->ncclGetLastError(NULL);
+    const char *last = loaded_nccl()->ncclGetLastError(NULL);
 
     if (stopped)
         return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
     dt_fail(DT_ERR_NCCL,
             "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL say more, and DTRUN_DEVICE=staging does "
             "without NCCL",
-            function, api()->ncclGetErrorString(error), last && *last ? ": " : "",
+            function, loaded_nccl()->ncclGetErrorString(error), last && *last ? ": " : "",
             last ? last : "");
     dt_coll_error(&c->coll_error, DT_ERR_NCCL, (uint32_t)c->world->rank);
     c->coll_error.why = dt_last_error();
@@ -80,7 +80,7 @@ static dt_result_t cuda_trouble(struct dt_comm *c, const char *function, CUresul
     return dt_gpu_trouble(c, &c->coll_error, function, error);
 }
 
-static dt_result_t fail(struct dt_comm *c)
+static dt_result_t fail_nccl(struct dt_comm *c)
 {
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
@@ -103,7 +103,8 @@ static bool is_well(ncclComm_t comm)
 {
     ncclResult_t state = ncclInternalError;
 
-    return api()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
+    return loaded_nccl()->ncclCommGetAsyncError(comm, &state) == ncclSuccess &&
+           state == ncclSuccess;
 }
 
 static bool leave_within(struct dt_ncclguard *guard, unsigned ms)
@@ -128,7 +129,7 @@ static bool settles_within(ncclComm_t comm, unsigned ms)
         if (dt_clock_ns() > until)
             return false;
         dt_gpu_pause(turn);
-        if (api()->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
+        if (loaded_nccl()->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
             return true;
     }
     return true;
@@ -139,10 +140,10 @@ static bool settles_within(ncclComm_t comm, unsigned ms)
  * leave, the group is not ended and the communicator is leaked. */
 static void abort_under_threads(const struct ending *e)
 {
-    api()->ncclGroupStart();
-    api()->ncclCommAbort(e->comm);
+    loaded_nccl()->ncclGroupStart();
+    loaded_nccl()->ncclCommAbort(e->comm);
     if (leave_within(e->guard, FREED_MS) && settles_within(e->comm, FREED_MS))
-        api()->ncclGroupEnd();
+        loaded_nccl()->ncclGroupEnd();
 }
 
 /* NCCL before 2.22 frees the communicator at once, even in a group. Then nothing but an abort would
@@ -152,7 +153,7 @@ static bool are_gone(const struct ending *e)
 {
     bool gone = leave_within(e->guard, LEAVE_MS);
 
-    while (!gone && api()->version < DT_NCCL_ABORTS_IN_GROUPS)
+    while (!gone && loaded_nccl()->version < DT_NCCL_ABORTS_IN_GROUPS)
         gone = leave_within(e->guard, LEAVE_MS);
     return gone;
 }
@@ -163,12 +164,12 @@ static void end_comm(const struct ending *e)
     if (!are_gone(e))
         abort_under_threads(e);
     else if (e->gently && is_well(e->comm))
-        api()->ncclCommDestroy(e->comm);
+        loaded_nccl()->ncclCommDestroy(e->comm);
     else
-        api()->ncclCommAbort(e->comm);
+        loaded_nccl()->ncclCommAbort(e->comm);
 }
 
-static void end(void *arg)
+static void end_thread(void *arg)
 {
     const struct ending *e = arg;
     struct dt_cuda_scope scope;
@@ -222,7 +223,7 @@ static void begin_end(struct dt_comm *c, bool gently)
     dt_direct_shut(c);
     dt_ncclguard_shut(n->guard);
     dt_ncclguard_hold(n->guard);
-    n->ending = dt_errand_start(end, NULL, &e, sizeof e);
+    n->ending = dt_errand_start(end_thread, NULL, &e, sizeof e);
     if (!n->ending)
         dt_ncclguard_drop(n->guard);
     atomic_store(&n->end, ENDING);
@@ -258,7 +259,7 @@ static bool await_end(struct dt_comm *c, bool gently)
 
 /* Keeps `end`, which another thread may be about to claim, and `guard`, which tells a thread that
  * is about to use the communicator that it is gone. */
-static void forget(struct dt_nccl *n)
+static void forget_comm(struct dt_nccl *n)
 {
     n->comm = NULL;
     n->rank = 0;
@@ -284,7 +285,7 @@ static void take_down(struct dt_comm *c, bool gently)
 
     if (ended && n->context)
         free_rest(n);
-    forget(n);
+    forget_comm(n);
 }
 
 /* A destroy would wait for a lost peer, even if no call has noticed the loss. */
@@ -312,7 +313,7 @@ struct beginning {
 };
 
 /* Runs in a thread of its own, which may wait in NCCL for ever. */
-static void begin(void *arg)
+static void begin_thread(void *arg)
 {
     struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
     struct beginning *b = arg;
@@ -321,9 +322,9 @@ static void begin(void *arg)
     b->result = ncclUnhandledCudaError;
     if (dt_cuda_enter(&scope, b->context))
         return;
-    config.blocking = api()->blocks;
-    b->result =
-        api()->ncclCommInitRankConfig(&b->comm, b->size, b->id, b->rank, (ncclConfig_t *)&config);
+    config.blocking = loaded_nccl()->blocks;
+    b->result = loaded_nccl()->ncclCommInitRankConfig(&b->comm, b->size, b->id, b->rank,
+                                                      (ncclConfig_t *)&config);
     dt_cuda_leave(&scope);
 }
 
@@ -335,7 +336,7 @@ static void abort_beginning(void *arg)
 
     if (!b->comm || dt_cuda_enter(&scope, b->context))
         return;
-    api()->ncclCommAbort(b->comm);
+    loaded_nccl()->ncclCommAbort(b->comm);
     dt_cuda_leave(&scope);
 }
 
@@ -356,13 +357,13 @@ unsigned dt_nccl_init_seconds(unsigned chosen, int size)
 }
 
 /* Returns ncclInProgress if it is not done, and ncclInternalError once its end has begun. */
-static ncclResult_t look(const struct dt_nccl *n)
+static ncclResult_t async_result(const struct dt_nccl *n)
 {
     ncclResult_t state = ncclInProgress, asked;
 
     if (!dt_ncclguard_enter(n->guard))
         return ncclInternalError;
-    asked = api()->ncclCommGetAsyncError(n->comm, &state);
+    asked = loaded_nccl()->ncclCommGetAsyncError(n->comm, &state);
     dt_ncclguard_leave(n->guard);
     return asked == ncclSuccess ? state : asked;
 }
@@ -374,10 +375,10 @@ static ncclResult_t queue_watched(struct dt_nccl *n, struct dt_ncclcall *call,
 {
     ncclResult_t queued;
 
-    if (api()->blocks)
+    if (loaded_nccl()->blocks)
         dt_gpu_watch(&n->watched);
     queued = dt_ncclcalls_queue(call, o);
-    if (api()->blocks)
+    if (loaded_nccl()->blocks)
         dt_gpu_unwatch(&n->watched);
     return queued;
 }
@@ -409,7 +410,7 @@ static ncclResult_t look_at_beginning(struct dt_comm *c, struct dt_errand *erran
     c->gpu->nccl.comm = b->comm;
     if (b->result != ncclSuccess && b->result != ncclInProgress)
         return b->result;
-    return look(&c->gpu->nccl);
+    return async_result(&c->gpu->nccl);
 }
 
 static dt_result_t await_beginning(struct dt_comm *c, void *errand)
@@ -441,7 +442,7 @@ static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
     dt_result_t r;
 
     if (c->rank == 0)
-        mine.error = (uint64_t)api()->ncclGetUniqueId(&mine.id);
+        mine.error = (uint64_t)loaded_nccl()->ncclGetUniqueId(&mine.id);
     r = dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, &mine, sizeof mine, 0);
     if (r != DT_OK)
         return r;
@@ -449,7 +450,7 @@ static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
     if (!mine.error)
         return DT_OK;
     coll_error(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
-    return fail(c);
+    return fail_nccl(c);
 }
 
 static CUresult make_own(struct dt_nccl *n)
@@ -465,7 +466,7 @@ static CUresult make_own(struct dt_nccl *n)
     return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);
 }
 
-static dt_result_t connect(struct dt_comm *c)
+static dt_result_t connect_nccl(struct dt_comm *c)
 {
     const struct dt_nccl *n = &c->gpu->nccl;
     struct beginning b = { .context = n->context, .rank = n->rank, .size = n->size };
@@ -475,10 +476,10 @@ static dt_result_t connect(struct dt_comm *c)
 
     if (r != DT_OK || n->rank < 0)
         return r;
-    errand = dt_errand_start(begin, abort_beginning, &b, sizeof b);
+    errand = dt_errand_start(begin_thread, abort_beginning, &b, sizeof b);
     if (!errand) {
         dt_comm_no_memory(c);
-        return fail(c);
+        return fail_nccl(c);
     }
     c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
     r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_beginning, errand);
@@ -499,9 +500,9 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
         return DT_OK;
     if (!n->guard)
         n->guard = dt_ncclguard_new();
-    if (!n->guard || (rank >= 0 && api()->blocks && !dt_gpu_watch_begin())) {
+    if (!n->guard || (rank >= 0 && loaded_nccl()->blocks && !dt_gpu_watch_begin())) {
         dt_comm_no_memory(c);
-        return fail(c);
+        return fail_nccl(c);
     }
     n->watched.comm = c;
     n->watched.stuck = end_stuck;
@@ -513,9 +514,9 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
     n->device = order->device;
     result = rank < 0 ? CUDA_SUCCESS : make_own(n);
     if (!result)
-        return connect(c);
+        return connect_nccl(c);
     cuda_trouble(c, "cuStreamCreate", result);
-    return fail(c);
+    return fail_nccl(c);
 }
 
 /* ---- calls ---- */
@@ -562,7 +563,7 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
     return result ? cuda_trouble(c, "cuMemcpyDtoDAsync", result) : DT_OK;
 }
 
-static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char **name)
+static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, const char **name)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_nccl *n = &c->gpu->nccl;
@@ -597,7 +598,7 @@ dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch
 
 dt_result_t dt_nccl_check(struct dt_comm *c)
 {
-    ncclResult_t state = c->gpu->nccl.comm ? look(&c->gpu->nccl) : ncclSuccess;
+    ncclResult_t state = c->gpu->nccl.comm ? async_result(&c->gpu->nccl) : ncclSuccess;
 
     return state == ncclSuccess || state == ncclInProgress
                ? DT_OK
@@ -613,7 +614,7 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
     for (unsigned turn = 0; state == ncclSuccess || state == ncclInProgress; turn++) {
         dt_result_t r;
 
-        state = look(n);
+        state = async_result(n);
         if (state == ncclSuccess)
             return DT_OK;
         r = dt_gpu_wait_on(c, NULL, turn);
@@ -644,7 +645,7 @@ static enum progress look_at_event(struct dt_comm *c, bool *recorded)
 
 static enum progress look_at_call(struct dt_comm *c, const char *name, bool *recorded)
 {
-    ncclResult_t state = look(&c->gpu->nccl);
+    ncclResult_t state = async_result(&c->gpu->nccl);
 
     if (state == ncclSuccess)
         return look_at_event(c, recorded);
@@ -673,7 +674,7 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct making
     }
 }
 
-static dt_result_t make(struct dt_comm *c, void *arg)
+static dt_result_t make_nccl_call(struct dt_comm *c, void *arg)
 {
     struct making *m = arg;
     struct dt_operation o = *m->o;
@@ -683,7 +684,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     c->shm.algorithm = "nccl";
     c->leaders.algorithm = NULL;
     if (r == DT_OK)
-        r = queue(c, &o, &name);
+        r = queue_nccl_call(c, &o, &name);
     if (r == DT_OK)
         r = await_call(c, name, m);
     if (r == DT_OK)
@@ -702,7 +703,7 @@ static enum progress look_at_direct(struct dt_comm *c, const struct dt_direct *d
 
     if (atomic_load(&d->state) == DT_DIRECT_LAUNCHING)
         return WAITING;
-    state = d->result ? d->result : look(&c->gpu->nccl);
+    state = d->result ? d->result : async_result(&c->gpu->nccl);
     well = state == ncclSuccess || state == ncclInProgress;
     result = d->error || !well ? d->error : dt_cuda()->cuEventQuery(d->done);
     if (well && !result)
@@ -744,7 +745,7 @@ static dt_result_t match_and_await(struct dt_comm *c, const struct dt_operation 
 
 /* ---- the order of calls ---- */
 
-static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
+static dt_result_t agree_on_launch(struct dt_comm *c, struct dt_launch *launch)
 {
     int64_t stamp;
     dt_result_t r;
@@ -772,7 +773,7 @@ dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o, struc
     if (!dt_nccl_needs_agreement(c))
         return DT_OK;
     r = dt_comm_match(c, o->kind->call, dt_gpu_call(o));
-    return r == DT_OK ? agree(c, launch) : r;
+    return r == DT_OK ? agree_on_launch(c, launch) : r;
 }
 
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
@@ -781,7 +782,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
     dt_result_t r = dt_nccl_agree(c, o, &m.launch);
 
     if (r == DT_OK)
-        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make, &m);
+        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_nccl_call, &m);
     dt_launch_end(&m.launch);
     return r;
 }
@@ -808,7 +809,7 @@ dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order)
 
     if (result) {
         cuda_trouble(c, "cuCtxPushCurrent", result);
-        return fail(c);
+        return fail_nccl(c);
     }
     r = dt_nccl_connect(c, order, c->rank, c->size);
     dt_cuda_leave(&scope);
@@ -828,7 +829,7 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 
     if (result) {
         cuda_trouble(c, "cuCtxPushCurrent", result);
-        return fail(c);
+        return fail_nccl(c);
     }
     r = o->direct ? match_and_await(c, o) : make_in_context(c, o);
     dt_cuda_leave(&scope);

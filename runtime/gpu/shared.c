@@ -26,7 +26,7 @@ enum {
 
 /* ---- whether a device can be shared ---- */
 
-static bool has(CUdevice device, CUdevice_attribute attribute)
+static bool has_attribute(CUdevice device, CUdevice_attribute attribute)
 {
     int value = 0;
 
@@ -43,11 +43,11 @@ static bool is_mig(CUdevice device)
 
 enum dt_gpu_unable dt_shared_unable(CUdevice device)
 {
-    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+    if (!has_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
         return DT_GPU_NO_VIRTUAL_MEMORY;
-    if (!has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+    if (!has_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
         return DT_GPU_NO_DESCRIPTORS;
-    if (!has(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS))
+    if (!has_attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS))
         return DT_GPU_NO_STREAM_WORDS;
     return is_mig(device) ? DT_GPU_MIG : DT_GPU_ABLE;
 }
@@ -79,7 +79,7 @@ dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers
 
 /* Releases the streams of this host repeatedly, since other ranks' streams may still write words
  * that they were told to write. */
-static bool settles(const struct dt_shared *s)
+static bool streams_settle(const struct dt_shared *s)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;
 
@@ -100,7 +100,7 @@ static void give_up(struct dt_comm *c)
     if (s->words.memory)
         dt_gpu_words_release(&s->words, s->step);
     dt_nccl_give_up(c);
-    if (s->stream && s->words.memory && !settles(s))
+    if (s->stream && s->words.memory && !streams_settle(s))
         *s = (struct dt_shared){ .groups = s->groups };
     dt_shared_free(s);
 }
@@ -118,7 +118,7 @@ void dt_shared_close(struct dt_comm *c)
     *s = (struct dt_shared){ 0 };
 }
 
-static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
+static dt_result_t fail_cuda(struct dt_comm *c, const char *function, CUresult error)
 {
     dt_gpu_trouble(c, &c->coll_error, function, error);
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
@@ -136,7 +136,7 @@ static size_t slot_for(const struct dt_operation *o)
 }
 
 /* Leaders are NCCL's ranks, numbered like their groups. */
-static dt_result_t connect(struct dt_comm *c, const struct dt_gpu_order *order)
+static dt_result_t connect_leaders(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     const struct dt_gpu_groups *g = &c->gpu->shared.groups;
     int rank = dt_gpu_groups_leads(g) ? dt_gpu_groups_own(g) : -1;
@@ -150,7 +150,7 @@ static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order,
     bool first = !c->gpu->shared.slot;
     dt_result_t r = dt_shared_open(c, order, slot, why);
 
-    return r == DT_OK && !*why && first ? connect(c, order) : r;
+    return r == DT_OK && !*why && first ? connect_leaders(c, order) : r;
 }
 
 /* Matches the calls first, so that ranks with different calls notice before they wait for each
@@ -174,7 +174,7 @@ dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *orde
         return DT_OK;
     result = dt_cuda_enter(&scope, order->context);
     if (result)
-        return fail(c, "cuCtxPushCurrent", result);
+        return fail_cuda(c, "cuCtxPushCurrent", result);
     r = open_all(c, order, MOST, why);
     if (r != DT_OK)
         give_up(c);
@@ -200,7 +200,7 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
     }
     result = dt_cuda_enter(&scope, s->context ? s->context : o->order.context);
     if (result)
-        return fail(c, "cuCtxPushCurrent", result);
+        return fail_cuda(c, "cuCtxPushCurrent", result);
     r = match_and_open(c, o, slot, why);
     if (r != DT_OK)
         give_up(c);
@@ -224,7 +224,7 @@ static CUdeviceptr slot_of(const struct dt_shared *s, int member)
     return s->arena.address + (size_t)member * s->slot;
 }
 
-static CUresult copy(struct queueing *q, CUdeviceptr to, CUdeviceptr from)
+static CUresult queue_copy(struct queueing *q, CUdeviceptr to, CUdeviceptr from)
 {
     size_t bytes = q->step.count * dt_dtype_size(q->o->dtype);
 
@@ -240,7 +240,8 @@ static CUresult write_own(struct queueing *q, enum dt_gpu_word word)
                               q->s->step);
 }
 
-static CUresult await(struct queueing *q, int member, enum dt_gpu_word word, uint32_t step)
+static CUresult queue_await_word(struct queueing *q, int member, enum dt_gpu_word word,
+                                 uint32_t step)
 {
     uint32_t rank = (uint32_t)q->s->groups.mine[member];
 
@@ -254,13 +255,13 @@ static CUresult await_others(struct queueing *q, enum dt_gpu_word word, uint32_t
     CUresult result = CUDA_SUCCESS;
 
     for (int member = 1; !result && member < q->s->groups.members; member++)
-        result = await(q, member, word, step);
+        result = queue_await_word(q, member, word, step);
     return result;
 }
 
 /* Results also go into the leader's slot, so it is free only once all have taken the previous
  * result. */
-static CUresult give(struct queueing *q)
+static CUresult queue_give(struct queueing *q)
 {
     const struct dt_gpu_groups *g = &q->s->groups;
     CUresult result = CUDA_SUCCESS;
@@ -268,19 +269,19 @@ static CUresult give(struct queueing *q)
     if (dt_gpu_groups_leads(g))
         result = await_others(q, DT_GPU_TAKEN, q->s->step - 1);
     if (!result && (q->step.folds || q->step.from == q->c->rank))
-        result = copy(q, slot_of(q->s, g->me), (CUdeviceptr)(uintptr_t)q->step.in);
+        result = queue_copy(q, slot_of(q->s, g->me), (CUdeviceptr)(uintptr_t)q->step.in);
     return result || dt_gpu_groups_leads(g) ? result : write_own(q, DT_GPU_GIVEN);
 }
 
-static CUresult take(struct queueing *q)
+static CUresult queue_take(struct queueing *q)
 {
     const struct dt_gpu_groups *g = &q->s->groups;
     CUresult result = CUDA_SUCCESS;
 
     if (!dt_gpu_groups_leads(g))
-        result = await(q, 0, DT_GPU_RESULT, q->s->step);
+        result = queue_await_word(q, 0, DT_GPU_RESULT, q->s->step);
     if (!result && (q->step.to == DT_GPU_ALL_RANKS || q->step.to == q->c->rank))
-        result = copy(q, (CUdeviceptr)(uintptr_t)q->step.out, slot_of(q->s, 0));
+        result = queue_copy(q, (CUdeviceptr)(uintptr_t)q->step.out, slot_of(q->s, 0));
     return result || dt_gpu_groups_leads(g) ? result : write_own(q, DT_GPU_TAKEN);
 }
 
@@ -302,7 +303,7 @@ static double early_divisor(const struct queueing *q)
     return divisor;
 }
 
-static CUresult fold(struct queueing *q, struct dt_gpu_fold f)
+static CUresult queue_fold(struct queueing *q, struct dt_gpu_fold f)
 {
     f.dst = f.src = slot_of(q->s, 0);
     f.stride = q->s->slot;
@@ -324,11 +325,11 @@ static CUresult fold_group(struct queueing *q)
                              .divisor = early_divisor(q),
                              .postscale = how->size && is_all ? how->postscale : 1 };
 
-    return fold(q, f);
+    return queue_fold(q, f);
 }
 
 /* Finishes the operation after NCCL has combined the groups' results. */
-static CUresult finish(struct queueing *q)
+static CUresult queue_finish(struct queueing *q)
 {
     const dt_all_reduce_options_t *how = &q->o->how;
     struct dt_gpu_fold f = { .n = 1,
@@ -336,7 +337,7 @@ static CUresult finish(struct queueing *q)
                              .divisor = q->o->op == DT_AVG ? q->c->size / early_divisor(q) : 1,
                              .postscale = how->size ? how->postscale : 1 };
 
-    return q->step.folds ? fold(q, f) : CUDA_SUCCESS;
+    return q->step.folds ? queue_fold(q, f) : CUDA_SUCCESS;
 }
 
 static CUresult lead_group(struct queueing *q)
@@ -348,7 +349,7 @@ static CUresult lead_group(struct queueing *q)
         return fold_group(q);
     for (int member = 1; !result && member < g->members; member++) {
         if (g->mine[member] == q->step.from)
-            result = copy(q, slot_of(q->s, 0), slot_of(q->s, member));
+            result = queue_copy(q, slot_of(q->s, 0), slot_of(q->s, member));
     }
     return result;
 }
@@ -380,21 +381,21 @@ static dt_result_t meet_groups(struct queueing *q)
     return dt_nccl_queue(q->c, &between, q->s->stream);
 }
 
-static dt_result_t tell(struct queueing *q, CUresult result)
+static dt_result_t report_queued(struct queueing *q, CUresult result)
 {
     return result ? dt_gpu_trouble(q->c, &q->c->coll_error, q->function, result) : DT_OK;
 }
 
-static dt_result_t lead(struct queueing *q)
+static dt_result_t queue_as_leader(struct queueing *q)
 {
-    dt_result_t r = tell(q, lead_group(q));
+    dt_result_t r = report_queued(q, lead_group(q));
 
     if (r == DT_OK && q->s->groups.n > 1) {
         r = meet_groups(q);
         if (r == DT_OK)
-            r = tell(q, finish(q));
+            r = report_queued(q, queue_finish(q));
     }
-    return r == DT_OK ? tell(q, write_own(q, DT_GPU_RESULT)) : r;
+    return r == DT_OK ? report_queued(q, write_own(q, DT_GPU_RESULT)) : r;
 }
 
 static dt_result_t queue_step(struct queueing *q)
@@ -402,36 +403,36 @@ static dt_result_t queue_step(struct queueing *q)
     dt_result_t r;
 
     q->s->step++;
-    r = tell(q, give(q));
+    r = report_queued(q, queue_give(q));
     if (r == DT_OK && dt_gpu_groups_leads(&q->s->groups))
-        r = lead(q);
-    return r == DT_OK ? tell(q, take(q)) : r;
+        r = queue_as_leader(q);
+    return r == DT_OK ? report_queued(q, queue_take(q)) : r;
 }
 
 /* ---- a call ---- */
 
-static dt_result_t queue(struct queueing *q)
+static dt_result_t queue_call(struct queueing *q)
 {
     struct dt_gpu_steps steps = dt_gpu_steps_of(q->o, q->c->size, q->s->slot);
     const struct dt_cuda *cuda = dt_cuda();
     dt_result_t r;
 
     q->function = "cuStreamWaitEvent";
-    r = tell(q, dt_gpu_order_follow(&q->o->order, q->s->stream));
+    r = report_queued(q, dt_gpu_order_follow(&q->o->order, q->s->stream));
     q->function = "cuEventRecord";
     if (r == DT_OK)
-        r = tell(q, cuda->cuEventRecord(q->s->begun, q->s->stream));
+        r = report_queued(q, cuda->cuEventRecord(q->s->begun, q->s->stream));
     for (size_t i = 0; r == DT_OK && i < steps.n; i++) {
         q->step = dt_gpu_steps_at(&steps, q->o, i);
         r = queue_step(q);
     }
     q->function = "cuEventRecord";
-    return r == DT_OK ? tell(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
+    return r == DT_OK ? report_queued(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
 }
 
 /* The words are released only after the rank that gives up has stopped the communicator, so the
  * reason is known here. */
-static dt_result_t accept(const struct queueing *q)
+static dt_result_t accept_call(const struct queueing *q)
 {
     struct dt_comm *c = q->c;
     uint32_t culprit;
@@ -455,7 +456,7 @@ static dt_result_t await_call(const struct queueing *q)
         dt_result_t r;
 
         if (result == CUDA_SUCCESS)
-            return accept(q);
+            return accept_call(q);
         if (result != CUDA_ERROR_NOT_READY)
             return dt_gpu_trouble(c, &c->coll_error, "cuEventQuery", result);
         r = dt_nccl_check(c);
@@ -466,7 +467,7 @@ static dt_result_t await_call(const struct queueing *q)
     }
 }
 
-static dt_result_t make(struct dt_comm *c, void *arg)
+static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
 {
     struct queueing *q = arg;
     dt_result_t r = dt_nccl_await_turn(c, &q->launch);
@@ -474,7 +475,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     c->shm.algorithm = "shared";
     c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
     if (r == DT_OK)
-        r = queue(q);
+        r = queue_call(q);
     dt_launch_end(&q->launch);
     return r == DT_OK ? await_call(q) : r;
 }
@@ -485,7 +486,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
     dt_result_t r = q.s->groups.n > 1 ? dt_nccl_agree(c, o, &q.launch) : DT_OK;
 
     if (r == DT_OK)
-        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make, &q);
+        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_shared_call, &q);
     dt_launch_end(&q.launch);
     return r;
 }
@@ -500,7 +501,7 @@ dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
         return r;
     result = dt_cuda_enter(&scope, c->gpu->shared.context);
     if (result)
-        return fail(c, "cuCtxPushCurrent", result);
+        return fail_cuda(c, "cuCtxPushCurrent", result);
     r = match_and_make(c, o);
     if (r != DT_OK)
         give_up(c);

@@ -46,7 +46,7 @@ struct opening {
     struct report mine;
 };
 
-static bool fails(struct opening *o, enum stage stage, uint64_t error)
+static bool note_failure(struct opening *o, enum stage stage, uint64_t error)
 {
     if (error) {
         o->mine.stage = stage;
@@ -72,7 +72,7 @@ static bool open_stream(struct opening *o)
         result = cuda->cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING);
     if (!result)
         result = cuda->cuEventCreate(&s->done, CU_EVENT_DISABLE_TIMING);
-    return !fails(o, STREAM, result);
+    return !note_failure(o, STREAM, result);
 }
 
 static bool open_words(struct opening *o)
@@ -88,18 +88,18 @@ static bool open_words(struct opening *o)
     if (ranks > 1) {
         fd = dt_agentlink_want_segment(&c->world->agent, c->id, o->call, dt_gpu_words_bytes(ranks),
                                        ranks, &number);
-        if (fails(o, MEMORY, fd < 0 ? (uint64_t)errno : 0))
+        if (note_failure(o, MEMORY, fd < 0 ? (uint64_t)errno : 0))
             return false;
     }
     result = dt_gpu_words_open(&o->s->words, ranks, fd);
     if (fd >= 0)
         close(fd);
-    return !fails(o, WORDS, result);
+    return !note_failure(o, WORDS, result);
 }
 
 /* ---- the arena ---- */
 
-static struct dt_given given(const struct opening *o, uint64_t giver)
+static struct dt_given arena_given(const struct opening *o, uint64_t giver)
 {
     return (struct dt_given){ .comm = o->c->id,
                               .call = o->call,
@@ -111,16 +111,16 @@ static struct dt_given given(const struct opening *o, uint64_t giver)
 
 static bool give_arena(struct opening *o)
 {
-    struct dt_given g = given(o, o->mine.local_rank);
+    struct dt_given g = arena_given(o, o->mine.local_rank);
     bool failed;
     int fd;
 
     if (o->s->groups.members == 1)
         return true;
-    if (fails(o, EXPORT, dt_gpu_arena_export(&o->s->arena, &fd)))
+    if (note_failure(o, EXPORT, dt_gpu_arena_export(&o->s->arena, &fd)))
         return false;
-    failed =
-        fails(o, GIVE, dt_agentlink_give(&o->c->world->agent, &g, fd) < 0 ? (uint64_t)errno : 0);
+    failed = note_failure(o, GIVE,
+                          dt_agentlink_give(&o->c->world->agent, &g, fd) < 0 ? (uint64_t)errno : 0);
     close(fd);
     return !failed;
 }
@@ -129,28 +129,28 @@ static bool make_arena(struct opening *o)
 {
     struct dt_shared *s = o->s;
 
-    if (fails(o, KERNEL, dt_gpu_folder_open(&s->folder)))
+    if (note_failure(o, KERNEL, dt_gpu_folder_open(&s->folder)))
         return false;
-    if (fails(o, ARENA, dt_gpu_arena_make(&s->arena, s->device, o->bytes)))
+    if (note_failure(o, ARENA, dt_gpu_arena_make(&s->arena, s->device, o->bytes)))
         return false;
     return give_arena(o);
 }
 
 static void take_arena(struct opening *o, uint64_t leader)
 {
-    struct dt_given g = given(o, leader);
+    struct dt_given g = arena_given(o, leader);
     int fd = dt_agentlink_want_given(&o->c->world->agent, &g);
 
-    if (fails(o, TAKE, fd < 0 ? (uint64_t)errno : 0))
+    if (note_failure(o, TAKE, fd < 0 ? (uint64_t)errno : 0))
         return;
-    fails(o, IMPORT, dt_gpu_arena_import(&o->s->arena, o->s->device, o->bytes, fd));
+    note_failure(o, IMPORT, dt_gpu_arena_import(&o->s->arena, o->s->device, o->bytes, fd));
     close(fd);
 }
 
 /* ---- all ranks together ---- */
 
-static void describe(const struct opening *o, const struct report *r, int rank,
-                     char why[DT_GPU_TEXT])
+static void describe_report(const struct opening *o, const struct report *r, int rank,
+                            char why[DT_GPU_TEXT])
 {
     const char *name = r->stage < sizeof stages / sizeof *stages ? stages[r->stage] : "?";
     char text[DT_CUDA_TEXT];
@@ -164,7 +164,7 @@ static void describe(const struct opening *o, const struct report *r, int rank,
 }
 
 /* Shows this rank's result to all. If any rank's part has failed, sets why. */
-static dt_result_t compare(struct opening *o, struct report *reports, char why[DT_GPU_TEXT])
+static dt_result_t compare_reports(struct opening *o, struct report *reports, char why[DT_GPU_TEXT])
 {
     int size = o->c->size;
     dt_result_t r;
@@ -174,7 +174,7 @@ static dt_result_t compare(struct opening *o, struct report *reports, char why[D
     r = dt_comm_all_gather_table(o->c, DT_CALL_GPU_CHOICE, reports, sizeof *reports);
     for (int rank = 0; r == DT_OK && rank < size && !*why; rank++) {
         if (reports[rank].stage)
-            describe(o, &reports[rank], rank, why);
+            describe_report(o, &reports[rank], rank, why);
     }
     return r;
 }
@@ -186,12 +186,12 @@ static dt_result_t open_with(struct opening *o, struct report *reports, char why
 
     if (open_stream(o) && open_words(o) && dt_gpu_groups_leads(g))
         make_arena(o);
-    r = compare(o, reports, why);
+    r = compare_reports(o, reports, why);
     if (r != DT_OK || *why)
         return r;
     if (!dt_gpu_groups_leads(g))
         take_arena(o, reports[g->mine[0]].local_rank);
-    return compare(o, reports, why);
+    return compare_reports(o, reports, why);
 }
 
 dt_result_t dt_shared_open(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,

@@ -21,7 +21,7 @@ struct copying {
     CUresult queued;
 };
 
-static dt_result_t wait(struct dt_comm *c, void *arg)
+static dt_result_t wait_for_copy(struct dt_comm *c, void *arg)
 {
     const struct copying *copying = arg;
 
@@ -34,7 +34,7 @@ static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
 {
     struct copying copying = { slot, queued };
 
-    return dt_comm_aside(c, DT_CALL_GPU_COPY, wait, &copying);
+    return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for_copy, &copying);
 }
 
 /* ---- in pieces ---- */
@@ -114,7 +114,7 @@ static dt_result_t make_pieces(struct pieces *p)
 }
 
 /* The other ranks compare the program's call, not its pieces. */
-static dt_result_t match(const struct pieces *p)
+static dt_result_t match_call(const struct pieces *p)
 {
     const struct dt_operation *o = p->o;
     struct dt_call call = { .count = o->count,
@@ -137,7 +137,7 @@ static dt_result_t make_in_pieces(struct dt_comm *c, const struct dt_operation *
     p.n = (o->count + p.each - 1) / p.each;
     p.slots[0] = pinned;
     p.slots[1] = pinned + (o->count < p.each ? 0 : PIECE);
-    r = match(&p);
+    r = match_call(&p);
     return r == DT_OK ? make_pieces(&p) : r;
 }
 
@@ -182,7 +182,7 @@ static dt_result_t make_whole(struct dt_comm *c, const struct dt_operation *o,
 
 /* ---- any operation ---- */
 
-static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
+static dt_result_t fail_staging(struct dt_comm *c, const char *function, CUresult error)
 {
     dt_gpu_trouble(c, &c->coll_error, function, error);
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
@@ -197,14 +197,14 @@ size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
     return all < PIECE ? all : (size_t)DT_GPU_COPY_SLOTS * PIECE;
 }
 
-static dt_result_t make(struct dt_comm *c, const struct dt_operation *o)
+static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
 {
     struct mirror m = mirror_of(o, dt_extents_of(o, c->rank, c->size));
     uint8_t *pinned = dt_pinned_take(dt_staging_bytes(c, o), c->gpu->copies);
     dt_result_t r;
 
     if (!pinned)
-        return fail(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+        return fail_staging(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = goes_in_pieces(o) ? make_in_pieces(c, o, pinned) : make_whole(c, o, &m, pinned);
     dt_gpu_copies_settle(c->gpu->copies, pinned, r != DT_OK);
     return r;
@@ -217,11 +217,11 @@ dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (result)
-        return fail(c, "cuCtxPushCurrent", result);
+        return fail_staging(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, o->order.context, &c->gpu->copies);
     if (!result)
         result = dt_gpu_order_follow(&o->order, c->gpu->copies->stream);
-    r = result ? fail(c, "cuStreamCreate", result) : make(c, o);
+    r = result ? fail_staging(c, "cuStreamCreate", result) : make_staged(c, o);
     dt_cuda_leave(&scope);
     return r;
 }
@@ -233,10 +233,10 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
     CUresult result = dt_cuda_enter(&scope, order->context);
 
     if (result)
-        return fail(c, "cuCtxPushCurrent", result);
+        return fail_staging(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, order->context, copies);
     if (!result)
         dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * PIECE, *copies);
     dt_cuda_leave(&scope);
-    return result ? fail(c, "cuStreamCreate", result) : DT_OK;
+    return result ? fail_staging(c, "cuStreamCreate", result) : DT_OK;
 }

@@ -62,7 +62,7 @@ static ssize_t count(const struct dt_shm *s, uint32_t peer, _Atomic uint64_t *co
     return (ssize_t)(now - before);
 }
 
-ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
+ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec *iov, int n)
 {
     struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->pipes, s->me, peer);
     uint64_t before = atomic_load_explicit(&p->written, memory_order_relaxed);
@@ -70,10 +70,10 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
-        size_t bytes = dt_min(parts[i].iov_len, (size_t)(end - at));
+        size_t bytes = dt_min(iov[i].iov_len, (size_t)(end - at));
 
         if (bytes)
-            copy_in(s, p, at, parts[i].iov_base, bytes);
+            copy_in(s, p, at, iov[i].iov_base, bytes);
         at += bytes;
     }
     return count(s, peer, &p->written, before, at);
@@ -85,7 +85,7 @@ static struct dt_hostshm_pipe *read_from(const struct dt_shm *s, uint32_t peer)
     return dt_hostshm_pipe(&s->map, peer == s->me ? 1 - s->pipes : s->pipes, peer, s->me);
 }
 
-ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
+ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *iov, int n)
 {
     struct dt_hostshm_pipe *p = read_from(s, peer);
     uint64_t before = atomic_load_explicit(&p->read, memory_order_relaxed);
@@ -93,10 +93,10 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
-        size_t bytes = dt_min(parts[i].iov_len, (size_t)(end - at));
+        size_t bytes = dt_min(iov[i].iov_len, (size_t)(end - at));
 
         if (bytes)
-            copy_out(s, p, at, parts[i].iov_base, bytes);
+            copy_out(s, p, at, iov[i].iov_base, bytes);
         at += bytes;
     }
     return count(s, peer, &p->read, before, at);

@@ -17,12 +17,12 @@
 
 #include "runtime/shm/shm.h"
 
-/* Writes as much of the n parts as fits into the pipe from this rank to peer. Returns the number of
+/* Writes as much of the n iov as fits into the pipe from this rank to peer. Returns the number of
  * bytes, or -1 with EAGAIN if the pipe is full. */
-ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n);
-/* Reads as much from the pipe from peer to this rank as it holds and the n parts can take. Returns
+ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec *iov, int n);
+/* Reads as much from the pipe from peer to this rank as it holds and the n iov can take. Returns
  * the number of bytes, or -1 with EAGAIN if the pipe is empty. */
-ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n);
+ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *iov, int n);
 
 /* Capacity of a pipe in bytes. */
 size_t dt_pipe_capacity(const struct dt_shm *s);

@@ -106,8 +106,8 @@ static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
 
 /* Reduces this rank's slice of all data at "in", block by block, into every rank's "out". False:
  * stopped before the end. */
-static bool fold_mapped(const struct dt_shm *s, const struct dt_chunk *c, uint8_t *const *in,
-                        uint8_t *const *out)
+static bool reduce_mapped_slice(const struct dt_shm *s, const struct dt_chunk *c,
+                                uint8_t *const *in, uint8_t *const *out)
 {
     alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
     size_t end = dt_chunk_slice_at(c, s->me + 1);
@@ -131,7 +131,7 @@ static bool fold_mapped(const struct dt_shm *s, const struct dt_chunk *c, uint8_
 
 /* If the call fails after this round began, it fails on this rank too: other ranks may lack its
  * slice. */
-static dt_result_t await_slices(struct dt_shm *s)
+static dt_result_t await_all_slices(struct dt_shm *s)
 {
     dt_result_t r = dt_round_await_all(s, DT_REDUCED);
 
@@ -155,13 +155,13 @@ static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
         if (!in[i] || !out[i])
             r = dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[i]);
     }
-    if (r == DT_OK && !fold_mapped(s, &c, in, out))
+    if (r == DT_OK && !reduce_mapped_slice(s, &c, in, out))
         r = dt_shm_check(s);
     if (c.huge)
         dt_stream_settle();
     if (r == DT_OK) {
         dt_round_publish(s, DT_REDUCED);
-        r = await_slices(s);
+        r = await_all_slices(s);
     }
     dt_segment_release();
     return r;
@@ -183,8 +183,8 @@ static uint32_t next_peer(const struct dt_shm *s, uint32_t i)
 
 /* Copies this rank's slice of every rank's data to its own staging area. No rank reads that area
  * now: all have entered the round, and none has staged anything in it. */
-static bool fetch(const struct dt_shm *s, const struct dt_chunk *c,
-                  const struct dt_reduceopen_terms *terms, const void **src)
+static bool copy_slices_in(const struct dt_shm *s, const struct dt_chunk *c,
+                           const struct dt_reduceopen_terms *terms, const void **src)
 {
     uint8_t *to = dt_hostshm_staging(&s->map, s->me);
     size_t at = dt_chunk_slice_at(c, s->me), bytes = dt_chunk_slice_bytes(c, s->me);
@@ -201,8 +201,8 @@ static bool fetch(const struct dt_shm *s, const struct dt_chunk *c,
     return true;
 }
 
-static bool spread(const struct dt_shm *s, const struct dt_chunk *c,
-                   const struct dt_reduceopen_terms *terms, const void *result)
+static bool copy_result_out(const struct dt_shm *s, const struct dt_chunk *c,
+                            const struct dt_reduceopen_terms *terms, const void *result)
 {
     size_t at = dt_chunk_slice_at(c, s->me), bytes = dt_chunk_slice_bytes(c, s->me);
 
@@ -219,30 +219,31 @@ static bool spread(const struct dt_shm *s, const struct dt_chunk *c,
 
 /* Reduces this rank's slice and copies the result to all ranks. False: the kernel refused, or
  * everything was stopped. */
-static bool copy_chunk(const struct dt_shm *s, const struct dt_chunk *c,
-                       const struct dt_reduceopen_terms *terms, size_t *folded)
+static bool reduce_copied_chunk(const struct dt_shm *s, const struct dt_chunk *c,
+                                const struct dt_reduceopen_terms *terms, size_t *folded)
 {
     bool stays = dt_chunk_is_for(c, s->me);
     const void *src[s->n];
     void *result =
         stays ? c->out + dt_chunk_slice_at(c, s->me) : dt_hostshm_staging(&s->map, s->me);
 
-    if (!fetch(s, c, terms, src))
+    if (!copy_slices_in(s, c, terms, src))
         return false;
     dt_chunk_fold(s, c, result, src, dt_chunk_slice_bytes(c, s->me));
     *folded = stays ? c->at + c->bytes : *folded;
-    return spread(s, c, terms, result);
+    return copy_result_out(s, c, terms, result);
 }
 
 /* The kernel may be unable to copy some memory of a program. Then this rank stops there. Returns
  * how far it came. */
-static size_t copy_chunks(struct dt_shm *s, const struct dt_chunk *whole,
-                          const struct dt_reduceopen_terms *terms, size_t step, size_t *folded)
+static size_t reduce_copied_chunks(struct dt_shm *s, const struct dt_chunk *whole,
+                                   const struct dt_reduceopen_terms *terms, size_t step,
+                                   size_t *folded)
 {
     for (size_t at = 0; at < whole->bytes; at += step) {
         const struct dt_chunk c = dt_chunk_cut(s, whole, at, step);
 
-        if (copy_chunk(s, &c, terms, folded))
+        if (reduce_copied_chunk(s, &c, terms, folded))
             continue;
         if (!dt_hostshm_stopped(&s->map, NULL))
             dt_round_publish(s, DT_LEFT);
@@ -253,8 +254,8 @@ static size_t copy_chunks(struct dt_shm *s, const struct dt_chunk *whole,
 }
 
 /* Tells all ranks how far each rank came, if some did not finish. */
-static dt_result_t compare_ends(struct dt_shm *s, const struct dt_chunk *whole,
-                                struct dt_reduceopen_end *end)
+static dt_result_t compare_progress(struct dt_shm *s, const struct dt_chunk *whole,
+                                    struct dt_reduceopen_end *end)
 {
     size_t *done = end->done;
     dt_result_t r = dt_call_match_and_tell(s, whole->call, &done[s->me], sizeof *done);
@@ -271,16 +272,16 @@ static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
                                  const struct dt_reduceopen_terms *terms, size_t step,
                                  struct dt_reduceopen_end *end)
 {
-    size_t done = copy_chunks(s, whole, terms, step, &end->folded);
+    size_t done = reduce_copied_chunks(s, whole, terms, step, &end->folded);
     dt_result_t r = done < whole->bytes ? dt_shm_check(s) : DT_OK;
 
     s->algorithm = "shm-direct";
     end->done[s->me] = done;
     if (r == DT_OK)
-        r = await_slices(s);
+        r = await_all_slices(s);
     end->quiet = r == DT_OK;
     end->over = !dt_round_is_left(s);
-    return r == DT_OK && !end->over ? compare_ends(s, whole, end) : r;
+    return r == DT_OK && !end->over ? compare_progress(s, whole, end) : r;
 }
 
 /* ---- both ---- */

@@ -17,11 +17,11 @@ enum {
     YIELDING = 4,   /* or yields, or before a sleep: ranks on one CPU take turns in every call */
     GLANCES = 64,   /* polls that take about as long as two context switches */
     FEW = 4 * 1024,
-    TAKEN = 2 * 1024,    /* bytes of cache lines that can be requested at once */
-    PIECE = 256 * 1024,  /* bytes copied between two checks for a stop */
-    SPINS = 2000,        /* polls before yielding: some tens of microseconds */
-    YIELDS = 200,        /* yields after that, before a sleep */
-    YIELDS_CROWDED = 50, /* yields before a sleep if ranks share CPUs */
+    TAKEN = 2 * 1024,        /* bytes of cache lines that can be requested at once */
+    COPY_CHUNK = 256 * 1024, /* bytes copied between two checks for a stop */
+    SPINS = 2000,            /* polls before yielding: some tens of microseconds */
+    YIELDS = 200,            /* yields after that, before a sleep */
+    YIELDS_CROWDED = 50,     /* yields before a sleep if ranks share CPUs */
     LOOKS_YIELDING = 200,
     LOOKS_RESTING = 1000, /* polls of a resting rank, a millisecond each */
 };
@@ -41,7 +41,7 @@ static int membarrier(int command)
 }
 
 /* If ranks share CPUs, a second synchronisation costs more. */
-static uint64_t small(const struct dt_shm *s)
+static uint64_t small_limit(const struct dt_shm *s)
 {
     return s->tuning->shm_small * (s->crowded ? DT_TUNING_CROWDED : 1);
 }
@@ -56,7 +56,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->cpu = 0;
     s->spins = 0;
     s->yields = YIELDS_CROWDED;
-    s->small = small(s);
+    s->small = small_limit(s);
     s->round = 0;
     s->few = FEW;
     s->next = 0;
@@ -98,18 +98,18 @@ void dt_shm_met(struct dt_shm *s)
     s->spins = s->crowded ? 0 : SPINS;
     s->yields = s->crowded ? YIELDS_CROWDED : YIELDS;
     s->few = s->crowded ? place_bytes(s) : FEW;
-    s->small = small(s);
+    s->small = small_limit(s);
 }
 
 /* Before all ranks have met, it is not known whether all can do without fences. */
-static bool fences(const struct dt_shm *s)
+static bool needs_fences(const struct dt_shm *s)
 {
     return s->round < 2 || atomic_load_explicit(&s->map.head->fences, memory_order_relaxed);
 }
 
 /* False: membarrier is not permitted any more (seccomp). All ranks use fences from now on, but some
  * may not have known it yet. */
-static bool fence_everybody(const struct dt_shm *s)
+static bool fence_all_ranks(const struct dt_shm *s)
 {
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&s->map.head->fences, memory_order_relaxed) ||
@@ -122,13 +122,13 @@ static bool fence_everybody(const struct dt_shm *s)
 /* Orders a published store before the check for sleepers. */
 static void order_stores(const struct dt_shm *s)
 {
-    if (fences(s))
+    if (needs_fences(s))
         atomic_thread_fence(memory_order_seq_cst);
     else
         atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void wake(const struct dt_shm *s)
+static void wake_sleepers(const struct dt_shm *s)
 {
     order_stores(s);
     if (atomic_load_explicit(&s->map.head->sleepers, memory_order_relaxed) == 0)
@@ -154,7 +154,7 @@ void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
 
 /* A peer that is one round ahead may not have announced that it left this round, but it has
  * announced that it entered the next. Its next line is not read, because it is about to be written
- * (take_next_lines). */
+ * (prefetch_next_lines). */
 static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     const struct dt_hostshm_post *posts = s->map.ranks[peer].posts;
@@ -167,7 +167,7 @@ static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
 }
 
 /* Begins to fetch a cache line for writing. */
-static void take_line(const void *line)
+static void prefetch_line(const void *line)
 {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw (%0)" : : "r"(line)); /* gcc generates it only with -mprfchw */
@@ -178,7 +178,7 @@ static void take_line(const void *line)
 
 /* Moves written lines to a cache closer to the other CPUs, if the processor can. Others ignore the
  * hint. */
-static void give_line(const void *line)
+static void demote_line(const void *line)
 {
 #if defined(__x86_64__)
     __asm__ volatile("cldemote (%0)" : : "r"(line) : "memory");
@@ -192,31 +192,31 @@ void dt_round_give(const struct dt_shm *s)
     const uint8_t *mine = dt_round_staging(s, s->me);
 
     for (size_t at = 0; !s->crowded && at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
-        give_line(mine + at);
+        demote_line(mine + at);
 }
 
 /* Lines that this rank wrote in the previous round, and that all ranks have read, are written again
  * in the next round. Fetching them for writing now, in the background, avoids a wait then. All
  * ranks are in this round, so none reads those lines any more. */
-static void take_next_lines(const struct dt_shm *s)
+static void prefetch_next_lines(const struct dt_shm *s)
 {
     const uint8_t *next = dt_hostshm_staging(&s->map, s->me) + (~s->round & 1) * place_bytes(s);
 
     if (s->crowded)
         return;
-    take_line(&s->map.ranks[s->me].posts[~s->round & 1]);
+    prefetch_line(&s->map.ranks[s->me].posts[~s->round & 1]);
     for (size_t at = 0; at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
-        take_line(next + at);
+        prefetch_line(next + at);
 }
 
-static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
+static void sleep_for_peer(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     struct dt_hostshm_rank *me = &s->map.ranks[s->me];
     uint32_t seen = atomic_load(&me->doorbell);
 
     atomic_store(&me->waits_for, peer + 1);
     atomic_fetch_add(&s->map.head->sleepers, 1);
-    if (fence_everybody(s) && !has_reached(s, peer, target) &&
+    if (fence_all_ranks(s) && !has_reached(s, peer, target) &&
         dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
     atomic_fetch_sub(&s->map.head->sleepers, 1);
@@ -231,12 +231,12 @@ static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const vo
     uint32_t seen = atomic_load(&me->doorbell);
 
     atomic_fetch_add(&me->passing, 1);
-    if (fence_everybody(s) && !done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
+    if (fence_all_ranks(s) && !done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
     atomic_fetch_sub(&me->passing, 1);
 }
 
-static void relax(void)
+static void cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -246,13 +246,13 @@ static void relax(void)
 }
 
 /* Called between two polls. False: it is time to sleep. */
-static bool pauses(const struct dt_shm *s, uint64_t tries)
+static bool pause_or_sleep(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
     if (tries >= s->spins + dt_min(s->yields, YIELDING) || tries >= LASTING)
         dt_ring_lasts(s->ring);
     if (tries < s->spins)
-        relax();
+        cpu_relax();
     else if (tries < s->spins + s->yields)
         sched_yield();
     else
@@ -262,10 +262,10 @@ static bool pauses(const struct dt_shm *s, uint64_t tries)
 
 bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += PIECE) {
+    for (size_t at = 0; at < bytes; at += COPY_CHUNK) {
         if (dt_hostshm_stopped(&s->map, NULL))
             return false;
-        dt_copy(to + at, from + at, dt_min(bytes - at, PIECE));
+        dt_copy(to + at, from + at, dt_min(bytes - at, COPY_CHUNK));
     }
     return true;
 }
@@ -282,7 +282,7 @@ dt_result_t dt_shm_check(const struct dt_shm *s)
 
 void dt_shm_settle(const struct dt_shm *s)
 {
-    (void)fence_everybody(s);
+    (void)fence_all_ranks(s);
 }
 
 bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer)
@@ -303,7 +303,7 @@ void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
     }
 }
 
-static void show_cpu(struct dt_shm *s)
+static void publish_cpu(struct dt_shm *s)
 {
     uint32_t cpu = (uint32_t)sched_getcpu() + 1;
 
@@ -313,7 +313,7 @@ static void show_cpu(struct dt_shm *s)
     atomic_store_explicit(&s->map.ranks[s->me].cpu, cpu, memory_order_relaxed);
 }
 
-static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
+static bool rank_on_this_cpu_is_behind(const struct dt_shm *s, uint64_t target)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (i != s->me &&
@@ -327,32 +327,32 @@ static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
 /* If ranks share every CPU, a yield helps if it lets a rank on this CPU run that is behind. If all
  * ranks on this CPU have arrived, it costs two context switches while the ranks on other CPUs are
  * about to arrive. Returns whether peer has arrived. */
-static bool glances(struct dt_shm *s, uint32_t peer, uint64_t target)
+static bool poll_after_yield(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     if (!s->packed)
         return false;
-    show_cpu(s);
-    if (somebody_here_is_behind(s, target))
+    publish_cpu(s);
+    if (rank_on_this_cpu_is_behind(s, target))
         return false;
     for (int i = 0; i < GLANCES; i++) {
         if (has_reached(s, peer, target))
             return true;
-        relax();
+        cpu_relax();
     }
     return false;
 }
 
-static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
+static dt_result_t await_peer(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
         dt_result_t r = dt_shm_check(s);
 
         if (r != DT_OK)
             return r;
-        if (tries == 0 && glances(s, peer, target))
+        if (tries == 0 && poll_after_yield(s, peer, target))
             break;
-        if (!pauses(s, tries))
-            sleep_for(s, peer, target);
+        if (!pause_or_sleep(s, tries))
+            sleep_for_peer(s, peer, target);
     }
     return DT_OK;
 }
@@ -364,17 +364,17 @@ dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const v
 
         if (r != DT_OK)
             return r;
-        if (!pauses(s, tries))
+        if (!pause_or_sleep(s, tries))
             sleep_at_pipe(s, done, arg);
     }
     return DT_OK;
 }
 
-static dt_result_t await_all(struct dt_shm *s, uint64_t target)
+static dt_result_t await_all_peers(struct dt_shm *s, uint64_t target)
 {
     for (uint32_t i = 1; i < s->n && s->settled < target; i++) {
         uint32_t peer = s->me + i < s->n ? s->me + i : s->me + i - s->n;
-        dt_result_t r = await(s, peer, target);
+        dt_result_t r = await_peer(s, peer, target);
 
         if (r != DT_OK)
             return r;
@@ -384,14 +384,14 @@ static dt_result_t await_all(struct dt_shm *s, uint64_t target)
     return DT_OK;
 }
 
-static uint64_t now(const struct dt_shm *s, enum dt_phase phase)
+static uint64_t progress_of(const struct dt_shm *s, enum dt_phase phase)
 {
     return 4 * s->round + phase;
 }
 
 /* Allocates the pages now, so that no page fault happens while other ranks wait. If the kernel
  * cannot do that at once, they are allocated on first use. */
-static void make_pages(const struct dt_shm *s)
+static void populate_pages(const struct dt_shm *s)
 {
 #ifdef MADV_POPULATE_WRITE
     madvise(dt_hostshm_staging(&s->map, s->me), s->map.room, MADV_POPULATE_WRITE);
@@ -400,12 +400,12 @@ static void make_pages(const struct dt_shm *s)
 #endif
 }
 
-static size_t place_in_ring(struct dt_shm *s, size_t bytes)
+static size_t reserve_in_ring(struct dt_shm *s, size_t bytes)
 {
     size_t at;
 
     if (s->next == 0)
-        make_pages(s);
+        populate_pages(s);
     if (s->next == 0 || bytes > s->map.room - s->next)
         s->next = 2 * place_bytes(s);
     at = s->next;
@@ -417,48 +417,48 @@ void dt_round_join(struct dt_shm *s, size_t bytes)
 {
     s->round++;
     s->staged = bytes <= s->few ? bytes : 0;
-    s->at = bytes <= s->few ? (s->round & 1) * place_bytes(s) : place_in_ring(s, bytes);
+    s->at = bytes <= s->few ? (s->round & 1) * place_bytes(s) : reserve_in_ring(s, bytes);
 }
 
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
 {
     dt_round_join(s, bytes);
-    return s->round < 2 ? DT_OK : await_all(s, now(s, DT_LEFT) - 8);
+    return s->round < 2 ? DT_OK : await_all_peers(s, progress_of(s, DT_LEFT) - 8);
 }
 
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
 {
     struct dt_hostshm_post *mine = dt_round_post(s, s->me);
 
-    atomic_store_explicit(&mine->progress, now(s, phase), memory_order_release);
+    atomic_store_explicit(&mine->progress, progress_of(s, phase), memory_order_release);
     if (!s->crowded)
-        give_line(mine);
-    wake(s);
+        demote_line(mine);
+    wake_sleepers(s);
 }
 
 bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
 {
-    return has_reached(s, s->me, now(s, phase));
+    return has_reached(s, s->me, progress_of(s, phase));
 }
 
 bool dt_round_is_left(const struct dt_shm *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (atomic_load_explicit(&dt_round_post(s, i)->progress, memory_order_acquire) ==
-            now(s, DT_LEFT))
+            progress_of(s, DT_LEFT))
             return true;
     }
     return false;
 }
 
-struct goal {
+struct outlast_goal {
     const struct dt_shm *s;
     uint64_t target;
 };
 
-static bool is_reached(void *arg)
+static bool all_alive_reached(void *arg)
 {
-    const struct goal *g = arg;
+    const struct outlast_goal *g = arg;
 
     for (uint32_t i = 0; i < g->s->n; i++) {
         if (i != g->s->me && !has_reached(g->s, i, g->target) && !dt_shm_is_dead(g->s, i))
@@ -469,25 +469,25 @@ static bool is_reached(void *arg)
 
 void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase)
 {
-    struct goal goal = { s, now(s, phase) };
+    struct outlast_goal outlast_goal = { s, progress_of(s, phase) };
 
-    dt_shm_outlast(is_reached, &goal);
+    dt_shm_outlast(all_alive_reached, &outlast_goal);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)
 {
-    return await(s, peer, now(s, phase));
+    return await_peer(s, peer, progress_of(s, phase));
 }
 
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase)
 {
-    dt_result_t r = await_all(s, now(s, phase));
+    dt_result_t r = await_all_peers(s, progress_of(s, phase));
 
-    take_next_lines(s);
+    prefetch_next_lines(s);
     return r;
 }
 
-static bool have_all_reached(const struct dt_shm *s, uint64_t target)
+static bool all_reached(const struct dt_shm *s, uint64_t target)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (i != s->me && !has_reached(s, i, target))
@@ -498,12 +498,12 @@ static bool have_all_reached(const struct dt_shm *s, uint64_t target)
 
 bool dt_round_is_free(const struct dt_shm *s)
 {
-    uint64_t target = now(s, DT_LEFT) - 4;
+    uint64_t target = progress_of(s, DT_LEFT) - 4;
 
-    return s->round < 1 || s->settled >= target || have_all_reached(s, target);
+    return s->round < 1 || s->settled >= target || all_reached(s, target);
 }
 
 bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase)
 {
-    return have_all_reached(s, now(s, phase));
+    return all_reached(s, progress_of(s, phase));
 }

@@ -14,21 +14,21 @@ struct segment {
     struct dt_segment_kind kind;
     uint8_t *base;
     size_t total;
-    uint8_t *part; /* this rank's, until it is freed */
+    uint8_t *block; /* this rank's, until it is freed */
     uint8_t *end;
-    struct segment *next; /* in the list of segments whose part this rank has freed */
+    struct segment *next; /* in the list of segments whose block this rank has freed */
 };
 
 static struct {
     pthread_mutex_t mutex;
-    _Atomic size_t parts; /* parts that can be named to others */
-    void *by_address;     /* trees of search.h */
+    _Atomic size_t blocks; /* blocks that can be named to others */
+    void *by_address;      /* trees of search.h */
     void *by_number;
     struct segment *freed;
     unsigned holds;
 } dti_segments = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- the file: a word for each rank, then their parts ---- */
+/* ---- the file: a word for each rank, then their blocks ---- */
 
 static size_t to_pages(size_t bytes)
 {
@@ -40,7 +40,7 @@ static size_t head_bytes(uint32_t n)
     return to_pages(n * sizeof(_Atomic uint32_t));
 }
 
-static _Atomic uint32_t *is_freed(const struct segment *s, uint32_t rank)
+static _Atomic uint32_t *freed_word(const struct segment *s, uint32_t rank)
 {
     return (_Atomic uint32_t *)s->base + rank;
 }
@@ -58,13 +58,13 @@ size_t dt_segment_total(uint32_t n, size_t bytes)
 
 /* ---- finding ---- */
 
-/* Parts do not overlap. Two that overlap in this comparison are the same, or one is the address
+/* Blocks do not overlap. Two that overlap in this comparison are the same, or one is the address
  * looked for. */
 static int compare_addresses(const void *a, const void *b)
 {
     const struct segment *x = a, *y = b;
 
-    return x->end <= y->part ? -1 : x->part >= y->end;
+    return x->end <= y->block ? -1 : x->block >= y->end;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -75,21 +75,21 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static struct segment *lookup(void *const *tree, const struct segment *key,
-                              int (*compare)(const void *, const void *))
+static struct segment *find_in_tree(void *const *tree, const struct segment *key,
+                                    int (*compare)(const void *, const void *))
 {
     struct segment *const *found = tfind(key, tree, compare);
 
     return found ? *found : NULL;
 }
 
-static struct segment *at_address(const void *p, size_t bytes)
+static struct segment *segment_at_address(const void *p, size_t bytes)
 {
     uint8_t *begin = (uint8_t *)(uintptr_t)p;
-    const struct segment key = { .part = begin, .end = begin + (bytes ? bytes : 1) };
-    struct segment *s = lookup(&dti_segments.by_address, &key, compare_addresses);
+    const struct segment key = { .block = begin, .end = begin + (bytes ? bytes : 1) };
+    struct segment *s = find_in_tree(&dti_segments.by_address, &key, compare_addresses);
 
-    return s && begin >= s->part && key.end <= s->end ? s : NULL;
+    return s && begin >= s->block && key.end <= s->end ? s : NULL;
 }
 
 struct dt_place dt_segment_place(uint64_t comm, const void *p, size_t bytes)
@@ -97,10 +97,10 @@ struct dt_place dt_segment_place(uint64_t comm, const void *p, size_t bytes)
     struct dt_place place = { 0 };
     struct segment *s;
 
-    if (atomic_load_explicit(&dti_segments.parts, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&dti_segments.blocks, memory_order_relaxed) == 0)
         return place;
     pthread_mutex_lock(&dti_segments.mutex);
-    s = at_address(p, bytes);
+    s = segment_at_address(p, bytes);
     if (s && s->kind.n > 1 && (s->kind.comm == 0 || s->kind.comm == comm))
         place = (struct dt_place){ s->kind.number, (size_t)((const uint8_t *)p - s->base) };
     pthread_mutex_unlock(&dti_segments.mutex);
@@ -113,7 +113,7 @@ uint8_t *dt_segment_find(struct dt_place place)
     const struct segment *s;
 
     pthread_mutex_lock(&dti_segments.mutex);
-    s = lookup(&dti_segments.by_number, &key, compare_numbers);
+    s = find_in_tree(&dti_segments.by_number, &key, compare_numbers);
     pthread_mutex_unlock(&dti_segments.mutex);
     return s ? s->base + place.at : NULL;
 }
@@ -135,7 +135,7 @@ void dt_segment_release(void)
 /* ---- making ---- */
 
 /* If the kernel cannot allocate all pages at once, they are allocated on first use. */
-static bool make_pages(void *p, size_t bytes)
+static bool populate_pages(void *p, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
     return madvise(p, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
@@ -147,7 +147,7 @@ static bool make_pages(void *p, size_t bytes)
 }
 
 /* Fills in everything but the trees. */
-static bool map(struct segment *s, int fd)
+static bool map_segment(struct segment *s, int fd)
 {
     const struct dt_segment_kind *k = &s->kind;
     int flags = MAP_SHARED | (k->n == 1 ? MAP_ANONYMOUS : 0);
@@ -159,15 +159,15 @@ static bool map(struct segment *s, int fd)
     s->base = mmap(NULL, s->total, PROT_READ | PROT_WRITE, flags, k->n == 1 ? -1 : fd, 0);
     if (s->base == MAP_FAILED)
         return false;
-    s->part = s->base + head_bytes(k->n) + k->me * to_pages(k->bytes);
-    s->end = s->part + to_pages(k->bytes);
-    if (make_pages(s->part, to_pages(k->bytes)))
+    s->block = s->base + head_bytes(k->n) + k->me * to_pages(k->bytes);
+    s->end = s->block + to_pages(k->bytes);
+    if (populate_pages(s->block, to_pages(k->bytes)))
         return true;
     munmap(s->base, s->total);
     return false;
 }
 
-static bool enter(struct segment *s)
+static bool insert_segment(struct segment *s)
 {
     bool entered;
 
@@ -177,7 +177,7 @@ static bool enter(struct segment *s)
         tdelete(s, &dti_segments.by_address, compare_addresses);
         entered = false;
     }
-    dti_segments.parts += entered && s->kind.n > 1;
+    dti_segments.blocks += entered && s->kind.n > 1;
     pthread_mutex_unlock(&dti_segments.mutex);
     return entered;
 }
@@ -189,9 +189,9 @@ void *dt_segment_open(const struct dt_segment_kind *kind, int fd)
     if (!s)
         return NULL;
     s->kind = *kind;
-    if (map(s, fd)) {
-        if (enter(s))
-            return s->part;
+    if (map_segment(s, fd)) {
+        if (insert_segment(s))
+            return s->block;
         munmap(s->base, s->total);
         errno = ENOMEM;
     }
@@ -199,20 +199,20 @@ void *dt_segment_open(const struct dt_segment_kind *kind, int fd)
     return NULL;
 }
 
-void dt_segment_settle(const void *part)
+void dt_segment_settle(const void *block)
 {
     struct segment *s;
 
     pthread_mutex_lock(&dti_segments.mutex);
-    s = at_address(part, 1);
+    s = segment_at_address(block, 1);
     pthread_mutex_unlock(&dti_segments.mutex);
     if (s && s->kind.n > 1)
-        make_pages(s->base, s->total);
+        populate_pages(s->base, s->total);
 }
 
 /* ---- freeing; all of it with the mutex ---- */
 
-static void forget(struct segment *s)
+static void remove_segment(struct segment *s)
 {
     if (s->kind.n > 1)
         tdelete(s, &dti_segments.by_number, compare_numbers);
@@ -220,83 +220,83 @@ static void forget(struct segment *s)
     free(s);
 }
 
-static bool is_over(const struct segment *s)
+static bool all_freed(const struct segment *s)
 {
     for (uint32_t i = 0; i < s->kind.n; i++) {
-        if (!atomic_load(is_freed(s, i)))
+        if (!atomic_load(freed_word(s, i)))
             return false;
     }
     return true;
 }
 
-static void sweep(void)
+static void sweep_locked(void)
 {
     struct segment **at = &dti_segments.freed;
 
     while (*at && dti_segments.holds == 0) {
         struct segment *s = *at;
 
-        if (!is_over(s)) {
+        if (!all_freed(s)) {
             at = &s->next;
             continue;
         }
         *at = s->next;
-        forget(s);
+        remove_segment(s);
     }
 }
 
 /* Removes it from the tree of addresses. NULL: dt_segment_open did not return this address. */
-static struct segment *take(const void *part)
+static struct segment *remove_by_address(const void *block)
 {
-    struct segment *s = at_address(part, 1);
+    struct segment *s = segment_at_address(block, 1);
 
-    if (!s || s->part != part)
+    if (!s || s->block != block)
         return NULL;
     tdelete(s, &dti_segments.by_address, compare_addresses);
-    dti_segments.parts -= s->kind.n > 1;
+    dti_segments.blocks -= s->kind.n > 1;
     return s;
 }
 
 /* Frees the pages at once, and makes the addresses inaccessible. A program that still uses them
  * then faults, instead of corrupting memory that is mapped there later. */
-static void give_back(struct segment *s)
+static void release_pages(struct segment *s)
 {
-    size_t bytes = (size_t)(s->end - s->part);
+    size_t bytes = (size_t)(s->end - s->block);
 
-    madvise(s->part, bytes, MADV_REMOVE);
-    mprotect(s->part, bytes, PROT_NONE);
-    atomic_store(is_freed(s, s->kind.me), 1);
+    madvise(s->block, bytes, MADV_REMOVE);
+    mprotect(s->block, bytes, PROT_NONE);
+    atomic_store(freed_word(s, s->kind.me), 1);
     s->next = dti_segments.freed;
     dti_segments.freed = s;
 }
 
-bool dt_segment_free(void *part)
+bool dt_segment_free(void *block)
 {
     struct segment *s;
 
     pthread_mutex_lock(&dti_segments.mutex);
-    s = take(part);
+    s = remove_by_address(block);
     if (s)
-        give_back(s);
-    sweep();
+        release_pages(s);
+    sweep_locked();
     pthread_mutex_unlock(&dti_segments.mutex);
     return s != NULL;
 }
 
-void dt_segment_discard(void *part)
+void dt_segment_discard(void *block)
 {
     struct segment *s;
 
     pthread_mutex_lock(&dti_segments.mutex);
-    s = take(part);
+    s = remove_by_address(block);
     if (s)
-        forget(s);
+        remove_segment(s);
     pthread_mutex_unlock(&dti_segments.mutex);
 }
 
 void dt_segment_sweep(void)
 {
     pthread_mutex_lock(&dti_segments.mutex);
-    sweep();
+    sweep_locked();
     pthread_mutex_unlock(&dti_segments.mutex);
 }

@@ -1,11 +1,11 @@
 /* Memory of the program that all ranks of a host have mapped (dt_mem_alloc), so that a rank can
  * tell the others where its data are.
  *
- * A segment is a sealed memory file with a part for each local rank of a communicator. A rank that
- * frees its part notes that in the file, frees the pages, and never names the part again. It keeps
- * its mapping of the other parts until all ranks have freed theirs. So a rank can find every place
- * that another rank may still use, without any further message. Segments of all ranks of the job
- * serve every communicator; others serve only their own.
+ * A segment is a sealed memory file with a block for each local rank of a communicator. A rank that
+ * frees its block notes that in the file, frees the pages, and never names the block again. It
+ * keeps its mapping of the other blocks until all ranks have freed theirs. So a rank can find every
+ * place that another rank may still use, without any further message. Segments of all ranks of the
+ * job serve every communicator; others serve only their own.
  *
  * Any thread may call all functions. */
 #ifndef DT_SHM_SEGMENT_H
@@ -29,21 +29,21 @@ struct dt_segment_kind {
     uint64_t number;
     uint32_t me;
     uint32_t n;
-    size_t bytes; /* of each rank's part */
+    size_t bytes; /* of each rank's block */
 };
 
 /* Bytes of the file; 0: it would exceed the address space. */
 size_t dt_segment_total(uint32_t n, size_t bytes);
-/* Maps a segment, with all pages of this rank's part. n == 1: maps fresh memory that no other rank
- * needs, without fd. Returns the part, zeroed and page-aligned, or NULL with errno. */
+/* Maps a segment, with all pages of this rank's block. n == 1: maps fresh memory that no other rank
+ * needs, without fd. Returns the block, zeroed and page-aligned, or NULL with errno. */
 void *dt_segment_open(const struct dt_segment_kind *kind, int fd);
-/* Called when all ranks have opened it: maps the other parts. */
-void dt_segment_settle(const void *part);
+/* Called when all ranks have opened it: maps the other blocks. */
+void dt_segment_settle(const void *block);
 /* Called when some rank could not open it: removes it. */
-void dt_segment_discard(void *part);
-/* Frees the part. False: it is not a part, or was freed. */
-bool dt_segment_free(void *part);
-/* Unmaps segments of which all ranks have freed their parts. */
+void dt_segment_discard(void *block);
+/* Frees the block. False: it is not a block, or was freed. */
+bool dt_segment_free(void *block);
+/* Unmaps segments of which all ranks have freed their blocks. */
 void dt_segment_sweep(void);
 
 /* The place of bytes at p, for the ranks of comm on this host. */

@@ -10,79 +10,80 @@ enum {
     MOST_PIPED = 32 * 1024, /* such data follow the call even if the receiver has not arrived */
 };
 
-static size_t left(const struct dt_sendrecv_way *w)
+static size_t bytes_left(const struct dt_sendrecv_stream *w)
 {
     return sizeof w->opening + w->bytes - w->done;
 }
 
 /* The rest of the opening or, after that, of the data. */
-static struct iovec rest(struct dt_sendrecv_way *w)
+static struct iovec rest_of_stream(struct dt_sendrecv_stream *w)
 {
     size_t opening = sizeof w->opening;
 
     if (w->done < opening)
         return (struct iovec){ (uint8_t *)&w->opening + w->done, opening - w->done };
-    return (struct iovec){ (uint8_t *)w->buf + (w->done - opening), left(w) };
+    return (struct iovec){ (uint8_t *)w->buf + (w->done - opening), bytes_left(w) };
 }
 
-static bool advance(struct dt_sendrecv_way *w, ssize_t moved)
+static bool advance_stream(struct dt_sendrecv_stream *w, ssize_t moved)
 {
     w->done += moved > 0 ? (size_t)moved : 0;
     return moved > 0;
 }
 
-static bool write_some(struct dt_sendrecv *h)
+static bool write_pipe(struct dt_sendrecv *h)
 {
-    struct iovec v = rest(&h->out);
+    struct iovec v = rest_of_stream(&h->out);
 
-    return left(&h->out) && advance(&h->out, dt_pipe_write(h->s, h->peer, &v, 1));
+    return bytes_left(&h->out) && advance_stream(&h->out, dt_pipe_write(h->s, h->peer, &v, 1));
 }
 
-static bool read_some(struct dt_sendrecv *h)
+static bool read_pipe(struct dt_sendrecv *h)
 {
-    struct iovec v = rest(&h->in);
+    struct iovec v = rest_of_stream(&h->in);
 
-    return left(&h->in) && advance(&h->in, dt_pipe_read(h->s, h->peer, &v, 1));
+    return bytes_left(&h->in) && advance_stream(&h->in, dt_pipe_read(h->s, h->peer, &v, 1));
 }
 
-static bool may_go_on(const void *arg)
+static bool pipe_may_move(const void *arg)
 {
     const struct dt_sendrecv *h = arg;
 
-    return (left(&h->out) && dt_pipe_may_write(h->s, h->peer)) ||
-           (left(&h->in) && dt_pipe_may_read(h->s, h->peer));
+    return (bytes_left(&h->out) && dt_pipe_may_write(h->s, h->peer)) ||
+           (bytes_left(&h->in) && dt_pipe_may_read(h->s, h->peer));
 }
 
-static dt_result_t move(struct dt_sendrecv *h)
+static dt_result_t move_through_pipes(struct dt_sendrecv *h)
 {
     dt_result_t r = DT_OK;
 
-    while (r == DT_OK && (left(&h->out) || left(&h->in))) {
-        bool moved = write_some(h);
+    while (r == DT_OK && (bytes_left(&h->out) || bytes_left(&h->in))) {
+        bool moved = write_pipe(h);
 
-        if (!read_some(h) && !moved)
-            r = dt_shm_wait(h->s, may_go_on, h);
+        if (!read_pipe(h) && !moved)
+            r = dt_shm_wait(h->s, pipe_may_move, h);
     }
     return r;
 }
 
 /* ---- each side copies half ---- */
 
-struct half { /* the half that this rank copies */
+struct transfer_half { /* the half that this rank copies */
     uint8_t *ours;
     size_t at; /* offset in both buffers */
     size_t bytes;
 };
 
-static struct half own_half(const struct dt_sendrecv *h)
+static struct transfer_half own_transfer_half(const struct dt_sendrecv *h)
 {
-    size_t half = h->bytes / 2;
+    size_t transfer_half = h->bytes / 2;
 
-    return h->sending ? (struct half){ h->buf, 0, half }
-                      : (struct half){ h->buf + half, half, h->bytes - half };
+    return h->sending ? (struct transfer_half){ h->buf, 0, transfer_half }
+                      : (struct transfer_half){ h->buf + transfer_half, transfer_half,
+                                                h->bytes - transfer_half };
 }
 
-static struct dt_hostshm_target *target(const struct dt_sendrecv *h)
+static struct dt_hostshm_target *direct_target(const struct dt_sendrecv *h)
 {
     const struct dt_shm *s = h->s;
     uint32_t giver = h->sending ? s->me : h->peer, taker = h->sending ? h->peer : s->me;
@@ -91,24 +92,24 @@ static struct dt_hostshm_target *target(const struct dt_sendrecv *h)
 }
 
 /* Whether the peer has told it, or never will. */
-static bool has_told(void *arg)
+static bool peer_has_told(void *arg)
 {
     struct dt_sendrecv *h = arg;
 
-    return left(&h->in) == 0 || read_some(h) || dt_shm_is_dead(h->s, h->peer);
+    return bytes_left(&h->in) == 0 || read_pipe(h) || dt_shm_is_dead(h->s, h->peer);
 }
 
 /* If the call failed, the sender may still be writing to the receiver's buffer, which must not
  * change once it belongs to the program again. The sender tells when it has finished. */
-static void await_last_piece(struct dt_sendrecv *h)
+static void await_sender_end(struct dt_sendrecv *h)
 {
-    dt_cma_refuse(target(h));
-    dt_shm_outlast(has_told, h);
+    dt_cma_refuse(direct_target(h));
+    dt_shm_outlast(peer_has_told, h);
 }
 
 /* Each side tells the other whether its half is complete. A sender whose call fails keeps its
  * buffer until everything has been stopped, so data that the receiver has read before are valid. */
-static dt_result_t compare_ends(struct dt_sendrecv *h, bool done, bool *both)
+static dt_result_t compare_results(struct dt_sendrecv *h, bool done, bool *both)
 {
     uint8_t ours = done && (h->sending || dt_shm_check(h->s) == DT_OK), theirs = 0;
     dt_result_t r;
@@ -116,14 +117,14 @@ static dt_result_t compare_ends(struct dt_sendrecv *h, bool done, bool *both)
     h->out.buf = &ours;
     h->in.buf = &theirs;
     h->out.bytes = h->in.bytes = 1;
-    r = move(h);
+    r = move_through_pipes(h);
     if (r != DT_OK && !h->sending)
-        await_last_piece(h);
+        await_sender_end(h);
     *both = ours && theirs;
     return r;
 }
 
-static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool *both)
+static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct transfer_half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     bool done = false;
@@ -137,19 +138,20 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool
                           : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
     dt_segment_release();
     s->algorithm = "shm-mapped";
-    r = compare_ends(h, done, both);
+    r = compare_results(h, done, both);
     return theirs ? r : dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[h->peer]);
 }
 
 /* The kernel may be unable to copy some memory of a program. */
-static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool *both)
+static dt_result_t copy_direct(struct dt_sendrecv *h, const struct transfer_half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
     uint64_t theirs = h->in.opening.address + x->at;
-    bool done = h->sending ? dt_cma_write(&s->map, card, target(h), theirs, x->ours, x->bytes)
-                           : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
-    dt_result_t r = compare_ends(h, done, both);
+    bool done = h->sending
+                    ? dt_cma_write(&s->map, card, direct_target(h), theirs, x->ours, x->bytes)
+                    : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
+    dt_result_t r = compare_results(h, done, both);
 
     if (*both)
         s->algorithm = "shm-direct";
@@ -160,28 +162,28 @@ static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool
 
 /* ---- the whole transfer ---- */
 
-static bool reaches(struct dt_shm *s, uint32_t peer)
+static bool cma_reaches(struct dt_shm *s, uint32_t peer)
 {
     if (s->reach == DT_CMA_UNTRIED)
         s->reach = dt_cma_reaches(&s->map, s->me, peer) ? DT_CMA_REACHED : DT_CMA_REFUSED;
     return s->reach == DT_CMA_REACHED;
 }
 
-static dt_result_t through_pipes(struct dt_sendrecv *h)
+static dt_result_t transfer_by_pipes(struct dt_sendrecv *h)
 {
-    struct dt_sendrecv_way *data = h->sending ? &h->out : &h->in;
+    struct dt_sendrecv_stream *data = h->sending ? &h->out : &h->in;
 
     h->out.done = h->in.done = sizeof h->out.opening;
     h->out.bytes = h->in.bytes = 0;
     data->buf = h->buf;
     data->bytes = h->bytes;
-    return move(h);
+    return move_through_pipes(h);
 }
 
-static dt_result_t move_many(struct dt_sendrecv *h)
+static dt_result_t transfer_directly(struct dt_sendrecv *h)
 {
     const struct dt_sendrecv_opening *ours = &h->out.opening, *theirs = &h->in.opening;
-    const struct half x = own_half(h);
+    const struct transfer_half x = own_transfer_half(h);
     bool both = false;
     dt_result_t r = DT_OK;
 
@@ -189,31 +191,31 @@ static dt_result_t move_many(struct dt_sendrecv *h)
         r = copy_mapped(h, &x, &both);
     else if (ours->address && theirs->address)
         r = copy_direct(h, &x, &both);
-    return r == DT_OK && !both ? through_pipes(h) : r;
+    return r == DT_OK && !both ? transfer_by_pipes(h) : r;
 }
 
-static bool has_heard(const struct dt_sendrecv *h)
+static bool has_peer_opening(const struct dt_sendrecv *h)
 {
     return h->in.done >= sizeof h->in.opening;
 }
 
-static bool fits(const struct dt_sendrecv *h)
+static bool calls_match(const struct dt_sendrecv *h)
 {
     return dt_call_equal(&h->out.opening.call, &h->in.opening.call);
 }
 
 /* Called when the receiver knows that data arrive through the pipe. */
-static void expect(struct dt_sendrecv *h)
+static void expect_piped_data(struct dt_sendrecv *h)
 {
     bool piped = h->in.opening.piped || h->out.opening.piped;
 
-    if (h->sending || !has_heard(h) || !fits(h) || !piped)
+    if (h->sending || !has_peer_opening(h) || !calls_match(h) || !piped)
         return;
     h->in.buf = h->buf;
     h->in.bytes = h->bytes;
 }
 
-static struct dt_place place_of(const struct dt_shm *s, const void *buf, size_t bytes)
+static struct dt_place find_place(const struct dt_shm *s, const void *buf, size_t bytes)
 {
     return bytes >= LEAST_OPEN ? dt_segment_place(s->comm, buf, bytes) : (struct dt_place){ 0 };
 }
@@ -228,20 +230,20 @@ static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_
 bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
                          bool sending)
 {
-    const struct dt_place place = place_of(s, buf, bytes);
+    const struct dt_place place = find_place(s, buf, bytes);
     size_t told = sizeof(struct dt_sendrecv_opening) + (sending ? bytes : 0);
 
     return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
 }
 
 /* If the peer could access the data directly, the opening names their address. */
-static void offer(struct dt_sendrecv *h)
+static void offer_address(struct dt_sendrecv *h)
 {
     struct dt_sendrecv_opening *o = &h->out.opening;
 
-    o->place = place_of(h->s, h->buf, h->bytes);
+    o->place = find_place(h->s, h->buf, h->bytes);
     o->piped = is_piped(h->s, &o->place, h->bytes);
-    if (!o->piped && h->bytes >= h->s->least_direct && reaches(h->s, h->peer))
+    if (!o->piped && h->bytes >= h->s->least_direct && cma_reaches(h->s, h->peer))
         o->address = (uintptr_t)h->buf;
 }
 
@@ -252,7 +254,7 @@ void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_
         .s = s, .peer = peer, .sending = sending, .buf = buf, .bytes = bytes
     };
     h->out.opening.call = *call;
-    offer(h);
+    offer_address(h);
     if (sending && h->out.opening.piped) {
         h->out.buf = buf;
         h->out.bytes = bytes;
@@ -264,70 +266,70 @@ void dt_sendrecv_step(struct dt_sendrecv *h)
     bool moved;
 
     do {
-        moved = write_some(h);
-        moved = read_some(h) || moved;
-        expect(h);
+        moved = write_pipe(h);
+        moved = read_pipe(h) || moved;
+        expect_piped_data(h);
     } while (moved);
 }
 
-static bool is_refused(const struct dt_sendrecv *h)
+static bool is_mismatch(const struct dt_sendrecv *h)
 {
-    return has_heard(h) && !fits(h);
+    return has_peer_opening(h) && !calls_match(h);
 }
 
 bool dt_sendrecv_has_told(const struct dt_sendrecv *h)
 {
-    return h->out.opening.piped && left(&h->out) == 0 && !is_refused(h);
+    return h->out.opening.piped && bytes_left(&h->out) == 0 && !is_mismatch(h);
 }
 
 bool dt_sendrecv_is_over(const struct dt_sendrecv *h)
 {
-    return is_refused(h) || (left(&h->out) == 0 && left(&h->in) == 0) ||
+    return is_mismatch(h) || (bytes_left(&h->out) == 0 && bytes_left(&h->in) == 0) ||
            dt_hostshm_stopped(&h->s->map, NULL);
 }
 
 /* Whether the sender may have begun to write to this receiver's buffer before everything was
  * stopped. */
-static bool is_written_to(struct dt_sendrecv *h)
+static bool may_be_written_to(struct dt_sendrecv *h)
 {
     const struct dt_sendrecv_opening *o = &h->out.opening;
 
-    if (h->sending || left(&h->out) || !(o->place.segment || o->address))
+    if (h->sending || bytes_left(&h->out) || !(o->place.segment || o->address))
         return false;
     dt_shm_settle(h->s);
-    while (!has_heard(h) && read_some(h))
+    while (!has_peer_opening(h) && read_pipe(h))
         ;
-    return has_heard(h) && fits(h);
+    return has_peer_opening(h) && calls_match(h);
 }
 
 /* A sender that does not know where to write writes nothing. The receiver waits to be told. */
-static void tell_of_no_piece(struct dt_sendrecv *h)
+static void tell_nothing_written(struct dt_sendrecv *h)
 {
     uint8_t done = false;
 
-    if (h->out.opening.piped || left(&h->out))
+    if (h->out.opening.piped || bytes_left(&h->out))
         return;
     h->out.buf = &done;
     h->out.bytes = 1;
-    write_some(h);
+    write_pipe(h);
 }
 
 /* Both sides have told their calls before either can fail because of the other's. */
 dt_result_t dt_sendrecv_end(struct dt_sendrecv *h)
 {
-    dt_result_t r = move(h);
+    dt_result_t r = move_through_pipes(h);
 
     if (r != DT_OK && h->sending)
-        tell_of_no_piece(h);
-    if (r != DT_OK && !is_written_to(h))
+        tell_nothing_written(h);
+    if (r != DT_OK && !may_be_written_to(h))
         return r;
-    if (!fits(h)) {
+    if (!calls_match(h)) {
         dt_coll_error(h->s->coll_error, DT_ERR_MISMATCH, h->s->ranks[h->peer]);
         h->s->coll_error->theirs = h->in.opening.call;
         return DT_ERR_MISMATCH;
     }
-    expect(h);
+    expect_piped_data(h);
     if (h->in.bytes || (h->sending && h->out.opening.piped))
-        return move(h);
-    return move_many(h);
+        return move_through_pipes(h);
+    return transfer_directly(h);
 }

@@ -21,7 +21,7 @@ struct dt_sendrecv_opening {
                        them */
 };
 
-struct dt_sendrecv_way { /* one direction: the opening, then the data; so much has moved */
+struct dt_sendrecv_stream { /* one direction: the opening, then the data; so much has moved */
     struct dt_sendrecv_opening opening;
     void *buf;
     size_t bytes;
@@ -34,8 +34,8 @@ struct dt_sendrecv {
     bool sending;
     uint8_t *buf;
     size_t bytes;
-    struct dt_sendrecv_way out;
-    struct dt_sendrecv_way in;
+    struct dt_sendrecv_stream out;
+    struct dt_sendrecv_stream in;
 };
 
 /* Whether data of this size follow their call through the pipe before the receiver arrives, and all

@@ -39,8 +39,8 @@ dt_result_t dt_shm_begin_sum(struct dt_shm *s, const struct dt_call *call, uint6
 
 /* staged: the other ranks' data are in their staging areas, else in their lines. This rank's own
  * data are read from its buffer, because other ranks are reading its line and staging area now. */
-static void fold_all(const struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
-                     int divisor, bool staged)
+static void reduce_all_ranks(const struct dt_shm *s, const struct dt_call *call, const void *in,
+                             void *out, int divisor, bool staged)
 {
     const void *src[s->n];
     struct dt_fold f = {
@@ -54,7 +54,7 @@ static void fold_all(const struct dt_shm *s, const struct dt_call *call, const v
 }
 
 /* Stages the data that other ranks reduce. */
-static void stage(struct dt_shm *s, const struct dt_chunk *c)
+static void stage_for_others(struct dt_shm *s, const struct dt_chunk *c)
 {
     uint8_t *mine = dt_round_staging(s, s->me);
     size_t at = dt_chunk_slice_at(c, s->me), after = dt_chunk_slice_at(c, s->me + 1);
@@ -101,7 +101,7 @@ static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
         fold_slice(s, c);
 }
 
-static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
+static dt_result_t collect_slices(struct dt_shm *s, const struct dt_chunk *c)
 {
     for (uint32_t i = 1; i < s->n; i++) {
         uint32_t peer = (s->me + i) % s->n;
@@ -120,38 +120,38 @@ static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
 /* ---- small messages, in the lines or the staging areas ---- */
 
 /* Whether one synchronisation is faster. */
-static bool are_few(const struct dt_shm *s, size_t bytes)
+static bool one_sync_is_faster(const struct dt_shm *s, size_t bytes)
 {
     return bytes <= s->small && bytes <= dt_round_most(s);
 }
 
-static bool takes_few(const struct dt_shm *s, size_t bytes)
+static bool takes_small(const struct dt_shm *s, size_t bytes)
 {
-    return are_few(s, bytes) && !dt_reduceopen_may_map(s, bytes, true);
+    return one_sync_is_faster(s, bytes) && !dt_reduceopen_may_map(s, bytes, true);
 }
 
 /* A rank that published data after a stop could let the call succeed on other ranks and fail
  * here. */
 bool dt_shm_is_small(const struct dt_shm *s, size_t bytes)
 {
-    return takes_few(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
+    return takes_small(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
 }
 
-static size_t bytes_of(const struct dt_call *call)
+static size_t call_bytes(const struct dt_call *call)
 {
     return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
 /* The bytes of such a message that are staged; the others are in the line. */
-static size_t staged_of_few(size_t bytes)
+static size_t staged_of_small(size_t bytes)
 {
     return bytes <= DT_HOSTSHM_INLINE ? 0 : bytes;
 }
 
 /* In the round that has begun. */
-static void show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+static void publish_small(struct dt_shm *s, const struct dt_call *call, const void *in)
 {
-    size_t bytes = bytes_of(call), staged = staged_of_few(bytes);
+    size_t bytes = call_bytes(call), staged = staged_of_small(bytes);
 
     if (staged) {
         dt_copy(dt_round_staging(s, s->me), in, staged);
@@ -163,8 +163,8 @@ static void show_few(struct dt_shm *s, const struct dt_call *call, const void *i
 
 void dt_shm_publish_small(struct dt_shm *s, const struct dt_call *call, const void *in)
 {
-    dt_round_join(s, staged_of_few(bytes_of(call)));
-    show_few(s, call, in);
+    dt_round_join(s, staged_of_small(call_bytes(call)));
+    publish_small(s, call, in);
 }
 
 dt_result_t dt_shm_all_reduce_small(struct dt_shm *s, const struct dt_call *call, const void *in,
@@ -173,34 +173,34 @@ dt_result_t dt_shm_all_reduce_small(struct dt_shm *s, const struct dt_call *call
     dt_result_t r = dt_call_match_others(s, true);
 
     if (r == DT_OK && call->count && out)
-        fold_all(s, call, in, out, divisor, staged_of_few(bytes_of(call)) > 0);
+        reduce_all_ranks(s, call, in, out, divisor, staged_of_small(call_bytes(call)) > 0);
     return r;
 }
 
 /* ---- reductions ---- */
 
 /* In one round: each rank reduces all data for itself. */
-static dt_result_t reduce_few(struct dt_shm *s, const struct dt_chunk *c)
+static dt_result_t reduce_small(struct dt_shm *s, const struct dt_chunk *c)
 {
-    dt_result_t r = dt_round_begin(s, staged_of_few(c->bytes));
+    dt_result_t r = dt_round_begin(s, staged_of_small(c->bytes));
 
     if (r != DT_OK)
         return r;
-    show_few(s, c->call, c->in);
+    publish_small(s, c->call, c->in);
     return dt_shm_all_reduce_small(s, c->call, c->in, dt_chunk_is_for(c, s->me) ? c->out : NULL,
                                    c->divisor);
 }
 
 /* terms: of the first chunk; NULL: this is a later chunk, or the first again. */
-static dt_result_t show_chunk(struct dt_shm *s, const struct dt_chunk *c,
-                              const struct dt_reduceopen_terms *terms)
+static dt_result_t publish_chunk(struct dt_shm *s, const struct dt_chunk *c,
+                                 const struct dt_reduceopen_terms *terms)
 {
     dt_result_t r = dt_round_begin(s, c->bytes);
 
     if (r != DT_OK)
         return r;
     if (!terms || !dt_reduceopen_offers(terms))
-        stage(s, c);
+        stage_for_others(s, c);
     if (terms)
         dt_call_match_post(s, c->call, terms, sizeof *terms);
     return dt_call_match(s, terms != NULL);
@@ -210,22 +210,22 @@ static dt_result_t finish_chunk(struct dt_shm *s, const struct dt_chunk *c)
 {
     if (c->few) {
         if (dt_chunk_is_for(c, s->me))
-            fold_all(s, c->call, c->in, c->out, c->divisor, true);
+            reduce_all_ranks(s, c->call, c->in, c->out, c->divisor, true);
         return DT_OK;
     }
     give_slice(s, c);
     dt_round_publish(s, DT_REDUCED);
-    return dt_chunk_is_for(c, s->me) ? collect(s, c) : DT_OK;
+    return dt_chunk_is_for(c, s->me) ? collect_slices(s, c) : DT_OK;
 }
 
-static dt_result_t pass_chunk(struct dt_shm *s, const struct dt_chunk *c)
+static dt_result_t reduce_chunk(struct dt_shm *s, const struct dt_chunk *c)
 {
-    dt_result_t r = show_chunk(s, c, NULL);
+    dt_result_t r = publish_chunk(s, c, NULL);
 
     return r == DT_OK ? finish_chunk(s, c) : r;
 }
 
-static size_t least_done(const struct dt_shm *s, const size_t *done)
+static size_t least_reduced(const struct dt_shm *s, const size_t *done)
 {
     size_t least = done[0];
 
@@ -238,7 +238,7 @@ static size_t least_done(const struct dt_shm *s, const size_t *done)
 static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_t step,
                                  const struct dt_reduceopen_end *end)
 {
-    size_t at = least_done(s, end->done);
+    size_t at = least_reduced(s, end->done);
     dt_result_t r = DT_OK;
 
     whole->done = end->done;
@@ -252,7 +252,7 @@ static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_
     for (; r == DT_OK && at < whole->bytes; at += step) {
         const struct dt_chunk c = dt_chunk_cut(s, whole, at, step);
 
-        r = pass_chunk(s, &c);
+        r = reduce_chunk(s, &c);
     }
     return r;
 }
@@ -264,7 +264,7 @@ static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
     const struct dt_chunk first = dt_chunk_cut(s, whole, 0, step);
     struct dt_reduceopen_terms mine = dt_reduceopen_offer(s, whole);
     struct dt_reduceopen_end end = { .done = done };
-    dt_result_t r = show_chunk(s, &first, &mine);
+    dt_result_t r = publish_chunk(s, &first, &mine);
 
     if (r == DT_OK)
         r = dt_reduceopen(s, whole, &mine, step, &end);
@@ -274,14 +274,14 @@ static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
 }
 
 /* whole: the reduction as one chunk. */
-static dt_result_t reduce(struct dt_shm *s, struct dt_chunk *whole)
+static dt_result_t reduce_whole(struct dt_shm *s, struct dt_chunk *whole)
 {
     dt_result_t r;
 
-    whole->few = are_few(s, whole->bytes);
+    whole->few = one_sync_is_faster(s, whole->bytes);
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
-    if (takes_few(s, whole->bytes))
-        return reduce_few(s, whole);
+    if (takes_small(s, whole->bytes))
+        return reduce_small(s, whole);
     if (!whole->few)
         s->algorithm = "shm-slices";
     r = reduce_chunks(s, whole);
@@ -295,12 +295,12 @@ dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, cons
 {
     struct dt_chunk whole = { .in = in,
                               .out = out,
-                              .bytes = bytes_of(call),
+                              .bytes = call_bytes(call),
                               .divisor = call->op == DT_AVG ? (int)s->n : 1,
                               .root = DT_CHUNK_EVERYBODY,
                               .call = call };
 
-    return reduce(s, &whole);
+    return reduce_whole(s, &whole);
 }
 
 dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
@@ -308,12 +308,12 @@ dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const vo
 {
     struct dt_chunk whole = { .in = in,
                               .out = out,
-                              .bytes = bytes_of(call),
+                              .bytes = call_bytes(call),
                               .divisor = divisor,
                               .root = root,
                               .call = call };
 
-    return reduce(s, &whole);
+    return reduce_whole(s, &whole);
 }
 
 /* ---- broadcast ---- */
@@ -325,7 +325,7 @@ static struct dt_place *shared_place(const struct dt_shm *s, uint32_t root)
     return (struct dt_place *)dt_round_post(s, root)->data;
 }
 
-static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
+static dt_result_t send_share(struct dt_shm *s, const uint8_t *buf, size_t bytes)
 {
     struct dt_place place = { 0 };
     size_t at = 0, most = dt_round_most(s);
@@ -352,8 +352,8 @@ static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
     return place.segment ? dt_round_await_all(s, DT_LEFT) : DT_OK;
 }
 
-static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place, size_t bytes,
-                             uint32_t root)
+static dt_result_t copy_mapped_share(struct dt_shm *s, void *buf, struct dt_place place,
+                                     size_t bytes, uint32_t root)
 {
     const uint8_t *from;
     dt_result_t r;
@@ -371,7 +371,7 @@ static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place,
 }
 
 /* Root may be one round ahead of the slowest reader. */
-static dt_result_t take_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
+static dt_result_t receive_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
 {
     size_t at = 0, most = dt_round_most(s);
 
@@ -384,7 +384,7 @@ static dt_result_t take_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint
         if (r != DT_OK)
             return r;
         if (at == 0 && shared_place(s, root)->segment)
-            return copy_open(s, buf, *shared_place(s, root), bytes, root);
+            return copy_mapped_share(s, buf, *shared_place(s, root), bytes, root);
         if (m)
             dt_copy(buf + at, dt_round_staging(s, root), m);
         dt_round_publish(s, DT_LEFT);
@@ -397,5 +397,5 @@ dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t roo
 {
     if (s->n == 1)
         return DT_OK;
-    return s->me == root ? share_out(s, buf, bytes) : take_share(s, buf, bytes, root);
+    return s->me == root ? send_share(s, buf, bytes) : receive_share(s, buf, bytes, root);
 }

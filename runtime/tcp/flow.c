@@ -39,7 +39,7 @@ struct dt_leg {
     uint8_t header[HEADER];
 };
 
-struct run {
+struct flow_run {
     struct dt_mesh *mesh;
     const struct dt_traffic *t;
     uint32_t streams;
@@ -54,7 +54,7 @@ struct run {
     unsigned long_waits; /* in a row */
 };
 
-static size_t batch_of(const struct dt_traffic *t)
+static size_t traffic_batch(const struct dt_traffic *t)
 {
     return t->batch ? t->batch : 1;
 }
@@ -65,32 +65,33 @@ static bool would_wait(void)
 }
 
 /* If a rank died or failed, the agent will soon say so. If it does not, the peer is blamed. */
-static void broke(struct dt_mesh_conn *link)
+static void link_broke(struct dt_mesh_conn *link)
 {
     if (!link->broken)
         link->broken = dt_clock_ms() + GOODBYE_MS;
 }
 
-static bool has_ended(const struct dt_leg *g)
+static bool leg_has_ended(const struct dt_leg *g)
 {
     return g->next >= g->flow->frames;
 }
 
 /* The number of the first frame of the flow that may not move yet. */
-static size_t ready(const struct run *r, const struct dt_flow *f)
+static size_t frames_ready(const struct flow_run *r, const struct dt_flow *f)
 {
-    size_t most = dt_min(f->frames, f->done + batch_of(r->t));
+    size_t most = dt_min(f->frames, f->done + traffic_batch(r->t));
 
     return r->t->ready ? dt_min(most, r->t->ready(r->t->arg, f)) : most;
 }
 
-static bool may_move(const struct run *r, const struct dt_leg *g)
+static bool may_move(const struct flow_run *r, const struct dt_leg *g)
 {
-    return !has_ended(g) && !g->link->broken && (g->begun || ready(r, g->flow) > g->next);
+    return !leg_has_ended(g) && !g->link->broken &&
+           (g->begun || frames_ready(r, g->flow) > g->next);
 }
 
 /* The call that the headers of a flow name. */
-static struct dt_call call_of(const struct run *r, const struct dt_flow *f)
+static struct dt_call header_call(const struct flow_run *r, const struct dt_flow *f)
 {
     struct dt_call call = *r->t->call;
 
@@ -99,17 +100,17 @@ static struct dt_call call_of(const struct run *r, const struct dt_flow *f)
     return call;
 }
 
-static void put_header(const struct run *r, const struct dt_flow *f, size_t bytes, uint8_t *to)
+static void put_header(const struct flow_run *r, const struct dt_flow *f, size_t bytes, uint8_t *to)
 {
     struct dt_dataframe h = { .type = DT_DATAFRAME_DATA,
                               .rank = dt_mesh_rank(r->mesh, r->mesh->me),
                               .bytes = (uint32_t)bytes,
-                              .call = call_of(r, f) };
+                              .call = header_call(r, f) };
 
     dt_dataframe_put(&h, to);
 }
 
-static void begin_frame(const struct run *r, struct dt_leg *g)
+static void begin_frame(const struct flow_run *r, struct dt_leg *g)
 {
     g->begun = true;
     g->checked = false;
@@ -119,7 +120,7 @@ static void begin_frame(const struct run *r, struct dt_leg *g)
 }
 
 /* The first frame of this leg's flow that has not moved; past the end if all have. */
-static size_t least_next(const struct run *r, const struct dt_leg *g)
+static size_t least_next(const struct flow_run *r, const struct dt_leg *g)
 {
     const struct dt_leg *first = g - g->stream;
     size_t least = g->flow->frames;
@@ -129,7 +130,7 @@ static size_t least_next(const struct run *r, const struct dt_leg *g)
     return least;
 }
 
-static void end_frame(struct run *r, struct dt_leg *g)
+static void end_frame(struct flow_run *r, struct dt_leg *g)
 {
     struct dt_flow *f = g->flow;
     size_t least;
@@ -137,7 +138,7 @@ static void end_frame(struct run *r, struct dt_leg *g)
     g->at -= HEADER + g->data.iov_len;
     g->begun = false;
     g->next += r->streams;
-    r->left -= has_ended(g);
+    r->left -= leg_has_ended(g);
     least = least_next(r, g);
     while (f->done < least) {
         f->done++;
@@ -154,35 +155,35 @@ struct batch {
     size_t n;
 };
 
-static void add_piece(struct batch *b, void *base, size_t bytes, size_t done)
+static void add_iovec(struct batch *b, void *base, size_t bytes, size_t done)
 {
     if (done < bytes)
         b->iov[b->n++] = (struct iovec){ (uint8_t *)base + done, bytes - done };
 }
 
-static void lay_out(const struct run *r, struct dt_leg *g, size_t most, struct batch *b)
+static void lay_out_batch(const struct flow_run *r, struct dt_leg *g, size_t most, struct batch *b)
 {
     const struct dt_flow *f = g->flow;
-    size_t before = ready(r, f), k = g->next + r->streams;
+    size_t before = frames_ready(r, f), k = g->next + r->streams;
 
     b->n = 0;
-    add_piece(b, g->header, HEADER, g->at);
-    add_piece(b, g->data.iov_base, g->data.iov_len, g->at < HEADER ? 0 : g->at - HEADER);
+    add_iovec(b, g->header, HEADER, g->at);
+    add_iovec(b, g->data.iov_base, g->data.iov_len, g->at < HEADER ? 0 : g->at - HEADER);
     for (b->frames = 1; b->frames < most && k < before; b->frames++, k += r->streams) {
         struct iovec data = r->t->frame(r->t->arg, f, k);
 
         if (f->out)
             put_header(r, f, data.iov_len, b->headers[b->frames]);
-        add_piece(b, b->headers[b->frames], HEADER, 0);
-        add_piece(b, data.iov_base, data.iov_len, 0);
+        add_iovec(b, b->headers[b->frames], HEADER, 0);
+        add_iovec(b, data.iov_base, data.iov_len, 0);
     }
     if (!f->out && k < f->frames)
-        add_piece(b, b->headers[b->frames], HEADER, 0);
+        add_iovec(b, b->headers[b->frames], HEADER, 0);
 }
 
 /* The agents tell all hosts the reason in words. A peer's frame has no room for them, and may
  * arrive first. */
-static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
+static dt_result_t fail_from_header(const struct flow_run *r, const struct dt_dataframe *h)
 {
     int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS
              : h->code == DT_ERR_PEER  ? HOW_MS
@@ -197,18 +198,18 @@ static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 
 /* Checks a complete header against this call. (Data that arrived with it went where this call may
  * write. On a mismatch that memory is undefined.) */
-static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
+static dt_result_t check_header(const struct flow_run *r, const struct dt_leg *g)
 {
     const struct dt_flow *f = g->flow;
     struct dt_coll_error *t = r->mesh->alarm.coll_error;
-    struct dt_call ours = call_of(r, f);
+    struct dt_call ours = header_call(r, f);
     uint64_t expected = ours.count;
     struct dt_dataframe h;
 
     if (!dt_dataframe_get(&h, g->header))
         return dt_coll_error(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
     if (h.type == DT_DATAFRAME_FAILURE)
-        return failed_by(r, &h);
+        return fail_from_header(r, &h);
     if (dt_call_equal(&h.call, &ours) && h.bytes == g->data.iov_len)
         return DT_OK;
     dt_coll_error(t, DT_ERR_MISMATCH, h.rank);
@@ -223,7 +224,7 @@ static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
     return DT_ERR_MISMATCH;
 }
 
-static void send_some(struct run *r, struct dt_leg *g, size_t most)
+static void send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
 {
     struct dt_mesh_conn *link = g->link;
     struct batch b;
@@ -232,12 +233,12 @@ static void send_some(struct run *r, struct dt_leg *g, size_t most)
 
     if (!link->used)
         dt_mesh_use(r->mesh, link);
-    lay_out(r, g, most, &b);
+    lay_out_batch(r, g, most, &b);
     m.msg_iovlen = b.n;
     n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
     if (n < 0) {
         if (!would_wait())
-            broke(link);
+            link_broke(link);
         return;
     }
     r->moved = true;
@@ -251,7 +252,7 @@ static void send_some(struct run *r, struct dt_leg *g, size_t most)
 }
 
 /* The number of bytes that arrived; 0 if none are needed before the header is checked. */
-static ssize_t receive_batch(struct run *r, struct dt_leg *g, struct batch *b)
+static ssize_t receive_batch(struct flow_run *r, struct dt_leg *g, struct batch *b)
 {
     struct msghdr m = { 0 };
     ssize_t n;
@@ -259,16 +260,16 @@ static ssize_t receive_batch(struct run *r, struct dt_leg *g, struct batch *b)
     b->frames = 1;
     if (g->at >= HEADER && !g->checked)
         return 0;
-    lay_out(r, g, batch_of(r->t), b);
+    lay_out_batch(r, g, traffic_batch(r->t), b);
     m.msg_iov = b->iov;
     m.msg_iovlen = b->n;
     n = recvmsg(g->link->fd, &m, 0);
     if (n == 0 || (n < 0 && !would_wait()))
-        broke(g->link);
+        link_broke(g->link);
     return n > 0 ? n : -1;
 }
 
-static dt_result_t receive_some(struct run *r, struct dt_leg *g)
+static dt_result_t receive_frames(struct flow_run *r, struct dt_leg *g)
 {
     struct batch b;
     ssize_t n = receive_batch(r, g, &b);
@@ -295,19 +296,19 @@ static dt_result_t receive_some(struct run *r, struct dt_leg *g)
     }
 }
 
-static dt_result_t move(struct run *r, struct dt_leg *g)
+static dt_result_t move_leg(struct flow_run *r, struct dt_leg *g)
 {
     if (!g->begun)
         begin_frame(r, g);
     if (!g->flow->out)
-        return receive_some(r, g);
-    send_some(r, g, batch_of(r->t));
+        return receive_frames(r, g);
+    send_frames(r, g, traffic_batch(r->t));
     return DT_OK;
 }
 
 /* Wakes a sleeping thread only when a header or a frame is complete, not for every packet: nothing
  * can be done with less. */
-static void want(const struct dt_leg *g)
+static void set_low_water(const struct dt_leg *g)
 {
     struct dt_mesh_conn *link = g->link;
     size_t bytes = g->at < HEADER ? HEADER : HEADER + g->data.iov_len;
@@ -320,7 +321,7 @@ static void want(const struct dt_leg *g)
 }
 
 /* Sleeps until something may have changed. The sockets are read before an alarm is acted upon. */
-static void sleep_some(struct run *r)
+static void sleep_until_readable(struct flow_run *r)
 {
     struct pollfd *p = r->mesh->polls;
     uint64_t begun = dt_clock_ns();
@@ -336,7 +337,7 @@ static void sleep_some(struct run *r)
         if (!may_move(r, g))
             continue;
         if (!out)
-            want(g);
+            set_low_water(g);
         p[n++] = (struct pollfd){ .fd = g->link->fd, .events = out ? POLLOUT : POLLIN };
     }
     dt_alarm_poll(&r->mesh->alarm, p, n, until > now ? (int)(until - now) : 0);
@@ -344,7 +345,7 @@ static void sleep_some(struct run *r)
 }
 
 /* Nothing has moved: looks for the reason. */
-static dt_result_t check(const struct run *r)
+static dt_result_t check_for_reason(const struct flow_run *r)
 {
     dt_result_t result = dt_alarm_check(&r->mesh->alarm);
 
@@ -359,12 +360,12 @@ static dt_result_t check(const struct run *r)
     return result;
 }
 
-static bool is_read(const struct run *r, const struct dt_mesh_conn *link)
+static bool flow_reads_link(const struct flow_run *r, const struct dt_mesh_conn *link)
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_leg *g = &r->legs[i];
 
-        if (g->link == link && !g->flow->out && !has_ended(g))
+        if (g->link == link && !g->flow->out && !leg_has_ended(g))
             return true;
     }
     return false;
@@ -372,7 +373,7 @@ static bool is_read(const struct run *r, const struct dt_mesh_conn *link)
 
 /* Looks at what a peer has sent that this call does not read: a frame of a later call, or of
  * another call in place of this one. */
-static dt_result_t overhear_peer(const struct run *r, struct dt_mesh_conn *link)
+static dt_result_t check_unread_frame(const struct flow_run *r, struct dt_mesh_conn *link)
 {
     struct dt_coll_error *t = r->mesh->alarm.coll_error;
     struct dt_call ours = *r->t->call;
@@ -385,8 +386,8 @@ static dt_result_t overhear_peer(const struct run *r, struct dt_mesh_conn *link)
     if (n != HEADER || !dt_dataframe_get(&h, header))
         return DT_OK;
     if (h.type == DT_DATAFRAME_FAILURE)
-        return failed_by(r, &h);
-    if (dt_call_moves_parcels(&ours))
+        return fail_from_header(r, &h);
+    if (dt_call_has_pair_counts(&ours))
         ours.count = h.call.count;
     if (h.call.number > ours.number || dt_call_equal(&h.call, &ours))
         return DT_OK;
@@ -397,7 +398,7 @@ static dt_result_t overhear_peer(const struct run *r, struct dt_mesh_conn *link)
 
 /* If the ranks' calls differ, every rank may wait for frames that no rank sends. Frames that were
  * sent for other calls show the reason. */
-static dt_result_t overhear(struct run *r)
+static dt_result_t check_unread_frames(struct flow_run *r)
 {
     int64_t now = dt_clock_ms();
     dt_result_t result = DT_OK;
@@ -409,13 +410,13 @@ static dt_result_t overhear(struct run *r)
     for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
         struct dt_mesh_conn *link = &r->mesh->links[i];
 
-        if (link->fd >= 0 && !is_read(r, link))
-            result = overhear_peer(r, link);
+        if (link->fd >= 0 && !flow_reads_link(r, link))
+            result = check_unread_frame(r, link);
     }
     return result;
 }
 
-static void work(struct run *r)
+static void do_other_work(struct flow_run *r)
 {
     enum dt_flow_work did = r->t->work(r->t->arg);
 
@@ -425,7 +426,7 @@ static void work(struct run *r)
 
 /* Counts polls instead of time: time also passes while other processes have the CPU, and yielding
  * to them costs nothing. */
-static void count_waits(struct run *r)
+static void count_waits(struct flow_run *r)
 {
     bool is_long = r->idle > LONG_LOOKS || r->slept_ns > LONG_NS;
 
@@ -440,14 +441,14 @@ static void count_waits(struct run *r)
 }
 
 /* Data that trickle in over a slow link are not worth a busy CPU. */
-static bool may_sleep(const struct run *r)
+static bool may_sleep(const struct flow_run *r)
 {
     if (r->looks)
         return r->idle > r->mesh->spins + YIELDS;
     return r->idle > r->mesh->spins || r->long_waits >= LONG_WAITS;
 }
 
-static dt_result_t drive(struct run *r)
+static dt_result_t drive_flows(struct flow_run *r)
 {
     while (r->left) {
         dt_result_t result = DT_OK;
@@ -455,16 +456,16 @@ static dt_result_t drive(struct run *r)
         r->moved = false;
         for (size_t i = 0; i < r->n && result == DT_OK; i++) {
             if (may_move(r, &r->legs[i]))
-                result = move(r, &r->legs[i]);
+                result = move_leg(r, &r->legs[i]);
         }
         if (r->t->work && result == DT_OK)
-            work(r);
+            do_other_work(r);
         count_waits(r);
         if (r->idle && result == DT_OK)
-            result = check(r);
+            result = check_for_reason(r);
         if (result == DT_OK && r->idle && may_sleep(r)) {
-            sleep_some(r);
-            result = overhear(r);
+            sleep_until_readable(r);
+            result = check_unread_frames(r);
         } else if (r->idle) {
             sched_yield(); /* a peer on the same CPU may need it, if hosts are emulated */
         }
@@ -476,7 +477,7 @@ static dt_result_t drive(struct run *r)
 
 /* A peer can be told the reason of a failure only between two frames. So this completes the frames
  * under way, if the peers still read them. */
-static void complete_frames(struct run *r)
+static void complete_frames(struct flow_run *r)
 {
     int64_t deadline = dt_clock_ms() + GOODBYE_MS;
 
@@ -490,7 +491,7 @@ static void complete_frames(struct run *r)
             struct pollfd p = { link->fd, POLLOUT, 0 };
 
             poll(&p, 1, (int)left);
-            send_some(r, g, 1);
+            send_frames(r, g, 1);
         }
     }
 }
@@ -510,7 +511,7 @@ static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t, 
 }
 
 /* Arrays that grow with the hosts are on the heap: the program's thread may have a small stack. */
-static dt_result_t make_room(struct dt_mesh *m, size_t legs)
+static dt_result_t make_leg_arrays(struct dt_mesh *m, size_t legs)
 {
     struct pollfd *polls = realloc(m->polls, (DT_ALARM_FDS + legs) * sizeof *polls);
     struct dt_leg *room;
@@ -526,7 +527,7 @@ static dt_result_t make_room(struct dt_mesh *m, size_t legs)
     return DT_OK;
 }
 
-static void set_off(struct run *r)
+static void lay_out_legs(struct flow_run *r)
 {
     r->legs = r->mesh->legs;
     for (size_t i = 0; i < r->t->n; i++) {
@@ -556,7 +557,7 @@ static bool are_connected(const struct dt_mesh *m, const struct dt_traffic *t, u
     return true;
 }
 
-static dt_result_t prepare(struct run *r)
+static dt_result_t prepare_run(struct flow_run *r)
 {
     struct dt_mesh *m = r->mesh;
     const struct dt_traffic *t = r->t;
@@ -565,23 +566,23 @@ static dt_result_t prepare(struct run *r)
     if (!are_connected(m, t, r->streams))
         result = connect_peers(m, t, r->streams);
     if (result == DT_OK && m->room < t->n * r->streams)
-        result = make_room(m, t->n * r->streams);
+        result = make_leg_arrays(m, t->n * r->streams);
     if (result == DT_OK)
-        set_off(r);
+        lay_out_legs(r);
     return result;
 }
 
 dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
 {
-    struct run r = { .mesh = m,
-                     .t = t,
-                     .streams = batch_of(t) == 1 || t->one_stream ? 1 : m->streams,
-                     .overhear_at = dt_clock_ms() + OVERHEAR_MS };
-    dt_result_t result = prepare(&r);
+    struct flow_run r = { .mesh = m,
+                          .t = t,
+                          .streams = traffic_batch(t) == 1 || t->one_stream ? 1 : m->streams,
+                          .overhear_at = dt_clock_ms() + OVERHEAR_MS };
+    dt_result_t result = prepare_run(&r);
 
     if (result != DT_OK)
         return result;
-    result = drive(&r);
+    result = drive_flows(&r);
     if (result != DT_OK && result != DT_ERR_PEER)
         complete_frames(&r);
     return result;

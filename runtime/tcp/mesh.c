@@ -14,7 +14,7 @@ enum {
     GLANCE_MS = 10, /* another thread may have accepted the connection that this one waits for */
 };
 
-struct call { /* an attempt to connect to a higher rank */
+struct connect_attempt { /* an attempt to connect to a higher rank */
     struct dt_mesh_conn *link;
     struct dt_auth auth;
     struct dt_handshake shake;
@@ -23,15 +23,15 @@ struct call { /* an attempt to connect to a higher rank */
     int error;        /* why the last attempt failed */
 };
 
-struct meeting {
+struct mesh_connect {
     struct dt_mesh *mesh;
     const uint32_t *peers;
     size_t n;
     uint32_t streams;
     size_t awaited; /* connections still missing, in both directions */
-    size_t callers;
-    size_t n_calls;
-    struct call *calls;
+    size_t incoming;
+    size_t n_attempts;
+    struct connect_attempt *attempts;
     struct pollfd *polls; /* of the alarm, the attempts and the listener */
 };
 
@@ -62,12 +62,12 @@ void dt_mesh_close(struct dt_mesh *m)
 
 /* The number that a connection names: it differs for all streams of all meshes of a
  * communicator. */
-static uint32_t lane_of(const struct dt_mesh *m, uint32_t stream)
+static uint32_t lane_of_stream(const struct dt_mesh *m, uint32_t stream)
 {
     return stream * DT_MESH_LANES + m->lane;
 }
 
-static void call_failed(struct call *c)
+static void attempt_failed(struct connect_attempt *c)
 {
     int64_t now = dt_clock_ms();
 
@@ -81,28 +81,28 @@ static void call_failed(struct call *c)
     c->shake.fd = -1;
 }
 
-static void call_start(const struct meeting *g, struct call *c)
+static void attempt_start(const struct mesh_connect *g, struct connect_attempt *c)
 {
     const struct dt_msg_addr *a = &g->mesh->addrs[c->auth.peer];
     int fd = dt_inet_connect(a->host, a->port);
 
     if (fd < 0)
-        call_failed(c);
+        attempt_failed(c);
     else
         dt_handshake_call(&c->shake, fd, &c->auth);
 }
 
-static bool is_calling(const struct call *c)
+static bool is_attempting(const struct connect_attempt *c)
 {
     return c->link->fd < 0;
 }
 
-static void call_step(struct meeting *g, struct call *c)
+static void attempt_step(struct mesh_connect *g, struct connect_attempt *c)
 {
     enum dt_verdict verdict = dt_handshake_calling(&c->shake, &c->auth);
 
     if (verdict == DT_SHAKE_FAILED)
-        call_failed(c);
+        attempt_failed(c);
     if (verdict != DT_SHAKE_THROUGH)
         return;
     c->link->fd = c->shake.fd;
@@ -111,7 +111,7 @@ static void call_step(struct meeting *g, struct call *c)
 }
 
 /* Too few descriptors: waiting does not help. */
-static dt_result_t own_fault(const struct dt_mesh *m, int error)
+static dt_result_t fail_own_descriptors(const struct dt_mesh *m, int error)
 {
     dt_coll_error(m->alarm.coll_error, DT_ERR_IO, dt_mesh_rank(m, m->me));
     m->alarm.coll_error->error = error;
@@ -119,15 +119,15 @@ static dt_result_t own_fault(const struct dt_mesh *m, int error)
 }
 
 /* Starts attempts that are due, and ends those that are too late. */
-static dt_result_t call_all(struct meeting *g)
+static dt_result_t start_due_attempts(struct mesh_connect *g)
 {
     int64_t now = dt_clock_ms();
 
-    for (size_t i = 0; i < g->n_calls; i++) {
-        struct call *c = &g->calls[i];
+    for (size_t i = 0; i < g->n_attempts; i++) {
+        struct connect_attempt *c = &g->attempts[i];
         bool idle = c->shake.fd < 0;
 
-        if (!is_calling(c))
+        if (!is_attempting(c))
             continue;
         if ((idle || !dt_handshake_is_connected(&c->shake)) && now >= c->deadline) {
             dt_coll_error(g->mesh->alarm.coll_error, DT_ERR_TIMEOUT, c->auth.peer);
@@ -135,50 +135,50 @@ static dt_result_t call_all(struct meeting *g)
             return DT_ERR_TIMEOUT;
         }
         if (idle && now >= c->retry_at)
-            call_start(g, c);
+            attempt_start(g, c);
         if (c->shake.fd < 0 && (c->error == EMFILE || c->error == ENFILE))
-            return own_fault(g->mesh, c->error);
+            return fail_own_descriptors(g->mesh, c->error);
     }
     return DT_OK;
 }
 
-static void take_callers_of(struct meeting *g, uint32_t stream)
+static void take_accepted_of(struct mesh_connect *g, uint32_t stream)
 {
     struct dt_mesh *m = g->mesh;
 
-    for (size_t i = 0; i < g->n && g->callers; i++) {
+    for (size_t i = 0; i < g->n && g->incoming; i++) {
         struct dt_mesh_conn *link = dt_mesh_link(m, g->peers[i], stream);
 
         if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
-        link->fd = dt_listener_take(m->listener, m->comm, lane_of(m, stream),
+        link->fd = dt_listener_take(m->listener, m->comm, lane_of_stream(m, stream),
                                     dt_mesh_rank(m, g->peers[i]));
         if (link->fd >= 0) {
             g->awaited--;
-            g->callers--;
+            g->incoming--;
         }
     }
 }
 
-static void take_callers(struct meeting *g)
+static void take_accepted(struct mesh_connect *g)
 {
     for (uint32_t stream = 0; stream < g->streams; stream++)
-        take_callers_of(g, stream);
+        take_accepted_of(g, stream);
 }
 
-static dt_result_t wait(struct meeting *g)
+static dt_result_t poll_connections(struct mesh_connect *g)
 {
     struct dt_mesh *m = g->mesh;
     size_t n = DT_ALARM_FDS;
 
-    for (size_t i = 0; i < g->n_calls; i++) {
-        const struct dt_handshake *s = &g->calls[i].shake;
+    for (size_t i = 0; i < g->n_attempts; i++) {
+        const struct dt_handshake *s = &g->attempts[i].shake;
 
         g->polls[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
     }
-    if (g->callers)
+    if (g->incoming)
         n += dt_listener_polls(m->listener, g->polls + n);
-    return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
+    return dt_alarm_poll(&m->alarm, g->polls, n, g->incoming ? GLANCE_MS : RETRY_MS);
 }
 
 /* A peer may wait for data that this rank has sent and that are lost. */
@@ -198,87 +198,87 @@ dt_result_t dt_mesh_hear(const struct dt_mesh *m)
     return check_lost(m);
 }
 
-static dt_result_t meet(struct meeting *g)
+static dt_result_t await_connections(struct mesh_connect *g)
 {
     dt_result_t result = dt_alarm_check(&g->mesh->alarm);
 
     while (result == DT_OK) {
         int error;
 
-        for (size_t i = 0; i < g->n_calls; i++) {
-            if (g->calls[i].shake.fd >= 0)
-                call_step(g, &g->calls[i]);
+        for (size_t i = 0; i < g->n_attempts; i++) {
+            if (g->attempts[i].shake.fd >= 0)
+                attempt_step(g, &g->attempts[i]);
         }
-        error = g->callers ? dt_listener_turn(g->mesh->listener) : 0;
-        take_callers(g);
+        error = g->incoming ? dt_listener_turn(g->mesh->listener) : 0;
+        take_accepted(g);
         if (g->awaited == 0)
             return DT_OK;
-        result = error ? own_fault(g->mesh, error) : check_lost(g->mesh);
+        result = error ? fail_own_descriptors(g->mesh, error) : check_lost(g->mesh);
         if (result == DT_OK)
-            result = call_all(g);
+            result = start_due_attempts(g);
         if (result == DT_OK)
-            result = wait(g);
+            result = poll_connections(g);
     }
     return result;
 }
 
-static void plan_with(struct meeting *g, uint32_t peer, uint32_t stream)
+static void plan_connection(struct mesh_connect *g, uint32_t peer, uint32_t stream)
 {
     struct dt_mesh *m = g->mesh;
     struct dt_mesh_conn *link = dt_mesh_link(m, peer, stream);
-    struct call *c = &g->calls[g->n_calls];
+    struct connect_attempt *c = &g->attempts[g->n_attempts];
 
     if (link->needed)
         return;
     link->needed = true;
     g->awaited++;
     if (peer < m->me) {
-        g->callers++;
+        g->incoming++;
         return;
     }
-    g->n_calls++;
-    *c = (struct call){ .link = link,
-                        .auth = m->listener->self,
-                        .shake = { .fd = -1 },
-                        .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
+    g->n_attempts++;
+    *c = (struct connect_attempt){ .link = link,
+                                   .auth = m->listener->self,
+                                   .shake = { .fd = -1 },
+                                   .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
     c->auth.peer = dt_mesh_rank(m, peer);
     c->auth.comm = m->comm;
-    c->auth.lane = lane_of(m, stream);
+    c->auth.lane = lane_of_stream(m, stream);
 }
 
-static void plan(struct meeting *g)
+static void plan_connections(struct mesh_connect *g)
 {
     for (uint32_t stream = 0; stream < g->streams; stream++) {
         for (size_t i = 0; i < g->n; i++)
-            plan_with(g, g->peers[i], stream);
+            plan_connection(g, g->peers[i], stream);
     }
 }
 
 static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams)
 {
-    struct meeting g = { .mesh = m, .peers = peers, .n = n, .streams = streams };
+    struct mesh_connect g = { .mesh = m, .peers = peers, .n = n, .streams = streams };
     dt_result_t result = DT_ERR_NOMEM;
     size_t most = n * streams;
 
-    g.calls = calloc(most, sizeof *g.calls);
+    g.attempts = calloc(most, sizeof *g.attempts);
     g.polls = calloc(DT_ALARM_FDS + most + DT_LISTENER_POLLS, sizeof *g.polls);
-    if (g.calls && g.polls) {
+    if (g.attempts && g.polls) {
         bool listens;
 
-        plan(&g);
-        listens = g.callers > 0;
-        result = meet(&g);
+        plan_connections(&g);
+        listens = g.incoming > 0;
+        result = await_connections(&g);
         if (listens)
             dt_listener_leave(m->listener);
-        for (size_t i = 0; i < g.n_calls; i++) {
-            if (g.calls[i].shake.fd >= 0)
-                close(g.calls[i].shake.fd);
+        for (size_t i = 0; i < g.n_attempts; i++) {
+            if (g.attempts[i].shake.fd >= 0)
+                close(g.attempts[i].shake.fd);
         }
-        sodium_memzero(g.calls, most * sizeof *g.calls);
+        sodium_memzero(g.attempts, most * sizeof *g.attempts);
     } else {
         dt_mesh_no_memory(m);
     }
-    free(g.calls);
+    free(g.attempts);
     free(g.polls);
     return result;
 }
@@ -320,17 +320,17 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
 }
 
 /* The rank of the communicator at the other end of the link. */
-static uint32_t peer_of(const struct dt_mesh *m, const struct dt_mesh_conn *link)
+static uint32_t link_peer(const struct dt_mesh *m, const struct dt_mesh_conn *link)
 {
     return (uint32_t)((size_t)(link - m->links) % m->size);
 }
 
-static uint32_t stream_of(const struct dt_mesh *m, const struct dt_mesh_conn *link)
+static uint32_t link_stream(const struct dt_mesh *m, const struct dt_mesh_conn *link)
 {
     return (uint32_t)((size_t)(link - m->links) / m->size);
 }
 
-static void replace(struct dt_mesh_conn *link, int fd)
+static void replace_link(struct dt_mesh_conn *link, int fd)
 {
     if (fd < 0)
         return;
@@ -340,22 +340,24 @@ static void replace(struct dt_mesh_conn *link, int fd)
 
 void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
 {
-    uint32_t peer = peer_of(m, link);
+    uint32_t peer = link_peer(m, link);
 
     if (peer > m->me)
         return;
     dt_listener_turn(m->listener);
-    replace(link, dt_listener_take(m->listener, m->comm, lane_of(m, stream_of(m, link)),
-                                   dt_mesh_rank(m, peer)));
+    replace_link(link,
+                 dt_listener_take(m->listener, m->comm, lane_of_stream(m, link_stream(m, link)),
+                                  dt_mesh_rank(m, peer)));
     dt_listener_leave(m->listener);
 }
 
 void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link)
 {
-    uint32_t peer = peer_of(m, link);
+    uint32_t peer = link_peer(m, link);
 
     if (peer < m->me)
-        replace(link, dt_listener_use(m->listener, m->comm, lane_of(m, stream_of(m, link)),
-                                      dt_mesh_rank(m, peer)));
+        replace_link(link,
+                     dt_listener_use(m->listener, m->comm, lane_of_stream(m, link_stream(m, link)),
+                                     dt_mesh_rank(m, peer)));
     link->used = true;
 }

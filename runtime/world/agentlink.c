@@ -47,7 +47,7 @@ void dt_agentlink_none(struct dt_agentlink *l)
     pthread_cond_init(&l->moved, NULL);
 }
 
-static dt_result_t say_no_socket(const struct dt_agentenv *env)
+static dt_result_t fail_no_socket(const struct dt_agentenv *env)
 {
     pid_t rank = dt_parentrank_find(env->fd);
 
@@ -73,7 +73,7 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
     struct stat st;
 
     if (!is_agent_socket(env->fd, &st))
-        return say_no_socket(env);
+        return fail_no_socket(env);
     if (fcntl(env->fd, F_SETLK, &lock) < 0) {
         pid_t holder = fcntl(env->fd, F_GETLK, &lock) == 0 ? lock.l_pid : 0;
 
@@ -112,7 +112,7 @@ void dt_agentlink_close(struct dt_agentlink *l)
 }
 
 /* Waits for the next message. */
-static dt_result_t receive(struct dt_agentlink *l, struct dt_rankmsg *msg, int *fd)
+static dt_result_t receive_message(struct dt_agentlink *l, struct dt_rankmsg *msg, int *fd)
 {
     struct dt_rankmsg_from from;
     int r = dt_rankmsg_recv(dt_agentlink_fd(l), msg, &from, 0);
@@ -126,7 +126,7 @@ static dt_result_t receive(struct dt_agentlink *l, struct dt_rankmsg *msg, int *
                    strerror(errno));
 }
 
-static dt_result_t say_with(struct dt_agentlink *l, const struct dt_rankmsg *msg, int pass)
+static dt_result_t send_with_fd(struct dt_agentlink *l, const struct dt_rankmsg *msg, int pass)
 {
     if (dt_rankmsg_send(dt_agentlink_fd(l), msg, pass, 0) == 0)
         return DT_OK;
@@ -136,9 +136,9 @@ static dt_result_t say_with(struct dt_agentlink *l, const struct dt_rankmsg *msg
                    strerror(errno), errno == EBADF ? "; the program must leave it open" : "");
 }
 
-static dt_result_t say(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+static dt_result_t send_message(struct dt_agentlink *l, const struct dt_rankmsg *msg)
 {
-    return say_with(l, msg, -1);
+    return send_with_fd(l, msg, -1);
 }
 
 dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,
@@ -152,9 +152,9 @@ dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv 
     hello.hello.rank = env->rank;
     hello.hello.generation = env->generation;
     hello.hello.port = port;
-    r = say(l, &hello);
+    r = send_message(l, &hello);
     if (r == DT_OK)
-        r = receive(l, welcome, &fd);
+        r = receive_message(l, welcome, &fd);
     if (r == DT_OK && welcome->type == DT_RANK_REFUSED)
         r = dt_fail(welcome->refused.version ? DT_ERR_VERSION : DT_ERR_STATE, "rank %u: %s",
                     env->rank, welcome->refused.text);
@@ -187,7 +187,7 @@ static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
     return r;
 }
 
-static dt_result_t say_stopped(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
+static dt_result_t fail_stopped(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
 {
     char ending[DT_HOSTSHM_ENDING];
     const char *why = dt_hostshm_why(shm);
@@ -201,12 +201,13 @@ static dt_result_t say_stopped(const struct dt_hostshm *shm, const struct dt_ran
                    msg->abort.rank, dt_hostshm_ending_text(shm, msg->abort.rank, ending));
 }
 
-static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
+static dt_result_t fail_before_all_joined(const struct dt_hostshm *shm,
+                                          const struct dt_rankmsg *msg)
 {
     dt_result_t r;
 
     dt_hostshm_stop(shm, msg->abort.code, msg->abort.rank);
-    r = say_stopped(shm, msg);
+    r = fail_stopped(shm, msg);
     dt_error_details()->rank = (int)msg->abort.rank; /* -1: no rank caused it */
     return r;
 }
@@ -216,12 +217,12 @@ dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *
 {
     struct dt_rankmsg msg;
     int fd;
-    dt_result_t r = receive(l, &msg, &fd);
+    dt_result_t r = receive_message(l, &msg, &fd);
 
     if (r != DT_OK)
         return r;
     if (msg.type == DT_RANK_ABORT) {
-        r = before_all_came(shm, &msg);
+        r = fail_before_all_joined(shm, &msg);
     } else if (msg.type == DT_RANK_TABLE && fd >= 0) {
         r = read_table(fd, msg.table.bytes, table);
     } else {
@@ -242,7 +243,7 @@ static uint64_t comm_of(const struct dt_rankmsg *msg)
                                           : 0;
 }
 
-static struct dt_reply *addressee(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+static struct dt_reply *waiting_reply(struct dt_agentlink *l, const struct dt_rankmsg *msg)
 {
     uint64_t comm = comm_of(msg);
     struct dt_reply *r = l->wanted;
@@ -252,9 +253,9 @@ static struct dt_reply *addressee(struct dt_agentlink *l, const struct dt_rankms
     return r;
 }
 
-static void hand_out(struct dt_agentlink *l, const struct dt_rankmsg *msg, int fd)
+static void deliver_message(struct dt_agentlink *l, const struct dt_rankmsg *msg, int fd)
 {
-    struct dt_reply *r = addressee(l, msg);
+    struct dt_reply *r = waiting_reply(l, msg);
 
     if (msg->type == DT_RANK_ABORT) {
         l->over |= msg->abort.comm == 0;
@@ -270,7 +271,7 @@ static void hand_out(struct dt_agentlink *l, const struct dt_rankmsg *msg, int f
 }
 
 /* Reads all messages without waiting. The caller holds the lock. */
-static void read_all(struct dt_agentlink *l)
+static void read_all_messages(struct dt_agentlink *l)
 {
     struct dt_rankmsg msg;
     struct dt_rankmsg_from from;
@@ -282,7 +283,7 @@ static void read_all(struct dt_agentlink *l)
         if (r < 0 && errno != EPROTO && errno != EMFILE)
             break;
         if (r > 0 || errno == EMFILE)
-            hand_out(l, &msg, from.fd);
+            deliver_message(l, &msg, from.fd);
     }
     l->over = true;
     if (r == 0)
@@ -296,7 +297,7 @@ void dt_agentlink_heed(struct dt_agentlink *l)
     if (l->fd < 0)
         return;
     pthread_mutex_lock(&l->lock);
-    read_all(l);
+    read_all_messages(l);
     if (l->wanted)
         pthread_cond_broadcast(&l->moved);
     if (l->reading)
@@ -316,7 +317,7 @@ static void sleep_until_readable(struct dt_agentlink *l)
 
 /* One waiting thread reads for all, and then hands this duty to the next. The caller holds the
  * lock. */
-static void await(struct dt_agentlink *l, const struct dt_reply *mine)
+static void await_reply(struct dt_agentlink *l, const struct dt_reply *mine)
 {
     while (!mine->here && !l->over) {
         if (l->reading) {
@@ -328,15 +329,15 @@ static void await(struct dt_agentlink *l, const struct dt_reply *mine)
         sleep_until_readable(l);
         pthread_mutex_lock(&l->lock);
         l->reading = false;
-        read_all(l);
+        read_all_messages(l);
         pthread_cond_broadcast(&l->moved);
     }
 }
 
 /* Sends a question, with the descriptor mine->fd, and waits for the answer. DT_ERR_STATE: the job
  * has been stopped, so there will be no answer; dt_last_error is unchanged. */
-static dt_result_t ask(struct dt_agentlink *l, const struct dt_rankmsg *question,
-                       struct dt_reply *mine)
+static dt_result_t ask_agent(struct dt_agentlink *l, const struct dt_rankmsg *question,
+                             struct dt_reply *mine)
 {
     struct dt_reply **at = &l->wanted;
     dt_result_t r;
@@ -344,10 +345,10 @@ static dt_result_t ask(struct dt_agentlink *l, const struct dt_rankmsg *question
     pthread_mutex_lock(&l->lock);
     mine->next = l->wanted;
     l->wanted = mine;
-    r = say_with(l, question, mine->fd);
+    r = send_with_fd(l, question, mine->fd);
     mine->fd = -1;
     if (r == DT_OK)
-        await(l, mine);
+        await_reply(l, mine);
     while (*at != mine)
         at = &(*at)->next;
     *at = mine->next;
@@ -365,7 +366,7 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool resto
         return DT_OK;
     msg.commit.step = step;
     msg.commit.restored = restored;
-    return say(l, &msg);
+    return send_message(l, &msg);
 }
 
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
@@ -375,7 +376,7 @@ dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
     if (l->fd < 0)
         return DT_OK;
     snprintf(msg.note.text, sizeof msg.note.text, "%s", text);
-    return say(l, &msg);
+    return send_message(l, &msg);
 }
 
 void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,
@@ -399,7 +400,7 @@ dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms)
     if (l->fd < 0)
         return DT_OK;
     msg.limit.ms = ms;
-    return say(l, &msg);
+    return send_message(l, &msg);
 }
 
 static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, uint32_t size,
@@ -428,7 +429,7 @@ dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint
     msg.want_memory.comm = comm;
     msg.want_memory.members = members;
     msg.want_memory.size = size;
-    r = ask(l, &msg, &memory);
+    r = ask_agent(l, &msg, &memory);
     if (r != DT_OK)
         return r == DT_ERR_STATE ? dt_fail(r, "the job has been stopped") : r;
     r = map_memory(&memory, members, size, generation, shm);
@@ -442,7 +443,7 @@ void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm)
     struct dt_rankmsg msg = { .type = DT_RANK_FREE_MEMORY };
 
     msg.free_memory.comm = comm;
-    (void)say(l, &msg);
+    (void)send_message(l, &msg);
 }
 
 int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
@@ -455,7 +456,7 @@ int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t ca
     msg.want_segment.call = call;
     msg.want_segment.bytes = bytes;
     msg.want_segment.members = members;
-    if (ask(l, &msg, &segment) != DT_OK) {
+    if (ask_agent(l, &msg, &segment) != DT_OK) {
         errno = EPIPE;
         return -1;
     }
@@ -477,7 +478,7 @@ static int ask_for_given(struct dt_agentlink *l, const struct dt_given *given,
     msg.want_segment.giver = given->giver + 1;
     msg.want_segment.takers = given->takers;
     errno = EPIPE;
-    if (ask(l, &msg, answer) != DT_OK)
+    if (ask_agent(l, &msg, answer) != DT_OK)
         return -1;
     errno = answer->msg.segment.error;
     return errno ? -1 : 0;
@@ -506,6 +507,6 @@ void dt_agentlink_hold(struct dt_agentlink *l, int64_t step)
     struct dt_reply go = { .type = DT_RANK_GO, .fd = -1 };
 
     msg.step.step = step;
-    if (ask(l, &msg, &go) == DT_OK && go.msg.go.exit_code != DT_RANK_GO_ON)
+    if (ask_agent(l, &msg, &go) == DT_OK && go.msg.go.exit_code != DT_RANK_GO_ON)
         _exit(go.msg.go.exit_code);
 }

@@ -39,7 +39,7 @@ void dt_listener_admit(struct dt_listener *d, const uint8_t secret[DT_SECRET_BYT
     memcpy(d->self.secret, secret, sizeof d->self.secret);
 }
 
-static void dismiss(struct dt_listener_pending *g)
+static void close_pending(struct dt_listener_pending *g)
 {
     if (g->shake.fd >= 0)
         close(g->shake.fd);
@@ -49,7 +49,7 @@ static void dismiss(struct dt_listener_pending *g)
 void dt_listener_close(struct dt_listener *d)
 {
     for (int i = 0; i < DT_LISTENER_PENDING; i++)
-        dismiss(&d->pending[i]);
+        close_pending(&d->pending[i]);
     for (size_t i = 0; i < d->n_accepted; i++)
         close(d->accepted[i].fd);
     free(d->accepted);
@@ -62,13 +62,13 @@ void dt_listener_close(struct dt_listener *d)
 }
 
 /* Ranks of the job answer at once. A peer that takes long is probably not one. */
-static bool lingers(const struct dt_listener_pending *g)
+static bool is_too_slow(const struct dt_listener_pending *g)
 {
     return g->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms();
 }
 
 /* A free entry, or the handshake that has lasted longest. NULL: none may be dropped yet. */
-static struct dt_listener_pending *seat(struct dt_listener *d)
+static struct dt_listener_pending *free_pending_entry(struct dt_listener *d)
 {
     struct dt_listener_pending *oldest = &d->pending[0];
 
@@ -78,7 +78,7 @@ static struct dt_listener_pending *seat(struct dt_listener *d)
         if (d->pending[i].deadline < oldest->deadline)
             oldest = &d->pending[i];
     }
-    return lingers(oldest) ? oldest : NULL;
+    return is_too_slow(oldest) ? oldest : NULL;
 }
 
 size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLLS])
@@ -86,7 +86,7 @@ size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLL
     size_t n = 0;
 
     pthread_mutex_lock(&d->lock);
-    p[n++] = (struct pollfd){ .fd = seat(d) ? d->listener : -1, .events = POLLIN };
+    p[n++] = (struct pollfd){ .fd = free_pending_entry(d) ? d->listener : -1, .events = POLLIN };
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
         const struct dt_handshake *s = &d->pending[i].shake;
 
@@ -97,8 +97,8 @@ size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLL
     return n;
 }
 
-static bool is_for(const struct dt_listener_accepted *p, uint64_t comm, uint32_t lane,
-                   uint32_t rank)
+static bool is_connection(const struct dt_listener_accepted *p, uint64_t comm, uint32_t lane,
+                          uint32_t rank)
 {
     return p->comm == comm && p->lane == lane && p->rank == rank;
 }
@@ -106,18 +106,18 @@ static bool is_for(const struct dt_listener_accepted *p, uint64_t comm, uint32_t
 static bool is_used(const struct dt_listener *d, const struct dt_auth *who)
 {
     for (size_t i = 0; i < d->n_used; i++) {
-        if (is_for(&d->used[i], who->comm, who->lane, who->me))
+        if (is_connection(&d->used[i], who->comm, who->lane, who->me))
             return true;
     }
     return false;
 }
 
-static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
+static int take_accepted(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
 {
     for (size_t i = 0; i < d->n_accepted; i++) {
         struct dt_listener_accepted p = d->accepted[i];
 
-        if (is_for(&p, comm, lane, rank)) {
+        if (is_connection(&p, comm, lane, rank)) {
             d->accepted[i] = d->accepted[--d->n_accepted];
             return p.fd;
         }
@@ -126,7 +126,7 @@ static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t ra
 }
 
 /* A rank whose connection broke connects again: the newer connection replaces the older. */
-static void park(struct dt_listener *d, struct dt_listener_pending *g)
+static void keep_accepted(struct dt_listener *d, struct dt_listener_pending *g)
 {
     struct dt_listener_accepted *p = realloc(d->accepted, (d->n_accepted + 1) * sizeof *p);
     struct dt_auth who;
@@ -141,21 +141,21 @@ static void park(struct dt_listener *d, struct dt_listener_pending *g)
         d->lost_by = who.me;
         return;
     }
-    older = take(d, who.comm, who.lane, who.me);
+    older = take_accepted(d, who.comm, who.lane, who.me);
     if (older >= 0)
         close(older);
     p[d->n_accepted++] = (struct dt_listener_accepted){ g->shake.fd, who.me, who.lane, who.comm };
     g->shake.fd = -1;
 }
 
-static void hear(struct dt_listener *d, struct dt_listener_pending *g)
+static void advance_handshake(struct dt_listener *d, struct dt_listener_pending *g)
 {
     enum dt_verdict verdict = dt_handshake_hosting(&g->shake, &d->self);
 
     if (verdict == DT_SHAKE_THROUGH)
-        park(d, g);
+        keep_accepted(d, g);
     if (verdict != DT_SHAKE_PENDING || g->deadline <= dt_clock_ms())
-        dismiss(g);
+        close_pending(g);
 }
 
 /* How long the peer has sent nothing. Peers that waited to be accepted have had time to send. 0:
@@ -170,19 +170,19 @@ static int64_t silence_ms(int fd)
 
 /* Accepts at most a queue's length, so that a peer that keeps connecting cannot hold up this
  * rank. */
-static int let_in(struct dt_listener *d)
+static int accept_peers(struct dt_listener *d)
 {
     struct dt_listener_pending *g;
 
-    for (int i = 0; i < SOMAXCONN && (g = seat(d)); i++) {
+    for (int i = 0; i < SOMAXCONN && (g = free_pending_entry(d)); i++) {
         int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0)
             return errno == EMFILE || errno == ENFILE ? errno : 0;
-        dismiss(g);
+        close_pending(g);
         dt_handshake_host(&g->shake, fd);
         g->deadline = dt_clock_ms() + GUEST_MS;
-        hear(d, g);
+        advance_handshake(d, g);
         if (g->shake.fd >= 0 && dt_handshake_awaits_hello(&g->shake))
             g->deadline -= silence_ms(fd);
     }
@@ -196,9 +196,9 @@ int dt_listener_turn(struct dt_listener *d)
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
         if (d->pending[i].shake.fd >= 0)
-            hear(d, &d->pending[i]);
+            advance_handshake(d, &d->pending[i]);
     }
-    error = let_in(d);
+    error = accept_peers(d);
     pthread_mutex_unlock(&d->lock);
     return error;
 }
@@ -207,8 +207,8 @@ void dt_listener_leave(struct dt_listener *d)
 {
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
-        if (lingers(&d->pending[i]))
-            dismiss(&d->pending[i]);
+        if (is_too_slow(&d->pending[i]))
+            close_pending(&d->pending[i]);
     }
     pthread_mutex_unlock(&d->lock);
 }
@@ -218,7 +218,7 @@ int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32
     int fd;
 
     pthread_mutex_lock(&d->lock);
-    fd = take(d, comm, lane, rank);
+    fd = take_accepted(d, comm, lane, rank);
     pthread_mutex_unlock(&d->lock);
     return fd;
 }
@@ -229,7 +229,7 @@ int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_
     int fd;
 
     pthread_mutex_lock(&d->lock);
-    fd = take(d, comm, lane, rank);
+    fd = take_accepted(d, comm, lane, rank);
     used = realloc(d->used, (d->n_used + 1) * sizeof *used);
     if (used) {
         d->used = used;

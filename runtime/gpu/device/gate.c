@@ -45,7 +45,7 @@ static struct {
     struct dt_gpu_watched *watched_calls;
 } dti_gates = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-static void release(struct dt_gpu_gate *gate)
+static void release_gate(struct dt_gpu_gate *gate)
 {
     atomic_store(gate->word, gate->turn);
 }
@@ -56,7 +56,7 @@ static void release_stopped_locked(void)
 {
     for (struct dt_gpu_gate *g = dti_gates.shut; g; g = g->next) {
         if (dt_comm_stopped(g->comm, NULL))
-            release(g);
+            release_gate(g);
     }
 }
 
@@ -70,7 +70,7 @@ static void look_at_calls_locked(void)
     }
 }
 
-static void *watch(void *arg)
+static void *watch_gates(void *arg)
 {
     static const struct timespec pause = { .tv_nsec = LOOK_NS };
     unsigned idle = 0;
@@ -101,7 +101,7 @@ bool dt_gpu_watch_begin(void)
 
     pthread_mutex_lock(&dti_gates.mutex);
     if (!dti_gates.watched)
-        dti_gates.watched = dt_thread_start(&dti_gates.thread, watch, NULL);
+        dti_gates.watched = dt_thread_start(&dti_gates.thread, watch_gates, NULL);
     watched = dti_gates.watched;
     pthread_mutex_unlock(&dti_gates.mutex);
     return watched;
@@ -151,7 +151,7 @@ void dt_gpu_unwatch(struct dt_gpu_watched *w)
 
 /* ---- gates ---- */
 
-static void add(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
+static void add_gate(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
 {
     uint64_t allocation = dt_gpu_allocation(page);
 
@@ -168,7 +168,7 @@ static void add(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
     pthread_mutex_unlock(&dti_gates.mutex);
 }
 
-static CUresult make(void)
+static CUresult make_gate(void)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_gpu_gate *gates = calloc(GATES, sizeof *gates);
@@ -185,7 +185,7 @@ static CUresult make(void)
     if (result)
         free(gates);
     else
-        add(gates, page, device);
+        add_gate(gates, page, device);
     return result;
 }
 
@@ -219,7 +219,7 @@ static void move_locked(struct dt_gpu_gate **from, struct dt_gpu_gate **to)
 }
 
 /* Shuts an open gate and returns it. NULL: all are shut. */
-static struct dt_gpu_gate *take(const struct dt_comm *c)
+static struct dt_gpu_gate *take_gate(const struct dt_comm *c)
 {
     struct dt_gpu_gate *g;
 
@@ -245,15 +245,15 @@ CUresult dt_gpu_gates_begin(void)
     forget_gone_locked();
     any = dti_gates.open || dti_gates.shut;
     pthread_mutex_unlock(&dti_gates.mutex);
-    return any ? CUDA_SUCCESS : make();
+    return any ? CUDA_SUCCESS : make_gate();
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)
 {
     CUresult result = CUDA_SUCCESS;
 
-    while (!(*gate = take(c)) && !result)
-        result = make();
+    while (!(*gate = take_gate(c)) && !result)
+        result = make_gate();
     if (!result)
         result = dt_cuda()->cuStreamWaitValue32_v2(stream, (*gate)->device, (*gate)->turn,
                                                    CU_STREAM_WAIT_VALUE_GEQ);
@@ -270,7 +270,7 @@ void dt_gpu_gate_open(struct dt_gpu_gate *gate)
 
     if (!gate)
         return;
-    release(gate);
+    release_gate(gate);
     pthread_mutex_lock(&dti_gates.mutex);
     while (*at != gate)
         at = &(*at)->next;

@@ -34,7 +34,7 @@ bool dt_gpu_is_there(const void *pinned, uint64_t allocation)
 }
 
 /* Returns 0 if the context's life is unknown or has ended. */
-static uint64_t find(CUcontext context)
+static uint64_t find_life(CUcontext context)
 {
     const struct life *l;
     uint64_t allocation = 0;
@@ -50,7 +50,7 @@ static uint64_t find(CUcontext context)
 }
 
 /* The newest life comes first. */
-static void add(struct life *l)
+static void add_life(struct life *l)
 {
     pthread_mutex_lock(&dti_lives.mutex);
     l->next = dti_lives.all;
@@ -60,7 +60,7 @@ static void add(struct life *l)
 
 uint64_t dt_gpu_life(CUcontext context)
 {
-    uint64_t allocation = find(context);
+    uint64_t allocation = find_life(context);
     struct life *l = allocation ? NULL : calloc(1, sizeof *l);
 
     if (!l)
@@ -72,7 +72,7 @@ uint64_t dt_gpu_life(CUcontext context)
     }
     l->allocation = dt_gpu_allocation(l->canary);
     allocation = l->allocation;
-    add(l);
+    add_life(l);
     return allocation;
 }
 

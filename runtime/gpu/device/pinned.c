@@ -56,7 +56,7 @@ static struct block *find_reserved(size_t bytes, const void *owner)
 }
 
 /* Called without the lock: the driver may wait for work of a thread that needs the lock. */
-static struct block *make(size_t bytes)
+static struct block *make_block(size_t bytes)
 {
     struct block *b = calloc(1, sizeof *b);
 
@@ -108,7 +108,7 @@ static struct block *use_locked(size_t room, const void *owner)
     return b;
 }
 
-static void add(struct block *b)
+static void add_block(struct block *b)
 {
     pthread_mutex_lock(&dti_pinned.mutex);
     add_locked(b);
@@ -128,11 +128,11 @@ void *dt_pinned_take(size_t bytes, const void *owner)
     pthread_mutex_unlock(&dti_pinned.mutex);
     if (b)
         return b->memory;
-    b = make(room);
+    b = make_block(room);
     if (!b)
         return NULL;
     b->used = true;
-    add(b);
+    add_block(b);
     return b->memory;
 }
 
@@ -239,7 +239,7 @@ void dt_pinned_reserve(size_t bytes, const void *owner)
     forget_gone_locked();
     enough = reserve_locked(room, owner);
     pthread_mutex_unlock(&dti_pinned.mutex);
-    b = enough ? NULL : make(room);
+    b = enough ? NULL : make_block(room);
     if (!b)
         return;
     pthread_mutex_lock(&dti_pinned.mutex);

@@ -36,12 +36,12 @@ static size_t length_at(const struct transfer *t, uint64_t at)
     return t->bytes - at < PIECE ? (size_t)(t->bytes - at) : PIECE;
 }
 
-static dt_result_t check(const struct transfer *t, CUresult result)
+static dt_result_t check_transfer(const struct transfer *t, CUresult result)
 {
     return result ? dt_cuda_fail(t->name, "cuMemcpyAsync", result) : DT_OK;
 }
 
-static dt_result_t await(const struct transfer *t, uint64_t at)
+static dt_result_t await_transfer(const struct transfer *t, uint64_t at)
 {
     struct dt_coll_error error;
     dt_result_t r = dt_gpu_await(t->c, &error, t->copies.copied[slot_of(at)], 0);
@@ -57,18 +57,18 @@ static dt_result_t begin_fetch(struct transfer *t, uint64_t at)
 {
     if (at >= t->bytes)
         return DT_OK;
-    return check(t, dt_gpu_copies_fetch(&t->copies, slot_of(at), host_of(t, at), t->device + at,
-                                        length_at(t, at)));
+    return check_transfer(t, dt_gpu_copies_fetch(&t->copies, slot_of(at), host_of(t, at),
+                                                 t->device + at, length_at(t, at)));
 }
 
-static dt_result_t fetch(struct transfer *t)
+static dt_result_t fetch_in_steps(struct transfer *t)
 {
     dt_result_t r = begin_fetch(t, 0);
 
     for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += PIECE) {
         r = begin_fetch(t, at + PIECE);
         if (r == DT_OK)
-            r = await(t, at);
+            r = await_transfer(t, at);
         if (r == DT_OK)
             r = t->piece(t->arg, host_of(t, at), length_at(t, at));
     }
@@ -78,26 +78,26 @@ static dt_result_t fetch(struct transfer *t)
 /* ---- to the GPU ---- */
 
 /* A slot's event counts as complete before its first copy. */
-static dt_result_t store(struct transfer *t)
+static dt_result_t store_in_steps(struct transfer *t)
 {
     dt_result_t r = DT_OK;
 
     for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += PIECE) {
-        r = await(t, at);
+        r = await_transfer(t, at);
         if (r == DT_OK)
             r = t->piece(t->arg, host_of(t, at), length_at(t, at));
         if (r == DT_OK)
-            r = check(t, dt_gpu_copies_store(&t->copies, slot_of(at), t->device + at,
-                                             host_of(t, at), length_at(t, at)));
+            r = check_transfer(t, dt_gpu_copies_store(&t->copies, slot_of(at), t->device + at,
+                                                      host_of(t, at), length_at(t, at)));
     }
     for (int slot = 0; r == DT_OK && slot < DT_GPU_COPY_SLOTS; slot++)
-        r = await(t, (uint64_t)slot * PIECE);
+        r = await_transfer(t, (uint64_t)slot * PIECE);
     return r;
 }
 
 /* ---- both directions ---- */
 
-static dt_result_t move(struct transfer *t, dt_result_t (*work)(struct transfer *t))
+static dt_result_t move_in_context(struct transfer *t, dt_result_t (*work)(struct transfer *t))
 {
     dt_result_t r;
 
@@ -117,7 +117,7 @@ static dt_result_t open_and_move(struct transfer *t, const struct dt_gpu_order *
 
     if (!result)
         result = dt_gpu_order_follow(order, t->copies.stream);
-    r = result ? dt_cuda_fail(t->name, "cuStreamCreate", result) : move(t, work);
+    r = result ? dt_cuda_fail(t->name, "cuStreamCreate", result) : move_in_context(t, work);
     dt_gpu_copies_close(&t->copies);
     return r;
 }
@@ -152,7 +152,7 @@ dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device
                           .piece = take,
                           .arg = arg };
 
-    return transfer(&t, fetch);
+    return transfer(&t, fetch_in_steps);
 }
 
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
@@ -162,5 +162,5 @@ dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint
         .c = c, .name = name, .device = device, .bytes = bytes, .piece = give, .arg = arg
     };
 
-    return transfer(&t, store);
+    return transfer(&t, store_in_steps);
 }
