@@ -99,15 +99,16 @@ static bool fits_memory(const struct dt_generation *g, struct dt_lack *lack)
  * is opened. */
 static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
 {
-    uint64_t need = (uint64_t)g->config.numbers.n * FILES_PER_RANK + FILES_BESIDE;
+    uint32_t n = g->config.numbers.n;
+    uint64_t need = (uint64_t)n * FILES_PER_RANK + FILES_BESIDE;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return true;
     lack->error = EMFILE;
-    lack->what =
-        dt_xasprintf("%u processes need %llu open files, and %llu are allowed", g->config.numbers.n,
-                     (unsigned long long)need, (unsigned long long)limit.rlim_cur);
+    lack->what = dt_xasprintf("%u process%s %llu open files, and %llu are allowed", n,
+                              n == 1 ? " needs" : "es need", (unsigned long long)need,
+                              (unsigned long long)limit.rlim_cur);
     return false;
 }
 

@@ -39,6 +39,8 @@ lines|b c|s3cr3t-$$|none|120000"
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun -np 20 touch ran; code_is 125)
     err_has "dtrun: 20 processes need 148 open files, and 64 are allowed"
+    (ulimit -n 30 && dtrun touch ran; code_is 125)
+    err_has "dtrun: 1 process needs 53 open files, and 30 are allowed"
     err_lines 1
     [ ! -e ran ]
     clean
