@@ -257,7 +257,7 @@ static bool wants_labels(const struct dt_options *o, int nprocs)
     return o->tag || (nprocs > 1 && !o->no_tag && strcmp(program, "dtrun-perf") != 0);
 }
 
-/* Returns what follows from the options alone. run() fills in the rest. */
+/* Returns what follows from the options alone. launch() fills in the rest. */
 static struct dt_driver_config
 config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const struct dt_plan *plan)
 {
@@ -307,8 +307,8 @@ static char *current_directory(struct dt_error *err)
     return here;
 }
 
-static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
-               const struct dt_plan *plan, struct dt_error *err)
+static int launch(const struct dt_options *o, const struct dt_hostlist *hosts,
+                  const struct dt_plan *plan, struct dt_error *err)
 {
     char *here = current_directory(err);
     char *wdir = here && o->wdir ? absolute(here, o->wdir) : NULL;
@@ -350,7 +350,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     return rc;
 }
 
-static int plan_and_run(const struct dt_options *o, struct dt_error *err)
+static int plan_and_launch(const struct dt_options *o, struct dt_error *err)
 {
     struct dt_hostlist hosts = { 0 };
     struct dt_plan plan = { 0 };
@@ -361,13 +361,13 @@ static int plan_and_run(const struct dt_options *o, struct dt_error *err)
     else if (rc == 0 && o->display_map)
         dt_dryrun_print_map(&hosts, &plan, o);
     if (rc == 0 && !o->dry_run)
-        rc = run(o, &hosts, &plan, err);
+        rc = launch(o, &hosts, &plan, err);
     dt_plan_free(&plan);
     dt_hostlist_free(&hosts);
     return rc;
 }
 
-static int act(const struct dt_options *o, struct dt_error *err)
+static int print_info_or_launch(const struct dt_options *o, struct dt_error *err)
 {
     if (o->help) {
         dt_options_print_help();
@@ -386,7 +386,7 @@ static int act(const struct dt_options *o, struct dt_error *err)
         return dt_printed(err);
     }
     dt_log_set_verbose(o->verbose);
-    return plan_and_run(o, err);
+    return plan_and_launch(o, err);
 }
 
 int main(int argc, char **argv)
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
     dt_json_init();
     rc = dt_config_parse(&options, argc, argv, &err);
     if (rc == 0)
-        rc = act(&options, &err);
+        rc = print_info_or_launch(&options, &err);
     if (rc < 0) {
         if (err.text[0])
             dt_say("%s", err.text);

@@ -59,8 +59,8 @@ struct dt_generation {
     uint64_t grace_ends_ns;
     uint64_t sweep_ends_ns;
     uint32_t alive;
-    struct dt_process
-        *processes; /* in the order of config.numbers: the ranks by local rank, then auxiliaries */
+    /* In the order of config.numbers: the ranks by local rank, then auxiliaries. */
+    struct dt_process *processes;
 };
 
 /* Sends text to dtrun, which prints it with the host's name. */

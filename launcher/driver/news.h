@@ -19,8 +19,8 @@ struct dt_news_failure {
 struct dt_news {
     struct dt_job *job;
     uint32_t nprocs;
-    size_t
-        *shown; /* bytes by stream: standard output of all processes, then their standard error */
+    /* Bytes by stream: standard output of all processes, then their standard error. */
+    size_t *shown;
     uint32_t *streams; /* the streams with bytes in shown, in order */
     size_t nstreams;
     struct dt_news_failure *failures;

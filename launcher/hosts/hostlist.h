@@ -19,10 +19,10 @@ struct dt_host {
     int max_slots; /* 0: no limit */
     struct dt_strs gpus;
     bool gpus_given;
-    char *
-        step_gpus; /* value of srun's --gpus for this host; NULL: a step gets the GPUs without it */
-    bool local;    /* is this machine, and so needs no SSH */
-    bool removed;  /* marked for dt_hostlist_drop_removed */
+    /* Value of srun's --gpus for this host; NULL: a step gets the GPUs without it. */
+    char *step_gpus;
+    bool local;   /* is this machine, and so needs no SSH */
+    bool removed; /* marked for dt_hostlist_drop_removed */
 };
 
 struct dt_hostlist {

@@ -27,8 +27,8 @@ struct dt_waitgroup {
     uint64_t comm;
     uint32_t n;
     uint32_t *members; /* ranks of the job; NULL: each member is its own rank */
-    struct dt_wait
-        *waits; /* the collectives of the n members, then their calls between two, n at a time */
+    /* The collectives of the n members, then their calls between two, n at a time. */
+    struct dt_wait *waits;
     uint32_t nwaits;
     uint64_t warned_of; /* the call for which the user was warned last; 0: none */
     uint32_t warned;    /* the slot that was in that call */

@@ -18,8 +18,8 @@ struct dt_tuning {
                             oversubscribed ranks do so up to DT_TUNING_CROWDED times as much */
     uint64_t shm_direct; /* from here on a send copies directly between the two ranks' memory */
     uint64_t shm_direct_reduce; /* from here on ranks reduce in each other's memory */
-    uint64_t
-        shm_huge; /* from here on results bypass the caches, except in-place results on one host */
+    /* From here on results bypass the caches, except in-place results on one host. */
+    uint64_t shm_huge;
     /* between hosts */
     uint64_t net_exchange; /* up to here all hosts send everything to all */
     uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */

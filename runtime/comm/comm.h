@@ -43,8 +43,8 @@ struct dt_comm {
     struct dt_u32s locals;  /* the ranks on this host, by local rank */
     uint32_t *local_ranks;  /* the job's rank of each of them */
     uint64_t calls;
-    uint32_t
-        limit_ms; /* how long the current call may wait; 0: dtrun's limit; DT_HOSTSHM_NO_LIMIT */
+    /* How long the current call may wait; 0: dtrun's limit; DT_HOSTSHM_NO_LIMIT. */
+    uint32_t limit_ms;
     struct dt_p2p **channels; /* by peer: the channel to it and from it (p2p.h); NULL before the
                                  first is made */
     _Atomic uint32_t p2p_inflight; /* sends and receives under way */
@@ -59,16 +59,16 @@ struct dt_comm {
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns from now on */
     dt_error_info_t error;                    /* of that failure */
-    _Atomic bool
-        failure_counts; /* the agent counts this failure: the program has not handled it yet */
-    int bell; /* eventfd: readable for good once this process has stopped c; -1: there is one host
-               */
+    /* The agent counts this failure: the program has not handled it yet. */
+    _Atomic bool failure_counts;
+    /* An eventfd: readable for good once this process has stopped c. -1: there is one host. */
+    int bell;
     struct dt_tuning tuning; /* the same on all ranks of the host, or of all hosts */
     struct dt_shm shm;
     struct dt_mesh mesh;
     uint32_t streams; /* of channels; dt_comm_tune may change those of the mesh */
-    struct dt_leaders
-        leaders; /* with several hosts: the ranks with this local rank on each of them */
+    /* With several hosts: the ranks with this local rank on each of them. */
+    struct dt_leaders leaders;
     struct dt_hierarchical hierarchical;
     struct dt_coll_error coll_error;
     struct dt_gpu *gpu; /* gpu/gpu.h */

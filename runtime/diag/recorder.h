@@ -24,8 +24,8 @@ struct dt_record {
     struct dt_call call;
     uint64_t comm;
     uint64_t begun; /* CLOCK_MONOTONIC, in nanoseconds */
-    uint64_t
-        ended; /* likewise; 0: the thread is still inside; equal to begun: the call was brief */
+    /* Likewise; 0: the thread is still inside; equal to begun: the call was brief. */
+    uint64_t ended;
     dt_result_t result;
     const char *within; /* the algorithm within the host, and between hosts; NULL: none */
     const char *between;
@@ -45,8 +45,8 @@ struct dt_ring_entry {
 
 struct dt_ring {
     struct dt_ring *next; /* in the list of all rings */
-    uint64_t
-        closed; /* 0: a communicator writes it; else a count of closed rings, for their order */
+    /* 0: a communicator writes it; else a count of closed rings, for their order. */
+    uint64_t closed;
     uint32_t n;
     uint32_t at;                   /* by the writer: the next entry, */
     bool lasts;                    /* whether the newest call lasts, */

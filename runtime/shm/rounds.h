@@ -18,10 +18,11 @@
 
 #include "runtime/shm/shm.h"
 
-enum dt_phase {                 /* of a round; progress is 4 * round + one of these */
-                DT_IN = 1,      /* the rank's data are in its post or its staging area */
-                DT_REDUCED = 2, /* its slice of the result is there */
-                DT_LEFT = 3,    /* it does not read other ranks' data any more */
+/* The phases of a round. A post's progress is 4 * round + one of these. */
+enum dt_phase {
+    DT_IN = 1,      /* the rank's data are in its post or its staging area */
+    DT_REDUCED = 2, /* its slice of the result is there */
+    DT_LEFT = 3,    /* it does not read other ranks' data any more */
 };
 
 /* Begins the next round, in which each rank stages up to so many bytes (at most dt_round_most).

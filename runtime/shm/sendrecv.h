@@ -15,8 +15,8 @@
 struct dt_sendrecv_opening {
     struct dt_call call;
     struct dt_place place; /* of the buffer */
-    uint64_t
-        address;    /* of the buffer, for a peer that can access this rank's memory; 0: it cannot */
+    /* Of the buffer, for a peer that can access this rank's memory; 0: it cannot. */
+    uint64_t address;
     uint64_t piped; /* not 0: use the pipe: the sender's data follow, or the receiver has room for
                        them */
 };

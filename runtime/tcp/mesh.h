@@ -30,8 +30,8 @@ struct dt_mesh_conn {
 
 struct dt_mesh {
     uint64_t comm;
-    uint32_t
-        lane;    /* number of this mesh in the communicator, below DT_MESH_LANES; 0: collectives */
+    /* Number of this mesh in the communicator, below DT_MESH_LANES; 0: collectives. */
+    uint32_t lane;
     uint32_t me; /* in the communicator */
     uint32_t size;
     uint32_t streams;                /* to each peer, for large data; it may change between calls */

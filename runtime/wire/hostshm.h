@@ -39,8 +39,8 @@ enum {
 /* Identifies a collective call. It must be equal on all ranks, otherwise the calls do not match. */
 struct dt_call {
     uint64_t number; /* counts the collectives of this generation */
-    uint64_t
-        count; /* dt_counts_hash if all ranks pass the same counts; 0 if ranks' counts differ */
+    /* dt_counts_hash if all ranks pass the same counts; 0 if ranks' counts differ. */
+    uint64_t count;
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;

@@ -427,8 +427,8 @@ struct dt_msg_called { /* element of comms.ranks; see dt_hostshm_rank */
 
 struct dt_msg_comm { /* element of pong.comms */
     uint64_t comm;
-    struct dt_u32s
-        members; /* the job's ranks, by rank; empty: all of the job, or none is on this host */
+    /* The job's ranks, by rank; empty: all of the job, or none is on this host. */
+    struct dt_u32s members;
     struct dt_msg_list ranks; /* struct dt_msg_called, for the ranks of this host */
 };
 
@@ -480,8 +480,8 @@ struct dt_msg_facts {
     char *kernel;          /* its release */
     char *machine;         /* as uname -m says */
     uint32_t cpus;         /* online, of the whole machine; HELLO has those that ranks may use */
-    uint32_t
-        physical_cores;    /* number of cores to which these hardware threads belong; 0: unknown */
+    /* Number of cores to which these hardware threads belong; 0: unknown. */
+    uint32_t physical_cores;
     uint32_t cpu_limit;    /* hundredths of a core that the cgroup may use; 0: no limit */
     uint32_t load;         /* hundredths; average of the last minute */
     uint64_t memory_limit; /* bytes, of the cgroup; 0: none */
@@ -490,8 +490,8 @@ struct dt_msg_facts {
     char *gpu_driver;          /* its version, or empty */
     struct dt_strs gpu_ecc;    /* of each GPU that nvidia-smi knows: its uncorrected memory errors
                                   since the driver was loaded, in decimal; or "": it does not count */
-    struct dt_strs
-        gpu_xids;    /* the driver's errors in the kernel's log: "Xid 79 x 2 (0000:3b:00)" */
+    /* The driver's errors in the kernel's log: "Xid 79 x 2 (0000:3b:00)" */
+    struct dt_strs gpu_xids;
     char *gpu_links; /* the kinds of links between GPUs, in nvidia-smi's words: "NV18"; or empty */
     uint8_t gpu_silent; /* 1: nvidia-smi did not answer */
     char *nccl;         /* the version of the system's NCCL, or empty */

@@ -24,8 +24,8 @@ struct dt_world {
     uint32_t node;
     uint32_t nodes;
     char host[256]; /* of this host; "": unknown */
-    struct dt_msg_table
-        table; /* by rank: its host and the address where it listens; empty without an agent */
+    /* By rank: its host and the address where it listens; empty without an agent. */
+    struct dt_msg_table table;
     struct dt_listener listener; /* for ranks on other hosts */
     _Atomic uint32_t made;       /* communicators whose id contains this rank */
     _Atomic bool was_split; /* there are or were communicators other than DT_WORLD, on any ranks */

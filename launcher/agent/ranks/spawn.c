@@ -106,7 +106,7 @@ void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
     close_fd(&s->gate);
 }
 
-/* Returns false if nothing is there, for now or for ever. */
+/* Returns false if there is nothing to read now, or no more will come. */
 static bool read_report(struct dt_spawn *s)
 {
     ssize_t n = read(s->errors, (char *)&s->report + s->have, sizeof s->report - s->have);
@@ -134,19 +134,22 @@ static bool read_report(struct dt_spawn *s)
     return true;
 }
 
-static void on_report(uv_poll_t *poll, int status, int events)
+static void read_reports(struct dt_spawn *s)
 {
-    struct dt_spawn *s = poll->data;
-
-    (void)status; /* read reports the error */
-    (void)events;
     while (!s->over && read_report(s))
         continue;
 }
 
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* read reports the error */
+    (void)events;
+    read_reports(poll->data);
+}
+
 void dt_spawn_died(struct dt_spawn *s, uint32_t index)
 {
-    on_report(&s->poll, 0, 0);
+    read_reports(s);
     if (!s->over && s->gate >= 0)
         fail_spawn(s, index, DT_SPAWN_SYSTEM, ECHILD,
                    "a process that was to become a rank was killed");
@@ -311,7 +314,7 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
         close_fd(&s->child[k]);
     uv_poll_init(loop, &s->poll, s->errors);
     s->poll.data = s;
-    uv_poll_start(&s->poll, UV_READABLE, on_report);
+    uv_poll_start(&s->poll, UV_READABLE, on_readable);
     *spawn = s;
     return 0;
 }

@@ -27,8 +27,8 @@ struct dt_spawned { /* a process; each fd is -1 if there is none */
 
 struct dt_spawn_config {
     const struct dt_msg_start *start; /* outlives the spawn */
-    struct dt_u32s
-        numbers; /* the processes to start (role.h): first the ranks, in the order of start */
+    /* The processes to start (role.h): first the ranks, in the order of start. */
+    struct dt_u32s numbers;
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
     struct dt_strs devices;    /* from dt_gpu_list */
