@@ -13,17 +13,19 @@
 #include "runtime/base/min.h"
 
 enum {
-    LASTING = 1000, /* polls after which a wait is worth recording, */
-    YIELDING = 4,   /* or yields, or before a sleep: ranks on one CPU take turns in every call */
-    GLANCES = 64,   /* polls that take about as long as two context switches */
-    FEW = 4 * 1024,
+    /* The recorder notes that a call lasts after so many polls or yields, at the latest before a
+     * sleep. The first yields do not count: ranks on one CPU take turns in every call. */
+    LASTING = 1000,
+    YIELDING = 4,
+    GLANCES = 64,            /* polls that take about as long as two context switches */
+    FEW = 4 * 1024,          /* bytes of a small message, unless ranks share CPUs */
     TAKEN = 2 * 1024,        /* bytes of cache lines that can be requested at once */
     COPY_CHUNK = 256 * 1024, /* bytes copied between two checks for a stop */
     SPINS = 2000,            /* polls before yielding: some tens of microseconds */
     YIELDS = 200,            /* yields after that, before a sleep */
     YIELDS_CROWDED = 50,     /* yields before a sleep if ranks share CPUs */
-    LOOKS_YIELDING = 200,
-    LOOKS_RESTING = 1000, /* polls of a resting rank, a millisecond each */
+    LOOKS_YIELDING = 200,    /* polls of dt_shm_outlast, each with a yield; then: */
+    LOOKS_RESTING = 1000,    /* polls, each with a rest of a millisecond */
 };
 
 /* ---- falling asleep ----
