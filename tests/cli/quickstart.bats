@@ -114,7 +114,7 @@ checked() {
         case "$target" in
         check) [ ! -e "$T/hang" ] || { touch "$T/tests-run"; exec sleep 600; }; echo "# PASS: 5" ;;
         check-unit | CHECKED_UNITS*) echo "# PASS: 2" ;;
-        units) [ ! -e "$T/hang" ] || { touch "$T/built-beside"; exec sleep 600; } ;;
+        libraries) [ ! -e "$T/hang" ] || { touch "$T/built-beside"; exec sleep 600; } ;;
         esac'
     export T
 }
