@@ -110,7 +110,8 @@ def symbols(build, sources):
     defined, needed = {}, {source: set() for source in source_of.values()}
     if not source_of:
         return defined, needed
-    text = subprocess.run(["nm", "-A", "-P", *source_of], capture_output=True, text=True, check=True).stdout
+    nm = ["nm", "-A", "-P", *source_of]
+    text = subprocess.run(nm, capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
         path, symbol = line.rsplit(": ", 1)
         name, kind = symbol.split()[:2]

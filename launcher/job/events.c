@@ -168,8 +168,8 @@ static void on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_m
     dt_failure_settle(&j->failure);
 }
 
-/* Of a generation that begins. This and the next three return false if the message is of another
- * kind. */
+/* Handles a message about a generation that begins. This function and the next three return false
+ * if the message is about something else. */
 static bool on_launch_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type,
                               union dt_msg *msg)
 {
@@ -197,7 +197,7 @@ static bool on_launch_message(struct dt_job *j, struct dt_hostlink *h, uint8_t t
     }
 }
 
-/* Of what ranks do while they run. */
+/* Handles a message about ranks and hosts that run. */
 static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type,
                                 union dt_msg *msg)
 {
@@ -222,7 +222,7 @@ static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t
     }
 }
 
-/* Of how they fail and end. */
+/* Handles a message about how ranks fail, stop and end. */
 static bool on_end_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, union dt_msg *msg)
 {
     switch (type) {
@@ -249,7 +249,7 @@ static bool on_end_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type
     }
 }
 
-/* Of what they read and write. */
+/* Handles a message about what ranks read and write. */
 static bool on_stream_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type,
                               union dt_msg *msg)
 {

@@ -92,7 +92,7 @@ void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
         return;
     dt_verbose("%s: the agent was sent %s", dt_core_host_name(s->core, h->host),
                dt_signal_name(m->signo));
-    if (!dt_hostlink_is_late(h, dt_signal_bit((int)m->signo), dt_core_now(s->core)))
+    if (!dt_hostlink_take_late(h, dt_signal_bit((int)m->signo), dt_core_now(s->core)))
         gather(s, h, (int)m->signo);
 }
 

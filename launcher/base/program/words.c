@@ -14,7 +14,7 @@ static const char separators[] = " \t\r\n\"'`;&|()<>{}$=,";
 struct hunt {
     dt_words_test *passes;
     void *arg;
-    unsigned left; /* how many words to look at */
+    unsigned left; /* how many words of texts to look at */
 };
 
 static bool find_in_text(struct hunt *h, char *text)
@@ -38,22 +38,23 @@ static bool is_script(const char *path, const char *text)
 
 static bool find_in_script(struct hunt *h, const char *path)
 {
-    char *text = dt_xcalloc(1, DT_HEAD_BYTES + 1);
-    bool found = dt_head_read(path, text) && is_script(path, text) && find_in_text(h, text);
+    static char text[DT_HEAD_BYTES + 1];
 
-    free(text);
-    return found;
+    text[dt_head_read(path, text)] = '\0';
+    return is_script(path, text) && find_in_text(h, text);
 }
 
 static bool find_in_argument(struct hunt *h, const char *argument)
 {
-    char *text = dt_xstrdup(argument);
-    bool found = h->passes(h->arg, argument) ||
-                 (strpbrk(argument, separators) && find_in_text(h, text)) ||
-                 find_in_script(h, argument);
+    bool found = h->passes(h->arg, argument);
 
-    free(text);
-    return found;
+    if (!found && strpbrk(argument, separators)) {
+        char *text = dt_xstrdup(argument);
+
+        found = find_in_text(h, text);
+        free(text);
+    }
+    return found || find_in_script(h, argument);
 }
 
 bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *passes, void *arg)

@@ -9,8 +9,8 @@
 
 typedef bool dt_words_test(void *arg, const char *word);
 
-/* path is the program, argv its arguments. Returns whether one of the first 1000 words passes the
- * test. Of a script the first 64 KiB count. */
+/* path is the program, argv its arguments. Returns whether a word passes the test. Looks at every
+ * argument, at the first 64 KiB of each script, and at 1000 words of all texts together. */
 bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *passes, void *arg);
 
 #endif

@@ -33,7 +33,7 @@ void dt_hostlink_end_gathering(struct dt_hostlink *h, uint64_t reported, uint64_
     h->late_ns = now_ns;
 }
 
-bool dt_hostlink_is_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns)
+bool dt_hostlink_take_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns)
 {
     bool late;
 

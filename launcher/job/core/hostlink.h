@@ -83,8 +83,9 @@ bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
 /* The job acts upon the signals that were gathered. reported: those of them that some agent has
  * reported. */
 void dt_hostlink_end_gathering(struct dt_hostlink *h, uint64_t reported, uint64_t now_ns);
-/* The agent reports a signal. Returns whether the job has acted upon that one already. */
-bool dt_hostlink_is_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns);
+/* The agent reports a signal. Returns whether the job has acted upon that one already, which counts
+ * for one report. */
+bool dt_hostlink_take_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_ns);
 /* What keeps the host from being ready, as "authenticate"; NULL: it is, or its ranks run. */
 const char *dt_hostlink_awaits(const struct dt_hostlink *h);
 /* "host1: the connection was lost" */
