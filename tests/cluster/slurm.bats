@@ -262,7 +262,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
 
     newest() { ls "$checkpoints" 2>/dev/null | grep -x 'step_[0-9]*' | sort | tail -1; }
     has_saved_twice() { [ "$(newest)" != "$first" ]; }
-    # Slurm delays the next start by two minutes, and does so again when it cleans up after the job.
+    # Slurm delays the next start by two minutes, and may do so again while it cleans up after the job.
     ends_well() {
         in_lab scontrol update JobId="$JOB" StartTime=now 2>/dev/null || true
         grep -q 'sum is right' "$OUT"
