@@ -221,7 +221,7 @@ stuck_agent() {
     chmod +x agent
 }
 
-@test "D17: --check waits for a host whose file system does not respond, and does not call it silent" {
+@test "--check waits for a host whose file system does not respond, and does not call it silent" {
     stuck_agent
     DTRUN_AGENT=$T/agent dtrun_start --check --heartbeat 3
     await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
@@ -234,7 +234,7 @@ stuck_agent() {
     clean
 }
 
-@test "D17: --check gives up a host whose file system does not respond, and reports the others" {
+@test "--check gives up a host whose file system does not respond, and reports the others" {
     stuck_agent
     DTRUN_AGENT=$T/agent dtrun --check --heartbeat 1
     code_is 125

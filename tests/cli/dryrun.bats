@@ -268,14 +268,14 @@ END
     [ "$output" = "dtrun: standard input:1: slots=x: a number was expected" ]
 }
 
-@test "D13: a hostfile line of 60,000 ranges is refused without using much memory" {
+@test "a hostfile line of 60,000 ranges is refused without using much memory" {
     printf '[0]%.0s' {1..60000} >nodes
     run bash -c 'ulimit -v 500000; timeout 180 "$DTRUN_BUILD/cmd/dtrun" --hostfile nodes --dry-run true'
     [ "$status" -eq 2 ]
     [[ "$output" == "dtrun: nodes:1: [0][0]"*": the name is longer than 255 bytes" ]]
 }
 
-@test "D28: a host with 0 slots gets no ranks" {
+@test "a host with 0 slots gets no ranks" {
     need_jq
     hosts() { dtrun "$@" --dry-run --json true 2>/dev/null | jq -c '[.ranks[].host]'; }
     printf 'head slots=0\nnode01 slots=2\nnode02:0\n' >nodes

@@ -53,7 +53,7 @@ by_staging() { # WHAT [dtrun option...]
 
 @test "staging: dt_join works between ranks with different numbers of calls" { by_staging join; }
 
-@test "D27: between dt_join_begin and dt_join, calls that differ in memory or size do not match" {
+@test "between dt_join_begin and dt_join, calls that differ in memory or size do not match" {
     local of_0 of_1 where
     gpu joinunlike -x DTRUN_DEVICE=staging
     code_is 0

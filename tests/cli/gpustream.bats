@@ -105,7 +105,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 
 @test "stream: dt_comm_abort lets streams go on" { ends 1 3 '^-13: .*rank 1 .*called dt_comm_abort' abort; }
 
-@test "D26: NCCL is not freed while a thread waits inside it, and an abort ends that wait" {
+@test "NCCL is not freed while a thread waits inside it, and an abort ends that wait" {
     for blocks in 0 1; do
         stream gpustream abort -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=submit-hang:0:2
         code_is 1
@@ -150,33 +150,33 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     done
 }
 
-@test "D1: a view is freed only once its sends and receives are over" { by_all_paths 'pending: done' gpustream pending; }
+@test "a view is freed only once its sends and receives are over" { by_all_paths 'pending: done' gpustream pending; }
 
-@test "D2: all ranks refuse a second view on another device, and the first view still works" {
+@test "all ranks refuse a second view on another device, and the first view still works" {
     stream gpustream devices -x DTRUN_DEVICE=nccl --gpu-bind host
     all_say 'devices: done'
     clean
 }
 
-@test "D3: pinned memory is not freed while a view exists, however much is returned" {
+@test "pinned memory is not freed while a view exists, however much is returned" {
     stream gpustream pool -x DTRUN_DEVICE=staging
     all_say 'pool: done'
     clean
 }
 
-@test "D4: after a reset of the device, a view in the new context works" {
+@test "after a reset of the device, a view in the new context works" {
     stream gpustream reset -x DTRUN_DEVICE=staging
     all_say 'reset: done'
     clean
 }
 
-@test "D5: two contexts on one device can have views, and a buffer of another context is refused" {
+@test "two contexts on one device can have views, and a buffer of another context is refused" {
     stream gpustream contexts -x DTRUN_DEVICE=staging
     all_say 'contexts: done'
     clean
 }
 
-@test "D7: NCCL's all-to-all in place works on a device without stream-ordered memory" {
+@test "NCCL's all-to-all in place works on a device without stream-ordered memory" {
     for what in calls streamcalls; do
         stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115
         code_is 0
@@ -186,7 +186,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     done
 }
 
-@test "D7: the thread that enqueues a call on DT_WORLD launches it with NCCL, in the same order on all ranks" {
+@test "the thread that enqueues a call on DT_WORLD launches it with NCCL, in the same order on all ranks" {
     for blocks in 0 1; do
         stream gpustream endless -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl
         code_is 124
@@ -229,13 +229,13 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
-@test "D6: a forked child can ask for a view's rank although another thread held the lock" {
+@test "a forked child can ask for a view's rank although another thread held the lock" {
     stream gpustream fork -x DTRUN_DEVICE=staging
     all_say 'fork: done'
     clean
 }
 
-@test "D6: dt_finalize is refused while another thread is inside a call on a view" {
+@test "dt_finalize is refused while another thread is inside a call on a view" {
     for path in staging nccl; do
         stream gpustream beside -x DTRUN_DEVICE=$path -x STANDIN_QUEUE=8
         all_say 'beside: done'

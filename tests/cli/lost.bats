@@ -84,7 +84,7 @@ each_rank_once() { # SIGNAL
 1 $1" ] || { show; false; }
 }
 
-@test "D18: a signal that slurmstepd sends to its own child alone reaches each rank once" {
+@test "a signal that slurmstepd sends to its own child alone reaches each rank once" {
     dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
     slurmstepd_signals USR1 "$(keeper)"
@@ -99,7 +99,7 @@ each_rank_once() { # SIGNAL
     clean
 }
 
-@test "D18: a signal that slurmstepd sends to every process of a step reaches each rank once" {
+@test "a signal that slurmstepd sends to every process of a step reaches each rank once" {
     dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
     slurmstepd_signals USR1 "$(keeper)" "$(worker)" $(ranks)
@@ -113,7 +113,7 @@ each_rank_once() { # SIGNAL
     clean
 }
 
-@test "D18: SIGTERM to the batch script of hostfile-examples alone reaches the rank once" {
+@test "SIGTERM to the batch script of hostfile-examples alone reaches the rank once" {
     PATH="$DTRUN_BUILD/cmd:$PATH" CODE=9 CHECKPOINTS="$T/checkpoints" \
         bash "$DTRUN_SOURCE/hostfile-examples/train.sbatch" "$DTRUN_BUILD/tests/rank/signals" \
         >"$OUT" 2>"$ERR" 3>&- &
@@ -154,7 +154,7 @@ kill_agent() {
     no_cgroup "family$$"
 }
 
-@test "D3: what both killed processes of an agent leave behind ends before the ranks restart" {
+@test "what both killed processes of an agent leave behind ends before the ranks restart" {
     hide_cgroups
     dtrun_start --heartbeat 600 --max-restarts 1 -np 1 sh -c '
         if [ $DTRUN_RESTART_COUNT != 0 ]; then # a dead process has no environ any more
@@ -169,7 +169,7 @@ kill_agent() {
     clean
 }
 
-@test "D3: a job does not restart beside a process that it cannot end, and names it" {
+@test "a job does not restart beside a process that it cannot end, and names it" {
     command -v setpriv >/dev/null || skip "needs setpriv"
     hide_cgroups setpriv --bounding-set=-kill --inh-caps=-kill
     dtrun_start --heartbeat 600 --max-restarts 1 -np 1 sh -c '
@@ -261,7 +261,7 @@ has_passed() { # TIME in seconds since boot
     [ "${now%.*}" -ge "$1" ]
 }
 
-@test "D2: a job whose processes were all frozen goes on where it was" {
+@test "a job whose processes were all frozen goes on where it was" {
     dtrun_start --heartbeat 2 -np 2 sh -c 'echo ready; until [ -e go ]; do sleep 0.05; done; echo done'
     out_has 2 ready
     for i in 1 2; do

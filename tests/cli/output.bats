@@ -150,7 +150,7 @@ no_rank_runs() {
     clean
 }
 
-@test "D12: while 64 ranks write empty lines and the reader is blocked, dtrun stays below 64 MB" {
+@test "while 64 ranks write empty lines and the reader is blocked, dtrun stays below 64 MB" {
     mkfifo slow
     env --default-signal=INT "$TOKEN" "$DTRUN" -np 64 yes "" </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
@@ -177,7 +177,7 @@ stalled() { # COMMAND RANKS
     [ "$n" = "$2" ]
 }
 
-@test "D11: a prompt without a newline is shown, labelled once, and the rank's next output continues its line" {
+@test "a prompt without a newline is shown, labelled once, and the rank's next output continues its line" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
         printf "ready? "; until [ -e go ]; do sleep 0.05; done; echo yes; exec sleep 600'
     await has_line 'ready? ' "$OUT"
@@ -191,7 +191,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-@test "D11: an unfinished line that another rank's line has cut off continues with a label of its own" {
+@test "an unfinished line that another rank's line has cut off continues with a label of its own" {
     dtrun_start -np 2 sh -c 'if [ $DTRUN_RANK = 0 ]; then
             printf .; until [ -e go ]; do sleep 0.05; done; printf ".\\n"; exec sleep 600
         fi
@@ -210,7 +210,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-@test "D11: half a line is not shown while its rest is still on its way" {
+@test "half a line is not shown while its rest is still on its way" {
     local agent
     head -c 2000000 /dev/zero | tr '\0' y >line
     echo >>line
@@ -237,7 +237,7 @@ stalled() { # COMMAND RANKS
     clean
 }
 
-@test "D11: a prompt that follows a long text is shown" {
+@test "a prompt that follows a long text is shown" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
         printf "%060000d\\nready? " 0; exec sleep 600'
     await has_line 'ready? ' "$OUT"
@@ -255,7 +255,7 @@ dtrun_start_still() {
     LD_PRELOAD="$preload" TEST_STANDSTILL="$T/still" dtrun_start --unset LD_PRELOAD "$@"
 }
 
-@test "D1: when the file system of standard output hangs, output waits and the job runs on" {
+@test "when the file system of standard output hangs, output waits and the job runs on" {
     mkfifo in
     exec 7<>in
     STDIN=in dtrun_start_still -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec true
@@ -273,7 +273,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "D1: when the file system of --output-dir hangs, output waits and the job runs on" {
+@test "when the file system of --output-dir hangs, output waits and the job runs on" {
     mkfifo in
     exec 7<>in
     for tee in "" --tee; do
@@ -294,7 +294,7 @@ dtrun_start_still() {
     exec 7>&-
 }
 
-@test "D1: a job that is told to stop does not wait for a file system that hangs" {
+@test "a job that is told to stop does not wait for a file system that hangs" {
     mkfifo "$ERR" # writes to a regular file would block, too
     exec 9<>"$ERR"
     dtrun_start_still --output-dir logs -np 2 sh -c 'echo waits; exec sleep 600' 9>&-
@@ -379,7 +379,7 @@ c" ]
     clean
 }
 
-@test "D27: --output-dir makes missing parent directories" {
+@test "--output-dir makes missing parent directories" {
     for dir in a/b/c "$T//x/y/" 'p/q/%h/%r'; do
         dtrun --output-dir "$dir" -np 1 echo plain
         code_is 0
@@ -487,7 +487,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "D1: a full disk under --output-dir ends the job with a message" {
+@test "a full disk under --output-dir ends the job with a message" {
     [ "$(id -u)" = 0 ] || skip "needs root to mount a small file system"
     mkdir small
     unshare -m mount -t tmpfs -o size=64k none small 2>/dev/null || skip "cannot mount"

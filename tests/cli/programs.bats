@@ -5,7 +5,7 @@ load common
 
 HELLO="$DTRUN_BUILD/examples/hello"
 
-@test "D33: dlclose leaves a library in memory whose threads still run" {
+@test "dlclose leaves a library in memory whose threads still run" {
     [ -e "$DTRUN_BUILD/runtime/.libs/libdtrun.so.0" ] || skip "built without shared libraries"
     mkfifo fifo
     dtrun --no-tag -np 2 "$RANK/plugin" "$DTRUN_BUILD/runtime/.libs/libdtrun.so.0" "$T/fifo"
@@ -15,7 +15,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D36: dt_init in a child of a rank says which process is the rank, and what to do" {
+@test "dt_init in a child of a rank says which process is the rank, and what to do" {
     dtrun --no-tag -np 1 "$RANK/parent" child "$HELLO"
     code_is 0
     parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 1$/\1/p' "$OUT")"
@@ -25,7 +25,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D36: dt_init in a grandchild of a rank says which process is the rank" {
+@test "dt_init in a grandchild of a rank says which process is the rank" {
     dtrun --no-tag -np 1 "$RANK/parent" child /bin/sh -c '"$0"; exit 3' "$HELLO"
     code_is 0
     parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 3$/\1/p' "$OUT")"
@@ -33,7 +33,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D36: dt_init in a program that replaced a rank names both ways to lose the socket" {
+@test "dt_init in a program that replaced a rank names both ways to lose the socket" {
     dtrun --no-tag -np 1 "$RANK/parent" exec "$HELLO"
     code_is 1
     err_has "is not the socket to dtrun-agent: either a wrapper between dtrun and the program has closed it, and must leave it open; or a program that has called dt_init"
@@ -55,7 +55,7 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
-@test "D38: examples/halo waits for its first exchange when the second one fails" {
+@test "examples/halo waits for its first exchange when the second one fails" {
     fake="$DTRUN_BUILD/tests/fake/.libs/libthreadless.so"
     [ -e "$fake" ] || skip "built without shared libraries"
     dtrun --no-tag -np 3 env LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" LD_PRELOAD="$fake" \

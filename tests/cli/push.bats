@@ -28,7 +28,7 @@ load common
     clean
 }
 
-@test "D18: pushed files may have the names that the agent itself uses: .part-0, incoming and files" {
+@test "pushed files may have the names that the agent itself uses: .part-0, incoming and files" {
     local name
     for name in .part-0 .part-1 incoming files; do
         echo "$name holds this" >"$name"
@@ -128,7 +128,7 @@ push_to_stuck_home() {
     err_has "dtrun: localhost: the file system on which pushed files are put (HOME) does not respond; waiting for it"
 }
 
-@test "D8: dtrun waits many heartbeats for a home directory that hangs" {
+@test "dtrun waits many heartbeats for a home directory that hangs" {
     push_to_stuck_home
     timeout "$PATIENCE" sh -c ': >"$1"' sh "$kept"
     dtrun_wait
@@ -138,7 +138,7 @@ push_to_stuck_home() {
     clean
 }
 
-@test "D8: a job that ends while a home directory hangs leaves nothing behind" {
+@test "a job that ends while a home directory hangs leaves nothing behind" {
     push_to_stuck_home
     kill -KILL "$BACKGROUND"
     becomes_clean

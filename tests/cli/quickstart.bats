@@ -25,7 +25,7 @@ stand_in() {
     chmod +x "$T/bin/$1"
 }
 
-@test "D16: Ctrl-C ends the step that is running" {
+@test "Ctrl-C ends the step that is running" {
     type python3 >/dev/null || skip "python3 is not installed"
     # timeout(1), which starts the step, passes on no signal until it waits. Before that it would exit alone,
     # and the terminal with it.

@@ -83,7 +83,7 @@ make_few() {
     return 1
 }
 
-@test "D19: a cgroup that allows too few processes is named, and no other limit" {
+@test "a cgroup that allows too few processes is named, and no other limit" {
     make_few || skip "no cgroup with a limit of processes can be made here"
     RC=0
     env "$TOKEN" timeout -k 5 "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$FEW" \
@@ -305,7 +305,7 @@ group own, session the agent's, no terminal
     clean
 }
 
-@test "D20: an agent listens only if the job has other hosts" {
+@test "an agent listens only if the job has other hosts" {
     cat >listeners <<'END'
 #!/bin/sh
 # Prints how many sockets this rank's agent listens at.
@@ -484,7 +484,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "D34: a job whose ranks ignore that DT_WORLD has failed ends with 125" {
+@test "a job whose ranks ignore that DT_WORLD has failed ends with 125" {
     dtrun -np 3 --report r.json "$RANK/unlike" world
     code_is 125
     err_has "dtrun: all ranks exited with 0, although a call on DT_WORLD had failed for good (rank "
@@ -493,7 +493,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "D34: a job whose ranks ignore that another communicator has failed ends with 125" {
+@test "a job whose ranks ignore that another communicator has failed ends with 125" {
     dtrun -np 3 --report r.json "$RANK/unlike" keep
     code_is 125
     err_has "dtrun: all ranks exited with 0, although a call on communicator "
@@ -503,7 +503,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "D34: a job whose ranks free or abort a failed communicator ends with the exit code of the ranks" {
+@test "a job whose ranks free or abort a failed communicator ends with the exit code of the ranks" {
     for how in "" abort drop end; do
         dtrun -np 3 "$RANK/unlike" $how
         code_is 0

@@ -227,7 +227,7 @@ is_stopped() { # RANK
     becomes_clean
 }
 
-@test "D24: a job that restores and dies before its first checkpoint restarts from the beginning" {
+@test "a job that restores and dies before its first checkpoint restarts from the beginning" {
     dtrun -np 3 --report r.json "$(TRAIN)" 100 10 fail 1 5
     result_is 3 100
     err_has "exited with code 9 after step 5"
@@ -239,7 +239,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D23: --max-restarts overrides the limit of three restarts without progress" {
+@test "--max-restarts overrides the limit of three restarts without progress" {
     dtrun --max-restarts 4 -np 3 "$(TRAIN)" 100 10 fail-always 1 25
     code_is 9
     [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 4 ]
@@ -291,7 +291,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D28: --resume continues a --fresh job that was killed before it set the old checkpoints aside" {
+@test "--resume continues a --fresh job that was killed before it set the old checkpoints aside" {
     local fake="$DTRUN_BUILD/tests/fake/.libs/libunfinished.so"
     [ -e "$fake" ] || skip "built without shared libraries"
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
@@ -341,7 +341,7 @@ is_stopped() { # RANK
     [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
 }
 
-@test "D25: --inject host takes a host away for good, and its ranks move" {
+@test "--inject host takes a host away for good, and its ranks move" {
     dtrun --transport local -H here1:2,here2:1 --report r.json --inject host:node=1,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     err_has " (--inject); its rank 2 is taken as lost"
@@ -350,14 +350,14 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D25: --inject host with --on-host-loss stop ends the job" {
+@test "--inject host with --on-host-loss stop ends the job" {
     dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject host:rank=2,step=55 "$(TRAIN)" 100 10
     code_is 125
     err_has "dtrun: giving up: here2 cannot be used any more, and --on-host-loss stop was given"
     clean
 }
 
-@test "D25: --inject agent loses a host that comes back" {
+@test "--inject agent loses a host that comes back" {
     dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject agent:rank=2,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     ! grep -q "going on without" "$ERR" || { show; false; }
@@ -401,7 +401,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D29: a second job that saves in a checkpoint directory is refused by the name of the first" {
+@test "a second job that saves in a checkpoint directory is refused by the name of the first" {
     endless 2
     OUT=second.out ERR=second.err dtrun -np 2 --checkpoint-dir "$T/ckpt" --resume --max-restarts 0 \
         "$RANK/train" 200000000 50
@@ -424,7 +424,7 @@ evaluates() { # DIRECTORY [COMMAND...]
     [ "$rc" = 0 ] && grep -q "sum is right" second.out || { cat second.out second.err; return 1; }
 }
 
-@test "D29: a job that only restores runs beside the training job, also where it may not write" {
+@test "a job that only restores runs beside the training job, also where it may not write" {
     unshare -m true 2>/dev/null && command -v setpriv >/dev/null || skip "needs root and setpriv"
     endless 2
     evaluates "$T/ckpt"
@@ -439,7 +439,7 @@ evaluates() { # DIRECTORY [COMMAND...]
     ends_well
 }
 
-@test "D29: continuing another job's checkpoints by hand needs DTRUN_RESUME=1" {
+@test "continuing another job's checkpoints by hand needs DTRUN_RESUME=1" {
     export DTRUN_CHECKPOINT_DIR="$T/ckpt"
     timeout "$PATIENCE" "$RANK/train" 20 10 >"$OUT"
     local line job

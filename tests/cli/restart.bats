@@ -50,7 +50,7 @@ load common
     clean
 }
 
-@test "D7: restarts without progress wait longer each time, and dtrun says how long" {
+@test "restarts without progress wait longer each time, and dtrun says how long" {
     dtrun --max-restarts 2 --report r.json -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 2 ] || exit 5'
     code_is 0
     grep -qxF "dtrun: restarting 2 ranks from the beginning" "$ERR" || { show; false; }
@@ -62,7 +62,7 @@ load common
     clean
 }
 
-@test "D7: a signal ends the wait before a restart at once" {
+@test "a signal ends the wait before a restart at once" {
     dtrun_start --max-restarts 100 -np 2 sh -c 'echo run $DTRUN_RESTART_COUNT; exit 1'
     await grep -q "in 4 s (restart 4 without progress)" "$ERR"
     kill -TERM "$BACKGROUND"
@@ -72,7 +72,7 @@ load common
     clean
 }
 
-@test "D23: a host whose ranks keep failing is left out, and the job succeeds on the other" {
+@test "a host whose ranks keep failing is left out, and the job succeeds on the other" {
     as_list
     dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $DTRUN_HOSTID != b ] || exit 5; [ $DTRUN_RESTART_COUNT -lt 3 ] || exit 0; exec sleep 600'
@@ -88,7 +88,7 @@ load common
     clean
 }
 
-@test "D23: a host comes back if its rank fails elsewhere, too, and no other host is left out" {
+@test "a host comes back if its rank fails elsewhere, too, and no other host is left out" {
     as_list
     dtrun --rsh './on-list %h' --max-restarts 4 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
@@ -102,7 +102,7 @@ load common
     clean
 }
 
-@test "D23: neither the only host nor any host under --on-host-loss stop is left out" {
+@test "neither the only host nor any host under --on-host-loss stop is left out" {
     as_list
     for hosts in "-H b:2" "--on-host-loss stop -H a:1,b:1"; do
         dtrun --rsh './on-list %h' --max-restarts 3 $hosts sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'

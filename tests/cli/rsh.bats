@@ -91,7 +91,7 @@ own_home() {
 
 cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
 
-@test "D14: a damaged agent that an earlier job left is replaced" {
+@test "a damaged agent that an earlier job left is replaced" {
     local size
 
     own_home
@@ -113,7 +113,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
-@test "D14: an agent that does not start even after it was replaced is sent once, not for ever" {
+@test "an agent that does not start even after it was replaced is sent once, not for ever" {
     own_home
     printf '#!/bin/sh\necho start >>"%s/starts"\nexit 3\n' "$T" >broken-agent
     chmod +x broken-agent
@@ -127,7 +127,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
-@test "D14: an agent that says why it cannot start is not sent again" {
+@test "an agent that says why it cannot start is not sent again" {
     own_home
     printf '#!/bin/sh\necho "dtrun-agent: no room" >&2\nexit 125\n' >broken-agent
     chmod +x broken-agent
@@ -141,7 +141,7 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
-@test "D14: agents of other versions that have not been used for a month are removed" {
+@test "agents of other versions that have not been used for a month are removed" {
     own_home
     mkdir -p -m 700 "$HOME/.cache/dtrun/kept"
     cd "$HOME/.cache/dtrun"

@@ -39,7 +39,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "D6: one Ctrl-C ends a shell loop of jobs" {
+@test "one Ctrl-C ends a shell loop of jobs" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^C -- \
         bash -c 'for i in 1 2 3; do "$0" -np 2 sh -c "echo ready; exec sleep 600"; echo round; done' "$DTRUN" >"$OUT"
@@ -49,7 +49,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "D6: after SIGTERM or SIGHUP dtrun dies of that signal" {
+@test "after SIGTERM or SIGHUP dtrun dies of that signal" {
     type python3 >/dev/null || skip "python3 is not installed"
     for signal in 15 1; do
         env "$TOKEN" timeout "$PATIENCE" python3 -c 'import subprocess, sys
@@ -62,7 +62,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     done
 }
 
-@test "D4: dtrun and its agent get signals even if their parent has blocked these" {
+@test "dtrun and its agent get signals even if their parent has blocked these" {
     RC=0
     env "$TOKEN" --block-signal=CHLD timeout -k 5 "$PATIENCE" "$DTRUN" -np 1 true || RC=$?
     code_is 0
@@ -75,7 +75,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "D15: a job in the background may write to a terminal that stops background output" {
+@test "a job in the background may write to a terminal that stops background output" {
     env "$TOKEN" timeout "$PATIENCE" script -qec \
         "stty tostop; set -m; '$DTRUN' -np 1 echo hello & wait" "$T/typescript" </dev/null >"$OUT"
     out_has 1 hello
@@ -201,7 +201,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "D5: Ctrl-Z does not stop a job in a session without a shell, where nothing could continue it" {
+@test "Ctrl-Z does not stop a job in a session without a shell, where nothing could continue it" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^Z 2 "got CONT" ^C -- \
         "$DTRUN" -np 2 sh -c "trap 'echo got CONT' CONT; $PATIENT" >"$OUT"
@@ -323,7 +323,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "D17: without /proc, background processes are killed by process group" {
+@test "without /proc, background processes are killed by process group" {
     hide /proc
     dtrun -np 2 sh -c 'sleep 600 & sh -c "sleep 600 & sleep 600" & exit 0'
     code_is 0
@@ -336,7 +336,7 @@ has_woken() { # PID TIMES
     becomes_clean
 }
 
-@test "D17: without /proc, dtrun reports what may still run" {
+@test "without /proc, dtrun reports what may still run" {
     hide /proc
     mkfifo away # ensures that sleep leaves the rank's process group before the rank ends
     dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'

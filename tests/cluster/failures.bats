@@ -104,7 +104,7 @@ one_of_many() { # NUMBER: the peers of rank 3, on its host and on others, exit a
 gone_from() { [ -z "$(rank_shell "$1")$(worker "$1")" ]; }
 is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
 
-@test "D13: a connection that dies while Ctrl-Z holds the job frees its host" {
+@test "a connection that dies while Ctrl-Z holds the job frees its host" {
     set -m # own process group: dtrun stops only where a shell could continue it
     start --heartbeat 1
     set +m

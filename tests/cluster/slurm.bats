@@ -81,7 +81,7 @@ gpus_in() { # OPTION OF salloc...
     sort "$OUT" | paste -sd,
 }
 
-@test "D25: the ranks of a node share the GPUs that the allocation has there" {
+@test "the ranks of a node share the GPUs that the allocation has there" {
     [ "$(gpus_in -n4 --gres=gpu:1)" = "node1 0,node1 0,node1 0,node2 0" ]
     grep -q 'node1: 3 ranks share 1 device (CUDA_VISIBLE_DEVICES)' "$ERR"
     [ "$(gpus_in -n4 --ntasks-per-node=2 --gres=gpu:2)" = "node1 0,node1 1,node2 0,node2 1" ]
@@ -92,7 +92,7 @@ gpus_in() { # OPTION OF salloc...
         "node1 0,node1 1,node2 0,node2 1" ]
 }
 
-@test "D25: ranks get no more GPUs than Slurm grants, even if it sets no mask" {
+@test "ranks get no more GPUs than Slurm grants, even if it sets no mask" {
     echo 'echo unset CUDA_VISIBLE_DEVICES' >"$LAB/prolog"
     sed -i '1i #!/bin/sh' "$LAB/prolog"
     chmod +x "$LAB/prolog"

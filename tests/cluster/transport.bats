@@ -110,7 +110,7 @@ own_keys() {
     done
 }
 
-@test "D21: --ssh-accept-new keeps HashKnownHosts" {
+@test "--ssh-accept-new keeps HashKnownHosts" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     printf 'HashKnownHosts yes\n' >"$CLUSTER_HOME/.ssh/config"
@@ -325,7 +325,7 @@ CONFIG
     done
 }
 
-@test "D9: hosts with settings that libssh2 does not keep, such as Ciphers and SetEnv, are reached through ssh" {
+@test "hosts with settings that libssh2 does not keep, such as Ciphers and SetEnv, are reached through ssh" {
     cluster_dtrun --verbose -np 1 -H host2 true
     [ "$RC" = 0 ]
     grep -q 'host2: transport libssh2$' "$ERR"
@@ -392,7 +392,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ "$status" = 0 ]
 }
 
-@test "D14: a damaged cached agent of the right size is replaced by every transport" {
+@test "a damaged cached agent of the right size is replaced by every transport" {
     for t in libssh2 ssh auto; do
         forget
         probe --transport $t --agent "$agent" host1

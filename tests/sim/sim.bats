@@ -36,83 +36,83 @@ caught() {
 @test "the simulator catches a timer that is not stopped" { caught "a timer is not stopped"; }
 @test "the simulator catches a STOP that is sent twice" { caught "STOP is sent twice"; }
 @test "the simulator catches an exit code that belongs to a later death" { caught "the exit code is that of a later death"; }
-@test "D12: the simulator catches a host that is left out without a fence" {
+@test "the simulator catches a host that is left out without a fence" {
     caught "a host that is left out is not fenced"
 }
-@test "D23: the simulator catches a host that is fenced although it was never sent GO" {
+@test "the simulator catches a host that is fenced although it was never sent GO" {
     caught "a host that was never sent GO is fenced"
 }
-@test "D23: the simulator catches a host that is fenced only if its ranks are known to run" {
+@test "the simulator catches a host that is fenced only if its ranks are known to run" {
     caught "a host is fenced only when its ranks are known to run"
 }
-@test "D19: the simulator catches a job that ends with 125 instead of restarting" {
+@test "the simulator catches a job that ends with 125 instead of restarting" {
     caught "the job ends with 125 where a restart is due"
 }
-@test "D19: the simulator catches a host that is given up early" { caught "a host is given up early"; }
-@test "D19: the simulator catches a lost host that gets no new connection" {
+@test "the simulator catches a host that is given up early" { caught "a host is given up early"; }
+@test "the simulator catches a lost host that gets no new connection" {
     caught "a lost host gets no fresh connection"
 }
-@test "D20: the simulator catches restarts that are not counted" { caught "restarts are never counted"; }
-@test "D20: the simulator catches one restart too many" {
+@test "the simulator catches restarts that are not counted" { caught "restarts are never counted"; }
+@test "the simulator catches one restart too many" {
     caught "one restart too many is allowed"
 }
-@test "D20: the simulator catches a restart that does not wait" { caught "a restart does not wait"; }
-@test "D21: the simulator catches a stream that is dropped" { caught "a stream is dropped"; }
-@test "D21: the simulator catches the end of a stream that is dropped" {
+@test "the simulator catches a restart that does not wait" { caught "a restart does not wait"; }
+@test "the simulator catches a stream that is dropped" { caught "a stream is dropped"; }
+@test "the simulator catches the end of a stream that is dropped" {
     caught "the end of a stream is dropped"
 }
-@test "D21: the simulator catches streams of a lost host that do not end" {
+@test "the simulator catches streams of a lost host that do not end" {
     caught "a lost host's streams do not end"
 }
-@test "D22: the simulator catches standard input that is credited too early" {
+@test "the simulator catches standard input that is credited too early" {
     caught "standard input is credited too early"
 }
-@test "D22: the simulator catches standard input that is read while ranks restart" {
+@test "the simulator catches standard input that is read while ranks restart" {
     caught "standard input is read while ranks start again"
 }
-@test "D22: the simulator catches restarted ranks that do not see the end of standard input" {
+@test "the simulator catches restarted ranks that do not see the end of standard input" {
     caught "restarted ranks do not see the end of standard input"
 }
-@test "D22: the simulator catches an echo of a batch system's signal that counts as a second one" {
+@test "the simulator catches an echo of a batch system's signal that counts as a second one" {
     caught "an echo of a batch system's signal counts"
 }
-@test "D31: the simulator catches a late report that counts as a second signal" {
+@test "the simulator catches a late report that counts as a second signal" {
     caught "a late report of a signal counts"
 }
-@test "D22: the simulator catches a job that does not wait for a batch system's signal" {
+@test "the simulator catches a job that does not wait for a batch system's signal" {
     caught "a batch system's signal is not awaited"
 }
-@test "D22: the simulator catches an exit grace that is forgotten" { caught "the exit grace is forgotten"; }
-@test "D22: the simulator catches a restart that does not leave hosts out" {
+@test "the simulator catches an exit grace that is forgotten" { caught "the exit grace is forgotten"; }
+@test "the simulator catches a restart that does not leave hosts out" {
     caught "a restart does not leave hosts out"
 }
-@test "D22: the simulator catches a failed output that ends the job with 0" {
+@test "the simulator catches a failed output that ends the job with 0" {
     caught "a failed output ends the job with 0"
 }
-@test "D22: the simulator catches a hanging rank that is given up early" {
+@test "the simulator catches a hanging rank that is given up early" {
     caught "a rank that hangs is given up early"
 }
-@test "D22: the simulator catches a hanging rank that is not noticed" {
+@test "the simulator catches a hanging rank that is not noticed" {
     caught "a rank that hangs is not noticed"
 }
-@test "D22: the simulator catches an injected fault that strikes again" {
+@test "the simulator catches an injected fault that strikes again" {
     caught "an injected fault strikes again"
 }
-@test "D22: the simulator catches a host that is used again after a fault took it away" {
+@test "the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"
 }
-@test "D22: the simulator catches an auxiliary that fails the job as its ranks end" {
+@test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }
-@test "D22: the simulator catches auxiliaries that are stopped early" {
+@test "the simulator catches auxiliaries that are stopped early" {
     caught "auxiliaries are stopped early"
 }
-@test "D22: the simulator catches auxiliaries that still run after the ranks" {
+@test "the simulator catches auxiliaries that still run after the ranks" {
     caught "auxiliaries run on after the ranks"
 }
-@test "D22: the simulator catches a job that fails because a host with only auxiliaries is lost" {
+@test "the simulator catches a job that fails because a host with only auxiliaries is lost" {
     caught "a host that only had auxiliaries left is needed"
 }
-@test "D22: the simulator catches a time limit that fails a job whose ranks have ended" {
+@test "the simulator catches a time limit that fails a job whose ranks have ended" {
     caught "the time limit fails a job whose ranks have ended"
 }

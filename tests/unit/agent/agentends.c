@@ -299,7 +299,7 @@ static void end_teller(struct agent *a)
 }
 
 /* The rank has the signal from slurmstepd. The launcher's must not be a second one. */
-static void d18_ranks_get_a_signal_of_their_step_once(void **state)
+static void ranks_get_a_signal_of_their_step_once(void **state)
 {
     struct agent *a = *state;
     pid_t processes[3];
@@ -378,7 +378,7 @@ static void wait_for_state(uint32_t pid, char wanted)
     } while (after[2] != wanted);
 }
 
-static void d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard(void **state)
+static void ranks_wait_after_a_standstill_until_the_launcher_is_heard(void **state)
 {
     struct agent *a = *state;
     uint32_t rank;
@@ -465,11 +465,11 @@ int main(int argc, char **argv)
         AGENT_TEST(nothing_survives_the_keeper),
         AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(the_agent_reports_and_survives_signals),
-        AGENT_TEST(d18_ranks_get_a_signal_of_their_step_once),
+        AGENT_TEST(ranks_get_a_signal_of_their_step_once),
         AGENT_TEST(ranks_get_a_signal_that_only_the_keeper_got),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
-        AGENT_TEST(d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard),
+        AGENT_TEST(ranks_wait_after_a_standstill_until_the_launcher_is_heard),
         AGENT_TEST(a_stuck_worker_is_killed),
         AGENT_TEST(nonsense_ends_the_agent),
         AGENT_TEST(a_stray_child_does_not_hold_up_the_end),

@@ -148,7 +148,7 @@ static void limits_of_the_host_are_read(void **state)
     }
 }
 
-static void d19_the_cgroup_that_refuses_processes_is_named(void **state)
+static void the_cgroup_that_refuses_processes_is_named(void **state)
 {
     static const char format[] = "the cgroup %s/sys/fs/cgroup/a allows 9 processes and threads "
                                  "(pids.max)";
@@ -417,7 +417,7 @@ static int be_stuck_smi(void)
         pause();
 }
 
-static void d22_an_nvidia_smi_that_cannot_be_killed_is_abandoned(void **state)
+static void an_nvidia_smi_that_cannot_be_killed_is_abandoned(void **state)
 {
     static struct dt_groups groups;
     struct dt_strs gpus = { 0 };
@@ -479,7 +479,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(limits_of_the_host_are_read, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(d19_the_cgroup_that_refuses_processes_is_named, make_root,
+        cmocka_unit_test_setup_teardown(the_cgroup_that_refuses_processes_is_named, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(facts_of_the_host_are_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_disk_is_measured, make_root, remove_root),
@@ -490,8 +490,8 @@ int main(int argc, char **argv)
             xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache, make_root, remove_root),
         cmocka_unit_test_setup_teardown(nccl_is_found_where_libdtrun_finds_it, make_root,
                                         remove_root),
-        cmocka_unit_test_setup_teardown(d22_an_nvidia_smi_that_cannot_be_killed_is_abandoned,
-                                        make_root, remove_root),
+        cmocka_unit_test_setup_teardown(an_nvidia_smi_that_cannot_be_killed_is_abandoned, make_root,
+                                        remove_root),
         cmocka_unit_test(sweeps_do_not_wait_for_abandoned_processes),
     };
 

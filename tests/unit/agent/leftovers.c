@@ -5,7 +5,7 @@
 /* An array of char with its terminating NUL is an environ whose last entry is complete. */
 #define PARSE(text) dt_leftovers_parse(text, sizeof(text), "train-0badcafe", &generation)
 
-static void d3_environ_names_job_and_generation(void **state)
+static void environ_names_job_and_generation(void **state)
 {
     uint32_t generation = 0;
 
@@ -16,7 +16,7 @@ static void d3_environ_names_job_and_generation(void **state)
     assert_int_equal(generation, 12);
 }
 
-static void d3_another_process_is_no_leftover(void **state)
+static void another_process_is_no_leftover(void **state)
 {
     uint32_t generation = 7;
 
@@ -31,7 +31,7 @@ static void d3_another_process_is_no_leftover(void **state)
     assert_int_equal(generation, 7);
 }
 
-static void d3_a_truncated_environ_is_read_as_far_as_it_goes(void **state)
+static void a_truncated_environ_is_read_as_far_as_it_goes(void **state)
 {
     static const char whole[] = "DTRUN_JOB_ID=train-0badcafe\0DTRUN_GENERATION=1";
     uint32_t generation = 7;
@@ -45,9 +45,9 @@ static void d3_a_truncated_environ_is_read_as_far_as_it_goes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(d3_environ_names_job_and_generation),
-        cmocka_unit_test(d3_another_process_is_no_leftover),
-        cmocka_unit_test(d3_a_truncated_environ_is_read_as_far_as_it_goes),
+        cmocka_unit_test(environ_names_job_and_generation),
+        cmocka_unit_test(another_process_is_no_leftover),
+        cmocka_unit_test(a_truncated_environ_is_read_as_far_as_it_goes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

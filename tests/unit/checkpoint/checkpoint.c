@@ -285,7 +285,7 @@ static uint64_t bytes_of(const char *checkpoint)
 }
 
 /* This holds even if the newest checkpoint turns out to be damaged at its very end. */
-static void d41_each_shard_is_read_once(void **state)
+static void each_shard_is_read_once(void **state)
 {
     for (int damage = 0; damage < 2; damage++) {
         char text[TEXT_MAX];
@@ -384,7 +384,7 @@ static void a_fresh_job_sets_old_checkpoints_aside(void **state)
 }
 
 /* The step that a fresh job saves first may be among the existing ones. */
-static void d8_a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable(void **state)
+static void a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -419,7 +419,7 @@ static void d8_a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable(void *
 }
 
 /* A run that starts again at lower steps without --fresh goes on from what it has saved since. */
-static void d35_the_last_saved_step_is_restored_not_the_highest(void **state)
+static void the_last_saved_step_is_restored_not_the_highest(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -447,7 +447,7 @@ static void d35_the_last_saved_step_is_restored_not_the_highest(void **state)
 
 /* Everything stays as it was if the commit turns out not to be durable, or something is in the
  * way. */
-static void d35_a_failed_save_leaves_later_checkpoints(void **state)
+static void a_failed_save_leaves_later_checkpoints(void **state)
 {
     char text[TEXT_MAX];
     struct job j;
@@ -482,7 +482,7 @@ static dt_result_t save_afresh_as(uid_t user, int64_t step, char text[TEXT_MAX])
 }
 
 /* In a group's directory only the owner of a checkpoint may move it into another directory. */
-static void d9_another_users_checkpoints_are_set_aside(void **state)
+static void another_users_checkpoints_are_set_aside(void **state)
 {
     char text[TEXT_MAX];
     int64_t step;
@@ -515,7 +515,7 @@ static void d9_another_users_checkpoints_are_set_aside(void **state)
     assert_false(exists("earlier-job-01234567-g0-2")); /* it would be empty */
 }
 
-static void d30_leftovers_are_removed_at_once_and_other_files_stay(void **state)
+static void leftovers_are_removed_at_once_and_other_files_stay(void **state)
 {
     static const struct {
         const char *name;
@@ -657,7 +657,7 @@ static int times_synced(const char *name, const char *end)
 }
 
 /* Ranks 0 and 2 are on one host, 1 and 3 on the other. */
-static void d40_each_host_makes_its_shards_entries_durable(void **state)
+static void each_host_makes_its_shards_entries_durable(void **state)
 {
     static const char work[] = ".save-job-01234567-g0-step_000000000030-1";
     const char *manifest;
@@ -807,22 +807,22 @@ int main(void)
         ON_DISK(equal_runs_save_equal_bytes),
         ON_DISK(a_step_saved_twice_has_the_later_content),
         ON_DISK(a_damaged_checkpoint_gives_way_to_an_older_one),
-        ON_DISK(d41_each_shard_is_read_once),
+        ON_DISK(each_shard_is_read_once),
         ON_DISK(a_job_does_not_start_afresh_because_all_checkpoints_are_damaged),
         ON_DISK(a_restore_by_another_number_of_ranks_is_refused),
         ON_DISK(a_buffer_that_does_not_match_is_refused_on_all_ranks),
         ON_DISK(saves_of_different_steps_are_an_error),
         ON_DISK(a_fresh_job_sets_old_checkpoints_aside),
-        ON_DISK(d8_a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable),
-        ON_DISK(d35_the_last_saved_step_is_restored_not_the_highest),
-        ON_DISK(d35_a_failed_save_leaves_later_checkpoints),
-        ON_DISK(d9_another_users_checkpoints_are_set_aside),
-        ON_DISK(d30_leftovers_are_removed_at_once_and_other_files_stay),
+        ON_DISK(a_fresh_save_sets_old_checkpoints_aside_once_it_is_durable),
+        ON_DISK(the_last_saved_step_is_restored_not_the_highest),
+        ON_DISK(a_failed_save_leaves_later_checkpoints),
+        ON_DISK(another_users_checkpoints_are_set_aside),
+        ON_DISK(leftovers_are_removed_at_once_and_other_files_stay),
         ON_DISK(leftovers_that_cannot_be_removed_do_no_harm),
         ON_DISK(a_step_is_saved_again_although_old_files_cannot_be_removed),
         ON_DISK(a_replaced_checkpoint_that_cannot_be_moved_does_no_harm),
         ON_DISK(every_attempt_has_a_name_of_its_own),
-        ON_DISK(d40_each_host_makes_its_shards_entries_durable),
+        ON_DISK(each_host_makes_its_shards_entries_durable),
         ON_DISK(a_checkpoint_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),

@@ -118,7 +118,7 @@ static void assert_restores(struct job *j, int64_t step, const char *job_id)
     assert_string_equal(j->ranks[0].store.found.line.job.job, job_id);
 }
 
-static void d28_the_next_job_that_saves_finishes_setting_aside(void **state)
+static void the_next_job_that_saves_finishes_setting_aside(void **state)
 {
     struct job j;
 
@@ -138,7 +138,7 @@ static void d28_the_next_job_that_saves_finishes_setting_aside(void **state)
 }
 
 /* The first step of a fresh job may be one of the existing steps. */
-static void d28_the_older_content_of_the_same_step_is_set_aside_too(void **state)
+static void the_older_content_of_the_same_step_is_set_aside_too(void **state)
 {
     struct job j;
     char command[300];
@@ -156,7 +156,7 @@ static void d28_the_older_content_of_the_same_step_is_set_aside_too(void **state
     assert_true(exists("earlier-next-01234567-g0-1/step_000000000010/MANIFEST"));
 }
 
-static void d28_a_job_that_may_not_write_restores_the_new_checkpoint(void **state)
+static void a_job_that_may_not_write_restores_the_new_checkpoint(void **state)
 {
     uid_t me = geteuid();
     struct job j;
@@ -174,7 +174,7 @@ static void d28_a_job_that_may_not_write_restores_the_new_checkpoint(void **stat
     assert_int_equal(chmod(dir, 0777), 0);
 }
 
-static void d28_a_job_that_cannot_finish_setting_aside_saves_nothing(void **state)
+static void a_job_that_cannot_finish_setting_aside_saves_nothing(void **state)
 {
     struct job j;
 
@@ -193,7 +193,7 @@ static void d28_a_job_that_cannot_finish_setting_aside_saves_nothing(void **stat
     job_free(&j);
 }
 
-static void d28_a_job_that_has_not_committed_changes_nothing(void **state)
+static void a_job_that_has_not_committed_changes_nothing(void **state)
 {
     struct dt_lineage before = leave_unfinished();
     char path[200], other[200];
@@ -213,7 +213,7 @@ static void d28_a_job_that_has_not_committed_changes_nothing(void **state)
 }
 
 /* An older checkpoint with that name does not belong to the new lineage. */
-static void d28_an_old_checkpoint_of_the_same_step_does_not_count(void **state)
+static void an_old_checkpoint_of_the_same_step_does_not_count(void **state)
 {
     char command[300];
     struct job j;
@@ -228,7 +228,7 @@ static void d28_an_old_checkpoint_of_the_same_step_does_not_count(void **state)
     job_free(&j);
 }
 
-static void d28_a_truncated_file_does_not_mark_a_fresh_start(void **state)
+static void a_truncated_file_does_not_mark_a_fresh_start(void **state)
 {
     struct dt_lineage_file whole, cut;
     char path[200];
@@ -254,13 +254,13 @@ static void d28_a_truncated_file_does_not_mark_a_fresh_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DISK(d28_the_next_job_that_saves_finishes_setting_aside),
-        ON_DISK(d28_the_older_content_of_the_same_step_is_set_aside_too),
-        ON_DISK(d28_a_job_that_may_not_write_restores_the_new_checkpoint),
-        ON_DISK(d28_a_job_that_cannot_finish_setting_aside_saves_nothing),
-        ON_DISK(d28_a_job_that_has_not_committed_changes_nothing),
-        ON_DISK(d28_an_old_checkpoint_of_the_same_step_does_not_count),
-        ON_DISK(d28_a_truncated_file_does_not_mark_a_fresh_start),
+        ON_DISK(the_next_job_that_saves_finishes_setting_aside),
+        ON_DISK(the_older_content_of_the_same_step_is_set_aside_too),
+        ON_DISK(a_job_that_may_not_write_restores_the_new_checkpoint),
+        ON_DISK(a_job_that_cannot_finish_setting_aside_saves_nothing),
+        ON_DISK(a_job_that_has_not_committed_changes_nothing),
+        ON_DISK(an_old_checkpoint_of_the_same_step_does_not_count),
+        ON_DISK(a_truncated_file_does_not_mark_a_fresh_start),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The public checkpoint calls: what their errors say (D31), and which directory they use. */
+/* The public checkpoint calls: what their errors say, and which directory they use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -178,7 +178,7 @@ static int gives_wrong_arguments(int rank, void *arg)
     return 0;
 }
 
-static void d31_a_failure_names_call_rank_host_and_errno(void **state)
+static void a_failure_names_call_rank_host_and_errno(void **state)
 {
     static int (*const bodies[])(int, void *) = { saves_nowhere, saves_too_much,
                                                   gives_wrong_arguments };
@@ -190,7 +190,7 @@ static void d31_a_failure_names_call_rank_host_and_errno(void **state)
     }
 }
 
-static void d31_a_restore_without_a_sound_checkpoint_names_call_rank_and_host(void **state)
+static void a_restore_without_a_sound_checkpoint_names_call_rank_and_host(void **state)
 {
     const struct testjob_plan plan = { .hosts = "1 1", .body = restores_no_sound_one };
     struct testjob_result result;
@@ -228,7 +228,7 @@ static int saves_below_nothing(int rank, void *arg)
     return 0;
 }
 
-static void d32_a_directory_below_a_removed_one_is_an_error(void **state)
+static void a_directory_below_a_removed_one_is_an_error(void **state)
 {
     (void)state;
     assert_int_equal(run("1 1", saves_below_nothing), 0);
@@ -239,9 +239,9 @@ static void d32_a_directory_below_a_removed_one_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_DISK(d31_a_failure_names_call_rank_host_and_errno),
-        ON_DISK(d31_a_restore_without_a_sound_checkpoint_names_call_rank_and_host),
-        ON_DISK(d32_a_directory_below_a_removed_one_is_an_error),
+        ON_DISK(a_failure_names_call_rank_host_and_errno),
+        ON_DISK(a_restore_without_a_sound_checkpoint_names_call_rank_and_host),
+        ON_DISK(a_directory_below_a_removed_one_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

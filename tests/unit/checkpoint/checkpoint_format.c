@@ -67,7 +67,7 @@ static void names_fit_whatever_the_job_is_called(void **state)
                      DT_ENTRY_TRASH);
 }
 
-static void d35_later_steps_are_named_lowest_first(void **state)
+static void later_steps_are_named_lowest_first(void **state)
 {
     int64_t steps[] = { 30, 10, 50, 20, 40 };
 
@@ -280,7 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_parsed),
         cmocka_unit_test(names_fit_whatever_the_job_is_called),
-        cmocka_unit_test(d35_later_steps_are_named_lowest_first),
+        cmocka_unit_test(later_steps_are_named_lowest_first),
         cmocka_unit_test(the_two_newest_checkpoints_stay),
         cmocka_unit_test(a_head_survives_the_round_trip),
         cmocka_unit_test(a_damaged_head_does_no_harm),

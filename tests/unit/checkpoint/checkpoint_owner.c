@@ -193,7 +193,7 @@ static void save_steps(enum word word, const char *job_id, const int64_t *steps)
     job_free(&j);
 }
 
-static void d29_a_second_job_learns_which_job_owns_the_directory(void **state)
+static void a_second_job_learns_which_job_owns_the_directory(void **state)
 {
     struct job a, b;
     char pid[40];
@@ -233,7 +233,7 @@ static void look(char text[4096])
 }
 
 /* The job that saves there is alive. What it left behind earlier stays, too. */
-static void d29_a_restore_locks_and_writes_nothing(void **state)
+static void a_restore_locks_and_writes_nothing(void **state)
 {
     char before[4096], after[4096], left[140];
     uid_t me = geteuid();
@@ -284,7 +284,7 @@ static void save_two(void)
     fault.on_manifest = always ? save_two : NULL;
 }
 
-static void d29_a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
+static void a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
 {
     static struct job a;
     struct job b;
@@ -316,7 +316,7 @@ static void d29_a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
 }
 
 /* A save again has made the first of its two renames. */
-static void d29_a_step_that_is_being_replaced_can_be_restored(void **state)
+static void a_step_that_is_being_replaced_can_be_restored(void **state)
 {
     char from[120], to[120];
     struct job j;
@@ -336,7 +336,7 @@ static void d29_a_step_that_is_being_replaced_can_be_restored(void **state)
 }
 
 /* The host of the odd ranks looks at another directory, which has no checkpoint, or another one. */
-static void d29_a_restore_names_the_host_that_sees_another_directory(void **state)
+static void a_restore_names_the_host_that_sees_another_directory(void **state)
 {
     char elsewhere[80], command[300];
     struct job j;
@@ -379,7 +379,7 @@ static struct dt_lineage lineage(void)
     return l;
 }
 
-static void d29_a_job_that_goes_on_keeps_the_lineage(void **state)
+static void a_job_that_goes_on_keeps_the_lineage(void **state)
 {
     struct dt_lineage first, l;
 
@@ -399,7 +399,7 @@ static void d29_a_job_that_goes_on_keeps_the_lineage(void **state)
     assert_string_not_equal(lineage().id, first.id);
 }
 
-static void d29_going_on_from_another_job_needs_consent(void **state)
+static void going_on_from_another_job_needs_consent(void **state)
 {
     char want[100];
     struct job j;
@@ -424,7 +424,7 @@ static void d29_going_on_from_another_job_needs_consent(void **state)
 }
 
 /* A job may save there only if it has gone on from the newest checkpoint, or if none is lost. */
-static void d29_a_save_that_does_not_go_on_from_the_newest_is_refused(void **state)
+static void a_save_that_does_not_go_on_from_the_newest_is_refused(void **state)
 {
     struct job j, early;
     int64_t step;
@@ -465,7 +465,7 @@ int renameat(int from, const char *old, int to, const char *name)
     return (int)syscall(SYS_renameat2, from, old, to, name, 0);
 }
 
-static void d29_a_refused_save_disturbs_no_job_even_without_locks(void **state)
+static void a_refused_save_disturbs_no_job_even_without_locks(void **state)
 {
     struct job a, b;
     int64_t step;
@@ -485,7 +485,7 @@ static void d29_a_refused_save_disturbs_no_job_even_without_locks(void **state)
     job_free(&a);
 }
 
-static void d29_a_failed_save_does_not_change_the_lineage(void **state)
+static void a_failed_save_does_not_change_the_lineage(void **state)
 {
     struct dt_lineage before, after;
     struct job j;
@@ -511,7 +511,7 @@ static void d29_a_failed_save_does_not_change_the_lineage(void **state)
     job_free(&j);
 }
 
-static void d10_a_lineage_that_cannot_be_read_is_an_error(void **state)
+static void a_lineage_that_cannot_be_read_is_an_error(void **state)
 {
     struct dt_lineage before, after;
     struct job j;
@@ -537,7 +537,7 @@ static void d10_a_lineage_that_cannot_be_read_is_an_error(void **state)
 
 /* ---- the lock ---- */
 
-static void d29_a_later_generation_takes_over_and_the_older_one_commits_nothing(void **state)
+static void a_later_generation_takes_over_and_the_older_one_commits_nothing(void **state)
 {
     struct job older, later;
     int64_t step;
@@ -566,7 +566,7 @@ static void d29_a_later_generation_takes_over_and_the_older_one_commits_nothing(
     job_free(&later);
 }
 
-static void d29_a_dead_job_does_not_hold_the_directory(void **state)
+static void a_dead_job_does_not_hold_the_directory(void **state)
 {
     struct job j;
     int64_t step;
@@ -605,7 +605,7 @@ static void make_group_dir(void)
     assert_int_equal(chmod(owner_path(), 0444), 0);
 }
 
-static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
+static void another_users_dead_job_does_not_hold_the_directory(void **state)
 {
     struct job j;
     int fd;
@@ -626,7 +626,7 @@ static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
 }
 
 /* The dead job restarts and gets the directory just before the other's new OWNER gets its name. */
-static void d9_a_restarted_owner_keeps_the_directory(void **state)
+static void a_restarted_owner_keeps_the_directory(void **state)
 {
     dt_result_t result;
     struct job j;
@@ -646,7 +646,7 @@ static void d9_a_restarted_owner_keeps_the_directory(void **state)
 }
 
 /* On NFS a file can be locked only if it is open for writing. */
-static void d9_another_users_file_that_cannot_be_locked_is_named(void **state)
+static void another_users_file_that_cannot_be_locked_is_named(void **state)
 {
     struct job j;
 
@@ -663,7 +663,7 @@ static void d9_another_users_file_that_cannot_be_locked_is_named(void **state)
 
 /* Imitates a file system whose locks do not reach other hosts: the lock did not keep the other job
  * out. */
-static void d29_a_job_that_lost_the_ownership_commits_nothing(void **state)
+static void a_job_that_lost_the_ownership_commits_nothing(void **state)
 {
     struct job j;
     int64_t step;
@@ -686,7 +686,7 @@ static void d29_a_job_that_lost_the_ownership_commits_nothing(void **state)
     job_free(&j);
 }
 
-static void d29_a_lock_on_a_removed_file_does_not_count(void **state)
+static void a_lock_on_a_removed_file_does_not_count(void **state)
 {
     struct job a, b;
     int64_t step;
@@ -720,7 +720,7 @@ static void own_with_a_child(int ready, int end)
     pause();
 }
 
-static void d29_a_child_process_does_not_keep_the_directory(void **state)
+static void a_child_process_does_not_keep_the_directory(void **state)
 {
     int ready[2], end[2], status;
     struct job j;
@@ -872,7 +872,7 @@ static unsigned random_below(unsigned n)
     return (unsigned)(x % n);
 }
 
-static void d29_racing_jobs_neither_lose_nor_restore_each_others_steps(void **state)
+static void racing_jobs_neither_lose_nor_restore_each_others_steps(void **state)
 {
     int ends[3] = { 0 }, killed = 0, status;
     pid_t reader;
@@ -915,26 +915,26 @@ static void d29_racing_jobs_neither_lose_nor_restore_each_others_steps(void **st
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_DISK(d29_a_second_job_learns_which_job_owns_the_directory),
-        ON_DISK(d29_a_restore_locks_and_writes_nothing),
-        ON_DISK(d29_a_checkpoint_that_vanishes_gives_way_to_the_newest),
-        ON_DISK(d29_a_step_that_is_being_replaced_can_be_restored),
-        ON_DISK(d29_a_restore_names_the_host_that_sees_another_directory),
-        ON_DISK(d29_a_job_that_goes_on_keeps_the_lineage),
-        ON_DISK(d29_going_on_from_another_job_needs_consent),
-        ON_DISK(d29_a_save_that_does_not_go_on_from_the_newest_is_refused),
-        ON_DISK(d29_a_failed_save_does_not_change_the_lineage),
-        ON_DISK(d10_a_lineage_that_cannot_be_read_is_an_error),
-        ON_DISK(d29_a_later_generation_takes_over_and_the_older_one_commits_nothing),
-        ON_DISK(d29_a_dead_job_does_not_hold_the_directory),
-        ON_DISK(d9_another_users_dead_job_does_not_hold_the_directory),
-        ON_DISK(d9_a_restarted_owner_keeps_the_directory),
-        ON_DISK(d9_another_users_file_that_cannot_be_locked_is_named),
-        ON_DISK(d29_a_job_that_lost_the_ownership_commits_nothing),
-        ON_DISK(d29_a_refused_save_disturbs_no_job_even_without_locks),
-        ON_DISK(d29_a_lock_on_a_removed_file_does_not_count),
-        ON_DISK(d29_a_child_process_does_not_keep_the_directory),
-        ON_DISK(d29_racing_jobs_neither_lose_nor_restore_each_others_steps),
+        ON_DISK(a_second_job_learns_which_job_owns_the_directory),
+        ON_DISK(a_restore_locks_and_writes_nothing),
+        ON_DISK(a_checkpoint_that_vanishes_gives_way_to_the_newest),
+        ON_DISK(a_step_that_is_being_replaced_can_be_restored),
+        ON_DISK(a_restore_names_the_host_that_sees_another_directory),
+        ON_DISK(a_job_that_goes_on_keeps_the_lineage),
+        ON_DISK(going_on_from_another_job_needs_consent),
+        ON_DISK(a_save_that_does_not_go_on_from_the_newest_is_refused),
+        ON_DISK(a_failed_save_does_not_change_the_lineage),
+        ON_DISK(a_lineage_that_cannot_be_read_is_an_error),
+        ON_DISK(a_later_generation_takes_over_and_the_older_one_commits_nothing),
+        ON_DISK(a_dead_job_does_not_hold_the_directory),
+        ON_DISK(another_users_dead_job_does_not_hold_the_directory),
+        ON_DISK(a_restarted_owner_keeps_the_directory),
+        ON_DISK(another_users_file_that_cannot_be_locked_is_named),
+        ON_DISK(a_job_that_lost_the_ownership_commits_nothing),
+        ON_DISK(a_refused_save_disturbs_no_job_even_without_locks),
+        ON_DISK(a_lock_on_a_removed_file_does_not_count),
+        ON_DISK(a_child_process_does_not_keep_the_directory),
+        ON_DISK(racing_jobs_neither_lose_nor_restore_each_others_steps),
     };
 
     if (argc > 1)

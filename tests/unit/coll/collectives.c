@@ -537,7 +537,7 @@ static int nan_results(int rank, void *arg)
     return 0;
 }
 
-static void d37_the_resulting_nan_does_not_depend_on_the_number_of_ranks(void **state)
+static void the_resulting_nan_does_not_depend_on_the_number_of_ranks(void **state)
 {
     (void)state;
     run_all("1", nan_results);
@@ -561,7 +561,7 @@ int main(void)
         CHECKS("1, 20, 21", all_reduce_spans_uneven_hosts),
         cmocka_unit_test_teardown(all_reduce_spans_streams, unset_streams),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
-        cmocka_unit_test(d37_the_resulting_nan_does_not_depend_on_the_number_of_ranks),
+        cmocka_unit_test(the_resulting_nan_does_not_depend_on_the_number_of_ranks),
         CHECKS("18", broadcast_reaches_all_ranks_from_every_root),
         CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),
         CHECKS("13, 16", averages_are_in_range_wherever_ranks_are),

@@ -104,7 +104,7 @@ static void print(const char *path, const struct dt_streams_config *config)
     dt_streams_free(s);
 }
 
-static void d14_output_that_is_written_at_once_is_reported_later(void **state)
+static void output_that_is_written_at_once_is_reported_later(void **state)
 {
     const struct dt_streams_config config = { .labels = true };
 
@@ -113,7 +113,7 @@ static void d14_output_that_is_written_at_once_is_reported_later(void **state)
     assert_int_equal(engine.shown, 7);
 }
 
-static void d14_output_that_cannot_be_written_is_reported_later(void **state)
+static void output_that_cannot_be_written_is_reported_later(void **state)
 {
     const struct dt_streams_config config = { .labels = true };
 
@@ -124,7 +124,7 @@ static void d14_output_that_cannot_be_written_is_reported_later(void **state)
 }
 
 /* The job may end in the same event in which it learns of a failed file. */
-static void d11_streams_are_closed_by_the_failure_of_a_file(void **state)
+static void streams_are_closed_by_the_failure_of_a_file(void **state)
 {
     static const char *const hosts[] = { "a", "a" };
     char dir[] = "/tmp/dtrun-streams-XXXXXX", pattern[64], file[80];
@@ -169,9 +169,9 @@ static void d11_streams_are_closed_by_the_failure_of_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(d14_output_that_is_written_at_once_is_reported_later),
-        cmocka_unit_test(d14_output_that_cannot_be_written_is_reported_later),
-        cmocka_unit_test(d11_streams_are_closed_by_the_failure_of_a_file),
+        cmocka_unit_test(output_that_is_written_at_once_is_reported_later),
+        cmocka_unit_test(output_that_cannot_be_written_is_reported_later),
+        cmocka_unit_test(streams_are_closed_by_the_failure_of_a_file),
     };
 
     return cmocka_run_group_tests_name("streams", tests, NULL, NULL);

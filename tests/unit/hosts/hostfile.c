@@ -150,7 +150,7 @@ static void a_nul_byte_is_refused(void **state)
     dt_hostlist_free(&list);
 }
 
-static void d13_names_of_all_lines_are_counted(void **state)
+static void names_of_all_lines_are_counted(void **state)
 {
     struct dt_hostlist list = { .named = DT_NAMED_MAX - 2 };
     struct dt_error err = { 0 };
@@ -189,7 +189,7 @@ int main(void)
         cmocka_unit_test(valid_files_are_parsed),
         cmocka_unit_test(mistakes_name_file_and_line),
         cmocka_unit_test(a_nul_byte_is_refused),
-        cmocka_unit_test(d13_names_of_all_lines_are_counted),
+        cmocka_unit_test(names_of_all_lines_are_counted),
         cmocka_unit_test(ten_thousand_lines_are_read_in_order),
     };
 

@@ -83,7 +83,7 @@ static void a_range_has_at_most_65536_names(void **state)
 }
 
 /* Each range takes at least one byte of a name, so the length bounds the number of ranges. */
-static void d13_names_are_measured_before_they_are_expanded(void **state)
+static void names_are_measured_before_they_are_expanded(void **state)
 {
     static const char long_name[] = "the name is longer than 255 bytes";
     struct dt_strbuf text = { 0 };
@@ -112,7 +112,7 @@ int main(void)
         cmocka_unit_test(ranges_are_expanded_in_order),
         cmocka_unit_test(malformed_ranges_are_refused),
         cmocka_unit_test(a_range_has_at_most_65536_names),
-        cmocka_unit_test(d13_names_are_measured_before_they_are_expanded),
+        cmocka_unit_test(names_are_measured_before_they_are_expanded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

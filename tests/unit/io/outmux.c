@@ -356,7 +356,7 @@ static void test_never_drained(void **state)
 
 /* 64 ranks send empty lines as far as they have credit, and the reader takes little. Labels make
  * the lines six times as long, but not dtrun's memory. */
-static void d12_labels_of_waiting_lines_take_no_memory(void **state)
+static void labels_of_waiting_lines_take_no_memory(void **state)
 {
     enum { RANKS = 64, WINDOW = 256 * 1024, FRAME = 64 * 1024, ROUNDS = 50, LIMIT = 64 << 20 };
     static char empty_lines[FRAME], chunk[FRAME];
@@ -402,7 +402,7 @@ static void test_long_line(void **state)
 }
 
 /* This holds however long the rest takes: nothing here measures time. */
-static void d11_an_unfinished_line_waits_for_its_rest(void **state)
+static void an_unfinished_line_waits_for_its_rest(void **state)
 {
     struct fixture f;
 
@@ -418,7 +418,7 @@ static void d11_an_unfinished_line_waits_for_its_rest(void **state)
     close_fixture(&f);
 }
 
-static void d11_a_prompt_is_shown_when_its_stream_is_quiet(void **state)
+static void a_prompt_is_shown_when_its_stream_is_quiet(void **state)
 {
     struct fixture f;
 
@@ -441,7 +441,7 @@ static void d11_a_prompt_is_shown_when_its_stream_is_quiet(void **state)
 }
 
 /* Text behind a slow reader is no prompt any more when its rest has arrived. */
-static void d11_a_prompt_waits_behind_what_came_before_it(void **state)
+static void a_prompt_waits_behind_what_came_before_it(void **state)
 {
     static char lines[512 * 1024];
     struct fixture f;
@@ -463,7 +463,7 @@ static void d11_a_prompt_waits_behind_what_came_before_it(void **state)
     close_fixture(&f);
 }
 
-static void d11_without_labels_lines_stay_whole(void **state)
+static void without_labels_lines_stay_whole(void **state)
 {
     struct fixture f;
 
@@ -713,12 +713,12 @@ int main(void)
         cmocka_unit_test(test_slow_pipe),
         cmocka_unit_test(test_slow_socket),
         cmocka_unit_test(test_never_drained),
-        cmocka_unit_test(d12_labels_of_waiting_lines_take_no_memory),
+        cmocka_unit_test(labels_of_waiting_lines_take_no_memory),
         cmocka_unit_test(test_long_line),
-        cmocka_unit_test(d11_an_unfinished_line_waits_for_its_rest),
-        cmocka_unit_test(d11_a_prompt_is_shown_when_its_stream_is_quiet),
-        cmocka_unit_test(d11_a_prompt_waits_behind_what_came_before_it),
-        cmocka_unit_test(d11_without_labels_lines_stay_whole),
+        cmocka_unit_test(an_unfinished_line_waits_for_its_rest),
+        cmocka_unit_test(a_prompt_is_shown_when_its_stream_is_quiet),
+        cmocka_unit_test(a_prompt_waits_behind_what_came_before_it),
+        cmocka_unit_test(without_labels_lines_stay_whole),
         cmocka_unit_test(test_reader_left),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_outfiles),

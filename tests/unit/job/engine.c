@@ -460,7 +460,7 @@ static void test_silent_host_is_hung_up(void **state)
 
 /* Only dtrun sees the connection end. The agent on b and its ranks may not know for a whole
  * lease. */
-static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **state)
+static void ranks_move_only_when_those_of_a_lost_host_are_fenced(void **state)
 {
     struct world w;
     uint64_t lost_ns;
@@ -484,7 +484,7 @@ static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **stat
 }
 
 /* b comes back each time, but failures begin there. Its ranks move, and no agent sweeps b. */
-static void d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(void **state)
+static void ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(void **state)
 {
     struct world w;
     uint64_t lost_ns = 0;
@@ -538,7 +538,7 @@ static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state
 }
 
 /* b does not reach a. Its ranks wait at the gate, and a goes on without it. */
-static void d23_a_host_that_was_never_sent_go_is_not_fenced(void **state)
+static void a_host_that_was_never_sent_go_is_not_fenced(void **state)
 {
     struct world w;
 
@@ -565,7 +565,7 @@ static void d23_a_host_that_was_never_sent_go_is_not_fenced(void **state)
 }
 
 /* GO may be under way, or STARTED lost. */
-static void d23_a_host_that_was_sent_go_is_fenced(void **state)
+static void a_host_that_was_sent_go_is_fenced(void **state)
 {
     struct world w;
 
@@ -594,7 +594,7 @@ static void end_process(struct world *w, size_t host, struct dt_msg_exit m)
 }
 
 /* A server, number 3, is killed. Rank 1 overlooks that a call has failed because of it. */
-static void d22_a_server_is_needed_by_a_rank_that_overlooks_its_death(void **state)
+static void a_server_is_needed_by_a_rank_that_overlooks_its_death(void **state)
 {
     const struct dt_placement how = { .servers = 1 };
     struct dt_error err = { 0 };
@@ -621,7 +621,7 @@ static void d22_a_server_is_needed_by_a_rank_that_overlooks_its_death(void **sta
     end(&w);
 }
 
-static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
+static void a_stop_while_connecting_waits_for_no_reader(void **state)
 {
     struct world w;
 
@@ -642,7 +642,7 @@ static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
 }
 
 /* The fault is for the next generation and did not cause this loss. */
-static void d16_a_host_lost_while_recovering_is_not_struck(void **state)
+static void a_host_lost_while_recovering_is_not_struck(void **state)
 {
     struct world w;
 
@@ -694,7 +694,7 @@ static void end_stopped(struct world *w)
 }
 
 /* A rank whose agent gets STOP first would get SIGTERM again when the signal reaches its step. */
-static void d18_a_signal_waits_until_every_step_has_it(void **state)
+static void a_signal_waits_until_every_step_has_it(void **state)
 {
     struct world w;
 
@@ -721,7 +721,7 @@ static void end_step(struct world *w, size_t host)
 }
 
 /* A step that has ended reports nothing any more. */
-static void d24_a_signal_does_not_wait_for_a_step_that_ends(void **state)
+static void a_signal_does_not_wait_for_a_step_that_ends(void **state)
 {
     static void (*const ways[])(struct world * w, size_t host) = { end_step, disconnect };
     struct world w;
@@ -741,7 +741,7 @@ static void d24_a_signal_does_not_wait_for_a_step_that_ends(void **state)
     }
 }
 
-static void d18_a_signal_for_dtrun_alone_stops_the_job(void **state)
+static void a_signal_for_dtrun_alone_stops_the_job(void **state)
 {
     struct world w;
 
@@ -782,7 +782,7 @@ static void pass_on_usr1(struct world *w)
     w->now_ns += UINT64_C(3000) * 1000000;
 }
 
-static void d31_a_late_report_does_not_pass_a_signal_on_again(void **state)
+static void a_late_report_does_not_pass_a_signal_on_again(void **state)
 {
     struct world w;
 
@@ -798,7 +798,7 @@ static void d31_a_late_report_does_not_pass_a_signal_on_again(void **state)
     end(&w);
 }
 
-static void d31_a_step_that_has_reported_a_signal_reports_another(void **state)
+static void a_step_that_has_reported_a_signal_reports_another(void **state)
 {
     struct world w;
 
@@ -809,7 +809,7 @@ static void d31_a_step_that_has_reported_a_signal_reports_another(void **state)
     end(&w);
 }
 
-static void d31_a_report_that_is_too_late_is_of_another_signal(void **state)
+static void a_report_that_is_too_late_is_of_another_signal(void **state)
 {
     struct world w;
 
@@ -821,7 +821,7 @@ static void d31_a_report_that_is_too_late_is_of_another_signal(void **state)
     end(&w);
 }
 
-static void d31_no_report_is_late_after_a_signal_for_dtrun_alone(void **state)
+static void no_report_is_late_after_a_signal_for_dtrun_alone(void **state)
 {
     struct world w;
 
@@ -861,21 +861,21 @@ int main(void)
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
-        cmocka_unit_test(d12_ranks_move_only_when_those_of_a_lost_host_are_fenced),
+        cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
         cmocka_unit_test(test_each_recovery_gives_a_lost_host_a_fresh_connection),
-        cmocka_unit_test(d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
-        cmocka_unit_test(d23_a_host_that_was_never_sent_go_is_not_fenced),
-        cmocka_unit_test(d23_a_host_that_was_sent_go_is_fenced),
-        cmocka_unit_test(d22_a_server_is_needed_by_a_rank_that_overlooks_its_death),
-        cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
-        cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
-        cmocka_unit_test(d18_a_signal_waits_until_every_step_has_it),
-        cmocka_unit_test(d18_a_signal_for_dtrun_alone_stops_the_job),
-        cmocka_unit_test(d24_a_signal_does_not_wait_for_a_step_that_ends),
-        cmocka_unit_test(d31_a_late_report_does_not_pass_a_signal_on_again),
-        cmocka_unit_test(d31_a_step_that_has_reported_a_signal_reports_another),
-        cmocka_unit_test(d31_a_report_that_is_too_late_is_of_another_signal),
-        cmocka_unit_test(d31_no_report_is_late_after_a_signal_for_dtrun_alone),
+        cmocka_unit_test(ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
+        cmocka_unit_test(a_host_that_was_never_sent_go_is_not_fenced),
+        cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
+        cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
+        cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
+        cmocka_unit_test(a_host_lost_while_recovering_is_not_struck),
+        cmocka_unit_test(a_signal_waits_until_every_step_has_it),
+        cmocka_unit_test(a_signal_for_dtrun_alone_stops_the_job),
+        cmocka_unit_test(a_signal_does_not_wait_for_a_step_that_ends),
+        cmocka_unit_test(a_late_report_does_not_pass_a_signal_on_again),
+        cmocka_unit_test(a_step_that_has_reported_a_signal_reports_another),
+        cmocka_unit_test(a_report_that_is_too_late_is_of_another_signal),
+        cmocka_unit_test(no_report_is_late_after_a_signal_for_dtrun_alone),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

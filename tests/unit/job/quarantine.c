@@ -72,7 +72,7 @@ static void tell(const struct dt_quarantine *q, char *got)
     *at = '\0';
 }
 
-static void d23_a_host_where_failures_begin_is_left_out(void **state)
+static void a_host_where_failures_begin_is_left_out(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -102,7 +102,7 @@ static void fail_on(struct dt_quarantine *q, size_t host, uint32_t rank, uint64_
     assert_int_equal(dt_quarantine_failed(q, &f), want_news);
 }
 
-static void d23_changes_are_reported_once(void **state)
+static void changes_are_reported_once(void **state)
 {
     struct dt_quarantine q;
 
@@ -124,7 +124,7 @@ static void d23_changes_are_reported_once(void **state)
     dt_quarantine_free(&q);
 }
 
-static void d23_hosts_that_are_needed_come_back(void **state)
+static void hosts_that_are_needed_come_back(void **state)
 {
     struct dt_quarantine q;
 
@@ -141,7 +141,7 @@ static void d23_hosts_that_are_needed_come_back(void **state)
     dt_quarantine_free(&q);
 }
 
-static void d23_the_time_has_a_limit(void **state)
+static void the_time_has_a_limit(void **state)
 {
     struct dt_quarantine_host h = { .times = 1000 };
 
@@ -152,10 +152,10 @@ static void d23_the_time_has_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(d23_a_host_where_failures_begin_is_left_out),
-        cmocka_unit_test(d23_changes_are_reported_once),
-        cmocka_unit_test(d23_hosts_that_are_needed_come_back),
-        cmocka_unit_test(d23_the_time_has_a_limit),
+        cmocka_unit_test(a_host_where_failures_begin_is_left_out),
+        cmocka_unit_test(changes_are_reported_once),
+        cmocka_unit_test(hosts_that_are_needed_come_back),
+        cmocka_unit_test(the_time_has_a_limit),
     };
 
     return cmocka_run_group_tests_name("quarantine", tests, NULL, NULL);

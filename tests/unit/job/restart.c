@@ -23,9 +23,9 @@ static const struct {
     { 1, true, "ff", "yl" },
     { 1, true, "cff", "yl" },
     { 2, true, "cfcfcf", "yyl" },
-    { 10, true, "ffff", "yyyy" }, /* D23: an explicit --max-restarts counts */
+    { 10, true, "ffff", "yyyy" }, /* an explicit --max-restarts counts */
     { 5, true, "ffffff", "yyyyyl" },
-    { -1, true, "bf", "y" }, /* D24: it can start from the beginning again */
+    { -1, true, "bf", "y" }, /* it can start from the beginning again */
     { -1, true, "bfbfbfbf", "yyyp" },
     { 0, true, "bf", "l" },
     { 5, false, "ffffff", "yyyyyl" }, /* without the library progress is unknown */
@@ -82,7 +82,7 @@ static void fail_again(struct dt_restart *r, unsigned want_s)
     assert_int_equal(dt_restart_delay_s(r), want_s);
 }
 
-static void d7_restarts_without_progress_back_off(void **state)
+static void restarts_without_progress_back_off(void **state)
 {
     static const unsigned want[] = { 0, 1, 2, 4, 8, 16, 30, 30 };
     struct dt_restart r = dt_restart_init(100);
@@ -193,7 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives),
-        cmocka_unit_test(d7_restarts_without_progress_back_off),
+        cmocka_unit_test(restarts_without_progress_back_off),
         cmocka_unit_test(test_same_step_is_no_progress),
         cmocka_unit_test(test_no_restart_begins_with_a_lost_checkpoint),
         cmocka_unit_test(test_progress_below_a_lost_checkpoint),

@@ -120,7 +120,7 @@ static void every_local_rank_gets_its_device(void **state)
         check(&choosings[i], 0);
 }
 
-static void d25_no_rank_gets_more_than_was_granted(void **state)
+static void no_rank_gets_more_than_was_granted(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof granteds / sizeof *granteds; i++)
@@ -131,7 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_local_rank_gets_its_device),
-        cmocka_unit_test(d25_no_rank_gets_more_than_was_granted),
+        cmocka_unit_test(no_rank_gets_more_than_was_granted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,7 +101,7 @@ static const char defaults[] = "user anna\nport 22\naddressfamily any\ncompressi
                                "ciphers aes128-ctr,aes256-ctr\nmacs hmac-sha2-256\n"
                                "kexalgorithms curve25519-sha256\nipqos lowdelay throughput\n";
 
-static void d9_settings_that_libssh2_does_not_keep_need_openssh(void **state)
+static void settings_that_libssh2_does_not_keep_need_openssh(void **state)
 {
     static const char *const lines[][2] = {
         { "proxyjump gw\n", "proxyjump is set" },
@@ -138,7 +138,7 @@ static void d9_settings_that_libssh2_does_not_keep_need_openssh(void **state)
     }
 }
 
-static void d26_the_home_directory_is_the_password_files(void **state)
+static void the_home_directory_is_the_password_files(void **state)
 {
     const struct passwd *me = getpwuid(getuid());
     const char *home = me ? me->pw_dir : "/root";
@@ -226,7 +226,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void d21_a_file_is_parsed_once_for_all_hosts(void **state)
+static void a_file_is_parsed_once_for_all_hosts(void **state)
 {
     char path[] = "/tmp/dtrun-known-XXXXXX";
     const struct dt_knownfile *file;
@@ -443,7 +443,7 @@ static void the_transport_is_chosen(void **state)
     }
 }
 
-static void d21_ssh_adds_keys_of_hashed_names(void **state)
+static void ssh_adds_keys_of_hashed_names(void **state)
 {
     struct dt_auth_key key = { .file = (char *)"a", .key.kind = DT_SSHKEY_ED25519 };
     struct dt_auth_keys keys = { .v = &key, .n = 1 };
@@ -530,16 +530,16 @@ int main(void)
         cmocka_unit_test(base64_is_read_and_written),
         cmocka_unit_test(settings_are_read_from_ssh),
         cmocka_unit_test(without_ssh_defaults_hold),
-        cmocka_unit_test(d9_settings_that_libssh2_does_not_keep_need_openssh),
-        cmocka_unit_test(d26_the_home_directory_is_the_password_files),
-        cmocka_unit_test(d21_a_file_is_parsed_once_for_all_hosts),
+        cmocka_unit_test(settings_that_libssh2_does_not_keep_need_openssh),
+        cmocka_unit_test(the_home_directory_is_the_password_files),
+        cmocka_unit_test(a_file_is_parsed_once_for_all_hosts),
         cmocka_unit_test(known_hosts_lines_are_matched),
         cmocka_unit_test(host_keys_are_judged),
         cmocka_unit_test(the_key_types_of_a_host_are_asked_for),
         cmocka_unit_test(kinds_of_key_files_are_recognised),
         cmocka_unit_test(openssh_key_files_name_their_type),
         cmocka_unit_test(the_transport_is_chosen),
-        cmocka_unit_test(d21_ssh_adds_keys_of_hashed_names),
+        cmocka_unit_test(ssh_adds_keys_of_hashed_names),
         cmocka_unit_test(the_agents_list_is_read),
         cmocka_unit_test(messages_of_ssh_are_translated),
     };

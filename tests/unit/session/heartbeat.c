@@ -33,7 +33,7 @@ static void test_clock(void **state)
 }
 
 /* The agent's clock gains 20 ppm. One answer on the first day was quicker than all later ones. */
-static void d10_drift_is_followed(void **state)
+static void drift_is_followed(void **state)
 {
     struct dt_heartbeat h;
     uint64_t start = 100000 * S, now = start, agent;
@@ -50,7 +50,7 @@ static void d10_drift_is_followed(void **state)
 }
 
 /* On a busy network a slow answer still says less than a recent quick one. */
-static void d10_a_slow_answer_does_not_replace_a_recent_one(void **state)
+static void a_slow_answer_does_not_replace_a_recent_one(void **state)
 {
     struct dt_heartbeat h;
     uint64_t now = 100000 * S;
@@ -90,8 +90,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock),
-        cmocka_unit_test(d10_drift_is_followed),
-        cmocka_unit_test(d10_a_slow_answer_does_not_replace_a_recent_one),
+        cmocka_unit_test(drift_is_followed),
+        cmocka_unit_test(a_slow_answer_does_not_replace_a_recent_one),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_own_absence),
     };
