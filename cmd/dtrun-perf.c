@@ -250,17 +250,17 @@ static int tune(int calls)
 }
 
 /* Returns NULL, with what is wrong in text, if there is no such collective. */
-static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_WRONG])
+static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_ERROR])
 {
     const struct dt_perf_op *op = dt_perf_op_find(a->collective);
     struct dt_perf_op raw;
 
     if (!op)
-        snprintf(text, DT_PERF_ARGS_WRONG, "there is no collective %.40s", a->collective);
+        snprintf(text, DT_PERF_ARGS_ERROR, "there is no collective %.40s", a->collective);
     else if (a->raw && !dt_perf_raw_find(&raw, op))
-        snprintf(text, DT_PERF_ARGS_WRONG, "--raw: NCCL has no %s of its own", op->name);
+        snprintf(text, DT_PERF_ARGS_ERROR, "--raw: NCCL has no %s of its own", op->name);
     else if (a->op == DT_ADASUM && op->reduces && !op->weighs)
-        snprintf(text, DT_PERF_ARGS_WRONG, "-o adasum is for all_reduce, not for %s", op->name);
+        snprintf(text, DT_PERF_ARGS_ERROR, "-o adasum is for all_reduce, not for %s", op->name);
     else
         return op;
     return NULL;
@@ -269,14 +269,14 @@ static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[
 /* Returns whether the job has the ranks that the arguments require; otherwise text says what is
  * wrong. */
 static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
-                      char text[DT_PERF_ARGS_WRONG])
+                      char text[DT_PERF_ARGS_ERROR])
 {
     int n = dt_size();
 
     if (a->root >= n)
-        snprintf(text, DT_PERF_ARGS_WRONG, "--root: there are ranks 0 to %d", n - 1);
+        snprintf(text, DT_PERF_ARGS_ERROR, "--root: there are ranks 0 to %d", n - 1);
     else if (op && op->weighs && a->op == DT_ADASUM && (n & (n - 1)))
-        snprintf(text, DT_PERF_ARGS_WRONG, "--op adasum: %d ranks are not a power of two", n);
+        snprintf(text, DT_PERF_ARGS_ERROR, "--op adasum: %d ranks are not a power of two", n);
     else
         return true;
     return false;
@@ -286,7 +286,7 @@ int main(int argc, char **argv)
 {
     struct dt_perf_args a;
     const struct dt_perf_op *op;
-    char text[DT_PERF_ARGS_WRONG];
+    char text[DT_PERF_ARGS_ERROR];
     const char *wrong = dt_perf_args_parse(&a, argc, argv, text);
     int status;
 

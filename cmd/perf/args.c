@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +99,7 @@ static bool parse_root(const char *text, int *root)
            (strcmp(text, "-1") == 0 && is_all("all", root));
 }
 
-/* For options of which nccl-tests allows several values, and dtrun-perf only one or none. */
+/* For options of nccl-tests that dtrun-perf accepts with one value only. */
 static bool parse_only(const char *text, int only)
 {
     int n;
@@ -149,13 +150,8 @@ static bool parse_check(const char *text, bool *check)
     return true;
 }
 
-enum {
-    ONLY_LINK = 256,
-    ONLY_DEVICE,
-    ONLY_RAW,
-    ONLY_TUNE,
-    ONLY_VERSION
-}; /* options without a letter */
+/* Options without a letter. */
+enum { LONG_LINK = 256, LONG_DEVICE, LONG_RAW, LONG_TUNE, LONG_VERSION };
 
 static const struct option options[] = {
     { "minbytes", required_argument, NULL, 'b' },
@@ -174,13 +170,13 @@ static const struct option options[] = {
     { "nthreads", required_argument, NULL, 't' },
     { "agg_iters", required_argument, NULL, 'm' },
     { "cudagraph", required_argument, NULL, 'G' },
-    { "device", required_argument, NULL, ONLY_DEVICE },
-    { "link", required_argument, NULL, ONLY_LINK },
+    { "device", required_argument, NULL, LONG_DEVICE },
+    { "link", required_argument, NULL, LONG_LINK },
     { "json", required_argument, NULL, 'J' },
-    { "raw", no_argument, NULL, ONLY_RAW },
-    { "tune", no_argument, NULL, ONLY_TUNE },
+    { "raw", no_argument, NULL, LONG_RAW },
+    { "tune", no_argument, NULL, LONG_TUNE },
     { "help", no_argument, NULL, 'h' },
-    { "version", no_argument, NULL, ONLY_VERSION },
+    { "version", no_argument, NULL, LONG_VERSION },
     { NULL, 0, NULL, 0 },
 };
 
@@ -240,7 +236,7 @@ void dt_perf_args_help(void)
          "  -h, --help, --version");
 }
 
-static bool take(struct dt_perf_args *a, int c, const char *value)
+static bool set_option(struct dt_perf_args *a, int c, const char *value)
 {
     switch (c) {
     case 'b':
@@ -257,7 +253,7 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
         return parse_count(value, &a->warmup);
     case 'd':
         return parse_device(value, &a->gpu) || parse_type(value, &a->dtype);
-    case ONLY_DEVICE:
+    case LONG_DEVICE:
         return parse_device(value, &a->gpu);
     case 'o':
         return parse_op(value, &a->op);
@@ -269,7 +265,7 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
         return parse_average(value, &a->average);
     case 'u':
         return parse_bytes(value, &a->offset) && a->offset <= 4096;
-    case ONLY_LINK:
+    case LONG_LINK:
         return parse_link(value, &a->link);
     case 'g':
     case 't':
@@ -280,10 +276,10 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
     case 'J':
         a->json = value;
         return *value;
-    case ONLY_RAW:
+    case LONG_RAW:
         a->raw = true;
         return true;
-    case ONLY_TUNE:
+    case LONG_TUNE:
         a->tune = true;
         return true;
     case 'h':
@@ -306,32 +302,65 @@ static const char *long_name(int c)
 
 static bool is_for_tune(int c)
 {
-    return c == ONLY_TUNE || (c < ONLY_LINK && strchr("ngtmG", c));
+    return c == LONG_TUNE || (c < LONG_LINK && strchr("ngtmG", c));
 }
 
-static const char *complain(char text[DT_PERF_ARGS_WRONG], const char *format, const char *a,
-                            const char *b)
+/* Writes the sentence into text and returns it. */
+__attribute__((format(printf, 2, 3))) static const char *complain(char text[DT_PERF_ARGS_ERROR],
+                                                                  const char *format, ...)
 {
-    snprintf(text, DT_PERF_ARGS_WRONG, format, a, b);
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, DT_PERF_ARGS_ERROR, format, ap);
+    va_end(ap);
     return text;
 }
 
-static const char *check_together(struct dt_perf_args *a, bool has_max,
-                                  char text[DT_PERF_ARGS_WRONG])
+static const char *check_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_ERROR])
+{
+    if (a->op == DT_PERF_ALL || a->dtype == DT_PERF_ALL ||
+        dt_perf_combines((dt_op_t)a->op, (dt_dtype_t)a->dtype))
+        return NULL;
+    if (a->op == DT_ADASUM)
+        return complain(text, "-o adasum is for floats, not %s", type_names[a->dtype]);
+    return complain(text, "-o %s works on the bits of integers, not on %s",
+                    dt_op_name((dt_op_t)a->op), type_names[a->dtype]);
+}
+
+/* Finds options that contradict each other. */
+static const char *check_options(struct dt_perf_args *a, bool has_max,
+                                 char text[DT_PERF_ARGS_ERROR])
 {
     if (!has_max)
         a->max_bytes = a->min_bytes;
     if (a->max_bytes < a->min_bytes)
-        return complain(text, "the largest size (-e) is below the smallest (-b)", "", "");
+        return complain(text, "the largest size (-e) is below the smallest (-b)");
     if (a->raw && !a->gpu)
-        return complain(text, "--raw compares calls on GPU memory with NCCL's: add -d cuda", "",
-                        "");
-    if (a->op != DT_PERF_ALL && a->dtype != DT_PERF_ALL &&
-        !dt_perf_combines((dt_op_t)a->op, (dt_dtype_t)a->dtype))
-        return complain(text,
-                        a->op == DT_ADASUM ? "-o %s is for floats, not %s"
-                                           : "-o %s works on the bits of integers, not on %s",
-                        dt_op_name((dt_op_t)a->op), type_names[a->dtype]);
+        return complain(text, "--raw compares calls on GPU memory with NCCL's: add -d cuda");
+    return check_op(a, text);
+}
+
+/* not_for_tune is the name of the last option that --tune does not allow, or NULL. */
+static const char *check_tune(const char *not_for_tune, const char *word,
+                              char text[DT_PERF_ARGS_ERROR])
+{
+    if (word)
+        return complain(text, "--tune chooses the collectives itself: leave out %s", word);
+    if (not_for_tune)
+        return complain(text, "--tune chooses what to measure: leave out --%s", not_for_tune);
+    return NULL;
+}
+
+/* Stores the collective, the only word that is not an option. words ends with NULL. */
+static const char *set_collective(struct dt_perf_args *a, char *const *words,
+                                  char text[DT_PERF_ARGS_ERROR])
+{
+    a->collective = words[0];
+    if (!words[0])
+        return complain(text, "name a collective, such as all_reduce");
+    if (words[1])
+        return complain(text, "only one collective can be measured, not also %s", words[1]);
     return NULL;
 }
 
@@ -343,9 +372,9 @@ static const char *wrong_option(char **argv, char letter[3])
 }
 
 const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
-                               char text[DT_PERF_ARGS_WRONG])
+                               char text[DT_PERF_ARGS_ERROR])
 {
-    const char *beside_tune = NULL;
+    const char *not_for_tune = NULL, *error;
     bool has_max = false;
     char letter[3];
     int c;
@@ -361,31 +390,22 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":b:e:i:f:n:w:d:o:r:c:a:u:g:t:m:G:J:h", options, NULL)) !=
            -1) {
-        if (c == '?' || c == ':')
-            return complain(text, c == ':' ? "%s needs a value%s" : "there is no option %s%s",
-                            wrong_option(argv, letter), "");
-        has_max = has_max || c == 'e';
-        if (!take(a, c, optarg))
+        if (c == ':')
+            return complain(text, "%s needs a value", wrong_option(argv, letter));
+        if (c == '?')
+            return complain(text, "there is no option %s", wrong_option(argv, letter));
+        if (!set_option(a, c, optarg))
             return complain(text, "--%s: '%s' is not a value it takes", long_name(c), optarg);
+        has_max = has_max || c == 'e';
         if (!is_for_tune(c))
-            beside_tune = long_name(c);
+            not_for_tune = long_name(c);
     }
     if (a->help || a->version)
         return NULL;
-    if (a->tune && optind < argc)
-        return complain(text, "--tune chooses the collectives itself: leave out %s%s", argv[optind],
-                        "");
-    if (a->tune && beside_tune)
-        return complain(text, "--tune chooses what to measure: leave out --%s%s", beside_tune, "");
     if (a->tune)
-        return NULL;
-    if (optind != argc - 1)
-        return complain(text,
-                        optind < argc ? "only one collective can be measured, not also %s%s"
-                                      : "name a collective, such as all_reduce%s%s",
-                        optind < argc ? argv[optind + 1] : "", "");
-    a->collective = argv[optind];
-    return check_together(a, has_max, text);
+        return check_tune(not_for_tune, argv[optind], text);
+    error = set_collective(a, argv + optind, text);
+    return error ? error : check_options(a, has_max, text);
 }
 
 size_t dt_perf_next_size(const struct dt_perf_args *a, size_t bytes)

@@ -9,29 +9,25 @@
 
 enum {
     DT_PERF_ALL = -1,
-    DT_PERF_ARGS_WRONG = 160, /* bytes of a text that says what is wrong */
+    DT_PERF_ARGS_ERROR = 160, /* bytes, for a message */
 };
 
-enum dt_perf_average {
-    DT_PERF_RANK0,
-    DT_PERF_MEAN,
-    DT_PERF_MIN,
-    DT_PERF_MAX
-}; /* in the numbering of -a */
+/* The values of -a. */
+enum dt_perf_average { DT_PERF_RANK0, DT_PERF_MEAN, DT_PERF_MIN, DT_PERF_MAX };
 
 struct dt_perf_args {
     const char *collective;
     size_t min_bytes; /* of the larger buffer, as in nccl-tests */
     size_t max_bytes;
-    size_t step;    /* bytes to add to get the next size; 0: multiply instead */
-    double factor;  /* factor to get the next size */
+    size_t step;    /* the next size is that many bytes larger; 0: use factor */
+    double factor;  /* the next size is that many times as large */
     int iterations; /* 0: as many as take a tenth of a second */
     int warmup;
     int dtype; /* a dt_dtype_t, or DT_PERF_ALL */
     int op;    /* a dt_op_t, or DT_PERF_ALL */
     int root;  /* a rank, or DT_PERF_ALL */
     bool check;
-    const char *json; /* file to write to; "-": instead of the table; or NULL */
+    const char *json; /* a file; "-": standard output, instead of the table; or NULL */
     size_t offset;    /* bytes from an aligned address */
     double link;      /* Gbit/s of a host's network in each direction; 0: measure it */
     enum dt_perf_average average;
@@ -42,9 +38,9 @@ struct dt_perf_args {
     bool version;
 };
 
-/* Returns NULL, or text with a sentence that says what is wrong. */
+/* Returns NULL, or text, which then says what is wrong. */
 const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
-                               char text[DT_PERF_ARGS_WRONG]);
+                               char text[DT_PERF_ARGS_ERROR]);
 void dt_perf_args_help(void);
 
 /* Returns the size after this one. A result above max_bytes means that there is none. */

@@ -5,8 +5,8 @@
 #include "cmd/perf/measure.h"
 
 enum {
-    PIECE = 1 << 20, /* bytes */
-    AHEAD = 16,      /* pieces sent before the first of them must have left */
+    CHUNK = 1 << 20, /* bytes */
+    AHEAD = 16,      /* chunks whose sends are under way at once */
     TRIALS = 3,
 };
 
@@ -33,7 +33,7 @@ static dt_result_t open_ring(struct ring *g)
                           &g->comm);
     if (r != DT_OK || g->comm == DT_COMM_NULL)
         return r;
-    g->memory = calloc(2, PIECE);
+    g->memory = calloc(2, CHUNK);
     return g->memory ? DT_OK : DT_ERR_NOMEM;
 }
 
@@ -47,54 +47,53 @@ static dt_result_t close_ring(struct ring *g, dt_result_t result)
 
 /* ---- streaming ---- */
 
-/* Sends and receives at once, without a pause between the pieces. */
-static dt_result_t stream(const struct ring *g, int pieces)
+/* Sends and receives at once, without a pause between the chunks. */
+static dt_result_t stream(const struct ring *g, int chunks)
 {
     int me = dt_comm_rank(g->comm), n = dt_comm_size(g->comm), next = (me + 1) % n;
-    dt_request_t given[AHEAD] = { { 0 } };
+    dt_request_t sends[AHEAD] = { { 0 } };
     dt_result_t r = DT_OK;
 
-    for (int i = 0; i < pieces + AHEAD && r == DT_OK; i++) {
-        dt_request_t *request = &given[i % AHEAD];
+    for (int i = 0; i < chunks + AHEAD && r == DT_OK; i++) {
+        dt_request_t *request = &sends[i % AHEAD];
 
         if (i >= AHEAD)
-            r = dt_recv(g->comm, g->memory + PIECE, PIECE, DT_U8, (me + n - 1) % n);
+            r = dt_recv(g->comm, g->memory + CHUNK, CHUNK, DT_U8, (me + n - 1) % n);
         if (r == DT_OK)
             r = dt_wait(request);
-        if (r == DT_OK && i < pieces)
-            r = dt_isend(g->comm, g->memory, PIECE, DT_U8, next, request);
+        if (r == DT_OK && i < chunks)
+            r = dt_isend(g->comm, g->memory, CHUNK, DT_U8, next, request);
     }
     return r;
 }
 
-/* Measures how long it takes until the last rank is done, if that many ranks of each host stream.
- */
-static dt_result_t trial(const struct ring *g, int streams, int pieces, double *us)
+/* Measures the time until the last rank is done, if so many ranks of each host stream. */
+static dt_result_t trial(const struct ring *g, int streams, int chunks, double *us)
 {
     dt_result_t r = dt_barrier(DT_WORLD);
     double start = dt_perf_now_us();
 
     if (r == DT_OK && dt_local_rank() < streams)
-        r = stream(g, pieces);
+        r = stream(g, chunks);
     *us = dt_perf_now_us() - start;
     return r == DT_OK ? dt_all_reduce(DT_WORLD, DT_IN_PLACE, us, 1, DT_F64, DT_MAX) : r;
 }
 
-/* Finds how many pieces take long enough. The first measurement only creates the connections. */
-static dt_result_t choose(const struct ring *g, int *pieces)
+/* Finds how many chunks take long enough. The first trial only creates the connections. */
+static dt_result_t choose_chunks(const struct ring *g, int *chunks)
 {
     double us = 0;
     dt_result_t r = trial(g, 1, 1, &us);
 
-    for (*pieces = 1; r == DT_OK; *pieces *= 2) {
-        r = trial(g, 1, *pieces, &us);
+    for (*chunks = 1; r == DT_OK; *chunks *= 2) {
+        r = trial(g, 1, *chunks, &us);
         if (us >= long_enough_us)
             break;
     }
     return r;
 }
 
-static dt_result_t find_best(const struct ring *g, int streams, int pieces, double *gbits)
+static dt_result_t find_best(const struct ring *g, int streams, int chunks, double *gbits)
 {
     double us;
     dt_result_t r = DT_OK;
@@ -102,8 +101,8 @@ static dt_result_t find_best(const struct ring *g, int streams, int pieces, doub
     for (int i = 0; i < TRIALS && r == DT_OK; i++) {
         double found;
 
-        r = trial(g, streams, pieces, &us);
-        found = 8e-3 * PIECE * pieces * streams / us;
+        r = trial(g, streams, chunks, &us);
+        found = 8e-3 * CHUNK * chunks * streams / us;
         *gbits = found > *gbits ? found : *gbits;
     }
     return r;
@@ -112,15 +111,15 @@ static dt_result_t find_best(const struct ring *g, int streams, int pieces, doub
 dt_result_t dt_perf_network_gbits(double *gbits)
 {
     struct ring g;
-    int pieces = 0;
+    int chunks = 0;
     dt_result_t r = open_ring(&g);
 
     *gbits = 0;
     if (r == DT_OK)
-        r = choose(&g, &pieces);
+        r = choose_chunks(&g, &chunks);
     if (r == DT_OK)
-        r = find_best(&g, 1, pieces, gbits);
+        r = find_best(&g, 1, chunks, gbits);
     if (r == DT_OK && g.streams > 1)
-        r = find_best(&g, g.streams, (pieces + g.streams - 1) / g.streams, gbits);
+        r = find_best(&g, g.streams, (chunks + g.streams - 1) / g.streams, gbits);
     return close_ring(&g, r);
 }

@@ -4,9 +4,9 @@
 
 #include "runtime/dtrun.h"
 
-/* Collective, for the ranks of several hosts. Returns the Gbit/s of payload that each host sends to
- * the next one while it receives as much from the previous one: from one rank of each host or from
- * as many as every host has, whichever is faster. */
+/* Collective, in a job of several hosts. Stores the Gbit/s of payload that each host sends to the
+ * next one while it receives as much from the previous one: with one rank of each host, or with as
+ * many as every host has, whichever is faster. */
 dt_result_t dt_perf_network_gbits(double *gbits);
 
 #endif

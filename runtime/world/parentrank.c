@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 64, GENERATIONS = 64 };
+enum { PATH_ROOM = 64, ANCESTORS_MAX = 64 };
 
 static bool is_socket(pid_t pid, int fd)
 {
@@ -57,7 +57,7 @@ pid_t dt_parentrank_find(int fd)
 {
     pid_t pid = getppid();
 
-    for (int i = 0; i < GENERATIONS && pid > 1; i++) {
+    for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
         pid_t parent = parent_of(pid);
 
         if (parent && is_socket(pid, fd) && closes_on_exec(pid, fd))
