@@ -63,6 +63,11 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     return result;
 }
 
+dt_result_t dt_comm_fail_outside(struct dt_comm *c)
+{
+    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
+}
+
 /* If this is the communicator's only rank, no other rank passes on what has stopped the job. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
 {
@@ -82,7 +87,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
     if (!stopped)
         return DT_OK;
     dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
-    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
+    return dt_comm_fail_outside(c);
 }
 
 /* ---- calls ---- */

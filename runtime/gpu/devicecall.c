@@ -1,6 +1,7 @@
 #include "runtime/gpu/devicecall.h"
 
 #include "runtime/base/reduceoptions.h"
+#include "runtime/gpu/device/wait.h"
 
 static bool names_root(const struct dt_operation *o)
 {
@@ -19,6 +20,12 @@ struct dt_call dt_gpu_call(const struct dt_operation *o)
     if (!o->count)
         call.count = o->given.each ? o->given.each : o->taken.each;
     return call;
+}
+
+dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error)
+{
+    dt_gpu_trouble(c, &c->coll_error, function, error);
+    return dt_comm_fail_outside(c);
 }
 
 dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first)

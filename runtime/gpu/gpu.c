@@ -8,7 +8,6 @@
 #include "runtime/base/checksum.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/comm/collective.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/ncclcalls.h"
@@ -232,13 +231,10 @@ static dt_result_t await_gpu_order(struct dt_comm *c, const struct dt_gpu_order 
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, order->context);
-    dt_result_t r;
+    dt_result_t r = DT_OK;
 
-    if (result) {
-        dt_gpu_trouble(c, &c->coll_error, "cuCtxPushCurrent", result);
-        return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
-    }
-    r = DT_OK;
+    if (result)
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
         if (order->events[i])
             r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->events[i]);

@@ -7,7 +7,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/errand.h"
@@ -78,11 +77,6 @@ static dt_result_t coll_error(struct dt_comm *c, const char *function, ncclResul
 static dt_result_t cuda_trouble(struct dt_comm *c, const char *function, CUresult error)
 {
     return dt_gpu_trouble(c, &c->coll_error, function, error);
-}
-
-static dt_result_t fail_nccl(struct dt_comm *c)
-{
-    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
 /* ---- ending a communicator ---- */
@@ -450,7 +444,7 @@ static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
     if (!mine.error)
         return DT_OK;
     coll_error(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
-    return fail_nccl(c);
+    return dt_comm_fail_outside(c);
 }
 
 static CUresult make_own(struct dt_nccl *n)
@@ -479,7 +473,7 @@ static dt_result_t connect_nccl(struct dt_comm *c)
     errand = dt_errand_start(begin_thread, abort_beginning, &b, sizeof b);
     if (!errand) {
         dt_comm_no_memory(c);
-        return fail_nccl(c);
+        return dt_comm_fail_outside(c);
     }
     c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
     r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_beginning, errand);
@@ -502,7 +496,7 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
         n->guard = dt_ncclguard_new();
     if (!n->guard || (rank >= 0 && loaded_nccl()->blocks && !dt_gpu_watch_begin())) {
         dt_comm_no_memory(c);
-        return fail_nccl(c);
+        return dt_comm_fail_outside(c);
     }
     n->watched.comm = c;
     n->watched.stuck = end_stuck;
@@ -513,10 +507,7 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
     n->life = dt_gpu_life(n->context);
     n->device = order->device;
     result = rank < 0 ? CUDA_SUCCESS : make_own(n);
-    if (!result)
-        return connect_nccl(c);
-    cuda_trouble(c, "cuStreamCreate", result);
-    return fail_nccl(c);
+    return result ? dt_gpu_fail(c, "cuStreamCreate", result) : connect_nccl(c);
 }
 
 /* ---- calls ---- */
@@ -807,10 +798,8 @@ dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order)
     CUresult result = dt_cuda_enter(&scope, order->context);
     dt_result_t r;
 
-    if (result) {
-        cuda_trouble(c, "cuCtxPushCurrent", result);
-        return fail_nccl(c);
-    }
+    if (result)
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = dt_nccl_connect(c, order, c->rank, c->size);
     dt_cuda_leave(&scope);
     if (r == DT_OK)
@@ -827,10 +816,8 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
     CUresult result = dt_cuda_enter(&scope, n->comm ? n->context : o->order.context);
     dt_result_t r;
 
-    if (result) {
-        cuda_trouble(c, "cuCtxPushCurrent", result);
-        return fail_nccl(c);
-    }
+    if (result)
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = o->direct ? match_and_await(c, o) : make_in_context(c, o);
     dt_cuda_leave(&scope);
     if (r != DT_OK)

@@ -7,7 +7,6 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/launchorder.h"
@@ -118,12 +117,6 @@ void dt_shared_close(struct dt_comm *c)
     *s = (struct dt_shared){ 0 };
 }
 
-static dt_result_t fail_cuda(struct dt_comm *c, const char *function, CUresult error)
-{
-    dt_gpu_trouble(c, &c->coll_error, function, error);
-    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
-}
-
 /* ---- opening ---- */
 
 static size_t slot_for(const struct dt_operation *o)
@@ -174,7 +167,7 @@ dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *orde
         return DT_OK;
     result = dt_cuda_enter(&scope, order->context);
     if (result)
-        return fail_cuda(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = open_all(c, order, MOST, why);
     if (r != DT_OK)
         give_up(c);
@@ -200,7 +193,7 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
     }
     result = dt_cuda_enter(&scope, s->context ? s->context : o->order.context);
     if (result)
-        return fail_cuda(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_open(c, o, slot, why);
     if (r != DT_OK)
         give_up(c);
@@ -501,7 +494,7 @@ dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
         return r;
     result = dt_cuda_enter(&scope, c->gpu->shared.context);
     if (result)
-        return fail_cuda(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_make(c, o);
     if (r != DT_OK)
         give_up(c);

@@ -1,9 +1,9 @@
 #include "runtime/gpu/staging.h"
 
 #include "runtime/comm/collective.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -182,12 +182,6 @@ static dt_result_t make_whole(struct dt_comm *c, const struct dt_operation *o,
 
 /* ---- any operation ---- */
 
-static dt_result_t fail_staging(struct dt_comm *c, const char *function, CUresult error)
-{
-    dt_gpu_trouble(c, &c->coll_error, function, error);
-    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
-}
-
 size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
 {
     size_t all = o->count * dt_dtype_size(o->dtype);
@@ -204,7 +198,7 @@ static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (!pinned)
-        return fail_staging(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+        return dt_gpu_fail(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = goes_in_pieces(o) ? make_in_pieces(c, o, pinned) : make_whole(c, o, &m, pinned);
     dt_gpu_copies_settle(c->gpu->copies, pinned, r != DT_OK);
     return r;
@@ -217,11 +211,11 @@ dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (result)
-        return fail_staging(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, o->order.context, &c->gpu->copies);
     if (!result)
         result = dt_gpu_order_follow(&o->order, c->gpu->copies->stream);
-    r = result ? fail_staging(c, "cuStreamCreate", result) : make_staged(c, o);
+    r = result ? dt_gpu_fail(c, "cuStreamCreate", result) : make_staged(c, o);
     dt_cuda_leave(&scope);
     return r;
 }
@@ -233,10 +227,10 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
     CUresult result = dt_cuda_enter(&scope, order->context);
 
     if (result)
-        return fail_staging(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, order->context, copies);
     if (!result)
         dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * PIECE, *copies);
     dt_cuda_leave(&scope);
-    return result ? fail_staging(c, "cuStreamCreate", result) : DT_OK;
+    return result ? dt_gpu_fail(c, "cuStreamCreate", result) : DT_OK;
 }
