@@ -115,6 +115,8 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
+	runtime/gpu/ncclcomm.c runtime/gpu/ncclcomm.h \
+	runtime/gpu/ncclerror.c runtime/gpu/ncclerror.h \
 	runtime/gpu/ncclguard.c runtime/gpu/ncclguard.h \
 	runtime/gpu/nvidia/cudafail.c runtime/gpu/nvidia/cudafail.h \
 	runtime/gpu/offer.c runtime/gpu/offer.h \

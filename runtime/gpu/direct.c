@@ -162,13 +162,10 @@ void dt_direct_end(struct dt_comm *c, struct dt_direct *d)
 /* NCCL may enqueue its kernel from a thread of its own, even after the call has returned. */
 static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
 {
-    const char *why;
-    const struct dt_ncclapi *api = dt_ncclapi(&why);
-
     for (unsigned turn = 0;; turn++) {
         ncclResult_t state = ncclInProgress;
 
-        if (api->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
+        if (dt_nccl()->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
             return ncclInternalError;
         if (state != ncclInProgress)
             return state;
@@ -186,7 +183,7 @@ static void refuse_direct(struct dt_direct *d)
 
 static void queue_on_nccl(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
-    const struct dt_nccl *n = &c->gpu->nccl;
+    const struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_direct *d = o->direct;
     struct dt_ncclcall call = {
         .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size

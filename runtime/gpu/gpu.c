@@ -10,6 +10,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/fold/steps.h"
+#include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
@@ -158,9 +159,7 @@ static dt_result_t choose_path(struct dt_comm *c, const struct dt_gpu_order *ord
  * freeing memory that the waiting thread uses. */
 static bool nccl_makes(const struct dt_comm *c, const struct dt_operation *o)
 {
-    const char *why;
-
-    if (o->kind->call == DT_CALL_ALL_TO_ALL && dt_ncclapi(&why)->version < DT_NCCL_ABORTS_IN_GROUPS)
+    if (o->kind->call == DT_CALL_ALL_TO_ALL && dt_nccl()->version < DT_NCCL_ABORTS_IN_GROUPS)
         return false;
     return dt_ncclcalls_serves(o, c->size);
 }
@@ -281,7 +280,7 @@ static dt_result_t open_path(struct dt_comm *c, const struct dt_gpu_order *order
 
     switch (c->gpu->path) {
     case DT_GPU_NCCL:
-        return dt_nccl_open(c, order);
+        return dt_ncclcomm_open(c, order);
     case DT_GPU_SHARED:
         r = dt_shared_reserve(c, order, why);
         return accept_shared(c, r, why);
@@ -395,7 +394,7 @@ void dt_gpu_close(struct dt_comm *c)
     if (!c->gpu)
         return;
     dt_shared_close(c);
-    dt_nccl_close(c);
+    dt_ncclcomm_close(c);
     dt_direct_close(c);
     dt_gpu_copies_close_all(&c->gpu->all_copies);
     free(c->gpu);

@@ -9,7 +9,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/direct.h"
-#include "runtime/gpu/nccl.h"
+#include "runtime/gpu/ncclcomm.h"
 #include "runtime/gpu/offer.h"
 #include "runtime/gpu/shared.h"
 
@@ -22,7 +22,7 @@ struct dt_gpu { /* one per communicator; all zero at first */
     const char *no_nccl;          /* if this rank cannot use NCCL, the reason */
     struct dt_gpu_copies *copies; /* for staging, in the context of the current call */
     struct dt_gpu_copies *all_copies;
-    struct dt_nccl nccl;
+    struct dt_ncclcomm nccl;
     struct dt_directs directs;
     struct dt_shared shared;
 };

@@ -187,8 +187,7 @@ static ncclResult_t all_gather(struct dt_ncclcall *n, const struct dt_ncclapi *a
 
 ncclResult_t dt_ncclcalls_queue(struct dt_ncclcall *n, const struct dt_operation *o)
 {
-    const char *why;
-    const struct dt_ncclapi *api = dt_ncclapi(&why);
+    const struct dt_ncclapi *api = dt_nccl();
 
     switch (o->kind->call) {
     case DT_CALL_BROADCAST:

@@ -10,6 +10,7 @@
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/launchorder.h"
+#include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
@@ -98,7 +99,7 @@ static void give_up(struct dt_comm *c)
 
     if (s->words.memory)
         dt_gpu_words_release(&s->words, s->step);
-    dt_nccl_give_up(c);
+    dt_ncclcomm_abort(c);
     if (s->stream && s->words.memory && !streams_settle(s))
         *s = (struct dt_shared){ .groups = s->groups };
     dt_shared_free(s);
@@ -134,7 +135,7 @@ static dt_result_t connect_leaders(struct dt_comm *c, const struct dt_gpu_order 
     const struct dt_gpu_groups *g = &c->gpu->shared.groups;
     int rank = dt_gpu_groups_leads(g) ? dt_gpu_groups_own(g) : -1;
 
-    return g->n == 1 ? DT_OK : dt_nccl_connect(c, order, rank, g->n);
+    return g->n == 1 ? DT_OK : dt_ncclcomm_connect(c, order, rank, g->n);
 }
 
 static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,

@@ -20,5 +20,12 @@ struct dt_ncclapi {
 
 /* Returns NULL if no library can be used, and sets *why. Looks only once in a process. */
 const struct dt_ncclapi *dt_ncclapi(const char **why);
+/* The library that dt_ncclapi has found. */
+static inline const struct dt_ncclapi *dt_nccl(void)
+{
+    const char *why;
+
+    return dt_ncclapi(&why);
+}
 
 #endif

@@ -10,8 +10,8 @@
 #include "runtime/api/operation.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/extents.h"
-#include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/ncclcomm.h"
 #include "runtime/gpu/offer.h"
 
 /* ---- the choice ---- */
@@ -288,9 +288,9 @@ static void an_errand_that_is_done_cannot_be_abandoned(void **state)
 static void nccl_gets_more_time_to_connect_more_ranks(void **state)
 {
     (void)state;
-    assert_int_equal(dt_nccl_init_seconds(0, 2), 120);
-    assert_int_equal(dt_nccl_init_seconds(0, 4096), 120 + 512);
-    assert_int_equal(dt_nccl_init_seconds(7, 4096), 7);
+    assert_int_equal(dt_ncclcomm_init_seconds(0, 2), 120);
+    assert_int_equal(dt_ncclcomm_init_seconds(0, 4096), 120 + 512);
+    assert_int_equal(dt_ncclcomm_init_seconds(7, 4096), 7);
 }
 
 int main(void)

@@ -1,0 +1,469 @@
+#include "runtime/gpu/ncclcomm.h"
+
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/comm/collective.h"
+#include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/devicecall.h"
+#include "runtime/gpu/direct.h"
+#include "runtime/gpu/errand.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/gpu/ncclerror.h"
+#include "runtime/gpu/ncclguard.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
+
+enum {
+    INIT_S = 120,       /* the limit for connecting, and */
+    INIT_RANKS_A_S = 8, /* this many ranks add one second */
+    ABORT_MS = 1000,    /* part of the grace period that ranks of a lost job have */
+    DESTROY_MS = 5000,
+    LEAVE_MS = 200,       /* for threads to leave NCCL's functions */
+    FREED_MS = 10 * 1000, /* the same once NCCL's kernels have ended */
+};
+
+ncclResult_t dt_ncclcomm_state(const struct dt_ncclcomm *n)
+{
+    ncclResult_t state = ncclInProgress, asked;
+
+    if (!dt_ncclguard_enter(n->guard))
+        return ncclInternalError;
+    asked = dt_nccl()->ncclCommGetAsyncError(n->comm, &state);
+    dt_ncclguard_leave(n->guard);
+    return asked == ncclSuccess ? state : asked;
+}
+
+/* ---- scratch memory ---- */
+
+/* Freeing this memory would wait for the whole device, so it is kept for later calls. */
+static CUresult alloc_kept(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch)
+{
+    int power = bytes > 1 ? 64 - __builtin_clzl(bytes - 1) : 0;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!n->kept[power])
+        result = dt_cuda()->cuMemAlloc_v2(&n->kept[power], (size_t)1 << power);
+    *scratch = n->kept[power];
+    return result;
+}
+
+CUresult dt_ncclcomm_alloc_scratch(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch)
+{
+    CUresult result;
+
+    if (!n->has_pools)
+        return alloc_kept(n, bytes, scratch);
+    result = dt_cuda()->cuMemAllocAsync(&n->scratch, bytes, n->stream);
+    *scratch = n->scratch;
+    return result;
+}
+
+/* In stream order, since cuMemFree would wait for all work of other streams. */
+void dt_ncclcomm_free_scratch(struct dt_ncclcomm *n)
+{
+    if (n->scratch)
+        dt_cuda()->cuMemFreeAsync(n->scratch, n->stream);
+    n->scratch = 0;
+}
+
+/* ---- ending a communicator ---- */
+
+struct ending {
+    CUcontext context;
+    uint64_t life;
+    ncclComm_t comm;
+    bool gently;
+    struct dt_ncclguard *guard;
+    CUdeviceptr kept[DT_NCCLCOMM_KEPT];
+};
+
+enum { NOT_ENDING, CLAIMED, ENDING };
+
+/* ncclCommDestroy of a failed communicator would free nothing, and would not report that. */
+static bool is_healthy(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInternalError;
+
+    return dt_nccl()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
+}
+
+static bool threads_leave_within(struct dt_ncclguard *guard, unsigned ms)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
+
+    for (unsigned turn = 0; !dt_ncclguard_is_empty(guard); turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_pause(turn);
+    }
+    return true;
+}
+
+/* Waits for work that a call has handed to a thread of NCCL's own. */
+static bool nccl_thread_settles_within(ncclComm_t comm, unsigned ms)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
+    ncclResult_t state = ncclInProgress;
+
+    for (unsigned turn = 0; state == ncclInProgress; turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_pause(turn);
+        if (dt_nccl()->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
+            return true;
+    }
+    return true;
+}
+
+/* A thread that waits for the driver or a peer leaves NCCL's function only after ncclCommAbort.
+ * Inside a group, that frees the communicator only at the end of the group. If the thread does not
+ * leave, the group is not ended and the communicator is leaked. */
+static void abort_under_threads(const struct ending *e)
+{
+    dt_nccl()->ncclGroupStart();
+    dt_nccl()->ncclCommAbort(e->comm);
+    if (threads_leave_within(e->guard, FREED_MS) && nccl_thread_settles_within(e->comm, FREED_MS))
+        dt_nccl()->ncclGroupEnd();
+}
+
+/* NCCL before 2.22 frees the communicator at once, even in a group. Then nothing but an abort would
+ * end the wait of a thread inside, and an abort would free the communicator under it. So this waits
+ * until the thread leaves by itself. */
+static bool await_threads(const struct ending *e)
+{
+    bool gone = threads_leave_within(e->guard, LEAVE_MS);
+
+    while (!gone && dt_nccl()->version < DT_NCCL_ABORTS_IN_GROUPS)
+        gone = threads_leave_within(e->guard, LEAVE_MS);
+    return gone;
+}
+
+/* In the communicator's context, which NCCL's functions use. */
+static void destroy_or_abort(const struct ending *e)
+{
+    if (!await_threads(e))
+        abort_under_threads(e);
+    else if (e->gently && is_healthy(e->comm))
+        dt_nccl()->ncclCommDestroy(e->comm);
+    else
+        dt_nccl()->ncclCommAbort(e->comm);
+}
+
+static void end_thread(void *arg)
+{
+    const struct ending *e = arg;
+    struct dt_cuda_scope scope;
+    bool entered = !dt_cuda_enter(&scope, e->context), there;
+
+    if (entered) {
+        destroy_or_abort(e);
+        there = dt_gpu_life(e->context) == e->life;
+        for (int i = 0; i < DT_NCCLCOMM_KEPT; i++) {
+            if (there && e->kept[i])
+                dt_cuda()->cuMemFree_v2(e->kept[i]);
+        }
+        dt_cuda_leave(&scope);
+    }
+    dt_ncclguard_drop(e->guard);
+}
+
+static void free_stream(struct dt_ncclcomm *n)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_cuda_scope scope;
+
+    if (!dt_gpu_enter_life(&scope, n->context, n->life))
+        return;
+    dt_ncclcomm_free_scratch(n);
+    if (n->begun)
+        cuda->cuEventDestroy_v2(n->begun);
+    if (n->done)
+        cuda->cuEventDestroy_v2(n->done);
+    if (n->stream)
+        cuda->cuStreamDestroy_v2(n->stream);
+    dt_cuda_leave(&scope);
+}
+
+static void start_end_thread(struct dt_comm *c, bool gently)
+{
+    struct dt_ncclcomm *n = &c->gpu->nccl;
+    struct ending e = {
+        .context = n->context, .life = n->life, .comm = n->comm, .gently = gently, .guard = n->guard
+    };
+
+    memcpy(e.kept, n->kept, sizeof e.kept);
+    dt_direct_shut(c);
+    dt_ncclguard_shut(n->guard);
+    dt_ncclguard_hold(n->guard);
+    n->ending = dt_errand_start(end_thread, NULL, &e, sizeof e);
+    if (!n->ending)
+        dt_ncclguard_drop(n->guard);
+    atomic_store(&n->end, ENDING);
+}
+
+static bool claim_end(struct dt_ncclcomm *n)
+{
+    int none = NOT_ENDING;
+
+    return atomic_compare_exchange_strong(&n->end, &none, CLAIMED);
+}
+
+/* Called when the communicator's thread waits in the driver or inside NCCL. */
+static void end_stuck(struct dt_comm *c)
+{
+    if (claim_end(&c->gpu->nccl))
+        start_end_thread(c, false);
+}
+
+static bool await_end(struct dt_comm *c, bool gently)
+{
+    struct dt_ncclcomm *n = &c->gpu->nccl;
+    bool ended;
+
+    if (claim_end(n))
+        start_end_thread(c, gently);
+    for (unsigned turn = 0; atomic_load(&n->end) != ENDING; turn++)
+        dt_gpu_pause(turn);
+    ended = n->ending && dt_errand_await(n->ending, gently ? DESTROY_MS : ABORT_MS);
+    dt_errand_end(n->ending);
+    return ended;
+}
+
+/* Keeps `end`, which another thread may be about to claim, and `guard`, which tells a thread that
+ * is about to use the communicator that it is gone. */
+static void clear_comm(struct dt_ncclcomm *n)
+{
+    n->comm = NULL;
+    n->rank = 0;
+    n->size = 0;
+    n->device = 0;
+    n->context = NULL;
+    n->life = 0;
+    n->stream = NULL;
+    n->begun = NULL;
+    n->done = NULL;
+    n->scratch = 0;
+    n->has_pools = false;
+    n->ending = NULL;
+    memset(n->kept, 0, sizeof n->kept);
+}
+
+/* What NCCL does not end in time is leaked: freeing memory that its kernel may still use would wait
+ * for the kernel. */
+static void end_and_free(struct dt_comm *c, bool gently)
+{
+    struct dt_ncclcomm *n = &c->gpu->nccl;
+    bool ended = !n->comm || await_end(c, gently);
+
+    if (ended && n->context)
+        free_stream(n);
+    clear_comm(n);
+}
+
+void dt_ncclcomm_abort(struct dt_comm *c)
+{
+    end_and_free(c, false);
+}
+
+/* A destroy would wait for a lost peer, even if no call has noticed the loss. */
+void dt_ncclcomm_close(struct dt_comm *c)
+{
+    end_and_free(c, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
+    dt_ncclguard_drop(c->gpu->nccl.guard);
+    c->gpu->nccl.guard = NULL;
+}
+
+/* ---- making a communicator ---- */
+
+struct unique_id {
+    ncclUniqueId id;
+    uint64_t error; /* if rank 0 has no id, the reason */
+};
+
+struct init {
+    CUcontext context;
+    ncclUniqueId id;
+    int rank;
+    int size;
+    ncclComm_t comm;
+    ncclResult_t result;
+};
+
+/* Runs in a thread of its own, which may wait in NCCL for ever. */
+static void init_thread(void *arg)
+{
+    struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
+    struct init *init = arg;
+    struct dt_cuda_scope scope;
+
+    init->result = ncclUnhandledCudaError;
+    if (dt_cuda_enter(&scope, init->context))
+        return;
+    config.blocking = dt_nccl()->blocks;
+    init->result = dt_nccl()->ncclCommInitRankConfig(&init->comm, init->size, init->id, init->rank,
+                                                     (ncclConfig_t *)&config);
+    dt_cuda_leave(&scope);
+}
+
+/* For a communicator that is made after the errand was abandoned. */
+static void abort_abandoned_init(void *arg)
+{
+    const struct init *init = arg;
+    struct dt_cuda_scope scope;
+
+    if (!init->comm || dt_cuda_enter(&scope, init->context))
+        return;
+    dt_nccl()->ncclCommAbort(init->comm);
+    dt_cuda_leave(&scope);
+}
+
+static dt_result_t report_init_timeout(struct dt_comm *c, unsigned seconds)
+{
+    dt_fail(DT_ERR_TIMEOUT,
+            "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
+            "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
+            c->gpu->nccl.size, seconds);
+    dt_coll_error(&c->coll_error, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
+    c->coll_error.why = dt_last_error();
+    return DT_ERR_TIMEOUT;
+}
+
+unsigned dt_ncclcomm_init_seconds(unsigned chosen, int size)
+{
+    return chosen ? chosen : INIT_S + (unsigned)size / INIT_RANKS_A_S;
+}
+
+static ncclResult_t poll_init(struct dt_comm *c, struct dt_errand *errand)
+{
+    const struct init *init = dt_errand_result(errand);
+
+    if (!init)
+        return ncclInProgress;
+    c->gpu->nccl.comm = init->comm;
+    if (init->result != ncclSuccess && init->result != ncclInProgress)
+        return init->result;
+    return dt_ncclcomm_state(&c->gpu->nccl);
+}
+
+static dt_result_t await_init(struct dt_comm *c, void *errand)
+{
+    unsigned seconds = dt_ncclcomm_init_seconds(c->world->settings.nccl_init_s, c->size);
+    uint64_t until = dt_clock_ns() + (uint64_t)seconds * 1000000000;
+    uint32_t culprit;
+
+    for (unsigned turn = 0;; turn++) {
+        ncclResult_t state = poll_init(c, errand);
+        int stopped;
+
+        if (state == ncclSuccess)
+            return DT_OK;
+        if (state != ncclInProgress)
+            return dt_ncclerror(c, "ncclCommInitRankConfig", state);
+        stopped = dt_comm_stopped(c, &culprit);
+        if (stopped)
+            return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+        if (dt_clock_ns() > until)
+            return report_init_timeout(c, seconds);
+        dt_gpu_pause(turn);
+    }
+}
+
+static dt_result_t share_unique_id(struct dt_comm *c, ncclUniqueId *id)
+{
+    struct unique_id mine = { 0 };
+    dt_result_t r;
+
+    if (c->rank == 0)
+        mine.error = (uint64_t)dt_nccl()->ncclGetUniqueId(&mine.id);
+    r = dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, &mine, sizeof mine, 0);
+    if (r != DT_OK)
+        return r;
+    *id = mine.id;
+    if (!mine.error)
+        return DT_OK;
+    dt_ncclerror(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
+    return dt_comm_fail_outside(c);
+}
+
+static CUresult make_stream(struct dt_ncclcomm *n)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = dt_cuda_make_stream(&n->stream);
+    int pools = 0;
+
+    if (!cuda->cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, n->device))
+        n->has_pools = pools != 0;
+    if (!result)
+        result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
+    return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);
+}
+
+static dt_result_t connect_ranks(struct dt_comm *c)
+{
+    const struct dt_ncclcomm *n = &c->gpu->nccl;
+    struct init init = { .context = n->context, .rank = n->rank, .size = n->size };
+    uint32_t limit_ms = c->limit_ms;
+    struct dt_errand *errand;
+    dt_result_t r = share_unique_id(c, &init.id);
+
+    if (r != DT_OK || n->rank < 0)
+        return r;
+    errand = dt_errand_start(init_thread, abort_abandoned_init, &init, sizeof init);
+    if (!errand) {
+        dt_comm_no_memory(c);
+        return dt_comm_fail_outside(c);
+    }
+    c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
+    r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_init, errand);
+    c->limit_ms = limit_ms;
+    if (r != DT_OK && dt_errand_abandon(errand))
+        return r;
+    poll_init(c, errand); /* it may have ended just now */
+    dt_errand_end(errand);
+    return r;
+}
+
+dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank,
+                                int size)
+{
+    struct dt_ncclcomm *n = &c->gpu->nccl;
+    CUresult result;
+
+    if (n->comm)
+        return DT_OK;
+    if (!n->guard)
+        n->guard = dt_ncclguard_new();
+    if (!n->guard || (rank >= 0 && dt_nccl()->blocks && !dt_gpu_watch_begin())) {
+        dt_comm_no_memory(c);
+        return dt_comm_fail_outside(c);
+    }
+    n->watched.comm = c;
+    n->watched.stuck = end_stuck;
+    atomic_store(&n->end, NOT_ENDING); /* no call has been launched that could be stuck */
+    n->rank = rank;
+    n->size = size;
+    n->context = order->context;
+    n->life = dt_gpu_life(n->context);
+    n->device = order->device;
+    result = rank < 0 ? CUDA_SUCCESS : make_stream(n);
+    return result ? dt_gpu_fail(c, "cuStreamCreate", result) : connect_ranks(c);
+}
+
+dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, order->context);
+    dt_result_t r;
+
+    if (result)
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+    r = dt_ncclcomm_connect(c, order, c->rank, c->size);
+    dt_cuda_leave(&scope);
+    if (r == DT_OK)
+        dt_direct_open(c, end_stuck);
+    else
+        dt_ncclcomm_abort(c);
+    return r;
+}

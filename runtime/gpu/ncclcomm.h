@@ -1,0 +1,65 @@
+/* NCCL's communicator of a communicator: connected at the first call that needs it, ended when the
+ * communicator is freed or has failed. Its ranks are all ranks if each has a GPU of its own, else
+ * the leaders of ranks that share GPUs (shared.h). */
+#ifndef DT_GPU_NCCLCOMM_H
+#define DT_GPU_NCCLCOMM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/device/gate.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
+
+struct dt_comm;
+struct dt_errand;
+struct dt_gpu_order;
+struct dt_ncclguard;
+
+enum { DT_NCCLCOMM_KEPT = 64 };
+
+struct dt_ncclcomm { /* one per communicator; all zero at first */
+    ncclComm_t comm;
+    struct dt_ncclguard *guard; /* guards its use; NULL before it is connected */
+    int rank;                   /* this rank's number in it */
+    int size;
+    CUdevice device;
+    CUcontext context;
+    uint64_t life; /* the context's life (device/life.h) */
+    CUstream stream;
+    CUevent begun, done; /* of the current call */
+    CUdeviceptr scratch; /* for the current call, allocated in stream order; 0: none */
+    bool has_pools;  /* whether the device has stream-ordered memory; else scratch memory is kept */
+    _Atomic int end; /* enum in ncclcomm.c: whether a thread has begun to end it */
+    struct dt_errand *ending; /* ends it; NULL: no thread could be started */
+    CUdeviceptr
+        kept[DT_NCCLCOMM_KEPT];    /* scratch memory by the logarithm of its size; 0: none yet */
+    struct dt_gpu_watched watched; /* for the communicator's thread inside a call that blocks */
+};
+
+/* Collective, in the context of the first call's memory: connects ranks 0 to size - 1 of NCCL's
+ * communicator, unless they are connected. NCCL's rank 0 must be rank 0 of c. A rank with rank -1
+ * takes no part. */
+dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank,
+                                int size);
+/* Collective: connects all ranks, and allows calls that the program's thread launches (direct.h).
+ * After a failure NCCL's communicator has been aborted. */
+dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order);
+/* How long NCCL may take to connect so many ranks; chosen: what the user has set, or 0. */
+unsigned dt_ncclcomm_init_seconds(unsigned chosen, int size);
+
+/* What NCCL says of the communicator: ncclInProgress while one of its own threads still launches a
+ * call; ncclInternalError once its end has begun. */
+ncclResult_t dt_ncclcomm_state(const struct dt_ncclcomm *n);
+/* Memory for the current call, in the order of its stream. */
+CUresult dt_ncclcomm_alloc_scratch(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch);
+void dt_ncclcomm_free_scratch(struct dt_ncclcomm *n);
+
+/* Aborts NCCL's communicator after a failure that has been reported. */
+void dt_ncclcomm_abort(struct dt_comm *c);
+/* Destroys NCCL's communicator, or aborts it if c has failed. */
+void dt_ncclcomm_close(struct dt_comm *c);
+
+#endif

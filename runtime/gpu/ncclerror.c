@@ -1,0 +1,50 @@
+#include "runtime/gpu/ncclerror.h"
+
+#include <stdbool.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/comm.h"
+#include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
+
+enum {
+    CAUSE_MS = 1500, /* how long before the agent NCCL may notice a lost rank */
+};
+
+static bool may_come_of_others(ncclResult_t error)
+{
+    return error == ncclRemoteError || error == ncclSystemError || error == ncclInternalError ||
+           error == ncclUnhandledCudaError;
+}
+
+/* Waits for the agent's report, so that a survivor does not blame itself. */
+static int await_cause(const struct dt_comm *c, uint32_t *culprit)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)CAUSE_MS * 1000000;
+    int stopped = dt_comm_stopped(c, culprit);
+
+    for (unsigned turn = 0; !stopped && dt_clock_ns() < until; turn++) {
+        dt_gpu_pause(turn);
+        stopped = dt_comm_stopped(c, culprit);
+    }
+    return stopped;
+}
+
+dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error)
+{
+    uint32_t culprit;
+    int stopped = may_come_of_others(error) ? await_cause(c, &culprit) : 0;
+    const char *last = dt_nccl()->ncclGetLastError(NULL);
+
+    if (stopped)
+        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+    dt_fail(DT_ERR_NCCL,
+            "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL say more, and DTRUN_DEVICE=staging does "
+            "without NCCL",
+            function, dt_nccl()->ncclGetErrorString(error), last && *last ? ": " : "",
+            last ? last : "");
+    dt_coll_error(&c->coll_error, DT_ERR_NCCL, (uint32_t)c->world->rank);
+    c->coll_error.why = dt_last_error();
+    return DT_ERR_NCCL;
+}

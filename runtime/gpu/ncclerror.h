@@ -1,0 +1,15 @@
+/* What went wrong in NCCL, as the error of a call on the communicator. */
+#ifndef DT_GPU_NCCLERROR_H
+#define DT_GPU_NCCLERROR_H
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
+
+struct dt_comm;
+
+/* Sets c->coll_error after this function of NCCL has failed: to what has stopped c, if that may be
+ * the reason, else to DT_ERR_NCCL with NCCL's text. Waits a moment for the agent's report of a lost
+ * rank. Returns the code. */
+dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error);
+
+#endif
