@@ -17,8 +17,9 @@
 #include "runtime/kernels/dtype.h"
 #include "runtime/wire/env.h"
 
-enum { NS = 1000000000, NAME = 48 };
-enum { DIR_TOLD = 400, ERROR_TOLD = 400 }; /* bytes; limited by the size of a packet */
+enum { NS = 1000000000, TIME_TEXT = 48 };
+/* Bytes that go to dtrun, so that the message and the calls fit into one packet. */
+enum { DIR_SENT = 400, ERROR_SENT = 400 };
 
 /* ---- pure ---- */
 
@@ -28,28 +29,28 @@ static uint64_t wall_time(const struct dt_dump_about *a, uint64_t at)
     return a->wall - (a->now - at);
 }
 
-/* Writes "09:41:00.123456". */
-static const char *time_of_day(uint64_t wall, char text[NAME])
+/* Writes "09:41:00.123456". Returns text. */
+static const char *time_of_day(uint64_t wall, char text[TIME_TEXT])
 {
     time_t s = (time_t)(wall / NS);
     struct tm tm;
     size_t n;
 
     gmtime_r(&s, &tm);
-    n = strftime(text, NAME, "%H:%M:%S", &tm);
-    snprintf(text + n, NAME - n, ".%06" PRIu64, wall % NS / 1000);
+    n = strftime(text, TIME_TEXT, "%H:%M:%S", &tm);
+    snprintf(text + n, TIME_TEXT - n, ".%06" PRIu64, wall % NS / 1000);
     return text;
 }
 
-static void text_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
+static void write_text_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
     uint64_t until = r->ended ? r->ended : a->now;
-    char comm[DT_COMM_NAME], at[NAME], algorithm[DT_LASTCALLS_ALGORITHM], call[DT_CALL_TEXT];
+    char comm[DT_COMM_NAME], at[TIME_TEXT], algorithm[DT_LASTCALLS_ALGORITHM], call[DT_CALL_TEXT];
 
     fprintf(out, "%-10s %8" PRIu64 "  %s %11.6f  %-15s  %-26s  %s\n", dt_comm_name(r->comm, comm),
             r->call.number, time_of_day(wall_time(a, r->begun), at),
             (double)(until - r->begun) / NS, dt_lastcalls_result(r),
-            dt_lastcalls_algorithm(r, algorithm), dt_lastcalls_what(&r->call, call));
+            dt_lastcalls_algorithm(r, algorithm), dt_lastcalls_call(&r->call, call));
 }
 
 void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_record *records,
@@ -57,7 +58,7 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_reco
 {
     time_t s = (time_t)(a->wall / NS);
     struct tm tm;
-    char day[NAME];
+    char day[TIME_TEXT];
 
     gmtime_r(&s, &tm);
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -68,10 +69,10 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_reco
     fprintf(out, "\n%-10s %8s  %-15s %11s  %-15s  %-26s  %s\n", "comm", "call", "begun (UTC)",
             "seconds", "result", "algorithm", "what");
     for (size_t i = 0; i < n; i++)
-        text_line(out, a, &records[i]);
+        write_text_line(out, a, &records[i]);
 }
 
-static void json_string(FILE *out, const char *s)
+static void write_json_string(FILE *out, const char *s)
 {
     fputc('"', out);
     for (; *s; s++) {
@@ -85,31 +86,31 @@ static void json_string(FILE *out, const char *s)
     fputc('"', out);
 }
 
-static void json_time(FILE *out, const char *name, uint64_t wall)
+static void write_json_time(FILE *out, const char *name, uint64_t wall)
 {
     fprintf(out, ",\"%s\":%" PRIu64 ".%09" PRIu64, name, wall / NS, wall % NS);
 }
 
-static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
+static void write_json_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
-    unsigned told = dt_call_traits(r->call.kind);
+    unsigned traits = dt_call_traits(r->call.kind);
     char comm[DT_COMM_NAME], algorithm[DT_LASTCALLS_ALGORITHM];
 
     fprintf(out, "{\"comm\":\"%s\",\"call\":%" PRIu64 ",\"kind\":\"%s\"",
             dt_comm_name(r->comm, comm), r->call.number, dt_hostshm_call_name(r->call.kind));
-    if (told & DT_CALL_TELLS_TYPE)
+    if (traits & DT_CALL_TELLS_TYPE)
         fprintf(out, ",\"type\":\"%s\"", dt_dtype_name((dt_dtype_t)r->call.dtype));
-    if (told & DT_CALL_TELLS_COUNT)
+    if (traits & DT_CALL_TELLS_COUNT)
         fprintf(out, ",\"count\":%" PRIu64 ",\"bytes\":%" PRIu64, r->call.count,
                 r->call.count * dt_dtype_size((dt_dtype_t)r->call.dtype));
-    if (told & DT_CALL_TELLS_OP)
+    if (traits & DT_CALL_TELLS_OP)
         fprintf(out, ",\"op\":\"%s\"", dt_op_name((dt_op_t)r->call.op));
-    if (told & (DT_CALL_TELLS_TO | DT_CALL_TELLS_FROM))
+    if (traits & (DT_CALL_TELLS_TO | DT_CALL_TELLS_FROM))
         fprintf(out, ",\"root\":%d", (int)r->call.root);
     fprintf(out, ",\"device\":%s", r->call.device ? "true" : "false");
-    json_time(out, "begun", wall_time(a, r->begun));
+    write_json_time(out, "begun", wall_time(a, r->begun));
     if (r->ended) {
-        json_time(out, "ended", wall_time(a, r->ended));
+        write_json_time(out, "ended", wall_time(a, r->ended));
         fprintf(out, ",\"result\":\"%s\",\"algorithm\":\"%s\"", dt_result_name(r->result),
                 dt_lastcalls_algorithm(r, algorithm));
     }
@@ -120,14 +121,14 @@ void dt_dump_json(FILE *out, const struct dt_dump_about *a, const struct dt_reco
                   size_t n)
 {
     fprintf(out, "{\"dtrun_recorder\":1,\"rank\":%d,\"size\":%d,\"host\":", a->rank, a->size);
-    json_string(out, a->host);
+    write_json_string(out, a->host);
     fprintf(out, ",\"pid\":%d,\"generation\":%u", (int)getpid(), a->generation);
-    json_time(out, "written", a->wall);
+    write_json_time(out, "written", a->wall);
     fputs(",\"failure\":", out);
-    json_string(out, a->why);
+    write_json_string(out, a->why);
     fputs("}\n", out);
     for (size_t i = 0; i < n; i++)
-        json_line(out, a, &records[i]);
+        write_json_line(out, a, &records[i]);
 }
 
 /* ---- files ---- */
@@ -200,8 +201,8 @@ static dt_result_t write_dumps(const struct dt_world *w, const char *why)
 static void send_last_calls(const struct dt_world *w, uint64_t comm, dt_result_t result,
                             const char *dump_error)
 {
-    const char *dir = strlen(w->settings.recorder) < DIR_TOLD ? w->settings.recorder : "";
-    char why[ERROR_TOLD];
+    const char *dir = strlen(w->settings.recorder) < DIR_SENT ? w->settings.recorder : "";
+    char why[ERROR_SENT];
     struct dt_msg_last_calls m = { .comm = comm,
                                    .code = result,
                                    .dump = (char *)(uintptr_t)(*dump_error ? "" : dir),
@@ -210,7 +211,7 @@ static void send_last_calls(const struct dt_world *w, uint64_t comm, dt_result_t
     size_t n = dt_recorder_read(&records);
 
     snprintf(why, sizeof why, "%s", dump_error);
-    dt_lastcalls_tell(dt_agentlink_fd(&w->agent), &m, records, n, dt_clock_ns());
+    dt_lastcalls_send(dt_agentlink_fd(&w->agent), &m, records, n, dt_clock_ns());
     free(records);
 }
 

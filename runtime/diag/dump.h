@@ -26,9 +26,10 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *about, const struct dt_
 void dt_dump_json(FILE *out, const struct dt_dump_about *about, const struct dt_record *records,
                   size_t n);
 
-/* Called after a final failure on a communicator, which is this thread's last error. Once in a
- * process, it writes both forms into the configured directory, if any, and sends dtrun the
- * communicator's last calls, with the directory or the reason why nothing was written. */
+/* Call it after a final failure on a communicator, while that is this thread's last error. Only the
+ * first call in a process does anything: it writes both forms into the configured directory, if
+ * there is one, and sends dtrun the communicator's last calls, with the directory or the reason why
+ * nothing was written. */
 void dt_dump_failure(const struct dt_world *w, uint64_t comm);
 
 /* Implements dt_recorder_dump. Writes JSON lines if path ends in .jsonl, else text. NULL: both,

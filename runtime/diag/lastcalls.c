@@ -9,7 +9,7 @@
 
 /* ---- words ---- */
 
-const char *dt_lastcalls_what(const struct dt_call *call, char text[DT_CALL_TEXT])
+const char *dt_lastcalls_call(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
     char *number = strstr(dt_call_describe(call, text), ", call ");
 
@@ -47,7 +47,7 @@ static struct dt_msg_last_call call_of(const struct dt_record *r, uint64_t now, 
     return (struct dt_msg_last_call){
         .call = r->call.number,
         .ns = (r->ended ? r->ended : now) - r->begun,
-        .what = (char *)(uintptr_t)dt_lastcalls_what(&r->call, w->what),
+        .what = (char *)(uintptr_t)dt_lastcalls_call(&r->call, w->what),
         .result = (char *)(uintptr_t)dt_lastcalls_result(r),
         .algorithm = (char *)(uintptr_t)dt_lastcalls_algorithm(r, w->algorithm),
     };
@@ -67,7 +67,7 @@ static void send_packet(int sock, const struct dt_msg_last_calls *m)
     dt_put_free(&out);
 }
 
-void dt_lastcalls_tell(int sock, struct dt_msg_last_calls *m, const struct dt_record *records,
+void dt_lastcalls_send(int sock, struct dt_msg_last_calls *m, const struct dt_record *records,
                        size_t n, uint64_t now)
 {
     struct dt_msg_last_call calls[DT_LAST_CALLS];

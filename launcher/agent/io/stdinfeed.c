@@ -11,7 +11,7 @@ struct reader {
     uv_poll_t poll; /* its data points to this struct */
     struct dt_stdinfeed *feed;
     int fd;    /* -1: closed, by the agent or by the rank */
-    size_t at; /* how many of the waiting bytes its pipe has taken */
+    size_t at; /* how many of the waiting bytes the pipe has taken */
     bool polling;
 };
 
@@ -51,7 +51,7 @@ static void close_pipe(struct reader *r)
 }
 
 /* Drops the bytes that every reader has taken, and returns them as credit. */
-static void settle(struct dt_stdinfeed *f)
+static void return_credit(struct dt_stdinfeed *f)
 {
     struct dt_msg_stdin_credit m = { .generation = f->generation };
     size_t taken = f->waiting.len;
@@ -69,7 +69,7 @@ static void settle(struct dt_stdinfeed *f)
     dt_channel_send(f->channel, DT_MSG_STDIN_CREDIT, &m);
 }
 
-static void feed(struct reader *r);
+static void feed_reader(struct reader *r);
 
 static void on_writable(uv_poll_t *poll, int status, int events)
 {
@@ -77,8 +77,8 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 
     (void)status; /* write reports the error */
     (void)events;
-    feed(r);
-    settle(r->feed);
+    feed_reader(r);
+    return_credit(r->feed);
 }
 
 static void set_polling(struct reader *r, bool on)
@@ -93,7 +93,7 @@ static void set_polling(struct reader *r, bool on)
 }
 
 /* Writes as many waiting bytes as the pipe takes. */
-static void feed(struct reader *r)
+static void feed_reader(struct reader *r)
 {
     const struct dt_bytequeue *waiting = &r->feed->waiting;
 
@@ -116,8 +116,8 @@ static void feed(struct reader *r)
 static void feed_all(struct dt_stdinfeed *f)
 {
     for (uint32_t i = 0; i < f->n; i++)
-        feed(&f->readers[i]);
-    settle(f);
+        feed_reader(&f->readers[i]);
+    return_credit(f);
 }
 
 struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *channel,

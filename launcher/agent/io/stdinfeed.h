@@ -1,7 +1,7 @@
-/* Standard input of the ranks of a host that read it. What the launcher sends goes into the pipe of
- * each rank, and bytes that all pipes have taken are returned as credit. A rank that does not read
- * holds up the others; a rank that has closed its end, or ended, no longer counts. When no reader
- * is left, the rest is dropped. */
+/* Standard input for those ranks of a host that read it. What the launcher sends goes into the pipe
+ * of each of them, and bytes that all pipes have taken are returned as credit. So a rank that does
+ * not read holds up the others. One that has closed its end, or has ended, no longer counts. When
+ * no reader is left, the rest is dropped. */
 #ifndef DT_AGENT_STDINFEED_H
 #define DT_AGENT_STDINFEED_H
 
@@ -12,10 +12,10 @@
 
 struct dt_stdinfeed;
 
-/* For at most that many readers. */
+/* readers is the largest number of pipes that will be added. */
 struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *channel,
                                          uint32_t generation, uint32_t readers);
-/* Takes over the writing end of a rank's pipe. Call it before the first dt_stdinfeed_put. */
+/* Takes over the writing end of a rank's pipe. All are added before the first dt_stdinfeed_put. */
 void dt_stdinfeed_add(struct dt_stdinfeed *f, int fd);
 /* Returns false if the launcher has sent more than its credit. */
 bool dt_stdinfeed_put(struct dt_stdinfeed *f, const void *data, size_t n);

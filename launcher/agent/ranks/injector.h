@@ -20,8 +20,8 @@ struct dt_injector_events {
 struct dt_injector *dt_injector_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                        struct dt_ranksock *sock,
                                        const struct dt_injector_events *events, void *arg);
-void dt_injector_running(
-    struct dt_injector *f); /* all ranks run: triggers the faults without a step */
+/* All ranks run: triggers the faults without a step. */
+void dt_injector_running(struct dt_injector *f);
 /* A watched rank has called dt_step: strikes, and lets the rank continue if it may. */
 void dt_injector_step(struct dt_injector *f, uint32_t local_rank, int64_t step);
 void dt_injector_destroy(struct dt_injector *f); /* accepts NULL */

@@ -20,7 +20,7 @@
 static void stop_sends_term_and_later_kill(void **state)
 {
     struct agent *a = *state;
-    int signals[3] = { 0 };
+    int ends[3] = { 0 }; /* the signal that ended the rank, or its exit code */
 
     agent_start(a, 3,
                 "case $DTRUN_RANK in\n"
@@ -35,12 +35,12 @@ static void stop_sends_term_and_later_kill(void **state)
     for (int i = 0; i < 3; i++) {
         agent_expect(a, DT_MSG_EXIT);
         assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
-        signals[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
+        ends[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
     }
-    assert_int_equal(a->msg.exit.rank, 0); /* the last one */
-    assert_int_equal(signals[0], SIGKILL);
-    assert_int_equal(signals[1], SIGTERM);
-    assert_int_equal(signals[2], 4);
+    assert_int_equal(a->msg.exit.rank, 0); /* it ends last, as it ignores SIGTERM */
+    assert_int_equal(ends[0], SIGKILL);
+    assert_int_equal(ends[1], SIGTERM);
+    assert_int_equal(ends[2], 4);
     agent_expect(a, DT_MSG_DONE);
     assert_string_equal(agent_output(a, 2, 1), "up\nterm\n");
     assert_int_equal(agent_processes(a), 0);
@@ -81,8 +81,8 @@ static void a_rank_that_died_before_stop_was_not_stopped(void **state)
     agent_expect(a, DT_MSG_DONE);
 }
 
-/* The rank of the next test. The kernel needs a while to free its memory. */
-static int be_fat_rank(void)
+/* The rank of the next test has so much memory that the kernel needs a while to free it. */
+static int run_fat_rank(void)
 {
     enum { BYTES = 256 << 20 };
 
@@ -95,15 +95,16 @@ static int be_fat_rank(void)
     return 0;
 }
 
-/* Waits until the process is ending (PF_EXITING in the kernel) or has ended. */
+/* Waits until the process is ending or has ended. */
 static void wait_until_exiting(uint32_t pid)
 {
+    enum { PF_EXITING = 4 }; /* of the kernel */
     char path[64];
     char line[512];
     unsigned flags = 0;
 
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    while (!(flags & 4)) {
+    while (!(flags & PF_EXITING)) {
         FILE *f = fopen(path, "r");
         const char *after;
 
@@ -146,7 +147,7 @@ static void the_answer_waits_for_a_rank_that_is_dying(void **state)
     exit_comes_before_answer(a);
 }
 
-/* Finds the processes that will become the ranks, in their order. */
+/* Finds the processes that will execute ranks 0 and 1, in this order. */
 static void find_two_ranks(const struct agent *a, int pids[2])
 {
     pid_t worker = agent_worker(a);
@@ -160,8 +161,8 @@ static void find_two_ranks(const struct agent *a, int pids[2])
     fclose(f);
 }
 
-/* Returns when the agent has done whatever it does at once. */
-static void agent_takes_a_turn(struct agent *a)
+/* Returns when the agent has handled everything that was sent before. */
+static void exchange_ping(struct agent *a)
 {
     struct dt_msg_ping ping = { .time_ns = 1 };
 
@@ -189,8 +190,8 @@ static void an_exit_before_the_start_is_reported_before_the_answer(void **state)
     while (kill(pids[0], 0) == 0)
         agent_listen(a, 1);
     agent_send(a, DT_MSG_QUERY, &query);
-    agent_takes_a_turn(a);
-    agent_takes_a_turn(a);
+    exchange_ping(a);
+    exchange_ping(a);
     kill(pids[1], SIGCONT);
     exit_comes_before_answer(a);
 }
@@ -259,8 +260,8 @@ static void the_agent_reports_and_survives_signals(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-/* A rank that prints which signals it gets, and its process. */
-static pid_t start_teller(struct agent *a)
+/* Starts a rank that prints which signals it gets. Returns its process. */
+static pid_t start_signal_printer(struct agent *a)
 {
     static const char script[] = "trap 'echo USR1' USR1; trap 'echo USR2' USR2; echo up;"
                                  "while :; do sleep 0.1; done";
@@ -271,8 +272,8 @@ static pid_t start_teller(struct agent *a)
     return (pid_t)((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
 }
 
-/* Sends SIGUSR1 as slurmstepd does, which the agent recognises by its name, and waits for the
- * reports. */
+/* Sends SIGUSR1 under the name of slurmstepd, by which the agent recognises Slurm's signals, and
+ * waits for the agent's reports. */
 static void signal_as_slurmstepd(struct agent *a, const pid_t *processes, size_t n, int reports)
 {
     char name[16];
@@ -286,7 +287,7 @@ static void signal_as_slurmstepd(struct agent *a, const pid_t *processes, size_t
     prctl(PR_SET_NAME, name);
 }
 
-static void end_teller(struct agent *a)
+static void end_signal_printer(struct agent *a)
 {
     const struct dt_msg_signal usr1 = { SIGUSR1 }, usr2 = { SIGUSR2 };
 
@@ -298,28 +299,28 @@ static void end_teller(struct agent *a)
     assert_int_equal(agent_end(a), 0);
 }
 
-/* The rank has the signal from slurmstepd. The launcher's must not be a second one. */
-static void ranks_get_a_signal_of_their_step_once(void **state)
+/* slurmstepd has sent the signal to the rank, too, so the agent must not pass on the launcher's. */
+static void ranks_get_a_signal_from_slurmstepd_once(void **state)
 {
     struct agent *a = *state;
     pid_t processes[3];
 
-    processes[2] = start_teller(a);
+    processes[2] = start_signal_printer(a);
     processes[0] = a->keeper;
     processes[1] = agent_worker(a);
     signal_as_slurmstepd(a, processes, 3, 2);
     agent_wait_for_output(a, 0, "up\nUSR1\n");
-    end_teller(a);
+    end_signal_printer(a);
 }
 
 /* With ProctrackType=proctrack/cgroup the rank gets the signal only from the launcher. */
-static void ranks_get_a_signal_that_only_the_keeper_got(void **state)
+static void a_signal_that_only_the_keeper_got_is_for_the_launcher_to_pass_on(void **state)
 {
     struct agent *a = *state;
 
-    start_teller(a);
+    start_signal_printer(a);
     signal_as_slurmstepd(a, &a->keeper, 1, 1);
-    end_teller(a);
+    end_signal_printer(a);
 }
 
 static void short_lease(struct dt_msg_start *start)
@@ -327,7 +328,7 @@ static void short_lease(struct dt_msg_start *start)
     start->heartbeat_ms = 1000;
 }
 
-static void a_silent_launcher_loses_its_lease(void **state)
+static void the_agent_of_a_silent_launcher_ends_with_its_lease(void **state)
 {
     struct agent *a = *state;
 
@@ -341,7 +342,7 @@ static void a_silent_launcher_loses_its_lease(void **state)
     assert_int_equal(agent_await(a), 125);
 }
 
-static void a_stopped_launcher_keeps_its_lease(void **state)
+static void a_launcher_that_announced_its_stop_may_be_silent(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_signal m = { SIGSTOP };
@@ -378,7 +379,7 @@ static void wait_for_state(uint32_t pid, char wanted)
     } while (after[2] != wanted);
 }
 
-static void ranks_wait_after_a_standstill_until_the_launcher_is_heard(void **state)
+static void ranks_stay_stopped_after_a_standstill_until_a_ping(void **state)
 {
     struct agent *a = *state;
     uint32_t rank;
@@ -410,7 +411,7 @@ static void a_stuck_worker_is_killed(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-static void nonsense_ends_the_agent(void **state)
+static void an_invalid_message_ends_the_agent(void **state)
 {
     struct agent *a = *state;
     static const uint8_t frame[] = { 3, 0, 0, 0, DT_MSG_PING, 0, 0, 0, 'x', 'y', 'z' };
@@ -421,7 +422,7 @@ static void nonsense_ends_the_agent(void **state)
     assert_true(agent_all_gone(a));
 }
 
-static void a_stray_child_does_not_hold_up_the_end(void **state)
+static void a_background_process_does_not_delay_the_end(void **state)
 {
     struct agent *a = *state;
 
@@ -433,7 +434,7 @@ static void a_stray_child_does_not_hold_up_the_end(void **state)
     assert_int_equal(agent_processes(a), 0);
 }
 
-static void a_foreign_process_with_the_pipe_does_not_hold_up_the_end(void **state)
+static void a_foreign_process_with_the_pipe_does_not_delay_the_end(void **state)
 {
     struct agent *a = *state;
     char path[64];
@@ -465,19 +466,19 @@ int main(int argc, char **argv)
         AGENT_TEST(nothing_survives_the_keeper),
         AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(the_agent_reports_and_survives_signals),
-        AGENT_TEST(ranks_get_a_signal_of_their_step_once),
-        AGENT_TEST(ranks_get_a_signal_that_only_the_keeper_got),
-        AGENT_TEST(a_silent_launcher_loses_its_lease),
-        AGENT_TEST(a_stopped_launcher_keeps_its_lease),
-        AGENT_TEST(ranks_wait_after_a_standstill_until_the_launcher_is_heard),
+        AGENT_TEST(ranks_get_a_signal_from_slurmstepd_once),
+        AGENT_TEST(a_signal_that_only_the_keeper_got_is_for_the_launcher_to_pass_on),
+        AGENT_TEST(the_agent_of_a_silent_launcher_ends_with_its_lease),
+        AGENT_TEST(a_launcher_that_announced_its_stop_may_be_silent),
+        AGENT_TEST(ranks_stay_stopped_after_a_standstill_until_a_ping),
         AGENT_TEST(a_stuck_worker_is_killed),
-        AGENT_TEST(nonsense_ends_the_agent),
-        AGENT_TEST(a_stray_child_does_not_hold_up_the_end),
-        AGENT_TEST(a_foreign_process_with_the_pipe_does_not_hold_up_the_end),
+        AGENT_TEST(an_invalid_message_ends_the_agent),
+        AGENT_TEST(a_background_process_does_not_delay_the_end),
+        AGENT_TEST(a_foreign_process_with_the_pipe_does_not_delay_the_end),
     };
 
     if (argc == 2 && strcmp(argv[1], "as-fat-rank") == 0)
-        return be_fat_rank();
+        return run_fat_rank();
     alarm(AGENT_TEST_SECONDS);
     return cmocka_run_group_tests(tests, agent_make_scratch, agent_remove_scratch);
 }

@@ -10,18 +10,19 @@
 
 #include "tests/unit/agent/agentproc.h"
 
-static void kill_at_once(struct dt_msg_start *start)
+/* Only the first of these is due: the others are of the next generation and of another host. */
+static void kill_three_ranks(struct dt_msg_start *start)
 {
     dt_strs_add(&start->inject, "kill:rank=0,after=0.05");
     dt_strs_add(&start->inject, "kill:rank=1,after=0,restart=1");
     dt_strs_add(&start->inject, "kill:rank=9,after=0");
 }
 
-static void an_injected_fault_strikes_its_rank(void **state)
+static void only_faults_of_this_host_and_generation_are_injected(void **state)
 {
     struct agent *a = *state;
 
-    agent_start(a, 2, "exec sleep 300", kill_at_once);
+    agent_start(a, 2, "exec sleep 300", kill_three_ranks);
     agent_expect(a, DT_MSG_STARTED);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.rank, 0);
@@ -46,7 +47,7 @@ static void an_injected_host_loss_leaves_nothing(void **state)
     assert_false(agent_has(a, DT_MSG_EXIT));
 }
 
-/* Starts ranks that link libdtrun, and lets them find each other. */
+/* Starts ranks that link libdtrun, and sends them their addresses. */
 static void start_steps(struct agent *a, uint32_t n, const char *mode,
                         void (*tweak)(struct dt_msg_start *))
 {
@@ -65,7 +66,7 @@ static void start_steps(struct agent *a, uint32_t n, const char *mode,
     agent_send(a, DT_MSG_TABLE, &table);
 }
 
-static void linked_ranks_report_their_step_and_their_end(void **state)
+static void linked_ranks_report_their_step_and_dt_finalize(void **state)
 {
     struct agent *a = *state;
 
@@ -85,7 +86,7 @@ static void kill_in_step_5(struct dt_msg_start *start)
     dt_strs_add(&start->inject, "kill:rank=1,step=5");
 }
 
-static void a_kill_strikes_in_its_step_and_peers_learn_of_it(void **state)
+static void a_rank_is_killed_in_the_given_step_and_peers_learn_of_it(void **state)
 {
     struct agent *a = *state;
 
@@ -94,7 +95,7 @@ static void a_kill_strikes_in_its_step_and_peers_learn_of_it(void **state)
     assert_int_equal(a->msg.exit.rank, 1);
     assert_int_equal(a->msg.exit.signo, SIGKILL);
     assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
-    agent_expect(a, DT_MSG_EXIT); /* no ABORT was sent: the agent woke it */
+    agent_expect(a, DT_MSG_EXIT); /* without an ABORT from the launcher */
     assert_int_equal(a->msg.exit.rank, 0);
     assert_int_equal(a->msg.exit.code, 3);
     assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_PEER_LOST);
@@ -107,7 +108,7 @@ static void exit_in_step_5(struct dt_msg_start *start)
     dt_strs_add(&start->inject, "exit:rank=0,step=5,code=9");
 }
 
-static void an_exit_strikes_in_its_step(void **state)
+static void a_rank_exits_in_the_given_step(void **state)
 {
     struct agent *a = *state;
 
@@ -125,7 +126,7 @@ static void stop_in_step_5(struct dt_msg_start *start)
     dt_strs_add(&start->inject, "stop:rank=0,step=7");
 }
 
-static void a_stop_strikes_in_its_step(void **state)
+static void a_rank_is_stopped_in_each_given_step(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_signal go_on = { SIGCONT };
@@ -145,12 +146,12 @@ static void a_stop_strikes_in_its_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        AGENT_TEST(an_injected_fault_strikes_its_rank),
+        AGENT_TEST(only_faults_of_this_host_and_generation_are_injected),
         AGENT_TEST(an_injected_host_loss_leaves_nothing),
-        AGENT_TEST(linked_ranks_report_their_step_and_their_end),
-        AGENT_TEST(a_kill_strikes_in_its_step_and_peers_learn_of_it),
-        AGENT_TEST(an_exit_strikes_in_its_step),
-        AGENT_TEST(a_stop_strikes_in_its_step),
+        AGENT_TEST(linked_ranks_report_their_step_and_dt_finalize),
+        AGENT_TEST(a_rank_is_killed_in_the_given_step_and_peers_learn_of_it),
+        AGENT_TEST(a_rank_exits_in_the_given_step),
+        AGENT_TEST(a_rank_is_stopped_in_each_given_step),
     };
 
     alarm(AGENT_TEST_SECONDS);

@@ -1,4 +1,4 @@
-/* Finds the directory of the own cgroup from what /proc/self has on machines of every kind. */
+/* Finds a process's cgroup from /proc/self/cgroup and mountinfo of many kinds of machines. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const char hybrid[] =
 static const char docker_1[] =
     "41 40 0:31 /docker/0f3a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
 
-/* A part of a tree is mounted before the whole tree, and names have blanks. */
+/* A part of the tree is mounted, then the whole tree, at a path with blanks. */
 static const char odd[] = "50 40 0:25 /other /mnt/other rw - cgroup2 none rw\n"
                           "51 40 0:25 / /mnt/all\\040of\\011it rw - cgroup2 none rw\n"
                           "52 40 0:26 / /mnt/pids rw - cgroup none rw,pids\n";
@@ -78,7 +78,7 @@ static const struct {
       NULL },
 };
 
-static void the_own_cgroup_is_found(void **state)
+static void the_cgroup_of_the_process_is_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -96,7 +96,7 @@ static void the_own_cgroup_is_found(void **state)
     }
 }
 
-static void note(void *arg, const char *dir)
+static void add_line(void *arg, const char *dir)
 {
     char *seen = arg;
 
@@ -118,7 +118,7 @@ static void climbing_ends_at_the_mount_point(void **state)
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++) {
         char seen[128] = "";
 
-        dt_cgroupdir_climb(&climbs[i].d, note, seen);
+        dt_cgroupdir_climb(&climbs[i].d, add_line, seen);
         assert_string_equal(seen, climbs[i].want);
     }
 }
@@ -126,7 +126,7 @@ static void climbing_ends_at_the_mount_point(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_own_cgroup_is_found),
+        cmocka_unit_test(the_cgroup_of_the_process_is_found),
         cmocka_unit_test(climbing_ends_at_the_mount_point),
     };
 
