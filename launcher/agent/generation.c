@@ -415,6 +415,8 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;
 
+    if (dt_mpinews_died(g, info))
+        return;
     while (i < g->config.numbers.n &&
            !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
         i++;

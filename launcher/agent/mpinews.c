@@ -98,7 +98,7 @@ static void say_singletons(struct dt_generation *g, const char *why)
 {
     const char *uses = g->start.frameworks & DT_FRAMEWORK_MPI ? "may use" : "uses";
     char *text = dt_xasprintf("%s %s Open MPI (%s), but there is no PMIx server for it: every "
-                              "rank will be an MPI job of its own, of size 1; %s",
+                              "rank will be an MPI job of its own, of size 1. %s",
                               g->start.argv.v[0], uses, g->needs_pmix, why);
 
     if (g->start.generation == 1 && g->start.node_rank == 0)
@@ -106,15 +106,35 @@ static void say_singletons(struct dt_generation *g, const char *why)
     free(text);
 }
 
+/* Without this line the failure would seem to be that of a rank: Open MPI ends ranks that lose
+ * their server, with an exit code of its own. */
+static void say_lost(struct dt_generation *g, const char *why)
+{
+    char *text = dt_xasprintf("%s. Open MPI ends the ranks of a host without its PMIx server. If "
+                              "nobody killed it, memory may have run out (see dmesg there); "
+                              "--max-restarts lets dtrun start the job again",
+                              why);
+
+    dt_generation_log(g, text);
+    free(text);
+}
+
 static void on_pmix_gone(void *arg, const char *why)
 {
     struct dt_generation *g = arg;
 
-    if (!g->pmix_pending)
-        return;
-    say_singletons(g, why);
-    g->pmix_pending = false;
-    dt_mpinews_maybe_ready(g);
+    if (g->pmix_pending) {
+        say_singletons(g, why);
+        g->pmix_pending = false;
+        dt_mpinews_maybe_ready(g);
+    } else if (g->phase <= RUNNING && !g->stopping && !g->stopped_at_once && !g->failure) {
+        say_lost(g, why);
+    }
+}
+
+bool dt_mpinews_died(struct dt_generation *g, const siginfo_t *info)
+{
+    return g->pmix && dt_pmixhelper_died(g->pmix, info);
 }
 
 void dt_mpinews_needs_pmix(void *arg, const char *why)

@@ -9,6 +9,8 @@ extern const struct dt_pmisock_events dt_mpinews_pmi_events; /* arg: the generat
 
 /* The ranks' program needs a PMIx server, as why shows. arg is the generation. */
 void dt_mpinews_needs_pmix(void *arg, const char *why);
+/* A child of the agent has died. Returns whether it was the PMIx server. */
+bool dt_mpinews_died(struct dt_generation *g, const siginfo_t *info);
 /* Sends READY once all ranks wait at the gate, and a server that they need has started or failed.
  */
 void dt_mpinews_maybe_ready(struct dt_generation *g);

@@ -187,7 +187,23 @@ END
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
     code_is 0
     err_lines 1
-    err_has "dtrun: localhost: true may use Open MPI (--env mpi), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1; dtrun-pmix has ended"
+    err_has "dtrun: localhost: true may use Open MPI (--env mpi), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
+    err_has ") exited with code 3"
+    clean
+}
+
+@test "a killed PMIx server is reported with its host and signal" {
+    needs_openmpi
+    local server
+
+    dtrun_start -np 2 "$BATS_FILE_TMPDIR/openmpi" wait
+    await grep -q 'rank 1 waits' "$OUT"
+    server=$(pgrep -x dtrun-pmix -P "$(worker)")
+    kill -KILL "$server"
+    dtrun_wait
+    err_has "dtrun: localhost: dtrun-pmix (pid $server) was killed by signal 9 (Killed). Open MPI ends the ranks of a host without its PMIx server."
+    err_lines 2 # and which rank ended
+    [ "$RC" -gt 0 ]
     clean
 }
 
@@ -235,6 +251,7 @@ END
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 ./mpi
     code_is 0
     err_lines 1
-    err_has "dtrun: localhost: ./mpi uses Open MPI (libmpi.so.40), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1; dtrun-pmix has ended"
+    err_has "dtrun: localhost: ./mpi uses Open MPI (libmpi.so.40), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
+    err_has ") exited with code 3"
     clean
 }

@@ -24,6 +24,9 @@ struct dt_pmixhelper {
     uv_idle_t failure; /* reports from the loop why it could not be started */
     char *why;
     struct dt_unframe unframe;
+    pid_t pid;  /* 0: it has not been started, or was reaped */
+    char *how;  /* how it died; NULL: it has not */
+    bool ended; /* its socket has */
     bool ready;
     bool closed;
     int open_handles;
@@ -84,14 +87,45 @@ static void on_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(h->bytes, sizeof h->bytes);
 }
 
+static void on_end(struct dt_pmixhelper *h)
+{
+    uv_read_stop((uv_stream_t *)&h->pipe);
+    h->ended = true;
+    if (h->how)
+        give_up(h, h->how);
+}
+
+static char *tell_death(const siginfo_t *info)
+{
+    int pid = (int)info->si_pid, status = info->si_status;
+
+    if (info->si_code != CLD_EXITED)
+        return dt_xasprintf("%s (pid %d) was killed by signal %d (%s)", name, pid, status,
+                            strsignal(status));
+    return dt_xasprintf("%s (pid %d) exited with code %d", name, pid, status);
+}
+
+/* What it sent before it died is read first, as long as ranks wait for it. */
+bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info)
+{
+    if (!h->pid || info->si_pid != h->pid)
+        return false;
+    h->pid = 0;
+    h->how = tell_death(info);
+    if (h->ready || h->ended)
+        give_up(h, h->how);
+    return true;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct dt_pmixhelper *h = stream->data;
     const char *why = NULL;
 
-    if (n < 0)
-        give_up(h,
-                n == UV_EOF || n == UV_ECONNRESET ? "dtrun-pmix has ended" : uv_strerror((int)n));
+    if (n == UV_EOF || n == UV_ECONNRESET)
+        on_end(h);
+    else if (n < 0)
+        give_up(h, uv_strerror((int)n));
     else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_pmix_message, h, &why) != 0)
         give_up(h, why ? why : "dtrun-pmix sent a message that makes no sense");
 }
@@ -183,7 +217,7 @@ static void run_program(const char *path, const char *dir, int fd, pid_t parent)
     _exit(DT_EXIT_NOT_FOUND);
 }
 
-static int fork_program(const char *path, const char *dir, int fd)
+static pid_t fork_program(const char *path, const char *dir, int fd)
 {
     pid_t parent = getpid(), pid;
     sigset_t all, before;
@@ -194,7 +228,7 @@ static int fork_program(const char *path, const char *dir, int fd)
     if (pid == 0)
         run_program(path, dir, fd, parent);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    return pid < 0 ? -1 : 0;
+    return pid;
 }
 
 /* Returns NULL, or why there is none. */
@@ -211,8 +245,10 @@ static char *open_program(struct dt_pmixhelper *h, char *dir)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return dt_xasprintf("socketpair: %s", strerror(errno));
     uv_pipe_open(&h->pipe, ends[0]);
-    if (fork_program(path, dir, ends[1]) < 0) {
+    h->pid = fork_program(path, dir, ends[1]);
+    if (h->pid < 0) {
         close(ends[1]);
+        h->pid = 0;
         return dt_xasprintf("fork: %s", strerror(errno));
     }
     close(ends[1]);
@@ -256,6 +292,7 @@ static void on_pmix_closed(uv_handle_t *handle)
         return;
     dt_unframe_free(&h->unframe);
     free(h->why);
+    free(h->how);
     free(h);
 }
 

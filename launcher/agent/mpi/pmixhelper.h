@@ -3,6 +3,8 @@
 #ifndef DT_AGENT_MPI_PMIXHELPER_H
 #define DT_AGENT_MPI_PMIXHELPER_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 
@@ -25,6 +27,8 @@ struct dt_pmixhelper_events {                      /* none may destroy the helpe
 struct dt_pmixhelper *dt_pmixhelper_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                            char *dir, const struct dt_pmixhelper_events *events,
                                            void *arg);
+/* A child of the agent has died. Returns whether it was the helper. */
+bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info);
 void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m);
 void dt_pmixhelper_destroy(struct dt_pmixhelper *h); /* accepts NULL */
 
