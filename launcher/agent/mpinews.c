@@ -93,7 +93,7 @@ static void on_pmix_ready(void *arg, struct dt_strs *env)
 }
 
 /* Without a server MPI_Init makes every process its own job. All would write the same results,
- * which users easily mistake for success. Only one host prints this. */
+ * which users easily mistake for success. */
 static void say_singletons(struct dt_generation *g, const char *why)
 {
     const char *uses = g->start.frameworks & DT_FRAMEWORK_MPI ? "may use" : "uses";
@@ -101,7 +101,7 @@ static void say_singletons(struct dt_generation *g, const char *why)
                               "rank will be an MPI job of its own, of size 1. %s",
                               g->start.argv.v[0], uses, g->needs_pmix, why);
 
-    if (g->start.generation == 1 && g->start.node_rank == 0)
+    if (g->start.generation == 1)
         dt_generation_log(g, text);
     free(text);
 }

@@ -192,6 +192,43 @@ END
     clean
 }
 
+@test "a host without PMIx is reported with the packages that it needs" {
+    type gcc >/dev/null || skip "needs gcc"
+    local libexec
+
+    mkdir bin
+    cp "$DTRUN_AGENT" bin/dtrun-agent
+    libexec=$(grep -aoEm1 '/[[:graph:]]+/libexec/dtrun' "$DTRUN_AGENT")
+    [ ! -e "$libexec" ] || hide "$libexec"
+    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
+    code_is 0
+    err_lines 1
+    err_has "dtrun-pmix is missing: install PMIx (in Debian the package libpmix-dev) and build dtrun again"
+
+    echo 'int f(void) { return 0; }' | gcc -shared -Wl,-soname,libpmix.so.0 -o libpmix.so.0 -xc -
+    echo 'int f(void); int main(void) { return f(); }' | gcc -o bin/dtrun-pmix -xc - -xnone libpmix.so.0
+    rm libpmix.so.0
+    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
+    code_is 0
+    err_has "dtrun: localhost: dtrun-pmix: error while loading shared libraries: libpmix.so.0"
+    err_has "dtrun-pmix cannot run on this host: install PMIx there (in Debian the package libpmix2)"
+    clean
+}
+
+@test "any host that has no PMIx server says so" {
+    as_list
+    mkdir bin
+    cp "$DTRUN_AGENT" bin/dtrun-agent
+    printf '#!/bin/sh\n[ "$DTRUN_HOSTID" = b ] || exec "%s" "$@"\nexit 127\n' \
+        "$DTRUN_BUILD/cmd/dtrun-pmix" >bin/dtrun-pmix
+    chmod +x bin/dtrun-pmix
+    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun --no-push --rsh './on-list %h' -H a,b --env mpi true
+    code_is 0
+    err_lines 1
+    err_has "dtrun: b: true may use Open MPI (--env mpi), but there is no PMIx server for it"
+    clean
+}
+
 @test "a killed PMIx server is reported with its host and signal" {
     needs_openmpi
     local server

@@ -95,6 +95,7 @@ static void on_end(struct dt_pmixhelper *h)
         give_up(h, h->how);
 }
 
+/* The exit code of a shell, and of the dynamic linker, for what cannot be started. */
 static char *tell_death(const siginfo_t *info)
 {
     int pid = (int)info->si_pid, status = info->si_status;
@@ -102,6 +103,10 @@ static char *tell_death(const siginfo_t *info)
     if (info->si_code != CLD_EXITED)
         return dt_xasprintf("%s (pid %d) was killed by signal %d (%s)", name, pid, status,
                             strsignal(status));
+    if (status == DT_EXIT_NOT_FOUND)
+        return dt_xasprintf("%s cannot run on this host: install PMIx there (in Debian the package "
+                            "libpmix2)",
+                            name);
     return dt_xasprintf("%s (pid %d) exited with code %d", name, pid, status);
 }
 
@@ -238,7 +243,9 @@ static char *open_program(struct dt_pmixhelper *h, char *dir)
     int ends[2];
 
     if (!find_program(path, sizeof path, h->start->file_dir))
-        return dt_xasprintf("%s is missing: it is built where libpmix-dev is installed", path);
+        return dt_xasprintf("%s is missing: install PMIx (in Debian the package libpmix-dev) and "
+                            "build dtrun again",
+                            path);
     if (make_dir(dir) < 0)
         return dt_xasprintf("neither /dev/shm nor /tmp has room for its directory: %s",
                             strerror(errno));
