@@ -14,8 +14,8 @@ enum {
     HEADER = DT_DATAFRAME_HEADER,
     REASON_MS = 5000, /* agents may take this long to say which rank waited for which, */
     HOW_MS = 25,      /* and this long to say how a rank died */
-    GOODBYE_MS =
-        1000, /* time to send the reason of a failure, and to learn why a connection ended */
+    /* Time to send the reason of a failure, and to learn why a connection ended. */
+    GOODBYE_MS = 1000,
     OVERHEAR_MS = 200, /* how often a waiting rank looks for frames of other calls */
     YIELDS = 100,      /* polls of work that waits for other ranks, before the thread sleeps */
     LOOK_MS = 1,       /* how often a sleeping thread polls it */

@@ -19,7 +19,9 @@ void dt_frame_message(struct dt_put *out, uint8_t type, const void *payload, siz
     const uint8_t *p = payload;
     uint8_t header[DT_FRAME_HEADER];
 
-    if (len > (dt_frame_is_data(type) ? (size_t)DT_FRAME_PAYLOAD_MAX : (size_t)DT_MESSAGE_MAX)) {
+    size_t max = dt_frame_is_data(type) ? DT_FRAME_PAYLOAD_MAX : DT_MESSAGE_MAX;
+
+    if (len > max) {
         out->failed = true;
         return;
     }
@@ -34,11 +36,20 @@ void dt_frame_message(struct dt_put *out, uint8_t type, const void *payload, siz
     } while (len);
 }
 
-/* Returns NULL, or what is wrong with the header. */
-static const char *check_header(const struct dt_unframe *u, uint32_t len, uint8_t type,
-                                uint8_t flags)
+/* Valid once the header has been received. */
+static uint32_t payload_size(const struct dt_unframe *u)
 {
-    if (len > DT_FRAME_PAYLOAD_MAX)
+    struct dt_get g = dt_get_init(u->frame, 4);
+
+    return dt_get_u32(&g);
+}
+
+/* Returns NULL, or what is wrong with the header. */
+static const char *check_header(const struct dt_unframe *u)
+{
+    uint8_t type = u->frame[4], flags = u->frame[5];
+
+    if (payload_size(u) > DT_FRAME_PAYLOAD_MAX)
         return "a frame is longer than 16 KiB";
     if (type == 0 || (flags & ~DT_FRAME_MORE) || u->frame[6] || u->frame[7])
         return "a frame header is malformed";
@@ -49,7 +60,8 @@ static const char *check_header(const struct dt_unframe *u, uint32_t len, uint8_
     return NULL;
 }
 
-static const char *append(struct dt_unframe *u, const uint8_t *data, size_t n)
+/* Returns NULL, or why the message cannot grow. */
+static const char *append_to_message(struct dt_unframe *u, const uint8_t *data, size_t n)
 {
     size_t cap = u->message_cap ? u->message_cap : 4 * DT_FRAME_PAYLOAD_MAX;
     uint8_t *grown;
@@ -71,16 +83,18 @@ static const char *append(struct dt_unframe *u, const uint8_t *data, size_t n)
     return NULL;
 }
 
-static int deliver(struct dt_unframe *u, uint32_t len, dt_message_f cb, void *arg, const char **why)
+/* Handles the frame that has been received whole. */
+static int deliver(struct dt_unframe *u, dt_message_f cb, void *arg, const char **why)
 {
     uint8_t type = u->frame[4];
     const uint8_t *payload = u->frame + DT_FRAME_HEADER;
+    uint32_t len = payload_size(u);
     bool more = u->frame[5] & DT_FRAME_MORE;
     size_t total;
 
     if (dt_frame_is_data(type) || (!more && !u->message_type))
         return cb(arg, type, payload, len);
-    *why = append(u, payload, len);
+    *why = append_to_message(u, payload, len);
     if (*why)
         return -1;
     u->message_type = more ? type : 0;
@@ -91,42 +105,34 @@ static int deliver(struct dt_unframe *u, uint32_t len, dt_message_f cb, void *ar
     return cb(arg, type, u->message, total);
 }
 
+/* Returns the size of the frame that is being received, as far as it is known. */
+static size_t frame_size(const struct dt_unframe *u)
+{
+    return u->have < DT_FRAME_HEADER ? DT_FRAME_HEADER : DT_FRAME_HEADER + payload_size(u);
+}
+
 int dt_unframe_feed(struct dt_unframe *u, const void *data, size_t n, dt_message_f cb, void *arg,
                     const char **why)
 {
     const uint8_t *p = data;
-    int rc;
 
     while (n) {
-        size_t want = DT_FRAME_HEADER;
-        uint32_t len = 0;
-        size_t take;
+        size_t missing = frame_size(u) - u->have, taken = missing < n ? missing : n;
+        int rc;
 
-        if (u->have >= DT_FRAME_HEADER) {
-            struct dt_get g = dt_get_init(u->frame, 4);
-
-            len = dt_get_u32(&g);
-            want += len;
-        }
-        take = want - u->have < n ? want - u->have : n;
-        memcpy(u->frame + u->have, p, take);
-        u->have += take;
-        p += take;
-        n -= take;
-        if (u->have < want)
-            continue;
-        if (want == DT_FRAME_HEADER && len == 0) {
-            struct dt_get g = dt_get_init(u->frame, 4);
-
-            len = dt_get_u32(&g);
-            *why = check_header(u, len, u->frame[4], u->frame[5]);
+        memcpy(u->frame + u->have, p, taken);
+        u->have += taken;
+        p += taken;
+        n -= taken;
+        if (u->have == DT_FRAME_HEADER) {
+            *why = check_header(u);
             if (*why)
                 return -1;
-            if (len)
-                continue;
         }
+        if (u->have < frame_size(u))
+            continue;
         u->have = 0;
-        rc = deliver(u, len, cb, arg, why);
+        rc = deliver(u, cb, arg, why);
         if (rc)
             return rc;
     }

@@ -25,20 +25,21 @@ static inline bool dt_frame_is_data(uint8_t type)
     return (type & DT_FRAME_DATA_BIT) != 0;
 }
 
+/* Writes a frame's header, for a payload of len bytes. */
 void dt_frame_header(uint8_t out[DT_FRAME_HEADER], uint8_t type, uint8_t flags, uint32_t len);
 
 /* Reassembles messages from any chunks of bytes. Zero-initialise. */
 struct dt_unframe {
     uint8_t frame[DT_FRAME_HEADER + DT_FRAME_PAYLOAD_MAX]; /* the frame being received */
-    size_t have;
+    size_t have;                                           /* bytes of it */
     uint8_t *message; /* the control message being received in several frames */
     size_t message_len;
     size_t message_cap;
     uint8_t message_type; /* 0: none */
 };
 
-/* Called once for each whole message. If it does not return 0, dt_unframe_feed stops and returns
- * its value. */
+/* Called once for each whole message. A value other than 0 stops dt_unframe_feed, which returns it.
+ */
 typedef int (*dt_message_f)(void *arg, uint8_t type, const uint8_t *payload, size_t len);
 
 /* Returns 0, the callback's non-zero value, or -1 for an invalid frame or if out of memory (*why
@@ -47,8 +48,10 @@ int dt_unframe_feed(struct dt_unframe *u, const void *data, size_t n, dt_message
                     const char **why);
 void dt_unframe_free(struct dt_unframe *u);
 
-/* Appends a whole message as frames to out (a struct dt_put without maximum). */
 struct dt_put;
+
+/* Appends a whole message as frames to out, which has no maximum. A message that is too long sets
+ * out->failed. */
 void dt_frame_message(struct dt_put *out, uint8_t type, const void *payload, size_t len);
 
 #endif

@@ -14,15 +14,14 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { MOST = 200001, LOOK_US = 200000 };
+enum {
+    COUNT_MAX = 200001,
+    OVERHEAR_US = 200000, /* how often libdtrun looks for frames of other calls (tcp/flow.c) */
+};
 
 static void run_all(const char *const *placements, int (*body)(int rank, void *arg))
 {
-    for (; *placements; placements++) {
-        struct testjob_plan plan = { .hosts = *placements, .body = body };
-
-        assert_int_equal(testjob_pass(&plan), 0);
-    }
+    assert_int_equal(testjob_pass_all(placements, body), 0);
 }
 
 static const char *const several[] = { "2", "4", "1 1", "3 1", "2 1 2", NULL };
@@ -33,25 +32,25 @@ static uint16_t value(int from, int to, size_t i)
     return (uint16_t)((size_t)(from * 31 + to) + i * 7);
 }
 
-/* Every rank exchanges data with every other, in an order in which no ranks wait in a chain. */
+/* Every rank sends to every other. All go through the pairs in one order, so none deadlocks. */
 static int exchange(dt_comm_t *comm, size_t count)
 {
-    static uint8_t room[2 * MOST + 3];
+    static uint8_t memory[2 * COUNT_MAX + 3];
     int me = dt_comm_rank(comm), n = dt_comm_size(comm);
-    uint16_t *buf = (uint16_t *)(void *)(room + 1); /* misaligned */
+    uint16_t *buf = (uint16_t *)(void *)(memory + 1); /* misaligned */
 
     for (int a = 0; a < n; a++) {
         for (int b = 0; b < n; b++) {
             if (a == b || (a != me && b != me))
                 continue;
-            memset(room, 0xa5, sizeof room);
+            memset(memory, 0xa5, sizeof memory);
             for (size_t i = 0; a == me && i < count; i++)
-                memcpy(room + 1 + 2 * i, &(uint16_t){ value(a, b, i) }, 2);
+                memcpy(memory + 1 + 2 * i, &(uint16_t){ value(a, b, i) }, 2);
             NEED((a == me ? dt_send(comm, buf, count, DT_U16, b)
                           : dt_recv(comm, buf, count, DT_U16, a)) == DT_OK);
             for (size_t i = 0; i < count; i++)
-                NEED(memcmp(room + 1 + 2 * i, &(uint16_t){ value(a, b, i) }, 2) == 0);
-            NEED(room[0] == 0xa5 && room[1 + 2 * count] == 0xa5);
+                NEED(memcmp(memory + 1 + 2 * i, &(uint16_t){ value(a, b, i) }, 2) == 0);
+            NEED(memory[0] == 0xa5 && memory[1 + 2 * count] == 0xa5);
         }
     }
     return 0;
@@ -59,7 +58,7 @@ static int exchange(dt_comm_t *comm, size_t count)
 
 static int exchange_all(int rank, void *arg)
 {
-    static const size_t counts[] = { 0, 1, 16, 17, 2047, 40000, MOST };
+    static const size_t counts[] = { 0, 1, 16, 17, 2047, 40000, COUNT_MAX };
     dt_comm_t *other;
     int64_t x = rank;
 
@@ -77,14 +76,14 @@ static int exchange_all(int rank, void *arg)
     return 0;
 }
 
-static void every_rank_reaches_every_other(void **state)
+static void every_rank_sends_to_every_other(void **state)
 {
     (void)state;
     run_all(several, exchange_all);
 }
 
-/* Two ranks make calls that the others do not know of. Then all go on together. */
-static int aside(int rank, void *arg)
+/* Ranks 0 and 1 make calls of their own between the calls of all ranks. */
+static int send_between_barriers(int rank, void *arg)
 {
     int64_t x = rank, got = -1;
 
@@ -102,10 +101,10 @@ static int aside(int rank, void *arg)
     return 0;
 }
 
-static void other_ranks_are_not_disturbed(void **state)
+static void calls_of_two_ranks_do_not_disturb_those_of_all(void **state)
 {
     (void)state;
-    run_all(several, aside);
+    run_all(several, send_between_barriers);
 }
 
 static int misuse(int rank, void *arg)
@@ -128,13 +127,13 @@ static int misuse(int rank, void *arg)
     return 0;
 }
 
-static void misuse_is_an_error_and_does_no_harm(void **state)
+static void misuse_is_an_error_and_later_calls_work(void **state)
 {
     (void)state;
     run_all(pairs, misuse);
 }
 
-static int (*wrong)(int rank, int64_t *buf);
+static int (*mismatched_call)(int rank, int64_t *buf);
 
 static int other_count(int rank, int64_t *buf)
 {
@@ -153,8 +152,8 @@ static int disagree(int rank, void *arg)
 
     (void)arg;
     NEED(dt_init() == DT_OK);
-    NEED(wrong(rank, buf) == DT_ERR_MISMATCH);
-    NEED(strstr(dt_last_error(), "called send of") || strstr(dt_last_error(), "called receive of"));
+    NEED(mismatched_call(rank, buf) == DT_ERR_MISMATCH);
+    NEED(strstr(dt_last_error(), "called send of") && strstr(dt_last_error(), "called recv of"));
     NEED(buf[0] == 0);
     NEED(dt_finalize() == DT_ERR_MISMATCH);
     return 0;
@@ -162,18 +161,17 @@ static int disagree(int rank, void *arg)
 
 static void a_mismatch_is_an_error_on_both_ranks(void **state)
 {
-    int (*const all[])(int, int64_t *) = { other_count, other_type };
+    int (*const calls[])(int, int64_t *) = { other_count, other_type };
 
     (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        wrong = all[i];
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        mismatched_call = calls[i];
         run_all(pairs, disagree);
     }
 }
 
-/* Rank 0 waits so long that it reads what others have sent. Rank 2 first sends something that rank
- * 0 receives later. */
-static int early(int rank, void *arg)
+/* Rank 0 waits for rank 1 until libdtrun also reads what rank 2 has sent for a later call. */
+static int receive_from_a_late_rank(int rank, void *arg)
 {
     int64_t x = rank;
 
@@ -183,7 +181,7 @@ static int early(int rank, void *arg)
         NEED((rank ? dt_send(DT_WORLD, &x, 1, DT_I64, 0) : dt_recv(DT_WORLD, &x, 1, DT_I64, 1)) ==
              DT_OK);
     if (rank == 1)
-        usleep(3 * LOOK_US);
+        usleep(3 * OVERHEAR_US);
     for (int peer = 1; peer < 3; peer++) {
         if (rank == 0)
             NEED(dt_recv(DT_WORLD, &x, 1, DT_I64, peer) == DT_OK && x == peer);
@@ -195,35 +193,35 @@ static int early(int rank, void *arg)
     return 0;
 }
 
-static void an_early_rank_waits(void **state)
+static void a_rank_waits_for_a_late_one_while_another_has_sent(void **state)
 {
     static const char *const hosts[] = { "1 1 1", NULL };
 
     (void)state;
-    run_all(hosts, early);
+    run_all(hosts, receive_from_a_late_rank);
 }
 
-/* The peer dies instead of making its call. */
-static int left_alone(int rank, void *arg)
+/* Rank 1 ends instead of making its call. */
+static int send_to_a_dead_rank(int rank, void *arg)
 {
-    static int64_t buf[MOST];
+    static int64_t buf[COUNT_MAX];
 
     NEED(dt_init() == DT_OK);
     testjob_meet(arg, 2);
     if (rank == 1)
         _exit(0);
-    NEED(dt_send(DT_WORLD, buf, MOST, DT_I64, 1) == DT_ERR_PEER);
+    NEED(dt_send(DT_WORLD, buf, COUNT_MAX, DT_I64, 1) == DT_ERR_PEER);
     NEED(dt_finalize() == DT_ERR_PEER);
     return 0;
 }
 
-static void a_death_ends_the_wait(void **state)
+static void the_end_of_the_peer_ends_a_send(void **state)
 {
     struct testjob_result result;
 
     (void)state;
     for (const char *const *p = pairs; *p; p++) {
-        struct testjob_plan plan = { .hosts = *p, .body = left_alone };
+        struct testjob_plan plan = { .hosts = *p, .body = send_to_a_dead_rank };
 
         plan.arg = testjob_shared(sizeof(_Atomic int));
         assert_int_equal(testjob_run(&plan, &result), 0);
@@ -235,17 +233,17 @@ static void a_death_ends_the_wait(void **state)
 
 enum { IN_A_ROW = 3 };
 
-/* The call that begins first is waited for last. */
-static int pass_to_self(dt_comm_t *comm, size_t count, bool takes_first)
+/* The first of the two calls does not wait. */
+static int pass_to_self(dt_comm_t *comm, size_t count, bool receive_first)
 {
-    static uint16_t from[MOST], to[MOST + 1];
+    static uint16_t from[COUNT_MAX], to[COUNT_MAX + 1];
     int me = dt_comm_rank(comm);
     dt_request_t r;
 
     memset(to, 0xa5, sizeof to);
     for (size_t i = 0; i < count; i++)
         from[i] = value(me, (int)count, i);
-    if (takes_first) {
+    if (receive_first) {
         NEED(dt_irecv(comm, to, count, DT_U16, me, &r) == DT_OK);
         NEED(dt_send(comm, from, count, DT_U16, me) == DT_OK);
     } else {
@@ -260,21 +258,21 @@ static int pass_to_self(dt_comm_t *comm, size_t count, bool takes_first)
 static int pass_in_order(dt_comm_t *comm)
 {
     int64_t from[IN_A_ROW] = { 5, 6, 7 }, to[IN_A_ROW] = { 0 };
-    dt_request_t sends[IN_A_ROW], takes[IN_A_ROW];
+    dt_request_t sends[IN_A_ROW], recvs[IN_A_ROW];
     int me = dt_comm_rank(comm);
 
     for (int i = 0; i < IN_A_ROW; i++)
         NEED(dt_isend(comm, &from[i], 1, DT_I64, me, &sends[i]) == DT_OK);
     for (int i = 0; i < IN_A_ROW; i++)
-        NEED(dt_irecv(comm, &to[i], 1, DT_I64, me, &takes[i]) == DT_OK);
-    NEED(dt_wait_all(takes, IN_A_ROW) == DT_OK && dt_wait_all(sends, IN_A_ROW) == DT_OK);
+        NEED(dt_irecv(comm, &to[i], 1, DT_I64, me, &recvs[i]) == DT_OK);
+    NEED(dt_wait_all(recvs, IN_A_ROW) == DT_OK && dt_wait_all(sends, IN_A_ROW) == DT_OK);
     NEED(memcmp(from, to, sizeof from) == 0);
     return 0;
 }
 
 static int send_to_self(int rank, void *arg)
 {
-    static const size_t counts[] = { 0, 1, 17, 2047, 40000, MOST };
+    static const size_t counts[] = { 0, 1, 17, 2047, 40000, COUNT_MAX };
     dt_comm_t *other;
     int64_t x = rank;
 
@@ -328,12 +326,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKS("6, 10", a_rank_sends_to_itself),
         cmocka_unit_test(sends_of_a_rank_to_itself_must_match),
-        CHECKS("6, 10", every_rank_reaches_every_other),
-        cmocka_unit_test(other_ranks_are_not_disturbed),
-        cmocka_unit_test(misuse_is_an_error_and_does_no_harm),
+        CHECKS("6, 10", every_rank_sends_to_every_other),
+        cmocka_unit_test(calls_of_two_ranks_do_not_disturb_those_of_all),
+        cmocka_unit_test(misuse_is_an_error_and_later_calls_work),
         CHECKS("27, 28, 30", a_mismatch_is_an_error_on_both_ranks),
-        cmocka_unit_test(an_early_rank_waits),
-        cmocka_unit_test(a_death_ends_the_wait),
+        cmocka_unit_test(a_rank_waits_for_a_late_one_while_another_has_sent),
+        cmocka_unit_test(the_end_of_the_peer_ends_a_send),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
