@@ -22,7 +22,7 @@
 static struct {
     struct dt_buffers buffers;
     enum dt_call_kind call; /* the call in progress */
-    bool begun;             /* the following fields are set */
+    bool ready;             /* the following fields are set */
     char path[2 *
               PATH_MAX]; /* a path that is too long is kept as it is: its use reports the error */
     char job_id[NAME_MAX + 1];
@@ -73,7 +73,7 @@ static const char *env_or_empty(const char *name)
 }
 
 /* The program may change its working directory later. */
-static dt_result_t name_directory(void)
+static dt_result_t set_directory(void)
 {
     const char *dir = env_or_empty(DT_ENV_CHECKPOINT_DIR);
     char here[PATH_MAX] = "";
@@ -95,7 +95,7 @@ static dt_result_t name_directory(void)
 
 /* A job that was started by hand is another one each time: in a container, host and process often
  * have the same names. */
-static dt_result_t name_job(void)
+static dt_result_t set_job_id(void)
 {
     const char *job = env_or_empty(DT_ENV_JOB_ID);
     uint32_t random;
@@ -113,20 +113,20 @@ static dt_result_t name_job(void)
 }
 
 /* Collective until it has succeeded once. */
-static dt_result_t begin_store(struct dt_comm *c)
+static dt_result_t set_up_store(struct dt_comm *c)
 {
     dt_result_t result;
 
-    if (dti_checkpoint.begun)
+    if (dti_checkpoint.ready)
         return DT_OK;
-    result = name_directory();
+    result = set_directory();
     if (result == DT_OK)
-        result = name_job();
+        result = set_job_id();
     dti_checkpoint.store = (struct dt_store){
         .group = { (uint32_t)c->rank, (uint32_t)c->size, c, group_min, group_sum, group_broadcast },
         .path = dti_checkpoint.path,
         .host = dti_checkpoint.host,
-        .speaks = c->local_rank == 0,
+        .leads_host = c->local_rank == 0,
         .owner = { dti_checkpoint.job_id, c->world->generation },
         .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0,   /* until dtrun knows of a commit */
         .resume = strcmp(env_or_empty(DT_ENV_RESUME), "1") == 0, /* likewise */
@@ -135,7 +135,7 @@ static dt_result_t begin_store(struct dt_comm *c)
         .note = log_note,
     };
     result = dt_group_agree(&dti_checkpoint.store.group, result);
-    dti_checkpoint.begun = result == DT_OK;
+    dti_checkpoint.ready = result == DT_OK;
     return result;
 }
 
@@ -161,20 +161,20 @@ static const char *call_name(void)
     return dt_hostshm_call_name(dti_checkpoint.call);
 }
 
-static dt_result_t read_far(const void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
+static dt_result_t read_device(const void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
 {
     return dt_gpu_fetch(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
 }
 
-static dt_result_t write_far(void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
+static dt_result_t write_device(void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
 {
     return dt_gpu_store(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
 }
 
 /* Managed memory is copied by the GPU too, which knows when it has been written. */
-static const struct dt_far *far_of(const void *buf, size_t bytes)
+static const struct dt_device_access *device_access_of(const void *buf, size_t bytes)
 {
-    static const struct dt_far on_gpu = { read_far, write_far };
+    static const struct dt_device_access on_gpu = { read_device, write_device };
 
     return bytes && memory_of(buf, bytes) != DT_MEMORY_HOST ? &on_gpu : NULL;
 }
@@ -212,7 +212,7 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
 
     if (result != DT_OK)
         return result;
-    if (dti_checkpoint.begun)
+    if (dti_checkpoint.ready)
         result = dt_fail(DT_ERR_STATE,
                          "dt_checkpoint_register: \"%.255s\" is registered too late: register all "
                          "buffers before the first save or restore",
@@ -222,33 +222,34 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
     if (result == DT_OK && dt_buffers_add(&dti_checkpoint.buffers, name, buf, bytes) != 0)
         result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
     else if (result == DT_OK)
-        dti_checkpoint.buffers.v[dti_checkpoint.buffers.n - 1].far = far_of(buf, bytes);
+        dti_checkpoint.buffers.v[dti_checkpoint.buffers.n - 1].device =
+            device_access_of(buf, bytes);
     dt_context_leave(c);
     return result;
 }
 
 /* A save or restore in progress. */
-struct begun {
+struct checkpoint_call {
     uint64_t number; /* of the first call that it consists of */
     uint64_t at_ns;
     dt_error_info_t before; /* this thread's last error before it */
 };
 
 static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm **c,
-                                         struct begun *b)
+                                         struct checkpoint_call *call)
 {
     dt_result_t result = dt_context_enter(dt_hostshm_call_name(kind), DT_WORLD, c);
 
     if (result != DT_OK)
         return dt_error_report_refusal(NULL, 0, kind, result);
     dti_checkpoint.call = kind;
-    *b = (struct begun){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
-    dt_error_keep(&b->before);
+    *call = (struct checkpoint_call){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
+    dt_error_keep(&call->before);
     return DT_OK;
 }
 
 /* Completes the store's error. A failure of DT_WORLD itself has already been described. */
-static void complete_failure(const struct dt_comm *c, const struct begun *b)
+static void complete_failure(const struct dt_comm *c, const struct checkpoint_call *call)
 {
     dt_error_info_t *e = dt_error_details();
 
@@ -256,41 +257,42 @@ static void complete_failure(const struct dt_comm *c, const struct begun *b)
         return;
     dt_error_report_call(dti_checkpoint.call);
     dt_comm_name(c->id, e->comm);
-    e->call = b->number;
-    e->seconds = (double)(dt_clock_ns() - b->at_ns) / 1e9;
+    e->call = call->number;
+    e->seconds = (double)(dt_clock_ns() - call->at_ns) / 1e9;
     if (e->rank >= 0)
         snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, (uint32_t)e->rank));
     if (e->code == DT_ERR_NOMEM)
         e->error = ENOMEM;
 }
 
-static dt_result_t end_checkpoint_call(struct dt_comm *c, const struct begun *b, dt_result_t result)
+static dt_result_t end_checkpoint_call(struct dt_comm *c, const struct checkpoint_call *call,
+                                       dt_result_t result)
 {
     if (result == DT_OK) /* errors inside a call that succeeded do not count */
-        dt_error_again(&b->before);
+        dt_error_again(&call->before);
     else
-        complete_failure(c, b);
+        complete_failure(c, call);
     dt_context_leave(c);
     return result;
 }
 
 dt_result_t dt_checkpoint_save(int64_t step)
 {
-    struct begun begun;
+    struct checkpoint_call call;
     struct dt_comm *c;
-    dt_result_t result = begin_checkpoint_call(DT_CALL_SAVE, &c, &begun);
+    dt_result_t result = begin_checkpoint_call(DT_CALL_SAVE, &c, &call);
 
     if (result != DT_OK)
         return result;
-    result = begin_store(c);
+    result = set_up_store(c);
     if (result == DT_OK)
         result = dt_store_save(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
-    return end_checkpoint_call(c, &begun, result);
+    return end_checkpoint_call(c, &call, result);
 }
 
 dt_result_t dt_checkpoint_restore(int64_t *step)
 {
-    struct begun begun;
+    struct checkpoint_call call;
     struct dt_comm *c;
     dt_result_t result;
 
@@ -298,13 +300,13 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
         result = dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: the pointer to the step is NULL");
         return dt_error_report_refusal(NULL, 0, DT_CALL_RESTORE, result);
     }
-    result = begin_checkpoint_call(DT_CALL_RESTORE, &c, &begun);
+    result = begin_checkpoint_call(DT_CALL_RESTORE, &c, &call);
     if (result != DT_OK)
         return result;
-    result = begin_store(c);
+    result = set_up_store(c);
     if (result == DT_OK)
         result = dt_store_restore(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
     if (result == DT_OK)
         report_step(c, *step, true);
-    return end_checkpoint_call(c, &begun, result);
+    return end_checkpoint_call(c, &call, result);
 }

@@ -21,12 +21,12 @@ enum {
     DT_SHARD_NAME_MAX = 255,      /* maximum length of a buffer's name */
 };
 
-/* Access to data outside of host memory: in pieces, each of which is passed to f. */
-struct dt_far {
+/* Access to data outside of host memory: in chunks, each of which is passed to f. */
+struct dt_device_access {
     dt_result_t (*read)(const void *data, uint64_t bytes,
-                        dt_result_t (*f)(void *arg, void *piece, size_t n), void *arg);
+                        dt_result_t (*f)(void *arg, void *chunk, size_t n), void *arg);
     dt_result_t (*write)(void *data, uint64_t bytes,
-                         dt_result_t (*f)(void *arg, void *piece, size_t n), void *arg);
+                         dt_result_t (*f)(void *arg, void *chunk, size_t n), void *arg);
 };
 
 /* A registered buffer, or a shard's description of one (then data is NULL). */
@@ -34,7 +34,7 @@ struct dt_buffer {
     char *name;
     void *data;
     uint64_t bytes;
-    const struct dt_far *far; /* NULL: data are in host memory */
+    const struct dt_device_access *device; /* NULL: data are in host memory */
 };
 
 struct dt_buffers {

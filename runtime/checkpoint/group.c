@@ -15,10 +15,10 @@ struct verdict {
 dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine)
 {
     int64_t culprit = mine == DT_OK ? INT64_MAX : (int64_t)g->rank;
-    const dt_error_info_t *mistake = dt_error_details();
+    const dt_error_info_t *error = dt_error_details();
     struct verdict v = { .result = mine,
-                         .rank = mistake->rank >= 0 ? mistake->rank : (int64_t)g->rank,
-                         .error = mistake->error };
+                         .rank = error->rank >= 0 ? error->rank : (int64_t)g->rank,
+                         .error = error->error };
     dt_result_t result = g->min(g->ctx, &culprit, 1);
 
     if (result != DT_OK || culprit == INT64_MAX)

@@ -12,8 +12,9 @@
 
 enum { WHO_MAX = 128 };
 
-static const char words[] = "--resume goes on from the newest one, --fresh starts afresh and sets "
-                            "them aside (without dtrun: DTRUN_RESUME=1, DTRUN_FRESH=1)";
+static const char options_text[] =
+    "--resume goes on from the newest one, --fresh starts afresh and sets "
+    "them aside (without dtrun: DTRUN_RESUME=1, DTRUN_FRESH=1)";
 
 static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)
 {
@@ -26,14 +27,14 @@ static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)
     return sum;
 }
 
-void dt_head_note(struct dt_head *h, const struct dt_dir *d, int64_t step)
+void dt_head_set(struct dt_head *h, const struct dt_dir *d, int64_t step)
 {
     h->step = step;
     h->sum = step >= 0 ? sum_of_manifest(d, step) : (struct dt_checksum){ { 0 } };
 }
 
 /* The checkpoint that the job was about to begin with has got its name. */
-static bool has_begun(const struct dt_beginning *b, const struct dt_dir *d)
+static bool beginning_is_committed(const struct dt_beginning *b, const struct dt_dir *d)
 {
     struct dt_dir from = { .fd = -1 };
     struct dt_checksum sum;
@@ -48,7 +49,7 @@ dt_result_t dt_lineage_read(struct dt_lineage *l, int64_t *only, const struct dt
 {
     struct dt_lineage_file f;
     dt_result_t result = dt_lineage_file_read(&f, d);
-    bool begun = has_begun(&f.begins, d);
+    bool begun = beginning_is_committed(&f.begins, d);
 
     *l = f.begins.step < 0 || begun ? f.line : f.begins.before;
     *only = begun ? f.begins.step : -1;
@@ -69,7 +70,7 @@ bool dt_lineage_is_of(const struct dt_lineage *l, const struct dt_owner *me)
     return dt_holder_is_job(&l->job, me->job_id);
 }
 
-static void name(char who[WHO_MAX], const struct dt_lineage *l)
+static void describe_job(char who[WHO_MAX], const struct dt_lineage *l)
 {
     if (l->id[0])
         snprintf(who, WHO_MAX, "job %.40s (lineage %s, host %.24s)", l->job.job, l->id,
@@ -79,27 +80,27 @@ static void name(char who[WHO_MAX], const struct dt_lineage *l)
 }
 
 dt_result_t dt_lineage_may_restore(const struct dt_head *found, const struct dt_dir *d,
-                                   const struct dt_owner *me, bool word)
+                                   const struct dt_owner *me, bool resume)
 {
     char who[WHO_MAX];
 
-    if (word || found->step < 0 || dt_lineage_is_of(&found->line, me))
+    if (resume || found->step < 0 || dt_lineage_is_of(&found->line, me))
         return DT_OK;
-    name(who, &found->line);
-    return dt_fail(DT_ERR_STATE, "%.140s holds checkpoints of %s: %s", d->path, who, words);
+    describe_job(who, &found->line);
+    return dt_fail(DT_ERR_STATE, "%.140s holds checkpoints of %s: %s", d->path, who, options_text);
 }
 
-static dt_result_t fail_moved(const struct dt_head *now, const struct dt_head *found,
-                              const struct dt_dir *d)
+static dt_result_t fail_head_changed(const struct dt_head *now, const struct dt_head *found,
+                                     const struct dt_dir *d)
 {
     char who[WHO_MAX], was[WHO_MAX + 80] = "found no checkpoint there";
 
     if (found->step >= 0) {
-        name(who, &found->line);
+        describe_job(who, &found->line);
         snprintf(was, sizeof was, "restored when step %" PRId64 " of %s was the newest there",
                  found->step, who);
     }
-    name(who, &now->line);
+    describe_job(who, &now->line);
     return dt_fail(DT_ERR_STATE,
                    "%.100s: this job %s, but now it is step %" PRId64
                    " of %s: start this job again to go on from there, or with another directory",
@@ -113,7 +114,7 @@ dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head 
 
     if (now->step < 0 || dt_lineage_is_of(&now->line, me))
         return DT_OK;
-    name(who, &now->line);
+    describe_job(who, &now->line);
     if (!found)
         return dt_fail(
             DT_ERR_STATE,
@@ -124,10 +125,10 @@ dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head 
     if (now->step == found->step && memcmp(&now->sum, &found->sum, sizeof now->sum) == 0 &&
         dt_lineage_equal(&now->line, &found->line))
         return DT_OK;
-    return fail_moved(now, found, d);
+    return fail_head_changed(now, found, d);
 }
 
-dt_result_t dt_lineage_begin(struct dt_lineage *l)
+dt_result_t dt_lineage_draw_id(struct dt_lineage *l)
 {
     uint64_t id;
 

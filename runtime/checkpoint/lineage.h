@@ -25,15 +25,15 @@ struct dt_head {
  * has begun anew has not set the others aside; else -1, and all are. */
 dt_result_t dt_lineage_read(struct dt_lineage *l, int64_t *only, const struct dt_dir *d);
 /* step: of the newest checkpoint, or -1. */
-void dt_head_note(struct dt_head *h, const struct dt_dir *d, int64_t step);
+void dt_head_set(struct dt_head *h, const struct dt_dir *d, int64_t step);
 bool dt_lineage_is_of(const struct dt_lineage *l, const struct dt_owner *me);
 bool dt_lineage_equal(const struct dt_lineage *a, const struct dt_lineage *b);
 
 /* Whether a job may restore what it has found. It may continue from its own checkpoints, and from
- * those of another job if the user has asked for that (word). The message of DT_ERR_STATE names the
- * options. */
+ * those of another job if the user has asked for that (resume). The message of DT_ERR_STATE names
+ * the options. */
 dt_result_t dt_lineage_may_restore(const struct dt_head *found, const struct dt_dir *d,
-                                   const struct dt_owner *me, bool word);
+                                   const struct dt_owner *me, bool resume);
 /* Whether a job that has locked the directory may save its first checkpoint there. The checkpoints
  * that are there must be its own, or the ones that it found when it restored (NULL: it has not).
  * DT_ERR_STATE names the job to which they belong. */
@@ -41,6 +41,6 @@ dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head 
                                 const struct dt_dir *d, const struct dt_owner *me);
 
 /* Draws an id. */
-dt_result_t dt_lineage_begin(struct dt_lineage *l);
+dt_result_t dt_lineage_draw_id(struct dt_lineage *l);
 
 #endif

@@ -16,9 +16,9 @@ enum {
     TEXT_MAX = 2 * ENTRY_MAX + HEX_BYTES + 64,
 };
 
-static const char before_word[] = "\nbefore\n";
+static const char before_label[] = "\nbefore\n";
 
-static struct dt_lineage parse_line(const char *text)
+static struct dt_lineage parse_lineage(const char *text)
 {
     const char *job = strchr(text, '\n');
     struct dt_lineage l = { .id = "" };
@@ -33,7 +33,7 @@ static struct dt_lineage parse_line(const char *text)
 static struct dt_beginning parse_beginning(const char *text)
 {
     struct dt_beginning b = { .step = -1 }, none = { .step = -1 };
-    const char *line = strstr(text, "\nbegins step "), *before = strstr(text, before_word);
+    const char *line = strstr(text, "\nbegins step "), *before = strstr(text, before_label);
     char hex[HEX_BYTES], end = '\0';
     size_t n = 0;
 
@@ -44,7 +44,7 @@ static struct dt_beginning parse_beginning(const char *text)
         n != sizeof b.sum.bytes)
         return none;
     if (before)
-        b.before = parse_line(before + strlen(before_word));
+        b.before = parse_lineage(before + strlen(before_label));
     return b;
 }
 
@@ -65,12 +65,12 @@ dt_result_t dt_lineage_file_read(struct dt_lineage_file *f, const struct dt_dir 
         result = dt_fail_errno(DT_ERR_IO, errno, "%s/%s: read", d->path, DT_LINEAGE_NAME);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
-    f->line = parse_line(text);
+    f->line = parse_lineage(text);
     f->begins = parse_beginning(text);
     return result;
 }
 
-static void put_line(char text[TEXT_MAX], const struct dt_lineage *l)
+static void put_lineage(char text[TEXT_MAX], const struct dt_lineage *l)
 {
     char who[DT_HOLDER_TEXT];
     size_t n = strlen(text);
@@ -85,22 +85,22 @@ static void put_beginning(char text[TEXT_MAX], const struct dt_beginning *b)
     size_t n;
 
     if (b->before.id[0]) {
-        strcat(text, before_word + 1); /* a line has just ended */
-        put_line(text, &b->before);
+        strcat(text, before_label + 1); /* a line has just ended */
+        put_lineage(text, &b->before);
     }
     n = strlen(text);
     sodium_bin2hex(hex, sizeof hex, b->sum.bytes, sizeof b->sum.bytes);
     snprintf(text + n, TEXT_MAX - n, "begins step %" PRId64 " manifest %s\n", b->step, hex);
 }
 
-static dt_result_t write_new(const struct dt_dir *d, const char *name,
-                             const struct dt_lineage_file *l)
+static dt_result_t write_temporary(const struct dt_dir *d, const char *name,
+                                   const struct dt_lineage_file *l)
 {
     char text[TEXT_MAX] = "";
     struct dt_file f = { .fd = -1 };
     dt_result_t result = dt_file_create(&f, d, name);
 
-    put_line(text, &l->line);
+    put_lineage(text, &l->line);
     if (l->begins.step >= 0)
         put_beginning(text, &l->begins);
     if (result == DT_OK)
@@ -120,7 +120,7 @@ dt_result_t dt_lineage_file_write(const struct dt_lineage_file *f, const struct 
     if (!f->line.id[0])
         return dt_dir_remove(d, DT_LINEAGE_NAME, DT_LINEAGE_NAME);
     unlinkat(d->fd, temporary.s, 0);
-    result = write_new(d, temporary.s, f);
+    result = write_temporary(d, temporary.s, f);
     if (result == DT_OK)
         result = dt_dir_rename(d, temporary.s, DT_LINEAGE_NAME);
     if (result != DT_OK)

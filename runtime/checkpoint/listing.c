@@ -9,7 +9,7 @@
 
 #include "runtime/base/error.h"
 
-static dt_result_t add(struct dt_listing *l, const char *name, int64_t step)
+static dt_result_t add_entry(struct dt_listing *l, const char *name, int64_t step)
 {
     struct dt_name *names = realloc(l->names, (l->n + 1) * sizeof *names);
     int64_t *steps;
@@ -26,19 +26,20 @@ static dt_result_t add(struct dt_listing *l, const char *name, int64_t step)
     return DT_OK;
 }
 
-static dt_result_t list_one(void *arg, const char *name)
+static dt_result_t add_if_of_kind(void *arg, const char *name)
 {
     struct dt_listing *l = arg;
     struct dt_entry e = dt_entry_of(name, l->owner);
 
-    return e.kind == l->kind && strlen(name) < sizeof l->names->s ? add(l, name, e.step) : DT_OK;
+    return e.kind == l->kind && strlen(name) < sizeof l->names->s ? add_entry(l, name, e.step)
+                                                                  : DT_OK;
 }
 
 dt_result_t dt_listing_read(struct dt_listing *l, const struct dt_dir *d,
                             const struct dt_owner *owner, enum dt_entry_kind kind)
 {
     *l = (struct dt_listing){ .owner = owner, .kind = kind };
-    return dt_dir_each(d, list_one, l);
+    return dt_dir_each(d, add_if_of_kind, l);
 }
 
 void dt_listing_free(struct dt_listing *l)
@@ -48,7 +49,7 @@ void dt_listing_free(struct dt_listing *l)
 }
 
 /* Transfers ownership of the steps. */
-static struct dt_steps steps_of(struct dt_listing *l)
+static struct dt_steps take_sorted_steps(struct dt_listing *l)
 {
     struct dt_steps steps = { .v = l->steps, .n = l->n };
 
@@ -64,11 +65,11 @@ dt_result_t dt_steps_list(struct dt_steps *steps, const struct dt_dir *d,
     struct dt_listing l;
     dt_result_t result = dt_listing_read(&l, d, owner, DT_ENTRY_CHECKPOINT);
 
-    *steps = steps_of(&l);
+    *steps = take_sorted_steps(&l);
     return result;
 }
 
-static bool has(const struct dt_listing *l, int64_t step)
+static bool has_step(const struct dt_listing *l, int64_t step)
 {
     for (size_t i = 0; i < l->n; i++)
         if (l->steps[i] == step)
@@ -85,19 +86,19 @@ dt_result_t dt_steps_list_restorable(struct dt_steps *steps, const struct dt_dir
     if (result == DT_OK)
         result = dt_listing_read(&replaced, d, owner, DT_ENTRY_REPLACED);
     for (size_t i = 0; i < replaced.n && result == DT_OK; i++)
-        if (!has(&l, replaced.steps[i]))
-            result = add(&l, replaced.names[i].s, replaced.steps[i]);
+        if (!has_step(&l, replaced.steps[i]))
+            result = add_entry(&l, replaced.names[i].s, replaced.steps[i]);
     dt_listing_free(&replaced);
-    *steps = steps_of(&l);
+    *steps = take_sorted_steps(&l);
     return result;
 }
 
 dt_result_t dt_steps_list_one(struct dt_steps *steps, int64_t step)
 {
     struct dt_listing l = { .n = 0 };
-    dt_result_t result = add(&l, dt_name_checkpoint(step).s, step);
+    dt_result_t result = add_entry(&l, dt_name_checkpoint(step).s, step);
 
-    *steps = steps_of(&l);
+    *steps = take_sorted_steps(&l);
     return result;
 }
 

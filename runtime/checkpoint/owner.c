@@ -12,7 +12,7 @@
 
 enum lock_result { LOCKED, NO_LOCKS, BUSY, FAILED };
 
-static dt_result_t fail_at(const struct dt_dir *d, const char *what)
+static dt_result_t fail_file(const struct dt_dir *d, const char *what)
 {
     return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, DT_OWNER_NAME, what);
 }
@@ -41,7 +41,7 @@ static dt_result_t fail_owned(const struct dt_dir *d, const char *text, const ch
 }
 
 /* A file system without locks is accepted: OWNER is checked before each commit. */
-static enum lock_result lock(int fd)
+static enum lock_result try_lock(int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return LOCKED;
@@ -51,7 +51,7 @@ static enum lock_result lock(int fd)
 }
 
 /* Whether fd still is the file of that name: the last owner may have removed it. */
-static bool is_current(const struct dt_dir *d, int fd)
+static bool still_has_name(const struct dt_dir *d, int fd)
 {
     struct stat mine, named;
 
@@ -61,7 +61,7 @@ static bool is_current(const struct dt_dir *d, int fd)
 }
 
 /* The text never looks empty to a reader: it is shortened last. */
-static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
+static dt_result_t write_text(const struct dt_dir *d, int fd, const char *text)
 {
     size_t len = strlen(text), done = 0;
 
@@ -69,19 +69,19 @@ static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
         ssize_t put = write(fd, text + done, len - done);
 
         if (put < 0 && errno != EINTR)
-            return fail_at(d, "write");
+            return fail_file(d, "write");
         done += put > 0 ? (size_t)put : 0;
     }
     if (ftruncate(fd, (off_t)len) != 0)
-        return fail_at(d, "write");
-    return fsync(fd) == 0 ? DT_OK : fail_at(d, "fsync");
+        return fail_file(d, "write");
+    return fsync(fd) == 0 ? DT_OK : fail_file(d, "fsync");
 }
 
 /* Replaces OWNER, which is open as was. An older generation that still lives keeps its lock on a
  * file that has no name any more. *again: another process has replaced or removed OWNER
  * meanwhile. */
-static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
-                           const struct dt_owner *me, int was, bool *again)
+static dt_result_t replace_owner_file(struct dt_ownership *o, const struct dt_dir *d,
+                                      const struct dt_owner *me, int was, bool *again)
 {
     struct dt_name name = dt_name_unfinished(me, "owner");
     dt_result_t result;
@@ -89,11 +89,11 @@ static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
 
     unlinkat(d->fd, name.s, 0);
     fd = openat(d->fd, name.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 || lock(fd) > NO_LOCKS) {
-        result = fail_at(d, "cannot be replaced");
+    if (fd < 0 || try_lock(fd) > NO_LOCKS) {
+        result = fail_file(d, "cannot be replaced");
     } else {
-        result = put_text(d, fd, o->text);
-        *again = result == DT_OK && !is_current(d, was);
+        result = write_text(d, fd, o->text);
+        *again = result == DT_OK && !still_has_name(d, was);
         if (result == DT_OK && !*again)
             result = dt_dir_rename(d, name.s, DT_OWNER_NAME);
     }
@@ -116,7 +116,7 @@ struct owner_file {
 /* Opens OWNER, or makes it. Another user's file cannot be written to, but in a directory that
  * several users may write to it can be locked and replaced. *again: its owner has just removed it.
  */
-static dt_result_t open_file(const struct dt_dir *d, struct owner_file *f, bool *again)
+static dt_result_t open_owner_file(const struct dt_dir *d, struct owner_file *f, bool *again)
 {
     int why;
 
@@ -132,30 +132,32 @@ static dt_result_t open_file(const struct dt_dir *d, struct owner_file *f, bool 
         *again = f->fd < 0 && errno == ENOENT;
     }
     errno = why;
-    return f->fd < 0 && !*again ? fail_at(d, "open") : DT_OK;
+    return f->fd < 0 && !*again ? fail_file(d, "open") : DT_OK;
 }
 
 static dt_result_t fail_lock(const struct dt_dir *d, const struct owner_file *f)
 {
     if (f->foreign)
-        return fail_at(d, "another user's file, which cannot be locked (remove it once no job uses "
-                          "the directory)");
-    return fail_at(d, "flock");
+        return fail_file(d,
+                         "another user's file, which cannot be locked (remove it once no job uses "
+                         "the directory)");
+    return fail_file(d, "flock");
 }
 
 /* With OWNER open: takes it over, or says why not. *again: another process has just replaced or
  * removed it. */
-static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
-                             const struct dt_owner *me, const struct owner_file *f, bool *again)
+static dt_result_t take_over_file(struct dt_ownership *o, const struct dt_dir *d,
+                                  const struct dt_owner *me, const struct owner_file *f,
+                                  bool *again)
 {
-    enum lock_result locked = lock(f->fd);
+    enum lock_result locked = try_lock(f->fd);
     char text[DT_HOLDER_TEXT];
     struct dt_holder h;
     bool of_this_job;
 
     if (locked == FAILED)
         return fail_lock(d, f);
-    *again = !is_current(d, f->fd);
+    *again = !still_has_name(d, f->fd);
     if (*again)
         return DT_OK;
     read_text(f->fd, text);
@@ -165,7 +167,7 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
                           "that is a later start of this job, which this one must not "
                           "disturb");
     if (locked == BUSY && of_this_job && h.generation < me->generation)
-        return replace(o, d, me, f->fd, again);
+        return replace_owner_file(o, d, me, f->fd, again);
     if (locked == BUSY)
         return fail_owned(d, text,
                           "wait until it has ended, or choose another directory "
@@ -173,9 +175,9 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
     if (locked == NO_LOCKS)
         memcpy(o->before, text, sizeof text);
     if (f->foreign)
-        return replace(o, d, me, f->fd, again);
+        return replace_owner_file(o, d, me, f->fd, again);
     o->fd = f->fd;
-    return put_text(d, f->fd, o->text);
+    return write_text(d, f->fd, o->text);
 }
 
 dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const struct dt_owner *me,
@@ -193,10 +195,10 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
         struct owner_file f;
 
         o->fd = -1;
-        result = open_file(d, &f, &again);
+        result = open_owner_file(d, &f, &again);
         if (result != DT_OK || again)
             continue;
-        result = take_file(o, d, me, &f, &again);
+        result = take_over_file(o, d, me, &f, &again);
         if (o->fd != f.fd || result != DT_OK)
             close(f.fd);
     } while (again);
@@ -204,7 +206,7 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
         return result;
     o->dir = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
     if (o->dir < 0) {
-        result = fail_at(d, "dup");
+        result = fail_file(d, "dup");
         close(o->fd);
         return result;
     }
@@ -213,13 +215,13 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
 }
 
 /* Reads the file that has the name now; an empty text if there is none. */
-static dt_result_t read_current(const struct dt_dir *d, char text[DT_HOLDER_TEXT])
+static dt_result_t read_owner_text(const struct dt_dir *d, char text[DT_HOLDER_TEXT])
 {
     int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
     text[0] = '\0';
     if (fd < 0)
-        return errno == ENOENT ? DT_OK : fail_at(d, "open");
+        return errno == ENOENT ? DT_OK : fail_file(d, "open");
     read_text(fd, text);
     close(fd);
     return DT_OK;
@@ -228,7 +230,7 @@ static dt_result_t read_current(const struct dt_dir *d, char text[DT_HOLDER_TEXT
 dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d)
 {
     char text[DT_HOLDER_TEXT];
-    dt_result_t result = read_current(d, text);
+    dt_result_t result = read_owner_text(d, text);
 
     if (result != DT_OK || strcmp(text, o->text) == 0)
         return result;
@@ -249,7 +251,7 @@ void dt_owner_release(struct dt_ownership *o)
 
     if (!o->held)
         return;
-    if (read_current(&d, text) == DT_OK && strcmp(text, o->text) == 0)
+    if (read_owner_text(&d, text) == DT_OK && strcmp(text, o->text) == 0)
         unlinkat(o->dir, DT_OWNER_NAME, 0);
     flock(o->fd, LOCK_UN); /* a child process may also have the file open */
     close(o->fd);
@@ -263,7 +265,7 @@ void dt_owner_give_back(struct dt_ownership *o)
     struct dt_dir d = { .fd = o->dir, .path = "" };
 
     if (o->held && o->before[0] && dt_owner_check(o, &d) == DT_OK &&
-        lseek(o->fd, 0, SEEK_SET) == 0 && put_text(&d, o->fd, o->before) == DT_OK)
+        lseek(o->fd, 0, SEEK_SET) == 0 && write_text(&d, o->fd, o->before) == DT_OK)
         o->text[0] = '\0'; /* it is not ours to remove */
     dt_owner_release(o);
 }

@@ -20,13 +20,13 @@ enum {
 };
 
 /* How a job reads a directory. */
-enum access {
-    NOTHING, /* there is nothing to restore */
-    SHARED,  /* without the lock (owner.h): another job may be saving there */
-    OWN,     /* with the lock: this job has saved there and will do so again */
+enum restore_mode {
+    NO_CHECKPOINT, /* there is nothing to restore */
+    UNLOCKED,      /* without the lock (owner.h): another job may be saving there */
+    LOCKED,        /* this job has saved there and will do so again */
 };
 
-enum { NONE = -1, VANISHED = -2 }; /* in the place of a candidate's step */
+enum { NO_CANDIDATE = -1, VANISHED = -2 }; /* in the place of a candidate's step */
 
 struct candidate {
     int64_t step;
@@ -37,11 +37,11 @@ struct restore {
     struct dt_store *store;
     const struct dt_buffers *buffers;
     struct dt_dir dir;
-    enum access access;
+    enum restore_mode mode;
     struct dt_head head;          /* on rank 0: what the directory held */
     struct dt_steps steps;        /* on rank 0: the candidates, newest first */
     size_t next;                  /* the first of steps that has not been tried */
-    struct candidate c;           /* the one being tried */
+    struct candidate candidate;   /* the one being tried */
     struct dt_shard_info *shards; /* of all ranks, from the candidate's manifest */
     struct dt_dir from;           /* the candidate's directory */
     struct dt_shard_head wanted;  /* what this rank's shard there must begin with */
@@ -79,7 +79,7 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m,
 
 /* On rank 0: whether the candidate's directory still has its name, and no other job has saved since
  * this one read the directory. Otherwise the name may be that of another job's checkpoint. */
-static bool is_there(const struct restore *r, int64_t step)
+static bool is_unchanged(const struct restore *r, int64_t step)
 {
     struct dt_dir now = { .fd = -1 };
     struct stat mine, named;
@@ -98,14 +98,14 @@ static bool is_there(const struct restore *r, int64_t step)
 }
 
 /* Opens a candidate and reads its manifest into r->shards. */
-static dt_result_t take(struct restore *r, int64_t step)
+static dt_result_t open_candidate(struct restore *r, int64_t step)
 {
     const struct dt_group *g = &r->store->group;
     struct dt_manifest m = { 0 };
     dt_result_t result = dt_steps_open(&r->from, &r->dir, step);
 
     if (result == DT_OK)
-        result = read_manifest(&r->from, &m, &r->c.sum);
+        result = read_manifest(&r->from, &m, &r->candidate.sum);
     if (result == DT_OK && m.step != step)
         result = dt_fail(DT_ERR_IO, "%s/%s: is of step %lld", r->from.path, DT_MANIFEST_NAME,
                          (long long)m.step);
@@ -122,7 +122,7 @@ static dt_result_t take(struct restore *r, int64_t step)
 }
 
 /* Keeps the reason why the candidate cannot be used. */
-static void refuse(struct restore *r, int64_t step)
+static void note_refusal(struct restore *r, int64_t step)
 {
     char text[DT_ERROR_TEXT + 100];
 
@@ -145,50 +145,50 @@ static dt_result_t fail_all_refused(const struct restore *r)
 }
 
 /* On rank 0: the newest candidate not tried yet whose manifest is sound. */
-static dt_result_t choose(struct restore *r)
+static dt_result_t open_newest_untried(struct restore *r)
 {
-    r->c.step = NONE;
+    r->candidate.step = NO_CANDIDATE;
     while (r->next < r->steps.n) {
         int64_t step = r->steps.v[r->next++];
-        dt_result_t result = take(r, step);
+        dt_result_t result = open_candidate(r, step);
 
         if (result == DT_OK) {
-            r->c.step = step;
+            r->candidate.step = step;
             return DT_OK;
         }
         if (result != DT_ERR_IO)
             return result;
         dt_error_keep(&r->why);
-        if (!is_there(r, step)) {
-            r->c.step = VANISHED;
+        if (!is_unchanged(r, step)) {
+            r->candidate.step = VANISHED;
             return DT_OK;
         }
         dt_error_again(&r->why);
-        refuse(r, step);
+        note_refusal(r, step);
         dt_dir_close(&r->from);
     }
     return r->refused ? fail_all_refused(r) : DT_OK;
 }
 
-static dt_result_t next_candidate(struct restore *r)
+static dt_result_t agree_on_candidate(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    dt_result_t result = dt_group_agree(g, g->rank == 0 ? choose(r) : DT_OK);
+    dt_result_t result = dt_group_agree(g, g->rank == 0 ? open_newest_untried(r) : DT_OK);
 
     if (result == DT_OK)
-        result = g->broadcast(g->ctx, &r->c, sizeof r->c, 0);
-    if (result == DT_OK && r->c.step >= 0)
+        result = g->broadcast(g->ctx, &r->candidate, sizeof r->candidate, 0);
+    if (result == DT_OK && r->candidate.step >= 0)
         result = g->broadcast(g->ctx, r->shards, g->size * sizeof *r->shards, 0);
     return result;
 }
 
 /* Opens the candidate that rank 0 has opened. */
-static dt_result_t open_from(struct restore *r)
+static dt_result_t open_candidate_dir(struct restore *r)
 {
     dt_result_t result = r->dir.fd < 0 ? dt_dir_open(&r->dir, r->store->path) : DT_OK;
 
     if (result == DT_OK && r->from.fd < 0)
-        result = dt_steps_open(&r->from, &r->dir, r->c.step);
+        result = dt_steps_open(&r->from, &r->dir, r->candidate.step);
     return result;
 }
 
@@ -197,19 +197,19 @@ static bool sees_candidate(const struct restore *r)
     struct dt_checksum sum;
 
     return r->from.fd >= 0 && dt_steps_sum(&sum, &r->from) == DT_OK &&
-           memcmp(&sum, &r->c.sum, sizeof sum) == 0;
+           memcmp(&sum, &r->candidate.sum, sizeof sum) == 0;
 }
 
-/* Fails if some host does not see the candidate. With OWN, dt_store_open has checked that by a file
- * that rank 0 wrote. */
-static dt_result_t check_visible(struct restore *r)
+/* Fails if some host does not see the candidate. In LOCKED mode, dt_store_open has checked that by
+ * a file that rank 0 wrote. */
+static dt_result_t check_hosts_see_candidate(struct restore *r)
 {
-    bool blind = r->store->speaks && !sees_candidate(r);
+    bool blind = r->store->leads_host && !sees_candidate(r);
     dt_result_t result;
 
-    if (r->access == OWN)
+    if (r->mode == LOCKED)
         return DT_OK;
-    result = dt_visible_name_blind(r->store, blind, "finds");
+    result = dt_visible_report(r->store, blind, "finds");
     r->hidden = result == DT_ERR_IO;
     return dt_group_agree(&r->store->group, result);
 }
@@ -218,18 +218,18 @@ static dt_result_t open_shard(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
 
-    r->wanted = (struct dt_shard_head){ r->c.step, g->size, g->rank, *r->buffers };
+    r->wanted = (struct dt_shard_head){ r->candidate.step, g->size, g->rank, *r->buffers };
     return dt_shard_open(&r->shard, &r->from, &r->wanted, &r->shards[g->rank]);
 }
 
 /* Every rank checks that its shard fits before any rank loads one. A shard is read once, into the
  * buffers. If it turns out to be damaged, an older checkpoint fills the buffers of all ranks again,
  * or the restore fails and leaves their content unspecified. */
-static dt_result_t try_candidate(struct restore *r)
+static dt_result_t load_candidate(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    dt_result_t opened = open_from(r);
-    dt_result_t result = check_visible(r);
+    dt_result_t opened = open_candidate_dir(r);
+    dt_result_t result = check_hosts_see_candidate(r);
 
     if (result == DT_OK)
         result = dt_group_agree(g, opened == DT_OK ? open_shard(r) : opened);
@@ -240,27 +240,27 @@ static dt_result_t try_candidate(struct restore *r)
     return result;
 }
 
-/* Sets r->vanished on all ranks. The result of the attempt is then ignored. */
+/* Sets r->vanished on all ranks. If it is true, the result of loading is ignored. */
 static dt_result_t check_vanished(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    int64_t vanished = g->rank == 0 && !is_there(r, r->c.step);
+    int64_t vanished = g->rank == 0 && !is_unchanged(r, r->candidate.step);
     dt_result_t result = g->broadcast(g->ctx, &vanished, sizeof vanished, 0);
 
     r->vanished = vanished;
     return result;
 }
 
-static dt_result_t search(struct restore *r)
+static dt_result_t load_newest_sound(struct restore *r)
 {
     for (;;) {
-        dt_result_t checked, result = next_candidate(r);
+        dt_result_t checked, result = agree_on_candidate(r);
         dt_error_info_t why;
 
-        r->vanished = r->c.step == VANISHED;
-        if (result != DT_OK || r->c.step < 0)
+        r->vanished = r->candidate.step == VANISHED;
+        if (result != DT_OK || r->candidate.step < 0)
             return result;
-        result = try_candidate(r);
+        result = load_candidate(r);
         if (result != DT_OK && result != DT_ERR_IO)
             return result;
         dt_error_keep(&why);
@@ -271,18 +271,18 @@ static dt_result_t search(struct restore *r)
         dt_error_again(&why);
         if (r->hidden)
             return result;
-        refuse(r, r->c.step);
+        note_refusal(r, r->candidate.step);
     }
 }
 
-/* On rank 0, without the lock: reads which checkpoints there are, and chooses the access. */
-static dt_result_t look(struct restore *r)
+/* On rank 0, without the lock: reads which checkpoints there are, and chooses the mode. */
+static dt_result_t read_directory(struct restore *r)
 {
     struct dt_store *s = r->store;
     dt_result_t result = DT_OK;
 
-    r->access = NOTHING;
-    r->head = (struct dt_head){ .step = NONE };
+    r->mode = NO_CHECKPOINT;
+    r->head = (struct dt_head){ .step = -1 };
     if (dt_store_begins_anew(s) || (access(s->path, F_OK) != 0 && errno == ENOENT))
         return DT_OK;
     if (r->dir.fd < 0)
@@ -290,56 +290,56 @@ static dt_result_t look(struct restore *r)
     free(r->steps.v);
     r->steps = (struct dt_steps){ .n = 0 };
     if (result == DT_OK)
-        result = dt_store_look(s, &r->dir, &r->steps, &r->head);
+        result = dt_store_list(s, &r->dir, &r->steps, &r->head);
     if (result == DT_OK)
         result = dt_lineage_may_restore(&r->head, &r->dir, &s->owner, s->resume);
     if (result != DT_OK)
         return result;
     if (s->ready || dt_lineage_is_of(&r->head.line, &s->owner))
-        r->access = OWN;
+        r->mode = LOCKED;
     else if (r->head.step >= 0)
-        r->access = SHARED;
+        r->mode = UNLOCKED;
     return DT_OK;
 }
 
 /* A job that has saved here takes the lock now. The directory is then read again. */
-static dt_result_t own(struct restore *r)
+static dt_result_t lock_and_read_again(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
     dt_result_t result;
 
     dt_dir_close(&r->dir);
     result = dt_store_open(r->store, &r->dir);
-    return result == DT_OK ? dt_group_agree(g, g->rank == 0 ? look(r) : DT_OK) : result;
+    return result == DT_OK ? dt_group_agree(g, g->rank == 0 ? read_directory(r) : DT_OK) : result;
 }
 
-static dt_result_t begin(struct restore *r)
+static dt_result_t open_directory(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    dt_result_t result = dt_group_agree(g, g->rank == 0 ? look(r) : DT_OK);
+    dt_result_t result = dt_group_agree(g, g->rank == 0 ? read_directory(r) : DT_OK);
 
     if (result == DT_OK)
-        result = g->broadcast(g->ctx, &r->access, sizeof r->access, 0);
-    return result == DT_OK && r->access == OWN ? own(r) : result;
+        result = g->broadcast(g->ctx, &r->mode, sizeof r->mode, 0);
+    return result == DT_OK && r->mode == LOCKED ? lock_and_read_again(r) : result;
 }
 
-static dt_result_t attempt(struct restore *r)
+static dt_result_t restore_once(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    dt_result_t result = begin(r);
+    dt_result_t result = open_directory(r);
 
-    r->c.step = NONE;
-    if (result != DT_OK || r->access == NOTHING)
+    r->candidate.step = NO_CANDIDATE;
+    if (result != DT_OK || r->mode == NO_CHECKPOINT)
         return result;
     if (!r->shards)
         r->shards = calloc(g->size, sizeof *r->shards);
     if (!r->shards)
         result = dt_fail(DT_ERR_NOMEM, "out of memory for the sizes of %u shards", g->size);
     result = dt_group_agree(g, result);
-    return result == DT_OK ? search(r) : result;
+    return result == DT_OK ? load_newest_sound(r) : result;
 }
 
-static void finish_attempt(struct restore *r)
+static void close_directory(struct restore *r)
 {
     dt_dir_close(&r->from);
     dt_dir_close(&r->dir);
@@ -349,12 +349,12 @@ static void finish_attempt(struct restore *r)
 }
 
 /* Warns early that this job will not be able to save where it has restored. */
-static void note_read_only(const struct restore *r)
+static void warn_if_read_only(const struct restore *r)
 {
     const struct dt_store *s = r->store;
     char text[DT_ERROR_TEXT];
 
-    if (r->access != SHARED || s->looked || faccessat(r->dir.fd, ".", W_OK, AT_EACCESS) == 0)
+    if (r->mode != UNLOCKED || s->has_found || faccessat(r->dir.fd, ".", W_OK, AT_EACCESS) == 0)
         return;
     snprintf(text, sizeof text,
              "%.300s cannot be written to (%s): this job restores from it, and can save nothing "
@@ -364,29 +364,29 @@ static void note_read_only(const struct restore *r)
 }
 
 /* The next save must continue from what was found. */
-static void remember(const struct restore *r)
+static void remember_found(const struct restore *r)
 {
     if (r->store->group.rank != 0)
         return;
-    note_read_only(r);
+    warn_if_read_only(r);
     r->store->found = r->head;
-    r->store->looked = true;
+    r->store->has_found = true;
 }
 
-static dt_result_t run(struct restore *r)
+static dt_result_t restore_with_retries(struct restore *r)
 {
     for (int i = 0; i < ATTEMPTS; i++) {
         dt_result_t result;
 
         r->vanished = false;
-        result = attempt(r);
-        r->vanished |= result == DT_OK && r->c.step < 0 && r->touched;
+        result = restore_once(r);
+        r->vanished |= result == DT_OK && r->candidate.step < 0 && r->touched;
         if (!r->vanished) {
             if (result == DT_OK)
-                remember(r);
+                remember_found(r);
             return result;
         }
-        finish_attempt(r);
+        close_directory(r);
     }
     return dt_fail(DT_ERR_IO,
                    "%s: the checkpoints vanish while they are read: another job saves there and "
@@ -401,11 +401,11 @@ dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffer
                          .dir = { .fd = -1 },
                          .from = { .fd = -1 },
                          .shard = { .file = { .fd = -1 } } };
-    dt_result_t result = run(&r);
+    dt_result_t result = restore_with_retries(&r);
 
     if (result == DT_OK)
-        *step = r.c.step;
-    finish_attempt(&r);
+        *step = r.candidate.step;
+    close_directory(&r);
     free(r.shards);
     return result;
 }

@@ -22,8 +22,8 @@ struct save {
 };
 
 /* Names the first rank that saves the lowest step, and the first that saves the highest. */
-static dt_result_t tell_steps(const struct dt_group *g, int64_t step, int64_t least,
-                              int64_t largest)
+static dt_result_t fail_steps_differ(const struct dt_group *g, int64_t step, int64_t least,
+                                     int64_t largest)
 {
     int64_t first[2] = { step == least ? g->rank : g->size, step == largest ? g->rank : g->size };
     dt_result_t result = g->min(g->ctx, first, 2);
@@ -37,7 +37,7 @@ static dt_result_t tell_steps(const struct dt_group *g, int64_t step, int64_t le
 
 /* Compares the steps of all ranks. Ranks that save different steps would later wait for each other
  * in vain. */
-static dt_result_t same_step(const struct dt_group *g, int64_t step)
+static dt_result_t check_step(const struct dt_group *g, int64_t step)
 {
     int64_t v[2] = { step, ~step }; /* the smallest of ~step is ~ of the largest step */
     dt_result_t result = g->min(g->ctx, v, 2);
@@ -48,7 +48,7 @@ static dt_result_t same_step(const struct dt_group *g, int64_t step)
                              (long long)step);
         return dt_group_agree(g, result);
     }
-    return result == DT_OK && v[0] != ~v[1] ? tell_steps(g, step, v[0], ~v[1]) : result;
+    return result == DT_OK && v[0] != ~v[1] ? fail_steps_differ(g, step, v[0], ~v[1]) : result;
 }
 
 static dt_result_t make_work_dir(struct save *w)
@@ -66,13 +66,13 @@ static dt_result_t make_work_dir(struct save *w)
 static dt_result_t sync_entries(const struct save *w)
 {
     const struct dt_store *s = w->store;
-    dt_result_t result = s->speaks && s->group.rank != 0 ? dt_dir_sync(&w->work) : DT_OK;
+    dt_result_t result = s->leads_host && s->group.rank != 0 ? dt_dir_sync(&w->work) : DT_OK;
 
     return dt_group_agree(&s->group, result);
 }
 
 /* Phase 1: makes every rank's shard durable. If one fails, all fail. */
-static dt_result_t prepare(struct save *w)
+static dt_result_t write_shards(struct save *w)
 {
     const struct dt_group *g = &w->store->group;
     struct dt_shard_info *mine = &w->shards[g->rank];
@@ -130,7 +130,7 @@ static dt_result_t write_lineage(const struct save *w, const struct dt_beginning
 }
 
 /* Renames the finished directory and makes the name durable, or undoes it. */
-static dt_result_t give_name(struct save *w, const char *final, bool replaces)
+static dt_result_t rename_to_final(struct save *w, const char *final, bool replaces)
 {
     struct dt_aside aside = { .committed = w->head.step,
                               .all = dt_store_begins_anew(w->store),
@@ -154,7 +154,7 @@ static dt_result_t give_name(struct save *w, const char *final, bool replaces)
 
 /* The commit: the finished directory gets its final name. If this step was saved before, the older
  * directory is renamed first. */
-static dt_result_t publish(struct save *w)
+static dt_result_t publish_checkpoint(struct save *w)
 {
     struct dt_name final = dt_name_checkpoint(w->head.step);
     struct dt_name older = dt_name_replaced(w->head.step);
@@ -164,7 +164,7 @@ static dt_result_t publish(struct save *w)
 
     if (result != DT_OK)
         return result;
-    result = give_name(w, final.s, again);
+    result = rename_to_final(w, final.s, again);
     if (again && result != DT_OK)
         renameat(w->dir.fd, older.s, w->dir.fd, final.s);
     else if (again && !dt_store_begins_anew(w->store))
@@ -173,7 +173,7 @@ static dt_result_t publish(struct save *w)
 }
 
 /* Removes older checkpoints. The new one is safe, so a failure is ignored. */
-static void retire(struct save *w)
+static void remove_older_checkpoints(struct save *w)
 {
     struct dt_store *s = w->store;
     struct dt_steps steps = { 0 };
@@ -191,7 +191,7 @@ static void retire(struct save *w)
 
 /* The first commit of this job. LINEAGE names the job before its first checkpoint exists. If the
  * commit fails, LINEAGE names the previous job again. */
-static dt_result_t publish_first(struct save *w)
+static dt_result_t publish_first_checkpoint(struct save *w)
 {
     struct dt_store *s = w->store;
     struct dt_lineage_file before = { .begins.step = -1 };
@@ -207,7 +207,7 @@ static dt_result_t publish_first(struct save *w)
         begins = (struct dt_beginning){ w->head.step, w->sum, before.line };
     result = write_lineage(w, &begins);
     if (result == DT_OK)
-        result = publish(w);
+        result = publish_checkpoint(w);
     s->written = result == DT_OK;
     if (s->written)
         return DT_OK;
@@ -217,7 +217,7 @@ static dt_result_t publish_first(struct save *w)
 }
 
 /* Phase 2, on rank 0 alone. */
-static dt_result_t commit(struct save *w)
+static dt_result_t commit_checkpoint(struct save *w)
 {
     struct dt_store *s = w->store;
     dt_result_t result = write_manifest(w);
@@ -225,16 +225,16 @@ static dt_result_t commit(struct save *w)
     if (result == DT_OK)
         result = dt_owner_check(&s->ownership, &w->dir);
     if (result == DT_OK)
-        result = s->written ? publish(w) : publish_first(w);
+        result = s->written ? publish_checkpoint(w) : publish_first_checkpoint(w);
     if (result != DT_OK)
         return result;
     s->committed(s->arg, w->head.step);
-    retire(w);
+    remove_older_checkpoints(w);
     return DT_OK;
 }
 
 /* Removes a failed save's files and keeps its error. */
-static void discard(struct save *w)
+static void remove_failed_save(struct save *w)
 {
     dt_error_info_t why;
 
@@ -243,23 +243,23 @@ static void discard(struct save *w)
     dt_error_again(&why);
 }
 
-static dt_result_t run(struct save *w)
+static dt_result_t write_and_commit(struct save *w)
 {
     const struct dt_group *g = &w->store->group;
     dt_result_t result = dt_store_open(w->store, &w->dir);
 
     if (result != DT_OK)
         return result;
-    result = prepare(w);
+    result = write_shards(w);
     if (result != DT_OK) {
         if (g->rank == 0)
-            discard(w);
+            remove_failed_save(w);
         return result;
     }
     if (g->rank == 0)
-        result = commit(w);
+        result = commit_checkpoint(w);
     if (result != DT_OK)
-        discard(w);
+        remove_failed_save(w);
     return dt_group_agree(g, result);
 }
 
@@ -277,7 +277,7 @@ dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, 
 {
     const struct dt_group *g = &s->group;
     struct save w = { .store = s, .dir = { .fd = -1 }, .work = { .fd = -1 } };
-    dt_result_t result = same_step(g, step);
+    dt_result_t result = check_step(g, step);
 
     if (result != DT_OK)
         return result;
@@ -288,7 +288,7 @@ dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, 
         result = dt_fail(DT_ERR_NOMEM, "out of memory for the sizes of %u shards", g->size);
     result = dt_group_agree(g, result);
     if (result == DT_OK)
-        result = run(&w);
+        result = write_and_commit(&w);
     dt_dir_close(&w.work);
     dt_dir_close(&w.dir);
     free(w.shards);

@@ -7,20 +7,20 @@
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/names.h"
 
-static dt_result_t write_piece(void *file, void *piece, size_t n)
+static dt_result_t write_chunk(void *file, void *chunk, size_t n)
 {
-    return dt_file_write(file, piece, n);
+    return dt_file_write(file, chunk, n);
 }
 
 static dt_result_t write_buffer(struct dt_file *f, const struct dt_buffer *b)
 {
-    if (b->far && b->bytes)
-        return b->far->read(b->data, b->bytes, write_piece, f);
+    if (b->device && b->bytes)
+        return b->device->read(b->data, b->bytes, write_chunk, f);
     return dt_file_write(f, b->data, b->bytes);
 }
 
-static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
-                             const struct dt_buffers *b, struct dt_shard_info *info)
+static dt_result_t write_contents(struct dt_file *f, const struct dt_put *head,
+                                  const struct dt_buffers *b, struct dt_shard_info *info)
 {
     dt_result_t result = dt_file_write(f, head->data, head->len);
 
@@ -36,7 +36,7 @@ static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
     return dt_file_write(f, info->sum.bytes, DT_CHECKSUM_BYTES);
 }
 
-static dt_result_t no_memory(void)
+static dt_result_t fail_no_memory(void)
 {
     return dt_fail(DT_ERR_NOMEM, "out of memory for the head of a checkpoint");
 }
@@ -51,11 +51,11 @@ dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *h
 
     dt_shard_head_encode(&bytes, head);
     if (bytes.failed)
-        result = no_memory();
+        result = fail_no_memory();
     else
         result = dt_file_create(&f, d, name.s);
     if (result == DT_OK)
-        result = write_all(&f, &bytes, &head->buffers, info);
+        result = write_contents(&f, &bytes, &head->buffers, info);
     if (result == DT_OK)
         result = dt_file_finish(&f);
     dt_file_close(&f);
@@ -63,7 +63,7 @@ dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *h
     return result;
 }
 
-static dt_result_t damaged(const struct dt_file *f, const char *what)
+static dt_result_t fail_damaged(const struct dt_file *f, const char *what)
 {
     return dt_fail(DT_ERR_IO, "%s/%s: is damaged: %s", f->dir->path, f->name, what);
 }
@@ -77,19 +77,19 @@ static dt_result_t read_head(struct dt_file *f, uint64_t bytes, struct dt_shard_
     size_t len;
 
     if (bytes < DT_SHARD_PREFIX + DT_CHECKSUM_BYTES)
-        return damaged(f, "it is too short");
+        return fail_damaged(f, "it is too short");
     result = dt_file_read(f, prefix, sizeof prefix);
     if (result != DT_OK)
         return result;
     len = dt_shard_prefix_decode(prefix);
     if (len == 0 || len > bytes - DT_SHARD_PREFIX - DT_CHECKSUM_BYTES)
-        return damaged(f, "its header is not that of a checkpoint of this version");
+        return fail_damaged(f, "its header is not that of a checkpoint of this version");
     rest = malloc(len);
     if (!rest)
-        return no_memory();
+        return fail_no_memory();
     result = dt_file_read(f, rest, len);
     if (result == DT_OK && dt_shard_head_decode(rest, len, head) != 0)
-        result = errno == ENOMEM ? no_memory() : damaged(f, "its head is wrong");
+        result = errno == ENOMEM ? fail_no_memory() : fail_damaged(f, "its head is wrong");
     free(rest);
     *data = bytes - DT_SHARD_PREFIX - len - DT_CHECKSUM_BYTES;
     return result;
@@ -106,7 +106,7 @@ static bool sizes_add_up(const struct dt_buffers *b, uint64_t data)
 }
 
 /* Reads and checks the checksum after all data. */
-static dt_result_t check_sum(struct dt_file *f, const struct dt_shard_info *info)
+static dt_result_t check_checksum(struct dt_file *f, const struct dt_shard_info *info)
 {
     struct dt_checksum sum = dt_hasher_sum(f->hasher);
     uint8_t written[DT_CHECKSUM_BYTES];
@@ -116,18 +116,18 @@ static dt_result_t check_sum(struct dt_file *f, const struct dt_shard_info *info
         return result;
     if (memcmp(sum.bytes, written, sizeof written) != 0 ||
         memcmp(sum.bytes, info->sum.bytes, sizeof written) != 0)
-        return damaged(f, "its checksum differs");
+        return fail_damaged(f, "its checksum differs");
     return DT_OK;
 }
 
 /* Only an undamaged file can show that it does not fit the program. */
-static dt_result_t misfit(struct dt_file *f, uint64_t data, const struct dt_shard_info *info,
-                          const char *why)
+static dt_result_t fail_misfit(struct dt_file *f, uint64_t data, const struct dt_shard_info *info,
+                               const char *why)
 {
     dt_result_t result = dt_file_read(f, NULL, data);
 
     if (result == DT_OK)
-        result = check_sum(f, info);
+        result = check_checksum(f, info);
     if (result != DT_OK)
         return result;
     return dt_fail(DT_ERR_MISMATCH, "%s/%s: %s", f->dir->path, f->name, why);
@@ -141,14 +141,14 @@ static dt_result_t check_head(struct dt_shard *s, uint64_t bytes)
     dt_result_t result;
 
     if (bytes != s->info->bytes)
-        return damaged(&s->file, "its size differs");
+        return fail_damaged(&s->file, "its size differs");
     result = read_head(&s->file, bytes, &found, &data);
     if (result != DT_OK)
         return result;
     if (!sizes_add_up(&found.buffers, data))
-        result = damaged(&s->file, "its sizes do not add up");
+        result = fail_damaged(&s->file, "its sizes do not add up");
     else if (!dt_shard_fits(&found, s->wanted, why, sizeof why))
-        result = misfit(&s->file, data, s->info, why);
+        result = fail_misfit(&s->file, data, s->info, why);
     dt_shard_head_free(&found);
     return result;
 }
@@ -164,15 +164,15 @@ dt_result_t dt_shard_open(struct dt_shard *s, const struct dt_dir *d,
     return result == DT_OK ? check_head(s, bytes) : result;
 }
 
-static dt_result_t read_piece(void *file, void *piece, size_t n)
+static dt_result_t read_chunk(void *file, void *chunk, size_t n)
 {
-    return dt_file_read(file, piece, n);
+    return dt_file_read(file, chunk, n);
 }
 
 static dt_result_t read_buffer(struct dt_file *f, const struct dt_buffer *b)
 {
-    if (b->far)
-        return b->far->write(b->data, b->bytes, read_piece, f);
+    if (b->device)
+        return b->device->write(b->data, b->bytes, read_chunk, f);
     return dt_file_read(f, b->data, b->bytes);
 }
 
@@ -184,7 +184,7 @@ dt_result_t dt_shard_load(struct dt_shard *s)
     for (uint32_t i = 0; i < fill->n && result == DT_OK; i++)
         if (fill->v[i].bytes)
             result = read_buffer(&s->file, &fill->v[i]);
-    return result == DT_OK ? check_sum(&s->file, s->info) : result;
+    return result == DT_OK ? check_checksum(&s->file, s->info) : result;
 }
 
 void dt_shard_close(struct dt_shard *s)

@@ -12,9 +12,9 @@
 #include "runtime/checkpoint/visible.h"
 
 /* Calls f for each entry of a kind; the directory may be changed meanwhile. */
-static dt_result_t for_each(struct dt_store *s, struct dt_dir *d, enum dt_entry_kind kind,
-                            dt_result_t (*f)(struct dt_store *s, struct dt_dir *d, const char *name,
-                                             int64_t step))
+static dt_result_t for_each_entry(struct dt_store *s, struct dt_dir *d, enum dt_entry_kind kind,
+                                  dt_result_t (*f)(struct dt_store *s, struct dt_dir *d,
+                                                   const char *name, int64_t step))
 {
     struct dt_listing l;
     dt_result_t result = dt_listing_read(&l, d, &s->owner, kind);
@@ -70,7 +70,7 @@ struct move {
 };
 
 /* place: "/" for a name in the directory, or "-" for one beside it. */
-static struct move move_of(const struct dt_aside *aside, size_t i, const char *place)
+static struct move aside_move(const struct dt_aside *aside, size_t i, const char *place)
 {
     int64_t step = aside->steps.v[i];
     struct move m = { .from = step == aside->committed ? dt_name_replaced(step)
@@ -82,9 +82,10 @@ static struct move move_of(const struct dt_aside *aside, size_t i, const char *p
 
 /* Another user's checkpoint can be renamed, but not moved into another directory, since that
  * changes its entry "..". */
-static dt_result_t move_one(const struct dt_dir *d, const struct dt_aside *aside)
+static dt_result_t move_step_aside(const struct dt_dir *d, const struct dt_aside *aside)
 {
-    struct move in = move_of(aside, aside->moved, "/"), beside = move_of(aside, aside->moved, "-");
+    struct move in = aside_move(aside, aside->moved, "/"),
+                beside = aside_move(aside, aside->moved, "-");
     dt_result_t result = dt_dir_rename(d, in.from.s, in.to);
 
     if (result != DT_OK && errno == EACCES)
@@ -93,12 +94,12 @@ static dt_result_t move_one(const struct dt_dir *d, const struct dt_aside *aside
 }
 
 /* The lowest goes first: after a crash in between, the newest is still there. */
-static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside)
+static dt_result_t move_steps_aside(const struct dt_dir *d, struct dt_aside *aside)
 {
     dt_result_t result = DT_OK;
 
     while (aside->moved < aside->steps.n && result == DT_OK) {
-        result = move_one(d, aside);
+        result = move_step_aside(d, aside);
         aside->moved += result == DT_OK;
     }
     if (result == DT_OK)
@@ -107,7 +108,8 @@ static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside)
 }
 
 /* Makes a directory whose name no earlier one has. */
-static dt_result_t make_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside)
+static dt_result_t make_aside_dir(struct dt_store *s, const struct dt_dir *d,
+                                  struct dt_aside *aside)
 {
     int made;
 
@@ -125,8 +127,8 @@ static dt_result_t make_aside(struct dt_store *s, const struct dt_dir *d, struct
     return DT_OK;
 }
 
-static void note_later(const struct dt_store *s, const struct dt_dir *d,
-                       const struct dt_aside *aside)
+static void note_later_steps(const struct dt_store *s, const struct dt_dir *d,
+                             const struct dt_aside *aside)
 {
     char text[DT_ERROR_TEXT];
 
@@ -144,18 +146,18 @@ dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struc
 
     if (result != DT_OK || aside->steps.n == 0)
         return result;
-    result = make_aside(s, d, aside);
+    result = make_aside_dir(s, d, aside);
     if (result == DT_OK)
-        result = move_aside(d, aside);
+        result = move_steps_aside(d, aside);
     if (result == DT_OK && !aside->all)
-        note_later(s, d, aside);
+        note_later_steps(s, d, aside);
     return result;
 }
 
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside)
 {
     for (size_t i = aside->moved; i-- > 0;) {
-        struct move in = move_of(aside, i, "/"), beside = move_of(aside, i, "-");
+        struct move in = aside_move(aside, i, "/"), beside = aside_move(aside, i, "-");
 
         if (renameat(d->fd, in.to, d->fd, in.from.s) != 0)
             renameat(d->fd, beside.to, d->fd, beside.from.s);
@@ -170,15 +172,15 @@ static void set_replaced_aside(struct dt_store *s, const struct dt_dir *d, int64
 {
     struct dt_aside aside = { .committed = step, .replaces = true, .steps = { &step, 1 } };
 
-    if (make_aside(s, d, &aside) == DT_OK && move_aside(d, &aside) != DT_OK)
+    if (make_aside_dir(s, d, &aside) == DT_OK && move_steps_aside(d, &aside) != DT_OK)
         dt_store_put_back(d, &aside);
 }
 
 /* A step was being saved again when the job ended. Before the new content got the name, only the
  * older one exists. After that, the older one is this job's to drop only if LINEAGE named this job
  * and it does not begin anew. */
-static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const char *name,
-                                   int64_t step)
+static dt_result_t finish_replacing(struct dt_store *s, struct dt_dir *d, const char *name,
+                                    int64_t step)
 {
     struct dt_name final = dt_name_checkpoint(step);
     struct stat st;
@@ -194,7 +196,7 @@ static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const c
 
 /* A job that had begun anew ended before it had set aside what was there before. LINEAGE may go on
  * saying so: that is true until the next job that saves here writes it. */
-static dt_result_t finish_beginning(struct dt_store *s, const struct dt_dir *d)
+static dt_result_t finish_beginning_anew(struct dt_store *s, const struct dt_dir *d)
 {
     struct dt_aside aside = { .all = true };
     struct dt_lineage line;
@@ -210,22 +212,22 @@ static dt_result_t finish_beginning(struct dt_store *s, const struct dt_dir *d)
     return result;
 }
 
-static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
+static dt_result_t tidy_directory(struct dt_store *s, struct dt_dir *d)
 {
-    dt_result_t result = finish_beginning(s, d);
+    dt_result_t result = finish_beginning_anew(s, d);
 
     if (result == DT_OK)
-        result = for_each(s, d, DT_ENTRY_REPLACED, settle_replaced);
+        result = for_each_entry(s, d, DT_ENTRY_REPLACED, finish_replacing);
     if (result == DT_OK)
-        result = for_each(s, d, DT_ENTRY_TRASH, remove_trash);
+        result = for_each_entry(s, d, DT_ENTRY_TRASH, remove_trash);
     if (result == DT_OK)
-        result = for_each(s, d, DT_ENTRY_LEFT_BEHIND, remove_trash);
+        result = for_each_entry(s, d, DT_ENTRY_LEFT_BEHIND, remove_trash);
     if (result == DT_OK)
         result = dt_dir_sync(d);
     return result;
 }
 
-dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
+dt_result_t dt_store_list(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
                           struct dt_head *head)
 {
     int64_t only;
@@ -235,7 +237,7 @@ dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, stru
         result = only >= 0 ? dt_steps_list_one(steps, only)
                            : dt_steps_list_restorable(steps, d, &s->owner);
     if (result == DT_OK)
-        dt_head_note(head, d, steps->n ? steps->v[0] : -1);
+        dt_head_set(head, d, steps->n ? steps->v[0] : -1);
     return result;
 }
 
@@ -244,20 +246,20 @@ static dt_result_t choose_lineage(struct dt_store *s, const struct dt_dir *d)
 {
     struct dt_steps steps = { 0 };
     struct dt_head now;
-    dt_result_t result = dt_store_look(s, d, &steps, &now);
+    dt_result_t result = dt_store_list(s, d, &steps, &now);
 
     free(steps.v);
     if (result == DT_OK && !s->fresh)
-        result = dt_lineage_may_save(&now, s->looked ? &s->found : NULL, d, &s->owner);
+        result = dt_lineage_may_save(&now, s->has_found ? &s->found : NULL, d, &s->owner);
     if (result != DT_OK)
         return result;
     if (s->fresh || now.step < 0 || !now.line.id[0])
-        return dt_lineage_begin(&s->lineage);
+        return dt_lineage_draw_id(&s->lineage);
     s->lineage = now.line;
     return DT_OK;
 }
 
-static dt_result_t open_first(struct dt_store *s, struct dt_dir *d)
+static dt_result_t open_on_rank_0(struct dt_store *s, struct dt_dir *d)
 {
     dt_result_t result = dt_dir_make(s->path);
 
@@ -268,7 +270,7 @@ static dt_result_t open_first(struct dt_store *s, struct dt_dir *d)
     if (result == DT_OK && !s->ready)
         result = choose_lineage(s, d);
     if (result == DT_OK && !s->ready)
-        result = tidy(s, d);
+        result = tidy_directory(s, d);
     return result;
 }
 
@@ -278,7 +280,7 @@ void dt_store_release(struct dt_store *s)
 }
 
 /* On all ranks, once rank 0 has opened the directory: the same for the others. */
-static dt_result_t open_others(struct dt_store *s, struct dt_dir *d)
+static dt_result_t open_on_all_ranks(struct dt_store *s, struct dt_dir *d)
 {
     dt_result_t result = s->ready ? DT_OK : dt_visible_check(s, d);
 
@@ -297,10 +299,10 @@ dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d)
 
     d->fd = -1;
     if (g->rank == 0)
-        result = open_first(s, d);
+        result = open_on_rank_0(s, d);
     result = dt_group_agree(g, result);
     if (result == DT_OK)
-        result = open_others(s, d);
+        result = open_on_all_ranks(s, d);
     if (result != DT_OK)
         dt_dir_close(d);
     if (!s->ready) /* there is nothing that this job may use */

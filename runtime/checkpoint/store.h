@@ -21,7 +21,7 @@ struct dt_store {
     struct dt_group group;
     const char *path;
     const char *host; /* this rank's, for messages */
-    bool speaks;      /* this rank is the one that speaks for its host */
+    bool leads_host;  /* this rank answers for what its host sees */
     struct dt_owner owner;
     bool fresh;  /* the first commit sets aside what the directory held before */
     bool resume; /* other jobs' checkpoints may be gone on from */
@@ -33,7 +33,7 @@ struct dt_store {
 
     /* Rank 0's. */
     struct dt_ownership ownership;
-    bool looked;               /* by a restore: what follows is set */
+    bool has_found;            /* a restore has set what follows */
     struct dt_head found;      /* what was there */
     struct dt_lineage lineage; /* of this job's checkpoints, once the directory is ready */
     bool written;              /* LINEAGE names this job */
@@ -56,7 +56,7 @@ dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffer
 
 /* On rank 0, without a lock: lists what the directory holds. The caller frees steps->v, also after
  * a failure. */
-dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
+dt_result_t dt_store_list(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
                           struct dt_head *head);
 /* Takes the directory for this job, or checks that this job still has it; rank 0 makes it if it is
  * missing. The first time, rank 0 also checks that this job may save there and tidies it, and all

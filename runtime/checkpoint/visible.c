@@ -13,8 +13,8 @@
 enum { HOSTS_NAMED = 8 };
 
 /* Makes an empty file with an unpredictable name. */
-static dt_result_t put_token(const struct dt_store *s, const struct dt_dir *d,
-                             struct dt_name *token)
+static dt_result_t make_token(const struct dt_store *s, const struct dt_dir *d,
+                              struct dt_name *token)
 {
     uint64_t nonce = 0;
     char what[32];
@@ -44,7 +44,7 @@ static bool sees_token(const struct dt_store *s, const struct dt_name *token)
     return sees;
 }
 
-dt_result_t dt_visible_name_blind(const struct dt_store *s, bool blind, const char *does)
+dt_result_t dt_visible_report(const struct dt_store *s, bool blind, const char *verb)
 {
     const struct dt_group *g = &s->group;
     char hosts[DT_ERROR_TEXT / 2] = "", host[64];
@@ -71,7 +71,7 @@ dt_result_t dt_visible_name_blind(const struct dt_store *s, bool blind, const ch
     dt_fail(DT_ERR_IO,
             "the checkpoint directory %s is not shared: what rank 0 %s there cannot be seen on "
             "%s; choose one that all hosts have mounted (--checkpoint-dir)",
-            s->path, does, hosts);
+            s->path, verb, hosts);
     dt_error_details()->rank = (int)first;
     return DT_ERR_IO;
 }
@@ -85,14 +85,14 @@ dt_result_t dt_visible_check(const struct dt_store *s, const struct dt_dir *d)
     if (g->size == 1)
         return DT_OK;
     if (g->rank == 0)
-        result = put_token(s, d, &token);
+        result = make_token(s, d, &token);
     result = dt_group_agree(g, result);
     if (result == DT_OK)
         result = g->broadcast(g->ctx, token.s, sizeof token.s, 0);
     if (result != DT_OK)
         return result;
     token.s[sizeof token.s - 1] = '\0';
-    result = dt_visible_name_blind(s, s->speaks && !sees_token(s, &token), "writes");
+    result = dt_visible_report(s, s->leads_host && !sees_token(s, &token), "writes");
     if (g->rank == 0)
         unlinkat(d->fd, token.s, 0);
     return result;

@@ -111,7 +111,7 @@ void job_init(struct job *j, uint32_t size, const char *dir, uint32_t generation
             .group = { k, size, r, group_min, group_sum, group_broadcast },
             .path = dir,
             .host = k % 2 ? "odd" : "even",
-            .speaks = k < 2,
+            .leads_host = k < 2,
             .owner = { "job-01234567", generation },
             .arg = j,
             .committed = committed,
