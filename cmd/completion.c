@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RANK_WORDS  "all none"
+#define COUNT_WORDS "gpu cpu auto"
+#define FAULT_WORDS "kill:rank= stop:rank= exit:rank= host:node= host:rank= agent:node= agent:rank="
+
 /* The part of the script that does not depend on the table. $cur is the word to be completed, as
  * far as it is typed. */
 static const char bash_rest[] =
@@ -14,7 +18,7 @@ static const char bash_rest[] =
     "    [[ -z $1 ]] || sed -nE 's/^[[:blank:]]*([[:alnum:]_.@-]+).*/\\1/p' \"$1\"\n"
     "} 2>/dev/null\n"
     "\n"
-    "# Offers the words that $cur begins. Readline replaces what follows its last word break.\n"
+    "# Offers the words that begin with $cur. Readline replaces what follows its last word break.\n"
     "_dtrun_offer() { # WORD...\n"
     "    local word cut= breaks=${COMP_WORDBREAKS//[^:=]/}\n"
     "\n"
@@ -24,7 +28,8 @@ static const char bash_rest[] =
     "    done\n"
     "}\n"
     "\n"
-    "_dtrun_option() { # that $cur is the beginning of\n"
+    "# Offers the options that begin with $cur.\n"
+    "_dtrun_option() {\n"
     "    local name names=($_dtrun_names)\n"
     "\n"
     "    for name in \"${names[@]}\"; do\n"
@@ -37,7 +42,9 @@ static const char bash_rest[] =
     "    done\n"
     "}\n"
     "\n"
-    "_dtrun_value() { # BEFORE, which is the part of $cur that stands before the value\n"
+    "# Offers the values of an option of this $kind. BEFORE is what stands before the value in "
+    "$cur.\n"
+    "_dtrun_value() { # BEFORE\n"
     "    local before=$1 value=${cur#\"$1\"} found=()\n"
     "\n"
     "    case $kind in\n"
@@ -53,11 +60,10 @@ static const char bash_rest[] =
     "        mapfile -t found < <(ls /sys/class/net)\n"
     "        compopt -o nospace ;;\n"
     "    USER) mapfile -t found < <(compgen -u -- \"$value\") ;;\n"
-    "    RANK) found=(all none) ;;\n"
-    "    COUNT) found=(gpu cpu auto) ;;\n"
+    "    RANK) found=(" RANK_WORDS ") ;;\n"
+    "    COUNT) found=(" COUNT_WORDS ") ;;\n"
     "    FAULT)\n"
-    "        found=(kill:rank= stop:rank= exit:rank= host:node= host:rank= "
-    "agent:node= agent:rank=)\n"
+    "        found=(" FAULT_WORDS ")\n"
     "        compopt -o nospace ;;\n"
     "    *\"|\"*) IFS='|' read -ra found <<<\"$kind\" ;;\n"
     "    esac 2>/dev/null\n"
@@ -131,7 +137,14 @@ static void print_bash(void)
     printf("    *) return 1 ;;\n    esac\n}\n\n%s", bash_rest);
 }
 
-/* Prints text in single quotes, and escapes what zsh's _arguments would interpret. */
+/* Prints "a|b" as "a b". */
+static void print_as_words(const char *alternatives)
+{
+    for (; *alternatives; alternatives++)
+        putchar(*alternatives == '|' ? ' ' : *alternatives);
+}
+
+/* Prints text for inside single quotes, and escapes what zsh's _arguments would interpret. */
 static void print_zsh_text(const char *text)
 {
     for (; *text; text++) {
@@ -157,9 +170,14 @@ static void print_zsh_value(const char *value)
         { "NAME", "_parameters -g \"*export*\"" },
         { "NAME[=VALUE]", "_parameters -g \"*export*\"" },
         { "USER", "_users" },
-        { "RANK", "(all none)" },
-        { "COUNT", "(gpu cpu auto)" },
-        { "FAULT", "(kill\\:rank= stop\\:rank= exit\\:rank= host\\:node= host\\:rank=)" },
+    };
+    static const struct {
+        const char *value;
+        const char *words;
+    } lists[] = {
+        { "RANK", RANK_WORDS },
+        { "COUNT", COUNT_WORDS },
+        { "FAULT", FAULT_WORDS },
     };
 
     putchar(':');
@@ -167,16 +185,24 @@ static void print_zsh_value(const char *value)
     putchar(':');
     if (strchr(value, '|')) {
         putchar('(');
-        for (; *value; value++)
-            putchar(*value == '|' ? ' ' : *value);
+        print_as_words(value);
         putchar(')');
     }
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(actions[i].value, value) == 0)
             printf("%s", actions[i].action);
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (strcmp(lists[i].value, value) != 0)
+            continue;
+        putchar('(');
+        print_zsh_text(lists[i].words);
+        putchar(')');
+    }
 }
 
-/* '*': the option is offered again after it was given. "=": its value may follow an equals sign. */
+/* In the line, '*' offers the option again after it was given; "=" says that its value may follow
+ * an equals sign. */
 static void print_zsh_option(const struct dt_option_text *o, const char *dashes, const char *name)
 {
     printf("    '*%s%s%s[", dashes, name, o->value ? "=" : "");
@@ -231,10 +257,9 @@ static void print_fish_value(const char *value)
         { "NAME", "(set --names)" },
         { "NAME[=VALUE]", "(set --names)" },
         { "NETWORKS", "(__fish_print_interfaces)" },
-        { "RANK", "all none" },
-        { "COUNT", "gpu cpu auto" },
-        { "FAULT",
-          "kill:rank= stop:rank= exit:rank= host:node= host:rank= agent:node= agent:rank=" },
+        { "RANK", RANK_WORDS },
+        { "COUNT", COUNT_WORDS },
+        { "FAULT", FAULT_WORDS },
     };
 
     printf(" -r");
@@ -248,8 +273,7 @@ static void print_fish_value(const char *value)
     printf(" -f");
     if (strchr(value, '|')) {
         printf(" -a '");
-        for (; *value; value++)
-            putchar(*value == '|' ? ' ' : *value);
+        print_as_words(value);
         putchar('\'');
     }
 }

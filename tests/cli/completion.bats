@@ -100,6 +100,7 @@ offers() { # LINE WORD...
     grep -qF -- "--map-by=[fill host after host" zscript
     grep -qF -- ":slot|node:(slot node)'" zscript
     grep -qF -- ":COUNT:(gpu cpu auto)'" zscript
+    grep -qF -- ' agent\:node= agent\:rank=)' zscript
     grep -qF -- ":HOSTS:_sequence _hosts'" zscript
     grep -q -- "--hostfile=\[.*:FILE:_files'" zscript
     [ "$(head -1 zscript)" = "#compdef dtrun" ]
