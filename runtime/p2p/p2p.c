@@ -292,7 +292,7 @@ static bool needs_only_peer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype
     begin_call(ch, buf, count, dtype);
     ch->begun = true;
     dt_sendrecv_step(&ch->sendrecv);
-    return dt_sendrecv_has_told(&ch->sendrecv);
+    return dt_sendrecv_has_sent_all(&ch->sendrecv);
 }
 
 /* Begins a call that needs nothing more from this rank, or that has a thread. If the peer's call
@@ -307,11 +307,11 @@ static void begin_early(struct dt_p2p *ch, struct dt_task *task, void *buf, size
 }
 
 /* Whether these data fit into the pipe now. Only the thread that holds the lock writes to it. */
-static bool fits_in(const struct dt_p2p *ch, const void *buf, size_t bytes)
+static bool fits_pipe(const struct dt_p2p *ch, const void *buf, size_t bytes)
 {
     uint32_t local = (uint32_t)dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer);
 
-    return dt_sendrecv_fits_in(&ch->shm, buf, bytes, local, ch->sending);
+    return dt_sendrecv_fits_pipe(&ch->shm, buf, bytes, local, ch->sending);
 }
 
 dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
@@ -326,7 +326,7 @@ dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, si
         !dt_async_hold_back(&ch->async, task))
         return dt_async_submit(&ch->async, task);
     /* A call that has begun cannot be withdrawn if no thread can be started. */
-    if (!fits_in(ch, buf, count * dt_dtype_size(dtype)))
+    if (!fits_pipe(ch, buf, count * dt_dtype_size(dtype)))
         r = dt_async_start(&ch->async);
     if (r == DT_OK)
         begin_early(ch, task, buf, count, dtype);

@@ -6,8 +6,9 @@
 #include "runtime/shm/segment.h"
 
 enum {
-    LEAST_OPEN = 2 * 1024,  /* smaller data are not worth naming their address */
-    MOST_PIPED = 32 * 1024, /* such data follow the call even if the receiver has not arrived */
+    PLACE_MIN = 2 * 1024, /* of smaller data the opening does not name the place */
+    PIPED_MAX =
+        32 * 1024, /* up to here data follow the call even if the receiver has not arrived */
 };
 
 static size_t bytes_left(const struct dt_sendrecv_stream *w)
@@ -68,31 +69,30 @@ static dt_result_t move_through_pipes(struct dt_sendrecv *h)
 
 /* ---- each side copies half ---- */
 
-struct transfer_half { /* the half that this rank copies */
+struct half { /* the half that this rank copies */
     uint8_t *ours;
     size_t at; /* offset in both buffers */
     size_t bytes;
 };
 
-static struct transfer_half own_transfer_half(const struct dt_sendrecv *h)
+static struct half own_half(const struct dt_sendrecv *h)
 {
-    size_t transfer_half = h->bytes / 2;
+    size_t first = h->bytes / 2;
 
-    return h->sending ? (struct transfer_half){ h->buf, 0, transfer_half }
-                      : (struct transfer_half){ h->buf + transfer_half, transfer_half,
-                                                h->bytes - transfer_half };
+    return h->sending ? (struct half){ h->buf, 0, first }
+                      : (struct half){ h->buf + first, first, h->bytes - first };
 }
 
 static struct dt_hostshm_target *direct_target(const struct dt_sendrecv *h)
 {
     const struct dt_shm *s = h->s;
-    uint32_t giver = h->sending ? s->me : h->peer, taker = h->sending ? h->peer : s->me;
+    uint32_t sender = h->sending ? s->me : h->peer, receiver = h->sending ? h->peer : s->me;
 
-    return &dt_hostshm_pipe(&s->map, s->pipes, giver, taker)->target;
+    return &dt_hostshm_pipe(&s->map, s->pipes, sender, receiver)->target;
 }
 
-/* Whether the peer has told it, or never will. */
-static bool peer_has_told(void *arg)
+/* Whether the peer has told that it has finished, or never will. */
+static bool has_peer_finished(void *arg)
 {
     struct dt_sendrecv *h = arg;
 
@@ -100,15 +100,16 @@ static bool peer_has_told(void *arg)
 }
 
 /* If the call failed, the sender may still be writing to the receiver's buffer, which must not
- * change once it belongs to the program again. The sender tells when it has finished. */
+ * change once it belongs to the program again. The sender says when it has finished. */
 static void await_sender_end(struct dt_sendrecv *h)
 {
     dt_cma_refuse(direct_target(h));
-    dt_shm_outlast(peer_has_told, h);
+    dt_shm_outlast(has_peer_finished, h);
 }
 
-/* Each side tells the other whether its half is complete. A sender whose call fails keeps its
- * buffer until everything has been stopped, so data that the receiver has read before are valid. */
+/* Tells the peer whether this half is complete, and learns whether the other is. A sender whose
+ * call fails keeps its buffer until everything has been stopped, so what the receiver has read
+ * before that is valid. */
 static dt_result_t compare_results(struct dt_sendrecv *h, bool done, bool *both)
 {
     uint8_t ours = done && (h->sending || dt_shm_check(h->s) == DT_OK), theirs = 0;
@@ -124,7 +125,7 @@ static dt_result_t compare_results(struct dt_sendrecv *h, bool done, bool *both)
     return r;
 }
 
-static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct transfer_half *x, bool *both)
+static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     bool done = false;
@@ -143,7 +144,7 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct transfer_half
 }
 
 /* The kernel may be unable to copy some memory of a program. */
-static dt_result_t copy_direct(struct dt_sendrecv *h, const struct transfer_half *x, bool *both)
+static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
@@ -183,7 +184,7 @@ static dt_result_t transfer_by_pipes(struct dt_sendrecv *h)
 static dt_result_t transfer_directly(struct dt_sendrecv *h)
 {
     const struct dt_sendrecv_opening *ours = &h->out.opening, *theirs = &h->in.opening;
-    const struct transfer_half x = own_transfer_half(h);
+    const struct half x = own_half(h);
     bool both = false;
     dt_result_t r = DT_OK;
 
@@ -204,7 +205,7 @@ static bool calls_match(const struct dt_sendrecv *h)
     return dt_call_equal(&h->out.opening.call, &h->in.opening.call);
 }
 
-/* Called when the receiver knows that data arrive through the pipe. */
+/* Lets a receiver read the data from the pipe once it knows that they come this way. */
 static void expect_piped_data(struct dt_sendrecv *h)
 {
     bool piped = h->in.opening.piped || h->out.opening.piped;
@@ -217,23 +218,23 @@ static void expect_piped_data(struct dt_sendrecv *h)
 
 static struct dt_place find_place(const struct dt_shm *s, const void *buf, size_t bytes)
 {
-    return bytes >= LEAST_OPEN ? dt_segment_place(s->comm, buf, bytes) : (struct dt_place){ 0 };
+    return bytes >= PLACE_MIN ? dt_segment_place(s->comm, buf, bytes) : (struct dt_place){ 0 };
 }
 
 static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_t bytes)
 {
     size_t room = dt_pipe_capacity(s) - sizeof(struct dt_sendrecv_opening);
 
-    return !place->segment && bytes <= dt_min(room, MOST_PIPED);
+    return !place->segment && bytes <= dt_min(room, PIPED_MAX);
 }
 
-bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
-                         bool sending)
+bool dt_sendrecv_fits_pipe(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+                           bool sending)
 {
     const struct dt_place place = find_place(s, buf, bytes);
-    size_t told = sizeof(struct dt_sendrecv_opening) + (sending ? bytes : 0);
+    size_t to_send = sizeof(struct dt_sendrecv_opening) + (sending ? bytes : 0);
 
-    return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
+    return is_piped(s, &place, bytes) && to_send <= dt_pipe_room(s, peer);
 }
 
 /* If the peer could access the data directly, the opening names their address. */
@@ -277,7 +278,7 @@ static bool is_mismatch(const struct dt_sendrecv *h)
     return has_peer_opening(h) && !calls_match(h);
 }
 
-bool dt_sendrecv_has_told(const struct dt_sendrecv *h)
+bool dt_sendrecv_has_sent_all(const struct dt_sendrecv *h)
 {
     return h->out.opening.piped && bytes_left(&h->out) == 0 && !is_mismatch(h);
 }
@@ -302,7 +303,7 @@ static bool may_be_written_to(struct dt_sendrecv *h)
     return has_peer_opening(h) && calls_match(h);
 }
 
-/* A sender that does not know where to write writes nothing. The receiver waits to be told. */
+/* A sender that has not learnt where to write has written nothing. The receiver waits for this. */
 static void tell_nothing_written(struct dt_sendrecv *h)
 {
     uint8_t done = false;
@@ -314,7 +315,8 @@ static void tell_nothing_written(struct dt_sendrecv *h)
     write_pipe(h);
 }
 
-/* Both sides have told their calls before either can fail because of the other's. */
+/* Each side sends its own call before it fails because of the other's, so that both detect a
+ * mismatch. */
 dt_result_t dt_sendrecv_end(struct dt_sendrecv *h)
 {
     dt_result_t r = move_through_pipes(h);

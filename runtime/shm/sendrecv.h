@@ -5,7 +5,7 @@
  * The two ranks first exchange their calls, so both detect a mismatch; then nothing is written to
  * the receiver's buffer. A call returns when the other rank has made its own and the buffer belongs
  * to the caller again, even if it fails. Data that fit into the pipe follow the sender's call at
- * once. So a side that has sent all it has to send need not do anything for the other to finish. */
+ * once, so a side that has sent everything need not do anything for the other to finish. */
 #ifndef DT_SHM_SENDRECV_H
 #define DT_SHM_SENDRECV_H
 
@@ -17,15 +17,16 @@ struct dt_sendrecv_opening {
     struct dt_place place; /* of the buffer */
     /* Of the buffer, for a peer that can access this rank's memory; 0: it cannot. */
     uint64_t address;
-    uint64_t piped; /* not 0: use the pipe: the sender's data follow, or the receiver has room for
-                       them */
+    /* Not 0: use the pipe. The sender's data follow, or the receiver expects them there. */
+    uint64_t piped;
 };
 
-struct dt_sendrecv_stream { /* one direction: the opening, then the data; so much has moved */
+/* One direction: the opening, then the data. */
+struct dt_sendrecv_stream {
     struct dt_sendrecv_opening opening;
     void *buf;
-    size_t bytes;
-    size_t done;
+    size_t bytes; /* of the data */
+    size_t done;  /* bytes of both that have moved */
 };
 
 struct dt_sendrecv {
@@ -38,10 +39,10 @@ struct dt_sendrecv {
     struct dt_sendrecv_stream in;
 };
 
-/* Whether data of this size follow their call through the pipe before the receiver arrives, and all
- * that this rank has to send fits into the pipe now. */
-bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
-                         bool sending);
+/* Whether data of this size go through the pipe, and all that this rank has to send fits into it
+ * now. */
+bool dt_sendrecv_fits_pipe(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+                           bool sending);
 /* peer is a local rank. Both sides pass an equal call. */
 void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
                        void *buf, size_t bytes, uint32_t peer, bool sending);
@@ -49,7 +50,7 @@ void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_
 void dt_sendrecv_step(struct dt_sendrecv *h);
 /* After a step: whether the peer needs nothing more from this rank; and whether dt_sendrecv_end
  * will not wait. */
-bool dt_sendrecv_has_told(const struct dt_sendrecv *h);
+bool dt_sendrecv_has_sent_all(const struct dt_sendrecv *h);
 bool dt_sendrecv_is_over(const struct dt_sendrecv *h);
 /* Waits for the end of the transfer. */
 dt_result_t dt_sendrecv_end(struct dt_sendrecv *h);

@@ -18,8 +18,8 @@ struct dt_alarm {
 
 enum {
     DT_ALARM_FDS = 2,
-    DT_ALARM_TOLD_MS =
-        1000, /* within this time every rank learns what one rank has told its agent */
+    /* Within this time every rank learns what one rank has told its agent. */
+    DT_ALARM_TOLD_MS = 1000,
 };
 
 /* Returns DT_OK, or what has stopped the communicator, and stores the latter as the coll_error. */

@@ -1,6 +1,6 @@
-/* For LD_PRELOAD: in an all-reduce of several f32, rank 1 gets the last element wrong, and rank 0
- * takes $TEST_SLOW_MS milliseconds longer. At the end every rank prints how many of these calls it
- * has made. */
+/* For LD_PRELOAD: in each all-reduce of f32, rank 0 takes $TEST_SLOW_MS milliseconds longer, and
+ * rank 1 gets the last of several elements wrong. At the end every rank prints how many of these
+ * calls it has made. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
     return r;
 }
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void print_calls(void)
 {
     fprintf(stderr, "%lu all-reduces of f32\n", calls);
 }

@@ -7,62 +7,61 @@
 
 #include "launcher/base/clock.h"
 
-enum {
-    BULK_MS =
-        5000, /* without any progress; the host waits longer, because the caller is to judge */
-};
+/* How long the data may make no progress. The host waits twice as long, so that the caller notices
+ * first and reports it. */
+enum { STALL_MS = 5000 };
 
-void dt_probepath_call(struct dt_probepath *w, int fd, const struct dt_auth *auth)
+void dt_probepath_call(struct dt_probepath *p, int fd, const struct dt_auth *auth)
 {
-    w->calling = true;
-    dt_handshake_call(&w->shake, fd, auth);
+    p->calling = true;
+    dt_handshake_call(&p->shake, fd, auth);
 }
 
-void dt_probepath_host(struct dt_probepath *w, int fd)
+void dt_probepath_host(struct dt_probepath *p, int fd)
 {
-    dt_handshake_host(&w->shake, fd);
+    dt_handshake_host(&p->shake, fd);
 }
 
-bool dt_probepath_is_sending(const struct dt_probepath *w)
+bool dt_probepath_is_sending(const struct dt_probepath *p)
 {
-    if (w->phase == DT_PATH_SHAKING)
-        return w->shake.sending;
-    return w->phase == (w->calling ? DT_PATH_THERE : DT_PATH_BACK) ||
-           (w->phase == DT_PATH_RECEIPT && !w->calling);
+    if (p->phase == DT_PATH_SHAKING)
+        return p->shake.sending;
+    return p->phase == (p->calling ? DT_PATH_THERE : DT_PATH_BACK) ||
+           (p->phase == DT_PATH_RECEIPT && !p->calling);
 }
 
-bool dt_probepath_is_shaking(const struct dt_probepath *w)
+bool dt_probepath_is_shaking(const struct dt_probepath *p)
 {
-    return w->phase == DT_PATH_SHAKING && dt_handshake_is_connected(&w->shake);
+    return p->phase == DT_PATH_SHAKING && dt_handshake_is_connected(&p->shake);
 }
 
-static void be_patient(struct dt_probepath *w)
+static void postpone_deadline(struct dt_probepath *p)
 {
-    w->deadline_ns = dt_now_ns() + (w->calling ? 1 : 2) * BULK_MS * UINT64_C(1000000);
+    p->deadline_ns = dt_now_ns() + (p->calling ? 1 : 2) * STALL_MS * UINT64_C(1000000);
 }
 
-static void enter(struct dt_probepath *w, uint32_t bytes)
+static void enter_next_phase(struct dt_probepath *p, uint32_t bytes)
 {
-    w->phase++;
-    w->left = w->phase == DT_PATH_RECEIPT || w->phase == DT_PATH_LEAVING ? 1 : bytes;
-    be_patient(w);
-    if (w->phase == DT_PATH_THERE)
-        w->began_ns = dt_now_ns();
-    if (w->phase == DT_PATH_BACK)
-        w->bulk_ns = dt_now_ns() - w->began_ns;
-    if (w->phase == DT_PATH_LEAVING)
-        w->both_ns = dt_now_ns() - w->began_ns;
+    p->phase++;
+    p->left = p->phase == DT_PATH_RECEIPT || p->phase == DT_PATH_LEAVING ? 1 : bytes;
+    postpone_deadline(p);
+    if (p->phase == DT_PATH_THERE)
+        p->began_ns = dt_now_ns();
+    if (p->phase == DT_PATH_BACK)
+        p->bulk_ns = dt_now_ns() - p->began_ns;
+    if (p->phase == DT_PATH_LEAVING)
+        p->both_ns = dt_now_ns() - p->began_ns;
 }
 
-/* Moves bytes of arbitrary value in the direction of the phase. */
-static enum dt_verdict move(struct dt_probepath *w)
+/* Sends or receives the bytes of this phase. Their value does not matter. */
+static enum dt_verdict move_bytes(struct dt_probepath *p)
 {
-    static char room[64 * 1024];
+    static char buf[64 * 1024];
 
-    while (w->left > 0) {
-        size_t size = w->left < sizeof room ? w->left : sizeof room;
-        ssize_t n = dt_probepath_is_sending(w) ? send(w->shake.fd, room, size, MSG_NOSIGNAL)
-                                               : recv(w->shake.fd, room, size, 0);
+    while (p->left > 0) {
+        size_t size = p->left < sizeof buf ? p->left : sizeof buf;
+        ssize_t n = dt_probepath_is_sending(p) ? send(p->shake.fd, buf, size, MSG_NOSIGNAL)
+                                               : recv(p->shake.fd, buf, size, 0);
 
         if (n < 0)
             return errno == EAGAIN || errno == EINTR ? DT_SHAKE_PENDING : DT_SHAKE_FAILED;
@@ -70,46 +69,46 @@ static enum dt_verdict move(struct dt_probepath *w)
             errno = ECONNRESET;
             return DT_SHAKE_FAILED;
         }
-        w->left -= (uint32_t)n;
-        be_patient(w);
+        p->left -= (uint32_t)n;
+        postpone_deadline(p);
     }
     return DT_SHAKE_THROUGH;
 }
 
-static enum dt_verdict shake(struct dt_probepath *w, const struct dt_auth *auth)
+static enum dt_verdict shake(struct dt_probepath *p, const struct dt_auth *auth)
 {
-    return w->calling ? dt_handshake_calling(&w->shake, auth)
-                      : dt_handshake_hosting(&w->shake, auth);
+    return p->calling ? dt_handshake_calling(&p->shake, auth)
+                      : dt_handshake_hosting(&p->shake, auth);
 }
 
-enum dt_verdict dt_probepath_step(struct dt_probepath *w, const struct dt_auth *auth,
+enum dt_verdict dt_probepath_step(struct dt_probepath *p, const struct dt_auth *auth,
                                   uint32_t bytes)
 {
     enum dt_verdict verdict = DT_SHAKE_THROUGH;
 
     while (verdict == DT_SHAKE_THROUGH &&
-           w->phase != (w->calling ? DT_PATH_LEAVING : DT_PATH_LEFT)) {
-        verdict = w->phase == DT_PATH_SHAKING ? shake(w, auth) : move(w);
+           p->phase != (p->calling ? DT_PATH_LEAVING : DT_PATH_LEFT)) {
+        verdict = p->phase == DT_PATH_SHAKING ? shake(p, auth) : move_bytes(p);
         if (verdict == DT_SHAKE_THROUGH)
-            enter(w, bytes);
+            enter_next_phase(p, bytes);
     }
     return verdict;
 }
 
-bool dt_probepath_has_arrived(const struct dt_probepath *w)
+bool dt_probepath_has_arrived(const struct dt_probepath *p)
 {
     int left = -1;
 
-    return w->phase == DT_PATH_RECEIPT && ioctl(w->shake.fd, SIOCOUTQ, &left) == 0 && left == 0;
+    return p->phase == DT_PATH_RECEIPT && ioctl(p->shake.fd, SIOCOUTQ, &left) == 0 && left == 0;
 }
 
-enum dt_reach_state dt_probepath_failure(const struct dt_probepath *w, int error)
+enum dt_reach_state dt_probepath_failure(const struct dt_probepath *p, int error)
 {
-    if (w->phase == DT_PATH_SHAKING && error == EACCES)
+    if (p->phase == DT_PATH_SHAKING && error == EACCES)
         return DT_REACH_STRANGER;
-    if (w->phase == DT_PATH_SHAKING)
-        return dt_handshake_is_connected(&w->shake) ? DT_REACH_SILENT : DT_REACH_CONNECT;
-    if (error == ETIMEDOUT && dt_probepath_has_arrived(w))
+    if (p->phase == DT_PATH_SHAKING)
+        return dt_handshake_is_connected(&p->shake) ? DT_REACH_SILENT : DT_REACH_CONNECT;
+    if (error == ETIMEDOUT && dt_probepath_has_arrived(p))
         return DT_REACH_SILENT;
-    return w->phase == DT_PATH_BACK ? DT_REACH_LOST_HERE : DT_REACH_LOST_THERE;
+    return p->phase == DT_PATH_BACK ? DT_REACH_LOST_HERE : DT_REACH_LOST_THERE;
 }

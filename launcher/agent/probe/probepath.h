@@ -1,6 +1,6 @@
 /* One connection between two agents that check whether their hosts reach each other. They
- * authenticate themselves. The caller sends data; the host confirms with one byte that all has
- * arrived, and sends as much back.
+ * authenticate each other. The caller sends data; the host confirms with one byte that all has
+ * arrived, and sends as much back. Then the caller hangs up.
  *
  * It uses no event loop: the owner of the socket waits for it, in the requested direction and until
  * the deadline. */
@@ -17,12 +17,12 @@ struct dt_probepath {
     struct dt_handshake shake;
     bool calling;
     enum {
-        DT_PATH_SHAKING,
-        DT_PATH_THERE,
-        DT_PATH_RECEIPT,
-        DT_PATH_BACK,
-        DT_PATH_LEAVING,
-        DT_PATH_LEFT
+        DT_PATH_SHAKING, /* the handshake */
+        DT_PATH_THERE,   /* data from the caller */
+        DT_PATH_RECEIPT, /* the host's confirmation */
+        DT_PATH_BACK,    /* data from the host */
+        DT_PATH_LEAVING, /* the host waits until the caller hangs up */
+        DT_PATH_LEFT,
     } phase;
     uint32_t left;        /* bytes left in this phase */
     uint64_t began_ns;    /* when a caller sends the first byte */
@@ -31,23 +31,23 @@ struct dt_probepath {
     uint64_t deadline_ns; /* postponed while bytes pass; before that the owner sets it */
 };
 
-void dt_probepath_call(struct dt_probepath *w, int fd, const struct dt_auth *auth);
-void dt_probepath_host(struct dt_probepath *w, int fd);
+void dt_probepath_call(struct dt_probepath *p, int fd, const struct dt_auth *auth);
+void dt_probepath_host(struct dt_probepath *p, int fd);
 
-bool dt_probepath_is_sending(const struct dt_probepath *w);
+bool dt_probepath_is_sending(const struct dt_probepath *p);
 
 /* The connection is made, but the other side has not authenticated itself yet. */
-bool dt_probepath_is_shaking(const struct dt_probepath *w);
+bool dt_probepath_is_shaking(const struct dt_probepath *p);
 
 /* Proceeds as far as possible without blocking, with that many bytes each way. THROUGH: it is
  * complete. A host lets the caller hang up first. FAILED: see errno. */
-enum dt_verdict dt_probepath_step(struct dt_probepath *w, const struct dt_auth *auth,
+enum dt_verdict dt_probepath_step(struct dt_probepath *p, const struct dt_auth *auth,
                                   uint32_t bytes);
 
 /* Everything sent has been received: only the other agent keeps this one waiting. */
-bool dt_probepath_has_arrived(const struct dt_probepath *w);
+bool dt_probepath_has_arrived(const struct dt_probepath *p);
 
-/* Returns what it says about the path if a caller's connection fails now. */
-enum dt_reach_state dt_probepath_failure(const struct dt_probepath *w, int error);
+/* Returns what a failure of a caller's connection in this phase says about the path. */
+enum dt_reach_state dt_probepath_failure(const struct dt_probepath *p, int error);
 
 #endif

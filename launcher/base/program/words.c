@@ -8,23 +8,23 @@
 
 enum { WORDS_MAX = 1000 };
 
-/* What may stand beside a word in a shell. A path that a variable begins is not found. */
+/* What may stand beside a word in a shell. A path that begins with a variable is not found. */
 static const char separators[] = " \t\r\n\"'`;&|()<>{}$=,";
 
-struct hunt {
+struct search {
     dt_words_test *passes;
     void *arg;
-    unsigned left; /* how many words of texts to look at */
+    unsigned words_left; /* of texts; then the search ends */
 };
 
-static bool find_in_text(struct hunt *h, char *text)
+static bool find_in_text(struct search *s, char *text)
 {
-    char *rest;
+    char *rest, *word;
 
-    for (char *word = strtok_r(text, separators, &rest); word && h->left; h->left--) {
-        if (h->passes(h->arg, word))
+    for (; s->words_left && (word = strtok_r(text, separators, &rest)); text = NULL) {
+        if (s->passes(s->arg, word))
             return true;
-        word = strtok_r(NULL, separators, &rest);
+        s->words_left--;
     }
     return false;
 }
@@ -36,35 +36,35 @@ static bool is_script(const char *path, const char *text)
     return strncmp(text, "#!", 2) == 0 || (n > 3 && strcmp(path + n - 3, ".sh") == 0);
 }
 
-static bool find_in_script(struct hunt *h, const char *path)
+static bool find_in_script(struct search *s, const char *path)
 {
     static char text[DT_HEAD_BYTES + 1];
 
     text[dt_head_read(path, text)] = '\0';
-    return is_script(path, text) && find_in_text(h, text);
+    return is_script(path, text) && find_in_text(s, text);
 }
 
-static bool find_in_argument(struct hunt *h, const char *argument)
+static bool find_in_argument(struct search *s, const char *argument)
 {
-    bool found = h->passes(h->arg, argument);
+    bool found = s->passes(s->arg, argument);
 
     if (!found && strpbrk(argument, separators)) {
         char *text = dt_xstrdup(argument);
 
-        found = find_in_text(h, text);
+        found = find_in_text(s, text);
         free(text);
     }
-    return found || find_in_script(h, argument);
+    return found || find_in_script(s, argument);
 }
 
 bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *passes, void *arg)
 {
-    struct hunt h = { passes, arg, WORDS_MAX };
+    struct search s = { passes, arg, WORDS_MAX };
 
-    if (find_in_script(&h, path))
+    if (find_in_script(&s, path))
         return true;
     for (uint32_t i = 1; i < argv->n; i++) {
-        if (find_in_argument(&h, argv->v[i]))
+        if (find_in_argument(&s, argv->v[i]))
             return true;
     }
     return false;

@@ -9,7 +9,7 @@
 
 typedef bool dt_words_test(void *arg, const char *word);
 
-/* path is the program, argv its arguments. Returns whether a word passes the test. Looks at every
+/* Returns whether a word passes the test. path is the program; argv[0] is ignored. Looks at every
  * argument, at the first 64 KiB of each script, and at 1000 words of all texts together. */
 bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *passes, void *arg);
 

@@ -333,24 +333,24 @@ static void many_strangers_make_room_for_a_proven_peer(void **state)
 {
     static const char rest[DT_REACH_BYTES];
     struct dt_auth auth = { .generation = 3, .me = 0, .peer = 1, .purpose = DT_AUTH_AGENTS };
-    struct dt_probepath way = { 0 };
+    struct dt_probepath path = { 0 };
     int strangers[CROWD];
     char c;
 
     (void)state;
     begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
-    dt_probepath_call(&way, dt_inet_connect("127.0.0.1", now->agents[1].port), &auth);
-    while (way.phase < DT_PATH_RECEIPT) { /* sends many bytes one by one */
-        assert_int_equal(dt_probepath_step(&way, &auth, 1), DT_SHAKE_PENDING);
+    dt_probepath_call(&path, dt_inet_connect("127.0.0.1", now->agents[1].port), &auth);
+    while (path.phase < DT_PATH_RECEIPT) { /* sends many bytes one by one */
+        assert_int_equal(dt_probepath_step(&path, &auth, 1), DT_SHAKE_PENDING);
         uv_run(&now->loop, UV_RUN_NOWAIT);
     }
     crowd_in(strangers);
-    assert_int_equal(recv(way.shake.fd, &c, 1, MSG_DONTWAIT), -1);
-    assert_int_equal(send(way.shake.fd, rest, sizeof rest - 1, MSG_NOSIGNAL), sizeof rest - 1);
-    while (dt_probepath_step(&way, &auth, 1) == DT_SHAKE_PENDING)
+    assert_int_equal(recv(path.shake.fd, &c, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(send(path.shake.fd, rest, sizeof rest - 1, MSG_NOSIGNAL), sizeof rest - 1);
+    while (dt_probepath_step(&path, &auth, 1) == DT_SHAKE_PENDING)
         uv_run(&now->loop, UV_RUN_NOWAIT);
-    assert_int_equal(way.phase, DT_PATH_LEAVING);
-    close(way.shake.fd);
+    assert_int_equal(path.phase, DT_PATH_LEAVING);
+    close(path.shake.fd);
     for (int i = 0; i < CROWD; i++)
         close(strangers[i]);
 }
