@@ -191,12 +191,13 @@ static double wrapped(dt_dtype_t dtype, int64_t v)
     return get(dtype, p);
 }
 
-static double folded(const struct dt_perf_case *c, size_t i, int n)
+/* Element i of the ranks from 0 to last. */
+static double folded(const struct dt_perf_case *c, size_t i, int last, int n)
 {
     int64_t acc = contribution(c, i, 0, n);
     double v;
 
-    for (int rank = 1; rank < n; rank++)
+    for (int rank = 1; rank <= last; rank++)
         acc = fold(c->op, acc, contribution(c, i, rank, n));
     v = wrapped(c->dtype, acc);
     if (c->op == DT_ADASUM && n > 1)
@@ -254,7 +255,7 @@ size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_case *c, 
     if (op->reduces && !want)
         return SIZE_MAX;
     for (size_t i = 0; op->reduces && i < period; i++)
-        want[i] = folded(c, i, n);
+        want[i] = folded(c, i, op->source(me, n, c->root, 0).rank, n);
     for (int block = 0; block < (op->many_out ? n : 1); block++) {
         struct dt_perf_source s = op->source(me, n, c->root, block);
         struct comparison x = { .dtype = c->dtype,

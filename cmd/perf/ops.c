@@ -86,6 +86,20 @@ static size_t by_distance(int from, int to, int n, size_t count)
 
 /* ---- sources of results ---- */
 
+static struct dt_perf_source from_all(int me, int n, int root, int block)
+{
+    (void)me;
+    (void)root;
+    return (struct dt_perf_source){ n - 1, block };
+}
+
+static struct dt_perf_source from_all_for_me(int me, int n, int root, int block)
+{
+    (void)root;
+    (void)block;
+    return (struct dt_perf_source){ n - 1, me };
+}
+
 static struct dt_perf_source from_root(int me, int n, int root, int block)
 {
     (void)me;
@@ -232,7 +246,7 @@ static const struct dt_perf_op ops[] = {
     { .name = "all_reduce",
       .reduces = true,
       .weighs = true,
-      .source = from_root,
+      .source = from_all,
       .bus_factor = both_ways,
       .moved = every_buffer_whole,
       .leaves = dt_perf_both_ways,
@@ -241,7 +255,7 @@ static const struct dt_perf_op ops[] = {
       .reduces = true,
       .has_root = true,
       .root_alone = true,
-      .source = from_root,
+      .source = from_all,
       .bus_factor = one_way,
       .moved = one_whole_and_all,
       .leaves = dt_perf_whole,
@@ -273,7 +287,7 @@ static const struct dt_perf_op ops[] = {
     { .name = "reduce_scatter",
       .reduces = true,
       .many_in = true,
-      .source = from_each_for_me,
+      .source = from_all_for_me,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
       .leaves = dt_perf_parts_of_either,
@@ -282,7 +296,7 @@ static const struct dt_perf_op ops[] = {
       .reduces = true,
       .many_in = true,
       .part = by_taker,
-      .source = from_each_for_me,
+      .source = from_all_for_me,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
       .leaves = dt_perf_parts_of_either,

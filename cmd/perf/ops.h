@@ -31,7 +31,7 @@ struct dt_perf_case { /* what is measured */
 };
 
 struct dt_perf_source { /* where a block of a result comes from */
-    int rank;           /* the rank whose input it is; unused for reductions */
+    int rank;           /* whose input it is; a reduction combines the inputs of ranks 0 to rank */
     int block;          /* the block of that input */
 };
 
