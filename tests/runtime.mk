@@ -151,9 +151,10 @@ tests_unit_world_listener_SOURCES = tests/unit/world/listener.c
 tests_unit_world_listener_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_world_listener_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h
+tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h \
+	$(OPS_SOURCES)
 tests_unit_coll_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_mismatches_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_mismatches_LDADD = $(TESTJOB_LIBS) -lm
 
 tests_unit_api_misuse_SOURCES = tests/unit/api/misuse.c tests/unit/rankcheck.h
 tests_unit_api_misuse_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -268,23 +269,26 @@ tests_unit_api_sendrecv_SOURCES = tests/unit/api/sendrecv.c tests/unit/rankcheck
 tests_unit_api_sendrecv_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_sendrecv_LDADD = $(TESTJOB_LIBS)
 
+# The table of collectives of dtrun-perf, and what it needs, -lm included.
+OPS_SOURCES = cmd/perf/between.c cmd/perf/memory.c cmd/perf/ops.c
+
 TRIAL_SOURCES = tests/unit/faults/trial.c tests/unit/faults/trial.h tests/unit/faults/everycall.c \
-	tests/unit/faults/everycall.h tests/unit/faults.c tests/unit/faults.h
+	tests/unit/faults/everycall.h tests/unit/faults.c tests/unit/faults.h $(OPS_SOURCES)
 FAILING_SOURCES = tests/unit/faults/failing.c tests/unit/faults/failing.h $(TRIAL_SOURCES)
 
 tests_unit_faults_deaths_SOURCES = tests/unit/faults/deaths.c $(TRIAL_SOURCES)
 tests_unit_faults_deaths_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_faults_deaths_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_deaths_LDADD = $(TESTJOB_LIBS) -lm
 tests_unit_faults_deaths_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c $(FAILING_SOURCES)
 tests_unit_faults_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_faults_disturbed_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_disturbed_LDADD = $(TESTJOB_LIBS) -lm
 tests_unit_faults_disturbed_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_faults_disturbed_hosts_SOURCES = tests/unit/faults/disturbed_hosts.c $(FAILING_SOURCES)
 tests_unit_faults_disturbed_hosts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_faults_disturbed_hosts_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_disturbed_hosts_LDADD = $(TESTJOB_LIBS) -lm
 tests_unit_faults_disturbed_hosts_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/faults.c \

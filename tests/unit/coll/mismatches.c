@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/perf/ops.h"
+#include "runtime/base/coll_error.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
@@ -510,6 +512,97 @@ static void all_ranks_learn_whose_calls_do_not_match(void **state)
     testjob_streams(0);
 }
 
+/* ---- every collective, in all that its calls tell ---- */
+
+/* 0: none, as for sendrecv, which makes two calls. */
+static unsigned kind_of(const struct dt_perf_op *op)
+{
+    char name[32];
+    unsigned kind = 255;
+
+    snprintf(name, sizeof name, "%s", op->name);
+    for (char *p = name; (p = strchr(p, '_'));)
+        *p = '-';
+    while (kind && strcmp(dt_call_name(kind), name) != 0)
+        kind--;
+    return kind;
+}
+
+/* The call of rank 1, which differs from that of the others in what the trait tells. */
+static struct dt_call call_of(unsigned kind, unsigned trait, bool odd)
+{
+    return (struct dt_call){ .kind = (uint8_t)kind,
+                             .count = odd && trait == DT_CALL_TELLS_COUNT ? 2 : 1,
+                             .dtype = odd && trait == DT_CALL_TELLS_TYPE ? DT_I32 : DT_F32,
+                             .op = odd && trait == DT_CALL_TELLS_OP ? DT_MAX : DT_SUM,
+                             .root = odd && trait & (DT_CALL_TELLS_TO | DT_CALL_TELLS_FROM) };
+}
+
+static void describe(const struct dt_call *call, char text[DT_CALL_TEXT])
+{
+    dt_call_describe(call, text);
+    *strstr(text, ", call ") = '\0';
+}
+
+static bool tells_both(unsigned kind, unsigned trait)
+{
+    struct dt_call odd = call_of(kind, trait, true), others = call_of(kind, trait, false);
+    char odd_text[DT_CALL_TEXT], others_text[DT_CALL_TEXT];
+
+    describe(&odd, odd_text);
+    describe(&others, others_text);
+    return is_told(dt_last_error(), &(struct mismatch){ .odd = odd_text, .others = others_text });
+}
+
+static int try_difference(const struct dt_perf_op *op, unsigned trait)
+{
+    static float in[2 * TESTJOB_RANKS], out[2 * TESTJOB_RANKS];
+    struct dt_call call = call_of(kind_of(op), trait, dt_rank() == 1);
+    struct dt_perf_case c = { .dtype = (dt_dtype_t)call.dtype,
+                              .op = (dt_op_t)call.op,
+                              .root = call.root,
+                              .gives = ones,
+                              .takes = ones };
+
+    NEED(dt_comm_dup(DT_WORLD, &c.comm) == DT_OK);
+    NEED(op->run(&c, in, out, call.count) == DT_ERR_MISMATCH);
+    NEED(tells_both(call.kind, trait));
+    NEED(dt_comm_free(c.comm) == DT_ERR_MISMATCH);
+    return 0;
+}
+
+static int try_collectives(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    shared->odd = 1;
+    for (size_t i = 0; dt_perf_op_at(i); i++) {
+        const struct dt_perf_op *op = dt_perf_op_at(i);
+        unsigned traits = dt_call_traits(kind_of(op));
+
+        NEED(kind_of(op) || strcmp(op->name, "sendrecv") == 0);
+        for (unsigned trait = DT_CALL_TELLS_COUNT; trait <= DT_CALL_TELLS_FROM; trait *= 2) {
+            if (traits & trait && try_difference(op, trait) != 0) {
+                fprintf(stderr, "%s, trait %#x\n", op->name, trait);
+                return 1;
+            }
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void every_collective_compares_all_that_its_call_tells(void **state)
+{
+    static const char *const few[] = { "3", "1 1", "2 2", "1 1 1", NULL };
+
+    (void)state;
+    assert_int_equal(testjob_pass_all(few, try_collectives), 0);
+}
+
+/* ---- calls that end what others use ---- */
+
 static dt_result_t spread_ten(dt_comm_t *comm)
 {
     float buf[10] = { 0 };
@@ -635,6 +728,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_learn_whose_calls_do_not_match),
+        CHECKS("27, 28, 29, 31", every_collective_compares_all_that_its_call_tells),
         CHECKS("30", a_rank_that_leaves_others_in_a_call_is_named),
         CHECKS("30", checkpoint_calls_are_named),
         cmocka_unit_test(mismatches_do_not_cancel_out),

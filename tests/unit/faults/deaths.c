@@ -34,7 +34,6 @@ static dt_result_t meet(void)
 static int mortal(int rank, void *arg)
 {
     const struct trial *t = arg;
-    const struct everycall *call = &everycalls[t->death_in];
     dt_result_t r = t->death_in == 0 ? DT_OK : dt_init();
 
     if (t->death_in != 0 && r == DT_OK)
@@ -43,14 +42,14 @@ static int mortal(int rank, void *arg)
         return 1;
     if (rank == t->victim)
         faults_arm_death(t->k);
-    r = call->make();
+    r = everycall_make(t->death_in);
     if (rank == t->victim) {
         trial_shared->passages = faults_disarm();
         if (t->k)
             raise(SIGKILL); /* this time there were fewer passages */
         return 0;
     }
-    if (t->k && r == DT_OK && call->make != dt_finalize)
+    if (t->k && r == DT_OK && t->death_in != everycall_n() - 1)
         r = dt_barrier(DT_WORLD);
     trial_shared->code[rank] = r;
     snprintf(trial_shared->text[rank], sizeof trial_shared->text[rank], "%s", dt_last_error());
@@ -82,15 +81,15 @@ static void die_in(const char *hosts, int victim, size_t call)
     assert_true(passages > 0);
     for (t.k = 1; t.k <= passages; t.k += 1 + passages / DEATHS) {
         if (trial_run(hosts, mortal, &t) != 0)
-            fail_msg("%s on %s, passage %u of %u: somebody hangs", everycalls[call].name, hosts,
-                     t.k, passages);
+            fail_msg("%s on %s, passage %u of %u: somebody hangs", everycall_name(call), hosts, t.k,
+                     passages);
         for (int rank = 0; rank < trial_result.n; rank++) {
             if (rank == victim)
                 continue;
-            if (is_told(rank, culprit) || (everycalls[call].make == dt_finalize && all_left(rank)))
+            if (is_told(rank, culprit) || (call == everycall_n() - 1 && all_left(rank)))
                 continue;
             fail_msg("%s on %s, passage %u of %u: rank %d has wait status %#x, result %d: %s",
-                     everycalls[call].name, hosts, t.k, passages, rank,
+                     everycall_name(call), hosts, t.k, passages, rank,
                      (unsigned)trial_result.ranks[rank].status, trial_shared->code[rank],
                      trial_shared->text[rank]);
         }
@@ -108,7 +107,7 @@ static void a_rank_may_die_at_any_point(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         testjob_streams(jobs[i].streams);
-        for (size_t call = 0; call < everycalls_n; call++)
+        for (size_t call = 0; call < everycall_n(); call++)
             die_in(jobs[i].hosts, jobs[i].victim, call);
     }
     testjob_streams(0);

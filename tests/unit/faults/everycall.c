@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cmd/perf/ops.h"
+
 enum {
     FEW = 5,
     MANY = 96 * 1024,  /* pipelined within a host, several frames between hosts */
@@ -11,7 +13,6 @@ enum {
 };
 
 static int32_t in[MANY], out[MANY];
-static size_t counts[RANKS];
 static int me, size; /* set by give(); every element is compared with what they imply */
 
 /* Element i of the rank's data. */
@@ -29,13 +30,18 @@ static void give(size_t n)
     memset(out, 0xff, sizeof out);
 }
 
-static int32_t sum_at(size_t i)
+static int32_t sum_to(int end, size_t i)
 {
     int32_t sum = 0;
 
-    for (int rank = 0; rank < size; rank++)
+    for (int rank = 0; rank <= end; rank++)
         sum += given(rank, i);
     return sum;
+}
+
+static int32_t sum_at(size_t i)
+{
+    return sum_to(size - 1, i);
 }
 
 static dt_result_t check(dt_result_t r, const int32_t *got, size_t n, int32_t (*expected)(size_t i))
@@ -52,170 +58,53 @@ static int last(void)
     return size - 1;
 }
 
-/* ---- reductions ---- */
+/* ---- the collectives that dtrun-perf measures ---- */
 
-static dt_result_t reduce_all(size_t n)
+static bool is_block_of(const struct dt_perf_op *op, struct dt_perf_source source, size_t count,
+                        const int32_t *got)
 {
-    give(n);
-    return check(dt_all_reduce(DT_WORLD, in, out, n, DT_I32, DT_SUM), out, n, sum_at);
+    size_t before = (size_t)source.block * count;
+
+    for (size_t i = 0; i < count; i++) {
+        if (got[i] != (op->reduces ? sum_to : given)(source.rank, before + i))
+            return false;
+    }
+    return true;
 }
+
+static dt_result_t make_collective(const struct dt_perf_op *op)
+{
+    static const size_t alike[RANKS] = { [0 ... RANKS - 1] = BLOCK };
+    size_t count = op->many_in || op->many_out ? BLOCK : MANY;
+    struct dt_perf_case c = {
+        .dtype = DT_I32, .root = dt_size() - 1, .gives = alike, .takes = alike
+    };
+    dt_result_t r;
+
+    give(op->many_in ? count * (size_t)dt_size() : count);
+    r = op->run(&c, in, out, count);
+    if (r != DT_OK || op->empty || (op->root_alone && me != c.root))
+        return r;
+    for (int block = 0; block < (op->many_out ? size : 1); block++) {
+        struct dt_perf_source source = op->source(me, size, c.root, block);
+
+        if (!is_block_of(op, source, count, out + (size_t)block * count))
+            r = (dt_result_t)EVERYCALL_WRONG;
+    }
+    return r;
+}
+
+/* ---- with little data, in the background, on other communicators ---- */
 
 static dt_result_t all_reduce_few(void)
 {
-    return reduce_all(FEW);
+    give(FEW);
+    return check(dt_all_reduce(DT_WORLD, in, out, FEW, DT_I32, DT_SUM), out, FEW, sum_at);
 }
-
-static dt_result_t all_reduce_many(void)
-{
-    return reduce_all(MANY);
-}
-
-static dt_result_t reduce(void)
-{
-    give(MANY);
-    return check(dt_reduce(DT_WORLD, in, out, MANY, DT_I32, DT_SUM, last()), out,
-                 dt_rank() == last() ? MANY : 0, sum_at);
-}
-
-static int32_t my_sum_at(size_t i)
-{
-    return sum_at(i + (size_t)me * BLOCK);
-}
-
-static dt_result_t reduce_scatter(void)
-{
-    give((size_t)dt_size() * BLOCK);
-    return check(dt_reduce_scatter(DT_WORLD, in, out, BLOCK, DT_I32, DT_SUM), out, BLOCK,
-                 my_sum_at);
-}
-
-static const size_t *count_alike(void)
-{
-    for (int rank = 0; rank < dt_size(); rank++)
-        counts[rank] = BLOCK;
-    return counts;
-}
-
-static dt_result_t reduce_scatterv(void)
-{
-    give((size_t)dt_size() * BLOCK);
-    return check(dt_reduce_scatterv(DT_WORLD, in, out, count_alike(), DT_I32, DT_SUM), out, BLOCK,
-                 my_sum_at);
-}
-
-/* ---- calls that move data ---- */
 
 static int32_t last_at(size_t i)
 {
     return given(last(), i);
-}
-
-static dt_result_t broadcast(void)
-{
-    give(MANY);
-    return check(dt_broadcast(DT_WORLD, in, MANY, DT_I32, last()), in, MANY, last_at);
-}
-
-static int32_t gathered_at(size_t i)
-{
-    return given((int)(i / BLOCK), i % BLOCK);
-}
-
-static dt_result_t all_gather(void)
-{
-    give(BLOCK);
-    return check(dt_all_gather(DT_WORLD, in, out, BLOCK, DT_I32), out, BLOCK * (size_t)dt_size(),
-                 gathered_at);
-}
-
-static dt_result_t all_gatherv(void)
-{
-    give(BLOCK);
-    return check(dt_all_gatherv(DT_WORLD, in, out, count_alike(), DT_I32), out,
-                 BLOCK * (size_t)dt_size(), gathered_at);
-}
-
-static dt_result_t gather(void)
-{
-    give(BLOCK);
-    return check(dt_gather(DT_WORLD, in, out, BLOCK, DT_I32, last()), out,
-                 dt_rank() == last() ? BLOCK * (size_t)dt_size() : 0, gathered_at);
-}
-
-static dt_result_t gatherv(void)
-{
-    give(BLOCK);
-    return check(dt_gatherv(DT_WORLD, in, BLOCK, out, count_alike(), DT_I32, last()), out,
-                 dt_rank() == last() ? BLOCK * (size_t)dt_size() : 0, gathered_at);
-}
-
-static int32_t scattered_at(size_t i)
-{
-    return given(last(), i + (size_t)me * BLOCK);
-}
-
-static dt_result_t scatter(void)
-{
-    give((size_t)dt_size() * BLOCK);
-    return check(dt_scatter(DT_WORLD, in, out, BLOCK, DT_I32, last()), out, BLOCK, scattered_at);
-}
-
-static dt_result_t scatterv(void)
-{
-    give((size_t)dt_size() * BLOCK);
-    return check(dt_scatterv(DT_WORLD, in, count_alike(), out, BLOCK, DT_I32, last()), out, BLOCK,
-                 scattered_at);
-}
-
-static int32_t exchanged_at(size_t i)
-{
-    return given((int)(i / BLOCK), i % BLOCK + (size_t)me * BLOCK);
-}
-
-static dt_result_t all_to_all(void)
-{
-    give((size_t)dt_size() * BLOCK);
-    return check(dt_all_to_all(DT_WORLD, in, out, BLOCK, DT_I32), out, (size_t)dt_size() * BLOCK,
-                 exchanged_at);
-}
-
-static dt_result_t all_to_allv(void)
-{
-    const size_t *alike = count_alike();
-
-    give((size_t)dt_size() * BLOCK);
-    return check(dt_all_to_allv(DT_WORLD, in, alike, out, alike, DT_I32), out,
-                 (size_t)dt_size() * BLOCK, exchanged_at);
-}
-
-static int32_t before_me_at(size_t i)
-{
-    return given((me + size - 1) % size, i);
-}
-
-/* Passes data round a ring, in which rank 0 receives first. */
-static dt_result_t send_recv(void)
-{
-    int next = (dt_rank() + 1) % dt_size(), before = (dt_rank() + dt_size() - 1) % dt_size();
-    dt_result_t r = DT_OK;
-
-    give(MANY);
-    if (dt_size() == 1)
-        return DT_OK;
-    if (dt_rank() != 0)
-        r = dt_send(DT_WORLD, in, MANY, DT_I32, next);
-    if (r == DT_OK)
-        r = dt_recv(DT_WORLD, out, MANY, DT_I32, before);
-    if (r == DT_OK && dt_rank() == 0)
-        r = dt_send(DT_WORLD, in, MANY, DT_I32, next);
-    return check(r, out, MANY, before_me_at);
-}
-
-/* ---- without data, in the background, on other communicators ---- */
-
-static dt_result_t barrier(void)
-{
-    return dt_barrier(DT_WORLD);
 }
 
 static dt_result_t requests(void)
@@ -306,11 +195,6 @@ static dt_result_t dup(void)
     return r == DT_OK ? freed : r;
 }
 
-static int32_t last_alone_at(size_t i)
-{
-    return given(last(), i);
-}
-
 /* The last rank has data for one more call. */
 static dt_result_t uneven(void)
 {
@@ -319,7 +203,7 @@ static dt_result_t uneven(void)
 
     give(FEW);
     if (r == DT_OK && dt_rank() == last())
-        r = check(dt_all_reduce(DT_WORLD, in, out, FEW, DT_I32, DT_SUM), out, FEW, last_alone_at);
+        r = check(dt_all_reduce(DT_WORLD, in, out, FEW, DT_I32, DT_SUM), out, FEW, last_at);
     if (r == DT_OK)
         r = dt_join(DT_WORLD, &came_last);
     return r == DT_OK && came_last != last() ? (dt_result_t)EVERYCALL_WRONG : r;
@@ -340,24 +224,13 @@ static dt_result_t checkpoint(void)
     return r == DT_OK && (step != 7 || kept[0] != dt_rank()) ? (dt_result_t)EVERYCALL_WRONG : r;
 }
 
-const struct everycall everycalls[] = {
-    { "init", dt_init },
-    { "barrier", barrier },
+/* ---- all of them ---- */
+
+static const struct other {
+    const char *name;
+    dt_result_t (*make)(void);
+} others[] = {
     { "all-reduce of few", all_reduce_few },
-    { "all-reduce of many", all_reduce_many },
-    { "reduce", reduce },
-    { "reduce-scatter", reduce_scatter },
-    { "reduce-scatterv", reduce_scatterv },
-    { "broadcast", broadcast },
-    { "all-gather", all_gather },
-    { "all-gatherv", all_gatherv },
-    { "gather", gather },
-    { "gatherv", gatherv },
-    { "scatter", scatter },
-    { "scatterv", scatterv },
-    { "all-to-all", all_to_all },
-    { "all-to-allv", all_to_allv },
-    { "send and recv", send_recv },
     { "requests", requests },
     { "bucket", bucket },
     { "split", split },
@@ -367,4 +240,33 @@ const struct everycall everycalls[] = {
     { "checkpoint", checkpoint },
     { "finalize", dt_finalize },
 };
-const size_t everycalls_n = sizeof everycalls / sizeof *everycalls;
+
+static size_t collectives(void)
+{
+    size_t n = 0;
+
+    while (dt_perf_op_at(n))
+        n++;
+    return n;
+}
+
+size_t everycall_n(void)
+{
+    return 1 + collectives() + sizeof others / sizeof *others;
+}
+
+const char *everycall_name(size_t call)
+{
+    if (call == 0)
+        return "init";
+    return call <= collectives() ? dt_perf_op_at(call - 1)->name
+                                 : others[call - 1 - collectives()].name;
+}
+
+dt_result_t everycall_make(size_t call)
+{
+    if (call == 0)
+        return dt_init();
+    return call <= collectives() ? make_collective(dt_perf_op_at(call - 1))
+                                 : others[call - 1 - collectives()].make();
+}

@@ -7,15 +7,12 @@
 
 #include "runtime/dtrun.h"
 
-struct everycall {
-    const char *name;
-    dt_result_t (*make)(void); /* returns EVERYCALL_WRONG for DT_OK with a wrong result */
-};
+enum { EVERYCALL_WRONG = 1000 }; /* as dt_result_t: DT_OK, but with a wrong result */
 
-enum { EVERYCALL_WRONG = 1000 };
-
-/* The calls in an order in which they can be made. The first is dt_init, the last dt_finalize. */
-extern const struct everycall everycalls[];
-extern const size_t everycalls_n;
+/* The calls 0 to n - 1, in an order in which they can be made: first dt_init, then every collective
+ * that dtrun-perf measures, then all else, and last dt_finalize. */
+size_t everycall_n(void);
+const char *everycall_name(size_t call);
+dt_result_t everycall_make(size_t call);
 
 #endif

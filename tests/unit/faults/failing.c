@@ -54,8 +54,8 @@ static int disturbed(int rank, void *arg)
     look_at_descriptors(before);
     if (rank == t->victim)
         faults_arm(t->fault, t->k);
-    for (i = 0; i < everycalls_n && r == DT_OK; i++)
-        r = everycalls[i].make();
+    for (i = 0; i < everycall_n() && r == DT_OK; i++)
+        r = everycall_make(i);
     if (rank == t->victim) {
         trial_shared->passages = faults_disarm();
         trial_shared->struck = faults_struck();
@@ -106,7 +106,7 @@ static void show(const struct trial *t, const char *what)
     for (int rank = 0; rank < trial_result.n; rank++)
         fprintf(stderr, "    rank %d: wait status %#x, result %d of %s: %s\n", rank,
                 (unsigned)trial_result.ranks[rank].status, trial_shared->code[rank],
-                everycalls[trial_shared->at[rank]].name, trial_shared->text[rank]);
+                everycall_name(trial_shared->at[rank]), trial_shared->text[rank]);
 }
 
 /* If a connection broke and no rank died, ranks wait a while for a report of a death. */

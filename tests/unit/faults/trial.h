@@ -14,7 +14,7 @@ struct trial {
     int victim;
     const struct fault *fault;
     unsigned k;      /* the call that fails, or the passage at which the victim dies */
-    size_t death_in; /* index of the call in everycalls */
+    size_t death_in; /* the call, see everycall.h */
 };
 
 /* What ranks report. */
