@@ -113,6 +113,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \
 	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \
+	runtime/gpu/leave.c runtime/gpu/leave.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
 	runtime/gpu/ncclcomm.c runtime/gpu/ncclcomm.h \

@@ -152,11 +152,8 @@ void dt_direct_cancel(struct dt_comm *c, struct dt_direct *d)
 
 void dt_direct_end(struct dt_comm *c, struct dt_direct *d)
 {
-    struct dt_directs *all = &c->gpu->directs;
-
-    dt_gpu_unwatch(&all->watched);
     if (atomic_exchange(&d->state, DT_DIRECT_LEFT) == DT_DIRECT_LAUNCHED)
-        give_back(all, d);
+        dt_direct_cancel(c, d);
 }
 
 /* NCCL may enqueue its kernel from a thread of its own, even after the call has returned. */
@@ -234,5 +231,5 @@ void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream 
         refuse_direct(d);
     pthread_mutex_unlock(&all->mutex);
     if (atomic_exchange(&d->state, DT_DIRECT_LAUNCHED) == DT_DIRECT_LEFT)
-        give_back(all, d);
+        dt_direct_cancel(c, d);
 }

@@ -49,7 +49,7 @@ struct dt_directs {             /* one per communicator; all zero at first */
 };
 
 /* NCCL is connected, and calls may be launched. The thread that watches gates (device/gate.h) calls
- * `stuck` if the communicator has been stopped and its own thread does not end it. */
+ * `stuck` while the communicator has been stopped and calls are not over, or are being launched. */
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 /* Allows no more launches. Does not wait for a thread that is launching right now. */
 void dt_direct_shut(struct dt_comm *c);

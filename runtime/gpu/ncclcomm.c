@@ -10,6 +10,7 @@
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/gpu.h"
+#include "runtime/gpu/leave.h"
 #include "runtime/gpu/ncclerror.h"
 #include "runtime/gpu/ncclguard.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -210,11 +211,25 @@ static bool claim_end(struct dt_ncclcomm *n)
     return atomic_compare_exchange_strong(&n->end, &none, CLAIMED);
 }
 
-/* Called when the communicator's thread waits in the driver or inside NCCL. */
+static void leave_if_inside(struct dt_comm *c)
+{
+    struct dt_ncclcomm *n = &c->gpu->nccl;
+    uint64_t now = dt_clock_ns();
+
+    if (dt_ncclguard_is_empty(n->guard))
+        n->inside_ns = 0;
+    else if (!n->inside_ns)
+        n->inside_ns = now;
+    else if (now - n->inside_ns > (uint64_t)DT_LEAVE_S * 1000000000)
+        dt_leave_job(c);
+}
+
+/* Called again and again while a thread waits in the driver or inside NCCL. */
 static void end_stuck(struct dt_comm *c)
 {
     if (claim_end(&c->gpu->nccl))
         start_end_thread(c, false);
+    leave_if_inside(c);
 }
 
 static bool await_end(struct dt_comm *c, bool gently)

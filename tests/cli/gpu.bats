@@ -347,6 +347,26 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     recovers 'for rank 1 .*, which is in a wait for its GPU' stucktrain '' --collective-timeout 1
 }
 
+# Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22, one in the driver.
+@test "recovery with NCCL: from threads of all ranks that NCCL keeps for good" {
+    use_standin 4
+    dtrun -np 3 -x DTRUN_DEVICE=nccl --checkpoint-dir "$T/calm" "$RANK/gpu" train
+    code_is 0
+    for fault in '22105 submit-hang' '22809 queue-hang'; do
+        rm -rf "$T/again" "$T/hangs"
+        dtrun -np 3 -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=1 -x STANDIN_NCCL_VERSION=${fault% *} \
+            -x STANDIN_NCCL_HANGS="$T/hangs" -x FAULT=${fault#* } --checkpoint-dir "$T/again" \
+            sh -c '[ "$DTRUN_GENERATION" != 1 ] || export STANDIN_NCCL_FAULTS="$FAULT:0:7,$FAULT:1:7,$FAULT:2:7"
+                   exec "$0" watchedtrain' "$RANK/gpu"
+        code_is 0
+        grep -q '^dtrun: rank [012] (.*) exited with code 123' "$ERR" || { show; false; }
+        grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+        diff -r -x LINEAGE "$T/calm" "$T/again"
+        clean
+    done
+    unset LD_LIBRARY_PATH
+}
+
 @test "host memory in and device memory out is an error, not a crash" {
     gpu mixed
     code_is 1

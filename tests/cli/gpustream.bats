@@ -124,6 +124,23 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
+# Rank 0 ignores SIGTERM. Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22,
+# one in the driver.
+@test "NCCL: a rank whose thread NCCL keeps for good exits long before the grace period is over" {
+    for fault in '22105 submit-hang' '22809 queue-hang'; do
+        local start=$SECONDS
+        rm -f "$T/hangs"
+        stream gpustream dielate -v -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=1 -x STANDIN_NCCL_VERSION=${fault% *} \
+            -x STANDIN_NCCL_FAULTS="${fault#* }:0:2" -x STANDIN_NCCL_HANGS="$T/hangs" --kill-grace 1000
+        code_is 137
+        [ $((SECONDS - start)) -lt 60 ] || { echo "it took $((SECONDS - start)) s"; false; }
+        grep -q '^dtrun: rank 1 (.*) was killed by signal 9 (SIGKILL); stopping' "$ERR" || { show; false; }
+        grep -q '^dtrun: localhost: rank 0 exits with status 123: .*NCCL still keeps a thread' "$ERR" || { show; false; }
+        grep -q '^dtrun: rank 0 ended: code 123, signal 0' "$ERR" || { show; false; }
+        clean
+    done
+}
+
 @test "stream: calls that do not match are an error" {
     ends 1 3 '^-3: .*rank 1 .*all-reduce of 999 f32 (sum) in device memory' mismatch
 }

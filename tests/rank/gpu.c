@@ -20,6 +20,7 @@
  * - registerwrong: buffers that cannot be saved
  * - train: steps whose result is saved and restored
  * - stucktrain: the same; in the first generation the GPU of rank 1 never reaches step 7
+ * - watchedtrain: the same; in the first generation the job is aborted once NCCL keeps all ranks
  * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
  * - capture: a call while a graph is being captured, then one that works */
@@ -30,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -769,6 +771,26 @@ static void stucktrain(void)
     train_until_stuck(7);
 }
 
+/* Waits until NCCL keeps the threads of all ranks. */
+static void *abort_when_all_hang(void *arg)
+{
+    struct stat st;
+
+    while (stat(getenv("STANDIN_NCCL_HANGS"), &st) != 0 || st.st_size < dt_size())
+        usleep(1000);
+    need(dt_comm_abort(DT_WORLD));
+    return arg;
+}
+
+static void watched_train(void)
+{
+    pthread_t thread;
+
+    if (dt_rank() == 0 && dt_generation() == 1)
+        pthread_create(&thread, NULL, abort_when_all_hang, NULL);
+    train();
+}
+
 static void die(void)
 {
     float *buf = device_new(sizeof *buf);
@@ -837,7 +859,8 @@ int main(int argc, char **argv)
                    { "devicetrain", devicetrain },
                    { "hosttrain", hosttrain },
                    { "registerwrong", register_wrong },
-                   { "stucktrain", stucktrain } };
+                   { "stucktrain", stucktrain },
+                   { "watchedtrain", watched_train } };
 
     signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());

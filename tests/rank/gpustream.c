@@ -23,6 +23,7 @@
  * - args: arguments that are refused
  * - capture: calls while a graph is being captured, then one that works
  * - die: rank 1 dies when the others have enqueued a call and wait for its stream
+ * - dielate: the same, once NCCL keeps the thread of another rank
  * - abort: rank 1 aborts the communicator instead
  * - late: the stream of rank 1 never reaches the call
  * - endless: a stream whose work after the call never ends
@@ -763,6 +764,18 @@ static void die(void)
     end_badly(kill_self);
 }
 
+static void kill_self_late(dt_comm_t *view)
+{
+    while (access(getenv("STANDIN_NCCL_HANGS"), F_OK) != 0)
+        usleep(1000);
+    kill_self(view);
+}
+
+static void die_late(void)
+{
+    end_badly(kill_self_late);
+}
+
 static void abort_it(dt_comm_t *view)
 {
     need(dt_comm_abort(view));
@@ -822,31 +835,17 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "order", order },
-                   { "legacy", legacy },
-                   { "orders", orders },
-                   { "requests", requests },
-                   { "barrier", barrier },
-                   { "free", leave },
-                   { "mismatch", mismatch },
-                   { "args", args },
-                   { "capture", capture },
-                   { "die", die },
-                   { "abort", abort_world },
-                   { "late", late },
-                   { "endless", endless },
-                   { "ahead", ahead },
-                   { "pending", pending },
-                   { "fork", fork_children },
-                   { "beside", finalize_beside },
-                   { "devices", devices },
-                   { "mixed", mixed },
-                   { "launching", launching },
-                   { "reset", reset },
-                   { "gone", finalize_gone },
-                   { "twice", finalize_twice },
-                   { "contexts", contexts },
-                   { "pool", pool } };
+    } doings[] = {
+        { "order", order },       { "legacy", legacy },      { "orders", orders },
+        { "requests", requests }, { "barrier", barrier },    { "free", leave },
+        { "mismatch", mismatch }, { "args", args },          { "capture", capture },
+        { "die", die },           { "dielate", die_late },   { "abort", abort_world },
+        { "late", late },         { "endless", endless },    { "ahead", ahead },
+        { "pending", pending },   { "fork", fork_children }, { "beside", finalize_beside },
+        { "devices", devices },   { "mixed", mixed },        { "launching", launching },
+        { "reset", reset },       { "gone", finalize_gone }, { "twice", finalize_twice },
+        { "contexts", contexts }, { "pool", pool }
+    };
 
     signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());

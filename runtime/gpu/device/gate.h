@@ -42,7 +42,7 @@ struct dt_gpu_watched {
 
 /* Watches a call from its beginning to its end. While calls are being watched, the communicator's
  * thread is woken within a moment if nothing else has done so (comm/async.h). If the communicator
- * has been stopped for a while and calls are still not over, `stuck` is called once. */
+ * has been stopped for a while, `stuck` is called again and again until all calls are over. */
 void dt_gpu_watch(struct dt_gpu_watched *w);
 void dt_gpu_unwatch(struct dt_gpu_watched *w);
 /* Lets the stream go on and makes the gate available for another stream. Accepts NULL. */

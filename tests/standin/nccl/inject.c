@@ -52,13 +52,20 @@ ncclResult_t standin_inject_init(struct ncclComm *comm)
     return ncclSuccess;
 }
 
-static void tell_and_hang(struct ncclComm *comm)
+static void tell_of_hang(void)
 {
     const char *name = getenv("STANDIN_NCCL_HANGS");
-    FILE *file = name ? fopen(name, "w") : NULL;
+    FILE *file = name ? fopen(name, "a") : NULL;
 
-    if (file)
-        fclose(file);
+    if (!file)
+        return;
+    fputc('.', file);
+    fclose(file);
+}
+
+static void tell_and_hang(struct ncclComm *comm)
+{
+    tell_of_hang();
     standin_hang(comm);
 }
 
@@ -70,6 +77,10 @@ void standin_inject_launch(struct ncclComm *comm)
 
 void standin_inject_submit(struct ncclComm *comm)
 {
+    if (is_asked_for("queue-hang", comm->rank)) {
+        tell_of_hang();
+        hang_forever();
+    }
     if (!is_asked_for("submit-hang", comm->rank))
         return;
     tell_and_hang(comm);

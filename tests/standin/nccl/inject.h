@@ -7,14 +7,16 @@
  *   submit-hang   a call waits in the driver, before its launch, until the communicator is
  *                 aborted, and then takes a moment more
  *   launch-hang   the thread that launches, NCCL's or the caller's, waits likewise
+ *   queue-hang    a call waits for ever, whether or not the communicator is aborted
  *   kernel-hang   a kernel waits until the communicator is aborted, and nothing reports it
  *   remote-error  like kernel-hang, but ncclCommGetAsyncError reports ncclRemoteError
  *   system-error  like kernel-hang, but ncclCommGetAsyncError reports ncclSystemError
  *   abort-hang    ncclCommAbort never returns
  *   destroy-hang  ncclCommDestroy never returns
  *
- * submit-hang and launch-hang create the file that STANDIN_NCCL_HANGS names when they begin. Once
- * the file that STANDIN_NCCL_BROKEN names exists, every communicator reports ncclSystemError. */
+ * submit-hang, launch-hang and queue-hang append a byte to the file that STANDIN_NCCL_HANGS names
+ * when they begin. Once the file that STANDIN_NCCL_BROKEN names exists, every communicator reports
+ * ncclSystemError. */
 #ifndef TESTS_STANDIN_NCCL_INJECT_H
 #define TESTS_STANDIN_NCCL_INJECT_H
 
