@@ -95,7 +95,7 @@ static struct dt_waitgroup *group_of(struct dt_wait_graph *w, const struct dt_ms
 void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
                         const struct dt_u32s *here, uint64_t now_ns)
 {
-    const struct dt_msg_called *told = comm->ranks.v;
+    const struct dt_msg_called *reports = comm->ranks.v;
     struct dt_waitgroup *g = group_of(w, comm);
 
     if (!g)
@@ -106,13 +106,13 @@ void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
             g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
     }
     for (uint32_t i = 0; i < comm->ranks.n; i++) {
-        if (told[i].rank < g->n && told[i].place < DT_HOSTSHM_PLACES)
-            g->waits[told[i].place * g->n + told[i].rank] = (struct dt_wait){
-                .call = told[i].place ? 0 : told[i].call,
-                .signature = told[i].signature,
-                .pair = told[i].place ? told[i].call : 0,
-                .limit_ms = told[i].limit_ms,
-                .since_ns = now_ns - told[i].waited_ms * 1000000ull,
+        if (reports[i].rank < g->n && reports[i].place < DT_HOSTSHM_PLACES)
+            g->waits[reports[i].place * g->n + reports[i].rank] = (struct dt_wait){
+                .call = reports[i].place ? 0 : reports[i].call,
+                .signature = reports[i].signature,
+                .pair = reports[i].place ? reports[i].call : 0,
+                .limit_ms = reports[i].limit_ms,
+                .since_ns = now_ns - reports[i].waited_ms * 1000000ull,
                 .seen_ns = now_ns,
             };
     }
@@ -133,19 +133,19 @@ bool dt_wait_is_for_gpu(const struct dt_wait *wait)
 }
 
 static const struct dt_waiter *waiter_of(const struct dt_wait_graph *w,
-                                         const struct dt_waitgroup *g, uint32_t member)
+                                         const struct dt_waitgroup *g, uint32_t slot)
 {
-    return &w->ranks[dt_waitgroup_rank(g, member)];
+    return &w->ranks[dt_waitgroup_rank(g, slot)];
 }
 
-static bool is_in_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
+static bool is_in_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t slot)
 {
-    return !waiter_of(w, g, member)->ended && dt_wait_call(&g->waits[member]);
+    return !waiter_of(w, g, slot)->ended && dt_wait_call(&g->waits[slot]);
 }
 
-static bool is_waiting(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
+static bool is_waiting(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t slot)
 {
-    return is_in_call(w, g, member) && !waiter_of(w, g, member)->stopped;
+    return is_in_call(w, g, slot) && !waiter_of(w, g, slot)->stopped;
 }
 
 uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms)
@@ -197,47 +197,47 @@ uint64_t dt_wait_graph_waited_ms(const struct dt_wait_graph *w, const struct dt_
 void dt_wait_graph_tidy(struct dt_wait_graph *w)
 {
     for (uint32_t i = w->n; i-- > 1;) {
-        uint32_t member = 0;
+        uint32_t slot = 0;
 
-        while (member < w->groups[i].nwaits && !is_in_call(w, &w->groups[i], member))
-            member++;
-        if (member == w->groups[i].nwaits)
+        while (slot < w->groups[i].nwaits && !is_in_call(w, &w->groups[i], slot))
+            slot++;
+        if (slot == w->groups[i].nwaits)
             drop_group(w, i);
     }
 }
 
-struct aged {
+struct comm_age {
     uint64_t comm;
     uint64_t since_ns;
 };
 
 static int by_age(const void *a, const void *b)
 {
-    const struct aged *x = a, *y = b;
+    const struct comm_age *x = a, *y = b;
 
     return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t most,
+void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t max,
                                struct dt_msg_list *asked)
 {
-    struct aged *aged = dt_xcalloc(w->n, sizeof *aged);
-    uint32_t n = w->n - 1 < most ? w->n - 1 : most;
+    struct comm_age *ages = dt_xcalloc(w->n, sizeof *ages);
+    uint32_t n = w->n - 1 < max ? w->n - 1 : max;
     struct dt_msg_asked *v = dt_xcalloc(n, sizeof *v);
 
     for (uint32_t k = 1; k < w->n; k++) {
         const struct dt_waitgroup *g = &w->groups[k];
 
-        aged[k - 1] = (struct aged){ g->comm, UINT64_MAX };
+        ages[k - 1] = (struct comm_age){ g->comm, UINT64_MAX };
         for (uint32_t i = 0; i < g->nwaits; i++) {
-            if (is_in_call(w, g, i) && g->waits[i].since_ns < aged[k - 1].since_ns)
-                aged[k - 1].since_ns = g->waits[i].since_ns;
+            if (is_in_call(w, g, i) && g->waits[i].since_ns < ages[k - 1].since_ns)
+                ages[k - 1].since_ns = g->waits[i].since_ns;
         }
     }
-    qsort(aged, w->n - 1, sizeof *aged, by_age);
+    qsort(ages, w->n - 1, sizeof *ages, by_age);
     for (uint32_t i = 0; i < n; i++)
-        v[i].comm = aged[i].comm;
-    free(aged);
+        v[i].comm = ages[i].comm;
+    free(ages);
     *asked = (struct dt_msg_list){ v, n };
 }
 
@@ -268,7 +268,7 @@ static bool is_stopped_in_call(const struct dt_wait_graph *w, const struct dt_wa
            !is_behind(&g->waits[slot], &g->waits[member]);
 }
 
-static bool is_pair(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
+static bool is_matching_pair(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
 {
     uint64_t one = g->waits[a].pair, other = g->waits[b].pair;
     uint32_t number = dt_hostshm_pair_number(one), others = dt_hostshm_pair_number(other);
@@ -286,7 +286,8 @@ static bool has_reached_pair(const struct dt_waitgroup *g, uint32_t member, uint
 {
     uint32_t at = member + g->n;
 
-    while (at < g->nwaits && !(is_pair(g, slot, at) && (!is_inside || dt_wait_call(&g->waits[at]))))
+    while (at < g->nwaits &&
+           !(is_matching_pair(g, slot, at) && (!is_inside || dt_wait_call(&g->waits[at]))))
         at += g->n;
     return at < g->nwaits;
 }
@@ -298,11 +299,13 @@ static bool delays_pair(const struct dt_wait_graph *w, const struct dt_waitgroup
            (waiter_of(w, g, member)->stopped || !has_reached_pair(g, member, slot, false));
 }
 
+/* Whether something holds for the member and the slot. */
+typedef bool relation(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
+                      uint32_t slot);
+
+/* Returns the number of ranks in the list. */
 static uint32_t list_where(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                           uint32_t slot,
-                           bool (*holds)(const struct dt_wait_graph *, const struct dt_waitgroup *,
-                                         uint32_t, uint32_t),
-                           struct dt_u32s *list)
+                           uint32_t slot, relation *holds, struct dt_u32s *list)
 {
     bool *in = dt_xcalloc(w->np, sizeof *in);
 
@@ -385,7 +388,7 @@ void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_wa
 /* ---- chains of waits ---- */
 
 const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph *w, uint32_t rank,
-                                                      uint32_t *member)
+                                                      uint32_t *slot)
 {
     const struct dt_waitgroup *longest = NULL;
 
@@ -394,15 +397,16 @@ const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph
 
         for (uint32_t i = 0; i < g->nwaits; i++) {
             if (dt_waitgroup_rank(g, i) != rank || !is_waiting(w, g, i) ||
-                (longest && longest->waits[*member].since_ns <= g->waits[i].since_ns))
+                (longest && longest->waits[*slot].since_ns <= g->waits[i].since_ns))
                 continue;
             longest = g;
-            *member = i;
+            *slot = i;
         }
     }
     return longest;
 }
 
+/* Of a depth-first search. A wait for a rank that is OPEN closes a cycle. */
 enum color { FRESH, OPEN, DONE };
 
 struct walk {
@@ -412,23 +416,23 @@ struct walk {
     bool deadlock;
 };
 
-static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t member)
+static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t slot)
 {
     struct dt_u32s awaited = { 0 };
 
     walk->colors[rank] = OPEN;
     if (g)
-        dt_wait_graph_awaited(walk->w, g, member, &awaited);
+        dt_wait_graph_awaited(walk->w, g, slot, &awaited);
     if (awaited.n == 0)
         walk->ends->v[walk->ends->n++] = rank;
     for (uint32_t i = 0; i < awaited.n; i++) {
-        uint32_t next = awaited.v[i], there = 0;
+        uint32_t next = awaited.v[i], next_slot = 0;
 
         walk->deadlock |= walk->colors[next] == OPEN;
         if (walk->colors[next] != FRESH)
             continue;
-        g = dt_wait_graph_longest_wait(walk->w, next, &there);
-        visit(walk, next, g, there);
+        g = dt_wait_graph_longest_wait(walk->w, next, &next_slot);
+        visit(walk, next, g, next_slot);
     }
     free(awaited.v);
     walk->colors[rank] = DONE;

@@ -14,10 +14,11 @@
 #include "runtime/wire/codec.h"
 #include "runtime/wire/msg.h"
 
-struct dt_wait {        /* one slot: a rank's collective, or one of its calls between two ranks */
-    uint64_t call;      /* 0 for a call between two ranks */
-    uint64_t signature; /* 0: not known */
-    uint64_t pair;
+/* One slot: a rank's collective, or one of its calls between two ranks. */
+struct dt_wait {
+    uint64_t call;      /* the collective, as in dt_hostshm_rank; 0 for a call between two ranks */
+    uint64_t signature; /* of the call's arguments; 0: not known */
+    uint64_t pair;      /* the call between two ranks, likewise; 0 for a collective */
     uint32_t limit_ms;
     uint64_t since_ns; /* since when the rank has been in that call */
     uint64_t seen_ns;  /* when this was seen last; 0: nothing is known about the slot */
@@ -42,7 +43,7 @@ struct dt_waiter { /* a rank of the job */
 
 struct dt_wait_graph {
     uint32_t generation; /* generation of the ranks */
-    uint64_t since_ns;   /* what was seen before that belongs to other ranks, or precedes a stop */
+    uint64_t since_ns;   /* what was seen earlier is about other ranks, or from before a stop */
     uint32_t np;
     uint32_t *limits; /* by host: the lowest limit of its ranks' calls in ms, or 0 */
     uint32_t nhosts;
@@ -56,7 +57,7 @@ void dt_wait_graph_free(struct dt_wait_graph *w);
 /* Forgets everything: a generation begins, or all ranks were stopped. */
 void dt_wait_graph_forget(struct dt_wait_graph *w, uint32_t generation, uint64_t now_ns);
 /* Returns whether a PONG, which answers a PING sent at ping_ns, is about the current ranks. One
- * that was under way when ranks were ended or stopped could accuse others. */
+ * that was under way when ranks were ended or stopped could put the blame on wrong ranks. */
 bool dt_wait_graph_is_current(const struct dt_wait_graph *w, uint32_t generation, uint64_t ping_ns);
 
 /* Returns the lowest limit of calls on any host, or 0. */
@@ -66,9 +67,9 @@ uint32_t dt_wait_graph_least_limit(const struct dt_wait_graph *w);
  * ascending. */
 void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
                         const struct dt_u32s *here, uint64_t now_ns);
-/* Lists the communicators in which ranks wait, except DT_WORLD: longest wait first, at most "most"
- * of them. The caller frees asked->v (of struct dt_msg_asked). */
-void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t most,
+/* Lists the communicators in which ranks wait, except DT_WORLD: longest wait first, at most max of
+ * them. The caller frees asked->v (of struct dt_msg_asked). */
+void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t max,
                                struct dt_msg_list *asked);
 /* Forgets the groups in which no rank waits any more. */
 void dt_wait_graph_tidy(struct dt_wait_graph *w);
@@ -118,6 +119,6 @@ bool dt_wait_graph_chain_ends(const struct dt_wait_graph *w, const struct dt_wai
 /* Returns the group in which that rank of the job has waited longest, with its slot there, or NULL
  * if it waits in none. */
 const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph *w, uint32_t rank,
-                                                      uint32_t *member);
+                                                      uint32_t *slot);
 
 #endif

@@ -65,6 +65,7 @@ struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool sending)
         return NULL;
     ch->comm = c;
     ch->peer = peer;
+    ch->local_peer = dt_u32s_find(&c->locals, (uint32_t)peer);
     ch->sending = sending;
     dt_async_open(&ch->async, &ch->lock);
     init_channel(ch);
@@ -145,23 +146,21 @@ void dt_p2p_close(struct dt_comm *c)
 
 static bool is_local(const struct dt_p2p *ch)
 {
-    return dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer) >= 0;
+    return ch->local_peer >= 0;
 }
 
 /* Both sides make the same call. Reports on the receiving side name it as a receive. */
-static void name_as_receive(struct dt_call *call, int giver)
+static void name_as_receive(struct dt_call *call, int sender)
 {
     if (call->kind != DT_CALL_SEND)
         return;
     call->kind = DT_CALL_RECV;
-    call->root = giver;
+    call->root = sender;
 }
 
-/* Names the call, and tells the peer if it is on this host. */
+/* Names the call, and begins it if the peer is on this host. */
 static void begin_call(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype)
 {
-    int64_t local = dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer);
-
     ch->call = (struct dt_call){ .kind = DT_CALL_SEND,
                                  .count = count,
                                  .dtype = (uint8_t)dtype,
@@ -172,17 +171,17 @@ static void begin_call(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dt
         name_as_receive(&ch->reported, ch->peer);
     dt_ring_begin(ch->shm.ring, &ch->reported);
     dt_ring_lasts(ch->shm.ring);
-    ch->shm.algorithm = local >= 0 ? "shm" : NULL;
-    if (local >= 0)
+    ch->shm.algorithm = is_local(ch) ? "shm" : NULL;
+    if (is_local(ch))
         dt_sendrecv_begin(&ch->sendrecv, &ch->shm, &ch->call, buf, count * dt_dtype_size(dtype),
-                          (uint32_t)local, ch->sending);
+                          (uint32_t)ch->local_peer, ch->sending);
 }
 
 static dt_result_t move_data(struct dt_p2p *ch, void *buf)
 {
     const struct dt_call *call = &ch->call;
 
-    if (ch->shm.algorithm)
+    if (is_local(ch))
         return dt_sendrecv_end(&ch->sendrecv);
     return ch->sending ? dt_tcp_send(&ch->mesh, call, buf, call->count, (uint32_t)ch->peer)
                        : dt_tcp_recv(&ch->mesh, call, buf, call->count, (uint32_t)ch->peer);
@@ -212,8 +211,6 @@ dt_result_t dt_p2p_fail(struct dt_p2p *ch)
     return stop_comm(ch, dt_error_report(ch->comm, &ch->coll_error, NULL, ch->shm.ring));
 }
 
-/* Notes the wait for the agent, which tells which rank waits for which. The number tells a new wait
- * from the same one. */
 static struct dt_hostshm_rank *own_hostshm_rank(const struct dt_comm *c)
 {
     return &c->shm.map.ranks[c->local_rank];
@@ -224,6 +221,8 @@ static uint64_t pair_of(uint64_t number, int peer, bool sending)
     return dt_hostshm_pair(number, (uint32_t)peer, sending ? DT_CALL_SEND : DT_CALL_RECV);
 }
 
+/* Shows the wait to the agent, which reports which rank waits for which. By the number in the pair
+ * the agent recognises a new wait. */
 static void note_wait(struct dt_comm *c, struct dt_pairnote *own, uint64_t now_ns)
 {
     dt_pairnotes_enter(&c->notes, own_hostshm_rank(c), own, now_ns);
@@ -276,7 +275,7 @@ dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype
         note_wait(ch->comm, &own, dt_ring_begun(ch->shm.ring));
     if (r == DT_OK)
         r = move_data(ch, buf);
-    dt_ring_end(ch->shm.ring, r, ch->shm.algorithm, ch->shm.algorithm ? NULL : "tcp");
+    dt_ring_end(ch->shm.ring, r, ch->shm.algorithm, is_local(ch) ? NULL : "tcp");
     if (r != DT_OK)
         r = fail_call(ch, &ch->call);
     if (watched)
@@ -284,10 +283,11 @@ dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype
     return r;
 }
 
-/* ---- later ---- */
+/* ---- nonblocking calls ---- */
 
-/* Whether this rank need do nothing more except receive the peer's data. */
-static bool needs_only_peer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype)
+/* Begins the call and does what it can without waiting. Returns whether the peer needs nothing more
+ * from this rank. */
+static bool begin_without_waiting(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype)
 {
     begin_call(ch, buf, count, dtype);
     ch->begun = true;
@@ -295,23 +295,21 @@ static bool needs_only_peer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype
     return dt_sendrecv_has_sent_all(&ch->sendrecv);
 }
 
-/* Begins a call that needs nothing more from this rank, or that has a thread. If the peer's call
- * does not fit and there is no thread, the call stays parked, and the thread that waits for it
- * reports that. */
+/* Begins a call whose data fit into the pipe, or for which there is a thread. If the peer still
+ * needs something from this rank, or the calls do not match, the thread goes on with it. Without a
+ * thread the call stays parked, and the thread that waits for it goes on. */
 static void begin_early(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
     ch->parked = task;
-    if (!needs_only_peer(ch, buf, count, dtype))
+    if (!begin_without_waiting(ch, buf, count, dtype))
         (void)dt_p2p_unpark(ch);
 }
 
 /* Whether these data fit into the pipe now. Only the thread that holds the lock writes to it. */
 static bool fits_pipe(const struct dt_p2p *ch, const void *buf, size_t bytes)
 {
-    uint32_t local = (uint32_t)dt_u32s_find(&ch->comm->locals, (uint32_t)ch->peer);
-
-    return dt_sendrecv_fits_pipe(&ch->shm, buf, bytes, local, ch->sending);
+    return dt_sendrecv_fits_pipe(&ch->shm, buf, bytes, (uint32_t)ch->local_peer, ch->sending);
 }
 
 dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
@@ -331,7 +329,7 @@ dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, si
     if (r == DT_OK)
         begin_early(ch, task, buf, count, dtype);
     else
-        dt_ticketlock_undraw(&ch->lock); /* the calls are numbered as they draw */
+        dt_ticketlock_undraw(&ch->lock); /* the ticket is the call's number */
     return r;
 }
 

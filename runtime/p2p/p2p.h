@@ -18,7 +18,8 @@ struct dt_p2p {
     struct dt_async async;
     struct dt_comm *comm;
     int peer;
-    bool sending; /* this rank sends to peer */
+    int64_t local_peer; /* its local rank; -1: it is on another host */
+    bool sending;       /* this rank sends to peer */
 
     /* protected by the lock */
     uint64_t calls;    /* each call has drawn a ticket; its number is the ticket plus one */
@@ -33,8 +34,8 @@ struct dt_p2p {
     struct dt_sendrecv sendrecv; /* if peer is on this host */
     struct dt_gpu_copies copies; /* for calls on GPU memory */
 
-    /* For threads that keep the communicator in its slot: a task that holds the lock, and of which
-     * the peer needs nothing more; NULL: none. */
+    /* For threads that keep the communicator in its slot: a task that holds the lock, and from
+     * which the peer needs nothing more; NULL: none. */
     struct dt_task *parked;
 };
 
@@ -46,8 +47,8 @@ void dt_p2p_done(struct dt_comm *c);
 
 /* Submits a task that moves these data, for such a thread. buf NULL: the task itself copies the
  * data to or from other memory. Between ranks of one host the task begins at once if the channel is
- * free. If the peer then needs nothing more of it, the task is parked for the thread that waits for
- * it. The channel's thread would not complete it sooner, and would use a CPU. */
+ * free. If the peer then needs nothing more from it, the task is parked for the thread that waits
+ * for it. The channel's thread would not complete it sooner, and would use a CPU. */
 dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
                           dt_dtype_t dtype);
 /* Also for such a thread: takes the task if it is parked. The caller then calls dt_p2p_run.

@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static void *go_on(void *arg)
+static void *run_on(void *arg)
 {
     (void)arg;
     alarm(60); /* in case no test ends it */
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     if (fork() != 0)
         return 0;
     setsid();
-    if (pthread_create(&thread, NULL, go_on, NULL) != 0)
+    if (pthread_create(&thread, NULL, run_on, NULL) != 0)
         return 1;
     pthread_exit(NULL); /* ends this thread only */
     return 0;

@@ -64,9 +64,10 @@ static void unescape(char *s)
 }
 
 struct mount {
-    char *root, *at; /* root: the part of the hierarchy that is mounted; at: where */
-    const char *type,
-        *options; /* type "cgroup2"; or type "cgroup" with the controllers in options */
+    char *root;       /* the part of the hierarchy that is mounted */
+    char *at;         /* where it is mounted */
+    const char *type; /* "cgroup2", or "cgroup", which has its controllers in options */
+    const char *options;
 };
 
 /* Parses a line "36 35 0:30 ROOT AT rw,nosuid shared:9 - TYPE SOURCE OPTIONS" and modifies it.
@@ -93,7 +94,7 @@ static bool parse_mount(struct mount *m, char *line)
 
 /* Returns the rest of the group's path below root, "" if it is root itself, or NULL if it is not
  * below. */
-static const char *below(const char *group, const char *root)
+static const char *path_below(const char *group, const char *root)
 {
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
 
@@ -118,7 +119,7 @@ static bool find_mount(struct dt_cgroupdir *d, const char *mountinfo, const char
     while (!path && (line = strsep(&rest, "\n"))) {
         if (parse_mount(&m, line) && strcmp(m.type, *controller ? "cgroup" : "cgroup2") == 0 &&
             (!*controller || has_word(m.options, controller)))
-            path = below(group, m.root);
+            path = path_below(group, m.root);
     }
     if (path) {
         d->mount = dt_xstrdup(m.at);

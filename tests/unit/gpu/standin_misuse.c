@@ -12,15 +12,15 @@
 
 #include <cmocka.h>
 
-static char dti_log[64]; /* what STANDIN_LOG names, or the file that a hang makes */
+static char log_path[64]; /* the file that STANDIN_LOG names, or that a hang creates */
 
 static int make_log(void **state)
 {
     int file;
 
     (void)state;
-    strcpy(dti_log, "/tmp/standin_misuse.XXXXXX");
-    file = mkstemp(dti_log);
+    strcpy(log_path, "/tmp/standin_misuse.XXXXXX");
+    file = mkstemp(log_path);
     close(file);
     return file < 0;
 }
@@ -28,13 +28,13 @@ static int make_log(void **state)
 static int remove_log(void **state)
 {
     (void)state;
-    return unlink(dti_log) != 0 && access(dti_log, F_OK) == 0;
+    return unlink(log_path) != 0 && access(log_path, F_OK) == 0;
 }
 
 static bool log_says(const char *text)
 {
     char line[512];
-    FILE *file = fopen(dti_log, "r");
+    FILE *file = fopen(log_path, "r");
     bool says = false;
 
     assert_non_null(file);
@@ -51,7 +51,7 @@ static ncclResult_t reduce(struct rank *me, ncclComm_t comm, CUstream stream)
 
 /* ---- misuse ---- */
 
-static void *reduce_beside(void *arg)
+static void *reduce_in_thread(void *arg)
 {
     struct rank *me = arg;
 
@@ -61,16 +61,16 @@ static void *reduce_beside(void *arg)
 }
 
 /* One thread waits inside a call until an abort, and another one makes a call. */
-static void use_twice(struct rank *me)
+static void use_in_two_threads(struct rank *me)
 {
     pthread_t thread;
 
-    unlink(dti_log);
-    setenv("STANDIN_NCCL_HANGS", dti_log, 1);
+    unlink(log_path);
+    setenv("STANDIN_NCCL_HANGS", log_path, 1);
     setenv("STANDIN_NCCL_FAULTS", "submit-hang:0:1", 1);
     start_both(me);
-    HOLDS(pthread_create(&thread, NULL, reduce_beside, me) == 0);
-    while (access(dti_log, F_OK) != 0)
+    HOLDS(pthread_create(&thread, NULL, reduce_in_thread, me) == 0);
+    while (access(log_path, F_OK) != 0)
         usleep(1000);
     reduce(me, me->comm, me->stream);
 }
@@ -80,27 +80,28 @@ static void two_threads_in_one_communicator_end_the_process(void **state)
     int end;
 
     (void)state;
-    run_ranks(1, use_twice, &end);
+    run_ranks(1, use_in_two_threads, &end);
     assert_int_equal(end, SIGABRT);
 }
 
-/* Two communicators of the same ranks, on a stream each. Odd ranks use them in the other order. */
-static void launch(struct rank *me, bool turned)
+/* Uses two communicators of the same ranks, each on a stream of its own. If reversed, rank 1 uses
+ * them in the other order than rank 0. */
+static void launch(struct rank *me, bool reversed)
 {
     ncclConfig_t blocks = DT_NCCL_CONFIG_INITIALIZER;
     ncclComm_t comms[2];
     CUstream streams[2];
 
-    setenv("STANDIN_LOG", dti_log, 1);
+    setenv("STANDIN_LOG", log_path, 1);
     start_both(me);
     comms[0] = me->comm;
     streams[0] = me->stream;
     OK(ncclCommSplit(me->comm, 0, me->rank, &comms[1], &blocks));
     OK(cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING));
-    for (int i = 0; i < 2; i++) /* connects all */
+    for (int i = 0; i < 2; i++) /* connects the ranks */
         OK(reduce(me, comms[i], streams[i]));
     for (int i = 0; i < 2; i++) {
-        int which = turned ? i ^ me->rank : i;
+        int which = reversed ? i ^ me->rank : i;
 
         OK(reduce(me, comms[which], streams[which]));
     }
@@ -115,7 +116,7 @@ static void launch_alike(struct rank *me)
     launch(me, false);
 }
 
-static void launch_in_turn(struct rank *me)
+static void launch_in_reverse(struct rank *me)
 {
     launch(me, true);
 }
@@ -125,7 +126,7 @@ static void launch_orders_that_differ_are_reported(void **state)
     (void)state;
     run_ranks(2, launch_alike, NULL);
     assert_false(log_says("launch order differs"));
-    run_ranks(2, launch_in_turn, NULL);
+    run_ranks(2, launch_in_reverse, NULL);
     assert_true(log_says("launch order differs"));
 }
 
@@ -133,7 +134,7 @@ static void call_differently(struct rank *me)
 {
     ncclResult_t result;
 
-    setenv("STANDIN_LOG", dti_log, 1);
+    setenv("STANDIN_LOG", log_path, 1);
     start_both(me);
     if (me->rank == 0)
         result = reduce(me, me->comm, me->stream);
@@ -178,7 +179,7 @@ static void an_asynchronous_error_is_the_result_of_later_calls(void **state)
 /* ---- the end ---- */
 
 /* Rank 1 ends its communicator only after rank 0 has begun to. */
-static void destroy_in_turn(struct rank *me)
+static void destroy_rank_1_last(struct rank *me)
 {
     start_both(me);
     if (me->rank == 1) {
@@ -193,10 +194,10 @@ static void destroy_in_turn(struct rank *me)
 static void a_destroy_waits_for_peers_on_its_host(void **state)
 {
     (void)state;
-    run_ranks(2, destroy_in_turn, NULL);
+    run_ranks(2, destroy_rank_1_last, NULL);
 }
 
-static void abort_in_turn(struct rank *me)
+static void abort_rank_1_last(struct rank *me)
 {
     start_both(me);
     while (me->rank == 1 && atomic_load(&me->lab->number) == 0)
@@ -208,7 +209,7 @@ static void abort_in_turn(struct rank *me)
 static void an_abort_waits_for_no_peer(void **state)
 {
     (void)state;
-    run_ranks(2, abort_in_turn, NULL);
+    run_ranks(2, abort_rank_1_last, NULL);
 }
 
 static void abort_a_kernel(struct rank *me)
