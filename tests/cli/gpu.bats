@@ -27,13 +27,13 @@ by_staging() { # WHAT [dtrun option...]
 
 @test "staging: every collective, type and operation works on device memory" {
     by_staging calls
-    [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 1200 comparisons" ]
 }
 
 @test "staging: four ranks that share two GPUs get the same results, also with Adasum" {
     gpu calls -np 4 -H localhost:2 -x DTRUN_DEVICE=staging
     code_is 0
-    [ "$(sort -u "$OUT")" = "calls: 1042 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 1216 comparisons" ]
     clean
 }
 
@@ -70,7 +70,10 @@ END
     clean
 }
 
-@test "staging: factors and wire formats work" { by_staging factors; }
+@test "staging: factors, wire formats and buckets work" {
+    by_staging factors
+    by_staging buckets
+}
 
 @test "staging: communicators of some of the ranks work" {
     gpu split -x DTRUN_DEVICE=staging
@@ -120,11 +123,12 @@ by_nccl() { # WHAT [dtrun option...]
 
 @test "NCCL: every collective, type and operation works, with staging for those that NCCL lacks" {
     by_nccl calls
-    [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 1200 comparisons" ]
 }
 
-@test "NCCL: factors and joins work" {
+@test "NCCL: factors, buckets and joins work" {
     by_nccl factors
+    by_nccl buckets
     by_nccl join
 }
 
@@ -473,7 +477,7 @@ creates() { # blocks|'does not block' [dtrun option...]
 @test "NCCL before 2.22: every call has the right result, and none makes NCCL send" {
     for version in 21801 22105 22203; do
         by_nccl calls -x STANDIN_NCCL_VERSION=$version
-        [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+        [ "$(sort -u "$OUT")" = "calls: 1200 comparisons" ]
         [ "$(grep -c 'sends are connected' "$T/log")" = $([ $version = 22203 ] && echo 3 || echo 0) ]
         rm "$T/log"
     done

@@ -33,22 +33,22 @@ shared() { # the arguments of share
 @test "shared: two and four ranks on one GPU, without NCCL: all calls, types and operations work" {
     for n in 2 4; do
         shared 1 $n gpu calls -x DTRUN_DEVICE=shared -x DTRUN_NCCL=/none
-        [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " $n calls: 1042 comparisons" ]
+        [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " $n calls: 1216 comparisons" ]
     done
 }
 
 @test "shared: ranks share several GPUs, and their leaders use NCCL" {
     shared 2 4 gpu calls -x STANDIN_LOG="$T/log"
-    [ "$(sort -u "$OUT")" = "calls: 1042 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 1216 comparisons" ]
     shared 2 3 gpu calls -x STANDIN_LOG="$T/log"
-    [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 1200 comparisons" ]
     ! grep -i 'order\|match' "$T/log" || false
 }
 
 @test "shared: sums that are rounded have the same bytes as in host memory" { shared 1 3 gpushared bytes; }
 
-@test "shared: factors, default streams, joins, pairs, captures and managed memory work" {
-    for what in factors later join pairs managed capture; do
+@test "shared: factors, buckets, default streams, joins, pairs, captures and managed memory work" {
+    for what in factors buckets later join pairs managed capture; do
         shared 1 3 gpu $what -x DTRUN_DEVICE=shared
     done
     shared 2 4 gpu factors -x DTRUN_DEVICE=shared

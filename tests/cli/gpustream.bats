@@ -41,7 +41,7 @@ all_say() { # LINE
 }
 
 @test "stream: every collective, type and operation has the results of host memory" {
-    by_all_paths 'streamcalls: 1026 comparisons' gpu streamcalls
+    by_all_paths 'streamcalls: 1200 comparisons' gpu streamcalls
 }
 
 @test "stream: factors and wire formats work" { by_all_paths 'streamfactors: 48 comparisons' gpu streamfactors; }
@@ -126,6 +126,19 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 
 # Rank 0 ignores SIGTERM. Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22,
 # one in the driver.
+# While a kernel of one communicator hangs, a call that waits for the whole device would delay the other's abort.
+@test "stream: kernels of two communicators that hang are both given up at the time limit" {
+    for blocks in 0 1; do
+        local start=$SECONDS
+        stream gpustream orders -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl \
+            -x STANDIN_NCCL_FAULTS=kernel-hang:1:0 --collective-timeout 1 --kill-grace 1000
+        code_is 124
+        [ $((SECONDS - start)) -lt 60 ] || { echo "it took $((SECONDS - start)) s"; false; }
+        [ "$(grep -c -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
 @test "NCCL: a rank whose thread NCCL keeps for good exits long before the grace period is over" {
     for fault in '22105 submit-hang' '22809 queue-hang'; do
         local start=$SECONDS
@@ -197,7 +210,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     for what in calls streamcalls; do
         stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115
         code_is 0
-        [ "$(grep -c ': 1026 comparisons$' "$OUT")" = 3 ] || { show; false; }
+        [ "$(grep -c ': 1200 comparisons$' "$OUT")" = 3 ] || { show; false; }
         [ ! -s "$ERR" ] || { show; false; }
         clean
     done

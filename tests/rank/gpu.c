@@ -4,6 +4,7 @@
  * - calls: every collective, for all types, operations and, with up to 4 ranks, some sizes
  * - pairs: sends and receives, at once and as requests
  * - later: requests and buckets, on memory that the GPU fills after they have been made
+ * - buckets: buckets of several buffers
  * - sooner: requests with no work queued before them, but endless work after them
  * - managed: managed memory, which the GPU fills after the call has been made
  * - join: ranks make different numbers of all-reduces
@@ -221,6 +222,7 @@ static void fold_all(struct arrays *a, dt_op_t op)
         return;
     BOTH(a, "reduce", op, dt_reduce(COMM, IN, OUT, a->count, a->dtype, op, last));
     BOTH(a, "reduce-scatter", op, dt_reduce_scatter(COMM, IN, OUT, a->count, a->dtype, op));
+    BOTH(a, "reduce-scatterv", op, dt_reduce_scatterv(COMM, IN, OUT, a->counts, a->dtype, op));
 }
 
 static void move_all(struct arrays *a)
@@ -449,6 +451,31 @@ static void later_on(CUstream stream)
     pthread_join(opener, NULL);
     need(dt_bucket_free(bucket));
     need_sum(value_at(buf), "bucket");
+}
+
+static void buckets(void)
+{
+    static const size_t counts[] = { 1, 1000, 0, 70000, 3 };
+    enum { PIECES = sizeof counts / sizeof *counts };
+    struct twins pieces[PIECES];
+
+    for (int i = 0; i < PIECES; i++) {
+        pieces[i] = twins_new(counts[i] * 4);
+        fill(pieces[i], DT_F32);
+    }
+    for (int side = 0; side < 2; side++) {
+        dt_bucket_t *bucket;
+
+        need(dt_bucket_create(DT_WORLD, 65536, DT_F32, DT_SUM, &bucket));
+        for (int i = 0; i < PIECES; i++)
+            need(dt_bucket_push(bucket, side ? pieces[i].device : pieces[i].host, counts[i]));
+        need(dt_bucket_wait(bucket));
+        need(dt_bucket_free(bucket));
+    }
+    for (int i = 0; i < PIECES; i++) {
+        compare(pieces[i], "bucket", DT_F32, DT_SUM);
+        twins_free(pieces[i]);
+    }
 }
 
 /* Work that is queued after a request was made does not delay it, even before the call can begin:
@@ -838,6 +865,7 @@ int main(int argc, char **argv)
     } doings[] = { { "calls", calls },
                    { "pairs", pairs },
                    { "later", later },
+                   { "buckets", buckets },
                    { "sooner", sooner },
                    { "managed", managed },
                    { "join", join },
