@@ -21,7 +21,7 @@ static const struct {
     const char *name;
     const char *told; /* the options as text; then with factors or a threshold */
     const char *told_more;
-    const char *told_pieces;
+    const char *told_bucket;
 } wires[] = {
     [DT_WIRE_EXACT] = { "exact", "", " with factors", " of a bucket" },
     [DT_WIRE_F16] = { "f16", " as f16", " as f16 with factors", " as f16 of a bucket" },
@@ -175,7 +175,7 @@ const char *dt_reduceoptions_describe(uint64_t mark)
     if (wire >= WIRES)
         return " with unknown options";
     if (mark & BUFFERS)
-        return wires[wire].told_pieces;
+        return wires[wire].told_bucket;
     return mark << 8 ? wires[wire].told_more : wires[wire].told;
 }
 

@@ -161,12 +161,12 @@ static const char *call_name(void)
     return dt_hostshm_call_name(dti_checkpoint.call);
 }
 
-static dt_result_t read_device(const void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
+static dt_result_t read_device(const void *data, uint64_t bytes, dt_gpu_chunk_f f, void *arg)
 {
     return dt_gpu_fetch(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
 }
 
-static dt_result_t write_device(void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
+static dt_result_t write_device(void *data, uint64_t bytes, dt_gpu_chunk_f f, void *arg)
 {
     return dt_gpu_store(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
 }

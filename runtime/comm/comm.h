@@ -55,7 +55,7 @@ struct dt_comm {
     dt_result_t (*announce)(struct dt_comm *c, const struct dt_call *call);
     bool announcing;             /* the call is an announcement, or has been announced */
     struct dt_call next;         /* what this rank announces: its next call, or dt_join */
-    const struct dt_call *whole; /* the program's call, of which this rank makes pieces; or NULL */
+    const struct dt_call *whole; /* the program's call, of which this rank makes chunks; or NULL */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns from now on */
     dt_error_info_t error;                    /* of that failure */

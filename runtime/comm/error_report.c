@@ -66,7 +66,7 @@ static const char *difference_in_words(const struct dt_call *call, bool alike)
     if (call->kind == DT_CALL_INIT)
         return ", with another choice of deterministic sums (DTRUN_DETERMINISTIC)";
     if (call->kind == DT_CALL_ALL_REDUCE && dt_reduceoptions_buffers(call->options))
-        return ", of other pieces or in another order";
+        return ", with other counts or in another order";
     return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
 }
 

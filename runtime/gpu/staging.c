@@ -11,7 +11,7 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    PIECE = 4 * 1024 * 1024, /* bytes, equal on all ranks */
+    CHUNK = 4 * 1024 * 1024, /* bytes, equal on all ranks */
 };
 
 /* ---- copies ---- */
@@ -37,19 +37,19 @@ static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
     return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for_copy, &copying);
 }
 
-/* ---- in pieces ---- */
+/* ---- in chunks ---- */
 
-struct pieces {
+struct chunks {
     struct dt_comm *c;
     const struct dt_operation *o;
     const uint8_t *in; /* NULL if this rank gives nothing */
     uint8_t *out;      /* NULL if this rank takes nothing */
-    size_t each;       /* elements of a piece */
+    size_t each;       /* elements of a chunk */
     size_t n;
     uint8_t *slots[DT_GPU_COPY_SLOTS];
 };
 
-static bool goes_in_pieces(const struct dt_operation *o)
+static bool goes_in_chunks(const struct dt_operation *o)
 {
     enum dt_call_kind kind = o->kind->call;
 
@@ -57,88 +57,89 @@ static bool goes_in_pieces(const struct dt_operation *o)
            kind == DT_CALL_REDUCE;
 }
 
-static size_t count_of(const struct pieces *p, size_t i)
+static size_t count_of(const struct chunks *ch, size_t i)
 {
-    size_t left = p->o->count - i * p->each;
+    size_t left = ch->o->count - i * ch->each;
 
-    return left < p->each ? left : p->each;
+    return left < ch->each ? left : ch->each;
 }
 
-static CUresult begin_piece(struct pieces *p, size_t i)
+static CUresult fetch_chunk(struct chunks *ch, size_t i)
 {
-    size_t size = dt_dtype_size(p->o->dtype);
-    const uint8_t *from = p->in ? p->in + i * p->each * size : NULL;
+    size_t size = dt_dtype_size(ch->o->dtype);
+    const uint8_t *from = ch->in ? ch->in + i * ch->each * size : NULL;
     int slot = (int)(i % DT_GPU_COPY_SLOTS);
 
-    return dt_gpu_copies_fetch(p->c->gpu->copies, slot, p->slots[slot], from,
-                               p->in ? count_of(p, i) * size : 0);
+    return dt_gpu_copies_fetch(ch->c->gpu->copies, slot, ch->slots[slot], from,
+                               ch->in ? count_of(ch, i) * size : 0);
 }
 
-static dt_result_t make_piece(struct pieces *p, size_t i)
+static dt_result_t make_chunk(struct chunks *ch, size_t i)
 {
-    struct dt_operation piece = *p->o;
-    uint8_t *slot = p->slots[i % DT_GPU_COPY_SLOTS];
+    struct dt_operation chunk = *ch->o;
+    uint8_t *slot = ch->slots[i % DT_GPU_COPY_SLOTS];
 
-    piece.in = piece.out = slot;
-    piece.count = count_of(p, i);
-    if (piece.how.residual)
-        piece.how.residual += i * p->each;
-    return piece.kind->make(p->c, &piece);
+    chunk.in = chunk.out = slot;
+    chunk.count = count_of(ch, i);
+    if (chunk.how.residual)
+        chunk.how.residual += i * ch->each;
+    return chunk.kind->make(ch->c, &chunk);
 }
 
-static CUresult end_piece(struct pieces *p, size_t i)
+static CUresult store_chunk(struct chunks *ch, size_t i)
 {
-    size_t size = dt_dtype_size(p->o->dtype);
+    size_t size = dt_dtype_size(ch->o->dtype);
     int slot = (int)(i % DT_GPU_COPY_SLOTS);
 
-    return dt_gpu_copies_store(p->c->gpu->copies, slot, p->out ? p->out + i * p->each * size : NULL,
-                               p->slots[slot], p->out ? count_of(p, i) * size : 0);
+    return dt_gpu_copies_store(ch->c->gpu->copies, slot,
+                               ch->out ? ch->out + i * ch->each * size : NULL, ch->slots[slot],
+                               ch->out ? count_of(ch, i) * size : 0);
 }
 
-/* Copies the next piece while the call for the current one runs. The stream orders a copy into a
+/* Copies the next chunk while the call for the current one runs. The stream orders a copy into a
  * slot after the copy out of it. */
-static dt_result_t make_pieces(struct pieces *p)
+static dt_result_t make_chunks(struct chunks *ch)
 {
-    CUresult queued = begin_piece(p, 0);
+    CUresult queued = fetch_chunk(ch, 0);
     dt_result_t r = DT_OK;
 
-    for (size_t i = 0; r == DT_OK && i < p->n; i++) {
-        r = await_copy(p->c, (int)(i % DT_GPU_COPY_SLOTS), queued);
-        queued = r == DT_OK && i + 1 < p->n ? begin_piece(p, i + 1) : CUDA_SUCCESS;
+    for (size_t i = 0; r == DT_OK && i < ch->n; i++) {
+        r = await_copy(ch->c, (int)(i % DT_GPU_COPY_SLOTS), queued);
+        queued = r == DT_OK && i + 1 < ch->n ? fetch_chunk(ch, i + 1) : CUDA_SUCCESS;
         if (r == DT_OK)
-            r = make_piece(p, i);
+            r = make_chunk(ch, i);
         if (r == DT_OK && !queued)
-            queued = end_piece(p, i);
+            queued = store_chunk(ch, i);
     }
-    return r == DT_OK ? await_copy(p->c, (int)((p->n - 1) % DT_GPU_COPY_SLOTS), queued) : r;
+    return r == DT_OK ? await_copy(ch->c, (int)((ch->n - 1) % DT_GPU_COPY_SLOTS), queued) : r;
 }
 
-/* The other ranks compare the program's call, not its pieces. */
-static dt_result_t match_call(const struct pieces *p)
+/* The other ranks compare the program's call, not its chunks. */
+static dt_result_t match_call(const struct chunks *ch)
 {
-    const struct dt_operation *o = p->o;
+    const struct dt_operation *o = ch->o;
     struct dt_call call = { .count = o->count,
                             .dtype = (uint8_t)o->dtype,
                             .op = (uint8_t)o->op,
                             .root = o->kind->call == DT_CALL_ALL_REDUCE ? -1 : o->root };
 
-    return p->c->announce || p->n == 1 ? DT_OK : dt_comm_match(p->c, o->kind->call, call);
+    return ch->c->announce || ch->n == 1 ? DT_OK : dt_comm_match(ch->c, o->kind->call, call);
 }
 
-static dt_result_t make_in_pieces(struct dt_comm *c, const struct dt_operation *o, uint8_t *pinned)
+static dt_result_t make_in_chunks(struct dt_comm *c, const struct dt_operation *o, uint8_t *pinned)
 {
     struct dt_extents e = dt_extents_of(o, c->rank, c->size);
-    struct pieces p = { .c = c, .o = o, .each = PIECE / dt_dtype_size(o->dtype) };
+    struct chunks ch = { .c = c, .o = o, .each = CHUNK / dt_dtype_size(o->dtype) };
     const void *in = o->kind->call == DT_CALL_BROADCAST ? o->out : o->in;
     dt_result_t r;
 
-    p.in = e.in ? in : NULL;
-    p.out = e.out ? o->out : NULL;
-    p.n = (o->count + p.each - 1) / p.each;
-    p.slots[0] = pinned;
-    p.slots[1] = pinned + (o->count < p.each ? 0 : PIECE);
-    r = match_call(&p);
-    return r == DT_OK ? make_pieces(&p) : r;
+    ch.in = e.in ? in : NULL;
+    ch.out = e.out ? o->out : NULL;
+    ch.n = (o->count + ch.each - 1) / ch.each;
+    ch.slots[0] = pinned;
+    ch.slots[1] = pinned + (o->count < ch.each ? 0 : CHUNK);
+    r = match_call(&ch);
+    return r == DT_OK ? make_chunks(&ch) : r;
 }
 
 /* ---- whole ---- */
@@ -186,9 +187,9 @@ size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
 {
     size_t all = o->count * dt_dtype_size(o->dtype);
 
-    if (!goes_in_pieces(o))
+    if (!goes_in_chunks(o))
         return mirror_of(o, dt_extents_of(o, c->rank, c->size)).total;
-    return all < PIECE ? all : (size_t)DT_GPU_COPY_SLOTS * PIECE;
+    return all < CHUNK ? all : (size_t)DT_GPU_COPY_SLOTS * CHUNK;
 }
 
 static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
@@ -199,7 +200,7 @@ static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
 
     if (!pinned)
         return dt_gpu_fail(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    r = goes_in_pieces(o) ? make_in_pieces(c, o, pinned) : make_whole(c, o, &m, pinned);
+    r = goes_in_chunks(o) ? make_in_chunks(c, o, pinned) : make_whole(c, o, &m, pinned);
     dt_gpu_copies_settle(c->gpu->copies, pinned, r != DT_OK);
     return r;
 }
@@ -230,7 +231,7 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, order->context, copies);
     if (!result)
-        dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * PIECE, *copies);
+        dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * CHUNK, *copies);
     dt_cuda_leave(&scope);
     return result ? dt_gpu_fail(c, "cuStreamCreate", result) : DT_OK;
 }

@@ -2,7 +2,7 @@
  * communicator makes the call there, and the result is copied back. This serves every call, type
  * and operation, on any GPUs, even shared or different ones, without NCCL.
  *
- * Calls that fold or spread whole buffers are cut into pieces, so that copies and calls overlap. */
+ * Calls that fold or spread whole buffers are cut into chunks, so that copies and calls overlap. */
 #ifndef DT_GPU_STAGING_H
 #define DT_GPU_STAGING_H
 
@@ -18,7 +18,7 @@ struct dt_operation;
 /* Makes the operation, which is one of all ranks. It has been checked and has taken its order. */
 dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o);
 /* Makes what the first call needs, except the pinned memory of calls that need more than calls in
- * pieces do. copies: the owner for which that memory is reserved. */
+ * chunks do. copies: the owner for which that memory is reserved. */
 dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
                             struct dt_gpu_copies **copies);
 /* How much pinned memory the operation takes on this rank. */

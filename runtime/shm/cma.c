@@ -8,7 +8,7 @@
 
 #include "runtime/base/min.h"
 
-enum { PIECE = 1024 * 1024 }; /* bytes copied between two checks for a stop */
+enum { CHUNK = 1024 * 1024 }; /* bytes copied between two checks for a stop */
 
 static uint64_t dti_word[2];
 
@@ -93,7 +93,7 @@ bool dt_cma_read(const struct dt_hostshm *h, const struct dt_hostshm_card *card,
     for (size_t at = 0; at < bytes;) {
         ssize_t n = dt_hostshm_stopped(h, NULL) ? -1
                                                 : read_some(card->pid, (uint8_t *)to + at,
-                                                            from + at, dt_min(bytes - at, PIECE));
+                                                            from + at, dt_min(bytes - at, CHUNK));
 
         if (n <= 0)
             return false;
@@ -107,7 +107,7 @@ bool dt_cma_write(const struct dt_hostshm *h, const struct dt_hostshm_card *card
 {
     for (size_t at = 0; at < bytes;) {
         ssize_t n = write_some(h, card->pid, target, to + at, (const uint8_t *)from + at,
-                               dt_min(bytes - at, PIECE));
+                               dt_min(bytes - at, CHUNK));
 
         if (n <= 0)
             return false;

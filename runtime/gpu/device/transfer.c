@@ -8,14 +8,14 @@
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 
-enum { PIECE = 4 * 1024 * 1024 };
+enum { CHUNK = 4 * 1024 * 1024 };
 
 struct transfer {
     struct dt_comm *c;
     const char *name;
     uint8_t *device;
     uint64_t bytes;
-    dt_gpu_piece *piece;
+    dt_gpu_chunk_f on_chunk;
     void *arg;
     struct dt_gpu_copies copies;
     uint8_t *pinned;
@@ -23,17 +23,17 @@ struct transfer {
 
 static int slot_of(uint64_t at)
 {
-    return (int)(at / PIECE % DT_GPU_COPY_SLOTS);
+    return (int)(at / CHUNK % DT_GPU_COPY_SLOTS);
 }
 
 static uint8_t *host_of(const struct transfer *t, uint64_t at)
 {
-    return t->pinned + (size_t)slot_of(at) * PIECE;
+    return t->pinned + (size_t)slot_of(at) * CHUNK;
 }
 
 static size_t length_at(const struct transfer *t, uint64_t at)
 {
-    return t->bytes - at < PIECE ? (size_t)(t->bytes - at) : PIECE;
+    return t->bytes - at < CHUNK ? (size_t)(t->bytes - at) : CHUNK;
 }
 
 static dt_result_t check_transfer(const struct transfer *t, CUresult result)
@@ -61,16 +61,16 @@ static dt_result_t begin_fetch(struct transfer *t, uint64_t at)
                                                  t->device + at, length_at(t, at)));
 }
 
-static dt_result_t fetch_in_steps(struct transfer *t)
+static dt_result_t fetch_chunks(struct transfer *t)
 {
     dt_result_t r = begin_fetch(t, 0);
 
-    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += PIECE) {
-        r = begin_fetch(t, at + PIECE);
+    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += CHUNK) {
+        r = begin_fetch(t, at + CHUNK);
         if (r == DT_OK)
             r = await_transfer(t, at);
         if (r == DT_OK)
-            r = t->piece(t->arg, host_of(t, at), length_at(t, at));
+            r = t->on_chunk(t->arg, host_of(t, at), length_at(t, at));
     }
     return r;
 }
@@ -78,20 +78,20 @@ static dt_result_t fetch_in_steps(struct transfer *t)
 /* ---- to the GPU ---- */
 
 /* A slot's event counts as complete before its first copy. */
-static dt_result_t store_in_steps(struct transfer *t)
+static dt_result_t store_chunks(struct transfer *t)
 {
     dt_result_t r = DT_OK;
 
-    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += PIECE) {
+    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += CHUNK) {
         r = await_transfer(t, at);
         if (r == DT_OK)
-            r = t->piece(t->arg, host_of(t, at), length_at(t, at));
+            r = t->on_chunk(t->arg, host_of(t, at), length_at(t, at));
         if (r == DT_OK)
             r = check_transfer(t, dt_gpu_copies_store(&t->copies, slot_of(at), t->device + at,
                                                       host_of(t, at), length_at(t, at)));
     }
     for (int slot = 0; r == DT_OK && slot < DT_GPU_COPY_SLOTS; slot++)
-        r = await_transfer(t, (uint64_t)slot * PIECE);
+        r = await_transfer(t, (uint64_t)slot * CHUNK);
     return r;
 }
 
@@ -101,7 +101,7 @@ static dt_result_t move_in_context(struct transfer *t, dt_result_t (*work)(struc
 {
     dt_result_t r;
 
-    t->pinned = dt_pinned_take((size_t)DT_GPU_COPY_SLOTS * PIECE, &t->copies);
+    t->pinned = dt_pinned_take((size_t)DT_GPU_COPY_SLOTS * CHUNK, &t->copies);
     if (!t->pinned)
         return dt_cuda_fail(t->name, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = work(t);
@@ -143,24 +143,24 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
 }
 
 dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
-                         dt_gpu_piece *take, void *arg)
+                         dt_gpu_chunk_f consume, void *arg)
 {
     struct transfer t = { .c = c,
                           .name = name,
                           .device = (uint8_t *)(uintptr_t)device,
                           .bytes = bytes,
-                          .piece = take,
+                          .on_chunk = consume,
                           .arg = arg };
 
-    return transfer(&t, fetch_in_steps);
+    return transfer(&t, fetch_chunks);
 }
 
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
-                         dt_gpu_piece *give, void *arg)
+                         dt_gpu_chunk_f produce, void *arg)
 {
     struct transfer t = {
-        .c = c, .name = name, .device = device, .bytes = bytes, .piece = give, .arg = arg
+        .c = c, .name = name, .device = device, .bytes = bytes, .on_chunk = produce, .arg = arg
     };
 
-    return transfer(&t, store_in_steps);
+    return transfer(&t, store_chunks);
 }

@@ -163,7 +163,7 @@ static int allocations(void)
     return n / 2; /* each is two calls: a barrier, and an exchange of the outcome */
 }
 
-/* Pushes n pieces, two of which fill a bucket. At first all are under way at the same time. */
+/* Pushes n buffers, two of which fill a bucket. At first all are under way at the same time. */
 static bool push_and_wait(dt_bucket_t *bucket, int n, int64_t ranks)
 {
     static int64_t data[PIECES][PIECE];
@@ -312,11 +312,11 @@ static void a_child_of_a_rank_can_neither_push_nor_wait(void **state)
 
 struct order {
     const char *hosts;
-    size_t counts[2][3]; /* of rank 0's pieces, and of the last rank's */
+    size_t counts[2][3]; /* that rank 0 pushes, and that the last rank pushes */
     const char *told;    /* about the last rank's call, to the others */
 };
 
-/* All ranks push the same number of elements, in different pieces. */
+/* All ranks push the same number of elements, in different counts. */
 static int push_otherwise(int rank, void *arg)
 {
     const struct order *o = arg;
@@ -339,11 +339,11 @@ static int push_otherwise(int rank, void *arg)
     return 0;
 }
 
-static void different_pieces_are_an_error(void **state)
+static void different_counts_are_an_error(void **state)
 {
     static struct order orders[] = {
-        { "2", { { 3, 5, 0 }, { 5, 3, 0 } }, "of other pieces or in another order" },
-        { "1 1", { { 1, 2, 5 }, { 1, 5, 2 } }, "of other pieces or in another order" },
+        { "2", { { 3, 5, 0 }, { 5, 3, 0 } }, "with other counts or in another order" },
+        { "1 1", { { 1, 2, 5 }, { 1, 5, 2 } }, "with other counts or in another order" },
         { "2 1", { { 3, 5, 0 }, { 8, 0, 0 } }, "all-reduce of 8 i64 (sum), call 2" },
         { "2", { { 2, 0, 6 }, { 2, 5, 1 } }, "all-reduce of 8 i64 (sum) of a bucket, call 2" },
     };
@@ -355,7 +355,7 @@ static void different_pieces_are_an_error(void **state)
                          0);
 }
 
-/* Ranks without data learn the pieces of the others' calls. */
+/* Ranks without data learn the counts of the others' calls. */
 static int push_alone(int rank, void *arg)
 {
     int64_t x[3] = { 1, 2, 3 };
@@ -378,7 +378,7 @@ static int push_alone(int rank, void *arg)
     return 0;
 }
 
-static void ranks_without_data_learn_the_pieces(void **state)
+static void ranks_without_data_learn_the_counts(void **state)
 {
     (void)state;
     run_all(push_alone);
@@ -491,8 +491,8 @@ int main(void)
         cmocka_unit_test(buckets_use_memory_that_all_ranks_of_a_host_share),
         cmocka_unit_test(many_ranks_do_not_share_large_buckets),
         cmocka_unit_test(a_child_of_a_rank_can_neither_push_nor_wait),
-        cmocka_unit_test(different_pieces_are_an_error),
-        cmocka_unit_test(ranks_without_data_learn_the_pieces),
+        cmocka_unit_test(different_counts_are_an_error),
+        cmocka_unit_test(ranks_without_data_learn_the_counts),
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
         cmocka_unit_test(errors_name_rank_and_call),
