@@ -386,7 +386,7 @@ DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
  * All other errors are reported when the request is waited for; requests may be waited for in any
  * order. Until then the buffers belong to the library; counts and options may be reused at once. */
 typedef struct dt_request {
-    uint64_t id; /* 0: no request, which counts as complete */
+    uint64_t id; /* 0: a null request, which counts as complete */
 } dt_request_t;
 
 DT_API dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -427,11 +427,11 @@ DT_API dt_result_t dt_isend(dt_comm_t *comm, const void *buf, size_t count, dt_d
                             int peer, dt_request_t *request);
 DT_API dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer,
                             dt_request_t *request);
-/* Waits until the call is complete, returns its result, and sets the request to none. DT_ERR_ARG:
- * the request was waited for already, through another copy. */
+/* Waits until the call is complete, returns its result, and makes the request null. DT_ERR_ARG: the
+ * request was waited for already, through another copy. */
 DT_API dt_result_t dt_wait(dt_request_t *request);
 /* Waits until any of n requests is complete, stores its index, and returns what dt_wait would for
- * that one. Requests that are none are skipped; if all are, it stores n and returns DT_OK. While it
+ * that one. Null requests are ignored; if all are null, it stores n and returns DT_OK. While it
  * waits, the limit of dt_comm_set_timeout applies to each request. */
 DT_API dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index);
 /* Waits for all n requests. Returns the first failure. */

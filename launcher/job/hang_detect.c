@@ -148,7 +148,7 @@ static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *
     if (g->comm)
         add_comm(out, g->comm);
     if (dt_wait_is_for_gpu(&g->waits[who])) {
-        dt_strbuf_puts(out, ": its GPU has not finished the work that comes first");
+        dt_strbuf_puts(out, ": its GPU has not finished the work that was queued before this call");
     } else if (b->whom.n == 0) {
         dt_strbuf_puts(out, ", which every rank has entered: is the network stalled?");
     } else {

@@ -335,7 +335,7 @@ static void unpark_and_watch(struct dt_comm *c, void *arg)
 }
 
 /* Stores the index of the first request that is done, or n. open: the number of requests up to that
- * one that are not none. */
+ * one that are not null. */
 static dt_result_t find_done_request(dt_request_t *requests, size_t n, size_t *index, size_t *open)
 {
     *index = n;

@@ -38,7 +38,7 @@ dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, con
 static dt_result_t time_out(const struct dt_comm *c, struct dt_coll_error *t)
 {
     dt_coll_error(t, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
-    t->why = "its GPU has not finished the work that comes first";
+    t->why = "its GPU has not finished the work that was queued before this call";
     return DT_ERR_TIMEOUT;
 }
 
