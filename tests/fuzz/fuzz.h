@@ -1,8 +1,8 @@
 /* Shared by fuzz targets and their driver. A target is a function that takes any bytes and aborts
  * if a promise is broken. Either libFuzzer drives it (tests/fuzz/libfuzzer), or driver.c, which
  * needs no other software. */
-#ifndef DT_TEST_FUZZ_H
-#define DT_TEST_FUZZ_H
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
 
 #include <stddef.h>
 #include <stdint.h>

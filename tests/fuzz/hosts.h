@@ -1,6 +1,6 @@
 /* What is true of every host list that a parser accepted, and of every error. */
-#ifndef DT_TEST_FUZZ_HOSTS_H
-#define DT_TEST_FUZZ_HOSTS_H
+#ifndef TESTS_FUZZ_HOSTS_H
+#define TESTS_FUZZ_HOSTS_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The simulator's time: a queue of events, and random numbers that depend on the seed alone. */
-#ifndef DT_SIM_CLOCK_H
-#define DT_SIM_CLOCK_H
+#ifndef TESTS_SIM_CLOCK_H
+#define TESTS_SIM_CLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What a seed determines: dtrun's options, the program, the hosts, and the faults. */
-#ifndef DT_SIM_SCENARIO_H
-#define DT_SIM_SCENARIO_H
+#ifndef TESTS_SIM_SCENARIO_H
+#define TESTS_SIM_SCENARIO_H
 
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
  * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
  * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when auxiliaries are
  * ended), oracle.c (the exit code). */
-#ifndef DT_SIM_WORLD_H
-#define DT_SIM_WORLD_H
+#ifndef TESTS_SIM_WORLD_H
+#define TESTS_SIM_WORLD_H
 
 #include "launcher/job/job.h"
 #include "tests/sim/scenario.h"

@@ -1,6 +1,6 @@
 /* Which algorithm a rank's last call used, according to its flight recorder. */
-#ifndef TESTS_ALGORITHM_H
-#define TESTS_ALGORITHM_H
+#ifndef TESTS_UNIT_ALGORITHM_H
+#define TESTS_UNIT_ALGORITHM_H
 
 #include <stdbool.h>
 #include <stdio.h>

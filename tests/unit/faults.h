@@ -4,8 +4,8 @@
  * The linker sends every call of such a function in the program to a function in faults.c (--wrap;
  * tests/runtime.mk lists them), which passes it on unless this process has armed a fault. Calls
  * inside libc are not affected. */
-#ifndef TESTS_FAULTS_H
-#define TESTS_FAULTS_H
+#ifndef TESTS_UNIT_FAULTS_H
+#define TESTS_UNIT_FAULTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Makes the system refuse calls of a thread and of the threads that it starts later. */
-#ifndef TESTS_FORBID_H
-#define TESTS_FORBID_H
+#ifndef TESTS_UNIT_FORBID_H
+#define TESTS_UNIT_FORBID_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

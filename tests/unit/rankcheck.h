@@ -1,7 +1,7 @@
 /* For the bodies of test ranks: a check that fails prints itself and becomes the rank's exit
  * code. */
-#ifndef TESTS_RANKCHECK_H
-#define TESTS_RANKCHECK_H
+#ifndef TESTS_UNIT_RANKCHECK_H
+#define TESTS_UNIT_RANKCHECK_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The expected results of all-reduces of several ranks, bit for bit. */
-#ifndef TESTS_REFERENCE_H
-#define TESTS_REFERENCE_H
+#ifndef TESTS_UNIT_REFERENCE_H
+#define TESTS_UNIT_REFERENCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* A job without dtrun: this process plays the agents of several hosts and the launcher, with the
  * agent's own ranksock, and forks the ranks, which are functions of the test. Ranks find out by
  * their shared memory which of them are on one host. Hosts talk TCP over 127.0.0.0/8. */
-#ifndef TESTS_TESTJOB_H
-#define TESTS_TESTJOB_H
+#ifndef TESTS_UNIT_TESTJOB_H
+#define TESTS_UNIT_TESTJOB_H
 
 #include <stdbool.h>
 #include <stdint.h>

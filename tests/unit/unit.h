@@ -1,6 +1,6 @@
 /* cmocka, with the headers that must precede it. */
-#ifndef DT_TEST_UNIT_H
-#define DT_TEST_UNIT_H
+#ifndef TESTS_UNIT_UNIT_H
+#define TESTS_UNIT_UNIT_H
 
 /* clang-format off */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Adasum by its definition, and elements of all floating-point types. */
-#ifndef TESTS_WEIGHED_H
-#define TESTS_WEIGHED_H
+#ifndef TESTS_UNIT_WEIGHED_H
+#define TESTS_UNIT_WEIGHED_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Asks nvidia-smi for the state of the GPUs without blocking the loop. If it does not answer in
  * time, it is abandoned. */
-#ifndef DT_AGENT_GPUASK_H
-#define DT_AGENT_GPUASK_H
+#ifndef DT_AGENT_FACTS_GPUASK_H
+#define DT_AGENT_FACTS_GPUASK_H
 
 #include <uv.h>
 

@@ -1,6 +1,6 @@
 /* The GPUs of this host, as CUDA_VISIBLE_DEVICES names them. */
-#ifndef DT_AGENT_GPUS_H
-#define DT_AGENT_GPUS_H
+#ifndef DT_AGENT_FACTS_GPUS_H
+#define DT_AGENT_FACTS_GPUS_H
 
 #include "launcher/agent/sweep/sweep.h"
 #include "runtime/wire/codec.h"

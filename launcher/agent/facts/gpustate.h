@@ -1,7 +1,7 @@
 /* The state of this host's GPUs for --check, from output of NVIDIA's driver. The parsers are pure:
  * each fills its members of facts. */
-#ifndef DT_AGENT_GPUSTATE_H
-#define DT_AGENT_GPUSTATE_H
+#ifndef DT_AGENT_FACTS_GPUSTATE_H
+#define DT_AGENT_FACTS_GPUSTATE_H
 
 #include "runtime/wire/msg.h"
 

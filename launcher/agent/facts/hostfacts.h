@@ -1,6 +1,6 @@
 /* What --check reports about this host beyond HELLO: the contents of FACTS. */
-#ifndef DT_AGENT_HOSTFACTS_H
-#define DT_AGENT_HOSTFACTS_H
+#ifndef DT_AGENT_FACTS_HOSTFACTS_H
+#define DT_AGENT_FACTS_HOSTFACTS_H
 
 #include "runtime/wire/msg.h"
 

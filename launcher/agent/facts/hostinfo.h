@@ -1,6 +1,6 @@
 /* Describes this host: the contents of HELLO. */
-#ifndef DT_AGENT_HOSTINFO_H
-#define DT_AGENT_HOSTINFO_H
+#ifndef DT_AGENT_FACTS_HOSTINFO_H
+#define DT_AGENT_FACTS_HOSTINFO_H
 
 #include <sys/types.h>
 

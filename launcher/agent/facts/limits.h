@@ -1,7 +1,7 @@
 /* The limits of this process's control groups: containers and batch systems grant only a part of
  * the machine. */
-#ifndef DT_AGENT_LIMITS_H
-#define DT_AGENT_LIMITS_H
+#ifndef DT_AGENT_FACTS_LIMITS_H
+#define DT_AGENT_FACTS_LIMITS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* The addresses of this host, as sent in HELLO. */
-#ifndef DT_AGENT_NETADDRS_H
-#define DT_AGENT_NETADDRS_H
+#ifndef DT_AGENT_FACTS_NETADDRS_H
+#define DT_AGENT_FACTS_NETADDRS_H
 
 #include "runtime/wire/msg.h"
 

@@ -1,7 +1,7 @@
 /* Whether checkpoints can be written to a directory: checked before the first rank runs, not hours
  * later at the first save. Creates nothing. */
-#ifndef DT_AGENT_SAVEDIR_H
-#define DT_AGENT_SAVEDIR_H
+#ifndef DT_AGENT_FACTS_SAVEDIR_H
+#define DT_AGENT_FACTS_SAVEDIR_H
 
 #include <limits.h>
 

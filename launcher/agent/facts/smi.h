@@ -1,7 +1,7 @@
 /* Runs nvidia-smi in its own process. If it waits for the driver inside the kernel, it cannot be
  * ended: it is killed, and reaped later with the caller's other children. */
-#ifndef DT_AGENT_SMI_H
-#define DT_AGENT_SMI_H
+#ifndef DT_AGENT_FACTS_SMI_H
+#define DT_AGENT_FACTS_SMI_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* The CPUs that this process may use, and which of them share a core, a package, a NUMA node or a
  * last-level cache. */
-#ifndef DT_AGENT_TOPOLOGY_H
-#define DT_AGENT_TOPOLOGY_H
+#ifndef DT_AGENT_FACTS_TOPOLOGY_H
+#define DT_AGENT_FACTS_TOPOLOGY_H
 
 #include "launcher/place/bind.h"
 

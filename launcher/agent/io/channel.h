@@ -2,8 +2,8 @@
  *
  * Control messages overtake data between frames. The code that reads from ranks bounds what they
  * cause: it calls dt_channel_has_room before it reads, and continues after the room event. */
-#ifndef DT_AGENT_CHANNEL_H
-#define DT_AGENT_CHANNEL_H
+#ifndef DT_AGENT_IO_CHANNEL_H
+#define DT_AGENT_IO_CHANNEL_H
 
 #include <stdbool.h>
 #include <uv.h>

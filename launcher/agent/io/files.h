@@ -3,8 +3,8 @@
  * They go into a directory of this agent alone (hosts may share a home), which the keeper removes
  * with the job. Writing blocks the loop, which has nothing else to do, because no rank runs yet.
  * Meanwhile a thread reports to launcher and keeper that the agent is alive (standby.h). */
-#ifndef DT_AGENT_FILES_H
-#define DT_AGENT_FILES_H
+#ifndef DT_AGENT_IO_FILES_H
+#define DT_AGENT_IO_FILES_H
 
 #include "launcher/agent/io/channel.h"
 #include "launcher/agent/keeper.h"

@@ -3,8 +3,8 @@
  * The kernel wakes such a writer and shows it as runnable until it has continued to write. A
  * process that sleeps has finished. A process that holds the pipe and does something else also
  * counts as writing. */
-#ifndef DT_AGENT_PIPEWRITER_H
-#define DT_AGENT_PIPEWRITER_H
+#ifndef DT_AGENT_IO_PIPEWRITER_H
+#define DT_AGENT_IO_PIPEWRITER_H
 
 #include <stdbool.h>
 

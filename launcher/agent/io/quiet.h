@@ -4,8 +4,8 @@
  * Only the reader of the pipe can tell. The pipe must have been empty for 200 ms, however late this
  * process itself is. No process may be in the middle of a write. The end of a program's output
  * buffer must not have cut the text. */
-#ifndef DT_AGENT_QUIET_H
-#define DT_AGENT_QUIET_H
+#ifndef DT_AGENT_IO_QUIET_H
+#define DT_AGENT_IO_QUIET_H
 
 #include <stdbool.h>
 #include <stddef.h>

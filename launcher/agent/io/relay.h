@@ -2,8 +2,8 @@
  *
  * A stream is read only while the launcher has given credit for it and the channel has room. So a
  * slow reader at the far end makes the rank wait, and the agent keeps nothing. */
-#ifndef DT_AGENT_RELAY_H
-#define DT_AGENT_RELAY_H
+#ifndef DT_AGENT_IO_RELAY_H
+#define DT_AGENT_IO_RELAY_H
 
 #include <uv.h>
 

@@ -4,8 +4,8 @@
  * The loop calls dt_standby_enter before and dt_standby_leave after what may block. In between it
  * uses nothing that beat() also uses, because beat() runs only then. No thread is left after
  * dt_standby_stop, so that the process may fork. */
-#ifndef DT_AGENT_STANDBY_H
-#define DT_AGENT_STANDBY_H
+#ifndef DT_AGENT_IO_STANDBY_H
+#define DT_AGENT_IO_STANDBY_H
 
 #include <stdint.h>
 

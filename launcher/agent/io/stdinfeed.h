@@ -2,8 +2,8 @@
  * of each of them, and bytes that all pipes have taken are returned as credit. So a rank that does
  * not read holds up the others. One that has closed its end, or has ended, no longer counts. When
  * no reader is left, the rest is dropped. */
-#ifndef DT_AGENT_STDINFEED_H
-#define DT_AGENT_STDINFEED_H
+#ifndef DT_AGENT_IO_STDINFEED_H
+#define DT_AGENT_IO_STDINFEED_H
 
 #include <stdbool.h>
 #include <uv.h>

@@ -4,8 +4,8 @@
  *
  * A target is reached when its agent has authenticated itself there (several hosts may have the
  * same address) and enough data to fill packets has been sent both ways. */
-#ifndef DT_AGENT_PROBE_H
-#define DT_AGENT_PROBE_H
+#ifndef DT_AGENT_PROBE_PROBE_H
+#define DT_AGENT_PROBE_PROBE_H
 
 #include <uv.h>
 

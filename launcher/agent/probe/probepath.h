@@ -4,8 +4,8 @@
  *
  * It uses no event loop: the owner of the socket waits for it, in the requested direction and until
  * the deadline. */
-#ifndef DT_AGENT_PROBEPATH_H
-#define DT_AGENT_PROBEPATH_H
+#ifndef DT_AGENT_PROBE_PROBEPATH_H
+#define DT_AGENT_PROBE_PROBEPATH_H
 
 #include <stdbool.h>
 #include <stdint.h>

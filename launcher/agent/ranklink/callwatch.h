@@ -1,7 +1,7 @@
 /* For how long the ranks of this host have been in the calls of one communicator. Ranks note their
  * calls in its shared memory. */
-#ifndef DT_AGENT_CALLWATCH_H
-#define DT_AGENT_CALLWATCH_H
+#ifndef DT_AGENT_RANKLINK_CALLWATCH_H
+#define DT_AGENT_RANKLINK_CALLWATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

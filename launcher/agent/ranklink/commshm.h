@@ -1,8 +1,8 @@
 /* The shared memory of communicators other than DT_WORLD that the ranks of a host have created. It
  * is created when the first of its ranks asks for it, and freed when the last one is done with it.
  */
-#ifndef DT_AGENT_COMMSHM_H
-#define DT_AGENT_COMMSHM_H
+#ifndef DT_AGENT_RANKLINK_COMMSHM_H
+#define DT_AGENT_RANKLINK_COMMSHM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* The conversation between the agent and one of its ranks on the rank's socket.
  *
  * Internal to ranksock, whose object all ranks' sockets share. */
-#ifndef DT_AGENT_RANKPEER_H
-#define DT_AGENT_RANKPEER_H
+#ifndef DT_AGENT_RANKLINK_RANKPEER_H
+#define DT_AGENT_RANKLINK_RANKPEER_H
 
 #include "launcher/agent/ranklink/callwatch.h"
 #include "launcher/agent/ranklink/commshm.h"

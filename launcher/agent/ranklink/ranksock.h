@@ -4,8 +4,8 @@
  * hello on it and receives the job's secret and a sealed memfd, which holds the control page (abort
  * word, step and state of each rank) and the staging area for the host's collectives. A program
  * that is not linked never uses the socket. */
-#ifndef DT_AGENT_RANKSOCK_H
-#define DT_AGENT_RANKSOCK_H
+#ifndef DT_AGENT_RANKLINK_RANKSOCK_H
+#define DT_AGENT_RANKLINK_RANKSOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

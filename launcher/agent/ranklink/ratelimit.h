@@ -1,8 +1,8 @@
 /* A token bucket that limits how many lines a rank may have dtrun print: a burst at first, then one
  * line a minute. dtrun keeps lines that its user does not read, and a job may run for months. Pure.
  */
-#ifndef DT_AGENT_RATELIMIT_H
-#define DT_AGENT_RATELIMIT_H
+#ifndef DT_AGENT_RANKLINK_RATELIMIT_H
+#define DT_AGENT_RANKLINK_RATELIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

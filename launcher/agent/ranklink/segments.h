@@ -2,8 +2,8 @@
  * of a communicator asks for one (dt_mem_alloc), or receives the descriptor of a GPU's memory from
  * a rank. It hands either to every rank that asks, and then closes it: the memory exists as long as
  * a rank has it mapped. */
-#ifndef DT_AGENT_SEGMENTS_H
-#define DT_AGENT_SEGMENTS_H
+#ifndef DT_AGENT_RANKLINK_SEGMENTS_H
+#define DT_AGENT_RANKLINK_SEGMENTS_H
 
 #include <stddef.h>
 #include <stdint.h>

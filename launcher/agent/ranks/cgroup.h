@@ -3,8 +3,8 @@
  * for a sweep. It lies below the agent's own group. If that is not writable, only the sweep by
  * descent finds the processes. The group has no controllers, so the ranks get the same resources as
  * without it. */
-#ifndef DT_AGENT_CGROUP_H
-#define DT_AGENT_CGROUP_H
+#ifndef DT_AGENT_RANKS_CGROUP_H
+#define DT_AGENT_RANKS_CGROUP_H
 
 #include <sys/types.h>
 

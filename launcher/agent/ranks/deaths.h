@@ -1,8 +1,8 @@
 /* How the processes of a generation ended. Deaths are recorded when processes are reaped. They are
  * reported to the launcher, and to the ranks that would wait, once all processes have been started.
  */
-#ifndef DT_AGENT_DEATHS_H
-#define DT_AGENT_DEATHS_H
+#ifndef DT_AGENT_RANKS_DEATHS_H
+#define DT_AGENT_RANKS_DEATHS_H
 
 #include <signal.h>
 #include <stdbool.h>

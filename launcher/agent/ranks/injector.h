@@ -1,6 +1,6 @@
 /* The faults of --inject that concern this host's ranks, and what triggers them. */
-#ifndef DT_AGENT_INJECTOR_H
-#define DT_AGENT_INJECTOR_H
+#ifndef DT_AGENT_RANKS_INJECTOR_H
+#define DT_AGENT_RANKS_INJECTOR_H
 
 #include <uv.h>
 

@@ -1,6 +1,6 @@
 /* A rank or an auxiliary between fork and exec. */
-#ifndef DT_AGENT_RANKPROC_H
-#define DT_AGENT_RANKPROC_H
+#ifndef DT_AGENT_RANKS_RANKPROC_H
+#define DT_AGENT_RANKS_RANKPROC_H
 
 #include <stdbool.h>
 #include <sys/types.h>

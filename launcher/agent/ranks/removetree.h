@@ -1,6 +1,6 @@
 /* Removes a directory with everything in it, however deep that is. */
-#ifndef DT_AGENT_REMOVETREE_H
-#define DT_AGENT_REMOVETREE_H
+#ifndef DT_AGENT_RANKS_REMOVETREE_H
+#define DT_AGENT_RANKS_REMOVETREE_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  * Every process is forked, enters its directory and finds its program. Then it waits at a gate,
  * which dt_spawn_go opens once all are there. Each process reports on the error pipe that it is
  * ready, or what failed. EOF on that pipe means that all have executed their programs. */
-#ifndef DT_AGENT_SPAWN_H
-#define DT_AGENT_SPAWN_H
+#ifndef DT_AGENT_RANKS_SPAWN_H
+#define DT_AGENT_RANKS_SPAWN_H
 
 #include <sys/resource.h>
 #include <uv.h>

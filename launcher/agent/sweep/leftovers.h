@@ -1,8 +1,8 @@
 /* Processes that earlier generations of a job left on this host. They are found by the environment
  * that ranks pass to their children. If both processes of an agent were killed at once and the
  * ranks had no control group, nothing else leads to the descendants of its ranks. */
-#ifndef DT_AGENT_LEFTOVERS_H
-#define DT_AGENT_LEFTOVERS_H
+#ifndef DT_AGENT_SWEEP_LEFTOVERS_H
+#define DT_AGENT_SWEEP_LEFTOVERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What the kernel reports about a process in /proc/PID/stat, and about a thread below it. */
-#ifndef DT_AGENT_PROCSTAT_H
-#define DT_AGENT_PROCSTAT_H
+#ifndef DT_AGENT_SWEEP_PROCSTAT_H
+#define DT_AGENT_SWEEP_PROCSTAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

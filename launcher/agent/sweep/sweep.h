@@ -3,8 +3,8 @@
  *
  * Descendants are found in /proc. If that is not mounted, only those are found that have stayed in
  * the process group of their rank. */
-#ifndef DT_AGENT_SWEEP_H
-#define DT_AGENT_SWEEP_H
+#ifndef DT_AGENT_SWEEP_SWEEP_H
+#define DT_AGENT_SWEEP_SWEEP_H
 
 #include <stdbool.h>
 #include <stddef.h>

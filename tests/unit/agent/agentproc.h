@@ -1,6 +1,6 @@
 /* A real dtrun-agent at the far end of a socket pair, for tests that play the launcher. */
-#ifndef TESTS_UNIT_AGENTPROC_H
-#define TESTS_UNIT_AGENTPROC_H
+#ifndef TESTS_UNIT_AGENT_AGENTPROC_H
+#define TESTS_UNIT_AGENT_AGENTPROC_H
 
 #include <stdbool.h>
 #include <sys/types.h>

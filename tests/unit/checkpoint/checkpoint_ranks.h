@@ -1,6 +1,6 @@
 /* Ranks for tests of the checkpoint store: threads of one process that synchronise by a barrier. */
-#ifndef DT_TESTS_CHECKPOINT_CHECKPOINT_RANKS_H
-#define DT_TESTS_CHECKPOINT_CHECKPOINT_RANKS_H
+#ifndef TESTS_UNIT_CHECKPOINT_CHECKPOINT_RANKS_H
+#define TESTS_UNIT_CHECKPOINT_CHECKPOINT_RANKS_H
 
 #include <pthread.h>
 #include <stdint.h>

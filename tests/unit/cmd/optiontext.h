@@ -1,6 +1,6 @@
 /* Command lines as text, and the options parsed from them as text. */
-#ifndef DT_TESTS_CMD_OPTIONTEXT_H
-#define DT_TESTS_CMD_OPTIONTEXT_H
+#ifndef TESTS_UNIT_CMD_OPTIONTEXT_H
+#define TESTS_UNIT_CMD_OPTIONTEXT_H
 
 #include <stdlib.h>
 #include <string.h>

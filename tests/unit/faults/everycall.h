@@ -1,7 +1,7 @@
 /* Every call that the ranks of a job make together, once, with a check of its result. For tests
  * that disturb a job at any point. */
-#ifndef TESTS_EVERYCALL_H
-#define TESTS_EVERYCALL_H
+#ifndef TESTS_UNIT_FAULTS_EVERYCALL_H
+#define TESTS_UNIT_FAULTS_EVERYCALL_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Jobs in which one rank, the victim, is disturbed at some point: a system call fails, or the rank
  * is killed. */
-#ifndef TESTS_TRIAL_H
-#define TESTS_TRIAL_H
+#ifndef TESTS_UNIT_FAULTS_TRIAL_H
+#define TESTS_UNIT_FAULTS_TRIAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-#ifndef TESTS_UNIT_GPUABI_H
-#define TESTS_UNIT_GPUABI_H
+#ifndef TESTS_UNIT_GPU_GPUABI_H
+#define TESTS_UNIT_GPU_GPUABI_H
 
 struct fact {
     const char *name;

@@ -1,7 +1,7 @@
 /* Ranks for tests of the stand-in for NCCL: processes that are forked before CUDA is used, each
  * with a device, memory, and a communicator of all ranks. */
-#ifndef TESTS_UNIT_STANDIN_NCCL_H
-#define TESTS_UNIT_STANDIN_NCCL_H
+#ifndef TESTS_UNIT_GPU_STANDIN_NCCL_H
+#define TESTS_UNIT_GPU_STANDIN_NCCL_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* A host list as one line of text, so that tables of cases can state what they expect:
  *     anna@host1:4/8 port=22 identity=KEY addr=A gpus=0,1 local; host2:1 */
-#ifndef DT_TESTS_HOSTS_DESCRIBE_H
-#define DT_TESTS_HOSTS_DESCRIBE_H
+#ifndef TESTS_UNIT_HOSTS_DESCRIBE_H
+#define TESTS_UNIT_HOSTS_DESCRIBE_H
 
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
