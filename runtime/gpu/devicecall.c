@@ -24,7 +24,7 @@ struct dt_call dt_gpu_call(const struct dt_operation *o)
 
 dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error)
 {
-    dt_gpu_trouble(c, &c->coll_error, function, error);
+    dt_gpu_coll_error(c, &c->coll_error, function, error);
     return dt_comm_fail_outside(c);
 }
 

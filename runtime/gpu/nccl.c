@@ -63,10 +63,10 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
         return DT_OK;
     result = dt_ncclcomm_alloc_scratch(n, bytes, &scratch);
     if (result)
-        return dt_gpu_trouble(c, &c->coll_error, "cuMemAlloc", result);
+        return dt_gpu_coll_error(c, &c->coll_error, "cuMemAlloc", result);
     result = cuda->cuMemcpyDtoDAsync_v2(scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
     o->in = (const void *)(uintptr_t)scratch;
-    return result ? dt_gpu_trouble(c, &c->coll_error, "cuMemcpyDtoDAsync", result) : DT_OK;
+    return result ? dt_gpu_coll_error(c, &c->coll_error, "cuMemcpyDtoDAsync", result) : DT_OK;
 }
 
 static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, const char **name)
@@ -80,7 +80,7 @@ static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, co
     if (!result)
         result = cuda->cuEventRecord(n->begun, n->stream);
     if (result)
-        return dt_gpu_trouble(c, &c->coll_error, "cuStreamWaitEvent", result);
+        return dt_gpu_coll_error(c, &c->coll_error, "cuStreamWaitEvent", result);
     r = set_aside(c, o);
     if (r != DT_OK)
         return r;
@@ -146,7 +146,7 @@ static enum progress poll_event(struct dt_comm *c, bool *recorded)
         return DONE;
     if (result == CUDA_ERROR_NOT_READY)
         return WAITING;
-    dt_gpu_trouble(c, &c->coll_error, "cuEventQuery", result);
+    dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
     return FAILED;
 }
 
@@ -218,7 +218,7 @@ static enum progress poll_direct(struct dt_comm *c, const struct dt_direct *d)
     if (result == CUDA_ERROR_NOT_READY)
         return WAITING;
     if (result)
-        dt_gpu_trouble(c, &c->coll_error, d->error ? d->name : "cuEventQuery", result);
+        dt_gpu_coll_error(c, &c->coll_error, d->error ? d->name : "cuEventQuery", result);
     else
         dt_ncclerror(c, d->name, state);
     return FAILED;

@@ -377,7 +377,7 @@ static dt_result_t meet_groups(struct queueing *q)
 
 static dt_result_t report_queued(struct queueing *q, CUresult result)
 {
-    return result ? dt_gpu_trouble(q->c, &q->c->coll_error, q->function, result) : DT_OK;
+    return result ? dt_gpu_coll_error(q->c, &q->c->coll_error, q->function, result) : DT_OK;
 }
 
 static dt_result_t queue_as_leader(struct queueing *q)
@@ -437,7 +437,7 @@ static dt_result_t accept_call(const struct queueing *q)
     stopped = dt_comm_stopped(c, &culprit);
     if (stopped)
         return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
-    return dt_gpu_trouble(c, &c->coll_error, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
+    return dt_gpu_coll_error(c, &c->coll_error, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
 }
 
 static dt_result_t await_call(const struct queueing *q)
@@ -452,7 +452,7 @@ static dt_result_t await_call(const struct queueing *q)
         if (result == CUDA_SUCCESS)
             return accept_call(q);
         if (result != CUDA_ERROR_NOT_READY)
-            return dt_gpu_trouble(c, &c->coll_error, "cuEventQuery", result);
+            return dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
         r = dt_nccl_check(c);
         if (r == DT_OK)
             r = dt_gpu_wait_on(c, &arrival, turn);

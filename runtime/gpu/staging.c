@@ -26,7 +26,7 @@ static dt_result_t wait_for_copy(struct dt_comm *c, void *arg)
     const struct copying *copying = arg;
 
     if (copying->queued)
-        return dt_gpu_trouble(c, &c->coll_error, "cuMemcpyAsync", copying->queued);
+        return dt_gpu_coll_error(c, &c->coll_error, "cuMemcpyAsync", copying->queued);
     return dt_gpu_await(c, &c->coll_error, c->gpu->copies->copied[copying->slot], 0);
 }
 

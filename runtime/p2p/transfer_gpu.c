@@ -23,7 +23,7 @@ struct gpu_transfer {
 
 static dt_result_t fail_cuda(struct dt_p2p *ch, const char *function, CUresult error)
 {
-    dt_gpu_trouble(ch->comm, &ch->coll_error, function, error);
+    dt_gpu_coll_error(ch->comm, &ch->coll_error, function, error);
     return dt_p2p_fail(ch);
 }
 

@@ -24,8 +24,8 @@ void dt_gpu_pause(unsigned turn)
         nanosleep(&nap, NULL);
 }
 
-dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, const char *function,
-                           CUresult error)
+dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
+                              const char *function, CUresult error)
 {
     char why[DT_CUDA_TEXT];
 
@@ -54,7 +54,7 @@ dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUeve
         if (result == CUDA_SUCCESS)
             return DT_OK;
         if (result != CUDA_ERROR_NOT_READY)
-            return dt_gpu_trouble(c, t, "cuEventQuery", result);
+            return dt_gpu_coll_error(c, t, "cuEventQuery", result);
         stopped = dt_comm_stopped(c, &culprit);
         if (stopped)
             return dt_coll_error(t, (dt_result_t)stopped, culprit);

@@ -19,8 +19,8 @@ struct dt_coll_error;
 dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns);
 /* Makes a failure of this rank the coll_error of its call, likewise until the next failure here. */
-dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, const char *function,
-                           CUresult error);
+dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
+                              const char *function, CUresult error);
 /* Waits a moment for work that a failed call has left on the stream. Returns false if it is still
  * there. */
 bool dt_gpu_settles(CUstream stream);
