@@ -24,20 +24,24 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: unit tests link this.
 runtime_libruntime_la_SOURCES = \
+	runtime/api/allgather.c \
+	runtime/api/allreduce.c runtime/api/allreduce.h \
+	runtime/api/alltoall.c \
+	runtime/api/barrier.c \
+	runtime/api/broadcast.c \
 	runtime/api/bucket.c \
-	runtime/api/calls.c runtime/api/calls.h \
 	runtime/api/checks.c runtime/api/checks.h \
 	runtime/api/communicators.c \
 	runtime/api/context.c runtime/api/context.h \
 	runtime/api/create.c runtime/api/create.h \
 	runtime/api/enqueue.c runtime/api/enqueue.h \
+	runtime/api/gather_scatter.c \
 	runtime/api/join.c runtime/api/join.h \
 	runtime/api/memory.c \
-	runtime/api/nonrooted.c \
 	runtime/api/operation.c runtime/api/operation.h \
 	runtime/api/process.c \
+	runtime/api/reduce.c \
 	runtime/api/request.c runtime/api/request.h \
-	runtime/api/rooted.c \
 	runtime/api/sendrecv.c \
 	runtime/api/split.c runtime/api/split.h \
 	runtime/api/view.c runtime/api/view.h \

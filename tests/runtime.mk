@@ -27,7 +27,7 @@ UNIT_TESTS += \
 	tests/unit/tcp/alltoall \
 	tests/unit/api/sendrecv \
 	tests/unit/p2p/p2p \
-	tests/unit/api/nonrooted \
+	tests/unit/api/blocks \
 	tests/unit/cmd/perf \
 	tests/unit/examples/charlm \
 	tests/unit/shm/pipe \
@@ -228,9 +228,9 @@ tests_unit_comm_communicators_SOURCES = tests/unit/comm/communicators.c tests/un
 tests_unit_comm_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_comm_communicators_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_api_nonrooted_SOURCES = tests/unit/api/nonrooted.c tests/unit/rankcheck.h
-tests_unit_api_nonrooted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_api_nonrooted_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_blocks_SOURCES = tests/unit/api/blocks.c tests/unit/rankcheck.h
+tests_unit_api_blocks_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_blocks_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_api_join_SOURCES = tests/unit/api/join.c tests/unit/rankcheck.h
 tests_unit_api_join_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -10,7 +10,7 @@
  * this memory holds, and when it cannot be allocated. */
 #include <stdlib.h>
 
-#include "runtime/api/calls.h"
+#include "runtime/api/allreduce.h"
 #include "runtime/api/checks.h"
 #include "runtime/api/context.h"
 #include "runtime/base/copy.h"
@@ -312,7 +312,7 @@ static dt_result_t push_in_place(struct dt_bucket *b, void *buf, size_t count)
 
     if (!f)
         return out_of_memory(b);
-    f->in_place = dt_calls_all_reduce(b->comm, buf, count, b->dtype, b->op);
+    f->in_place = dt_allreduce_in_place(b->comm, buf, count, b->dtype, b->op);
     r = dt_operation_prepare(&f->in_place);
     if (r == DT_OK)
         r = flush_bucket(pushing, b);

@@ -53,9 +53,10 @@ dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
     return dt_check_buffer(name, buf, total, dtype);
 }
 
-dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks)
+dt_result_t dt_check_counts(const char *name, enum dt_call_kind kind, const char *what,
+                            const struct dt_blocks *blocks)
 {
-    if (blocks->counts)
+    if (blocks->counts || !(dt_call_traits(kind) & DT_CALL_VARIED))
         return DT_OK;
     return dt_fail(DT_ERR_ARG, "%s: no %s were given", name, what);
 }

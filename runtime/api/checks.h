@@ -11,6 +11,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/gpu/device/memory.h"
 #include "runtime/kernels/dtype.h"
+#include "runtime/wire/callkind.h"
 
 /* Report what dt_check_buffer and dt_check_op have found. */
 dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype);
@@ -38,8 +39,9 @@ dt_result_t dt_check_root(const char *name, int root, int size);
 dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
                             const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
 
-/* Checks that the array of counts was given. */
-dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks);
+/* Checks that the array of counts was given, if this kind of call takes one. */
+dt_result_t dt_check_counts(const char *name, enum dt_call_kind kind, const char *what,
+                            const struct dt_blocks *blocks);
 /* Checks that "in" and out do not overlap, unless "in" is "place", a block of out. */
 dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
                            size_t out_bytes, const void *place);

@@ -1,5 +1,4 @@
-/* Public collectives in which every rank has all of the data, or in which there are no data. */
-#include "runtime/api/calls.h"
+#include "runtime/api/allreduce.h"
 
 #include "runtime/api/checks.h"
 #include "runtime/api/context.h"
@@ -10,8 +9,6 @@
 #include "runtime/kernels/dtype.h"
 
 enum { FEW_BYTES = 4096 };
-
-/* ---- all-reduce ---- */
 
 static dt_result_t check_residual(const struct dt_operation *o)
 {
@@ -95,11 +92,11 @@ static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation 
     return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
 }
 
-static const struct dt_operation_kind dti_all_reduce = { "dt_all_reduce", DT_CALL_ALL_REDUCE,
-                                                         check_all_reduce, make_all_reduce };
-static const struct dt_operation_kind dti_all_reduce_with = { "dt_all_reduce_with",
-                                                              DT_CALL_ALL_REDUCE, check_all_reduce,
-                                                              make_all_reduce };
+static const struct dt_operation_kind all_reduce_kind = { "dt_all_reduce", DT_CALL_ALL_REDUCE,
+                                                          check_all_reduce, make_all_reduce };
+static const struct dt_operation_kind all_reduce_with_kind = { "dt_all_reduce_with",
+                                                               DT_CALL_ALL_REDUCE, check_all_reduce,
+                                                               make_all_reduce };
 
 static struct dt_operation all_reduce_operation(const struct dt_operation_kind *kind,
                                                 dt_comm_t *comm, const void *in, void *out,
@@ -116,10 +113,10 @@ static struct dt_operation all_reduce_operation(const struct dt_operation_kind *
                                   .options = options };
 }
 
-struct dt_operation dt_calls_all_reduce(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
-                                        dt_op_t op)
+struct dt_operation dt_allreduce_in_place(dt_comm_t *comm, void *buf, size_t count,
+                                          dt_dtype_t dtype, dt_op_t op)
 {
-    return all_reduce_operation(&dti_all_reduce, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
+    return all_reduce_operation(&all_reduce_kind, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
 }
 
 /* Whether the arguments need no checks and no choice: a few bytes of host memory. To build an
@@ -146,12 +143,12 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
     dt_result_t r;
 
     if (is_plain(in, out, count, dtype, op) &&
-        dt_context_enter(dti_all_reduce.name, comm, &c) == DT_OK) {
+        dt_context_enter(all_reduce_kind.name, comm, &c) == DT_OK) {
         r = dt_comm_all_reduce(c, in, out, count, dtype, op);
         dt_context_leave(c);
         return r;
     }
-    o = all_reduce_operation(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
+    o = all_reduce_operation(&all_reduce_kind, comm, in, out, count, dtype, op, NULL);
     return dt_view_make(&o);
 }
 
@@ -159,7 +156,7 @@ dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t co
                            dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
     struct dt_operation o =
-        all_reduce_operation(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
+        all_reduce_operation(&all_reduce_kind, comm, in, out, count, dtype, op, NULL);
 
     return dt_view_start(&o, request);
 }
@@ -168,7 +165,7 @@ dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_
                                dt_dtype_t dtype, dt_op_t op, const dt_all_reduce_options_t *options)
 {
     struct dt_operation o =
-        all_reduce_operation(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
+        all_reduce_operation(&all_reduce_with_kind, comm, in, out, count, dtype, op, options);
 
     return dt_view_make(&o);
 }
@@ -178,81 +175,7 @@ dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size
                                 const dt_all_reduce_options_t *options, dt_request_t *request)
 {
     struct dt_operation o =
-        all_reduce_operation(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
-
-    return dt_view_start(&o, request);
-}
-
-/* ---- broadcast ---- */
-
-static dt_result_t check_broadcast(struct dt_operation *o, int rank, int size)
-{
-    dt_result_t r = dt_check_buffer(o->kind->name, o->out, o->count, o->dtype);
-
-    (void)rank;
-    if (r == DT_OK)
-        r = dt_check_root(o->kind->name, o->root, size);
-    return r == DT_OK ? dt_check_memory(o->kind->name, NULL, o->count ? o->out : NULL, &o->memory)
-                      : r;
-}
-
-static dt_result_t make_broadcast(struct dt_comm *c, const struct dt_operation *o)
-{
-    return dt_comm_broadcast(c, o->out, o->count, o->dtype, o->root);
-}
-
-static struct dt_operation broadcast_operation(dt_comm_t *comm, void *buf, size_t count,
-                                               dt_dtype_t dtype, int root)
-{
-    static const struct dt_operation_kind kind = { "dt_broadcast", DT_CALL_BROADCAST,
-                                                   check_broadcast, make_broadcast };
-
-    return (struct dt_operation){
-        .kind = &kind, .comm = comm, .out = buf, .count = count, .dtype = dtype, .root = root
-    };
-}
-
-dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
-{
-    struct dt_operation o = broadcast_operation(comm, buf, count, dtype, root);
-
-    return dt_view_make(&o);
-}
-
-dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root,
-                          dt_request_t *request)
-{
-    struct dt_operation o = broadcast_operation(comm, buf, count, dtype, root);
-
-    return dt_view_start(&o, request);
-}
-
-/* ---- barrier ---- */
-
-static dt_result_t make_barrier(struct dt_comm *c, const struct dt_operation *o)
-{
-    (void)o;
-    return dt_comm_barrier(c, DT_CALL_BARRIER);
-}
-
-static struct dt_operation barrier_operation(dt_comm_t *comm)
-{
-    static const struct dt_operation_kind kind = { "dt_barrier", DT_CALL_BARRIER, NULL,
-                                                   make_barrier };
-
-    return (struct dt_operation){ .kind = &kind, .comm = comm };
-}
-
-dt_result_t dt_barrier(dt_comm_t *comm)
-{
-    struct dt_operation o = barrier_operation(comm);
-
-    return dt_view_make(&o);
-}
-
-dt_result_t dt_ibarrier(dt_comm_t *comm, dt_request_t *request)
-{
-    struct dt_operation o = barrier_operation(comm);
+        all_reduce_operation(&all_reduce_with_kind, comm, in, out, count, dtype, op, options);
 
     return dt_view_start(&o, request);
 }

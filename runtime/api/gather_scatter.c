@@ -1,16 +1,15 @@
-/* Public collectives with a root in which ranks have blocks: gather and scatter. */
+/* Public calls: gather and scatter. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/api/view.h"
 #include "runtime/comm/alltoall.h"
 #include "runtime/kernels/dtype.h"
 
-/* whole: root's buffer of all blocks; part: this rank's block of count elements. Only root has the
+/* whole is root's buffer of all blocks, block this rank's, of count elements. Only root has the
  * counts. */
 static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
                                 const void *block, int rank, int size)
 {
-    bool varied = dt_call_traits(o->kind->call) & DT_CALL_VARIED;
     size_t bytes = o->count * dt_dtype_size(o->dtype);
     const char *name = o->kind->name;
     dt_result_t r = dt_check_buffer(name, block, o->count, o->dtype);
@@ -19,8 +18,8 @@ static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struc
         blocks->counts = NULL;
         return dt_check_memory(name, o->count ? block : NULL, NULL, &o->memory);
     }
-    if (r == DT_OK && varied)
-        r = dt_check_counts(name, "counts", blocks);
+    if (r == DT_OK)
+        r = dt_check_counts(name, o->kind->call, "counts", blocks);
     if (r == DT_OK)
         r = dt_check_blocks(name, "counts", whole, blocks, size, o->dtype);
     if (r == DT_OK)
@@ -54,10 +53,10 @@ static dt_result_t make_gather(struct dt_comm *c, const struct dt_operation *o)
     return dt_comm_gather(c, o->kind->call, o->in, o->count, o->out, &o->taken, o->dtype, o->root);
 }
 
-static const struct dt_operation_kind dti_gather = { "dt_gather", DT_CALL_GATHER, check_gather,
-                                                     make_gather };
-static const struct dt_operation_kind dti_gatherv = { "dt_gatherv", DT_CALL_GATHERV, check_gather,
+static const struct dt_operation_kind gather_kind = { "dt_gather", DT_CALL_GATHER, check_gather,
                                                       make_gather };
+static const struct dt_operation_kind gatherv_kind = { "dt_gatherv", DT_CALL_GATHERV, check_gather,
+                                                       make_gather };
 
 static struct dt_operation gather_operation(const struct dt_operation_kind *kind, dt_comm_t *comm,
                                             const void *in, size_t count, void *out,
@@ -77,7 +76,7 @@ dt_result_t dt_gather(dt_comm_t *comm, const void *in, void *out, size_t count, 
                       int root)
 {
     struct dt_operation o =
-        gather_operation(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
+        gather_operation(&gather_kind, comm, in, count, out, dt_blocks_each(count), dtype, root);
 
     return dt_view_make(&o);
 }
@@ -86,7 +85,7 @@ dt_result_t dt_igather(dt_comm_t *comm, const void *in, void *out, size_t count,
                        int root, dt_request_t *request)
 {
     struct dt_operation o =
-        gather_operation(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
+        gather_operation(&gather_kind, comm, in, count, out, dt_blocks_each(count), dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -95,7 +94,7 @@ dt_result_t dt_gatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
                        const size_t *counts, dt_dtype_t dtype, int root)
 {
     struct dt_operation o =
-        gather_operation(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
+        gather_operation(&gatherv_kind, comm, in, count, out, dt_blocks_of(counts), dtype, root);
 
     return dt_view_make(&o);
 }
@@ -104,7 +103,7 @@ dt_result_t dt_igatherv(dt_comm_t *comm, const void *in, size_t count, void *out
                         const size_t *counts, dt_dtype_t dtype, int root, dt_request_t *request)
 {
     struct dt_operation o =
-        gather_operation(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
+        gather_operation(&gatherv_kind, comm, in, count, out, dt_blocks_of(counts), dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -123,10 +122,10 @@ static dt_result_t make_scatter(struct dt_comm *c, const struct dt_operation *o)
     return dt_comm_scatter(c, o->kind->call, o->in, &o->given, o->out, o->count, o->dtype, o->root);
 }
 
-static const struct dt_operation_kind dti_scatter = { "dt_scatter", DT_CALL_SCATTER, check_scatter,
-                                                      make_scatter };
-static const struct dt_operation_kind dti_scatterv = { "dt_scatterv", DT_CALL_SCATTERV,
-                                                       check_scatter, make_scatter };
+static const struct dt_operation_kind scatter_kind = { "dt_scatter", DT_CALL_SCATTER, check_scatter,
+                                                       make_scatter };
+static const struct dt_operation_kind scatterv_kind = { "dt_scatterv", DT_CALL_SCATTERV,
+                                                        check_scatter, make_scatter };
 
 static struct dt_operation scatter_operation(const struct dt_operation_kind *kind, dt_comm_t *comm,
                                              const void *in, struct dt_blocks blocks, void *out,
@@ -146,7 +145,7 @@ dt_result_t dt_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                        int root)
 {
     struct dt_operation o =
-        scatter_operation(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
+        scatter_operation(&scatter_kind, comm, in, dt_blocks_each(count), out, count, dtype, root);
 
     return dt_view_make(&o);
 }
@@ -155,7 +154,7 @@ dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_t count
                         int root, dt_request_t *request)
 {
     struct dt_operation o =
-        scatter_operation(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
+        scatter_operation(&scatter_kind, comm, in, dt_blocks_each(count), out, count, dtype, root);
 
     return dt_view_start(&o, request);
 }
@@ -164,7 +163,7 @@ dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, v
                         size_t count, dt_dtype_t dtype, int root)
 {
     struct dt_operation o =
-        scatter_operation(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
+        scatter_operation(&scatterv_kind, comm, in, dt_blocks_of(counts), out, count, dtype, root);
 
     return dt_view_make(&o);
 }
@@ -173,7 +172,7 @@ dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, 
                          size_t count, dt_dtype_t dtype, int root, dt_request_t *request)
 {
     struct dt_operation o =
-        scatter_operation(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
+        scatter_operation(&scatterv_kind, comm, in, dt_blocks_of(counts), out, count, dtype, root);
 
     return dt_view_start(&o, request);
 }
