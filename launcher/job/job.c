@@ -140,65 +140,78 @@ static void act_continue(struct dt_job *j)
     dt_core_check(&j->core);
 }
 
+static void act_check_hosts(struct dt_job *j)
+{
+    dt_launch_check_hosts(&j->launch);
+}
+
+static void act_collect(struct dt_job *j)
+{
+    dt_failure_collect(&j->failure);
+}
+
+static void act_recover(struct dt_job *j)
+{
+    dt_recovery_begin(&j->recovery);
+}
+
+static void act_relaunch(struct dt_job *j)
+{
+    dt_recovery_relaunch(&j->recovery);
+}
+
+static void act_reconnect(struct dt_job *j)
+{
+    dt_rehost_reconnect(&j->recovery.rehost);
+}
+
+static void act_stop(struct dt_job *j)
+{
+    dt_stopping_stop(&j->core);
+}
+
+static void act_kill(struct dt_job *j)
+{
+    dt_stopping_kill(&j->core);
+}
+
+static void act_cut(struct dt_job *j)
+{
+    dt_stopping_cut(&j->core);
+}
+
+static void act_leave(struct dt_job *j)
+{
+    j->core.ops->end(j->core.ops->arg);
+}
+
+static void (*const actions[])(struct dt_job *j) = {
+    [DT_ACT_NONE] = NULL,
+    [DT_ACT_CHECK_HOSTS] = act_check_hosts,
+    [DT_ACT_START] = act_start,
+    [DT_ACT_RUN] = act_run,
+    [DT_ACT_REFUSE] = act_refuse,
+    [DT_ACT_COLLECT] = act_collect,
+    [DT_ACT_DECIDE] = act_decide,
+    [DT_ACT_CONTINUE] = act_continue,
+    [DT_ACT_RECOVER] = act_recover,
+    [DT_ACT_RELAUNCH] = act_relaunch,
+    [DT_ACT_RECONNECT] = act_reconnect,
+    [DT_ACT_FAIL] = act_fail,
+    [DT_ACT_ABANDON] = act_abandon,
+    [DT_ACT_STOP] = act_stop,
+    [DT_ACT_KILL] = act_kill,
+    [DT_ACT_FINISH] = act_finish,
+    [DT_ACT_CUT] = act_cut,
+    [DT_ACT_LEAVE] = act_leave,
+};
+
 static void act(struct dt_core *c, enum dt_job_action action)
 {
     struct dt_job *j = (struct dt_job *)c; /* core is its first member */
 
-    switch (action) {
-    case DT_ACT_NONE:
-        break;
-    case DT_ACT_CHECK_HOSTS:
-        dt_launch_check_hosts(&j->launch);
-        break;
-    case DT_ACT_START:
-        act_start(j);
-        break;
-    case DT_ACT_RUN:
-        act_run(j);
-        break;
-    case DT_ACT_REFUSE:
-        act_refuse(j);
-        break;
-    case DT_ACT_COLLECT:
-        dt_failure_collect(&j->failure);
-        break;
-    case DT_ACT_DECIDE:
-        act_decide(j);
-        break;
-    case DT_ACT_CONTINUE:
-        act_continue(j);
-        break;
-    case DT_ACT_RECOVER:
-        dt_recovery_begin(&j->recovery);
-        break;
-    case DT_ACT_RELAUNCH:
-        dt_recovery_relaunch(&j->recovery);
-        break;
-    case DT_ACT_RECONNECT:
-        dt_rehost_reconnect(&j->recovery.rehost);
-        break;
-    case DT_ACT_FAIL:
-        act_fail(j);
-        break;
-    case DT_ACT_ABANDON:
-        act_abandon(j);
-        break;
-    case DT_ACT_STOP:
-        dt_stopping_stop(c);
-        break;
-    case DT_ACT_KILL:
-        dt_stopping_kill(c);
-        break;
-    case DT_ACT_FINISH:
-        act_finish(j);
-        break;
-    case DT_ACT_CUT:
-        dt_stopping_cut(c);
-        break;
-    case DT_ACT_LEAVE:
-        c->ops->end(c->ops->arg);
-        break;
-    }
+    if (actions[action])
+        actions[action](j);
 }
 
 /* The id is part of file names, so it has only characters that are harmless there. */
