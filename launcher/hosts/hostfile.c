@@ -10,7 +10,6 @@
 #include "launcher/hosts/hostword.h"
 
 #define BLANKS " \t\r\v\f"
-#define KEYS   "slots max_slots gpus user port identity addr"
 
 struct line {
     struct dt_hostword word;
@@ -100,14 +99,14 @@ static int set_addr(struct line *l, const char *value, struct dt_error *err)
     return 0;
 }
 
+#define KEYS(X)   X(slots) X(max_slots) X(gpus) X(user) X(port) X(identity) X(addr)
+#define ROW(key)  { #key, set_##key },
+#define NAME(key) " " #key
+
 static const struct key {
     const char *name;
     int (*set)(struct line *l, const char *value, struct dt_error *err);
-} keys[] = {
-    { "slots", set_slots }, { "max_slots", set_max_slots }, { "gpus", set_gpus },
-    { "user", set_user },   { "port", set_port },           { "identity", set_identity },
-    { "addr", set_addr },
-};
+} keys[] = { KEYS(ROW) };
 
 static int set_key(struct line *l, const char *name, const char *value, struct dt_error *err)
 {
@@ -121,7 +120,7 @@ static int set_key(struct line *l, const char *name, const char *value, struct d
             return dt_error_prefix(err, "%s=%.200s: ", name, value);
         return 0;
     }
-    return dt_error_usage(err, "%.200s= is unknown; known are: " KEYS, name);
+    return dt_error_usage(err, "%.200s= is unknown; known are:" KEYS(NAME), name);
 }
 
 /* Cuts the word at *at off and advances *at beyond it. */
@@ -142,7 +141,8 @@ static int parse_keys(struct line *l, char *at, struct dt_error *err)
         char *name = at, *value;
 
         if (n == 0 || at[n + gap] != '=')
-            return dt_error_usage(err, "%.*s: key=value was expected; keys are: " KEYS, (int)n, at);
+            return dt_error_usage(err, "%.*s: key=value was expected; keys are:" KEYS(NAME), (int)n,
+                                  at);
         at += n + gap + 1;
         at += strspn(at, BLANKS);
         name[n] = '\0';
