@@ -39,7 +39,7 @@ static void init_channel(struct dt_p2p *ch)
                          .pipes = direction(ch),
                          .coll_error = &ch->coll_error };
     ch->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
-                                 .lane = 1 + direction(ch),
+                                 .number = 1 + direction(ch),
                                  .me = c->mesh.me,
                                  .size = c->mesh.size,
                                  .streams = c->streams,

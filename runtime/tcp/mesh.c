@@ -62,9 +62,9 @@ void dt_mesh_close(struct dt_mesh *m)
 
 /* The number that a connection names: it differs for all streams of all meshes of a
  * communicator. */
-static uint32_t lane_of_stream(const struct dt_mesh *m, uint32_t stream)
+static uint32_t connection_of_stream(const struct dt_mesh *m, uint32_t stream)
 {
-    return stream * DT_MESH_LANES + m->lane;
+    return stream * DT_MESHES + m->number;
 }
 
 static void attempt_failed(struct connect_attempt *c)
@@ -151,7 +151,7 @@ static void take_accepted_of(struct mesh_connect *g, uint32_t stream)
 
         if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
-        link->fd = dt_listener_take(m->listener, m->comm, lane_of_stream(m, stream),
+        link->fd = dt_listener_take(m->listener, m->comm, connection_of_stream(m, stream),
                                     dt_mesh_rank(m, g->peers[i]));
         if (link->fd >= 0) {
             g->awaited--;
@@ -243,7 +243,7 @@ static void plan_connection(struct mesh_connect *g, uint32_t peer, uint32_t stre
                                    .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
     c->auth.peer = dt_mesh_rank(m, peer);
     c->auth.comm = m->comm;
-    c->auth.lane = lane_of_stream(m, stream);
+    c->auth.connection = connection_of_stream(m, stream);
 }
 
 static void plan_connections(struct mesh_connect *g)
@@ -345,9 +345,9 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
     if (peer > m->me)
         return;
     dt_listener_turn(m->listener);
-    replace_link(link,
-                 dt_listener_take(m->listener, m->comm, lane_of_stream(m, link_stream(m, link)),
-                                  dt_mesh_rank(m, peer)));
+    replace_link(link, dt_listener_take(m->listener, m->comm,
+                                        connection_of_stream(m, link_stream(m, link)),
+                                        dt_mesh_rank(m, peer)));
     dt_listener_leave(m->listener);
 }
 
@@ -356,8 +356,8 @@ void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link)
     uint32_t peer = link_peer(m, link);
 
     if (peer < m->me)
-        replace_link(link,
-                     dt_listener_use(m->listener, m->comm, lane_of_stream(m, link_stream(m, link)),
-                                     dt_mesh_rank(m, peer)));
+        replace_link(link, dt_listener_use(m->listener, m->comm,
+                                           connection_of_stream(m, link_stream(m, link)),
+                                           dt_mesh_rank(m, peer)));
     link->used = true;
 }

@@ -15,8 +15,8 @@
 
 enum {
     DT_MESH_CONNECT_S = 60,
-    DT_MESH_LANES = 3, /* meshes of a communicator: collectives, and each direction of p2p */
-    DT_MESH_FEW = 16,  /* up to so many ranks, each may be connected with every other */
+    DT_MESHES = 3,    /* meshes of a communicator: collectives, and each direction of p2p */
+    DT_MESH_FEW = 16, /* up to so many ranks, each may be connected with every other */
 };
 
 struct dt_mesh_conn {
@@ -30,9 +30,8 @@ struct dt_mesh_conn {
 
 struct dt_mesh {
     uint64_t comm;
-    /* Number of this mesh in the communicator, below DT_MESH_LANES; 0: collectives. */
-    uint32_t lane;
-    uint32_t me; /* in the communicator */
+    uint32_t number; /* of this mesh in the communicator, below DT_MESHES; 0: collectives */
+    uint32_t me;     /* in the communicator */
     uint32_t size;
     uint32_t streams;                /* to each peer, for large data; it may change between calls */
     const uint32_t *ranks;           /* the job's rank of each rank; NULL: the same numbers */

@@ -28,7 +28,7 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
     dt_put_u32(&p, a->me);
     dt_put_u32(&p, a->peer);
     dt_put_u32(&p, a->purpose);
-    dt_put_u32(&p, a->lane);
+    dt_put_u32(&p, a->connection);
     dt_put_u64(&p, a->comm);
     randombytes_buf(hello + NONCE_AT, DT_AUTH_NONCE);
 }
@@ -43,7 +43,7 @@ static bool read_hello(const uint8_t *hello, struct dt_auth *who)
     who->me = dt_get_u32(&g);
     who->peer = dt_get_u32(&g);
     who->purpose = dt_get_u32(&g);
-    who->lane = dt_get_u32(&g);
+    who->connection = dt_get_u32(&g);
     who->comm = dt_get_u64(&g);
     return known;
 }
@@ -61,7 +61,7 @@ static bool hello_fits(const struct dt_auth *a, const uint8_t *hello)
     return read_hello(hello, &who) && who.generation == a->generation && who.peer == a->me &&
            who.purpose == a->purpose &&
            (a->peer == DT_AUTH_ANYBODY ||
-            (a->peer == who.me && a->comm == who.comm && a->lane == who.lane));
+            (a->peer == who.me && a->comm == who.comm && a->connection == who.connection));
 }
 
 /* What both sides authenticate: the role, the hello with its nonce, and the listener's nonce. */

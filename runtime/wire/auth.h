@@ -3,7 +3,7 @@
  *
  *     connecting side                       listening side
  *     hello: who, to whom, generation,
- *            communicator, lane,
+ *            communicator, connection,
  *            nonce                   ->
  *                                    <-     answer: nonce, proof over hello and both nonces
  *     proof over the same            ->
@@ -32,17 +32,17 @@ enum dt_auth_purpose {
     DT_AUTH_AGENTS = 1, /* they are hosts: agents connect before the ranks run */
 };
 
-/* As a listener's peer: any peer that knows the secret, for any communicator and lane. */
+/* As a listener's peer: any peer that knows the secret, for any communicator and connection. */
 enum { DT_AUTH_ANYBODY = UINT32_MAX };
 
 struct dt_auth {
     uint8_t secret[DT_SECRET_BYTES];
     uint32_t generation;
     uint32_t me;
-    uint32_t peer;    /* the required peer */
-    uint32_t purpose; /* enum dt_auth_purpose */
-    uint32_t lane;    /* which of the connections between the two; 0 for agents */
-    uint64_t comm;    /* the communicator; 0 for agents */
+    uint32_t peer;       /* the required peer */
+    uint32_t purpose;    /* enum dt_auth_purpose */
+    uint32_t connection; /* which of the connections between the two; 0 for agents */
+    uint64_t comm;       /* the communicator; 0 for agents */
 };
 
 /* Connecting side: write the hello, then check the answer and write the proof. */
@@ -56,7 +56,7 @@ bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
 bool dt_auth_check(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                    const uint8_t answer[DT_AUTH_ANSWER], const uint8_t proof[DT_AUTH_PROOF]);
 
-/* Who sent the hello (me) and for what (comm, lane). Not verified before dt_auth_check. */
+/* Who sent the hello (me) and for what (comm, connection). Not verified before dt_auth_check. */
 void dt_auth_caller(const uint8_t hello[DT_AUTH_HELLO], struct dt_auth *who);
 
 #endif

@@ -97,27 +97,27 @@ size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLL
     return n;
 }
 
-static bool is_connection(const struct dt_listener_accepted *p, uint64_t comm, uint32_t lane,
+static bool is_connection(const struct dt_listener_accepted *p, uint64_t comm, uint32_t connection,
                           uint32_t rank)
 {
-    return p->comm == comm && p->lane == lane && p->rank == rank;
+    return p->comm == comm && p->connection == connection && p->rank == rank;
 }
 
 static bool is_used(const struct dt_listener *d, const struct dt_auth *who)
 {
     for (size_t i = 0; i < d->n_used; i++) {
-        if (is_connection(&d->used[i], who->comm, who->lane, who->me))
+        if (is_connection(&d->used[i], who->comm, who->connection, who->me))
             return true;
     }
     return false;
 }
 
-static int take_accepted(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
+static int take_accepted(struct dt_listener *d, uint64_t comm, uint32_t connection, uint32_t rank)
 {
     for (size_t i = 0; i < d->n_accepted; i++) {
         struct dt_listener_accepted p = d->accepted[i];
 
-        if (is_connection(&p, comm, lane, rank)) {
+        if (is_connection(&p, comm, connection, rank)) {
             d->accepted[i] = d->accepted[--d->n_accepted];
             return p.fd;
         }
@@ -141,10 +141,11 @@ static void keep_accepted(struct dt_listener *d, struct dt_listener_pending *g)
         d->lost_by = who.me;
         return;
     }
-    older = take_accepted(d, who.comm, who.lane, who.me);
+    older = take_accepted(d, who.comm, who.connection, who.me);
     if (older >= 0)
         close(older);
-    p[d->n_accepted++] = (struct dt_listener_accepted){ g->shake.fd, who.me, who.lane, who.comm };
+    p[d->n_accepted++] =
+        (struct dt_listener_accepted){ g->shake.fd, who.me, who.connection, who.comm };
     g->shake.fd = -1;
 }
 
@@ -213,28 +214,29 @@ void dt_listener_leave(struct dt_listener *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
+int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t connection, uint32_t rank)
 {
     int fd;
 
     pthread_mutex_lock(&d->lock);
-    fd = take_accepted(d, comm, lane, rank);
+    fd = take_accepted(d, comm, connection, rank);
     pthread_mutex_unlock(&d->lock);
     return fd;
 }
 
-int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
+int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t connection, uint32_t rank)
 {
     struct dt_listener_accepted *used;
     int fd;
 
     pthread_mutex_lock(&d->lock);
-    fd = take_accepted(d, comm, lane, rank);
+    fd = take_accepted(d, comm, connection, rank);
     used = realloc(d->used, (d->n_used + 1) * sizeof *used);
     if (used) {
         d->used = used;
-        used[d->n_used++] =
-            (struct dt_listener_accepted){ .fd = -1, .rank = rank, .lane = lane, .comm = comm };
+        used[d->n_used++] = (struct dt_listener_accepted){
+            .fd = -1, .rank = rank, .connection = connection, .comm = comm
+        };
     }
     pthread_mutex_unlock(&d->lock);
     return fd;

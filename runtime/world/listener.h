@@ -33,7 +33,7 @@ struct dt_listener {
     struct dt_listener_accepted {
         int fd;
         uint32_t rank; /* rank of the job */
-        uint32_t lane;
+        uint32_t connection;
         uint64_t comm;
     } * accepted, *used; /* used: data was sent along it; fd is -1 */
     size_t n_accepted, n_used;
@@ -60,11 +60,11 @@ int dt_listener_turn(struct dt_listener *d);
 void dt_listener_leave(struct dt_listener *d);
 
 /* A verified connection, which the caller now owns, or -1: there is none yet. */
-int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank);
+int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t connection, uint32_t rank);
 /* Call before the first send along a connection that was taken. The peer may not have learnt that
  * it was accepted, and connects again. Returns that newer connection, to be used instead, or -1. If
  * the peer connects again after this call, data may be lost: dt_listener_lost says so. */
-int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank);
+int dt_listener_use(struct dt_listener *d, uint64_t comm, uint32_t connection, uint32_t rank);
 /* Whether data that this rank has sent may be lost. Sets *rank to the peer, a rank of the job. */
 bool dt_listener_lost(struct dt_listener *d, uint32_t *rank);
 /* Closes connections for a communicator that is being freed. */

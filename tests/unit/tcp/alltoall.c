@@ -605,7 +605,7 @@ static dt_result_t lose_what_was_sent(struct rank *r)
     dt_result_t result;
     char byte = 0;
 
-    other.lane = 1;
+    other.number = 1;
     EXPECT(dt_mesh_need(&r->mesh, &peer, 1, 1) == DT_OK);
     if (elsewhere_connected)
         EXPECT(dt_mesh_need(&other, &peer, 1, 1) == DT_OK);

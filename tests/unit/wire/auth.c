@@ -63,7 +63,7 @@ static void other_peers_do_not_get_through(void **state)
     a.comm++;
     assert_int_equal(shake(&a, &callee, &x), HELLO);
     a = caller;
-    a.lane++;
+    a.connection++;
     assert_int_equal(shake(&a, &callee, &x), HELLO);
     a = caller;
     a.secret[31]++;
@@ -82,12 +82,12 @@ static void any_peer_with_the_secret_may_get_through(void **state)
         struct dt_auth who;
 
         a.comm = 1ULL << 40 | a.me;
-        a.lane = a.me / 2;
+        a.connection = a.me / 2;
         assert_int_equal(shake(&a, &host, &x), THROUGH);
         dt_auth_caller(x.hello, &who);
         assert_int_equal(who.me, a.me);
         assert_int_equal(who.comm, a.comm);
-        assert_int_equal(who.lane, a.lane);
+        assert_int_equal(who.connection, a.connection);
         assert_int_equal(who.generation, a.generation);
     }
     a.secret[0]++;
