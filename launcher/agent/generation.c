@@ -253,11 +253,12 @@ static void spawn(struct dt_generation *g)
 
 static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct dt_leftover *left)
 {
-    char *what = dt_xasprintf("%zu process%s of this job's generation %u, pid %d among them, %s "
-                              "not end (%s); the job cannot be started again while they exist",
-                              n, n == 1 ? "" : "es", left->generation, (int)left->pid,
-                              n == 1 ? "does" : "do",
-                              left->error ? strerror(left->error) : "inside the kernel");
+    bool one = n == 1;
+    char *what = dt_xasprintf("%zu process%s from before the restart cannot be killed (pid %d%s: "
+                              "%s); the job can start again only without %s",
+                              n, one ? "" : "es", (int)left->pid, one ? "" : " and others",
+                              left->error ? strerror(left->error) : "it waits inside the kernel",
+                              one ? "it" : "them");
 
     refuse_start(g, DT_SPAWN_SYSTEM, 0, what);
     free(what);

@@ -180,7 +180,7 @@ kill_agent() {
     kill_agent
     dtrun_wait
     code_is 125
-    err_has "1 process of this job's generation 1, pid $child among them, does not end (Operation not permitted)"
+    err_has "1 process from before the restart cannot be killed (pid $child: Operation not permitted); the job can start again only without it"
     kill -KILL "$child"
     becomes_clean
 }

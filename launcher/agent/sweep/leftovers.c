@@ -77,7 +77,7 @@ static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct 
     dt_strbuf_free(&text);
     if (generation < before) {
         rc = old_kernel ? kill(pid, SIGKILL) : pidfd_send_signal(fd, SIGKILL, NULL, 0);
-        *left = (struct dt_leftover){ pid, generation, rc < 0 ? errno : 0 };
+        *left = (struct dt_leftover){ pid, rc < 0 ? errno : 0 };
     }
     if (fd >= 0)
         close(fd);

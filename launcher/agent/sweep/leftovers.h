@@ -11,7 +11,6 @@
 
 struct dt_leftover {
     pid_t pid;
-    uint32_t generation;
     int error; /* why it cannot be killed; 0: it was killed, and has not ended yet */
 };
 
