@@ -75,6 +75,11 @@ static void release_writer(struct dt_filewriter *w)
     free(w);
 }
 
+static void write_queue(struct dt_filewriter_file *f)
+{
+    f->result = dt_write_all(f->fd, f->writing.data, f->writing.len) < 0 ? errno : 0;
+}
+
 static void *write_files(void *arg)
 {
     struct dt_filewriter *w = arg;
@@ -88,7 +93,7 @@ static void *write_files(void *arg)
             continue;
         }
         pthread_mutex_unlock(&w->lock);
-        f->result = dt_write_all(f->fd, f->writing.data, f->writing.len) < 0 ? errno : 0;
+        write_queue(f);
         pthread_mutex_lock(&w->lock);
         push_job(&w->done, f);
         if (!w->closed)
@@ -99,17 +104,15 @@ static void *write_files(void *arg)
     return NULL;
 }
 
-static int start_thread(struct dt_filewriter *w)
+static void start_thread(struct dt_filewriter *w)
 {
     pthread_t thread;
-    int error = dt_thread_start(&thread, write_files, w);
 
-    if (error)
-        return error;
+    if (dt_thread_start(&thread, write_files, w) != 0)
+        return;
     pthread_detach(thread);
     w->started = true;
     w->users++;
-    return 0;
 }
 
 static void submit_write(struct dt_filewriter_file *f)
@@ -125,6 +128,8 @@ static void submit_write(struct dt_filewriter_file *f)
     push_job(&w->todo, f);
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
+    if (!w->started)
+        uv_async_send(&w->woken);
 }
 
 static void on_written(struct dt_filewriter_file *f)
@@ -144,19 +149,26 @@ static void on_written(struct dt_filewriter_file *f)
     f->wrote(f->arg, n, error);
 }
 
+/* Where no thread can be started, the loop writes: it may be held up, but nothing is lost. */
+static struct dt_filewriter_file *next_done(struct dt_filewriter *w)
+{
+    struct dt_filewriter_file *f;
+
+    pthread_mutex_lock(&w->lock);
+    f = pop_job(w->started ? &w->done : &w->todo);
+    pthread_mutex_unlock(&w->lock);
+    if (f && !w->started)
+        write_queue(f);
+    return f;
+}
+
 static void on_woken(uv_async_t *woken)
 {
     struct dt_filewriter *w = woken->data;
     struct dt_filewriter_file *f;
 
-    for (;;) {
-        pthread_mutex_lock(&w->lock);
-        f = pop_job(&w->done);
-        pthread_mutex_unlock(&w->lock);
-        if (!f)
-            return;
+    while ((f = next_done(w)))
         on_written(f);
-    }
 }
 
 struct dt_filewriter *dt_filewriter_open(uv_loop_t *loop)
@@ -187,13 +199,12 @@ struct dt_filewriter_file *dt_filewriter_file(struct dt_filewriter *w, int fd,
 
 void dt_filewriter_add(struct dt_filewriter_file *f, const void *data, size_t n)
 {
-    int error = f->failed || f->writer->started ? 0 : start_thread(f->writer);
-
-    f->failed |= error != 0;
     if (f->failed) {
-        f->wrote(f->arg, n, error);
+        f->wrote(f->arg, n, 0);
         return;
     }
+    if (!f->writer->started)
+        start_thread(f->writer);
     dt_strbuf_add(&f->queue, data, n);
     if (!f->busy)
         submit_write(f);

@@ -1,4 +1,5 @@
-/* Writes regular files in a thread: if a file system hangs, output stops but the loop runs on.
+/* Writes regular files in a thread: if a file system hangs, output stops but the loop runs on. If
+ * no thread can be started, the loop writes them.
  *
  * Each file has its own queue. The thread writes the queues one after the other. */
 #ifndef DT_IO_FILEWRITER_H

@@ -52,22 +52,35 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
-@test "case 56: too few processes are reported with the limit, and no forked rank is left" {
+# Runs dtrun as a user that has no other process, in a directory that the user can reach: $there.
+dtrun_with_processes() { # LIMIT ARGUMENT...
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || skip "needs root and setpriv"
-    there="$(mktemp -d /tmp/dtrun-test.XXXXXX)" # another user can reach it
+    there="$(mktemp -d /tmp/dtrun-test.XXXXXX)"
     cp "$DTRUN" "$DTRUN_AGENT" "$there"
     chmod 755 "$there"
+    RC=0
     (
         cd "$there"
-        DTRUN_AGENT="$there/dtrun-agent"
-        ulimit -u 9
-        RC=0
-        env "$TOKEN" timeout "$PATIENCE" setpriv --reuid 64321 --clear-groups ./dtrun -np 20 touch "$there/ran" \
-            </dev/null >"$OUT" 2>"$ERR" || RC=$?
-        code_is 125
-    ) || { rm -rf "$there"; false; }
+        ulimit -u "$1"
+        shift
+        DTRUN_AGENT="$there/dtrun-agent" exec env "$TOKEN" timeout "$PATIENCE" \
+            setpriv --reuid 64321 --clear-groups ./dtrun "$@"
+    ) </dev/null >"$OUT" 2>"$ERR" || RC=$?
     rm -rf "$there"
+}
+
+@test "case 56: too few processes are reported with the limit, and no forked rank is left" {
+    dtrun_with_processes 9 -np 20 true
+    code_is 125
     grep -qE "^dtrun: fork of 20 processes, where 9 are allowed: .*ulimit -u" "$ERR"
+    err_lines 1
+    clean
+}
+
+@test "where dtrun can start no thread, its messages are printed all the same" {
+    dtrun_with_processes 3 true # dtrun and an agent's two
+    code_is 125
+    grep -qE "^dtrun: fork of 1 process, where 3 are allowed: .*ulimit -u" "$ERR" || { show; false; }
     err_lines 1
     clean
 }

@@ -245,23 +245,24 @@ static int start_process(struct dt_spawn *s, struct dt_spawned *process, uint32_
 static char *name_lack(const struct dt_spawn *s, int *error, uint32_t n)
 {
     char *cgroup = *error == EAGAIN ? dt_limits_tasks("", n) : NULL, *text;
+    const char *es = n == 1 ? "" : "es";
     struct rlimit limit;
 
     if (cgroup) {
         *error = 0;
-        text = dt_xasprintf("fork of %u processes: %s; raise that, or start fewer ranks here", n,
-                            cgroup);
+        text = dt_xasprintf("fork of %u process%s: %s; raise that, or start fewer ranks here", n,
+                            es, cgroup);
     } else if (*error == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0 &&
                limit.rlim_cur != RLIM_INFINITY) {
-        text = dt_xasprintf("fork of %u processes, where %llu are allowed", n,
+        text = dt_xasprintf("fork of %u process%s, where %llu are allowed", n, es,
                             (unsigned long long)limit.rlim_cur);
     } else if (*error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        text = dt_xasprintf("pipes for %u processes, where %llu open files are allowed", n,
+        text = dt_xasprintf("pipes for %u process%s, where %llu open files are allowed", n, es,
                             (unsigned long long)limit.rlim_cur);
     } else if (s->go >= 0 && s->child[CHILD_NULL] < 0) {
         text = dt_xstrdup(dev_null);
     } else {
-        text = dt_xasprintf("fork of %u processes", n);
+        text = dt_xasprintf("fork of %u process%s", n, es);
     }
     free(cgroup);
     return text;
