@@ -2,8 +2,8 @@
  * compiler. The first argument says what it does when all ranks have computed their sum:
  *
  * - sum: prints the sum
- * - leave: the same, but exits without MPI_Finalize, in which Debian's MPICH hangs between hosts
- * one time in ten, even under its own mpiexec: one rank waits in UCX, its peer in PMI's barrier
+ * - leave: the same, but exits without MPI_Finalize, in which Debian's MPICH may hang between
+ * hosts, even under its own mpiexec: one rank waits in UCX, the others in PMI's barrier
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
  * - die: rank 1 is killed, the others wait for it
  * - die-once: the same in the first generation, and leave in the next one
