@@ -351,6 +351,42 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     recovers 'for rank 1 .*, which is in a wait for its GPU' stucktrain '' --collective-timeout 1
 }
 
+# Checks the same for training without NCCL, in which rank 1 is at fault.
+recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
+    local path=$1 devices=$2 message=$3 what=$4
+    shift 4
+    use_standin "$devices"
+    dtrun -np 3 -H "localhost:$devices" -x DTRUN_DEVICE=$path --checkpoint-dir "$T/calm" "$RANK/gpu" train
+    code_is 0
+    dtrun -np 3 -H "localhost:$devices" -x DTRUN_DEVICE=$path --collective-timeout 1 \
+        --checkpoint-dir "$T/disturbed" "$@" "$RANK/gpu" "$what"
+    code_is 0
+    grep -q "rank 1 .*$message" "$ERR" || { show; false; }
+    grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+    diff -r -x LINEAGE "$T/calm" "$T/disturbed"
+    rm -r "$T/calm" "$T/disturbed"
+    unset LD_LIBRARY_PATH
+    clean
+}
+
+@test "recovery by staging and on a shared GPU: from a killed rank" {
+    for path in 'staging 3' 'shared 1'; do
+        recovers_without_nccl $path 'was killed by signal 9' train --inject kill:rank=1,step=7
+    done
+}
+
+@test "recovery by staging and on a shared GPU: from a stopped rank" {
+    for path in 'staging 3' 'shared 1'; do
+        recovers_without_nccl $path 'is stopped by a signal' train --inject stop:rank=1,step=7
+    done
+}
+
+@test "recovery by staging and on a shared GPU: from a GPU that does not finish earlier work" {
+    for path in 'staging 3' 'shared 1'; do
+        recovers_without_nccl $path 'is in a wait for its GPU' stucktrain
+    done
+}
+
 # Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22, one in the driver.
 @test "recovery with NCCL: from threads of all ranks that NCCL keeps for good" {
     use_standin 4
