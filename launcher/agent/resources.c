@@ -14,10 +14,9 @@
 #include "launcher/place/gpu.h"
 
 enum {
-    RANKS_MAX = 32 * 1024,
-    FILES_PER_RANK =
-        5, /* two sockets, one of which is closed after the fork, and three pipe ends */
-    FILES_BESIDE = 48,
+    RANKS_MAX = 32 * 1024, /* on one host: the memory that ranks share grows with their square */
+    FILES_PER_RANK = 5,    /* three pipe ends and two sockets, one of which closes after the fork */
+    FILES_BESIDE = 48,     /* for everything else in the agent */
 };
 
 /* Warns if the user listed devices (gpus= or CUDA_VISIBLE_DEVICES) and there are fewer than ranks.
@@ -85,8 +84,7 @@ void dt_resources_cpus(struct dt_generation *g)
     free(text);
 }
 
-/* The memory that ranks share grows with the square of their number. */
-static bool fits_memory(const struct dt_generation *g, struct dt_lack *lack)
+static bool fits_ranks_max(const struct dt_generation *g, struct dt_lack *lack)
 {
     if (g->start.ranks.n <= RANKS_MAX)
         return true;
@@ -112,7 +110,8 @@ static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
     return false;
 }
 
-static bool can_save(const struct dt_generation *g, struct dt_lack *lack)
+/* The directory of a job that needs it only to restore may be read-only. */
+static bool has_checkpoint_dir(const struct dt_generation *g, struct dt_lack *lack)
 {
     char at[PATH_MAX];
     const char *dir = g->start.checkpoint_dir;
@@ -131,5 +130,5 @@ static bool can_save(const struct dt_generation *g, struct dt_lack *lack)
 bool dt_resources_suffice(const struct dt_generation *g, struct dt_lack *lack)
 {
     *lack = (struct dt_lack){ .step = DT_SPAWN_SYSTEM };
-    return fits_memory(g, lack) && fits_file_limit(g, lack) && can_save(g, lack);
+    return fits_ranks_max(g, lack) && fits_file_limit(g, lack) && has_checkpoint_dir(g, lack);
 }

@@ -9,7 +9,7 @@
 
 struct dt_generation;
 
-/* Chooses the devices and, with --bind-to, the CPUs of the ranks. Warns the user if ranks share
+/* Choose the devices and, with --bind-to, the CPUs of the ranks, and warn the user if ranks share
  * one. */
 void dt_resources_devices(struct dt_generation *g);
 void dt_resources_cpus(struct dt_generation *g);

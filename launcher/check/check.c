@@ -40,9 +40,9 @@ struct check {
     uv_timer_t timeout;  /* --timeout */
     uv_timer_t patience; /* for agents that were sent END */
     struct dt_loop_signals signals;
-    size_t lost; /* unusable hosts when the measurement of paths began */
+    size_t unusable; /* hosts, when the measurement of paths began */
     bool ending;
-    bool left;     /* the loop is running out of handles */
+    bool closed;   /* the timers and signals are closed, too */
     int exit_code; /* after a signal or the time limit, else 0 */
 };
 
@@ -66,12 +66,15 @@ static void find_duplicate_hosts(struct check *c)
     free(first);
 }
 
-static void on_patience_over(uv_timer_t *timer)
+static void close_peers(struct check *c)
 {
-    struct check *c = timer->data;
-
     for (size_t i = 0; i < c->n; i++)
         dt_check_peer_close(&c->peers[i], NULL);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    close_peers(timer->data);
 }
 
 static void end_check(struct check *c)
@@ -82,9 +85,10 @@ static void end_check(struct check *c)
     uv_timer_start(&c->patience, on_patience_over, END_PATIENCE_MS, 0);
 }
 
-static void leave(struct check *c)
+/* Closes what is left, so that the loop ends. */
+static void close_handles(struct check *c)
 {
-    c->left = true;
+    c->closed = true;
     uv_close((uv_handle_t *)&c->tick, NULL);
     uv_close((uv_handle_t *)&c->start, NULL);
     uv_close((uv_handle_t *)&c->timeout, NULL);
@@ -101,7 +105,7 @@ static void begin_paths(struct check *c)
         if (dt_check_peer_is_open(&c->peers[i]))
             usable[n++] = &c->peers[i];
     dt_check_paths_begin(&c->paths, c->job, usable, n);
-    c->lost = c->n - n;
+    c->unusable = c->n - n;
     free(usable);
 }
 
@@ -120,7 +124,7 @@ static void connect_next(struct check *c)
     }
 }
 
-static void on_moved(void *arg)
+static void on_progress(void *arg)
 {
     struct check *c = arg;
     size_t settled = 0, open = 0, closed = 0;
@@ -134,11 +138,11 @@ static void on_moved(void *arg)
     }
     if (settled == c->n && !c->paths.begun && !c->ending)
         begin_paths(c);
-    /* A host that was lost meanwhile will not answer. */
-    if (c->paths.begun && (c->paths.over || open < c->n - c->lost) && !c->ending)
+    /* A host that has been lost since then will not answer. */
+    if (c->paths.begun && (c->paths.over || open < c->n - c->unusable) && !c->ending)
         end_check(c);
-    if (closed == c->n && !c->left)
-        leave(c);
+    if (closed == c->n && !c->closed)
+        close_handles(c);
 }
 
 static void on_reached(void *arg, struct dt_check_peer *peer, struct dt_msg_reach *m)
@@ -156,11 +160,11 @@ static void on_check_tick(uv_timer_t *timer)
     for (size_t i = 0; i < c->n; i++)
         dt_check_peer_tick(&c->peers[i], now, c->last_look_ns);
     c->last_look_ns = now;
-    on_moved(c);
+    on_progress(c);
 }
 
-/* Ends the check of each host that is not done. Its unknown facts stay unknown. */
-static void give_up(struct check *c, int limit_s, const char *option)
+/* Ends the check of each host that is not done. Facts that it has not sent stay unknown. */
+static void give_up_hosts(struct check *c, int limit_s, const char *option)
 {
     for (size_t i = 0; i < c->n; i++) {
         const char *what = dt_check_peer_awaits(&c->peers[i]);
@@ -178,11 +182,11 @@ static void on_start_timeout(uv_timer_t *timer)
 {
     struct check *c = timer->data;
 
-    give_up(c, c->job->start_timeout_s, "--start-timeout");
-    on_moved(c);
+    give_up_hosts(c, c->job->start_timeout_s, "--start-timeout");
+    on_progress(c);
 }
 
-static void stop(struct check *c, int exit_code)
+static void stop_check(struct check *c, int exit_code)
 {
     c->exit_code = exit_code;
     if (!c->ending)
@@ -195,8 +199,8 @@ static void on_timeout(uv_timer_t *timer)
 
     if (c->ending)
         return;
-    give_up(c, c->job->timeout_s, "--timeout");
-    stop(c, DT_EXIT_TIMEOUT);
+    give_up_hosts(c, c->job->timeout_s, "--timeout");
+    stop_check(c, DT_EXIT_TIMEOUT);
 }
 
 /* A second signal does not wait for the agents to end. */
@@ -205,12 +209,12 @@ static void on_signal(uv_signal_t *handle, int signo)
     struct check *c = handle->data;
 
     if (c->ending && c->exit_code) {
-        on_patience_over(&c->patience);
+        close_peers(c);
         return;
     }
     dt_say("%s by %s", signo == SIGINT ? "interrupted" : "told to end", dt_signal_name(signo));
     dt_process_ended_by(signo);
-    stop(c, DT_EXIT_SIGNAL + signo);
+    stop_check(c, DT_EXIT_SIGNAL + signo);
 }
 
 static void watch_signals(struct check *c)
@@ -233,7 +237,7 @@ static void begin_check(struct check *c, const struct dt_job_config *job,
     c->n = job->hosts->n;
     c->peers = dt_xcalloc(c->n, sizeof *c->peers);
     c->hosts = dt_xcalloc(c->n, sizeof *c->hosts);
-    c->plan = (struct dt_check_plan){ &c->loop, job, access, "", on_reached, on_moved, c };
+    c->plan = (struct dt_check_plan){ &c->loop, job, access, "", on_reached, on_progress, c };
     snprintf(c->plan.id, sizeof c->plan.id, "check-%08" PRIx32, tag);
     uv_timer_init(&c->loop, &c->tick);
     uv_timer_init(&c->loop, &c->start);
@@ -256,18 +260,19 @@ static void begin_check(struct check *c, const struct dt_job_config *job,
 
 /* ---- the result ---- */
 
-/* Names all hosts that have the same problem, when it reaches the first of them. */
-static void say_problem(const struct check *c, size_t first)
+/* Reports the problem of this host, with the names of all hosts that have the same. Does nothing if
+ * an earlier host has it, too. */
+static void say_problem(const struct check *c, size_t host)
 {
-    const char *problem = c->hosts[first].problem;
+    const char *problem = c->hosts[host].problem;
     struct dt_strbuf names = { 0 };
 
     for (size_t i = 0; i < c->n; i++) {
         if (!c->hosts[i].problem || strcmp(c->hosts[i].problem, problem) != 0)
             continue;
-        if (i < first)
+        if (i < host)
             return;
-        dt_strbuf_printf(&names, "%s%s", i > first ? ", " : "", c->hosts[i].name);
+        dt_strbuf_printf(&names, "%s%s", i > host ? ", " : "", c->hosts[i].name);
     }
     dt_say("%s: %s", dt_strbuf_text(&names), problem);
     dt_strbuf_free(&names);

@@ -13,9 +13,9 @@
 enum { PINGS = 8 };            /* the fastest answer of so many gives the offset of the clocks */
 enum { FACTS_HEARTBEATS = 6 }; /* file systems must respond within so many times --heartbeat */
 
-static void moved(struct dt_check_peer *p)
+static void report_progress(struct dt_check_peer *p)
 {
-    p->plan->moved(p->plan->arg);
+    p->plan->progressed(p->plan->arg);
 }
 
 static void ping(struct dt_check_peer *p)
@@ -163,7 +163,7 @@ static void on_session_message(void *arg, uint8_t type, union dt_msg *msg)
     default:
         break;
     }
-    moved(p);
+    report_progress(p);
 }
 
 static void on_session_noise(void *arg, const char *line)
@@ -184,7 +184,7 @@ static void on_session_closed(void *arg, const struct dt_error *why)
     p->session = NULL;
     if (!p->closing)
         dt_check_set_problem(p->host, why->text[0] ? why->text : "agent: it ended unexpectedly");
-    moved(p);
+    report_progress(p);
 }
 
 void dt_check_peer_init(struct dt_check_peer *p, const struct dt_check_plan *plan, size_t index,

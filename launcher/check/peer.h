@@ -20,7 +20,7 @@ struct dt_check_plan { /* shared by all conversations; outlives them */
     const struct dt_access *access;
     char id[32]; /* part of the names of the directories of pushed files */
     void (*reached)(void *arg, struct dt_check_peer *peer, struct dt_msg_reach *m);
-    void (*moved)(void *arg); /* after every message, and when a conversation has closed */
+    void (*progressed)(void *arg); /* after every message, and when a conversation has closed */
     void *arg;
 };
 

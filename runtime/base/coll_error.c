@@ -14,7 +14,8 @@ enum {
     FROM = DT_CALL_TELLS_FROM,
 };
 
-/* The count that the program passed. */
+/* The count that the program passed. A reduce-scatter has the count of all blocks, and the number
+ * of blocks as options. */
 static uint64_t count_of(const struct dt_call *call)
 {
     return call->kind == DT_CALL_REDUCE_SCATTER && call->options ? call->count / call->options
@@ -42,7 +43,7 @@ const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]
     return text;
 }
 
-/* Each step is a bijection. */
+/* Each step is a bijection, so counts that differ in one place never have the same hash. */
 uint64_t dt_counts_hash(const size_t *counts, size_t n)
 {
     uint64_t x = n;

@@ -81,12 +81,12 @@ dtrun_start_clock() {
     LD_PRELOAD="$preload" TEST_CLOCK="$T" dtrun_start --unset LD_PRELOAD "$@"
 }
 
-# stands SECONDS: waits until such a limit has started. is_over SECONDS: lets it expire.
-stands() {
-    await test -e "$T/${1}000.stands"
+# await_timer SECONDS: waits until such a limit has started. expire_timer SECONDS: lets it expire.
+await_timer() {
+    await test -e "$T/${1}000.started"
 }
 
-is_over() {
+expire_timer() {
     : >"$T/${1}000"
 }
 

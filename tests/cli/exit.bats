@@ -262,7 +262,7 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
 @test "a minute after the first rank has exited with 0, dtrun reports once which ranks have exited" {
     dtrun_start_clock -np 4 sh -c "$UNEVEN"
     out_has 3 up # the hosts' minute for their start is no longer looked at
-    is_over 60
+    expire_timer 60
     await has_line "a rank exited" "$ERR"
     err_has "dtrun: a rank exited with 0 60 s ago; exited: 0; still running: 1-3 (--exit-grace SECONDS ends such a job)"
     err_lines 1
@@ -274,11 +274,11 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     dtrun_start_clock --timeout 600 -np 2 sh -c '"$0"; echo up; [ $DTRUN_RANK = 0 ] || exec sleep 600
         until [ -e end ]; do sleep 0.05; done' "$RANK/steps"
     out_has 2 up
-    rm 60000.stands
+    rm 60000.started
     touch end
-    stands 60
-    is_over 60
-    is_over 600
+    await_timer 60
+    expire_timer 60
+    expire_timer 600
     dtrun_wait
     code_is 124
     err_lines 1

@@ -103,7 +103,7 @@ start_forever() {
 @test "--timeout and Ctrl-C end auxiliaries, too" {
     dtrun_start_clock --timeout 600 -np 2 --env mxnet "$RANK/pslite" 0
     out_has 2 '^\[[01]\] sum 6$'
-    is_over 600
+    expire_timer 600
     dtrun_wait
     code_is 124
     clean
@@ -153,8 +153,8 @@ start_forever() {
 
 @test "a time limit that ends only auxiliaries is no failure" {
     dtrun_start_clock -np 1 --timeout 600 --env mxnet "$RANK/pslite" 1 stay
-    stands 5 # starts when all ranks have ended
-    is_over 600
+    await_timer 5 # starts when all ranks have ended
+    expire_timer 600
     dtrun_wait
     code_is 0
     err_lines 1
@@ -166,10 +166,10 @@ start_forever() {
     dtrun_start_clock -np 1 --env mxnet --num-servers 1 --timeout 600 --kill-grace 4 sh -c \
         '[ $DMLC_ROLE = server ] || exit 0; trap "" TERM; echo up; while :; do sleep 0.1; done'
     out_has 1 up
-    stands 5
-    is_over 5
+    await_timer 5
+    expire_timer 5
     await has_line "stopping what" "$ERR"
-    is_over 600
+    expire_timer 600
     dtrun_wait
     code_is 0
     err_lines 1

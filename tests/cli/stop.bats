@@ -350,8 +350,8 @@ has_woken() { # PID TIMES
 
 @test "case 24: --timeout ends the job with 124 and names the ranks that still ran" {
     dtrun_start_clock --timeout 600 --exit-grace 700 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
-    stands 700 # starts when a rank has ended
-    is_over 600
+    await_timer 700 # starts when a rank has ended
+    expire_timer 600
     dtrun_wait
     code_is 124
     err_has "dtrun: the time limit of 600 s is over; stopping the ranks that are still running: 0, 2-3"
@@ -406,7 +406,7 @@ only_dtrun_is_left() {
     for how in TERM INT TIMEOUT; do
         dtrun_start_clock --kill-grace 1 --timeout 600 -np 2 sh -c 'echo y; : >written; exec yes' 9>&-
         await test -e written
-        [ $how = TIMEOUT ] && is_over 600 || kill -$how "$BACKGROUND"
+        [ $how = TIMEOUT ] && expire_timer 600 || kill -$how "$BACKGROUND"
         dtrun_wait
         case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
         grep -q "dtrun: the last output was not read for 2 s and is dropped" "$ERR"

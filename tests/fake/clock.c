@@ -1,5 +1,5 @@
-/* For LD_PRELOAD: libuv timers of five seconds or more expire only when a test says so. When a
- * timer of MS milliseconds starts, $TEST_CLOCK/MS.stands appears. The timer expires when the test
+/* For LD_PRELOAD: holds libuv timers of five seconds or more until a test lets them expire. When a
+ * timer of MS milliseconds starts, $TEST_CLOCK/MS.started appears. The timer expires when the test
  * creates $TEST_CLOCK/MS. Of several such timers, the shortest expires first. */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -9,21 +9,21 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { STANDING_MS = 5000, LOOK_MS = 10, MOST = 256 };
+enum { HELD_MIN_MS = 5000, POLL_MS = 10, HELD_MAX = 256 };
 
-static struct standing {
+static struct held {
     uv_timer_t *timer;
-    uv_timer_cb done;
+    uv_timer_cb callback;
     uint64_t ms;
-} standing[MOST]; /* the shortest first */
+} held[HELD_MAX]; /* the shortest first */
 static int n;
 
-static int start_timer(uv_timer_t *timer, uv_timer_cb done, uint64_t ms, uint64_t repeat)
+static int start_timer(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms, uint64_t repeat)
 {
     int (*start)(uv_timer_t *, uv_timer_cb, uint64_t, uint64_t) =
         (int (*)(uv_timer_t *, uv_timer_cb, uint64_t, uint64_t))dlsym(RTLD_NEXT, "uv_timer_start");
 
-    return start(timer, done, ms, repeat);
+    return start(timer, callback, ms, repeat);
 }
 
 static void forget(const uv_timer_t *timer)
@@ -31,15 +31,15 @@ static void forget(const uv_timer_t *timer)
     int kept = 0;
 
     for (int i = 0; i < n; i++) {
-        if (standing[i].timer != timer)
-            standing[kept++] = standing[i];
+        if (held[i].timer != timer)
+            held[kept++] = held[i];
     }
     n = kept;
 }
 
 enum { PATH_ROOM = 4096 };
 
-static const char *path_of(const struct standing *s, const char *suffix, char path[PATH_ROOM])
+static const char *path_of(const struct held *s, const char *suffix, char path[PATH_ROOM])
 {
     const char *dir = getenv("TEST_CLOCK");
 
@@ -47,60 +47,60 @@ static const char *path_of(const struct standing *s, const char *suffix, char pa
     return path;
 }
 
-static void say_that_it_stands(const struct standing *s)
+static void report_start(const struct held *s)
 {
     char path[PATH_ROOM];
-    int fd = open(path_of(s, ".stands", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path_of(s, ".started", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
     if (fd >= 0)
         close(fd);
 }
 
-static bool has_run_down(const struct standing *s)
+static bool is_released(const struct held *s)
 {
     char path[PATH_ROOM];
 
     return access(path_of(s, "", path), F_OK) == 0;
 }
 
-static void look(uv_timer_t *looker)
+static void expire_released(uv_timer_t *poll_timer)
 {
-    (void)looker;
+    (void)poll_timer;
     for (int i = 0; i < n; i++) {
-        struct standing s = standing[i];
+        struct held s = held[i];
 
-        if (!has_run_down(&s))
+        if (!is_released(&s))
             continue;
         uv_timer_stop(s.timer);
-        s.done(s.timer); /* this may start and stop other timers */
+        s.callback(s.timer); /* this may start and stop other timers */
         return;
     }
 }
 
-static void look_from_now_on(uv_loop_t *loop)
+static void start_polling(uv_loop_t *loop)
 {
-    static uv_timer_t looker;
+    static uv_timer_t poll_timer;
 
-    if (looker.loop)
+    if (poll_timer.loop)
         return;
-    uv_timer_init(loop, &looker);
-    start_timer(&looker, look, LOOK_MS, LOOK_MS);
-    uv_unref((uv_handle_t *)&looker);
+    uv_timer_init(loop, &poll_timer);
+    start_timer(&poll_timer, expire_released, POLL_MS, POLL_MS);
+    uv_unref((uv_handle_t *)&poll_timer);
 }
 
-int uv_timer_start(uv_timer_t *timer, uv_timer_cb done, uint64_t ms, uint64_t repeat)
+int uv_timer_start(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms, uint64_t repeat)
 {
     int at;
 
     forget(timer);
-    if (ms < STANDING_MS || n == MOST)
-        return start_timer(timer, done, ms, repeat);
-    look_from_now_on(timer->loop);
-    for (at = n++; at > 0 && standing[at - 1].ms > ms; at--)
-        standing[at] = standing[at - 1];
-    standing[at] = (struct standing){ timer, done, ms };
-    say_that_it_stands(&standing[at]);
-    return start_timer(timer, done, INT64_MAX / 2, 0); /* so that the timer counts as active */
+    if (ms < HELD_MIN_MS || n == HELD_MAX)
+        return start_timer(timer, callback, ms, repeat);
+    start_polling(timer->loop);
+    for (at = n++; at > 0 && held[at - 1].ms > ms; at--)
+        held[at] = held[at - 1];
+    held[at] = (struct held){ timer, callback, ms };
+    report_start(&held[at]);
+    return start_timer(timer, callback, INT64_MAX / 2, 0); /* so that the timer counts as active */
 }
 
 int uv_timer_stop(uv_timer_t *timer)

@@ -1,4 +1,4 @@
-/* System calls that fail, in a job on one host and in one of two ranks. */
+/* System calls fail, in ranks of one host, or in one of two ranks on two hosts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +15,13 @@ static void system_calls_may_fail_on_one_host(void **state)
     failing_try("2", 1, NULL);
 }
 
-static void system_calls_may_fail_on_the_called_host(void **state)
+static void system_calls_may_fail_in_a_rank_that_accepts(void **state)
 {
     (void)state;
     failing_try("1 1", 1, "accept4 realloc recv send");
 }
 
-static void system_calls_may_fail_on_two_connections(void **state)
+static void system_calls_may_fail_in_a_rank_that_connects_twice(void **state)
 {
     (void)state;
     testjob_streams(2);
@@ -33,8 +33,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("43", system_calls_may_fail_on_one_host),
-        CHECKS("43", system_calls_may_fail_on_the_called_host),
-        CHECKS("43", system_calls_may_fail_on_two_connections),
+        CHECKS("43", system_calls_may_fail_in_a_rank_that_accepts),
+        CHECKS("43", system_calls_may_fail_in_a_rank_that_connects_twice),
     };
 
     return cmocka_run_group_tests(tests, trial_set_up, trial_tear_down);
