@@ -84,6 +84,8 @@ runtime_libruntime_la_SOURCES = \
 	runtime/coll/leader_allreduce.c runtime/coll/leader_allreduce.h \
 	runtime/coll/leaders.c runtime/coll/leaders.h \
 	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
+	runtime/comm/adasum_reduce.c runtime/comm/adasum_reduce.h \
+	runtime/comm/algorithm.c runtime/comm/algorithm.h \
 	runtime/comm/alltoall.c runtime/comm/alltoall.h \
 	runtime/comm/async.c runtime/comm/async.h \
 	runtime/comm/collective.c runtime/comm/collective.h \
