@@ -117,6 +117,21 @@ static void set_equal_ranges(struct dt_range *ranges, uint32_t n, size_t bytes)
         ranges[i] = (struct dt_range){ 0, bytes };
 }
 
+/* of_root: root's side, with a block for each rank; empty on other ranks. own: each rank's side,
+ * with its block of count elements. */
+static void set_rooted_ranges(struct dt_range *of_root, struct dt_range *own,
+                              const struct dt_shm *s, const struct dt_blocks *blocks, size_t count,
+                              size_t element, uint32_t root, struct dt_shm_local local)
+{
+    bool is_root = s->me == root;
+
+    set_equal_ranges(of_root, s->n, 0);
+    set_equal_ranges(own, s->n, 0);
+    own[root].bytes = local.ranks && is_root ? 0 : count * element;
+    if (is_root)
+        set_block_ranges(of_root, s, blocks, element, local);
+}
+
 static size_t element_bytes(const struct dt_call *call)
 {
     return dt_dtype_size((dt_dtype_t)call->dtype);
@@ -167,7 +182,6 @@ dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, co
                                 uint32_t root, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
-    bool is_root = s->me == root;
     struct dt_pairwise m = { .s = s,
                              .call = call,
                              .in = in,
@@ -175,15 +189,11 @@ dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, co
                              .out = out,
                              .take = take,
                              .one_window = true,
-                             .gives = !is_root,
-                             .takes = is_root,
+                             .gives = s->me != root,
+                             .takes = s->me == root,
                              .word = local.word };
 
-    set_equal_ranges(give, s->n, 0);
-    set_equal_ranges(take, s->n, 0);
-    give[root].bytes = local.ranks && is_root ? 0 : count * element_bytes(call);
-    if (is_root)
-        set_block_ranges(take, s, blocks, element_bytes(call), local);
+    set_rooted_ranges(take, give, s, blocks, count, element_bytes(call), root, local);
     return exchange_blocks(&m);
 }
 
@@ -192,22 +202,17 @@ dt_result_t dt_shm_scatter_local(struct dt_shm *s, const struct dt_call *call, c
                                  uint32_t root, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
-    bool is_root = s->me == root;
     struct dt_pairwise m = { .s = s,
                              .call = call,
                              .in = in,
                              .give = give,
                              .out = out,
                              .take = take,
-                             .gives = is_root,
-                             .takes = !is_root,
+                             .gives = s->me == root,
+                             .takes = s->me != root,
                              .word = local.word };
 
-    set_equal_ranges(give, s->n, 0);
-    set_equal_ranges(take, s->n, 0);
-    take[root].bytes = local.ranks && is_root ? 0 : count * element_bytes(call);
-    if (is_root)
-        set_block_ranges(give, s, blocks, element_bytes(call), local);
+    set_rooted_ranges(give, take, s, blocks, count, element_bytes(call), root, local);
     return exchange_blocks(&m);
 }
 
