@@ -19,39 +19,40 @@ double dt_perf_whole(const struct dt_perf_op *op, const struct dt_perf_layout *l
     return (double)count;
 }
 
-/* Sums the parts of the ranks on this host (here), or of the others. The part of a rank is the same
- * for every peer. */
-static double parts(const struct dt_perf_op *op, const struct dt_perf_layout *l, int host,
-                    bool here, size_t count)
+/* Sums the blocks of the ranks on this host (here), or of the others. The block of a rank is the
+ * same for every peer. */
+static double sum_blocks(const struct dt_perf_op *op, const struct dt_perf_layout *l, int host,
+                         bool here, size_t count)
 {
     double elements = 0;
 
     for (int i = 0; i < l->n; i++) {
         if ((l->host[i] == host) == here)
-            elements += (double)dt_perf_part(op, i, i, l->n, count);
+            elements += (double)dt_perf_block_count(op, i, i, l->n, count);
     }
     return elements;
 }
 
-double dt_perf_parts_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
-                               int root, size_t count)
+double dt_perf_blocks_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
+                                int root, size_t count)
 {
-    return parts(op, l, l->host[root], false, count);
+    return sum_blocks(op, l, l->host[root], false, count);
 }
 
-double dt_perf_parts_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
-                               int root, size_t count)
+double dt_perf_blocks_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
+                                int root, size_t count)
 {
     double most = 0;
 
     (void)root;
     for (int host = 0; host < l->hosts; host++)
-        most = fmax(most, fmax(parts(op, l, host, true, count), parts(op, l, host, false, count)));
+        most = fmax(most, fmax(sum_blocks(op, l, host, true, count),
+                               sum_blocks(op, l, host, false, count)));
     return most;
 }
 
-double dt_perf_parts_of_pairs(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
-                              size_t count)
+double dt_perf_blocks_of_pairs(const struct dt_perf_op *op, const struct dt_perf_layout *l,
+                               int root, size_t count)
 {
     double leave[l->hosts], enter[l->hosts], most = 0;
 
@@ -62,8 +63,8 @@ double dt_perf_parts_of_pairs(const struct dt_perf_op *op, const struct dt_perf_
         for (int to = 0; to < l->n; to++) {
             if (l->host[from] == l->host[to])
                 continue;
-            leave[l->host[from]] += (double)dt_perf_part(op, from, to, l->n, count);
-            enter[l->host[to]] += (double)dt_perf_part(op, from, to, l->n, count);
+            leave[l->host[from]] += (double)dt_perf_block_count(op, from, to, l->n, count);
+            enter[l->host[to]] += (double)dt_perf_block_count(op, from, to, l->n, count);
         }
     }
     for (int host = 0; host < l->hosts; host++)

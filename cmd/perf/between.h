@@ -6,23 +6,23 @@
 
 #include "cmd/perf/ops.h"
 
-/* for data that all hosts reduce and all receive */
+/* For data that all hosts reduce and all receive */
 double dt_perf_both_ways(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                          size_t count);
-/* for data that one host has and all receive, or the reverse */
+/* For data that one host has and all receive, or the reverse */
 double dt_perf_whole(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                      size_t count);
-/* for data that the root sends to every rank, or every rank sends to the root */
-double dt_perf_parts_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
-                               int root, size_t count);
-/* for data that every rank sends to all, or all send to every rank: a host's own parts go in one
+/* For data that the root sends to every rank, or every rank sends to the root */
+double dt_perf_blocks_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
+                                int root, size_t count);
+/* For data that every rank sends to all, or all send to every rank: a host's own blocks go in one
  * direction, those of the others in the other */
-double dt_perf_parts_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
+double dt_perf_blocks_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
+                                int root, size_t count);
+/* For data that every rank sends to every other */
+double dt_perf_blocks_of_pairs(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                int root, size_t count);
-/* for data that every rank sends to every other */
-double dt_perf_parts_of_pairs(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
-                              size_t count);
-/* for data that every rank sends to the next one */
+/* For data that every rank sends to the next one */
 double dt_perf_to_the_next(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                            size_t count);
 

@@ -241,7 +241,7 @@ static size_t before(const struct dt_perf_op *op, int rank, int block, int n, si
     size_t elements = 0;
 
     for (int i = 0; i < block; i++)
-        elements += dt_perf_part(op, rank, i, n, count);
+        elements += dt_perf_block_count(op, rank, i, n, count);
     return elements;
 }
 
@@ -261,7 +261,7 @@ size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_case *c, 
         struct comparison x = { .dtype = c->dtype,
                                 .got = got,
                                 .from = before(op, s.rank, s.block, n, count),
-                                .count = dt_perf_part(op, s.rank, me, n, count) };
+                                .count = dt_perf_block_count(op, s.rank, me, n, count) };
 
         wrong += op->reduces ? compare_folded(&x, want, period) : compare_moved(&x, s.rank);
         got += x.count * dt_dtype_size(c->dtype);

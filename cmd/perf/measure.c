@@ -102,25 +102,25 @@ struct run {
     char *out;
     char *aside;
     size_t count;
-    size_t *parts; /* storage of c.gives and c.takes; NULL: all parts have the same size */
+    size_t *counts; /* storage of c.gives and c.takes; NULL: all blocks have count elements */
 };
 
 /* Computes what this rank sends to each rank, then what it receives from each. */
-static bool make_parts(struct run *r)
+static bool make_counts(struct run *r)
 {
     int n = dt_size(), me = dt_rank();
 
-    if (!r->op->part)
+    if (!r->op->block_count)
         return true;
-    r->parts = malloc(2 * sizeof *r->parts * (size_t)n);
-    if (!r->parts)
+    r->counts = malloc(2 * sizeof *r->counts * (size_t)n);
+    if (!r->counts)
         return false;
     for (int i = 0; i < n; i++) {
-        r->parts[i] = dt_perf_part(r->op, me, i, n, r->count);
-        r->parts[n + i] = dt_perf_part(r->op, i, me, n, r->count);
+        r->counts[i] = dt_perf_block_count(r->op, me, i, n, r->count);
+        r->counts[n + i] = dt_perf_block_count(r->op, i, me, n, r->count);
     }
-    r->c.gives = r->parts;
-    r->c.takes = r->parts + n;
+    r->c.gives = r->counts;
+    r->c.takes = r->counts + n;
     return true;
 }
 
@@ -130,7 +130,7 @@ static size_t before_own(const struct run *r)
     size_t elements = 0;
 
     for (int i = 0; i < dt_rank(); i++)
-        elements += dt_perf_part(r->op, i, i, dt_size(), r->count);
+        elements += dt_perf_block_count(r->op, i, i, dt_size(), r->count);
     return elements * dt_dtype_size(r->c.dtype);
 }
 
@@ -141,12 +141,12 @@ static dt_result_t begin_run(struct run *r, const struct dt_perf_op *op,
     *r = (struct run){
         .op = op, .c = *c, .in = b->in, .out = b->out, .aside = b->aside, .count = count
     };
-    return make_parts(r) ? DT_OK : DT_ERR_NOMEM;
+    return make_counts(r) ? DT_OK : DT_ERR_NOMEM;
 }
 
 static void end_run(struct run *r)
 {
-    free(r->parts);
+    free(r->counts);
 }
 
 static void put_in_place(struct run *r)
@@ -233,9 +233,9 @@ static size_t result_elements(const struct run *r)
     size_t elements = 0;
 
     if (!r->op->many_out)
-        return dt_perf_part(r->op, dt_rank(), dt_rank(), dt_size(), r->count);
+        return dt_perf_block_count(r->op, dt_rank(), dt_rank(), dt_size(), r->count);
     for (int i = 0; i < dt_size(); i++)
-        elements += r->parts ? r->c.takes[i] : r->count;
+        elements += r->counts ? r->c.takes[i] : r->count;
     return elements;
 }
 
@@ -251,8 +251,8 @@ static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
 {
     int me = dt_rank(), n = dt_size();
     bool has = !r->op->root_alone || me == r->c.root;
-    size_t block =
-        dt_perf_part(r->op, me, me, n, r->count); /* if the input consists of that block alone */
+    size_t block = dt_perf_block_count(r->op, me, me, n,
+                                       r->count); /* if the input consists of that block alone */
     double sum = 0;
     dt_result_t result;
 

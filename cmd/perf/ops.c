@@ -47,41 +47,41 @@ static double once_through(int n)
     return 2;
 }
 
-/* ---- sizes of uneven parts ---- */
+/* ---- sizes of the blocks of v forms ---- */
 
-/* Returns the sum of the parts before this one. The n parts grow as 0 to n - 1 do, and add up to n
- * * count. */
-static size_t shares_before(int part, int n, size_t count)
+/* Returns the sum of the blocks before this one. Block i of n has 2 * i / (n - 1) times the count,
+ * so that the average is the count. */
+static size_t sum_before(int block, int n, size_t count)
 {
-    size_t others = (size_t)n - 1, pairs = (size_t)part * (size_t)(part - 1);
+    size_t others = (size_t)n - 1, pairs = (size_t)block * (size_t)(block - 1);
 
     return count / others * pairs + count % others * pairs / others;
 }
 
-static size_t share(int part, int n, size_t count)
+static size_t uneven_count(int block, int n, size_t count)
 {
     if (n == 1)
         return count;
-    return shares_before(part + 1, n, count) - shares_before(part, n, count);
+    return sum_before(block + 1, n, count) - sum_before(block, n, count);
 }
 
-static size_t by_giver(int from, int to, int n, size_t count)
+static size_t by_sender(int from, int to, int n, size_t count)
 {
     (void)to;
-    return share(from, n, count);
+    return uneven_count(from, n, count);
 }
 
-static size_t by_taker(int from, int to, int n, size_t count)
+static size_t by_receiver(int from, int to, int n, size_t count)
 {
     (void)from;
-    return share(to, n, count);
+    return uneven_count(to, n, count);
 }
 
 /* Every rank sends as much as it receives in all, but two ranks do not send each other the same
  * amount. */
 static size_t by_distance(int from, int to, int n, size_t count)
 {
-    return share((to - from + n) % n, n, count);
+    return uneven_count((to - from + n) % n, n, count);
 }
 
 /* ---- sources of results ---- */
@@ -129,7 +129,7 @@ static struct dt_perf_source from_each_for_me(int me, int n, int root, int block
     return (struct dt_perf_source){ block, me };
 }
 
-static struct dt_perf_source from_the_one_before(int me, int n, int root, int block)
+static struct dt_perf_source from_previous_rank(int me, int n, int root, int block)
 {
     (void)root;
     return (struct dt_perf_source){ (me + n - 1) % n, block };
@@ -273,16 +273,16 @@ static const struct dt_perf_op ops[] = {
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = dt_perf_parts_of_either,
+      .leaves = dt_perf_blocks_of_either,
       .run = all_gather },
     { .name = "all_gatherv",
       .many_out = true,
       .place = DT_PERF_OWN_IN,
-      .part = by_giver,
+      .block_count = by_sender,
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = dt_perf_parts_of_either,
+      .leaves = dt_perf_blocks_of_either,
       .run = all_gatherv },
     { .name = "reduce_scatter",
       .reduces = true,
@@ -290,16 +290,16 @@ static const struct dt_perf_op ops[] = {
       .source = from_all_for_me,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = dt_perf_parts_of_either,
+      .leaves = dt_perf_blocks_of_either,
       .run = reduce_scatter },
     { .name = "reduce_scatterv",
       .reduces = true,
       .many_in = true,
-      .part = by_taker,
+      .block_count = by_receiver,
       .source = from_all_for_me,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = dt_perf_parts_of_either,
+      .leaves = dt_perf_blocks_of_either,
       .run = reduce_scatterv },
     { .name = "all_to_all",
       .many_in = true,
@@ -307,17 +307,17 @@ static const struct dt_perf_op ops[] = {
       .source = from_each_for_me,
       .bus_factor = all_but_own,
       .moved = every_buffer_whole,
-      .leaves = dt_perf_parts_of_pairs,
+      .leaves = dt_perf_blocks_of_pairs,
       .run = all_to_all },
     { .name = "all_to_allv",
       .many_in = true,
       .many_out = true,
       .place = DT_PERF_NO_PLACE,
-      .part = by_distance,
+      .block_count = by_distance,
       .source = from_each_for_me,
       .bus_factor = all_but_own,
       .moved = every_buffer_whole,
-      .leaves = dt_perf_parts_of_pairs,
+      .leaves = dt_perf_blocks_of_pairs,
       .run = all_to_allv },
     { .name = "gather",
       .has_root = true,
@@ -327,18 +327,18 @@ static const struct dt_perf_op ops[] = {
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = dt_perf_parts_of_others,
+      .leaves = dt_perf_blocks_of_others,
       .run = gather },
     { .name = "gatherv",
       .has_root = true,
       .root_alone = true,
       .many_out = true,
       .place = DT_PERF_OWN_IN,
-      .part = by_giver,
+      .block_count = by_sender,
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = dt_perf_parts_of_others,
+      .leaves = dt_perf_blocks_of_others,
       .run = gatherv },
     { .name = "scatter",
       .has_root = true,
@@ -347,21 +347,21 @@ static const struct dt_perf_op ops[] = {
       .source = from_root_for_me,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = dt_perf_parts_of_others,
+      .leaves = dt_perf_blocks_of_others,
       .run = scatter },
     { .name = "scatterv",
       .has_root = true,
       .many_in = true,
       .place = DT_PERF_OWN_OUT,
-      .part = by_taker,
+      .block_count = by_receiver,
       .source = from_root_for_me,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = dt_perf_parts_of_others,
+      .leaves = dt_perf_blocks_of_others,
       .run = scatterv },
     { .name = "sendrecv",
       .place = DT_PERF_UNSEEN,
-      .source = from_the_one_before,
+      .source = from_previous_rank,
       .bus_factor = one_way,
       .moved = every_buffer_whole,
       .leaves = dt_perf_to_the_next,

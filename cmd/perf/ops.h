@@ -25,9 +25,10 @@ struct dt_perf_case { /* what is measured */
     dt_dtype_t dtype;
     dt_op_t op;
     int root;
-    const size_t
-        *gives; /* for the v forms: the number of elements in this rank's block for each rank */
-    const size_t *takes; /* and in each rank's block for this one */
+    /* For the v forms: the number of elements in this rank's block for each rank, and in each
+     * rank's block for this one. */
+    const size_t *gives;
+    const size_t *takes;
 };
 
 struct dt_perf_source { /* where a block of a result comes from */
@@ -51,13 +52,14 @@ struct dt_perf_op {
     bool many_in;    /* the input (or output) has a block for each rank instead of one */
     bool many_out;
     enum dt_perf_place place;
-    size_t (*part)(int from, int to, int n,
-                   size_t count); /* of a v form, see dt_perf_part; else NULL */
-    struct dt_perf_source (*source)(int me, int n, int root,
-                                    int block); /* of a block of the result */
-    double (*bus_factor)(int n); /* bus bandwidth divided by algorithm bandwidth, for n ranks */
-    double (*moved)(
-        int n); /* bytes that all ranks of a host together read and write, divided by the size */
+    /* Of a v form: see dt_perf_block_count; else NULL. */
+    size_t (*block_count)(int from, int to, int n, size_t count);
+    /* Where a block of the result comes from. */
+    struct dt_perf_source (*source)(int me, int n, int root, int block);
+    /* Bus bandwidth divided by algorithm bandwidth, for n ranks. */
+    double (*bus_factor)(int n);
+    /* Bytes that the n ranks of a host together read and write, divided by the size. */
+    double (*moved)(int n);
     /* The least number of elements that leave or enter some host. */
     double (*leaves)(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
                      size_t count);
@@ -66,10 +68,10 @@ struct dt_perf_op {
 
 /* Returns the number of elements in the block that one of n ranks has for another; they have count
  * on average. */
-static inline size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n,
-                                  size_t count)
+static inline size_t dt_perf_block_count(const struct dt_perf_op *op, int from, int to, int n,
+                                         size_t count)
 {
-    return op->part ? op->part(from, to, n, count) : count;
+    return op->block_count ? op->block_count(from, to, n, count) : count;
 }
 
 /* Returns whether the operation exists for this type. */

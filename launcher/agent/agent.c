@@ -248,7 +248,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     dt_jobsignals_forget(a->signals, 0);
     dt_lease_set(&a->lease, m->heartbeat_ms);
     a->keeper->lease_ms = a->lease.ms;
-    dt_files_rest(a->files);
+    dt_files_stop_thread(a->files);
     dt_generation_destroy(a->generation);
     a->generation = dt_generation_create(&a->host, m);
 }

@@ -21,8 +21,9 @@ static void open_again(struct dt_nonblock *f, int flags)
     }
 }
 
-/* epoll refuses files that are always ready: regular files and /dev/null. */
-static int watch(int fd, int flags)
+/* Returns -1 for a file that is always ready, such as a regular file or /dev/null: epoll refuses
+ * it. */
+static int open_ready_fd(int fd, int flags)
 {
     struct epoll_event ev = { .events = flags == O_WRONLY ? EPOLLOUT : EPOLLIN };
     int ep = epoll_create1(EPOLL_CLOEXEC);
@@ -47,7 +48,7 @@ void dt_nonblock_open(struct dt_nonblock *f, int fd, int flags)
         f->kind = DT_FD_SOCKET;
     else
         open_again(f, flags);
-    f->ready_fd = watch(f->fd, flags);
+    f->ready_fd = open_ready_fd(f->fd, flags);
 }
 
 ssize_t dt_nonblock_read(const struct dt_nonblock *f, void *data, size_t n)

@@ -123,7 +123,8 @@ bool dt_auxiliaries_end(const struct dt_auxiliaries *a)
         dt_timers_set(&a->core->timers, DT_TIMER_TIMEOUT, AGAIN_MS);
         return true;
     }
-    if (!dt_timers_runs(&a->core->timers, DT_TIMER_AUXILIARIES)) /* they are being ended already */
+    if (!dt_timers_is_running(&a->core->timers,
+                              DT_TIMER_AUXILIARIES)) /* they are being ended already */
         return true;
     snprintf(why, sizeof why, "the time limit of %d s is over, and all ranks have ended",
              a->core->config->timeout_s);

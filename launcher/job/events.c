@@ -349,7 +349,7 @@ static void on_timeout(struct dt_job *j)
 
 void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
 {
-    dt_timers_over(&j->core.timers, timer);
+    dt_timers_expired(&j->core.timers, timer);
     switch (timer) {
     case DT_TIMER_COLLECT:
         dt_core_event(&j->core, DT_EV_SETTLED);

@@ -170,7 +170,7 @@ static bool is_certain(const struct dt_failure *f, const struct dt_death *cause)
 
 static void wait_at_most(struct dt_failure *f, uint64_t ms)
 {
-    dt_timers_hasten(&f->core->timers, DT_TIMER_COLLECT, ms);
+    dt_timers_shorten(&f->core->timers, DT_TIMER_COLLECT, ms);
 }
 
 /* Returns whether dtrun waits for ranks that know of a death and have yet to end. It does not if

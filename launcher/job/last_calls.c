@@ -65,6 +65,6 @@ void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,
     if (!is_of_interest(l, m))
         return;
     dt_flight_record_add(&l->record, dt_core_host_name(l->core, h->host), m);
-    if (!dt_timers_runs(&l->core->timers, DT_TIMER_LAST_CALLS))
+    if (!dt_timers_is_running(&l->core->timers, DT_TIMER_LAST_CALLS))
         dt_timers_set(&l->core->timers, DT_TIMER_LAST_CALLS, WAIT_MS);
 }

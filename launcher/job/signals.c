@@ -54,7 +54,7 @@ static void act_on(struct dt_signals *s, int signo)
 
 void dt_signals_check_steps(struct dt_signals *s)
 {
-    if (dt_timers_runs(&s->core->timers, DT_TIMER_GATHER) &&
+    if (dt_timers_is_running(&s->core->timers, DT_TIMER_GATHER) &&
         !dt_hostlinks_await_signals(&s->core->links, s->gather.gathered))
         dt_signal_gather_complete(&s->gather, &s->core->timers);
 }

@@ -13,7 +13,7 @@ void dt_stragglers_watch(const struct dt_stragglers *s)
 {
     int grace_s = s->core->config->exit_grace_s;
 
-    if (!dt_timers_runs(&s->core->timers, DT_TIMER_STRAGGLERS) && (grace_s || !s->warned))
+    if (!dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS) && (grace_s || !s->warned))
         dt_timers_set(&s->core->timers, DT_TIMER_STRAGGLERS,
                       grace_s ? (uint64_t)grace_s * 1000 : WARN_MS);
 }

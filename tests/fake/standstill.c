@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOK_US = 10 * 1000, PATH_ROOM = 4096 };
+enum { POLL_US = 10 * 1000, PATH_ROOM = 4096 };
 
-static void say_that_it_waits(const char *path)
+static void report_wait(const char *path)
 {
     char waits[PATH_ROOM];
     int fd;
@@ -28,8 +28,8 @@ __attribute__((visibility("default"))) ssize_t write(int fd, const void *data, s
     struct stat st;
 
     if (path && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        for (; access(path, F_OK) == 0; usleep(LOOK_US))
-            say_that_it_waits(path);
+        for (; access(path, F_OK) == 0; usleep(POLL_US))
+            report_wait(path);
     }
     return real(fd, data, n);
 }

@@ -18,7 +18,10 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
 
-enum { KEPT_STEP = 1024 * 1024 }; /* so much of a kept file is read for each piece that arrives */
+enum { KEPT_STEP = 1024 * 1024 }; /* bytes of a kept file to read for each message that arrives */
+
+/* Where the job's directory may lie, in the order in which they are tried. */
+enum place { IN_CACHE, IN_RUNTIME_DIR, IN_TMP, PLACES };
 
 struct incoming {
     uint32_t id;
@@ -30,7 +33,7 @@ struct incoming {
     int fd;
     char *temporary;
     char *path;
-    char *kept;  /* path at which it is kept or will be kept, or NULL */
+    char *kept;  /* the path at which it is kept, or will be; or NULL */
     int kept_fd; /* the kept file that is being checked, or -1 */
     XXH3_state_t *kept_state;
 };
@@ -55,7 +58,7 @@ struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *k
     return f;
 }
 
-void dt_files_rest(struct dt_files *f)
+void dt_files_stop_thread(struct dt_files *f)
 {
     dt_standby_stop(f->standby);
 }
@@ -81,7 +84,7 @@ static void stop_checking(struct incoming *in)
     in->kept_fd = -1;
 }
 
-static void drop(struct dt_files *f)
+static void drop_incoming(struct dt_files *f)
 {
     struct incoming *in = f->incoming;
 
@@ -98,22 +101,22 @@ static void drop(struct dt_files *f)
     free(in);
 }
 
-/* Creates the parents in which the job's directory may lie, in order, as far as they are missing.
+/* Finds the directory in which the job's directory is to lie, and creates it where it is missing.
  */
-static int make_parent(char *path, size_t size, int choice)
+static int make_parent(char *path, size_t size, enum place place)
 {
     const char *home = getenv("HOME");
     const char *run = getenv("XDG_RUNTIME_DIR");
 
-    switch (choice) {
-    case 0:
+    switch (place) {
+    case IN_CACHE:
         if (!home || home[0] != '/')
             return -1;
         snprintf(path, size, "%s/.cache", home);
         mkdir(path, 0700);
         snprintf(path, size, "%s/.cache/dtrun", home);
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : 0;
-    case 1:
+    case IN_RUNTIME_DIR:
         if (!run || run[0] != '/')
             return -1;
         snprintf(path, size, "%s", run);
@@ -124,16 +127,17 @@ static int make_parent(char *path, size_t size, int choice)
     }
 }
 
-static int try_place(char *dir, size_t size, int choice, const char *job_id, struct dt_error *err)
+static int try_place(char *dir, size_t size, enum place place, const char *job_id,
+                     struct dt_error *err)
 {
     char parent[1024];
     struct statvfs fs;
 
-    if (make_parent(parent, sizeof parent, choice) < 0)
+    if (make_parent(parent, sizeof parent, place) < 0)
         return -1;
     if (statvfs(parent, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
         return dt_error_set(err, "%s is mounted noexec: a program cannot run from there", parent);
-    snprintf(dir, size, "%s/%s%s.XXXXXX", parent, choice ? "dtrun-" : "", job_id);
+    snprintf(dir, size, "%s/%s%s.XXXXXX", parent, place == IN_CACHE ? "" : "dtrun-", job_id);
     if (mkdtemp(dir))
         return 0;
     return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
@@ -166,19 +170,19 @@ static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err
         return 0;
     if (!*job_id || strchr(job_id, '/'))
         return dt_error_set(err, "\"%s\" is not the name of a job", job_id);
-    for (int choice = 0; choice < 3; choice++) {
-        if (try_place(dir, sizeof dir, choice, job_id, err) == 0) {
+    for (enum place place = 0; place < PLACES; place++) {
+        if (try_place(dir, sizeof dir, place, job_id, err) == 0) {
             memcpy(keeper->file_dir, dir, sizeof dir);
-            f->can_keep = choice == 0;
+            f->can_keep = place == IN_CACHE;
             return make_subdirs(f, err);
         }
     }
     return -1;
 }
 
-/* Also adds the complete file to the kept files. If that fails, the launcher sends it again next
- * time. */
-static void keep(const struct incoming *in)
+/* Adds the complete file to the kept files. If that fails, the launcher sends it again next time.
+ */
+static void keep_file(const struct incoming *in)
 {
     if (!in->kept)
         return;
@@ -201,7 +205,7 @@ static int finish_file(struct incoming *in, struct dt_error *err)
     }
     if (close(fd) < 0 || rename(in->temporary, in->path) < 0)
         return dt_error_set(err, "%s: %s", in->path, strerror(errno));
-    keep(in);
+    keep_file(in);
     return 0;
 }
 
@@ -216,19 +220,19 @@ static void maybe_finish(struct dt_files *f)
         answer(f, in->id, NULL);
     else
         answer(f, in->id, &err);
-    drop(f);
+    drop_incoming(f);
 }
 
 /* Reads more of a kept file of this name. When all of it has proved equal to the file that is being
  * sent, puts it in place; then no more bytes are needed. Returns whether that happened. */
 static bool use_kept(struct dt_files *f)
 {
-    static char block[KEPT_STEP];
+    static char buf[KEPT_STEP];
     struct incoming *in = f->incoming;
-    ssize_t n = in->kept_fd < 0 ? -1 : read(in->kept_fd, block, sizeof block);
+    ssize_t n = in->kept_fd < 0 ? -1 : read(in->kept_fd, buf, sizeof buf);
 
     if (n > 0)
-        XXH3_64bits_update(in->kept_state, block, (size_t)n);
+        XXH3_64bits_update(in->kept_state, buf, (size_t)n);
     if (n > 0 && lseek(in->kept_fd, 0, SEEK_CUR) < (off_t)in->size)
         return false;
     if (n < 0 || XXH3_64bits_digest(in->kept_state) != in->hash || link(in->kept, in->path) < 0) {
@@ -236,12 +240,12 @@ static bool use_kept(struct dt_files *f)
         return false;
     }
     answer(f, in->id, NULL);
-    drop(f);
+    drop_incoming(f);
     return true;
 }
 
 /* Creates the directory of kept files that contains path. */
-static void make_store(const char *path)
+static void make_kept_dir(const char *path)
 {
     char *dir = dt_xstrndup(path, (size_t)(strrchr(path, '/') - path));
 
@@ -261,7 +265,7 @@ static void find_kept(struct dt_files *f, struct incoming *in)
     parent = strrchr(dir, '/') - dir;
     in->kept = dt_xasprintf("%.*s/kept/%016" PRIx64 "-%" PRIu64 "-%o", (int)parent, dir, in->hash,
                             in->size, in->mode & 07777);
-    make_store(in->kept);
+    make_kept_dir(in->kept);
     in->kept_fd = open(in->kept, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (in->kept_fd >= 0 && (fstat(in->kept_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
                              (uint64_t)st.st_size != in->size || st.st_size == 0))
@@ -284,7 +288,7 @@ static bool is_plain_name(const char *name)
 
 /* The owner can write to a directory, because its content follows, and because it is removed at the
  * end. */
-static void make_other(struct dt_files *f, const struct dt_msg_file *m, const char *path)
+static void make_dir_or_link(struct dt_files *f, const struct dt_msg_file *m, const char *path)
 {
     struct dt_error err = { 0 };
 
@@ -317,7 +321,7 @@ static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *pa
         XXH3_64bits_reset(in->kept_state) != XXH_OK) {
         dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
         answer(f, in->id, &err);
-        drop(f);
+        drop_incoming(f);
         return;
     }
     if (m->keep)
@@ -326,13 +330,14 @@ static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *pa
         maybe_finish(f);
 }
 
-static void begin(struct dt_files *f, const struct dt_msg_file *m)
+static void begin_incoming(struct dt_files *f, const struct dt_msg_file *m)
 {
     struct dt_error err = { 0 };
     char *path;
 
     if (f->incoming)
-        drop(f); /* a launcher that stops in the middle of a file was told that it failed */
+        drop_incoming(
+            f); /* a launcher that stops in the middle of a file was told that it failed */
     if (!is_plain_name(m->name))
         dt_error_set(&err, "\"%s\" is not a file name", m->name);
     if (err.text[0] || make_dir(f, m->job_id, &err) < 0) {
@@ -343,7 +348,7 @@ static void begin(struct dt_files *f, const struct dt_msg_file *m)
     if (S_ISREG(m->mode)) {
         begin_file(f, m, path);
     } else {
-        make_other(f, m, path);
+        make_dir_or_link(f, m, path);
         free(path);
     }
 }
@@ -351,7 +356,7 @@ static void begin(struct dt_files *f, const struct dt_msg_file *m)
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
 {
     dt_standby_enter(f->standby);
-    begin(f, m);
+    begin_incoming(f, m);
     dt_standby_leave(f->standby);
 }
 
@@ -374,7 +379,7 @@ static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
         return;
     }
     answer(f, in->id, &err);
-    drop(f);
+    drop_incoming(f);
 }
 
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)

@@ -18,7 +18,7 @@ struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *k
 /* Answers each file that begins with one FILE_DONE, at its last byte or its first error. */
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m);
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m);
-/* Ends the thread, because the process is about to fork. */
-void dt_files_rest(struct dt_files *f);
+/* Call it before the process forks. */
+void dt_files_stop_thread(struct dt_files *f);
 
 #endif

@@ -30,7 +30,7 @@ bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, 
 {
     if (is_echo(g, timers, signo))
         return false;
-    if (!dt_timers_runs(timers, DT_TIMER_GATHER)) {
+    if (!dt_timers_is_running(timers, DT_TIMER_GATHER)) {
         g->gathered = 0;
         g->began_ns = dt_timers_now_ns(timers);
         dt_timers_set(timers, DT_TIMER_GATHER, DT_GATHER_STEP_MS);
@@ -51,8 +51,8 @@ void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timer
 {
     uint64_t since_ms = (dt_timers_now_ns(timers) - g->began_ns) / 1000000;
 
-    dt_timers_hasten(timers, DT_TIMER_GATHER,
-                     since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
+    dt_timers_shorten(timers, DT_TIMER_GATHER,
+                      since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
 }
 
 uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)
@@ -65,5 +65,5 @@ uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timer
 
 bool dt_signal_gather_stops_soon(const struct dt_signal_gather *g, const struct dt_timers *timers)
 {
-    return dt_timers_runs(timers, DT_TIMER_GATHER) && stops(g->gathered);
+    return dt_timers_is_running(timers, DT_TIMER_GATHER) && stops(g->gathered);
 }

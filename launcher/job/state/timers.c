@@ -22,7 +22,7 @@ void dt_timers_set(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms)
     t->ops->set_timer(t->ops->arg, timer, ms);
 }
 
-void dt_timers_hasten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms)
+void dt_timers_shorten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms)
 {
     if (t->due_ns[timer] > due(t, ms))
         dt_timers_set(t, timer, ms);
@@ -34,12 +34,12 @@ void dt_timers_stop(struct dt_timers *t, enum dt_job_timer timer)
     t->ops->stop_timer(t->ops->arg, timer);
 }
 
-bool dt_timers_runs(const struct dt_timers *t, enum dt_job_timer timer)
+bool dt_timers_is_running(const struct dt_timers *t, enum dt_job_timer timer)
 {
     return t->due_ns[timer] != 0;
 }
 
-void dt_timers_over(struct dt_timers *t, enum dt_job_timer timer)
+void dt_timers_expired(struct dt_timers *t, enum dt_job_timer timer)
 {
     t->due_ns[timer] = 0;
 }

@@ -1,4 +1,4 @@
-/* The engine's timers, by name: sets and stops them through the ops, and knows which are running.
+/* The engine's timers, by name. Sets and stops them through the ops, and knows which are running.
  */
 #ifndef DT_JOB_STATE_TIMERS_H
 #define DT_JOB_STATE_TIMERS_H
@@ -15,10 +15,10 @@ struct dt_timers {
 void dt_timers_init(struct dt_timers *t, const struct dt_job_ops *ops);
 uint64_t dt_timers_now_ns(const struct dt_timers *t);
 void dt_timers_set(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
-/* As dt_timers_set, unless a running timer is over before. */
-void dt_timers_hasten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
+/* Lets a running timer end within so many ms. Does nothing if it does not run. */
+void dt_timers_shorten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
 void dt_timers_stop(struct dt_timers *t, enum dt_job_timer timer);
-bool dt_timers_runs(const struct dt_timers *t, enum dt_job_timer timer);
-void dt_timers_over(struct dt_timers *t, enum dt_job_timer timer); /* its event has come */
+bool dt_timers_is_running(const struct dt_timers *t, enum dt_job_timer timer);
+void dt_timers_expired(struct dt_timers *t, enum dt_job_timer timer); /* on its event */
 
 #endif

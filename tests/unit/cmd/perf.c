@@ -80,7 +80,7 @@ static size_t before(const struct dt_perf_op *op, int rank, int block, int n)
     size_t elements = 0;
 
     for (int i = 0; i < block; i++)
-        elements += dt_perf_part(op, rank, i, n, COUNT);
+        elements += dt_perf_block_count(op, rank, i, n, COUNT);
     return elements;
 }
 
@@ -97,7 +97,7 @@ static void do_it(const struct dt_perf_op *op, const struct dt_perf_case *c, int
     }
     for (int block = 0; block < (op->many_out ? n : 1); block++) {
         struct dt_perf_source s = op->source(me, n, c->root, block);
-        size_t elements = dt_perf_part(op, s.rank, me, n, COUNT);
+        size_t elements = dt_perf_block_count(op, s.rank, me, n, COUNT);
         size_t from = before(op, s.rank, s.block, n) * size;
 
         if (op->reduces)
@@ -113,7 +113,8 @@ static void spoil_and_count(const struct dt_perf_op *op, const struct dt_perf_ca
                             int n)
 {
     size_t size = dt_dtype_size(c->dtype), spoilt = 0;
-    size_t elements = op->many_out ? COUNT * (size_t)n : dt_perf_part(op, c->root, me, n, COUNT);
+    size_t elements =
+        op->many_out ? COUNT * (size_t)n : dt_perf_block_count(op, c->root, me, n, COUNT);
 
     for (size_t i = me % 3; i < elements; i += 3) {
         result[i * size + size - 1] ^= 4;
@@ -124,7 +125,7 @@ static void spoil_and_count(const struct dt_perf_op *op, const struct dt_perf_ca
 
 static void try_case(const struct dt_perf_op *op, const struct dt_perf_case *c, int n)
 {
-    size_t elements = COUNT * (op->many_in || op->part ? (size_t)n : 1); /* enough */
+    size_t elements = COUNT * (op->many_in || op->block_count ? (size_t)n : 1); /* enough */
 
     for (int rank = 0; rank < n; rank++)
         dt_perf_fill(op, c, in[rank], elements, rank, n);
@@ -175,12 +176,12 @@ static void blocks_are_uneven_and_add_up(void **state)
     for (size_t k = 0; dt_perf_op_at(k); k++) {
         const struct dt_perf_op *op = dt_perf_op_at(k);
 
-        for (size_t count = 0; count < 40 && op->part; count++) {
+        for (size_t count = 0; count < 40 && op->block_count; count++) {
             size_t given = 0, taken = 0, most = 0;
 
             for (int i = 0; i < N; i++) {
-                size_t gives = dt_perf_part(op, 2, i, N, count);
-                size_t takes = dt_perf_part(op, i, 2, N, count);
+                size_t gives = dt_perf_block_count(op, 2, i, N, count);
+                size_t takes = dt_perf_block_count(op, i, 2, N, count);
 
                 given += gives;
                 taken += takes;
@@ -191,9 +192,9 @@ static void blocks_are_uneven_and_add_up(void **state)
             assert_true(count < N ? most >= count : most > count + count / 2);
         }
     }
-    assert_int_equal(dt_perf_part(dt_perf_op_find("all_gatherv"), 0, 1, N, 40), 0);
-    assert_int_equal(dt_perf_part(dt_perf_op_find("all_to_allv"), 1, 1, N, 40), 0);
-    assert_int_equal(dt_perf_part(dt_perf_op_find("scatterv"), 0, 0, 1, 40), 40);
+    assert_int_equal(dt_perf_block_count(dt_perf_op_find("all_gatherv"), 0, 1, N, 40), 0);
+    assert_int_equal(dt_perf_block_count(dt_perf_op_find("all_to_allv"), 1, 1, N, 40), 0);
+    assert_int_equal(dt_perf_block_count(dt_perf_op_find("scatterv"), 0, 0, 1, 40), 40);
 }
 
 /* Hosts with 3, 1 and 2 ranks, and two hosts whose ranks take turns. */

@@ -126,7 +126,7 @@ static int remove_dir(void **state)
 }
 
 /* Whether the file of this rank has all these words, up to NULL. */
-static bool has(int rank, const char *suffix, const char *const *words)
+static bool file_has_all(int rank, const char *suffix, const char *const *words)
 {
     char path[256], text[16384];
     FILE *f;
@@ -150,8 +150,8 @@ static bool has(int rank, const char *suffix, const char *const *words)
 
 static int disagree(int rank, void *arg)
 {
-    const char *const told[] = { "failure: rank ", "ok               ", "DT_ERR_MISMATCH",
-                                 rank == 1 ? "barrier" : "(sum)", NULL };
+    const char *const expected_words[] = { "failure: rank ", "ok               ", "DT_ERR_MISMATCH",
+                                           rank == 1 ? "barrier" : "(sum)", NULL };
     dt_config_t config = DT_CONFIG_INIT;
     dt_error_info_t info = { .size = sizeof info };
     char path[64], line[256] = "";
@@ -176,8 +176,9 @@ static int disagree(int rank, void *arg)
         NEED(rank == 1 || info.rank == 1);
         NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH); /* reports the same */
     }
-    NEED(has(rank, "txt", told));
-    NEED(has(rank, "jsonl", (const char *const[]){ "\"result\":\"DT_ERR_MISMATCH\"", NULL }));
+    NEED(file_has_all(rank, "txt", expected_words));
+    NEED(file_has_all(rank, "jsonl",
+                      (const char *const[]){ "\"result\":\"DT_ERR_MISMATCH\"", NULL }));
 
     snprintf(path, sizeof path, "%s/%d.txt", dir, rank);
     NEED(dt_recorder_dump(path) == DT_OK);
@@ -272,8 +273,8 @@ static void dtrun_learns_where_dumps_are_or_why_there_are_none(void **state)
     assert_non_null(strstr(result.last_calls, want));
 }
 
-/* The last calls of a pair, made at once and in the background, fail when the peer ends. */
-static int pass_and_die(int rank, void *arg)
+/* Two ranks make blocking and nonblocking calls. The last one fails, because the peer has ended. */
+static int exchange_and_die(int rank, void *arg)
 {
     int64_t x = 5, y[2];
     dt_request_t q;
@@ -305,7 +306,7 @@ static void calls_of_a_pair_are_recorded_completely(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct testjob_plan plan = { .hosts = cases[i].hosts, .body = pass_and_die };
+        struct testjob_plan plan = { .hosts = cases[i].hosts, .body = exchange_and_die };
         struct testjob_result result;
         char want[256];
 
@@ -320,7 +321,7 @@ static void calls_of_a_pair_are_recorded_completely(void **state)
     }
 }
 
-static int ask_early(int rank, void *arg)
+static int dump_without_records(int rank, void *arg)
 {
     dt_error_info_t info = { .size = 8 };
     dt_error_info_t older = { .size = offsetof(dt_error_info_t, status), .status = 77 };
@@ -340,10 +341,11 @@ static int ask_early(int rank, void *arg)
     return 0;
 }
 
-static void a_dump_that_cannot_be_written_is_reported(void **state)
+static void without_records_a_dump_is_an_error(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "1", .body = ask_early }), 0);
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "1", .body = dump_without_records }), 0);
 }
 
 int main(void)
@@ -357,7 +359,7 @@ int main(void)
                                         make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(calls_of_a_pair_are_recorded_completely, make_dir,
                                         remove_dir),
-        cmocka_unit_test(a_dump_that_cannot_be_written_is_reported),
+        cmocka_unit_test(without_records_a_dump_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
