@@ -19,8 +19,8 @@
 
 enum {
     /* bytes of a slot, equal on all ranks */
-    LEAST = 1024 * 1024,
-    MOST = 16 * 1024 * 1024,
+    SLOT_MIN = 1024 * 1024,
+    SLOT_MAX = 16 * 1024 * 1024,
     SETTLE_MS = 1000,
 };
 
@@ -122,9 +122,9 @@ void dt_shared_close(struct dt_comm *c)
 
 static size_t slot_for(const struct dt_operation *o)
 {
-    size_t bytes = dt_gpu_steps_longest(o), slot = LEAST;
+    size_t bytes = dt_gpu_steps_longest(o), slot = SLOT_MIN;
 
-    while (slot < bytes && slot < MOST)
+    while (slot < bytes && slot < SLOT_MAX)
         slot *= 2;
     return slot;
 }
@@ -164,12 +164,12 @@ dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *orde
     CUresult result;
     dt_result_t r;
 
-    if (c->gpu->shared.slot >= MOST)
+    if (c->gpu->shared.slot >= SLOT_MAX)
         return DT_OK;
     result = dt_cuda_enter(&scope, order->context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    r = open_all(c, order, MOST, why);
+    r = open_all(c, order, SLOT_MAX, why);
     if (r != DT_OK)
         give_up(c);
     dt_cuda_leave(&scope);
@@ -310,7 +310,7 @@ static CUresult queue_fold(struct queueing *q, struct dt_gpu_fold f)
     return dt_gpu_folder_queue(&q->s->folder, f, q->s->stream);
 }
 
-static CUresult fold_group(struct queueing *q)
+static CUresult queue_group_fold(struct queueing *q)
 {
     const dt_all_reduce_options_t *how = &q->o->how;
     bool is_all = q->s->groups.n == 1;
@@ -334,13 +334,13 @@ static CUresult queue_finish(struct queueing *q)
     return q->step.folds ? queue_fold(q, f) : CUDA_SUCCESS;
 }
 
-static CUresult lead_group(struct queueing *q)
+static CUresult queue_group_result(struct queueing *q)
 {
     const struct dt_gpu_groups *g = &q->s->groups;
     CUresult result = await_others(q, DT_GPU_GIVEN, q->s->step);
 
     if (!result && q->step.folds)
-        return fold_group(q);
+        return queue_group_fold(q);
     for (int member = 1; !result && member < g->members; member++) {
         if (g->mine[member] == q->step.from)
             result = queue_copy(q, slot_of(q->s, 0), slot_of(q->s, member));
@@ -355,7 +355,7 @@ static enum dt_call_kind kind_between(const struct dt_gpu_step *step)
     return step->to == DT_GPU_ALL_RANKS ? DT_CALL_ALL_REDUCE : DT_CALL_REDUCE;
 }
 
-static dt_result_t meet_groups(struct queueing *q)
+static dt_result_t queue_between_groups(struct queueing *q)
 {
     const struct dt_gpu_step *step = &q->step;
     const int *group_of = q->s->groups.of;
@@ -380,12 +380,12 @@ static dt_result_t report_queued(struct queueing *q, CUresult result)
     return result ? dt_gpu_coll_error(q->c, &q->c->coll_error, q->function, result) : DT_OK;
 }
 
-static dt_result_t queue_as_leader(struct queueing *q)
+static dt_result_t queue_leader_part(struct queueing *q)
 {
-    dt_result_t r = report_queued(q, lead_group(q));
+    dt_result_t r = report_queued(q, queue_group_result(q));
 
     if (r == DT_OK && q->s->groups.n > 1) {
-        r = meet_groups(q);
+        r = queue_between_groups(q);
         if (r == DT_OK)
             r = report_queued(q, queue_finish(q));
     }
@@ -399,7 +399,7 @@ static dt_result_t queue_step(struct queueing *q)
     q->s->step++;
     r = report_queued(q, queue_give(q));
     if (r == DT_OK && dt_gpu_groups_leads(&q->s->groups))
-        r = queue_as_leader(q);
+        r = queue_leader_part(q);
     return r == DT_OK ? report_queued(q, queue_take(q)) : r;
 }
 

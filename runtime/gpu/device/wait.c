@@ -11,7 +11,7 @@ enum {
     YIELDS = 2000, /* about a millisecond, within which most calls end */
     NAP_NS = 50 * 1000,
     SETTLE_NS = 1000 * 1000 * 1000,
-    LASTS = 1000, /* turns after which dtrun is told of a wait */
+    LONG_WAIT = 1000, /* turns after which dtrun is told of a wait */
 };
 
 void dt_gpu_pause(unsigned turn)
@@ -81,7 +81,7 @@ static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned t
     struct dt_call call = { .number = c->calls };
     bool late;
 
-    if (turn < LASTS || a->arrived)
+    if (turn < LONG_WAIT || a->arrived)
         return;
     late = dt_cuda()->cuEventQuery(a->begun) == CUDA_ERROR_NOT_READY;
     call.number -= late;
