@@ -200,6 +200,19 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
     each_rank_once TERM
 }
 
+@test "ranks go on when salloc is killed, and scancel then gives them SIGTERM and their grace period" {
+    allocated_start --no-tag "$SIGNALS"
+    in_lab sh -c 'kill -KILL "$(pgrep -x salloc)"'
+    wait "$BACKGROUND" || true
+    in_lab scancel -s USR1 "$(in_lab squeue -h -o %i)"
+    await ranks_say USR1
+    in_lab scancel "$(in_lab squeue -h -o %i)"
+    await test -s "$BATS_TEST_TMPDIR/rc"
+    read -r RC <"$BATS_TEST_TMPDIR/rc"
+    [ "$RC" = 143 ]
+    each_rank_once TERM
+}
+
 @test "ranks of a cancelled batch job that exit with 75 count as preempted, not as failed" {
     in_lab sbatch -Q -W -N2 -n4 -o "$OUT" --wrap \
         "CODE=75 dtrun --no-tag -x CODE $SIGNALS; echo code \$?" 2>"$ERR" 3>&- &
