@@ -183,13 +183,22 @@ by_nccl() { # WHAT [dtrun option...]
     done
 }
 
-@test "NCCL: survivors blame the rank that died, whatever NCCL saw first" {
+# Rank 1 is killed once NCCL reports an error on all others.
+@test "NCCL: survivors blame the rank that died, although NCCL saw it first" {
+    use_standin 4
     for blocks in $MODES; do
-        gpu die -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=remote-error:0:2,remote-error:2:2
+        dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=$blocks -x HANGS="$T/hangs$blocks" \
+            -x STANDIN_NCCL_FAULTS=remote-error:0:2,kernel-hang:1:2,remote-error:2:2 sh -c '
+                export STANDIN_NCCL_HANGS="$HANGS.$DTRUN_RANK"
+                if [ "$DTRUN_RANK" = 1 ]; then
+                    (until [ -e "$HANGS.0" ] && [ -e "$HANGS.2" ]; do sleep 0.01; done; kill -9 $$) &
+                fi
+                exec "$0" factors' "$RANK/gpu"
         code_is 137
-        [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
+        [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ] || { show; false; }
         clean
     done
+    unset LD_LIBRARY_PATH
 }
 
 # Rank 1 is killed while it hangs in its first launch, for which the others wait.

@@ -100,7 +100,7 @@ bool standin_inject_kernel(struct ncclComm *comm)
     for (int i = 0; i < 3; i++)
         if (is_asked_for(faults[i].name, comm->rank)) {
             standin_set_async(comm, faults[i].error);
-            standin_hang(comm);
+            tell_and_hang(comm);
             return false;
         }
     return true;

@@ -14,7 +14,7 @@
  *   abort-hang    ncclCommAbort never returns
  *   destroy-hang  ncclCommDestroy never returns
  *
- * submit-hang, launch-hang and queue-hang append a byte to the file that STANDIN_NCCL_HANGS names
+ * Calls, launches and kernels that hang append a byte to the file that STANDIN_NCCL_HANGS names
  * when they begin. Once the file that STANDIN_NCCL_BROKEN names exists, every communicator reports
  * ncclSystemError. */
 #ifndef TESTS_STANDIN_NCCL_INJECT_H
