@@ -13,12 +13,18 @@
 #include "cmd/perf/tune.h"
 #include "runtime/wire/env.h"
 
-enum { EXIT_WRONG = 1, EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 static int fail(const char *what)
 {
     fprintf(stderr, "dtrun-perf: %s\n", what);
-    return EXIT_WRONG;
+    return EXIT_FAILED;
+}
+
+static int fail_usage(const char *what)
+{
+    fprintf(stderr, "dtrun-perf: %s; --help lists everything\n", what);
+    return EXIT_USAGE;
 }
 
 /* An error without a text from the library is DT_ERR_NOMEM of this program itself. */
@@ -55,7 +61,7 @@ struct session {
 /* Computes the lower bound. On one host the bound is the memory traffic of its ranks. With several
  * hosts, whose ranks use memory and network at the same time, it is the traffic that leaves each
  * host. */
-static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
+static dt_result_t compute_bound(const struct session *s, struct dt_perf_row *row)
 {
     const struct dt_perf_case *what = &row->what;
     double per_byte = 0, gbits = s->table.network, size = (double)dt_dtype_size(what->dtype);
@@ -76,7 +82,7 @@ static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
 
 static dt_result_t measure_row(struct session *s, struct dt_perf_row *row)
 {
-    dt_result_t r = bound(s, row);
+    dt_result_t r = compute_bound(s, row);
 
     if (r == DT_OK)
         r = dt_perf_measure(s->op, &row->what, s->a, &s->buffers, row->count, false,
@@ -105,9 +111,11 @@ static dt_result_t measure_sizes(struct session *s, const struct dt_perf_case *w
     return r;
 }
 
-static bool is_asked_for(int asked, int value, bool counts)
+/* Whether an option selects this value. If the option does not apply to the collective, only value
+ * 0 is measured. */
+static bool is_selected(int option, int value, bool applies)
 {
-    return counts ? asked == DT_PERF_ALL || asked == value : value == 0;
+    return applies ? option == DT_PERF_ALL || option == value : value == 0;
 }
 
 static dt_result_t measure_roots(struct session *s, struct dt_perf_case what)
@@ -115,7 +123,7 @@ static dt_result_t measure_roots(struct session *s, struct dt_perf_case what)
     dt_result_t r = DT_OK;
 
     for (what.root = 0; what.root < dt_size() && r == DT_OK; what.root++) {
-        if (is_asked_for(s->a->root, what.root, s->op->has_root))
+        if (is_selected(s->a->root, what.root, s->op->has_root))
             r = measure_sizes(s, &what);
     }
     return r;
@@ -131,8 +139,8 @@ static dt_result_t measure_all(struct session *s)
         for (int op = 0; op < ops && r == DT_OK; op++) {
             struct dt_perf_case what = { .dtype = (dt_dtype_t)type, .op = (dt_op_t)op };
 
-            if (is_asked_for(s->a->dtype, type, !s->op->empty) &&
-                is_asked_for(s->a->op, op, s->op->reduces) && dt_perf_combines(what.op, what.dtype))
+            if (is_selected(s->a->dtype, type, !s->op->empty) &&
+                is_selected(s->a->op, op, s->op->reduces) && dt_perf_combines(what.op, what.dtype))
                 r = measure_roots(s, what);
         }
     }
@@ -155,7 +163,6 @@ static dt_result_t measure_job(struct session *s)
     int host[dt_size()];
 
     s->layout = (struct dt_perf_layout){ dt_size(), dt_perf_told(DT_ENV_NODES, 1), host };
-
     for (int i = 0; r == DT_OK && i < dt_size(); i++)
         host[i] = (int)ranks[i].node;
     if (r == DT_OK)
@@ -223,9 +230,9 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     }
     r = dt_broadcast(DT_WORLD, &opened, 1, DT_U8, 0);
     if (r == DT_OK && !opened)
-        return EXIT_WRONG;
+        return EXIT_FAILED;
     if (r == DT_OK && !open_raw(&s))
-        return EXIT_WRONG;
+        return EXIT_FAILED;
     if (r == DT_OK && !dt_perf_buffers_make(&s.buffers, a))
         r = DT_ERR_NOMEM;
     if (r == DT_OK)
@@ -236,7 +243,7 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     dt_perf_raw_close();
     if (!close_outputs(&s))
         return fail("the results could not be written");
-    return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
+    return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILED;
 }
 
 static int tune(int calls)
@@ -268,8 +275,8 @@ static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[
 
 /* Returns whether the job has the ranks that the arguments require; otherwise text says what is
  * wrong. */
-static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
-                      char text[DT_PERF_ARGS_ERROR])
+static bool fits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
+                     char text[DT_PERF_ARGS_ERROR])
 {
     int n = dt_size();
 
@@ -285,25 +292,27 @@ static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
 int main(int argc, char **argv)
 {
     struct dt_perf_args a;
-    const struct dt_perf_op *op;
+    const struct dt_perf_op *op = NULL; /* stays NULL with --tune */
     char text[DT_PERF_ARGS_ERROR];
-    const char *wrong = dt_perf_args_parse(&a, argc, argv, text);
     int status;
 
-    if (!wrong && a.help)
-        return dt_perf_args_help(), EXIT_SUCCESS;
-    if (!wrong && a.version)
-        return printf("dtrun-perf %s\n", PACKAGE_VERSION), EXIT_SUCCESS;
-    op = wrong || a.tune ? NULL : find_op(&a, text);
-    if (!op && !(a.tune && !wrong)) {
-        fprintf(stderr, "dtrun-perf: %s; --help lists everything\n", text);
-        return EXIT_USAGE;
+    if (dt_perf_args_parse(&a, argc, argv, text))
+        return fail_usage(text);
+    if (a.help) {
+        dt_perf_args_help();
+        return EXIT_SUCCESS;
     }
+    if (a.version) {
+        printf("dtrun-perf %s\n", PACKAGE_VERSION);
+        return EXIT_SUCCESS;
+    }
+    if (!a.tune && !(op = find_op(&a, text)))
+        return fail_usage(text);
     if (dt_init() != DT_OK)
         return fail(dt_last_error());
     if (a.gpu && !dt_perf_memory_use_gpu(text))
         return fail(text);
-    if (!suits_job(op, &a, text)) {
+    if (!fits_job(op, &a, text)) {
         if (dt_rank() == 0)
             fprintf(stderr, "dtrun-perf: %s\n", text);
         dt_finalize();

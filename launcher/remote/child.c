@@ -11,7 +11,7 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    LOOK_MS = 1, /* 0 could expire before the loop polls */
+    LAST_READ_MS = 1, /* time for the last read; 0 could expire before the loop polls */
 };
 
 struct dt_child {
@@ -29,9 +29,9 @@ struct dt_child {
     bool begun;     /* its streams are being read */
     bool exited;    /* has exited, or never started */
     bool finishing; /* the last handles are being closed */
-    bool looking;   /* the time is over: reads what its streams hold, then closes them */
+    bool last_read; /* the time is over: reads what its streams hold, then closes them */
     bool paused;
-    size_t pending; /* bytes that wait; libuv's own count leaves out what it will free later */
+    size_t pending; /* bytes to write; libuv's own count leaves out what it will free later */
 };
 
 struct write {
@@ -40,7 +40,7 @@ struct write {
     char data[];
 };
 
-static void handle_closed(uv_handle_t *handle)
+static void on_child_handle_closed(uv_handle_t *handle)
 {
     struct dt_child *c = handle->data;
 
@@ -53,7 +53,7 @@ static void handle_closed(uv_handle_t *handle)
 static void close_handle(void *handle)
 {
     if (!uv_is_closing(handle))
-        uv_close(handle, handle_closed);
+        uv_close(handle, on_child_handle_closed);
 }
 
 static void finish_child(struct dt_child *c)
@@ -71,31 +71,31 @@ static void finish_child(struct dt_child *c)
 /* The grace period is over: the process has exited while something else holds its streams, or it
  * outlives its streams. A third case is that dtrun itself did not run for so long and has not read
  * the last output yet, so this polls once more. */
-static void cleanup_expired(uv_timer_t *timer)
+static void on_grace_over(uv_timer_t *timer)
 {
     struct dt_child *c = timer->data;
 
     if (!c->exited) {
         uv_process_kill(&c->process, SIGKILL);
-    } else if (c->looking) {
+    } else if (c->last_read) {
         finish_child(c);
     } else {
-        c->looking = true;
-        uv_timer_start(&c->timer, cleanup_expired, LOOK_MS, 0);
+        c->last_read = true;
+        uv_timer_start(&c->timer, on_grace_over, LAST_READ_MS, 0);
     }
 }
 
-static void step_to_end(struct dt_child *c)
+static void finish_if_ended(struct dt_child *c)
 {
     if (c->finishing || !c->begun) /* begin_child still uses the timer */
         return;
-    c->looking = false;
+    c->last_read = false;
     if (c->exited && c->streams == 0)
         finish_child(c);
     else if (c->exited && c->paused)
         uv_timer_stop(&c->timer); /* the remaining output is read when there is room for it */
     else if (c->exited || uv_is_closing((uv_handle_t *)&c->channel))
-        uv_timer_start(&c->timer, cleanup_expired, c->grace_ms, 0);
+        uv_timer_start(&c->timer, on_grace_over, c->grace_ms, 0);
 }
 
 static void on_process_exit(uv_process_t *process, int64_t code, int signo)
@@ -105,16 +105,16 @@ static void on_process_exit(uv_process_t *process, int64_t code, int signo)
     c->exited = true;
     c->end.code = code;
     c->end.signo = signo;
-    step_to_end(c);
+    finish_if_ended(c);
 }
 
-static void stream_ended(struct dt_child *c, uv_stream_t *stream)
+static void end_stream(struct dt_child *c, uv_stream_t *stream)
 {
     if (uv_is_closing((uv_handle_t *)stream))
         return;
     close_handle(stream);
     c->streams--;
-    step_to_end(c);
+    finish_if_ended(c);
 }
 
 /* All children share one buffer: its content is consumed before the loop reads again. */
@@ -132,7 +132,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct dt_child *c = stream->data;
 
     if (n < 0)
-        stream_ended(c, stream);
+        end_stream(c, stream);
     else if (n > 0 && stream == (uv_stream_t *)&c->channel)
         c->events.data(c->arg, buf->base, (size_t)n);
     else if (n > 0)
@@ -153,7 +153,7 @@ static void begin_child(uv_timer_t *timer)
         uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
     if (!c->end.closed)
         c->events.up(c->arg);
-    step_to_end(c);
+    finish_if_ended(c);
 }
 
 static void init_handles(struct dt_child *c, uv_loop_t *loop)
@@ -168,8 +168,8 @@ static void init_handles(struct dt_child *c, uv_loop_t *loop)
 
 /* Returns 0 or libuv's error code. One socket serves both directions, so the child sees the end of
  * its input exactly when its output has no reader any more. */
-static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[],
-                 const char *const env[])
+static int start_process(struct dt_child *c, uv_loop_t *loop, const char *const argv[],
+                         const char *const env[])
 {
     int pair[2];
     int rc;
@@ -236,7 +236,7 @@ struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const 
     c->arg = arg;
     c->grace_ms = grace_ms;
     init_handles(c, loop);
-    c->end.spawn_error = spawn(c, loop, argv, env);
+    c->end.spawn_error = start_process(c, loop, argv, env);
     c->exited = c->end.spawn_error != 0;
     uv_timer_start(&c->timer, begin_child, 0, 0);
     return c;
@@ -246,8 +246,8 @@ static void on_written(uv_write_t *req, int status)
 {
     struct dt_child *c = req->handle->data;
 
-    (void)
-        status; /* a child that no longer reads is about to end, and on_process_exit reports how */
+    /* A child that no longer reads is about to end, and on_process_exit reports how. */
+    (void)status;
     c->pending -= ((struct write *)req->data)->bytes;
     free(req->data);
     if (!c->finishing && !c->end.closed && c->pending == 0)
@@ -286,7 +286,7 @@ void dt_child_pause(struct dt_child *c, bool on)
         uv_read_stop((uv_stream_t *)&c->channel);
     else
         uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
-    step_to_end(c);
+    finish_if_ended(c);
 }
 
 int dt_child_pid(const struct dt_child *c)
@@ -301,5 +301,5 @@ void dt_child_close(struct dt_child *c)
     c->end.closed = !c->exited;
     c->paused = false;
     if (!c->end.spawn_error)
-        stream_ended(c, (uv_stream_t *)&c->channel);
+        end_stream(c, (uv_stream_t *)&c->channel);
 }

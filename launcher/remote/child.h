@@ -21,10 +21,10 @@ struct dt_child_end {
 };
 
 struct dt_child_events {
-    void (*up)(void *arg);
-    void (*data)(void *arg, const void *data, size_t n);
-    void (*noise)(void *arg, const void *data, size_t n);
-    void (*drained)(void *arg);
+    void (*up)(void *arg);                                /* it has been started */
+    void (*data)(void *arg, const void *data, size_t n);  /* from its standard output */
+    void (*noise)(void *arg, const void *data, size_t n); /* from its standard error */
+    void (*drained)(void *arg);                           /* everything has been written */
     /* Called exactly once, last, and never from inside one of the functions below. The child is
      * freed then. */
     void (*ended)(void *arg, const struct dt_child_end *end);
@@ -43,7 +43,9 @@ void dt_child_explain_code(struct dt_error *why, const char *what, int code);
 struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const char *const env[],
                                unsigned grace_ms, const struct dt_child_events *events, void *arg);
 void dt_child_write(struct dt_child *c, const void *data, size_t n);
+/* Returns the number of bytes that have not been written yet. */
 size_t dt_child_pending(const struct dt_child *c);
+/* While on, no data are read. */
 void dt_child_pause(struct dt_child *c, bool on);
 /* Returns the pid of its process if that is not reaped yet, else 0. */
 int dt_child_pid(const struct dt_child *c);

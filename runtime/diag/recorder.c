@@ -18,8 +18,8 @@ void dt_recorder_start(uint32_t calls)
 
 /* ---- rings ---- */
 
-/* The ring that was closed first is reused first: later ones tell more about recent events. */
-static struct dt_ring *closed_longest(void)
+/* The ring that was closed first is reused first: the others hold more recent calls. */
+static struct dt_ring *find_closed_first(void)
 {
     struct dt_ring *best = NULL;
 
@@ -30,7 +30,7 @@ static struct dt_ring *closed_longest(void)
     return best;
 }
 
-static struct dt_ring *make(void)
+static struct dt_ring *make_ring(void)
 {
     uint32_t n = dti_recorder.calls;
     struct dt_ring *r = calloc(1, sizeof *r + n * sizeof *r->entries);
@@ -50,9 +50,9 @@ struct dt_ring *dt_ring_open(uint64_t comm)
     if (!dti_recorder.calls)
         return NULL;
     pthread_mutex_lock(&dti_recorder.mutex);
-    r = closed_longest();
+    r = find_closed_first();
     if (!r)
-        r = make();
+        r = make_ring();
     if (r) {
         r->closed = 0;
         r->comm = comm;
@@ -94,7 +94,7 @@ double dt_ring_seconds(const struct dt_ring *r)
 
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 
-static struct dt_record copy(struct dt_ring_entry *e)
+static struct dt_record read_entry(struct dt_ring_entry *e)
 {
     struct dt_record out = { .comm = LOAD(e->comm), .begun = LOAD(e->begun) };
     uint64_t words[DT_RING_CALL] = { 0 };
@@ -111,8 +111,8 @@ static struct dt_record copy(struct dt_ring_entry *e)
     return out;
 }
 
-/* A brief call's time comes from a coarse clock, and may be before that of the previous call. */
-static void follow(struct dt_record *r, uint64_t before)
+/* A brief call's time comes from a coarse clock, and may be before the end of the previous call. */
+static void begin_after(struct dt_record *r, uint64_t before)
 {
     if (r->ended == r->begun)
         r->ended = before;
@@ -127,9 +127,9 @@ static size_t read_ring(struct dt_ring *r, struct dt_record *out)
     size_t n = 0;
 
     for (uint64_t i = first; i <= last; i++) {
-        out[n] = copy(&r->entries[(i - 1) % r->n]);
+        out[n] = read_entry(&r->entries[(i - 1) % r->n]);
         if (n && out[n].begun < out[n - 1].ended)
-            follow(&out[n], out[n - 1].ended);
+            begin_after(&out[n], out[n - 1].ended);
         n += atomic_load_explicit(&r->reserved, memory_order_relaxed) < i + r->n;
     }
     return n;

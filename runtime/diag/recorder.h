@@ -45,17 +45,20 @@ struct dt_ring_entry {
 
 struct dt_ring {
     struct dt_ring *next; /* in the list of all rings */
-    /* 0: a communicator writes it; else a count of closed rings, for their order. */
+    /* 0: a communicator uses it; else its number in the order in which rings were closed. */
     uint64_t closed;
-    uint32_t n;
-    uint32_t at;                   /* by the writer: the next entry, */
-    bool lasts;                    /* whether the newest call lasts, */
-    uint64_t begun;                /* when it began, */
-    uint64_t clock;                /* and the time last read */
-    uint64_t comm;                 /* the communicator's id */
-    const struct dt_call *pending; /* by the writer: the call, until it is written to its entry */
-    _Atomic uint64_t reserved;     /* entries that have been written or are being written */
-    _Atomic uint64_t shown;        /* entries that can be read */
+    uint32_t n;    /* entries */
+    uint64_t comm; /* the communicator's id */
+
+    /* Only the writer uses these. */
+    uint32_t at;                   /* the next entry */
+    bool lasts;                    /* the newest call lasts */
+    uint64_t begun;                /* when the newest call began */
+    uint64_t clock;                /* the time last read */
+    const struct dt_call *pending; /* the newest call, until it is written to its entry */
+
+    _Atomic uint64_t reserved; /* entries that have been written or are being written */
+    _Atomic uint64_t shown;    /* entries that can be read */
     struct dt_ring_entry entries[];
 };
 

@@ -16,8 +16,8 @@
 enum { INFO_MAX = 4096 };
 
 struct tree {
-    int fd; /* of the top directory */
-    unsigned long names;
+    int fd;              /* of the top directory */
+    unsigned long moved; /* number of directories that were moved up */
 };
 
 /* Returns the mount id as in /proc, or -1. statx(2) reports bind mounts only since Linux 5.8. */
@@ -51,7 +51,7 @@ static bool is_mounted(int top, int fd)
 }
 
 /* A file that may not be opened and is not a link can be changed only through /proc. */
-static void permit(int handle)
+static void make_writable(int handle)
 {
     char path[32];
 
@@ -61,7 +61,7 @@ static void permit(int handle)
 
 /* Returns a descriptor of a directory, or -1. If the directory is this user's, makes it writable
  * first. top is -1 for the top directory itself. */
-static int permitted(int top, int at, const char *name)
+static int open_writable(int top, int at, const char *name)
 {
     int handle = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -71,13 +71,13 @@ static int permitted(int top, int at, const char *name)
         close(handle);
         return -1;
     }
-    permit(handle);
+    make_writable(handle);
     return handle;
 }
 
 static DIR *open_dir(int top, int at, const char *name)
 {
-    int handle = permitted(top, at, name);
+    int handle = open_writable(top, at, name);
     int fd = handle < 0 ? -1 : openat(handle, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
@@ -103,48 +103,49 @@ static bool remove_one(int at, const char *name)
     return unlinkat(at, name, 0) == 0 || unlinkat(at, name, AT_REMOVEDIR) == 0;
 }
 
-static bool bring_up(struct tree *t, int from, const char *name)
+static bool move_up(struct tree *t, int from, const char *name)
 {
     char fresh[32];
-    int handle = permitted(t->fd, from, name); /* moving it changes its ".." */
+    int handle = open_writable(t->fd, from, name); /* moving it changes its ".." */
 
     if (handle >= 0)
         close(handle);
     do
-        snprintf(fresh, sizeof fresh, "deep-%lu", t->names++);
+        snprintf(fresh, sizeof fresh, "deep-%lu", t->moved++);
     while (faccessat(t->fd, fresh, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
     return renameat(from, name, t->fd, fresh) == 0;
 }
 
 /* Returns whether it removed something or moved something up. */
-static bool empty(struct tree *t, const char *name)
+static bool empty_dir(struct tree *t, const char *name)
 {
     DIR *dir = open_dir(t->fd, t->fd, name);
     const char *inner;
-    bool some = false;
+    bool progress = false;
 
     while (dir && (inner = next_name(dir)))
-        some |= remove_one(dirfd(dir), inner) || bring_up(t, dirfd(dir), inner);
+        progress |= remove_one(dirfd(dir), inner) || move_up(t, dirfd(dir), inner);
     if (dir)
         closedir(dir);
-    return some;
+    return progress;
 }
 
-static bool pass(struct tree *t, DIR *top)
+/* Returns whether it made progress, so that another pass may remove more. */
+static bool remove_what_can_be(struct tree *t, DIR *top)
 {
     const char *name;
-    bool some = false;
+    bool progress = false;
 
     rewinddir(top);
     while ((name = next_name(top))) {
         if (remove_one(t->fd, name)) {
-            some = true;
+            progress = true;
             continue;
         }
-        some |= empty(t, name);
-        some |= remove_one(t->fd, name);
+        progress |= empty_dir(t, name);
+        progress |= remove_one(t->fd, name);
     }
-    return some;
+    return progress;
 }
 
 bool dt_removetree(const char *path)
@@ -152,7 +153,7 @@ bool dt_removetree(const char *path)
     DIR *top = open_dir(-1, AT_FDCWD, path);
     struct tree t = { .fd = top ? dirfd(top) : -1 };
 
-    while (top && pass(&t, top))
+    while (top && remove_what_can_be(&t, top))
         continue;
     if (top)
         closedir(top);

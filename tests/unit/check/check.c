@@ -1,3 +1,4 @@
+/* --check: clocks, remarks about hosts that differ, and the table. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +10,9 @@
 #define S  INT64_C(1000000000)
 #define MS INT64_C(1000000)
 
-/* The agent was booted boot_ns earlier than dtrun's host, and its wall clock is off ahead. The
+/* The agent's host was booted boot_ns earlier than dtrun's, and its wall clock is off_ns ahead. The
  * question took there_ns, the answer back_ns. */
-static void test_clock(void **state)
+static void clock_offset_and_error_follow_from_one_question(void **state)
 {
     static const struct {
         int64_t boot_ns, off_ns, there_ns, back_ns;
@@ -23,8 +24,8 @@ static void test_clock(void **state)
         { -5000 * S, 0, MS, MS, 0, MS },
         { 70 * S, 3 * S, MS, MS, 3 * S, MS },
         { 70 * S, -3600 * S, MS, MS, -3600 * S, MS },
-        { 0, 0, 3 * MS, MS, MS,
-          2 * MS }, /* an uneven round trip is wrong by less than the stated error */
+        /* An uneven round trip is wrong by less than the stated error. */
+        { 0, 0, 3 * MS, MS, MS, 2 * MS },
         { 0, 0, MS, 5 * MS, -2 * MS, 3 * MS },
     };
     const int64_t now = 100000 * S, own_ahead = 1700000000 * S;
@@ -43,7 +44,7 @@ static void test_clock(void **state)
     }
 }
 
-static void test_table(void **state)
+static void columns_are_aligned_or_become_lines(void **state)
 {
     static const struct dt_table_column columns[] = {
         { "host", false },
@@ -251,14 +252,14 @@ static void disk_that_is_the_problem(struct dt_check_host *h)
     h[2].facts.disk_error = 30;
 }
 
-static void slow_ways(struct dt_check_host *h)
+static void slow_paths(struct dt_check_host *h)
 {
     h[0].rtt_us = 5200;
     h[1].bandwidth = 6.9e9;
     h[2].rtt_us = 390; /* neither much more nor twice as much */
 }
 
-static void unknown_ways(struct dt_check_host *h)
+static void unknown_paths(struct dt_check_host *h)
 {
     h[0].next = NULL;
     h[1].rtt_us = 1000;
@@ -281,7 +282,7 @@ static void nothing_known(struct dt_check_host *h)
     }
 }
 
-static void test_remarks(void **state)
+static void a_host_that_differs_from_the_usual_gets_remarks(void **state)
 {
     static const struct {
         void (*change)(struct dt_check_host *hosts);
@@ -312,10 +313,10 @@ static void test_remarks(void **state)
                 "b10 checkpoints cannot be written: /d: Read-only file system|" },
         { disk_that_is_the_problem, /* is reported as such */
           "c10 checkpoints cannot be written: /d: Read-only file system|" },
-        { slow_ways, "a11 5.20 ms there and back to z (usual: 0.39 ms)|"
-                     "b12 6.9 Gbit/s to z (usual: 10 Gbit/s)|" },
-        { unknown_ways, "b11 1.00 ms there and back to z (usual: 0.10 ms)|"
-                        "b12 1.0 Gbit/s to z (usual: 10 Gbit/s)|" },
+        { slow_paths, "a11 5.20 ms there and back to z (usual: 0.39 ms)|"
+                      "b12 6.9 Gbit/s to z (usual: 10 Gbit/s)|" },
+        { unknown_paths, "b11 1.00 ms there and back to z (usual: 0.10 ms)|"
+                         "b12 1.0 Gbit/s to z (usual: 10 Gbit/s)|" },
         { unknown, "b3 8 cores (usual: 16)|" }, /* of two, the better one is usual */
         { nothing_known, "" },
     };
@@ -337,7 +338,7 @@ static void test_remarks(void **state)
     }
 }
 
-static void test_one_host_is_usual(void **state)
+static void one_host_gets_no_remarks(void **state)
 {
     struct dt_check_host host = usual("a");
     struct dt_remarks r = { 0 };
@@ -348,8 +349,7 @@ static void test_one_host_is_usual(void **state)
     dt_remarks_free(&r);
 }
 
-/* Without GPUs there are no columns for them. */
-static void test_print_without_gpus(void **state)
+static void without_gpus_their_columns_are_missing(void **state)
 {
     struct dt_check_host host = usual("host1");
     struct dt_remarks r = { 0 };
@@ -366,7 +366,7 @@ static void test_print_without_gpus(void **state)
     dt_strbuf_free(&b);
 }
 
-static void test_print(void **state)
+static void the_table_shows_facts_remarks_and_problems(void **state)
 {
     struct dt_check_host hosts[] = { usual("host1"), usual("here"), usual("host3"), usual("h4") };
     struct dt_remarks r = { 0 };
@@ -412,9 +412,12 @@ static void test_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_remarks), cmocka_unit_test(test_one_host_is_usual),
-        cmocka_unit_test(test_print),   cmocka_unit_test(test_print_without_gpus),
+        cmocka_unit_test(clock_offset_and_error_follow_from_one_question),
+        cmocka_unit_test(columns_are_aligned_or_become_lines),
+        cmocka_unit_test(a_host_that_differs_from_the_usual_gets_remarks),
+        cmocka_unit_test(one_host_gets_no_remarks),
+        cmocka_unit_test(the_table_shows_facts_remarks_and_problems),
+        cmocka_unit_test(without_gpus_their_columns_are_missing),
 
     };
 

@@ -16,22 +16,24 @@ enum { RANKS = 8 };
 
 #define S 1000000000ull
 
-/* The state of a rank as a word: the number of its collective call, with "(" before it if it is
- * inside. Or its send or receive: ">2.5" or "<2.5" is to or from rank 2, the fifth one; "("
- * likewise. Or the collective after which it waits for its GPU: "(5g". At the end: "s" stopped; "e"
- * ended; "l3" it has a limit of 3 s; "n" no limit. Rank i has been in this state since second 10 +
- * i. */
+/* Reads the state of a rank, in which rank i has been since second 10 + i. It is one word:
+ *
+ *     5      it has left the collective with number 5; "(" before any of these: it is inside
+ *     >2.5   likewise the fifth send to rank 2, and "<2.5" the fifth receive from it
+ *     (5g    it waits for its GPU after collective 5
+ *
+ * with one of these at the end: "s" stopped, "e" ended, "l3" has a limit of 3 s, "n" no limit. */
 static const char *read_rank(const char *text, struct dt_waiter *waiter, struct dt_msg_called *c)
 {
     bool in = *text == '(';
     uint64_t inside = in ? DT_HOSTSHM_INSIDE : 0u;
-    char way = *(text += in), *end;
-    bool pair = way == '>' || way == '<';
+    char direction = *(text += in), *end;
+    bool pair = direction == '>' || direction == '<';
     uint64_t number = strtoull(text + pair, &end, 10);
 
     if (pair) {
         c->place = 1;
-        c->call = inside | number << 8 | (way == '>' ? DT_CALL_SEND : DT_CALL_RECV);
+        c->call = inside | number << 8 | (direction == '>' ? DT_CALL_SEND : DT_CALL_RECV);
         c->call |= strtoull(end + 1, &end, 10) << 32;
     } else {
         c->call = number << 8 | inside | (number ? DT_CALL_BARRIER : 0u);
@@ -85,25 +87,27 @@ static void add_list(char *text, struct dt_u32s *list)
     free(list->v);
 }
 
-/* "rank due first: its group for the ranks they wait for, the ranks at the end of the chain, and
- * whether it is a deadlock". */
-static const char *tell(const struct dt_wait_graph *w, const struct dt_waitgroup *g, char text[128])
+/* Writes "RANK: TOGETHER for AWAITED, ENDS": the rank whose wait is due first, the ranks in its
+ * call, those that it waits for, and those at the ends of the chains; then " deadlock" if there is
+ * one. */
+static const char *describe_first_due(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                      char text[128])
 {
-    int who = dt_wait_graph_first_due(w, g, 100 * 1000);
-    struct dt_u32s with, whom, in_the_end;
+    int slot = dt_wait_graph_first_due(w, g, 100 * 1000);
+    struct dt_u32s together, awaited, ends;
     bool deadlock;
 
-    if (who < 0)
+    if (slot < 0)
         return "none";
-    dt_wait_graph_in_same_call(w, g, (uint32_t)who, &with);
-    dt_wait_graph_awaited(w, g, (uint32_t)who, &whom);
-    deadlock = dt_wait_graph_chain_ends(w, g, (uint32_t)who, &in_the_end);
-    snprintf(text, 128, "%u: ", (uint32_t)who % g->n);
-    add_list(text, &with);
+    dt_wait_graph_in_same_call(w, g, (uint32_t)slot, &together);
+    dt_wait_graph_awaited(w, g, (uint32_t)slot, &awaited);
+    deadlock = dt_wait_graph_chain_ends(w, g, (uint32_t)slot, &ends);
+    snprintf(text, 128, "%u: ", (uint32_t)slot % g->n);
+    add_list(text, &together);
     strcat(text, " for ");
-    add_list(text, &whom);
+    add_list(text, &awaited);
     strcat(text, ", ");
-    add_list(text, &in_the_end);
+    add_list(text, &ends);
     if (deadlock)
         strcat(text, " deadlock");
     return text;
@@ -161,7 +165,7 @@ static void ranks_that_others_wait_for_are_found(void **state)
 
         dt_wait_graph_init(&w, count(cases[i].ranks), 1);
         note(&w, 0, NULL, cases[i].ranks);
-        assert_string_equal(tell(&w, w.groups, text), cases[i].waits);
+        assert_string_equal(describe_first_due(&w, w.groups, text), cases[i].waits);
         dt_wait_graph_free(&w);
     }
 }
@@ -195,7 +199,7 @@ static void waits_go_across_communicators(void **state)
         dt_wait_graph_init(&w, 4, 1);
         note(&w, 0, NULL, cases[i].all);
         note(&w, 1, members, cases[i].three);
-        assert_string_equal(tell(&w, &w.groups[1], text), cases[i].waits);
+        assert_string_equal(describe_first_due(&w, &w.groups[1], text), cases[i].waits);
         dt_wait_graph_free(&w);
     }
 }
@@ -206,7 +210,7 @@ static struct dt_msg_comm group(uint64_t comm, const struct dt_u32s *members,
     return (struct dt_msg_comm){ comm, *members, { ranks, n } };
 }
 
-static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
+static void a_wait_counts_while_all_ranks_are_known(void **state)
 {
     uint32_t all[] = { 1, 2 };
     const struct dt_u32s members = { all, 2 }, one = { &all[0], 1 }, other = { &all[1], 1 };
@@ -241,7 +245,7 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
     dt_wait_graph_free(&w);
 }
 
-static void reports_that_make_no_sense_are_ignored(void **state)
+static void reports_about_unknown_ranks_are_ignored(void **state)
 {
     uint32_t ranks[] = { 1, 3 };
     const struct dt_u32s members = { ranks, 2 };
@@ -280,14 +284,14 @@ static void a_rank_may_wait_in_several_calls(void **state)
     (void)state;
     dt_wait_graph_init(&w, 3, 1);
     dt_wait_graph_note(&w, &world, &here, 10 * S);
-    assert_string_equal(tell(&w, w.groups, text),
+    assert_string_equal(describe_first_due(&w, w.groups, text),
                         "0: 0 for nobody, 0"); /* rank 2 has sent everything */
     ranks[2].call = 0;
     dt_wait_graph_note(&w, &world, &here, 10 * S);
-    assert_string_equal(tell(&w, w.groups, text), "0: 0 for 1, 1");
+    assert_string_equal(describe_first_due(&w, w.groups, text), "0: 0 for 1, 1");
     ranks[1].call = 0;
     dt_wait_graph_note(&w, &world, &here, 10 * S);
-    assert_string_equal(tell(&w, w.groups, text), "0: 0,2 for 1, 1");
+    assert_string_equal(describe_first_due(&w, w.groups, text), "0: 0,2 for 1, 1");
     dt_wait_graph_free(&w);
 }
 
@@ -329,7 +333,7 @@ static void calls_that_do_not_match_are_distinguished(void **state)
 
 /* A PONG was under way when the ranks of the last generation were ended, or all were stopped. It
  * would make rank 1, which is another process now, wait for an hour. */
-static void old_reports_accuse_no_rank(void **state)
+static void old_reports_blame_no_rank(void **state)
 {
     static const struct {
         uint32_t generation;
@@ -398,7 +402,7 @@ static void the_longest_waits_are_requested_first(void **state)
 }
 
 /* Not even like one without a number, which no rank makes. */
-static void a_send_or_receive_resembles_no_collective(void **state)
+static void a_send_or_receive_matches_no_collective(void **state)
 {
     uint32_t all[] = { 0, 1 };
     const struct dt_u32s here = { all, 2 };
@@ -409,14 +413,14 @@ static void a_send_or_receive_resembles_no_collective(void **state)
     struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 2 } };
     struct dt_wait_graph w;
     struct dt_u32s alike;
-    int passing;
+    int pair;
 
     (void)state;
     dt_wait_graph_init(&w, 2, 1);
     dt_wait_graph_note(&w, &world, &here, 10 * S);
-    passing = dt_wait_graph_first_due(&w, w.groups, 0);
-    assert_int_equal(passing, 3);
-    dt_wait_graph_matching(&w, w.groups, (uint32_t)passing, &alike);
+    pair = dt_wait_graph_first_due(&w, w.groups, 0);
+    assert_int_equal(pair, 3);
+    dt_wait_graph_matching(&w, w.groups, (uint32_t)pair, &alike);
     assert_int_equal(alike.n, 0);
     free(alike.v);
     dt_wait_graph_free(&w);
@@ -425,16 +429,16 @@ static void a_send_or_receive_resembles_no_collective(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_reports_accuse_no_rank),
+        cmocka_unit_test(old_reports_blame_no_rank),
         cmocka_unit_test(the_shortest_limit_of_all_hosts_counts),
         cmocka_unit_test(the_longest_waits_are_requested_first),
         cmocka_unit_test(ranks_that_others_wait_for_are_found),
         cmocka_unit_test(waits_go_across_communicators),
-        cmocka_unit_test(a_wait_lasts_as_long_as_all_ranks_are_known),
-        cmocka_unit_test(reports_that_make_no_sense_are_ignored),
+        cmocka_unit_test(a_wait_counts_while_all_ranks_are_known),
+        cmocka_unit_test(reports_about_unknown_ranks_are_ignored),
         cmocka_unit_test(a_rank_may_wait_in_several_calls),
         cmocka_unit_test(calls_that_do_not_match_are_distinguished),
-        cmocka_unit_test(a_send_or_receive_resembles_no_collective),
+        cmocka_unit_test(a_send_or_receive_matches_no_collective),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
