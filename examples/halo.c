@@ -48,11 +48,11 @@ static dt_result_t simulate(double *t, double *next, size_t n)
     if (dt_rank() == 0)
         t[0] = next[0] = 100;
     for (int k = 0; k < STEPS && r == DT_OK; k++) {
-        double *done = next;
+        double *newest = next;
 
         r = step(t, next, n);
         next = t;
-        t = done;
+        t = newest;
     }
     return r; /* after an even number of steps, the result is in the caller's t */
 }

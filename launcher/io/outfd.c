@@ -58,6 +58,7 @@ static void wait_writable(struct dt_outfd *o)
 
 static void write_queue(struct dt_outfd *o)
 {
+    /* A second write could block. */
     bool once = o->file.kind == DT_FD_SHARED && o->file.ready_fd >= 0;
 
     do {

@@ -5,9 +5,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+/* The messages in their order, after the connection has been made. */
 enum { CONNECT = -1, HELLO, ANSWER, PROOF, SEATED };
 
-static void begin(struct dt_handshake *s, int fd, int stage)
+static void begin_handshake(struct dt_handshake *s, int fd, int stage)
 {
     int on = 1;
 
@@ -20,13 +21,13 @@ static void begin(struct dt_handshake *s, int fd, int stage)
 
 void dt_handshake_call(struct dt_handshake *s, int fd, const struct dt_auth *a)
 {
-    begin(s, fd, CONNECT);
+    begin_handshake(s, fd, CONNECT);
     dt_auth_hello(a, s->hello);
 }
 
 void dt_handshake_host(struct dt_handshake *s, int fd)
 {
-    begin(s, fd, HELLO);
+    begin_handshake(s, fd, HELLO);
 }
 
 bool dt_handshake_is_connected(const struct dt_handshake *s)
@@ -40,7 +41,7 @@ bool dt_handshake_awaits_hello(const struct dt_handshake *s)
 }
 
 /* Transfers one message of the handshake. THROUGH: it is complete, and the next one follows. */
-static enum dt_verdict move(struct dt_handshake *s, bool sending, uint8_t *msg, size_t len)
+static enum dt_verdict move_message(struct dt_handshake *s, bool sending, uint8_t *msg, size_t len)
 {
     ssize_t n;
 
@@ -61,13 +62,13 @@ static enum dt_verdict move(struct dt_handshake *s, bool sending, uint8_t *msg, 
     return DT_SHAKE_THROUGH;
 }
 
-static enum dt_verdict refuse(void)
+static enum dt_verdict fail_proof(void)
 {
     errno = EACCES;
     return DT_SHAKE_FAILED;
 }
 
-static enum dt_verdict connected(struct dt_handshake *s)
+static enum dt_verdict finish_connect(struct dt_handshake *s)
 {
     int error = 0;
     socklen_t len = sizeof error;
@@ -89,21 +90,21 @@ enum dt_verdict dt_handshake_calling(struct dt_handshake *s, const struct dt_aut
     while (v == DT_SHAKE_THROUGH) {
         switch (s->stage) {
         case CONNECT:
-            v = connected(s);
+            v = finish_connect(s);
             break;
         case HELLO:
-            v = move(s, true, s->hello, sizeof s->hello);
+            v = move_message(s, true, s->hello, sizeof s->hello);
             break;
         case ANSWER:
-            v = move(s, false, s->answer, sizeof s->answer);
+            v = move_message(s, false, s->answer, sizeof s->answer);
             break;
         case PROOF:
             if (s->at == 0 && !dt_auth_prove(a, s->hello, s->answer, s->proof))
-                return refuse();
-            v = move(s, true, s->proof, sizeof s->proof);
+                return fail_proof();
+            v = move_message(s, true, s->proof, sizeof s->proof);
             break;
         case SEATED:
-            v = move(s, false, &s->seated, sizeof s->seated);
+            v = move_message(s, false, &s->seated, sizeof s->seated);
             break;
         default:
             return DT_SHAKE_THROUGH;
@@ -119,20 +120,20 @@ enum dt_verdict dt_handshake_hosting(struct dt_handshake *s, const struct dt_aut
     while (v == DT_SHAKE_THROUGH) {
         switch (s->stage) {
         case HELLO:
-            v = move(s, false, s->hello, sizeof s->hello);
+            v = move_message(s, false, s->hello, sizeof s->hello);
             break;
         case ANSWER:
             if (s->at == 0 && !dt_auth_answer(a, s->hello, s->answer))
                 return DT_SHAKE_UNKNOWN;
-            v = move(s, true, s->answer, sizeof s->answer);
+            v = move_message(s, true, s->answer, sizeof s->answer);
             break;
         case PROOF:
-            v = move(s, false, s->proof, sizeof s->proof);
+            v = move_message(s, false, s->proof, sizeof s->proof);
             break;
         case SEATED:
             if (s->at == 0 && !dt_auth_check(a, s->hello, s->answer, s->proof))
-                return refuse();
-            v = move(s, true, &s->seated, sizeof s->seated);
+                return fail_proof();
+            v = move_message(s, true, &s->seated, sizeof s->seated);
             break;
         default:
             return DT_SHAKE_THROUGH;

@@ -9,14 +9,14 @@
 #include "runtime/wire/auth.h"
 
 enum dt_verdict {
-    DT_SHAKE_PENDING,
-    DT_SHAKE_THROUGH,
+    DT_SHAKE_PENDING, /* wait for the descriptor */
+    DT_SHAKE_THROUGH, /* complete */
     DT_SHAKE_UNKNOWN, /* listening side: the hello is for another dt_auth, if any */
     DT_SHAKE_FAILED,  /* see errno; EACCES: the peer could not prove its identity */
 };
 
 struct dt_handshake {
-    int fd;       /* -1: none. It is not closed here */
+    int fd;       /* -1: none; its owner closes it */
     bool sending; /* whether to wait until fd is writable, or readable */
     int stage;
     size_t at; /* offset in the message of this stage */
@@ -26,11 +26,11 @@ struct dt_handshake {
     uint8_t seated; /* the listener's final byte: it has accepted this connection */
 };
 
-/* The connecting side. fd is the descriptor from dt_inet_connect. */
+/* The connecting side: begins, with the descriptor from dt_inet_connect; then proceeds. */
 void dt_handshake_call(struct dt_handshake *s, int fd, const struct dt_auth *a);
 enum dt_verdict dt_handshake_calling(struct dt_handshake *s, const struct dt_auth *a);
 
-/* The listening side. */
+/* The listening side likewise. */
 void dt_handshake_host(struct dt_handshake *s, int fd);
 enum dt_verdict dt_handshake_hosting(struct dt_handshake *s, const struct dt_auth *a);
 

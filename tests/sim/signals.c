@@ -33,7 +33,7 @@ static uint64_t bit(int signo)
 }
 
 /* The lowest signal of the set that ends jobs, or 0. */
-static int end_among(uint64_t signals)
+static int find_end(uint64_t signals)
 {
     for (int signo = 1; signo < 64; signo++) {
         if ((signals & bit(signo)) && ends_jobs(signo))
@@ -55,12 +55,12 @@ static void check_all_have_it(struct sim_world *w, int signo)
     }
 }
 
-/* Takes one signal that ends the job, or else all. `act` tells the engine. */
-static void act_upon(struct sim_world *w, uint64_t signals,
-                     void (*act)(struct sim_world *w, uint64_t signals))
+/* Acts on one signal that ends the job, or else on all. act passes them to the engine. */
+static void act_on(struct sim_world *w, uint64_t signals,
+                   void (*act)(struct sim_world *w, uint64_t signals))
 {
     bool running = is_running(w);
-    int signo = end_among(signals);
+    int signo = find_end(signals);
 
     if (signo)
         sim_oracle_order(
@@ -68,7 +68,7 @@ static void act_upon(struct sim_world *w, uint64_t signals,
     w->witness.round++;
     act(w, signals);
     for (signo = 1; signo < 64 && running; signo++) {
-        if ((signals & bit(signo)) && is_passed_on(signo) && !end_among(signals))
+        if ((signals & bit(signo)) && is_passed_on(signo) && !find_end(signals))
             check_all_have_it(w, signo);
     }
 }
@@ -101,7 +101,7 @@ static void note_acted(struct sim_world *w, uint64_t signals)
 }
 
 /* Notes one of these signals before the engine gets it. Returns whether it counts. */
-static bool note(struct sim_world *w, int signo)
+static bool note_signal(struct sim_world *w, int signo)
 {
     struct sim_witness *x = &w->witness;
     bool echo = (x->acted & bit(signo)) && w->now_ns - x->acted_ns < ECHO_MS * SIM_MS;
@@ -112,7 +112,7 @@ static bool note(struct sim_world *w, int signo)
 }
 
 /* Whether no other signal of the same number was sent at about that time. */
-static bool is_alone(const struct sim_witness *x, const struct sim_batch *b)
+static bool is_unmistakable(const struct sim_witness *x, const struct sim_batch *b)
 {
     for (uint32_t i = 0; i < x->nbatch; i++) {
         const struct sim_batch *other = &x->batch[i];
@@ -130,17 +130,19 @@ void sim_reported(struct sim_world *w, struct sim_conn *c)
 {
     struct sim_batch *b = &w->witness.batch[c->batch[c->reports++]];
 
-    if (b->acted_ns && w->now_ns - b->acted_ns < LATE_MS * SIM_MS && is_alone(&w->witness, b))
+    /* dtrun has acted on it already: another agent was faster. */
+    if (b->acted_ns && w->now_ns - b->acted_ns < LATE_MS * SIM_MS &&
+        is_unmistakable(&w->witness, b))
         return;
-    b->heard |= note(w, b->signo);
+    b->heard |= note_signal(w, b->signo);
 }
 
 bool sim_is_about_to_end(const struct sim_world *w)
 {
-    return end_among(w->witness.gathered) != 0;
+    return find_end(w->witness.gathered) != 0;
 }
 
-static void ring(struct sim_world *w, uint64_t signals)
+static void expire_gather_timer(struct sim_world *w, uint64_t signals)
 {
     (void)signals;
     dt_job_timer(w->job, DT_TIMER_GATHER);
@@ -153,7 +155,7 @@ void sim_signal_gathered(struct sim_world *w)
     if (!signals)
         sim_broken(w, "dtrun acts on a signal that was never sent");
     note_acted(w, signals);
-    act_upon(w, signals, ring);
+    act_on(w, signals, expire_gather_timer);
 }
 
 /* ---- which processes get a signal ---- */
@@ -172,16 +174,16 @@ void sim_signal(struct sim_world *w, int signo)
 
     sim_trace(w, "dtrun gets signal %d", signo);
     if (w->s->batch && !from_keyboard) {
-        note(w, signo);
+        note_signal(w, signo);
         dt_job_signal(w->job, signo);
         return;
     }
     if (w->s->batch)
         note_acted(w, bit(signo));
-    act_upon(w, bit(signo), tell_engine);
+    act_on(w, bit(signo), tell_engine);
 }
 
-static void reach_agent(struct sim_world *w, struct sim_event *e)
+static void signal_agent(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     int signo = w->witness.batch[e->n].signo;
@@ -202,7 +204,7 @@ static void reach_agent(struct sim_world *w, struct sim_event *e)
         sim_rank_signal(w, a, &a->ranks[i], signo);
 }
 
-static void reach_dtrun(struct sim_world *w, struct sim_event *e)
+static void signal_dtrun(struct sim_world *w, struct sim_event *e)
 {
     sim_signal(w, w->witness.batch[e->n].signo);
 }
@@ -216,14 +218,14 @@ void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun)
     for (struct sim_agent *a = w->agents; a; a = a->next) {
         struct sim_event there = e;
 
-        there.act = reach_agent;
+        there.act = signal_agent;
         there.who = a;
         sim_later(w, sim_below(&w->network, 100) * SIM_MS, there);
     }
     if (to_dtrun) {
         struct sim_event here = e;
 
-        here.act = reach_dtrun;
+        here.act = signal_dtrun;
         here.for_engine = true;
         sim_later(w, sim_below(&w->network, 100) * SIM_MS, here);
     }

@@ -14,7 +14,7 @@ enum {
     /* Messages read in one go. More than a socket holds, so that a drain reads everything sent
      * before. Limited, so that a rank which writes without end does not keep the agent from its
      * other work. */
-    AT_ONCE = 1024,
+    MESSAGES_MAX = 1024,
 };
 
 static uint32_t rank_of(const struct dt_rankpeer *p)
@@ -110,7 +110,7 @@ static void send_welcome(const struct dt_rankpeer *p)
 }
 
 /* Warns once for each rank, because a rank that writes nonsense may write a lot of it. */
-static void warn(struct dt_rankpeer *p, const char *what)
+static void warn_once(struct dt_rankpeer *p, const char *what)
 {
     if (p->warned)
         return;
@@ -157,7 +157,7 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
                  "process %d of this rank called dt_init and was refused: process %d had called it "
                  "before",
                  (int)pid, (int)p->pid);
-        warn(p, why);
+        warn_once(p, why);
     } else if (msg->hello.rank != rank_of(p) ||
                msg->hello.generation != p->owner->start->generation) {
         snprintf(why, sizeof why,
@@ -178,9 +178,9 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
     }
 }
 
-/* If the message names a rank that does not exist, blames the sender. */
-static void pass_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t sender,
-                         int code, const char *text)
+/* Blames the sender if the culprit is no rank of the job. */
+static void report_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t sender,
+                           int code, const char *text)
 {
     s->events.failed(s->arg, comm, culprit < s->start->np ? culprit : sender, code, text);
 }
@@ -190,8 +190,9 @@ static bool is_code(int code)
     return code < 0 && code >= DT_RANK_CODE_MIN;
 }
 
-/* Only the first reason counts: the others repeat it, or are wrong. */
-static bool is_news(struct dt_ranksock *s, uint64_t comm)
+/* Returns true to the first caller for a communicator. Only the first reason counts: the others
+ * repeat it, or are wrong. */
+static bool claim_report(struct dt_ranksock *s, uint64_t comm)
 {
     bool known = s->failed;
 
@@ -203,9 +204,9 @@ static bool is_news(struct dt_ranksock *s, uint64_t comm)
 
 static void on_failed(const struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 {
-    if (is_news(p->owner, msg->failed.comm))
-        pass_failure(p->owner, msg->failed.comm, msg->failed.rank, rank_of(p), msg->failed.code,
-                     msg->failed.text);
+    if (claim_report(p->owner, msg->failed.comm))
+        report_failure(p->owner, msg->failed.comm, msg->failed.rank, rank_of(p), msg->failed.code,
+                       msg->failed.text);
 }
 
 static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
@@ -213,19 +214,19 @@ static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
     if (dt_ratelimit_take(&p->notes, dt_now_ns()))
         p->owner->events.log(p->owner->arg, msg->note.text);
     else
-        warn(p, "has sent so many notes that from now on only one a minute is shown");
+        warn_once(p, "has sent so many notes that from now on only one a minute is shown");
 }
 
 static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 {
     union dt_msg m;
 
-    if (p->told ||
+    if (p->sent_last_calls ||
         dt_msg_decode(DT_MSG_LAST_CALLS, msg->last_calls.payload, msg->last_calls.bytes, &m) < 0) {
-        warn(p, "reported its last calls twice, or in a malformed message; it was ignored");
+        warn_once(p, "reported its last calls twice, or in a malformed message; it was ignored");
         return;
     }
-    p->told = true;
+    p->sent_last_calls = true;
     m.last_calls.rank = rank_of(p);
     m.last_calls.generation = p->owner->start->generation;
     p->owner->events.last_calls(p->owner->arg, &m.last_calls);
@@ -235,11 +236,11 @@ static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 /* Ranks may set a limit for each call. The launcher needs only the lowest. */
 static void on_limit(struct dt_ranksock *s, uint32_t ms)
 {
-    uint32_t least = dt_hostshm_lesser_limit(s->told_limit_ms, ms);
+    uint32_t least = dt_hostshm_lesser_limit(s->reported_limit_ms, ms);
 
-    if (least == s->told_limit_ms)
+    if (least == s->reported_limit_ms)
         return;
-    s->told_limit_ms = least;
+    s->reported_limit_ms = least;
     s->events.limit(s->arg, least);
 }
 
@@ -252,7 +253,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
     if (msg->type == DT_RANK_HELLO) {
         on_hello(p, msg, pid);
     } else if (!p->linked || pid != p->pid) {
-        warn(p, "a process that is not the rank's own wrote to its socket; it was ignored");
+        warn_once(p, "a process that is not the rank's own wrote to its socket; it was ignored");
     } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
     } else if (msg->type == DT_RANK_NOTE) {
@@ -274,7 +275,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
     } else {
-        warn(p, "sent a message that it may not send; it was ignored");
+        warn_once(p, "sent a message that it may not send; it was ignored");
     }
 }
 
@@ -291,14 +292,14 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
     struct dt_rankmsg_from from;
     int r;
 
-    for (int i = 0; p->fd >= 0 && i < AT_ONCE; i++) {
+    for (int i = 0; p->fd >= 0 && i < MESSAGES_MAX; i++) {
         r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT);
         if (r > 0) {
             on_rank_message(p, &msg, from.pid, from.fd);
             if (from.fd >= 0)
                 close(from.fd);
         } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
-            warn(p, "wrote something to its socket that is not a message; it was ignored");
+            warn_once(p, "wrote something to its socket that is not a message; it was ignored");
         } else {
             /* EOF: every process that held the rank's end has closed it. */
             if (r == 0 || errno != EAGAIN)
@@ -309,14 +310,15 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
 }
 
 /* Deaths reach the launcher on another path. */
-static void pass_on(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
+static void report_stop(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
 {
     char text[DT_HOSTSHM_WHY];
     uint32_t culprit;
     int code = dt_hostshm_stopped(shm, &culprit);
 
     if (code != DT_HOSTSHM_PEER_DIED && is_code(code))
-        pass_failure(s, comm, culprit, s->start->ranks.v[0], code, dt_hostshm_copy_why(shm, text));
+        report_failure(s, comm, culprit, s->start->ranks.v[0], code,
+                       dt_hostshm_copy_why(shm, text));
 }
 
 void dt_rankpeer_report_stopped(struct dt_ranksock *s)
@@ -326,8 +328,8 @@ void dt_rankpeer_report_stopped(struct dt_ranksock *s)
 
     if (!s->aborted && !s->failed && dt_hostshm_stopped(&s->shm, NULL)) {
         s->failed = true;
-        pass_on(s, 0, &s->shm);
+        report_stop(s, 0, &s->shm);
     }
     while ((shm = dt_commshm_next_unreported(s->comms, &comm)))
-        pass_on(s, comm, shm);
+        report_stop(s, comm, shm);
 }

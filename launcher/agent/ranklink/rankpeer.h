@@ -21,8 +21,8 @@ struct dt_rankpeer {
     bool linked;  /* it said hello */
     pid_t pid;    /* the process that said hello; others are ignored from then on */
     bool warned;  /* the user was told that something is wrong with it */
-    bool told;    /* it has reported its last calls */
-    bool paused;  /* not read until the launcher has accepted earlier messages */
+    bool sent_last_calls;
+    bool paused; /* not read until the launcher has accepted earlier messages */
     struct dt_ratelimit notes;
 };
 
@@ -37,7 +37,7 @@ struct dt_ranksock {
     struct dt_segments *segments;
     int table_fd; /* sealed memory file with the encoded table, or -1 */
     uint64_t table_bytes;
-    uint32_t told_limit_ms; /* as sent to the launcher; 0: none */
+    uint32_t reported_limit_ms; /* the lowest limit that the launcher knows; 0: none */
     bool aborted;
     bool failed;               /* a rank has reported why it stopped the host */
     uint32_t open_polls;       /* polls whose close callback has not run yet */

@@ -232,7 +232,7 @@ void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
     pong->comms = (struct dt_msg_list){ world, 1 };
     dt_callwatch_lower(&s->shm, &pong->limit_ms);
     dt_commshm_look(s->comms, &s->start->ranks, now, asked, pong);
-    s->told_limit_ms = pong->limit_ms;
+    s->reported_limit_ms = pong->limit_ms;
 }
 
 void dt_ranksock_reset_waits(struct dt_ranksock *s)

@@ -11,7 +11,7 @@
 #include "runtime/coll/layout.h"
 #include "runtime/tcp/flow.h"
 
-enum { HOSTS = 5, RANKS = 10, MOST = 300000 };
+enum { HOSTS = 5, RANKS = 10, BYTES_MAX = 300000 };
 
 static uint32_t ranks[RANKS], first[HOSTS + 1];
 static const struct dt_host_ranks host_ranks = { ranks, first };
@@ -43,7 +43,7 @@ static void ranks_are_listed_host_by_host(void **state)
 }
 
 /* Every byte is in one block, and no blocks of a share overlap. */
-static void covers(const struct dt_layout *c)
+static void check_coverage(const struct dt_layout *c)
 {
     size_t whole = dt_layout_whole(c), found = 0;
     uint8_t *seen = calloc(whole, 1);
@@ -66,8 +66,8 @@ static void covers(const struct dt_layout *c)
     free(seen);
 }
 
-/* A leader reduces for each host what a rank there gets. */
-static void gives_each_its_own(const struct dt_layout *c)
+/* Each block that a leader reduces for a host belongs to a rank there. */
+static void check_owners(const struct dt_layout *c)
 {
     for (size_t chunk = 0; chunk < c->chunks; chunk++) {
         for (uint32_t leader = 0; leader < c->n_leaders; leader++) {
@@ -87,7 +87,7 @@ static void gives_each_its_own(const struct dt_layout *c)
 }
 
 /* Each frame has a segment of its own. */
-static void frames_and_segments_fit(const struct dt_layout *c, uint32_t to)
+static void check_frames(const struct dt_layout *c, uint32_t to)
 {
     unsigned series = dt_layout_series(c, to);
     size_t frames = dt_layout_frames(c, to), last[2] = { 0, 0 };
@@ -108,46 +108,46 @@ static void frames_and_segments_fit(const struct dt_layout *c, uint32_t to)
     assert_int_equal(last[1], series & DT_LAYOUT_FOLDED ? c->chunks * c->segments : 0);
 }
 
-static void try(struct dt_layout c, size_t bytes, size_t most)
+static void check_layout(struct dt_layout c, size_t bytes, size_t max)
 {
     c.host_ranks = &host_ranks;
     c.bytes = bytes;
-    dt_layout_make(&c, most);
-    assert_true(c.chunk + c.share <= most);
+    dt_layout_make(&c, max);
+    assert_true(c.chunk + c.share <= max);
     assert_int_equal(c.segments, dt_flow_segments(c.block));
-    covers(&c);
+    check_coverage(&c);
     if (c.whom == DT_LAYOUT_FOR_EACH)
-        gives_each_its_own(&c);
+        check_owners(&c);
     for (uint32_t to = 0; to < c.hosts; to++)
-        frames_and_segments_fit(&c, to);
+        check_frames(&c, to);
 }
 
 static void every_byte_is_in_one_block(void **state)
 {
     static const char *const placements[] = { "01", "0011", "0102", "01111111", "0001223344" };
-    static const size_t sizes[] = { 1, 127, 128, 4097, 65536, MOST };
-    static const size_t mosts[] = { 16 * 1024, 512 * 1024 };
+    static const size_t sizes[] = { 1, 127, 128, 4097, 65536, BYTES_MAX };
+    static const size_t maxima[] = { 16 * 1024, 512 * 1024 };
 
     (void)state;
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
         uint32_t hosts = place(placements[p]);
 
         for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
-            size_t bytes = sizes[i / 2], most = mosts[i % 2];
+            size_t bytes = sizes[i / 2], max = maxima[i % 2];
 
             for (uint32_t n_leaders = 1; n_leaders < 3; n_leaders++) {
                 struct dt_layout c = { .hosts = hosts,
                                        .n_leaders = n_leaders,
                                        .whom = DT_LAYOUT_FOR_ALL };
 
-                try(c, bytes, most);
+                check_layout(c, bytes, max);
                 c.whom = DT_LAYOUT_FOR_EACH;
-                try(c, bytes / 10 + 1, most);
+                check_layout(c, bytes / 10 + 1, max);
                 c.whom = DT_LAYOUT_FOR_ROOT;
                 c.root_host = hosts - 1;
-                try(c, bytes, most);
+                check_layout(c, bytes, max);
                 c.collects = true;
-                try(c, bytes, most);
+                check_layout(c, bytes, max);
             }
         }
     }
