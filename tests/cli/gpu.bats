@@ -397,6 +397,22 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
 }
 
 # Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22, one in the driver.
+# Rank 1 is killed once NCCL keeps the thread of rank 0. Its death explains the exit (flag 4 of struct dt_death).
+@test "NCCL: a rank whose call NCCL keeps for good exits, and the rank that died first is to blame" {
+    use_standin 4
+    dtrun -v --no-tag -np 3 -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=1 -x STANDIN_NCCL_FAULTS=queue-hang:0:2 \
+        -x STANDIN_NCCL_HANGS="$T/hangs" --kill-grace 1000 sh -c '
+            if [ "$DTRUN_RANK" = 1 ]; then
+                (until [ -e "$STANDIN_NCCL_HANGS" ]; do sleep 0.01; done; kill -9 $$) &
+            fi
+            exec "$0" factors' "$RANK/gpu"
+    unset LD_LIBRARY_PATH
+    code_is 137
+    grep -q '^dtrun: rank 1 (.*) was killed by signal 9 (SIGKILL); stopping' "$ERR" || { show; false; }
+    grep -qE '^dtrun: rank 0 ended: code 123, signal 0, step -1, flags 0x[0-9a-f]*[4-7c-f]$' "$ERR" || { show; false; }
+    clean
+}
+
 @test "recovery with NCCL: from threads of all ranks that NCCL keeps for good" {
     use_standin 4
     dtrun -np 3 -x DTRUN_DEVICE=nccl --checkpoint-dir "$T/calm" "$RANK/gpu" train
