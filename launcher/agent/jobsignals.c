@@ -20,7 +20,7 @@ enum { SIGNOS = sizeof signos / sizeof *signos };
 struct dt_jobsignals {
     uv_poll_t poll;
     int fd;
-    void (*told)(void *arg, int signo);
+    void (*on_signal)(void *arg, int signo);
     void *arg;
     uint64_t had_ns[SIGNOS]; /* when ranks received it; 0: never */
 };
@@ -80,7 +80,7 @@ static bool is_slurmstepd(pid_t sender)
 /* Whether slurmstepd signals every process of the step depends on the cluster's ProctrackType. With
  * cgroups it signals only its own child, the keeper. If it signals this process as well, it also
  * signals the ranks. */
-static void take(struct dt_jobsignals *s, const struct signalfd_siginfo *info)
+static void report_signal(struct dt_jobsignals *s, const struct signalfd_siginfo *info)
 {
     for (int i = 0; i < SIGNOS; i++) {
         bool direct = signos[i] == (int)info->ssi_signo;
@@ -89,7 +89,7 @@ static void take(struct dt_jobsignals *s, const struct signalfd_siginfo *info)
             continue;
         if (direct && is_slurmstepd((pid_t)info->ssi_pid))
             s->had_ns[i] = dt_now_ns();
-        s->told(s->arg, signos[i]);
+        s->on_signal(s->arg, signos[i]);
     }
 }
 
@@ -101,16 +101,16 @@ static void on_signal_readable(uv_poll_t *poll, int status, int events)
     (void)status; /* read reports the error */
     (void)events;
     while (read(s->fd, &info, sizeof info) == sizeof info)
-        take(s, &info);
+        report_signal(s, &info);
 }
 
-struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
+struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*on_signal)(void *arg, int signo),
                                          void *arg, struct dt_error *err)
 {
     struct dt_jobsignals *s = dt_xcalloc(1, sizeof *s);
     sigset_t set;
 
-    s->told = told;
+    s->on_signal = on_signal;
     s->arg = arg;
     sigemptyset(&set);
     for (int i = 0; i < SIGNOS; i++) {

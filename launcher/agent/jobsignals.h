@@ -17,8 +17,8 @@ void dt_jobsignals_handle(void (*handler)(int signo));
 /* From now on passes this process's signals on to that process, its child; 0: to none. */
 void dt_jobsignals_pass_on(pid_t process);
 
-/* Calls told for each signal. */
-struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
+/* Calls on_signal for each signal. */
+struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*on_signal)(void *arg, int signo),
                                          void *arg, struct dt_error *err);
 
 /* Returns whether Slurm, which on some clusters signals every process of a step, has just sent this

@@ -19,9 +19,9 @@ static const struct dt_versioned_struct stamp = { .name = "options",
 
 static const struct {
     const char *name;
-    const char *told; /* the options as text; then with factors or a threshold */
-    const char *told_more;
-    const char *told_bucket;
+    const char *text;             /* the options as text, */
+    const char *text_with_number; /* with factors or a threshold, */
+    const char *text_of_bucket;   /* and of a bucket */
 } wires[] = {
     [DT_WIRE_EXACT] = { "exact", "", " with factors", " of a bucket" },
     [DT_WIRE_F16] = { "f16", " as f16", " as f16 with factors", " as f16 of a bucket" },
@@ -175,8 +175,8 @@ const char *dt_reduceoptions_describe(uint64_t mark)
     if (wire >= WIRES)
         return " with unknown options";
     if (mark & BUFFERS)
-        return wires[wire].told_bucket;
-    return mark << 8 ? wires[wire].told_more : wires[wire].told;
+        return wires[wire].text_of_bucket;
+    return mark << 8 ? wires[wire].text_with_number : wires[wire].text;
 }
 
 /* ---- doing ---- */

@@ -50,13 +50,13 @@ static bool has_p2p_inflight(const struct dt_slot *s)
  * more often. */
 static bool tell_least_limit(struct dt_slot *s)
 {
-    _Atomic uint32_t *told = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
-    uint32_t before = atomic_load_explicit(told, memory_order_relaxed);
+    _Atomic uint32_t *least_limit = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
+    uint32_t before = atomic_load_explicit(least_limit, memory_order_relaxed);
     uint32_t next = dt_hostshm_lesser_limit(atomic_load(&s->limit_ms), 0), least = next;
 
     if (dt_ticketlock_is_held(&s->lock) || has_p2p_inflight(s))
         least = dt_hostshm_lesser_limit(before, next);
-    atomic_store_explicit(told, least, memory_order_relaxed);
+    atomic_store_explicit(least_limit, least, memory_order_relaxed);
     atomic_store_explicit(&s->lowered, least != next, memory_order_relaxed);
     return dt_hostshm_lesser_limit(before, least) != before;
 }

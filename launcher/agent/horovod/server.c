@@ -56,7 +56,7 @@ struct dt_rendezvous {
     int listener;
     uint16_t port;
     char *addr;
-    bool told;      /* the overflow was reported */
+    bool reported;  /* the overflow was reported */
     bool exhausted; /* no room or no descriptor was left for a client */
     struct client *clients;
     unsigned n, max;
@@ -154,9 +154,9 @@ static void say_overflow(struct dt_rendezvous *r, const struct client *c)
     int status = c->answer.status;
     char *text;
 
-    if (r->told || (status != 413 && status != 507))
+    if (r->reported || (status != 413 && status != 507))
         return;
-    r->told = true;
+    r->reported = true;
     text = dt_xasprintf("Horovod's rendezvous refused a request (%s): the ranks ask for more than "
                         "they need to find each other, or another program sends requests",
                         dt_answer_reason(status));

@@ -29,13 +29,13 @@ struct stream {
 
 struct dt_relay {
     uv_loop_t *loop;
-    uv_timer_t
-        look; /* runs while a stream is undecided (quiet.h); its data points to this struct */
+    /* Runs while a stream is undecided (quiet.h). Its data points to this struct. */
+    uv_timer_t look;
     struct dt_channel *channel;
     void (*ended)(void *arg);
     void *arg;
     bool finishing;
-    bool told; /* the ended event was called */
+    bool reported; /* the ended event was called */
     const struct dt_u32s *numbers;
     uint32_t n;       /* number of streams */
     uint32_t open;    /* number of open streams */
@@ -69,9 +69,9 @@ static void close_stream(struct stream *s)
 
 static void maybe_ended(struct dt_relay *r)
 {
-    if (!r->finishing || r->open || r->told)
+    if (!r->finishing || r->open || r->reported)
         return;
-    r->told = true;
+    r->reported = true;
     r->ended(r->arg);
 }
 

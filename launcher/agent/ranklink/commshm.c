@@ -9,10 +9,11 @@
 #include "launcher/base/mem.h"
 
 enum {
-    MOST = 16384, /* of a host at a time: a program that never frees any is told before memory runs
-                     out */
-    EARLY =
-        4096, /* that are remembered, so that a rank which invents numbers cannot use up memory */
+    /* Communicators of a host at a time. A program that never frees any gets an error before memory
+     * runs out. */
+    COMMS_MAX = 16384,
+    /* Limited, so that a rank which invents numbers cannot use up memory. */
+    EARLY_MAX = 4096,
 };
 
 /* A communicator that was stopped although no rank of this host has asked for its memory. A rank
@@ -35,7 +36,7 @@ struct entry {
     uint32_t members;
     uint32_t served;
     uint32_t done;
-    bool told; /* the launcher knows that it was stopped */
+    bool reported; /* the launcher knows that it was stopped */
     struct dt_callwatch watch;
     uint64_t since_ns; /* at the last look: since when a rank waits; 0: none does, or the wait was
                           reported */
@@ -156,9 +157,9 @@ static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     uint32_t n = c->world->local_size;
     struct early s = { .comm = comm, .code = code, .culprit = culprit };
 
-    if (c->nearly == EARLY)
+    if (c->nearly == EARLY_MAX)
         tidy_early(c);
-    if (c->nearly == EARLY || is_remembered(c, comm))
+    if (c->nearly == EARLY_MAX || is_remembered(c, comm))
         return;
     s.why = dt_xstrdup(why);
     s.joining = dt_xcalloc(n, sizeof *s.joining);
@@ -178,7 +179,7 @@ static struct entry *add_comm(struct dt_commshm *c, uint64_t comm, uint32_t memb
         size > c->np)
         return NULL;
     errno = ENOSPC;
-    if (c->n == MOST)
+    if (c->n == COMMS_MAX)
         return NULL;
     e.fd = dt_hostshm_create(&e.shm, c->generation, members, size);
     if (e.fd < 0)
@@ -187,7 +188,7 @@ static struct entry *add_comm(struct dt_commshm *c, uint64_t comm, uint32_t memb
         dt_hostshm_stop_because(&e.shm, c->stopped, c->culprit, c->why);
     stop_early(c, &e);
     e.parts = dt_xcalloc(c->world->local_size, sizeof *e.parts);
-    e.told = dt_hostshm_stopped(&e.shm, NULL) != 0;
+    e.reported = dt_hostshm_stopped(&e.shm, NULL) != 0;
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
         c->entries = dt_xrealloc(c->entries, c->room, sizeof *c->entries);
@@ -245,7 +246,7 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     for (size_t i = 0; i < c->n; i++) {
         if (comm != 0 && c->entries[i].comm != comm)
             continue;
-        c->entries[i].told = true;
+        c->entries[i].reported = true;
         dt_hostshm_stop_because(&c->entries[i].shm, code, culprit, why);
     }
     if (comm != 0 && !find_comm(c, comm))
@@ -262,9 +263,9 @@ const struct dt_hostshm *dt_commshm_next_unreported(struct dt_commshm *c, uint64
     for (size_t i = 0; i < c->n; i++) {
         struct entry *e = &c->entries[i];
 
-        if (e->told || !dt_hostshm_stopped(&e->shm, NULL))
+        if (e->reported || !dt_hostshm_stopped(&e->shm, NULL))
             continue;
-        e->told = true;
+        e->reported = true;
         *comm = e->comm;
         return &e->shm;
     }
@@ -274,11 +275,11 @@ const struct dt_hostshm *dt_commshm_next_unreported(struct dt_commshm *c, uint64
 bool dt_commshm_report_once(struct dt_commshm *c, uint64_t comm)
 {
     struct entry *e = find_comm(c, comm);
-    bool news = !e || !e->told;
+    bool is_first = !e || !e->reported;
 
     if (e)
-        e->told = true;
-    return news;
+        e->reported = true;
+    return is_first;
 }
 
 /* ---- which ranks wait ---- */

@@ -55,7 +55,7 @@ static void look(struct dt_commshm *c, uint64_t now_ns, struct dt_msg_list asked
     dt_commshm_look(c, &ranks, now_ns, &asked, pong);
 }
 
-static uint64_t told(const struct dt_msg_pong *pong, uint32_t i)
+static uint64_t reported(const struct dt_msg_pong *pong, uint32_t i)
 {
     return ((const struct dt_msg_comm *)pong->comms.v)[i].comm;
 }
@@ -79,10 +79,10 @@ static void a_pong_has_the_communicators_that_waited_longest(void **state)
     look(c, 2000, (struct dt_msg_list){ asked, 2 }, &pong);
     assert_in_range(pong.comms.n, 8, COMMS - 1);
     assert_int_equal(pong.comms.n + pong.more, COMMS + 1);
-    assert_int_equal(told(&pong, 0), NONE); /* communicators that dtrun asks for come first */
-    assert_int_equal(told(&pong, 1), 3);
+    assert_int_equal(reported(&pong, 0), NONE); /* communicators that dtrun asks for come first */
+    assert_int_equal(reported(&pong, 1), 3);
     for (uint32_t i = 2; i < pong.comms.n; i++)
-        assert_int_equal(told(&pong, i), COMMS + 2 - i);
+        assert_int_equal(reported(&pong, i), COMMS + 2 - i);
     dt_msg_encode(&bytes, DT_MSG_PONG, &pong);
     assert_false(bytes.failed);
     assert_in_range(bytes.len, DT_PONG_COMMS_BYTES / 2, DT_MESSAGE_MAX / 8);

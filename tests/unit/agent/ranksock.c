@@ -457,7 +457,7 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
 }
 
 /* Returns what the agent reports about the communicator, or NULL. */
-static const struct dt_msg_comm *told_of(const struct dt_msg_list *comms, uint64_t comm)
+static const struct dt_msg_comm *report_of(const struct dt_msg_list *comms, uint64_t comm)
 {
     const struct dt_msg_comm *c = comms->v;
 
@@ -477,7 +477,7 @@ static void look(struct fixture *f, uint64_t ask, struct dt_msg_list *comms)
     dt_ranksock_look(f->sock, &(struct dt_msg_list){ &asked, ask != 0 }, &pong);
     *comms = pong.comms;
     f->limit_ms = pong.limit_ms;
-    assert_non_null(told_of(comms, 0));
+    assert_non_null(report_of(comms, 0));
 }
 
 static void ranks_that_wait_are_reported(void **state)
@@ -496,19 +496,19 @@ static void ranks_that_wait_are_reported(void **state)
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     look(f, COMM, &comms);
-    assert_int_equal(told_of(&comms, COMM)->ranks.n, 0); /* it is still being made */
+    assert_int_equal(report_of(&comms, COMM)->ranks.n, 0); /* it is still being made */
     for (int i = 0; i < SIZE; i++)
         atomic_store(&shm.members[i], members[i] + 1);
     look(f, 0, &comms);
-    assert_null(told_of(&comms, COMM));
+    assert_null(report_of(&comms, COMM));
     dt_hostshm_note_call(&shm.ranks[1], 3, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
     look(f, 0, &comms); /* the next look reports the duration */
-    assert_null(told_of(&comms, COMM));
+    assert_null(report_of(&comms, COMM));
     look(f, NONE, &comms);
-    assert_int_equal(told_of(&comms, NONE)->ranks.n, 0);
-    assert_memory_equal(told_of(&comms, COMM)->members.v, members, sizeof members);
-    ranks = told_of(&comms, COMM)->ranks.v;
-    assert_int_equal(told_of(&comms, COMM)->ranks.n, 2);
+    assert_int_equal(report_of(&comms, NONE)->ranks.n, 0);
+    assert_memory_equal(report_of(&comms, COMM)->members.v, members, sizeof members);
+    ranks = report_of(&comms, COMM)->ranks.v;
+    assert_int_equal(report_of(&comms, COMM)->ranks.n, 2);
     assert_int_equal(ranks[0].rank, 0);
     assert_int_equal(ranks[0].call, 0);
     assert_int_equal(ranks[1].rank, 2);
@@ -520,14 +520,14 @@ static void ranks_that_wait_are_reported(void **state)
     dt_hostshm_leave_pair(&shm.ranks[0], 0);
     look(f, 0, &comms);
     look(f, 0, &comms);
-    ranks = told_of(&comms, COMM)->ranks.v;
-    assert_int_equal(told_of(&comms, COMM)->ranks.n, 4);
+    ranks = report_of(&comms, COMM)->ranks.v;
+    assert_int_equal(report_of(&comms, COMM)->ranks.n, 4);
     assert_int_equal(ranks[2].rank, 0);
     assert_int_equal(ranks[2].place, 2);
     assert_int_equal(dt_hostshm_pair_peer(ranks[2].call), 3);
     dt_ranksock_reset_waits(f->sock);
     look(f, 0, &comms);
-    assert_null(told_of(&comms, COMM));
+    assert_null(report_of(&comms, COMM));
     dt_callwatch_free_report(&comms);
     dt_hostshm_unmap(&shm);
 }
@@ -701,7 +701,7 @@ static void a_lying_rank_ends_no_other(void **state)
     memset(world.head->why, 'x', sizeof world.head->why);
     look(f, 0, &comms);
     assert_non_null(strstr(f->seen, "failed(0,5,-3)[xxxx"));
-    assert_int_equal(told_of(&comms, 0)->ranks.n, RANKS);
+    assert_int_equal(report_of(&comms, 0)->ranks.n, RANKS);
     dt_callwatch_free_report(&comms);
     dt_hostshm_unmap(&world);
 }
@@ -835,14 +835,14 @@ static void a_limit_counts_during_its_call(void **state)
 }
 
 /* Returns what the agent reports about that rank of this host in a place, at a look. */
-static struct dt_msg_called told(struct fixture *f, uint32_t rank, uint8_t place)
+static struct dt_msg_called reported_call(struct fixture *f, uint32_t rank, uint8_t place)
 {
     struct dt_msg_called found = { 0 };
     const struct dt_msg_comm *world;
     struct dt_msg_list comms = { 0 };
 
     look(f, 0, &comms);
-    world = told_of(&comms, 0);
+    world = report_of(&comms, 0);
     for (uint32_t i = 0; i < world->ranks.n; i++) {
         struct dt_msg_called called = ((const struct dt_msg_called *)world->ranks.v)[i];
 
@@ -867,17 +867,18 @@ static void each_call_is_reported_with_its_limit(void **state)
     dt_hostshm_enter_pair(rank, 0, dt_hostshm_pair(1, 0, DT_CALL_SEND), 700, 0);
     dt_hostshm_enter_pair(rank, 1, dt_hostshm_pair(1, 0, DT_CALL_RECV), 0, 0);
     for (int looks = 0; looks < 2; looks++) {
-        assert_int_equal(told(f, SECOND, 0).limit_ms, 4000);
-        assert_int_equal(told(f, SECOND, 1).limit_ms, 700);
-        assert_int_equal(told(f, SECOND, 2).limit_ms, 0);
+        assert_int_equal(reported_call(f, SECOND, 0).limit_ms, 4000);
+        assert_int_equal(reported_call(f, SECOND, 1).limit_ms, 700);
+        assert_int_equal(reported_call(f, SECOND, 2).limit_ms, 0);
     }
     dt_hostshm_leave_pair(rank, 0);
-    assert_int_equal(told(f, SECOND, 1).limit_ms, DT_HOSTSHM_NO_LIMIT); /* its time is over */
+    assert_int_equal(reported_call(f, SECOND, 1).limit_ms,
+                     DT_HOSTSHM_NO_LIMIT); /* its time is over */
     dt_hostshm_note_call(rank, 3, DT_CALL_BARRIER);
-    assert_int_equal(told(f, SECOND, 0).limit_ms, DT_HOSTSHM_NO_LIMIT);
+    assert_int_equal(reported_call(f, SECOND, 0).limit_ms, DT_HOSTSHM_NO_LIMIT);
     dt_hostshm_note_limit(rank, 100);
     dt_hostshm_note_call(rank, 4, BARRIER);
-    assert_int_equal(told(f, SECOND, 0).limit_ms, 100);
+    assert_int_equal(reported_call(f, SECOND, 0).limit_ms, 100);
     dt_hostshm_unmap(&world);
 }
 

@@ -72,7 +72,7 @@ static int run(const char *hosts, int (*body)(int, void *))
 
 /* ---- failures ---- */
 
-struct told {
+struct expected_error {
     dt_result_t code;
     const char *operation;
     int rank;
@@ -80,7 +80,7 @@ struct told {
     int error;
 };
 
-static int tells(const struct told *want)
+static int check_error(const struct expected_error *want)
 {
     dt_error_info_t info = { .size = sizeof info };
 
@@ -98,7 +98,8 @@ static int tells(const struct told *want)
 /* Rank 0 cannot make the directory. */
 static int saves_nowhere(int rank, void *arg)
 {
-    static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 0, "host0", ENOTDIR };
+    static const struct expected_error expected = { DT_ERR_IO, "dt_checkpoint_save", 0, "host0",
+                                                    ENOTDIR };
     int fd;
 
     (void)arg;
@@ -108,7 +109,7 @@ static int saves_nowhere(int rank, void *arg)
     }
     NEED(start(below("file/c"), SMALL) == 0);
     NEED(dt_checkpoint_save(1) == DT_ERR_IO);
-    return tells(&told);
+    return check_error(&expected);
 }
 
 static int limit_files(rlim_t bytes)
@@ -126,16 +127,17 @@ static int limit_files(rlim_t bytes)
  * success is no failure. */
 static int saves_too_much(int rank, void *arg)
 {
-    static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1", EFBIG };
+    static const struct expected_error expected = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1",
+                                                    EFBIG };
 
     (void)arg;
     NEED(start(below("c"), rank == 1 ? LARGE : SMALL) == 0);
     NEED(rank != 1 || limit_files(LARGE / 2) == 0);
     NEED(dt_checkpoint_save(1) == DT_ERR_IO);
-    NEED(tells(&told) == 0);
+    NEED(check_error(&expected) == 0);
     NEED(rank != 1 || limit_files(RLIM_INFINITY) == 0);
     NEED(dt_checkpoint_save(2) == DT_OK && dt_checkpoint_save(2) == DT_OK);
-    NEED(tells(&told) == 0);
+    NEED(check_error(&expected) == 0);
     NEED(dt_finalize() == DT_OK);
     return 0;
 }
@@ -143,7 +145,8 @@ static int saves_too_much(int rank, void *arg)
 /* The newer of two checkpoints has a damaged shard, the older one has no shard. */
 static int restores_no_sound_one(int rank, void *arg)
 {
-    static const struct told told = { DT_ERR_IO, "dt_checkpoint_restore", 1, "host1", ENOENT };
+    static const struct expected_error expected = { DT_ERR_IO, "dt_checkpoint_restore", 1, "host1",
+                                                    ENOENT };
     int64_t step;
 
     (void)arg;
@@ -155,19 +158,20 @@ static int restores_no_sound_one(int rank, void *arg)
     }
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     NEED(dt_checkpoint_restore(&step) == DT_ERR_IO);
-    return tells(&told);
+    return check_error(&expected);
 }
 
 /* The last rank saves no step, and no rank may ask it for a place for it. */
 static int gives_wrong_arguments(int rank, void *arg)
 {
-    static const struct told told = { DT_ERR_ARG, "dt_checkpoint_save", 2, "host1", 0 };
+    static const struct expected_error expected = { DT_ERR_ARG, "dt_checkpoint_save", 2, "host1",
+                                                    0 };
     dt_error_info_t info = { .size = sizeof info };
 
     (void)arg;
     NEED(start(below("c"), SMALL) == 0);
     NEED(dt_checkpoint_save(rank == 2 ? -1 : 1) == DT_ERR_ARG);
-    NEED(tells(&told) == 0);
+    NEED(check_error(&expected) == 0);
     NEED(dt_checkpoint_restore(NULL) == DT_ERR_ARG);
     NEED(dt_last_error_info(&info) == DT_OK && info.code == DT_ERR_ARG);
     NEED(strcmp(info.operation, "dt_checkpoint_restore") == 0);
@@ -207,7 +211,8 @@ static void a_restore_without_a_sound_checkpoint_names_call_rank_and_host(void *
 /* The working directory is gone, so checkpoints below it could not be found again. */
 static int saves_below_nothing(int rank, void *arg)
 {
-    static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1", ENOENT };
+    static const struct expected_error expected = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1",
+                                                    ENOENT };
     int64_t step;
 
     (void)arg;
@@ -219,7 +224,7 @@ static int saves_below_nothing(int rank, void *arg)
     }
     NEED(start("c", SMALL) == 0);
     NEED(dt_checkpoint_save(1) == DT_ERR_IO);
-    NEED(tells(&told) == 0);
+    NEED(check_error(&expected) == 0);
     NEED(strstr(dt_last_error(), "DTRUN_CHECKPOINT_DIR (--checkpoint-dir) to an absolute path"));
     NEED(chdir(base) == 0); /* the call may be made again */
     NEED(dt_checkpoint_save(1) == DT_OK);

@@ -230,7 +230,7 @@ static void the_notes_agree_with_a_model(void **state)
 struct view {
     struct dt_hostshm shm;
     struct dt_callwatch watch;
-    struct dt_msg_comm told;
+    struct dt_msg_comm report;
 };
 
 static struct view view_of(struct fixture *f)
@@ -242,17 +242,17 @@ static void look(struct view *v, uint64_t now_ns)
 {
     uint32_t rank = 0;
 
-    free(v->told.ranks.v);
+    free(v->report.ranks.v);
     dt_callwatch_look(&v->watch, &v->shm, now_ns);
-    dt_callwatch_report(&v->watch, &v->shm, 0, &(struct dt_u32s){ &rank, 1 }, now_ns, &v->told);
+    dt_callwatch_report(&v->watch, &v->shm, 0, &(struct dt_u32s){ &rank, 1 }, now_ns, &v->report);
 }
 
 /* The note of wait i. */
-static struct dt_msg_called told(const struct view *v, int i)
+static struct dt_msg_called reported_call(const struct view *v, int i)
 {
-    const struct dt_msg_called *called = v->told.ranks.v;
+    const struct dt_msg_called *called = v->report.ranks.v;
 
-    for (uint32_t k = 0; k < v->told.ranks.n; k++) {
+    for (uint32_t k = 0; k < v->report.ranks.n; k++) {
         if (called[k].place && (called[k].call & DT_HOSTSHM_INSIDE) &&
             dt_hostshm_pair_peer(called[k].call) == (uint32_t)i)
             return called[k];
@@ -262,7 +262,7 @@ static struct dt_msg_called told(const struct view *v, int i)
 
 static void forget(struct view *v)
 {
-    free(v->told.ranks.v);
+    free(v->report.ranks.v);
     dt_callwatch_reset(&v->watch);
 }
 
@@ -278,20 +278,20 @@ static void a_wait_keeps_its_age_when_its_note_moves(void **state)
     for (int i = 0; i < DT_HOSTSHM_PAIRS; i++)
         enter(f, i, i ? 9000 : NEVER, 3000 + (uint64_t)i);
     look(&v, start_ns + 5000ull * MS);
-    before = told(&v, 0).place;
-    old_ms = told(&v, 2).waited_ms;
-    assert_true(told(&v, 0).waited_ms >= 3000);
+    before = reported_call(&v, 0).place;
+    old_ms = reported_call(&v, 2).waited_ms;
+    assert_true(reported_call(&v, 0).waited_ms >= 3000);
     enter(f, 5, 1000, 0);
     look(&v, start_ns + 5100ull * MS);
-    assert_int_equal(told(&v, 0).place, 0);
-    assert_int_equal(told(&v, 5).place, before);
-    assert_int_equal(told(&v, 5).limit_ms, 1000);
-    assert_int_equal(told(&v, 5).waited_ms, f->rank.waited_ms[before - 1]);
+    assert_int_equal(reported_call(&v, 0).place, 0);
+    assert_int_equal(reported_call(&v, 5).place, before);
+    assert_int_equal(reported_call(&v, 5).limit_ms, 1000);
+    assert_int_equal(reported_call(&v, 5).waited_ms, f->rank.waited_ms[before - 1]);
     leave(f, 1);
     look(&v, start_ns + 5200ull * MS);
-    assert_int_not_equal(told(&v, 0).place, before);
-    assert_true(told(&v, 0).waited_ms >= 3000 && told(&v, 0).limit_ms == NEVER);
-    assert_int_equal(told(&v, 2).waited_ms, old_ms + 200); /* it has kept its place */
+    assert_int_not_equal(reported_call(&v, 0).place, before);
+    assert_true(reported_call(&v, 0).waited_ms >= 3000 && reported_call(&v, 0).limit_ms == NEVER);
+    assert_int_equal(reported_call(&v, 2).waited_ms, old_ms + 200); /* it has kept its place */
     forget(&v);
 }
 
@@ -304,15 +304,15 @@ static void nothing_is_older_than_the_first_look(void **state)
 
     enter(f, 0, 0, 7000);
     look(&v, start_ns);
-    assert_int_equal(told(&v, 0).waited_ms, 0);
+    assert_int_equal(reported_call(&v, 0).waited_ms, 0);
     look(&v, start_ns + 300ull * MS);
-    assert_int_equal(told(&v, 0).waited_ms, 300);
+    assert_int_equal(reported_call(&v, 0).waited_ms, 300);
     enter(f, 1, 0, 7000);
     look(&v, start_ns + 400ull * MS);
-    assert_int_equal(told(&v, 1).waited_ms, 400);
+    assert_int_equal(reported_call(&v, 1).waited_ms, 400);
     dt_callwatch_reset(&v.watch);
     look(&v, start_ns + 500ull * MS);
-    assert_int_equal(told(&v, 0).waited_ms, 0);
+    assert_int_equal(reported_call(&v, 0).waited_ms, 0);
     forget(&v);
 }
 
@@ -386,8 +386,8 @@ static void *watch(void *arg)
 
     for (uint64_t now_ns = 1; !c->over; now_ns++) {
         look(&v, now_ns);
-        for (uint32_t k = 0; k < v.told.ranks.n; k++) {
-            const struct dt_msg_called *called = (const struct dt_msg_called *)v.told.ranks.v + k;
+        for (uint32_t k = 0; k < v.report.ranks.n; k++) {
+            const struct dt_msg_called *called = (const struct dt_msg_called *)v.report.ranks.v + k;
 
             if ((called->call & 0xff) == (DT_HOSTSHM_INSIDE | DT_CALL_SEND) &&
                 called->limit_ms != NEVER)
