@@ -14,9 +14,10 @@
 #include "launcher/agent/sweep/sweep.h"
 
 enum {
-    DT_KEEPER_ALONE_MS =
-        1000, /* time for the worker to end everything after dtrun has closed the channel */
-    DT_KEEPER_SWEEP_MS = 30 * 1000 /* maximum time to wait for processes that do not die */
+    /* Time for the worker to end everything after dtrun has closed the channel. */
+    DT_KEEPER_ALONE_MS = 1000,
+    /* Maximum time to wait for processes that do not die. */
+    DT_KEEPER_SWEEP_MS = 30 * 1000,
 };
 
 struct dt_keeper { /* memory that keeper and worker share */

@@ -27,8 +27,8 @@ struct dt_outfiles {
     struct dt_filewriter *writer;
     size_t pending; /* bytes that are neither written nor dropped */
     size_t n;
-    struct outfile
-        *v; /* nprocs files of standard output, then nprocs of standard error unless merged */
+    /* nprocs files of standard output, then nprocs of standard error unless merged. */
+    struct outfile *v;
 };
 
 size_t dt_outfiles_count(const struct dt_outfiles_config *config)

@@ -23,7 +23,7 @@ struct dt_stdinpump *dt_stdinpump_open(uv_loop_t *loop, int fd,
 void dt_stdinpump_credit(struct dt_stdinpump *p, size_t n);
 /* The receiver is gone; a new one begins with the next credit. */
 void dt_stdinpump_hold(struct dt_stdinpump *p);
-void dt_stdinpump_close(
-    struct dt_stdinpump *p); /* accepts NULL; frees p after the loop has run once more */
+/* Accepts NULL. Frees p after the loop has run once more. */
+void dt_stdinpump_close(struct dt_stdinpump *p);
 
 #endif

@@ -31,9 +31,9 @@ bool dt_hang_detect_limit(struct dt_hang_detect *d, const struct dt_hostlink *h,
 void dt_hang_detect_ask(const struct dt_hang_detect *d, struct dt_msg_ping *ping);
 /* How often to look, so that a limit is noticed soon after it is over; 0: there is no limit. */
 uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d);
-void dt_hang_detect_watch(
-    struct dt_hang_detect *d); /* checks all ranks; not to be called during a pause */
-void dt_hang_detect_forget(
-    struct dt_hang_detect *d); /* a generation begins, or all ranks were stopped */
+/* Checks all ranks. Do not call it during a pause. */
+void dt_hang_detect_watch(struct dt_hang_detect *d);
+/* A generation begins, or all ranks were stopped. */
+void dt_hang_detect_forget(struct dt_hang_detect *d);
 
 #endif

@@ -14,7 +14,7 @@ typedef void (*dt_resolve_f)(void *arg, struct addrinfo *list, const char *why);
 /* Calls done once, from the loop. */
 struct dt_resolve *dt_resolve_open(uv_loop_t *loop, const char *hostname, int port,
                                    dt_resolve_f done, void *arg);
-void dt_resolve_cancel(
-    struct dt_resolve *r); /* done follows soon, however slow the name server is */
+/* done follows soon, however slow the name server is. */
+void dt_resolve_cancel(struct dt_resolve *r);
 
 #endif

@@ -22,9 +22,8 @@ struct view {
     dt_comm_t *handle;
     dt_comm_t *comm;
     struct dt_gpu_stream stream;
-    struct dt_inflight
-        inflight;           /* counts enqueued calls, with or without a request of the program's */
-    dt_request_t *requests; /* of calls not known to be done, in order */
+    struct dt_inflight inflight; /* counts enqueued calls, also those without a request */
+    dt_request_t *requests;      /* of calls not known to be done, in order */
     size_t n;
     size_t room;
     dt_result_t failed; /* the first failure of a call; DT_OK: none */

@@ -8,8 +8,8 @@
 enum {
     ALIGN = 128, /* blocks begin at multiples, so that no two ranks write one pair of cache lines */
     CHUNKS_LEAST = 4, /* with fewer chunks nothing would overlap */
-    BLOCK_LEAST =
-        16 * 1024, /* blocks do not become smaller for that, because frames cost too much */
+    /* Blocks do not become smaller for more chunks, because frames cost too much. */
+    BLOCK_LEAST = 16 * 1024,
     BLOCK_LEAST_ONE_RANK = 96 * 1024, /* the same, if no host has several ranks */
     LEADERS_MOST = 8, /* one core each; more connections do not use a network better */
     HOSTS_MOST = 8,   /* with at most so many hosts, each leader may send to all others at once */

@@ -7,8 +7,8 @@
 #include "runtime/kernels/dtype.h"
 
 enum {
-    WINDOW =
-        2, /* frames of each peer that wait to be reduced; more would not fit into the caches */
+    /* Frames of each peer that wait to be reduced. More would not fit into the caches. */
+    WINDOW = 2,
     ALIGN = 64, /* blocks begin at multiples */
     SUM_BYTES = 8 * 1024,
     GATHERED_EACH = 8 * 1024, /* bytes of each host, */

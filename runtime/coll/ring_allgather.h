@@ -11,10 +11,9 @@
 
 struct dt_ring_allgather {
     struct dt_shm *shm;
-    const struct dt_leaders
-        *leaders;       /* of this rank's local rank; unused by ranks from "width" on */
-    uint32_t n_leaders; /* leaders of each host, at least 1 */
-    uint32_t size;      /* number of ranks */
+    const struct dt_leaders *leaders; /* of this rank's local rank; only leaders use it */
+    uint32_t n_leaders;               /* leaders of each host, at least 1 */
+    uint32_t size;                    /* number of ranks */
     const struct dt_host_ranks *host_ranks;
 };
 

@@ -15,8 +15,8 @@ static_assert(DT_SLOTS == 1 << SLOT_BITS, "a handle has its slot in the low bits
 /* A thread that needs both takes the mutex while it holds a slot's lock. It never waits for a
  * slot's lock while it holds the mutex. */
 static struct {
-    pthread_mutex_t
-        mutex;   /* protects used and what the slots hold, in addition to their own locks */
+    /* Protects used and what the slots hold, in addition to their own locks. */
+    pthread_mutex_t mutex;
     size_t used; /* slots from here on have never held a communicator */
     struct dt_slot slots[DT_SLOTS];
 } dti_slots = { .mutex = PTHREAD_MUTEX_INITIALIZER, .used = 1 };

@@ -7,8 +7,8 @@
 
 enum {
     PLACE_MIN = 2 * 1024, /* of smaller data the opening does not name the place */
-    PIPED_MAX =
-        32 * 1024, /* up to here data follow the call even if the receiver has not arrived */
+    /* Up to here data follow the call even if the receiver has not arrived. */
+    PIPED_MAX = 32 * 1024,
 };
 
 static size_t bytes_left(const struct dt_sendrecv_stream *w)

@@ -30,8 +30,8 @@ enum {
     DT_HOSTSHM_INLINE = 48, /* bytes of data next to the word that announces them */
     DT_HOSTSHM_WHY = 504,   /* bytes of the text that says why the host was stopped */
     DT_HOSTSHM_PAIRS = 4,   /* sends and receives noted for a rank at once */
-    DT_HOSTSHM_ROUNDS =
-        4, /* a round uses at most this fraction of a rank's staging area (rounds.h) */
+    /* A round uses at most a quarter of a rank's staging area (rounds.h). */
+    DT_HOSTSHM_ROUNDS = 4,
     DT_HOSTSHM_ROOM = 2 * 1024 * 1024, /* maximum size of a rank's staging area */
     DT_HOSTSHM_CPUS = 1024,            /* the size of cpu_set_t */
 };

@@ -16,9 +16,10 @@ enum {
      * Before the first release, messages change without that. */
     DT_PROTOCOL = 1,
     DT_SECRET_BYTES = 32,
-    DT_STREAM_CREDIT =
-        256 * 1024, /* bytes that an agent may send of one stream before CREDIT arrives */
-    DT_STDIN_CREDIT = 64 * 1024, /* likewise for the launcher and standard input */
+    /* Bytes that an agent may send of one stream, and the launcher of standard input, before CREDIT
+     * arrives. */
+    DT_STREAM_CREDIT = 256 * 1024,
+    DT_STDIN_CREDIT = 64 * 1024,
     DT_RANKS_MAX = 1000000,
     DT_STDIN_NONE = -1, /* no rank reads standard input */
     DT_STDIN_ALL = -2,  /* each rank reads all of it */
@@ -340,8 +341,7 @@ struct dt_msg_started {
 enum dt_spawn_step {
     DT_SPAWN_SYSTEM = 0, /* fork, pipe or memory failed: a limit of the host */
     DT_SPAWN_WDIR = 1,   /* the working directory cannot be entered */
-    DT_SPAWN_EXEC =
-        2, /* the program cannot be executed; error distinguishes exit code 126 from 127 */
+    DT_SPAWN_EXEC = 2,   /* the program cannot be executed; error decides on exit code 126 or 127 */
     DT_SPAWN_CHECKPOINT = 3, /* the checkpoint directory cannot be used */
 };
 

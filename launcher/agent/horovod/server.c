@@ -19,8 +19,8 @@ enum {
     REQUEST_MS = 60 * 1000, /* for the whole request */
     HOLD_MS = 1000,         /* how long a request waits for a missing key */
     TICK_MS = 500,
-    ARRIVAL_MS =
-        100, /* a client of Horovod sends its request within this time after it has connected */
+    /* Within this time after it has connected, a client of Horovod sends its request. */
+    ARRIVAL_MS = 100,
     EXHAUSTED_MS = 50,
     CLIENTS_MAX = 4096,
     CLIENTS_BESIDE = 16, /* besides two for each rank: one asks, one has just been answered */

@@ -10,11 +10,12 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    DATA_MAX = 256 * 1024, /* ranks are not read while so much of their output waits */
-    NEWS_MAX =
-        1024 *
-        1024, /* ranks are not read while so many control bytes wait: they cause some of them */
-    CONTROL_MAX = 64 * 1024 * 1024 /* a launcher that reads so little counts as gone */
+    /* Ranks are not read while so much of their output waits, or so many bytes of control messages,
+     * of which ranks cause some. */
+    DATA_MAX = 256 * 1024,
+    NEWS_MAX = 1024 * 1024,
+    /* A launcher that leaves so many bytes of control messages unread counts as gone. */
+    CONTROL_MAX = 64 * 1024 * 1024,
 };
 
 static const char marker[] = "DTRUN-AGENT 1\n";
