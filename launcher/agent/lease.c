@@ -3,7 +3,7 @@
 #include "launcher/agent/clock.h"
 #include "launcher/base/clock.h"
 
-enum { TICKS = 4, MS_MIN = 20 };
+enum { TICKS = 4, LEASE_MIN_MS = 20 };
 
 static void on_timer(uv_timer_t *timer);
 
@@ -25,24 +25,24 @@ static void on_timer(uv_timer_t *timer)
 {
     struct dt_lease *lease = timer->data;
     uint64_t now = dt_now_ns();
-    uint64_t next = lease->ms / TICKS, left, certain;
+    uint64_t next = lease->ms / TICKS, until_expiry, until_doubt;
 
     if (dt_clock_stood_still(lease->due_ns, now, lease->ms))
         lease->silent_since_ns = now;
-    left = dt_clock_ms_left(lease->silent_since_ns, now, lease->ms);
-    certain = dt_clock_ms_left(lease->heard_ns, now, lease->ms);
-    if (!lease->held && left == 0) {
+    until_expiry = dt_clock_ms_left(lease->silent_since_ns, now, lease->ms);
+    until_doubt = dt_clock_ms_left(lease->heard_ns, now, lease->ms);
+    if (!lease->held && until_expiry == 0) {
         lease->expired(lease->arg);
         return;
     }
-    if (!lease->held && certain == 0)
+    if (!lease->held && until_doubt == 0)
         set_doubt(lease, true);
     lease->tick(lease->arg);
     /* Not later than the lease ends: dtrun relies on that before it starts ranks elsewhere. */
-    if (!lease->held && certain && next > certain)
-        next = certain;
-    if (!lease->held && next > left)
-        next = left;
+    if (!lease->held && until_doubt && next > until_doubt)
+        next = until_doubt;
+    if (!lease->held && next > until_expiry)
+        next = until_expiry;
     fire_in(lease, next);
 }
 
@@ -55,7 +55,7 @@ void dt_lease_start(struct dt_lease *lease, uv_loop_t *loop, uint32_t ms)
 
 void dt_lease_set(struct dt_lease *lease, uint32_t ms)
 {
-    lease->ms = ms < MS_MIN ? MS_MIN : ms;
+    lease->ms = ms < LEASE_MIN_MS ? LEASE_MIN_MS : ms;
     dt_lease_renew(lease);
     fire_in(lease, 0);
 }

@@ -22,12 +22,11 @@ struct dt_lease {
     uint64_t heard_ns;        /* when the launcher was last heard */
     uint64_t silent_since_ns; /* heard_ns, or later, when this process ran again */
     uint32_t ms;
-    bool held;
-    bool in_doubt;
+    bool held;               /* silence is expected */
+    bool in_doubt;           /* doubt was called with on */
     void (*tick)(void *arg); /* four times per lease, while it is valid */
-    void (*doubt)(
-        void *arg,
-        bool on); /* on: the launcher may have replaced the ranks of this host; off: it has not */
+    /* on: the launcher may have replaced the ranks of this host; off: it has not. */
+    void (*doubt)(void *arg, bool on);
     void (*expired)(void *arg);
     void *arg;
 };

@@ -35,7 +35,7 @@ static void say_start(const struct dt_job *j)
         const struct dt_plan_node *node = &j->core.plan.nodes[i];
 
         dt_strbuf_printf(&b, "%s %s ", i ? "," : ":", dt_core_host_name(&j->core, node->host));
-        dt_words_runs(&b, &node->ranks);
+        dt_words_list(&b, &node->ranks);
     }
     if (j->core.ranks.nprocs > j->core.ranks.np) {
         dt_strbuf_puts(&b, "; beside them a scheduler and ");

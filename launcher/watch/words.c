@@ -7,7 +7,7 @@
 #include "launcher/place/role.h"
 #include "launcher/watch/signals.h"
 
-enum { RUNS_MAX = 8 }; /* so many are listed one by one, and the last */
+enum { RANGES_MAX = 8 }; /* of a longer list, these ranges and the last one are written */
 
 void dt_words_duration(struct dt_strbuf *out, double seconds)
 {
@@ -58,30 +58,30 @@ void dt_words_bits(struct dt_strbuf *out, double bits_per_second)
     add_scaled(out, bits_per_second, 1000, units);
 }
 
-void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list)
+void dt_words_list(struct dt_strbuf *out, const struct dt_u32s *list)
 {
-    uint32_t first = 0, run = 0;
+    uint32_t first = 0, range = 0;
 
     for (uint32_t i = 0; i < list->n; i++) {
         bool last = i + 1 == list->n;
 
         if (!last && list->v[i + 1] == list->v[i] + 1)
             continue;
-        if (run < RUNS_MAX || last)
-            dt_strbuf_printf(out, "%s%u", run ? "," : "", list->v[first]);
-        else if (run == RUNS_MAX)
+        if (range < RANGES_MAX || last)
+            dt_strbuf_printf(out, "%s%u", range ? "," : "", list->v[first]);
+        else if (range == RANGES_MAX)
             dt_strbuf_puts(out, ",...");
-        if (i > first && (run < RUNS_MAX || last))
+        if (i > first && (range < RANGES_MAX || last))
             dt_strbuf_printf(out, "-%u", list->v[i]);
         first = i + 1;
-        run++;
+        range++;
     }
 }
 
 void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks)
 {
     dt_strbuf_puts(out, ranks->n == 1 ? "rank " : "ranks ");
-    dt_words_runs(out, ranks);
+    dt_words_list(out, ranks);
 }
 
 void dt_words_comm(struct dt_strbuf *out, uint64_t comm)
@@ -151,8 +151,7 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     if (why->step == DT_SPAWN_CHECKPOINT && why->error == EEXIST)
         dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume goes on from the "
                             "newest, --fresh starts afresh");
-    else if (why->error != 0 &&
-             why->error != ENOEXEC) /* for ENOEXEC the agent's text says everything */
+    else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text explains ENOEXEC */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_puts(out,

@@ -14,7 +14,7 @@ void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what); /* "1 
 void dt_words_bytes(struct dt_strbuf *out, double bytes);                 /* "40 GiB", "1.2 TiB" */
 void dt_words_bits(struct dt_strbuf *out, double bits_per_second);        /* "9.8 Gbit/s" */
 /* Writes an ascending list as "4-7" or "0,4,8". A long list has "..." in the middle. */
-void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list);
+void dt_words_list(struct dt_strbuf *out, const struct dt_u32s *list);
 void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "rank 4", "ranks 4-7" */
 void dt_words_comm(struct dt_strbuf *out, uint64_t comm); /* "DT_WORLD", "communicator 3.2" */
 

@@ -21,7 +21,7 @@ static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char 
     return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, name, what);
 }
 
-static dt_result_t too_long(const char *path)
+static dt_result_t fail_too_long(const char *path)
 {
     dt_fail(DT_ERR_IO, "%.200s...: the name is too long", path);
     dt_error_details()->error = ENAMETOOLONG;
@@ -52,7 +52,7 @@ dt_result_t dt_dir_make(const char *path)
     size_t len = strlen(path);
 
     if (len >= sizeof part)
-        return too_long(path);
+        return fail_too_long(path);
     for (size_t i = 1; i <= len && result == DT_OK; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
@@ -69,7 +69,7 @@ dt_result_t dt_dir_make(const char *path)
 dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 {
     if (snprintf(d->path, sizeof d->path, "%s", path) >= PATH_MAX)
-        return too_long(path);
+        return fail_too_long(path);
     d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->fd < 0)
         return dt_fail_errno(DT_ERR_IO, errno, "%s", path);
@@ -79,7 +79,7 @@ dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 dt_result_t dt_dir_open_in(struct dt_dir *d, const struct dt_dir *parent, const char *name)
 {
     if (snprintf(d->path, sizeof d->path, "%s/%s", parent->path, name) >= PATH_MAX)
-        return too_long(parent->path);
+        return fail_too_long(parent->path);
     d->fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return d->fd < 0 ? fail_at(parent, name, "open") : DT_OK;
 }
@@ -149,7 +149,7 @@ dt_result_t dt_dir_remove(const struct dt_dir *d, const char *name, const char *
         return fail_at(d, name, "remove");
     result = dt_dir_open_in(&sub, d, name);
     if (result != DT_OK)
-        return errno == ENOENT ? DT_OK : result;
+        return dt_error_details()->error == ENOENT ? DT_OK : result;
     result = remove_file(&sub, first);
     if (result == DT_OK)
         result = dt_dir_each(&sub, remove_file, &sub);
@@ -159,7 +159,7 @@ dt_result_t dt_dir_remove(const struct dt_dir *d, const char *name, const char *
     return result;
 }
 
-static dt_result_t begin(struct dt_file *f, const struct dt_dir *d, const char *name, int fd)
+static dt_result_t begin_file(struct dt_file *f, const struct dt_dir *d, const char *name, int fd)
 {
     *f = (struct dt_file){ .fd = fd, .dir = d, .name = name };
     if (fd < 0)
@@ -173,13 +173,15 @@ static dt_result_t begin(struct dt_file *f, const struct dt_dir *d, const char *
 
 dt_result_t dt_file_create(struct dt_file *f, const struct dt_dir *d, const char *name)
 {
-    return begin(f, d, name, openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    return begin_file(f, d, name,
+                      openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 }
 
 dt_result_t dt_file_open(struct dt_file *f, const struct dt_dir *d, const char *name,
                          uint64_t *bytes)
 {
-    dt_result_t result = begin(f, d, name, openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    dt_result_t result =
+        begin_file(f, d, name, openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat st;
 
     if (result != DT_OK)
@@ -213,7 +215,7 @@ dt_result_t dt_file_write(struct dt_file *f, const void *data, size_t n)
     return DT_OK;
 }
 
-static dt_result_t read_some(struct dt_file *f, uint8_t *p, size_t n)
+static dt_result_t read_exactly(struct dt_file *f, uint8_t *p, size_t n)
 {
     for (size_t have = 0; have < n;) {
         ssize_t got = read(f->fd, p + have, n - have < IO_MAX ? n - have : IO_MAX);
@@ -233,20 +235,20 @@ static dt_result_t read_some(struct dt_file *f, uint8_t *p, size_t n)
 dt_result_t dt_file_read(struct dt_file *f, void *data, uint64_t n)
 {
     dt_result_t result = DT_OK;
-    uint8_t *nowhere;
+    uint8_t *discarded;
 
     if (data)
-        return read_some(f, data, n);
-    nowhere = malloc(CHUNK);
-    if (!nowhere)
+        return read_exactly(f, data, n);
+    discarded = malloc(CHUNK);
+    if (!discarded)
         return dt_fail(DT_ERR_NOMEM, "out of memory for reading a checkpoint");
     while (n > 0 && result == DT_OK) {
         size_t part = n < CHUNK ? n : CHUNK;
 
-        result = read_some(f, nowhere, part);
+        result = read_exactly(f, discarded, part);
         n -= part;
     }
-    free(nowhere);
+    free(discarded);
     return result;
 }
 
@@ -258,8 +260,8 @@ dt_result_t dt_file_finish(struct dt_file *f)
     if (fsync(fd) != 0)
         result = fail_at(f->dir, f->name, "fsync");
     f->fd = -1;
-    if (close(fd) != 0 && errno != EINTR &&
-        result == DT_OK) /* after EINTR, Linux has closed the descriptor */
+    /* After EINTR, Linux has closed the descriptor. */
+    if (close(fd) != 0 && errno != EINTR && result == DT_OK)
         result = fail_at(f->dir, f->name, "close");
     dt_file_close(f);
     return result;

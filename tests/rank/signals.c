@@ -13,7 +13,7 @@ enum { AFTER_TERM_MS = 500 };
 
 static const char *rank;
 
-static void name_of(char *name, size_t size, pid_t pid)
+static void read_name(char *name, size_t size, pid_t pid)
 {
     char path[64];
     FILE *f;
@@ -28,12 +28,12 @@ static void name_of(char *name, size_t size, pid_t pid)
     fclose(f);
 }
 
-static void tell(const siginfo_t *info)
+static void print_signal(const siginfo_t *info)
 {
     const char *signal = info->si_signo == SIGTERM ? "TERM" : "USR1";
     char sender[64];
 
-    name_of(sender, sizeof sender, info->si_pid);
+    read_name(sender, sizeof sender, info->si_pid);
     fprintf(stderr, "%s: %s from %s (pid %d, code %d)\n", rank, signal, sender, (int)info->si_pid,
             info->si_code);
     printf("%s %s\n", rank, signal);
@@ -58,9 +58,9 @@ int main(void)
     fflush(stdout);
     do {
         if (sigwaitinfo(&set, &info) > 0)
-            tell(&info);
+            print_signal(&info);
     } while (info.si_signo != SIGTERM);
     while (sigtimedwait(&set, &info, &rest) > 0 || errno == EINTR)
-        tell(&info);
+        print_signal(&info);
     return code ? atoi(code) : 0;
 }

@@ -8,7 +8,7 @@
 struct dt_hostlinks {
     struct dt_hostlinks_shared shared;
     const struct dt_hostlist *hosts;
-    int fanout;             /* so many may be connecting at once */
+    int fanout;             /* connections that may be opened at once */
     struct dt_hostlink **v; /* by host; NULL: never opened */
     unsigned open;          /* connections that have not ended, even if they are being closed */
     uint32_t query;         /* number of the newest QUERY */
@@ -25,23 +25,28 @@ void dt_hostlinks_connect_next(struct dt_hostlinks *l);
 /* A connection has ended, by itself or because it was closed. */
 void dt_hostlinks_on_ended(struct dt_hostlinks *l);
 
-void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type,
-                           const void *msg);                   /* hosts that have ranks */
-void dt_hostlinks_end_all(const struct dt_hostlinks *l);       /* END to every host that listens */
-void dt_hostlinks_close_opening(const struct dt_hostlinks *l); /* those not ready for START yet */
+/* Sends a message to all hosts that have ranks. */
+void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type, const void *msg);
+/* Sends END to every host that listens. */
+void dt_hostlinks_end_all(const struct dt_hostlinks *l);
+/* Closes the connections that are not ready for START yet. */
+void dt_hostlinks_close_opening(const struct dt_hostlinks *l);
 void dt_hostlinks_close_all(const struct dt_hostlinks *l);
 
-bool dt_hostlinks_are_idle(const struct dt_hostlinks *l); /* none is coming or has ranks */
+/* Whether no connection is being opened and no host has ranks. */
+bool dt_hostlinks_are_idle(const struct dt_hostlinks *l);
 bool dt_hostlinks_any_closing(const struct dt_hostlinks *l);
 
 /* Whether some step of a batch system has not reported all of these signals yet. */
 bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);
-/* The job acts upon these of the signals that were gathered. */
+/* The job acts on these of the gathered signals. */
 void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t signals, uint64_t now_ns);
 
-void dt_hostlinks_ask(struct dt_hostlinks *l); /* QUERY to all hosts that have ranks */
+/* Sends a new QUERY to all hosts that have ranks. */
+void dt_hostlinks_ask(struct dt_hostlinks *l);
 /* ANSWER has come. Returns whether it is to the newest QUERY. */
 bool dt_hostlinks_answer(const struct dt_hostlinks *l, struct dt_hostlink *h, uint32_t query);
-bool dt_hostlinks_have_answered(const struct dt_hostlinks *l); /* all hosts that have ranks */
+/* Whether all hosts that have ranks have answered it. */
+bool dt_hostlinks_have_answered(const struct dt_hostlinks *l);
 
 #endif

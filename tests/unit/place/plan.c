@@ -118,7 +118,7 @@ static void describe_ranks(struct dt_strbuf *b, const struct dt_u32s *ranks)
     if (ranks->v[ranks->n - 1] - ranks->v[0] == ranks->n - 1)
         dt_strbuf_printf(b, "%u+%u", ranks->v[0], ranks->n);
     else
-        dt_words_runs(b, ranks);
+        dt_words_list(b, ranks);
 }
 
 static const char *describe_plan(struct dt_strbuf *b, const struct dt_plan *plan,
@@ -170,9 +170,9 @@ static void describe_servers(struct dt_strbuf *b, const struct dt_plan *plan,
         const struct dt_plan_node *n = &plan->nodes[i];
 
         dt_strbuf_printf(b, "%s%s ", i ? " " : "", hosts->v[n->host].name);
-        dt_words_runs(b, &n->ranks);
+        dt_words_list(b, &n->ranks);
         dt_strbuf_puts(b, n->auxiliaries.n ? " | " : " |");
-        dt_words_runs(b, &n->auxiliaries);
+        dt_words_list(b, &n->auxiliaries);
         for (uint32_t k = 0; k < n->auxiliaries.n; k++)
             assert_ptr_equal(dt_plan_node_of(plan, (int)n->auxiliaries.v[k]), n);
     }

@@ -1,3 +1,4 @@
+/* Words of messages, and what signals mean. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "launcher/watch/words.h"
 #include "tests/unit/unit.h"
 
-static void test_duration(void **state)
+static void durations_have_at_most_two_units(void **state)
 {
     static const struct {
         double seconds;
@@ -28,7 +29,7 @@ static void test_duration(void **state)
     }
 }
 
-static void test_bytes(void **state)
+static void bytes_have_binary_units(void **state)
 {
     static const struct {
         double bytes;
@@ -56,7 +57,7 @@ static void test_bytes(void **state)
     }
 }
 
-static void test_bits(void **state)
+static void bit_rates_have_decimal_units(void **state)
 {
     static const struct {
         double bits;
@@ -77,7 +78,7 @@ static void test_bits(void **state)
     }
 }
 
-static void test_numbers(void **state)
+static void counts_take_the_plural(void **state)
 {
     struct dt_strbuf b = { 0 };
 
@@ -89,7 +90,7 @@ static void test_numbers(void **state)
     dt_strbuf_free(&b);
 }
 
-static void test_ranks(void **state)
+static void ranks_are_listed_as_ranges(void **state)
 {
     static const struct {
         const char *want;
@@ -117,7 +118,7 @@ static void test_ranks(void **state)
     dt_strbuf_free(&b);
 }
 
-static void test_death(void **state)
+static void a_death_names_its_cause_and_step(void **state)
 {
     static const struct {
         struct dt_death death;
@@ -155,7 +156,7 @@ static void test_death(void **state)
     }
 }
 
-static void test_spawn(void **state)
+static void a_failed_start_names_what_is_wrong(void **state)
 {
     static const struct {
         struct dt_msg_spawn_failed why;
@@ -185,7 +186,7 @@ static void test_spawn(void **state)
     }
 }
 
-static void test_signals(void **state)
+static void signals_stop_forward_pause_or_kill(void **state)
 {
     static const struct {
         int signo, stopped_by;
@@ -213,7 +214,7 @@ static void test_signals(void **state)
     assert_string_equal(dt_signal_fault(SIGBUS), "Bus error");
 }
 
-static void test_reached(void **state)
+static void an_address_that_fails_gets_a_reason(void **state)
 {
     static const struct {
         struct dt_candidate at;
@@ -251,11 +252,15 @@ static void test_reached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bits),     cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_death),
-        cmocka_unit_test(test_spawn),    cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_reached),
+        cmocka_unit_test(durations_have_at_most_two_units),
+        cmocka_unit_test(bytes_have_binary_units),
+        cmocka_unit_test(bit_rates_have_decimal_units),
+        cmocka_unit_test(counts_take_the_plural),
+        cmocka_unit_test(ranks_are_listed_as_ranges),
+        cmocka_unit_test(a_death_names_its_cause_and_step),
+        cmocka_unit_test(a_failed_start_names_what_is_wrong),
+        cmocka_unit_test(signals_stop_forward_pause_or_kill),
+        cmocka_unit_test(an_address_that_fails_gets_a_reason),
     };
 
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
