@@ -158,6 +158,10 @@ END
     dtrun --no-tag -np 2 sh start
     code_is 0
     sums_are 2 1
+    echo 'import train' >main.py
+    dtrun --no-tag -np 2 python3 main.py
+    code_is 0
+    sums_are 2 1
     clean
 }
 

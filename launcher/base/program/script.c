@@ -3,9 +3,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/program/head.h"
+#include "launcher/base/program/imports.h"
 #include "launcher/base/program/words.h"
+
+enum { FILES_MAX = 32 };
 
 static bool has_script_name(const char *path)
 {
@@ -24,34 +28,100 @@ static bool names_python(const char *text, size_t n)
            memmem(text, line_n, "python", strlen("python")) != NULL;
 }
 
+/* A script, and the files that it and they import from its own folder or below. */
+static struct {
+    char root[PATH_MAX]; /* where Python looks for its modules; empty, or ends with a slash */
+    char paths[FILES_MAX][PATH_MAX];
+    size_t n;
+    size_t read; /* the number of the file that is being read */
+} dti_script;
+
+static void add_file(const char *folder, int folder_n, const char *name, const char *ending)
+{
+    char *path = dti_script.paths[dti_script.n];
+    int n;
+
+    if (dti_script.n == FILES_MAX)
+        return;
+    n = snprintf(path, PATH_MAX, "%.*s%s%s", folder_n, folder, name, ending);
+    if (n >= PATH_MAX || access(path, R_OK) != 0)
+        return;
+    for (size_t i = 0; i < dti_script.n; i++) {
+        if (strcmp(dti_script.paths[i], path) == 0)
+            return;
+    }
+    dti_script.n++;
+}
+
+static int folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? (int)(slash + 1 - path) : 0;
+}
+
+/* Imports from folders above a package ("..") are left out. */
+static bool add_module(void *arg, const char *module)
+{
+    bool relative = module[0] == '.';
+    const char *folder = relative ? dti_script.paths[dti_script.read] : dti_script.root;
+    int n = relative ? folder_length(folder) : (int)strlen(folder);
+    char name[DT_IMPORT_MAX];
+
+    (void)arg;
+    snprintf(name, sizeof name, "%s", module + relative);
+    for (char *dot = name; (dot = strchr(dot, '.'));)
+        *dot = '/';
+    if (!name[0] || name[0] == '/')
+        return false;
+    add_file(folder, n, name, ".py");
+    add_file(folder, n, name, "/__init__.py");
+    return false;
+}
+
 /* An argument may name any file, so only scripts among arguments are read. The program itself is
- * always read. */
-static bool is_passing(const char *path, bool is_program, dt_script_test *passes)
+ * always read. Returns the file that passes: the script, or one that it imports. */
+static const char *find_passing(const char *path, int root_n, bool is_program,
+                                dt_script_test *passes)
 {
     static char bytes[DT_HEAD_BYTES];
     bool named = has_script_name(path);
-    size_t n = named || is_program ? dt_head_read(path, bytes) : 0;
 
-    return n && (named || names_python(bytes, n)) && passes(bytes, n);
+    if (!named && !is_program)
+        return NULL;
+    snprintf(dti_script.root, sizeof dti_script.root, "%.*s", root_n, path);
+    dti_script.n = 0;
+    add_file("", 0, path, "");
+    for (size_t i = 0; i < dti_script.n; i++) {
+        size_t n = dt_head_read(dti_script.paths[i], bytes);
+
+        if (n && i == 0 && !named && !names_python(bytes, n))
+            return NULL;
+        if (n && passes(bytes, n))
+            return dti_script.paths[i];
+        dti_script.read = i;
+        dt_imports_find(bytes, n, add_module, NULL);
+    }
+    return NULL;
 }
 
-/* Finds the file of "python3 -m pkg.train" below the working directory. */
+/* Finds the file of "python3 -m pkg.train", which looks for modules in the working directory. */
 static const char *find_module(const char *name, dt_script_test *passes)
 {
     static const char *const endings[] = { ".py", "/__main__.py" };
-    static char path[PATH_MAX];
+    char path[PATH_MAX];
+    const char *found = NULL;
 
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && !found; i++) {
         if (snprintf(path, sizeof path, "%s%s", name, endings[i]) >= (int)sizeof path)
             continue;
         for (char *dot = path; dot < path + strlen(name); dot++) {
             if (*dot == '.')
                 *dot = '/';
         }
-        if (is_passing(path, false, passes))
-            return path;
+        found = find_passing(path, 0, false, passes);
     }
-    return NULL;
+    return found;
 }
 
 struct hunt {
@@ -63,7 +133,7 @@ struct hunt {
 static bool is_script_of_words(void *arg, const char *word)
 {
     struct hunt *h = arg;
-    const char *found = is_passing(word, false, h->passes) ? word : NULL;
+    const char *found = find_passing(word, folder_length(word), false, h->passes);
 
     if (!found && h->after_m)
         found = find_module(word, h->passes);
@@ -76,10 +146,11 @@ static bool is_script_of_words(void *arg, const char *word)
 const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes)
 {
     static struct hunt h;
+    const char *found = find_passing(path, folder_length(path), true, passes);
 
     h.passes = passes;
     h.after_m = false;
-    if (is_passing(path, true, passes))
-        return path;
+    if (found)
+        return found;
     return dt_words_find(path, argv, is_script_of_words, &h) ? h.found : NULL;
 }

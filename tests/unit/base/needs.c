@@ -33,6 +33,8 @@ static int remove_dir(void **state)
     unlink("train");
     unlink("pkg/train.py");
     unlink("pkg/__main__.py");
+    unlink("pkg/__init__.py");
+    unlink("pkg/other.py");
     rmdir("pkg");
     unlink("plain.py");
     unlink("sum.txt");
@@ -172,6 +174,11 @@ static const struct {
     { "import horovod_like\n", false },
     { "from horovodrun import x\n", false },
     { "from x import horovod\n", false },
+    { "from . import horovod\n", false },
+    { "from .horovod import x\n", false },
+    { "from horovod", true },
+    { "from horovod import (\n", true },
+    { "import x as horovod\n", false },
     { "import my.horovod\n", false },
     { "imports horovod\n", false },
     { "# import horovod\n", false },
@@ -229,6 +236,47 @@ static void scripts_are_known_by_their_name_or_first_line(void **state)
     assert_false(is_used("/proc/self/exe", "none.py", NULL));
 }
 
+static void imported_files_are_searched(void **state)
+{
+    (void)state;
+    write_file("pkg/__init__.py", "from . import a as b, other\n");
+    write_file("pkg/other.py", "# calls itself\nimport pkg.other\nfrom .train import f\n");
+    write_file("pkg/train.py", "import horovod.torch as hvd\n");
+    write_file("train.py", "import os, pkg as p # and others\n");
+    assert_true(is_used("python3", "train.py", NULL));
+    assert_string_equal(why, "import horovod in pkg/train.py");
+    write_file("train.py", "import pkg\n");
+    assert_true(is_used("python3", "-m", "train"));
+    write_file("train.py", "from pkg import none, other\n");
+    write_file("pkg/__init__.py", "");
+    assert_true(is_used("python3", "./train.py", NULL));
+    assert_string_equal(why, "import horovod in ./pkg/train.py");
+    write_file("pkg/other.py", "from mpi4py import MPI\n");
+    assert_false(is_used("python3", "./train.py", NULL));
+    assert_true(dt_mpi_needs_pmix("./train.py", &(struct dt_strs){ 0 }, ".", why, sizeof why));
+    assert_string_equal(why, "mpi4py in ./pkg/other.py");
+}
+
+/* Each imports the next one. */
+static void no_more_than_32_files_are_searched(void **state)
+{
+    char name[32], text[64];
+
+    (void)state;
+    for (int length = 32; length <= 33; length++) {
+        for (int i = 1; i <= length; i++) {
+            snprintf(name, sizeof name, "pkg/f%d.py", i);
+            snprintf(text, sizeof text, i == length ? "import horovod\n" : "import f%d\n", i + 1);
+            write_file(name, text);
+        }
+        assert_int_equal(is_used("python3", "pkg/f1.py", NULL), length == 32);
+    }
+    for (int i = 1; i <= 33; i++) {
+        snprintf(name, sizeof name, "pkg/f%d.py", i);
+        unlink(name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +285,8 @@ int main(void)
         cmocka_unit_test(a_script_of_any_length_is_searched_in_bounded_time),
         cmocka_unit_test(only_imports_are_found),
         cmocka_unit_test(scripts_are_known_by_their_name_or_first_line),
+        cmocka_unit_test(imported_files_are_searched),
+        cmocka_unit_test(no_more_than_32_files_are_searched),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

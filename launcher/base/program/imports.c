@@ -1,0 +1,120 @@
+#include "launcher/base/program/imports.h"
+
+#include <string.h>
+
+static const char blanks[] = " \t\r";
+static const char ends[] = " \t\r,;#()";
+
+struct line {
+    const char *at;
+    size_t left;
+    dt_import_test *passes;
+    void *arg;
+};
+
+static void advance(struct line *l, size_t n)
+{
+    l->at += n;
+    l->left -= n;
+}
+
+/* Whether the next byte is one of these; a string's own 0 is none of them. */
+static bool is_next(const struct line *l, const char *bytes)
+{
+    return l->left && *l->at && strchr(bytes, *l->at);
+}
+
+static void skip_blanks(struct line *l)
+{
+    while (is_next(l, blanks))
+        advance(l, 1);
+}
+
+/* Returns the length of the next word, which begins at *word. */
+static size_t take_word(struct line *l, const char **word)
+{
+    skip_blanks(l);
+    *word = l->at;
+    while (l->left && !is_next(l, ends))
+        advance(l, 1);
+    return (size_t)(l->at - *word);
+}
+
+static bool take_keyword(struct line *l, const char *keyword)
+{
+    const char *word;
+    size_t n = take_word(l, &word);
+
+    return n == strlen(keyword) && memcmp(word, keyword, n) == 0;
+}
+
+/* Tries package and word together as a module. */
+static bool try_module(const struct line *l, const char *package, const char *word, size_t n)
+{
+    char name[DT_IMPORT_MAX];
+    size_t before = strlen(package);
+    bool dot = before && package[before - 1] != '.';
+
+    if (n == 0 || before + dot + n >= sizeof name)
+        return false;
+    memcpy(name, package, before);
+    if (dot)
+        name[before] = '.';
+    memcpy(name + before + dot, word, n);
+    name[before + dot + n] = '\0';
+    return l->passes(l->arg, name);
+}
+
+/* Reads "a.b as c, d". */
+static bool try_list(struct line *l, const char *package)
+{
+    do {
+        const char *word;
+        size_t n = take_word(l, &word);
+
+        if (try_module(l, package, word, n))
+            return true;
+        while (l->left && !is_next(l, ",;#"))
+            advance(l, 1);
+        if (!is_next(l, ","))
+            return false;
+        advance(l, 1);
+    } while (l->left);
+    return false;
+}
+
+static bool try_from(struct line *l)
+{
+    char package[DT_IMPORT_MAX];
+    const char *word;
+    size_t n = take_word(l, &word);
+
+    if (n == 0 || n >= sizeof package)
+        return false;
+    memcpy(package, word, n);
+    package[n] = '\0';
+    return try_module(l, "", word, n) || (take_keyword(l, "import") && try_list(l, package));
+}
+
+static bool try_line(struct line *l)
+{
+    struct line again = *l;
+
+    return take_keyword(l, "import") ? try_list(l, "")
+                                     : take_keyword(&again, "from") && try_from(&again);
+}
+
+bool dt_imports_find(const char *text, size_t n, dt_import_test *passes, void *arg)
+{
+    const char *end = text + n;
+
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        struct line l = { text, (size_t)((stop ? stop : end) - text), passes, arg };
+
+        text += l.left + 1;
+        if (try_line(&l))
+            return true;
+    }
+    return false;
+}
