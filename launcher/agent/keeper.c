@@ -61,7 +61,8 @@ static uint64_t ms_since(uint64_t time_ns)
 /* Returns for how many more ms the worker may be silent. A stuck worker would not notice the end of
  * its own lease, and a stopped one would not notice that dtrun has gone. So the keeper also watches
  * the channel. alone_ns is when that was closed, or 0. */
-static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint64_t alone_ns)
+static uint64_t silence_allowed_ms(const struct dt_keeper *keeper, uint64_t heard_ns,
+                                   uint64_t alone_ns)
 {
     uint64_t now = dt_now_ns();
     uint64_t left = dt_clock_ms_left(heard_ns, now, keeper->lease_ms), alone_left = left;
@@ -77,9 +78,9 @@ static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint
  */
 static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms, uint64_t *forgiven)
 {
-    uint64_t turn = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;
-    uint64_t due = dt_now_ns() + turn * 1000000, now;
-    int n = poll(fds, 2, (int)turn);
+    uint64_t turn_ms = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;
+    uint64_t due = dt_now_ns() + turn_ms * 1000000, now;
+    int n = poll(fds, 2, (int)turn_ms);
 
     now = dt_now_ns();
     if (dt_clock_stood_still(due, now, limit_ms))
@@ -92,13 +93,14 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
 {
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
                             { .fd = STDIN_FILENO, .events = POLLRDHUP } };
-    uint64_t heard = dt_now_ns(), alone = 0;
+    uint64_t heard = dt_now_ns();
+    uint64_t alone = 0; /* when dtrun closed the channel */
     char beats[64];
 
     for (;;) {
         uint32_t limit =
             alone && keeper->lease_ms > DT_KEEPER_ALONE_MS ? DT_KEEPER_ALONE_MS : keeper->lease_ms;
-        int n = poll_awake(fds, patience(keeper, heard, alone), limit, &heard);
+        int n = poll_awake(fds, silence_allowed_ms(keeper, heard, alone), limit, &heard);
 
         if (n > 0 && fds[0].revents) {
             ssize_t got = read(fd, beats, sizeof beats);
@@ -111,12 +113,12 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
             alone = dt_now_ns();
             fds[1].fd = -1;
         }
-        if (n == 0 && patience(keeper, heard, alone) == 0)
+        if (n == 0 && silence_allowed_ms(keeper, heard, alone) == 0)
             return ms_since(heard);
     }
 }
 
-static int bury(pid_t worker)
+static int kill_and_reap(pid_t worker)
 {
     int status;
 
@@ -177,7 +179,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     close(ends[1]);
     dt_jobsignals_pass_on(worker); /* the worker reports them to the launcher */
     silent_ms = watch_worker(keeper, ends[0]);
-    code = bury(worker);
+    code = kill_and_reap(worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
         fprintf(stderr, "dtrun-agent: processes that its ranks started in process groups of their "
                         "own may still run; to find them dtrun-agent needs /proc: mount it\n");

@@ -18,8 +18,8 @@
 
 enum {
     OUTBOX_MAX = 512 * 1024,
-    PIECE = DT_FRAME_PAYLOAD_MAX - 4, /* leaves room for the file's number */
-    BLOCK = 256 * 1024,
+    CHUNK_MAX = DT_FRAME_PAYLOAD_MAX - 4, /* leaves room for the file's number */
+    READ_SIZE = 256 * 1024,
     NAME_LENGTH = sizeof DT_LIBRARY_FILE - 1,
 };
 
@@ -34,31 +34,39 @@ static int refuse_path(struct loading *l, const char *path)
     return dt_error_usage(l->err, "--push %s: %s", path, strerror(errno));
 }
 
-/* Reads fd to its end, for the checksum and for the library's name, which may cross the border of
- * two blocks. Returns -1 with errno. */
-static int read_content(struct loading *l, struct dt_push_file *f, int fd)
+/* Reads fd to its end, for the checksum and for the library's name. Keeps the end of what it has
+ * read, because the name may begin there. Returns -1 with errno. */
+static int hash_content(struct loading *l, struct dt_push_file *f, int fd, XXH3_state_t *state)
 {
-    static char block[NAME_LENGTH + BLOCK];
-    XXH3_state_t *state = XXH3_createState();
-    size_t before = 0;
-    ssize_t n = -1;
+    static char buf[NAME_LENGTH + READ_SIZE];
+    size_t kept = 0;
+    ssize_t n;
 
-    if (!state || XXH3_64bits_reset(state) != XXH_OK)
-        errno = ENOMEM;
-    else
-        while ((n = read(fd, block + before, BLOCK)) > 0) {
-            size_t have = before + (size_t)n;
+    while ((n = read(fd, buf + kept, READ_SIZE)) > 0) {
+        size_t have = kept + (size_t)n;
 
-            XXH3_64bits_update(state, block + before, (size_t)n);
-            l->names_library |= memmem(block, have, DT_LIBRARY_FILE, NAME_LENGTH) != NULL;
-            f->size += (uint64_t)n;
-            before = have < NAME_LENGTH ? have : (size_t)NAME_LENGTH;
-            memmove(block, block + have - before, before);
-        }
+        XXH3_64bits_update(state, buf + kept, (size_t)n);
+        l->names_library |= memmem(buf, have, DT_LIBRARY_FILE, NAME_LENGTH) != NULL;
+        f->size += (uint64_t)n;
+        kept = have < NAME_LENGTH ? have : (size_t)NAME_LENGTH;
+        memmove(buf, buf + have - kept, kept);
+    }
     if (n == 0)
         f->hash = XXH3_64bits_digest(state);
-    XXH3_freeState(state);
     return n < 0 ? -1 : 0;
+}
+
+static int read_content(struct loading *l, struct dt_push_file *f, int fd)
+{
+    XXH3_state_t *state = XXH3_createState();
+    int rc = -1;
+
+    if (state && XXH3_64bits_reset(state) == XXH_OK)
+        rc = hash_content(l, f, fd, state);
+    else
+        errno = ENOMEM;
+    XXH3_freeState(state);
+    return rc;
 }
 
 static int load_file(struct loading *l, struct dt_push_file *f)
@@ -121,7 +129,7 @@ static int add_file(struct loading *l, const char *path, const char *name, const
     struct dt_push_set *set = l->set;
     struct dt_push_file *f;
 
-    if ((set->n & (set->n - 1)) == 0)
+    if ((set->n & (set->n - 1)) == 0) /* a power of two: the array is full */
         set->v = dt_xrealloc(set->v, set->n ? 2 * (size_t)set->n : 1, sizeof *set->v);
     f = &set->v[set->n++];
     *f = (struct dt_push_file){
@@ -135,21 +143,22 @@ static int add_file(struct loading *l, const char *path, const char *name, const
 }
 
 /* Returns the name on the hosts: the last component, also of "dir/", "." and "..". NULL for "/". */
-static char *name_of(const char *path)
+static char *name_on_hosts(const char *path)
 {
-    char *whole = realpath(path, NULL);
     size_t n = strlen(path);
     const char *last;
-    char *name;
+    char *whole, *name = NULL;
 
     while (n > 0 && path[n - 1] == '/')
         n--;
     last = n > 0 ? memrchr(path, '/', n) : NULL;
     last = last ? last + 1 : path;
     n -= (size_t)(last - path);
-    name = n > 0 && strspn(last, ".") < n ? dt_xstrndup(last, n)
-           : whole && whole[1]            ? dt_xstrdup(strrchr(whole, '/') + 1)
-                                          : NULL;
+    if (n > 0 && strspn(last, ".") < n)
+        return dt_xstrndup(last, n);
+    whole = realpath(path, NULL);
+    if (whole && strcmp(whole, "/") != 0)
+        name = dt_xstrdup(strrchr(whole, '/') + 1);
     free(whole);
     return name;
 }
@@ -163,7 +172,7 @@ static int add_named(struct loading *l, const char *path)
 
     if (stat(path, &st) < 0)
         return refuse_path(l, path);
-    name = name_of(path);
+    name = name_on_hosts(path);
     if (!name)
         return dt_error_usage(l->err, "--push %s: a whole file system is not sent", path);
     for (uint32_t i = 0; i < l->set->n && rc == 0; i++) {
@@ -240,13 +249,14 @@ static void end_file(struct dt_push *p)
     p->next++;
 }
 
-static int send_piece(struct dt_push *p, struct dt_link *link, struct dt_error *err)
+static int send_chunk(struct dt_push *p, struct dt_link *link, struct dt_error *err)
 {
     const struct dt_push_file *f = &p->set->v[p->next];
     uint64_t left = f->size - p->offset;
-    static uint8_t piece[PIECE]; /* static, because only one thread of dtrun sends */
-    ssize_t n = pread(p->fd, piece, left < PIECE ? (size_t)left : (size_t)PIECE, (off_t)p->offset);
-    struct dt_msg_file_data m = { .id = p->next, .data = { piece, n > 0 ? (size_t)n : 0 } };
+    static uint8_t chunk[CHUNK_MAX]; /* static, because only one thread of dtrun sends */
+    size_t wanted = left < CHUNK_MAX ? (size_t)left : (size_t)CHUNK_MAX;
+    ssize_t n = pread(p->fd, chunk, wanted, (off_t)p->offset);
+    struct dt_msg_file_data m = { .id = p->next, .data = { chunk, n > 0 ? (size_t)n : 0 } };
 
     if (n <= 0)
         return dt_error_set(err, "push %s: %s", f->path,
@@ -262,7 +272,7 @@ int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id
     while (p->next < p->set->n && dt_link_pending(link) < OUTBOX_MAX) {
         if (!p->begun && begin_file(p, link, job_id, err) < 0)
             return -1;
-        if (p->offset < p->set->v[p->next].size && send_piece(p, link, err) < 0)
+        if (p->offset < p->set->v[p->next].size && send_chunk(p, link, err) < 0)
             return -1;
         if (p->offset == p->set->v[p->next].size)
             end_file(p);

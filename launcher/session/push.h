@@ -2,8 +2,7 @@
  * start.
  *
  * The set is read once for its checksums. Each host has a dt_push that sends bytes as fast as its
- * link takes them: the next pieces follow when the outbox has been sent, so memory stays bounded.
- */
+ * link takes them: the next chunks follow when earlier ones have left, so memory stays bounded. */
 #ifndef DT_SESSION_PUSH_H
 #define DT_SESSION_PUSH_H
 

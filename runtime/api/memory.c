@@ -86,7 +86,7 @@ static dt_result_t allocate_for_all(struct dt_comm *c, size_t bytes, void **p)
     block = open_own_block(c, bytes);
     r = agree_on_success(c, bytes, block, errno ? errno : ENOMEM);
     if (r == DT_OK) {
-        dt_segment_settle(block);
+        dt_segment_populate(block);
         *p = block;
     } else {
         dt_segment_discard(block);

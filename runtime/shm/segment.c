@@ -199,7 +199,7 @@ void *dt_segment_open(const struct dt_segment_kind *kind, int fd)
     return NULL;
 }
 
-void dt_segment_settle(const void *block)
+void dt_segment_populate(const void *block)
 {
     struct segment *s;
 

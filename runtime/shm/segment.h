@@ -32,27 +32,27 @@ struct dt_segment_kind {
     size_t bytes; /* of each rank's block */
 };
 
-/* Bytes of the file; 0: it would exceed the address space. */
+/* Returns the size of the file in bytes, or 0 if it would exceed the address space. */
 size_t dt_segment_total(uint32_t n, size_t bytes);
 /* Maps a segment, with all pages of this rank's block. n == 1: maps fresh memory that no other rank
  * needs, without fd. Returns the block, zeroed and page-aligned, or NULL with errno. */
 void *dt_segment_open(const struct dt_segment_kind *kind, int fd);
-/* Called when all ranks have opened it: maps the other blocks. */
-void dt_segment_settle(const void *block);
-/* Called when some rank could not open it: removes it. */
+/* Called when all ranks have opened it: maps the pages of the other blocks, too. */
+void dt_segment_populate(const void *block);
+/* Called when a rank could not open it: unmaps it. */
 void dt_segment_discard(void *block);
 /* Frees the block. False: it is not a block, or was freed. */
 bool dt_segment_free(void *block);
 /* Unmaps segments of which all ranks have freed their blocks. */
 void dt_segment_sweep(void);
 
-/* The place of bytes at p, for the ranks of comm on this host. */
+/* Returns the place of so many bytes at p, for the ranks of comm on this host. */
 struct dt_place dt_segment_place(uint64_t comm, const void *p, size_t bytes);
 /* Between these two, a place that was found stays mapped, whatever other threads of this process
  * free. */
 void dt_segment_hold(void);
 void dt_segment_release(void);
-/* The address of another rank's place in this process. */
+/* Returns the address of another rank's place in this process, or NULL. */
 uint8_t *dt_segment_find(struct dt_place place);
 
 #endif

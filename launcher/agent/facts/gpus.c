@@ -33,7 +33,7 @@ static bool has_device(const char *root, const char *name)
 
 /* A driver without such files (in the Windows Subsystem for Linux) has the tool nvidia-smi, which
  * prints a line for each GPU, as in "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)". */
-static void list_of_smi(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
+static void list_with_smi(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
     static const char *const argv[] = { "nvidia-smi", "-L", NULL };
     struct dt_strbuf out = { 0 };
@@ -53,7 +53,7 @@ static void list_of_smi(struct dt_strs *gpus, const char *root, struct dt_groups
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
     if (!dt_nvidia_each(root, add_index, gpus))
-        list_of_smi(gpus, root, groups);
+        list_with_smi(gpus, root, groups);
 }
 
 static void add_model(void *models, const char *information)

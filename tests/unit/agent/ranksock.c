@@ -128,7 +128,7 @@ static int teardown(void **state)
     return uv_loop_close(&f->loop);
 }
 
-static void turn(struct fixture *f)
+static void run_loop_once(struct fixture *f)
 {
     uv_run(&f->loop, UV_RUN_NOWAIT);
 }
@@ -142,7 +142,7 @@ static void hello(struct fixture *f, uint32_t local_rank, uint32_t protocol, uin
     m.hello.generation = GENERATION;
     m.hello.port = (uint16_t)(9000 + rank);
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
 }
 
 static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd)
@@ -160,7 +160,8 @@ static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd
 }
 
 /* Makes a rank begin: it has the job's memory then. */
-static void begin(struct fixture *f, uint32_t local_rank, uint32_t rank, struct dt_hostshm *shm)
+static void begin_rank(struct fixture *f, uint32_t local_rank, uint32_t rank,
+                       struct dt_hostshm *shm)
 {
     int fd = -1;
 
@@ -170,7 +171,7 @@ static void begin(struct fixture *f, uint32_t local_rank, uint32_t rank, struct 
     close(fd);
 }
 
-static void nothing_more(struct fixture *f, uint32_t local_rank)
+static void expect_no_message(struct fixture *f, uint32_t local_rank)
 {
     struct dt_rankmsg m;
     struct dt_rankmsg_from from;
@@ -243,7 +244,7 @@ static void wrong_hellos_are_refused(void **state)
     assert_int_equal(m.type, DT_RANK_REFUSED);
     assert_non_null(strstr(m.refused.text, "already"));
     assert_non_null(strstr(f->seen, both));
-    nothing_more(f, 0);
+    expect_no_message(f, 0);
 }
 
 static void garbage_is_ignored(void **state)
@@ -252,7 +253,7 @@ static void garbage_is_ignored(void **state)
     int fd = dt_ranksock_child_fd(f->sock, 0);
 
     assert_int_equal(send(fd, "garbage", 7, 0), 7);
-    turn(f);
+    run_loop_once(f);
     assert_non_null(strstr(f->seen, "not a message"));
     f->seen[0] = '\0';
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
@@ -272,7 +273,7 @@ static void another_process_is_not_the_rank(void **state)
         _exit(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0) == 0 ? 0 : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    turn(f);
+    run_loop_once(f);
     assert_non_null(strstr(f->seen, "not the rank's own"));
     assert_null(strstr(f->seen, "commit"));
 }
@@ -310,7 +311,7 @@ static void an_abort_is_reported_once(void **state)
     struct dt_hostshm shm;
     uint32_t culprit = 0;
 
-    begin(f, 0, FIRST, &shm);
+    begin_rank(f, 0, FIRST, &shm);
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
     uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
     dt_ranksock_abort(f->sock, 0, DT_HOSTSHM_PEER_DIED, 5, "gone");
@@ -323,7 +324,7 @@ static void an_abort_is_reported_once(void **state)
     assert_int_equal(m.type, DT_RANK_ABORT);
     assert_int_equal(m.abort.rank, 5);
     assert_int_equal(m.abort.code, DT_HOSTSHM_PEER_DIED);
-    nothing_more(f, 0);
+    expect_no_message(f, 0);
     hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     assert_int_equal(receive(f, 1, NULL).type, DT_RANK_WELCOME);
     assert_int_equal(receive(f, 1, NULL).type, DT_RANK_ABORT);
@@ -358,25 +359,25 @@ static void the_reason_of_a_failure_precedes_any_death(void **state)
 }
 
 /* Returns what the agent answers to a rank that wants the memory of a communicator. */
-static struct dt_rankmsg want(struct fixture *f, uint32_t local_rank, uint64_t comm,
-                              uint32_t members, int *fd)
+static struct dt_rankmsg want_memory(struct fixture *f, uint32_t local_rank, uint64_t comm,
+                                     uint32_t members, int *fd)
 {
     struct dt_rankmsg m = { .type = DT_RANK_WANT_MEMORY, .want_memory = { comm, members, SIZE } };
 
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     m = receive(f, local_rank, fd);
     assert_int_equal(m.type, DT_RANK_MEMORY);
     assert_true(m.memory.comm == comm);
     return m;
 }
 
-static void done_with(struct fixture *f, uint32_t local_rank, uint64_t comm)
+static void free_memory(struct fixture *f, uint32_t local_rank, uint64_t comm)
 {
     struct dt_rankmsg m = { .type = DT_RANK_FREE_MEMORY, .free_memory = { comm } };
 
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
 }
 
 static void a_communicator_has_memory_of_its_own(void **state)
@@ -390,27 +391,27 @@ static void a_communicator_has_memory_of_its_own(void **state)
     hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     receive(f, 0, NULL);
     receive(f, 1, NULL);
-    assert_int_equal(want(f, 0, 0, 1, &fd).memory.error, EINVAL);
-    assert_int_equal(want(f, 0, comm, 0, &fd).memory.error, EINVAL);
-    assert_int_equal(want(f, 0, comm, RANKS + 1, &fd).memory.error, EINVAL);
+    assert_int_equal(want_memory(f, 0, 0, 1, &fd).memory.error, EINVAL);
+    assert_int_equal(want_memory(f, 0, comm, 0, &fd).memory.error, EINVAL);
+    assert_int_equal(want_memory(f, 0, comm, RANKS + 1, &fd).memory.error, EINVAL);
     assert_int_equal(fd, -1);
-    assert_int_equal(want(f, 0, comm, 2, &fd).memory.error, 0);
+    assert_int_equal(want_memory(f, 0, comm, 2, &fd).memory.error, 0);
     assert_int_equal(dt_hostshm_map(&a, fd, GENERATION, 2, SIZE), 0);
     close(fd);
-    assert_int_equal(want(f, 0, comm, 1, &fd).memory.error, EINVAL);
-    assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, 0);
+    assert_int_equal(want_memory(f, 0, comm, 1, &fd).memory.error, EINVAL);
+    assert_int_equal(want_memory(f, 1, comm, 2, &fd).memory.error, 0);
     assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     atomic_store(&a.ranks[1].call, 77);
     assert_int_equal(atomic_load(&b.ranks[1].call), 77);
-    assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
+    assert_int_equal(want_memory(f, 1, comm, 2, &fd).memory.error, EINVAL);
     dt_hostshm_unmap(&b);
 
     /* The number means a new communicator when all ranks are done with the first. */
-    done_with(f, 0, comm);
-    assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
-    done_with(f, 1, comm);
-    assert_int_equal(want(f, 1, comm, 1, &fd).memory.error, 0);
+    free_memory(f, 0, comm);
+    assert_int_equal(want_memory(f, 1, comm, 2, &fd).memory.error, EINVAL);
+    free_memory(f, 1, comm);
+    assert_int_equal(want_memory(f, 1, comm, 1, &fd).memory.error, 0);
     assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     atomic_store(&b.ranks[0].call, 78);
@@ -429,10 +430,10 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     receive(f, 0, NULL);
-    want(f, 0, ONE, 1, &fd);
+    want_memory(f, 0, ONE, 1, &fd);
     assert_int_equal(dt_hostshm_map(&one, fd, GENERATION, 1, SIZE), 0);
     close(fd);
-    want(f, 0, OTHER, 1, &fd);
+    want_memory(f, 0, OTHER, 1, &fd);
     assert_int_equal(dt_hostshm_map(&other, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     dt_ranksock_abort(f->sock, ONE, -13, SECOND, "enough");
@@ -447,7 +448,7 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
     assert_int_equal(receive(f, 0, NULL).abort.comm, 0);
     assert_int_equal(dt_hostshm_stopped(&one, NULL), -13);
     assert_int_equal(dt_hostshm_stopped(&other, NULL), DT_HOSTSHM_PEER_DIED);
-    want(f, 0, LATE, 1, &fd);
+    want_memory(f, 0, LATE, 1, &fd);
     assert_int_equal(dt_hostshm_map(&late, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     assert_int_equal(dt_hostshm_stopped(&late, NULL), DT_HOSTSHM_PEER_DIED);
@@ -492,7 +493,7 @@ static void ranks_that_wait_are_reported(void **state)
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     receive(f, 0, NULL);
-    want(f, 0, COMM, 2, &fd);
+    want_memory(f, 0, COMM, 2, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     look(f, COMM, &comms);
@@ -532,7 +533,7 @@ static void ranks_that_wait_are_reported(void **state)
     dt_hostshm_unmap(&shm);
 }
 
-static void who_is_inside(struct fixture *f, bool first, bool second)
+static void expect_inside(struct fixture *f, bool first, bool second)
 {
     bool *inside = dt_ranksock_inside(f->sock);
 
@@ -551,21 +552,21 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
     struct dt_hostshm world, shm;
     int fd = -1;
 
-    begin(f, 0, FIRST, &world);
-    want(f, 0, 7, 2, &fd);
+    begin_rank(f, 0, FIRST, &world);
+    want_memory(f, 0, 7, 2, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     dt_hostshm_note_call(&shm.ranks[0], 3, inside);
-    who_is_inside(f, false, false); /* its members are not known yet */
+    expect_inside(f, false, false); /* its members are not known yet */
     for (int i = 0; i < SIZE; i++)
         atomic_store(&shm.members[i], members[i] + 1);
-    who_is_inside(f, false, true);
+    expect_inside(f, false, true);
     dt_hostshm_note_call(&shm.ranks[0], 3, DT_CALL_BARRIER);
     dt_hostshm_enter_pair(&shm.ranks[1], 3, dt_hostshm_pair(1, 0, DT_CALL_RECV), 0, 0);
-    who_is_inside(f, true, false);
+    expect_inside(f, true, false);
     dt_hostshm_leave_pair(&shm.ranks[1], 3);
     dt_hostshm_note_call(&world.ranks[1], 4, inside);
-    who_is_inside(f, false, true);
+    expect_inside(f, false, true);
     dt_hostshm_unmap(&world);
     dt_hostshm_unmap(&shm);
 }
@@ -579,11 +580,11 @@ static void a_failure_without_a_message_is_found_in_memory(void **state)
     struct dt_hostshm shm, lost, world;
     int fd = -1;
 
-    begin(f, 0, FIRST, &world);
-    want(f, 0, COMM, 1, &fd);
+    begin_rank(f, 0, FIRST, &world);
+    want_memory(f, 0, COMM, 1, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
     close(fd);
-    want(f, 0, LOST, 1, &fd);
+    want_memory(f, 0, LOST, 1, &fd);
     assert_int_equal(dt_hostshm_map(&lost, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     f->seen[0] = '\0';
@@ -610,7 +611,7 @@ static struct dt_rankmsg want_segment(struct fixture *f, uint64_t comm, uint32_t
                                 .comm = comm, .call = 1, .bytes = 4096, .members = members } };
 
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     m = receive(f, 0, fd);
     assert_int_equal(m.type, DT_RANK_SEGMENT);
     assert_true(m.segment.comm == comm);
@@ -630,7 +631,7 @@ static void buffers_are_for_ranks_of_one_communicator(void **state)
     assert_int_equal(fd, -1);
     assert_int_equal(want_segment(f, 0, RANKS, &fd).segment.error, 0);
     close(fd);
-    assert_int_equal(want(f, 0, COMM, 1, &fd).memory.error, 0);
+    assert_int_equal(want_memory(f, 0, COMM, 1, &fd).memory.error, 0);
     close(fd);
     assert_int_equal(want_segment(f, COMM, 1, &fd).segment.error, 0);
     close(fd);
@@ -653,11 +654,11 @@ static void a_descriptor_reaches_the_ranks_that_it_is_for(void **state)
     assert_int_equal(fstat(fd, &given), 0);
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, fd, 0), 0);
     close(fd);
-    turn(f);
+    run_loop_once(f);
     assert_int_equal(receive(f, 0, &fd).segment.error, 0);
     assert_int_equal(fd, -1);
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     assert_int_equal(receive(f, 1, &fd).segment.error, 0);
     assert_int_equal(fstat(fd, &taken), 0);
     assert_int_equal(taken.st_ino, given.st_ino);
@@ -673,8 +674,8 @@ static void a_lying_rank_ends_no_other(void **state)
     struct dt_hostshm world;
     int fd = -1;
 
-    begin(f, 0, FIRST, &world);
-    assert_int_equal(want(f, 0, 7, 2, &fd).memory.error, 0);
+    begin_rank(f, 0, FIRST, &world);
+    assert_int_equal(want_memory(f, 0, 7, 2, &fd).memory.error, 0);
     close(fd);
     f->seen[0] = '\0';
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
@@ -683,7 +684,7 @@ static void a_lying_rank_ends_no_other(void **state)
     m.failed.code = -3;
     m.failed.comm = 7;
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     assert_non_null(strstr(f->seen, "failed(7,3,-3)[no] ")); /* there is no rank 99 */
     assert_null(strstr(f->seen, "failed(0"));
     assert_non_null(
@@ -692,7 +693,7 @@ static void a_lying_rank_ends_no_other(void **state)
     m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT,
                              .commit = { 1000, 0 } }; /* only rank 0 commits */
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "");
     f->seen[0] = '\0';
     world.head->local_size = UINT32_MAX;
@@ -720,13 +721,13 @@ static void a_failure_is_reported_once(void **state)
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     receive(f, 0, NULL);
-    assert_int_equal(want(f, 0, 7, 2, &fd).memory.error, 0);
+    assert_int_equal(want_memory(f, 0, 7, 2, &fd).memory.error, 0);
     close(fd);
     f->seen[0] = '\0';
     say(f, &m, 2);
     m.failed.comm = 0;
     say(f, &m, 2);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "failed(7,5,-3)[no] failed(0,5,-3)[no] ");
 }
 
@@ -739,17 +740,17 @@ static void messages_that_the_launcher_does_not_take_wait_in_the_socket(void **s
     f->seen[0] = '\0';
     f->full = true;
     say(f, &m, 1);
-    turn(f);
-    turn(f);
+    run_loop_once(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "");
     f->full = false;
     dt_ranksock_room(f->sock);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "limit(250) ");
     dt_ranksock_room(f->sock);
     m.limit.ms = 200;
     say(f, &m, 1);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "limit(250) limit(200) ");
 }
 
@@ -763,7 +764,7 @@ static void a_rank_that_sends_endlessly_is_read_slowly(void **state)
     for (int i = 0; i < MANY; i += AT_A_TIME) {
         f->seen[0] = '\0';
         say(f, &m, AT_A_TIME);
-        turn(f);
+        run_loop_once(f);
         if (i == 0)
             assert_non_null(strstr(f->seen, "log[la] log[la] "));
         if (strstr(f->seen, "so many notes"))
@@ -773,7 +774,7 @@ static void a_rank_that_sends_endlessly_is_read_slowly(void **state)
                                  "only one a minute is shown] ");
     f->seen[0] = '\0';
     say(f, &m, 1);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "");
 }
 
@@ -783,7 +784,7 @@ static void say_limit(struct fixture *f, uint32_t ms, const char *seen)
 
     f->seen[0] = '\0';
     say(f, &m, 1);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, seen);
 }
 
@@ -813,8 +814,8 @@ static void a_limit_counts_during_its_call(void **state)
     struct dt_hostshm shm, world;
     int fd = -1;
 
-    begin(f, 0, FIRST, &world);
-    want(f, 0, COMM, 1, &fd);
+    begin_rank(f, 0, FIRST, &world);
+    want_memory(f, 0, COMM, 1, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     look(f, 0, &comms);
@@ -860,7 +861,7 @@ static void each_call_is_reported_with_its_limit(void **state)
     struct dt_hostshm world;
     struct dt_hostshm_rank *rank;
 
-    begin(f, 0, FIRST, &world);
+    begin_rank(f, 0, FIRST, &world);
     rank = &world.ranks[1];
     dt_hostshm_note_limit(rank, 4000);
     dt_hostshm_note_call(rank, 3, BARRIER);
@@ -898,13 +899,13 @@ static void last_calls_are_passed_on_once(void **state)
     memcpy(m.last_calls.payload, out.data, out.len);
     m.last_calls.bytes--;
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     assert_non_null(strstr(f->seen, "reported its last calls twice, or in a malformed message"));
     f->seen[0] = '\0';
     m.last_calls.bytes++;
     for (int i = 0; i < 2; i++)
         assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     snprintf(f->seen + 500, 200, "last_calls(%d,%d,7,-3)[/d][] 1 barrier inside ", GENERATION,
              FIRST);
     assert_string_equal(f->seen, f->seen + 500);
@@ -918,12 +919,12 @@ static void a_rank_leaves_a_watched_step_when_told_to_go(void **state)
     struct dt_hostshm shm;
 
     dt_ranksock_watch_step(f->sock, 1, 50);
-    begin(f, 1, SECOND, &shm);
+    begin_rank(f, 1, SECOND, &shm);
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), 50);
     f->seen[0] = '\0';
     m.step.step = 51;
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
-    turn(f);
+    run_loop_once(f);
     assert_string_equal(f->seen, "step(5,51) ");
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), INT64_MAX);
     dt_ranksock_go(f->sock, 1, 9);
@@ -957,8 +958,8 @@ static void messages_of_a_dead_rank_are_still_read(void **state)
     dt_ranksock_drain(f->sock, 0);
     assert_true(dt_ranksock_state(f->sock, 0).linked);
     assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
-    turn(f);
-    turn(f);
+    run_loop_once(f);
+    run_loop_once(f);
     dt_ranksock_drain(f->sock, 0);
 }
 
@@ -987,7 +988,7 @@ static void messages_of_a_rank_that_left_data_unread_are_read(void **state)
     close(go[0]);
     dt_ranksock_forked(f->sock, 0);
     while (!dt_ranksock_state(f->sock, 0).linked) /* its welcome is waiting then */
-        turn(f);
+        run_loop_once(f);
     close(go[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);

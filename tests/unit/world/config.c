@@ -22,7 +22,7 @@ static const char *const names[] = { "DTRUN_DETERMINISTIC", "DTRUN_WIRE",       
                                      "DTRUN_RECORDER",      "DTRUN_RECORDER_CALLS", "DTRUN_CMA",
                                      "DTRUN_OUTPUT_DIR" };
 
-static int forget(void **state)
+static int clear_environment(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -37,7 +37,7 @@ static dt_wire_t wire_of_sums(void)
     return o ? o->wire : DT_WIRE_EXACT;
 }
 
-/* Each field of a configuration, and the environment's effect on it. */
+/* A program's configuration, an environment variable, and the settings that result. */
 static const struct {
     const char *name; /* the environment variable that is set to text; or NULL */
     const char *text;
@@ -73,7 +73,7 @@ static void the_environment_overrides_the_program(void **state)
         dt_config_t c = rows[i].config;
         struct dt_settings s;
 
-        forget(NULL);
+        clear_environment(NULL);
         if (rows[i].name)
             setenv(rows[i].name, rows[i].text, 1);
         c.size = sizeof c;
@@ -87,7 +87,7 @@ static void the_environment_overrides_the_program(void **state)
         if (rows[i].isa)
             assert_string_equal(dt_reduce_isa(), rows[i].isa);
     }
-    forget(NULL);
+    clear_environment(NULL);
 }
 
 static void impossible_settings_are_reported(void **state)
@@ -126,7 +126,7 @@ static void impossible_settings_are_reported(void **state)
         dt_config_t c = cases[i].config;
         struct dt_settings s;
 
-        forget(NULL);
+        clear_environment(NULL);
         if (cases[i].name)
             setenv(cases[i].name, cases[i].text, 1);
         c.size = c.size ? c.size : sizeof c;
@@ -135,7 +135,7 @@ static void impossible_settings_are_reported(void **state)
         if (!strstr(dt_last_error(), cases[i].why))
             fail_msg("case %zu: %s", i, dt_last_error());
     }
-    forget(NULL);
+    clear_environment(NULL);
 }
 
 /* Newer headers make the structure longer. */
@@ -181,14 +181,14 @@ static void the_library_has_the_version_of_its_header(void **state)
 
 /* ---- in a job ---- */
 
-static int ask(int rank, void *arg)
+static int init_twice(int rank, void *arg)
 {
     dt_config_t c = none;
     float x = 1;
 
     (void)arg;
     c.version = rank;
-    NEED(dt_init_with(&c) == DT_ERR_VERSION); /* and may be called again */
+    NEED(dt_init_with(&c) == DT_ERR_VERSION); /* after which it may be called again */
     NEED(dt_rank() == -1);
     c = none;
     c.deterministic = 1;
@@ -202,10 +202,10 @@ static int ask(int rank, void *arg)
 static void a_job_starts_with_the_requested_settings(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2 1", .body = ask }), 0);
+    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2 1", .body = init_twice }), 0);
 }
 
-static int differ(int rank, void *arg)
+static int init_differently(int rank, void *arg)
 {
     dt_config_t c = none;
 
@@ -225,7 +225,8 @@ static void ranks_with_different_settings_do_not_start(void **state)
         struct testjob_result result;
 
         assert_int_equal(
-            testjob_run(&(struct testjob_plan){ .hosts = placements[i], .body = differ }, &result),
+            testjob_run(&(struct testjob_plan){ .hosts = placements[i], .body = init_differently },
+                        &result),
             0);
         assert_int_equal(result.ranks[0].status, 0);
         assert_int_equal(result.ranks[1].status, 0);
@@ -244,5 +245,5 @@ int main(void)
         cmocka_unit_test(ranks_with_different_settings_do_not_start),
     };
 
-    return cmocka_run_group_tests(tests, forget, NULL);
+    return cmocka_run_group_tests(tests, clear_environment, NULL);
 }
