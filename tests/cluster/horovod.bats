@@ -57,12 +57,17 @@ says() { # TIMES LINE
     says 1 "rank 1 of 2: sums 3 2 3"
 }
 
-@test "a Horovod rank that is killed on another host restarts all, and the sums are right" {
-    cluster_dtrun --no-tag -np 4 -H host1,host2,host3,host4 --max-restarts 1 --env horovod horovod die-once
+@test "when one of 16 Horovod ranks is killed on another host, all restart, and the sums are right" {
+    local rank
+
+    cluster_dtrun --no-tag -np 16 -H host1:4,host2:4,host3:4,host4:4 --map-by node --max-restarts 1 --env horovod \
+        horovod die-once
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: rank 1 (host2, pid "
-    [ "$(wc -l <"$OUT")" = 4 ]
-    says 1 'rank 1 of 4: sums 10 2 10'
+    [ "$(wc -l <"$OUT")" = 16 ]
+    for ((rank = 0; rank < 16; rank++)); do
+        says 1 "rank $rank of 16: sums 136 $((4 * (rank % 4) + 28)) $((16 * (rank / 4) + 10))"
+    done
 }
 
 @test "Horovod is refused where hosts reach each other by IPv6 only, with what to do" {
