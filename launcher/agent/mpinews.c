@@ -110,8 +110,7 @@ static void say_singletons(struct dt_generation *g, const char *why)
  * their server, with an exit code of its own. */
 static void say_lost(struct dt_generation *g, const char *why)
 {
-    char *text = dt_xasprintf("%s. Open MPI ends the ranks of a host without its PMIx server. If "
-                              "nobody killed it, memory may have run out (see dmesg there); "
+    char *text = dt_xasprintf("%s. Open MPI ends the ranks of a host without its PMIx server; "
                               "--max-restarts lets dtrun start the job again",
                               why);
 

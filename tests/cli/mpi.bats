@@ -239,7 +239,7 @@ END
     server=$(pgrep -x dtrun-pmix -P "$(worker)")
     kill -KILL "$server"
     dtrun_wait
-    err_has "dtrun: localhost: dtrun-pmix (pid $server) was killed by signal 9 (Killed). Open MPI ends the ranks of a host without its PMIx server."
+    err_has "dtrun: localhost: dtrun-pmix (pid $server) was killed by signal 9 (Killed); if nobody killed it, memory may have run out there (see dmesg). Open MPI ends the ranks of a host without its PMIx server; --max-restarts lets dtrun start the job again"
     err_lines 2 # and which rank ended
     [ "$RC" -gt 0 ]
     clean

@@ -15,6 +15,8 @@
 #include "runtime/wire/frame.h"
 
 static const char name[] = "dtrun-pmix";
+static const char out_of_memory[] =
+    "; if nobody killed it, memory may have run out there (see dmesg)";
 
 struct dt_pmixhelper {
     const struct dt_msg_start *start;
@@ -101,8 +103,8 @@ static char *tell_death(const siginfo_t *info)
     int pid = (int)info->si_pid, status = info->si_status;
 
     if (info->si_code != CLD_EXITED)
-        return dt_xasprintf("%s (pid %d) was killed by signal %d (%s)", name, pid, status,
-                            strsignal(status));
+        return dt_xasprintf("%s (pid %d) was killed by signal %d (%s)%s", name, pid, status,
+                            strsignal(status), status == SIGKILL ? out_of_memory : "");
     if (status == DT_EXIT_NOT_FOUND)
         return dt_xasprintf("%s cannot run on this host: install PMIx there (in Debian the package "
                             "libpmix2)",
