@@ -72,6 +72,7 @@ UNIT_TESTS = \
 	tests/unit/checkpoint/checkpoint_format \
 	tests/unit/checkpoint/checkpoint_owner \
 	tests/unit/session/heartbeat \
+	tests/unit/driver/reportfile \
 	tests/unit/driver/streams \
 	tests/unit/job/engine \
 	tests/unit/job/job_fsm \
@@ -463,11 +464,15 @@ tests_unit_session_heartbeat_SOURCES = tests/unit/session/heartbeat.c tests/unit
 tests_unit_session_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_session_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-# Linked without libuv and libssh2, which shows that the engine needs neither.
+tests_unit_driver_reportfile_SOURCES = tests/unit/driver/reportfile.c tests/unit/unit.h
+tests_unit_driver_reportfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_driver_reportfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
 tests_unit_driver_streams_SOURCES = tests/unit/driver/streams.c tests/unit/unit.h
 tests_unit_driver_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_driver_streams_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
+# Linked without libuv and libssh2, which shows that the engine needs neither.
 tests_unit_job_engine_SOURCES = tests/unit/job/engine.c tests/unit/unit.h
 tests_unit_job_engine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_job_engine_LDADD = launcher/libengine.la launcher/libbase.la $(CJSON_LIBS) $(CMOCKA_LIBS)

@@ -16,18 +16,19 @@
 static int write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    int failed, saved;
+    int error = 0;
 
     if (fd < 0)
         return -1;
-    failed =
-        dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0;
-    saved = errno;
-    failed |= close(fd) < 0;
-    if (failed)
-        unlink(path);
-    errno = saved;
-    return failed ? -1 : 0;
+    if (dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0)
+        error = errno;
+    if (close(fd) < 0 && !error)
+        error = errno;
+    if (!error)
+        return 0;
+    unlink(path);
+    errno = error;
+    return -1;
 }
 
 /* Returns which of dtrun's own descriptors refers to that file, as with /dev/stdout, or -1. */
@@ -58,7 +59,7 @@ static int open_stream(const char *path)
     return fd;
 }
 
-static int write_into(const char *path, const char *text)
+static int write_stream(const char *path, const char *text)
 {
     int fd = open_stream(path);
     int failed, saved;
@@ -73,7 +74,7 @@ static int write_into(const char *path, const char *text)
 }
 
 /* Renaming makes the file appear complete or not at all. */
-static int replace(const char *path, const char *text)
+static int replace_file(const char *path, const char *text)
 {
     char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
     int rc = write_file(temporary, text), saved;
@@ -99,7 +100,7 @@ static bool is_stream(const char *path)
     return !S_ISREG(st.st_mode) || own_output(&st) >= 0;
 }
 
-static int try_target(const char *path)
+static int check_writable(const char *path)
 {
     char *copy;
     struct stat st;
@@ -119,7 +120,7 @@ static int try_target(const char *path)
 
 int dt_report_check(const char *path, struct dt_error *err)
 {
-    if (try_target(path) == 0)
+    if (check_writable(path) == 0)
         return 0;
     return dt_error_usage(err, "--report %s: %s", path, strerror(errno));
 }
@@ -127,7 +128,8 @@ int dt_report_check(const char *path, struct dt_error *err)
 int dt_report_write(const char *path, const char *text, struct dt_error *err)
 {
     char *target = realpath(path, NULL); /* replaces the target of a link, not the link */
-    int rc = is_stream(path) ? write_into(path, text) : replace(target ? target : path, text);
+    int rc =
+        is_stream(path) ? write_stream(path, text) : replace_file(target ? target : path, text);
 
     if (rc < 0)
         dt_error_set(err, "--report %s: %s", path, strerror(errno));

@@ -1,0 +1,53 @@
+/* What --report says if the file cannot be written to its end. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launcher/driver/reportfile.h"
+
+static bool close_fails;
+
+/* Replaces libc's. Like a network file system that is over quota, it closes and then fails. */
+int close(int fd)
+{
+    int rc = (int)syscall(SYS_close, fd);
+
+    if (!close_fails)
+        return rc;
+    errno = EDQUOT;
+    return -1;
+}
+
+static void a_failure_to_close_is_reported_with_its_reason(void **state)
+{
+    char dir[] = "/tmp/dtrun-reportfile-XXXXXX", path[64], want[128];
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/report", dir);
+    close_fails = true;
+    assert_int_equal(dt_report_write(path, "{}", &err), -1);
+    close_fails = false;
+    snprintf(want, sizeof want, "--report %s: %s", path, strerror(EDQUOT));
+    assert_string_equal(err.text, want);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(dt_report_write(path, "{}", &err), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0); /* nothing else is left in it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failure_to_close_is_reported_with_its_reason),
+    };
+
+    return cmocka_run_group_tests_name("reportfile", tests, NULL, NULL);
+}
