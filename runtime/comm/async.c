@@ -17,11 +17,11 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
     a->first = NULL;
     a->last = NULL;
     a->lock = lock;
-    atomic_store(&a->unsaid, false); /* a thread that waits for the lock may be reading it */
+    atomic_store(&a->unwoken, false); /* a thread that waits for the lock may be reading it */
     atomic_store(&a->ahead, 0);
     a->limit_ms = 0;
     pthread_mutex_init(&a->mutex, NULL);
-    pthread_cond_init(&a->handed_in, NULL);
+    pthread_cond_init(&a->submitted, NULL);
 }
 
 /* NULL: the thread is to end. */
@@ -31,7 +31,7 @@ static struct dt_task *next_task(struct dt_async *a)
 
     pthread_mutex_lock(&a->mutex);
     while (!a->first && !a->ending)
-        pthread_cond_wait(&a->handed_in, &a->mutex);
+        pthread_cond_wait(&a->submitted, &a->mutex);
     task = a->first;
     if (task)
         a->first = task->next;
@@ -126,18 +126,18 @@ static void append_task(struct dt_async *a, struct dt_task *task)
         a->first = task;
     a->last = task;
     if (task->ahead)
-        atomic_store(&a->unsaid, true);
+        atomic_store(&a->unwoken, true);
     else
-        pthread_cond_signal(&a->handed_in);
+        pthread_cond_signal(&a->submitted);
 }
 
-void dt_async_say(struct dt_async *a)
+void dt_async_wake(struct dt_async *a)
 {
-    if (!atomic_load_explicit(&a->unsaid, memory_order_relaxed))
+    if (!atomic_load_explicit(&a->unwoken, memory_order_relaxed))
         return;
     pthread_mutex_lock(&a->mutex);
-    atomic_store(&a->unsaid, false);
-    pthread_cond_signal(&a->handed_in);
+    atomic_store(&a->unwoken, false);
+    pthread_cond_signal(&a->submitted);
     pthread_mutex_unlock(&a->mutex);
 }
 
@@ -205,11 +205,11 @@ void dt_async_close(struct dt_async *a)
 {
     pthread_mutex_lock(&a->mutex);
     a->ending = true;
-    pthread_cond_signal(&a->handed_in);
+    pthread_cond_signal(&a->submitted);
     pthread_mutex_unlock(&a->mutex);
     if (a->started)
         pthread_join(a->thread, NULL);
-    pthread_cond_destroy(&a->handed_in);
+    pthread_cond_destroy(&a->submitted);
     pthread_mutex_destroy(&a->mutex);
 }
 

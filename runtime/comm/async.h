@@ -32,14 +32,14 @@ struct dt_task {
 
 struct dt_async { /* zero-initialised */
     pthread_mutex_t mutex;
-    pthread_cond_t handed_in;
+    pthread_cond_t submitted;
     pthread_t thread;
     bool started;
     bool ending;
     struct dt_task *first;
     struct dt_task *last;
     struct dt_ticketlock *lock;
-    _Atomic bool unsaid;    /* the thread may sleep although there is a task, until dt_async_say */
+    _Atomic bool unwoken;   /* the thread may sleep although there is a task, until dt_async_wake */
     _Atomic uint32_t ahead; /* the number after the newest task that is ahead */
     uint32_t limit_ms;      /* of the current task; protected by the lock */
 };
@@ -52,7 +52,7 @@ dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task);
 /* Wakes the thread for tasks that are ahead. Waking a thread takes time, so these are not woken
  * when they are submitted, but when a thread waits for them, or within a millisecond
  * (gpu/device/gate.h). If there is no such task, this costs one load. */
-void dt_async_say(struct dt_async *a);
+void dt_async_wake(struct dt_async *a);
 /* Starts the thread before a task needs it. DT_ERR_NOMEM: as above. */
 dt_result_t dt_async_start(struct dt_async *a);
 /* Draws the task's number only if no thread holds the lock or waits for it. If it returns true, the

@@ -108,7 +108,7 @@ struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms)
     }
     number = dt_ticketlock_draw(&s->lock);
     *limit_ms = atomic_load(&s->limit_ms);
-    dt_async_say(&s->async);
+    dt_async_wake(&s->async);
     dt_ticketlock_await(&s->lock, number);
     return s;
 }
@@ -142,13 +142,13 @@ dt_result_t dt_slot_submit(const dt_comm_t *handle, struct dt_task *task)
 
 void dt_slot_await_ahead(const dt_comm_t *handle)
 {
-    dt_async_say(&slot_of(handle)->async);
+    dt_async_wake(&slot_of(handle)->async);
     dt_async_await_ahead(&slot_of(handle)->async);
 }
 
 void dt_slot_say(const dt_comm_t *handle)
 {
-    dt_async_say(&slot_of(handle)->async);
+    dt_async_wake(&slot_of(handle)->async);
 }
 
 static void put_in_slot(struct dt_slot *s, struct dt_comm *c)

@@ -63,7 +63,7 @@ static void release_stopped_locked(void)
 static void look_at_calls_locked(void)
 {
     for (struct dt_gpu_watched *w = dti_gates.watched_calls; w; w = w->next) {
-        dt_async_say(&w->comm->slot->async);
+        dt_async_wake(&w->comm->slot->async);
         w->looks = dt_comm_stopped(w->comm, NULL) ? w->looks + 1 : 0;
         if (w->looks >= STUCK_LOOKS)
             w->stuck(w->comm);

@@ -1,4 +1,4 @@
-/* The thread that makes a communicator's later calls. */
+/* The thread that executes a communicator's nonblocking calls. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,12 @@
 
 enum { ROUNDS = 2000 };
 
-static _Atomic int dti_made;
+static _Atomic int n_made;
 
 static dt_result_t make(struct dt_task *task)
 {
     (void)task;
-    atomic_fetch_add(&dti_made, 1);
+    atomic_fetch_add(&n_made, 1);
     return DT_OK;
 }
 
@@ -26,7 +26,7 @@ struct waiting {
     _Atomic bool over;
 };
 
-static void *await_again_and_again(void *arg)
+static void *await_until_over(void *arg)
 {
     struct waiting *w = arg;
 
@@ -37,7 +37,7 @@ static void *await_again_and_again(void *arg)
 
 /* A thread waits for the tasks that are ahead while another one submits them: for the thread
  * sanitizer. The thread of the tasks is woken for each. */
-static void tasks_ahead_are_awaited_while_they_are_handed_in(void **state)
+static void tasks_ahead_can_be_awaited_while_others_are_submitted(void **state)
 {
     struct dt_ticketlock lock = { 0 };
     struct dt_async async = { 0 };
@@ -46,22 +46,22 @@ static void tasks_ahead_are_awaited_while_they_are_handed_in(void **state)
 
     (void)state;
     dt_async_open(&async, &lock);
-    pthread_create(&thread, NULL, await_again_and_again, &waiting);
+    pthread_create(&thread, NULL, await_until_over, &waiting);
     for (int i = 0; i < ROUNDS; i++) {
         struct dt_task task = { .run = make, .ahead = true };
 
         assert_int_equal(dt_async_submit(&async, &task), DT_OK);
-        dt_async_say(&async);
+        dt_async_wake(&async);
         assert_int_equal(dt_task_await(&task), DT_OK);
     }
     atomic_store(&waiting.over, true);
     pthread_join(thread, NULL);
-    assert_int_equal(atomic_load(&dti_made), ROUNDS);
+    assert_int_equal(atomic_load(&n_made), ROUNDS);
     dt_async_close(&async);
 }
 
-/* Behind a task that is no such one. */
-static void no_task_goes_ahead_of_another_one(void **state)
+/* It would overtake an earlier task that has not been executed yet. */
+static void a_task_that_is_ahead_is_refused_behind_another(void **state)
 {
     struct dt_task first = { .run = make }, ahead = { .run = make, .ahead = true };
     struct dt_ticketlock lock = { 0 };
@@ -77,7 +77,7 @@ static void no_task_goes_ahead_of_another_one(void **state)
     while (dt_ticketlock_is_held(&lock))
         continue;
     assert_int_equal(dt_async_submit(&async, &ahead), DT_OK);
-    dt_async_say(&async);
+    dt_async_wake(&async);
     assert_int_equal(dt_task_await(&ahead), DT_OK);
     dt_async_close(&async);
 }
@@ -85,8 +85,8 @@ static void no_task_goes_ahead_of_another_one(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tasks_ahead_are_awaited_while_they_are_handed_in),
-        cmocka_unit_test(no_task_goes_ahead_of_another_one),
+        cmocka_unit_test(tasks_ahead_can_be_awaited_while_others_are_submitted),
+        cmocka_unit_test(a_task_that_is_ahead_is_refused_behind_another),
     };
     return cmocka_run_group_tests_name("async", tests, NULL, NULL);
 }
