@@ -146,7 +146,8 @@ bool dt_inject_takes_all_ranks(const struct dt_inject *fault)
     return fault->kind == DT_INJECT_HOST || fault->kind == DT_INJECT_AGENT;
 }
 
-bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks)
+bool dt_inject_concerns(const struct dt_inject *fault, uint32_t node_rank,
+                        const struct dt_u32s *ranks)
 {
     if (fault->node != UNSET)
         return fault->node == node_rank;

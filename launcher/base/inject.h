@@ -43,6 +43,7 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
 /* Returns whether the fault strikes all ranks of a host at once (HOST and AGENT). */
 bool dt_inject_takes_all_ranks(const struct dt_inject *fault);
 /* Returns whether the fault concerns the host with this node rank and these ranks. */
-bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks);
+bool dt_inject_concerns(const struct dt_inject *fault, uint32_t node_rank,
+                        const struct dt_u32s *ranks);
 
 #endif

@@ -22,10 +22,12 @@
 
 enum {
     DEFAULT_CAP = 1024 * 1024,
-    SETTLED = 8,                 /* buckets sent before shared memory is allocated */
-    SLOTS = 8,                   /* buckets that the shared memory holds at most, */
-    OWN_MOST = 64 * 1024 * 1024, /* its bytes for each rank at most, */
-    ALL_MOST = 8 * OWN_MOST,     /* and for all ranks: every rank maps all of it */
+    SETTLED = 8, /* shared memory is allocated when a bucket is sent for this many-th time */
+    /* What the shared memory holds at most: buckets, bytes for each rank, and bytes for all ranks,
+     * since every rank maps all of it. */
+    SLOTS = 8,
+    RANK_BYTES_MAX = 64 * 1024 * 1024,
+    ALL_BYTES_MAX = 8 * RANK_BYTES_MAX,
 };
 
 struct bucket_buffer {
@@ -37,8 +39,8 @@ struct bucket_task {
     struct dt_task task; /* first: the task is cast to its bucket_task */
     struct bucket_task *next;
     struct dt_bucket *bucket;
-    uint8_t *data; /* the buffers, one after the other; NULL: one buffer, reduced in place: */
-    struct dt_operation in_place;
+    uint8_t *data; /* the buffers, one after the other; NULL: one buffer is reduced in place */
+    struct dt_operation in_place; /* that reduction */
     size_t bytes;
     struct bucket_buffer *buffers;
     size_t n;
@@ -61,9 +63,9 @@ struct dt_bucket {
     struct bucket_task *first;   /* buckets that were sent, in order */
     struct bucket_task *last;
     struct bucket_task *spare; /* with memory, for reuse */
-    uint32_t left;             /* buckets sent, counted by the thread up to SETTLED */
-    _Atomic(uint8_t *)
-        slots; /* set by the thread; NULL: no shared memory yet, and the next two are empty */
+    uint32_t sent;             /* how many times, counted by the thread up to SETTLED */
+    /* Set by the thread. NULL: there is no shared memory yet, and the next two are 0. */
+    _Atomic(uint8_t *) slots;
     uint32_t nslots;
     uint32_t free_slots; /* one bit for each slot */
     dt_result_t failed;  /* the first failure */
@@ -80,7 +82,7 @@ static void visit_sharing(struct dt_comm *c, void *ranks)
 
 static uint32_t slots_for(size_t cap, uint32_t ranks)
 {
-    size_t most = ALL_MOST / ranks < OWN_MOST ? ALL_MOST / ranks : OWN_MOST;
+    size_t most = ALL_BYTES_MAX / ranks < RANK_BYTES_MAX ? ALL_BYTES_MAX / ranks : RANK_BYTES_MAX;
 
     return most / cap < SLOTS ? (uint32_t)(most / cap) : SLOTS;
 }
@@ -91,10 +93,10 @@ static void alloc_shared_slots(struct dt_bucket *b)
     uint32_t ranks = 0, n;
     void *slots;
 
-    if (b->left == SETTLED)
+    if (b->sent == SETTLED)
         return;
     (void)dt_context_visit("dt_bucket_push", b->comm, visit_sharing, &ranks);
-    if (!ranks || ++b->left < SETTLED)
+    if (!ranks || ++b->sent < SETTLED)
         return;
     n = slots_for(b->cap, ranks);
     if (n < 2 || dt_mem_alloc(b->comm, n * b->cap, &slots) != DT_OK)
@@ -190,7 +192,7 @@ static void bucket_task_free(struct bucket_task *f)
 }
 
 /* NULL: out of memory. */
-static struct bucket_task *bucket_task_make(struct dt_bucket *b, bool in_place)
+static struct bucket_task *bucket_task_create(struct dt_bucket *b, bool in_place)
 {
     struct bucket_task *f = calloc(1, sizeof *f);
 
@@ -208,12 +210,13 @@ static struct bucket_task *bucket_task_make(struct dt_bucket *b, bool in_place)
     return NULL;
 }
 
-static struct bucket_task *bucket_task_new(struct dt_bucket *b, bool in_place)
+/* Returns a spare one if it can. NULL: out of memory. */
+static struct bucket_task *bucket_task_get(struct dt_bucket *b, bool in_place)
 {
     struct bucket_task *f = b->spare;
 
     if (in_place || !f)
-        return bucket_task_make(b, in_place);
+        return bucket_task_create(b, in_place);
     b->spare = f->next;
     f->next = NULL;
     f->bytes = f->n = 0;
@@ -307,7 +310,7 @@ static dt_result_t out_of_memory(const struct dt_bucket *b)
 
 static dt_result_t push_in_place(struct dt_bucket *b, void *buf, size_t count)
 {
-    struct bucket_task *f = bucket_task_new(b, true);
+    struct bucket_task *f = bucket_task_get(b, true);
     dt_result_t r;
 
     if (!f)
@@ -332,7 +335,7 @@ static dt_result_t push_copied(struct dt_bucket *b, void *buf, size_t bytes)
     if (r != DT_OK)
         return r;
     if (!b->filling)
-        b->filling = bucket_task_new(b, false);
+        b->filling = bucket_task_get(b, false);
     return b->filling && add_buffer(b->filling, buf, bytes) ? DT_OK : out_of_memory(b);
 }
 

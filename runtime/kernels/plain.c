@@ -1,4 +1,4 @@
-/* For any processor of the architecture that this is compiled for. */
+/* The kernels for every processor of the architecture that libdtrun is built for. */
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #define STORE_PAST(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))

@@ -23,7 +23,7 @@ static bool is_due(struct sim_world *w, uint32_t i, const struct dt_msg_start *m
     struct dt_inject f = parse(w, i);
 
     return !w->struck[i] && (f.restart < 0 || f.restart == w->witness.restarts.n) &&
-           dt_inject_on(&f, m->node_rank, &m->ranks);
+           dt_inject_concerns(&f, m->node_rank, &m->ranks);
 }
 
 /* START to this host must list exactly the faults that may strike there. */

@@ -60,7 +60,7 @@ struct dt_injector *dt_injector_create(uv_loop_t *loop, const struct dt_msg_star
         struct armed *a = &f->v[f->n];
 
         if (dt_inject_parse(&a->fault, start->inject.v[i], NULL) < 0 ||
-            !dt_inject_on(&a->fault, start->node_rank, &start->ranks) ||
+            !dt_inject_concerns(&a->fault, start->node_rank, &start->ranks) ||
             (a->fault.restart >= 0 && a->fault.restart != start->restart_count))
             continue;
         a->owner = f;

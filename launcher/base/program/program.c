@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char usual[] = "/usr/local/bin:/usr/bin:/bin";
+static const char default_search[] = "/usr/local/bin:/usr/bin:/bin";
 
 static int check_executable(const char *path)
 {
@@ -23,7 +23,7 @@ static int check_executable(const char *path)
 
 int dt_program_find(char *path, size_t size, const char *name, const char *search)
 {
-    int found = ENOENT;
+    int error = ENOENT;
     const char *dir;
     size_t n;
 
@@ -31,7 +31,7 @@ int dt_program_find(char *path, size_t size, const char *name, const char *searc
         snprintf(path, size, "%s", name);
         return check_executable(path);
     }
-    for (dir = search ? search : usual; dir; dir = dir[n] ? dir + n + 1 : NULL) {
+    for (dir = search ? search : default_search; dir; dir = dir[n] ? dir + n + 1 : NULL) {
         int rc;
 
         n = strcspn(dir, ":");
@@ -40,10 +40,10 @@ int dt_program_find(char *path, size_t size, const char *name, const char *searc
         if (rc == 0)
             return 0;
         if (rc == EACCES)
-            found = EACCES;
+            error = EACCES;
     }
     snprintf(path, size, "%s", name);
-    return found;
+    return error;
 }
 
 /* Reads the interpreter that the first line names; returns false if there is no such line. */

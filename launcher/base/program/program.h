@@ -10,8 +10,9 @@
  * for a file that exists and cannot be executed. */
 int dt_program_find(char *path, size_t size, const char *name, const char *search);
 
-/* Call this after execve failed with error. Writes what a message should name (the path, or more if
- * the file is neither missing nor forbidden), and returns the errno to report. */
+/* Call this after execve failed with error. Writes what a message should name and returns the errno
+ * to report: the path and error, or, if the file exists and may be executed, what is wrong with it,
+ * and ENOEXEC. */
 int dt_program_explain(char *what, size_t size, const char *path, int error);
 
 #endif

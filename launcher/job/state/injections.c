@@ -38,7 +38,7 @@ void dt_injections_select(const struct dt_injections *in, const struct dt_plan_n
     for (uint32_t i = 0; i < in->faults->n; i++) {
         struct dt_inject f = fault_of(in, i);
 
-        if (is_due(in, i, &f) && dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
+        if (is_due(in, i, &f) && dt_inject_concerns(&f, (uint32_t)node->node_rank, &node->ranks))
             dt_xstrs_add(faults, in->faults->v[i]);
     }
 }
@@ -58,7 +58,7 @@ enum dt_injected_loss dt_injections_lose_host(struct dt_injections *in,
         struct dt_inject f = fault_of(in, i);
 
         if (!is_due(in, i, &f) || !dt_inject_takes_all_ranks(&f) ||
-            !dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
+            !dt_inject_concerns(&f, (uint32_t)node->node_rank, &node->ranks))
             continue;
         in->struck[i] = true;
         if (loss != DT_LOSS_OF_HOST)

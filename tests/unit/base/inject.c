@@ -110,7 +110,7 @@ static void a_fault_belongs_to_one_host(void **state)
         struct dt_inject fault;
 
         assert_int_equal(dt_inject_parse(&fault, cases[i].text, NULL), 0);
-        assert_int_equal(dt_inject_on(&fault, 1, &list), cases[i].on_node_1);
+        assert_int_equal(dt_inject_concerns(&fault, 1, &list), cases[i].on_node_1);
     }
 }
 
