@@ -30,7 +30,7 @@ static bool take_arguments(char **argv)
         if (strcmp(*argv, DT_AGENT_ALONE) == 0)
             alone = true;
         else if (strncmp(*argv, files, sizeof files - 1) == 0)
-            dt_openfiles_set(strtoull(*argv + sizeof files - 1, NULL, 10));
+            dt_openfiles_lower(strtoull(*argv + sizeof files - 1, NULL, 10));
         else
             return false;
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static uint64_t before;
+static uint64_t limit_before; /* 0: it was not raised */
 
 int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err)
 {
@@ -15,7 +15,7 @@ int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err)
     if (limit.rlim_max < n)
         return dt_error_set(err, "%s: %llu open files are needed, and ulimit -Hn allows %llu", what,
                             (unsigned long long)n, (unsigned long long)limit.rlim_max);
-    before = before ? before : limit.rlim_cur;
+    limit_before = limit_before ? limit_before : limit.rlim_cur;
     limit.rlim_cur = n;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
         return dt_error_set(err, "%s: ulimit -n %llu: %s", what, (unsigned long long)n,
@@ -25,10 +25,10 @@ int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err)
 
 uint64_t dt_openfiles_before(void)
 {
-    return before;
+    return limit_before;
 }
 
-void dt_openfiles_set(uint64_t n)
+void dt_openfiles_lower(uint64_t n)
 {
     struct rlimit limit;
 

@@ -13,6 +13,7 @@ int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err);
 /* Returns the limit before it was raised, for processes that must not inherit the higher one, or 0
  * if it was not raised. */
 uint64_t dt_openfiles_before(void);
-void dt_openfiles_set(uint64_t n); /* Lowers the limit to n again. */
+/* Lowers the limit to n again. */
+void dt_openfiles_lower(uint64_t n);
 
 #endif

@@ -21,8 +21,8 @@ struct dt_streams {
     struct dt_job *job;
     struct dt_news news;
     struct dt_outmux *out;
-    struct tee *tees; /* by stream, if there are files: standard output of all processes, then
-                         standard error */
+    /* If there are files: by stream, standard output of all processes, then standard error. */
+    struct tee *tees;
     struct dt_stdinpump *in;
 };
 
