@@ -38,11 +38,12 @@ static struct {
 
 static void add_file(const char *folder, int folder_n, const char *name, const char *ending)
 {
-    char *path = dti_script.paths[dti_script.n];
+    char *path;
     int n;
 
     if (dti_script.n == FILES_MAX)
         return;
+    path = dti_script.paths[dti_script.n];
     n = snprintf(path, PATH_MAX, "%.*s%s%s", folder_n, folder, name, ending);
     if (n >= PATH_MAX || access(path, R_OK) != 0)
         return;
