@@ -9,7 +9,7 @@
  * first writer wins), the doorbells (every process adds one and wakes) and the counts of sleepers.
  * When the agent stops the job, it stops all files, so a waiting rank need look at one only. Steps,
  * flags and "joining" are used only in DT_WORLD's file. A rank can write anything here. The agent
- * reads only steps, flags, calls, and why they fail; wrong values can harm only the job itself. */
+ * reads only steps, flags, calls and why they fail; wrong values can harm only the job itself. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
 
@@ -24,8 +24,9 @@
 
 enum {
     DT_HOSTSHM_LINE = 64,
-    DT_HOSTSHM_APART = 128, /* distance between words of different writers; processors also fetch
-                               the other line of a pair */
+    /* Distance between words of different writers. Processors also fetch the other line of a pair.
+     */
+    DT_HOSTSHM_APART = 128,
     DT_HOSTSHM_PAGE = 4096,
     DT_HOSTSHM_INLINE = 48, /* bytes of data next to the word that announces them */
     DT_HOSTSHM_WHY = 504,   /* bytes of the text that says why the host was stopped */
@@ -44,11 +45,12 @@ struct dt_call {
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t device;   /* 1: the buffers are in device memory */
-    int32_t root;     /* the root or the peer, or -1 */
-    uint64_t options; /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark, and of its pieces;
-                         DT_CALL_REDUCE_SCATTER: 0, or of how many blocks together count is;
-                         DT_CALL_REDUCE_SCATTERV: 0, or dt_counts_hash where count is of all */
+    uint8_t device; /* 1: the buffers are in device memory */
+    int32_t root;   /* the root or the peer, or -1 */
+    /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark of the options and of a bucket's buffers.
+     * DT_CALL_REDUCE_SCATTER: the number of blocks if count is the sum of all, else 0.
+     * DT_CALL_REDUCE_SCATTERV: dt_counts_hash if count is the sum of all, else 0. */
+    uint64_t options;
 };
 
 enum dt_hostshm_flags {
@@ -92,22 +94,22 @@ struct dt_hostshm_post {
 };
 
 struct dt_hostshm_rank {
-    /* written by the agent */
-    /* dt_step reports when it reaches this step */
+    /* Written by the agent: dt_step reports when it reaches this step. */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t watch_step;
 
-    /* written by the rank, rarely */
-    _Atomic uint32_t
-        least_limit_ms; /* least limit of the calls that it has begun or may still begin; 0: none */
+    /* Written by the rank, rarely. */
+    /* The least limit of the calls that it has begun or may still begin; 0: none. */
+    _Atomic uint32_t least_limit_ms;
     _Atomic uint32_t limits_ms[DT_HOSTSHM_PLACES]; /* while INSIDE; 0: dtrun's limit; or NO_LIMIT */
-    /* while INSIDE: how long it had waited before it was noted */
+    /* While INSIDE: how long the call had waited before it was noted. */
     _Atomic uint32_t waited_ms[DT_HOSTSHM_PAIRS];
     _Atomic uint32_t turns[DT_HOSTSHM_PAIRS]; /* number of calls noted in each place */
 
-    /* written by the rank */
+    /* Written by the rank. */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* the last dt_step, or -1 */
     _Atomic uint32_t flags;
-    _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
+    _Atomic uint64_t
+        call; /* the newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
     _Atomic uint64_t signature; /* signature of that call, if it is between hosts; else 0 */
     /* Sends and receives in which threads wait now; if there are more, those that are due first.
      * Each place has its newest call or an earlier one. number << 32 (0: unknown) | peer << 8 |
@@ -117,18 +119,20 @@ struct dt_hostshm_rank {
     struct dt_hostshm_post posts[2]; /* by the round's parity */
     struct dt_call calls[2];         /* by the round's parity */
 
-    /* that it may run on; set at the start */
+    /* The CPUs that it may run on; set at the start. */
     alignas(DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64];
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* this rank's futex */
-    _Atomic uint32_t
-        waits_for;            /* written by the rank: 1 + the local rank that it sleeps for, or 0 */
-    _Atomic uint32_t passing; /* written by the rank: its threads that sleep at a pipe */
-    _Atomic uint32_t joining; /* written by the rank: its threads that are making communicators */
-    struct dt_hostshm_card card; /* written by the rank, before it first meets the others */
-    _Atomic uint32_t cpu;        /* written by the rank: 1 + the CPU where it last waited, or 0 */
-    _Atomic uint32_t failed; /* by the rank: communicators but DT_WORLD that failed for good, and
-                                that the program has neither freed nor aborted */
+
+    /* Written by the rank. */
+    _Atomic uint32_t waits_for;  /* 1 + the local rank that it sleeps for, or 0 */
+    _Atomic uint32_t passing;    /* its threads that sleep at a pipe */
+    _Atomic uint32_t joining;    /* its threads that are making communicators */
+    struct dt_hostshm_card card; /* before it first meets the others */
+    _Atomic uint32_t cpu;        /* 1 + the CPU where it last waited, or 0 */
+    /* Communicators other than DT_WORLD that failed for good, and that the program has neither
+     * freed nor aborted. */
+    _Atomic uint32_t failed;
 };
 
 struct dt_hostshm_head {
@@ -150,8 +154,8 @@ struct dt_hostshm_head {
     _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
     _Atomic uint32_t teller; /* not 0: a process is writing, or has written, the following text */
 
-    /* set by the process that has set "teller", before it sets "stop" to the same value: the text
-     * belongs to that value */
+    /* Set by the process that has set "teller", before it sets "stop" to the same value. The text
+     * belongs to that value. */
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t why_stop;
     char why[DT_HOSTSHM_WHY];
 };
@@ -181,10 +185,10 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared 
 struct dt_hostshm { /* a mapping; head is NULL if there is none */
     struct dt_hostshm_head *head;
     struct dt_hostshm_rank *ranks;
-    _Atomic uint32_t *members; /* by rank: 1 + the job's rank; 0: not written yet. All ranks write
-                                  the same values */
-    uint32_t local_size;       /* a copy: others could change the head */
-    uint32_t size;             /* of the communicator; 0: DT_WORLD's memory */
+    /* By rank: 1 + the job's rank; 0: not written yet. All ranks write the same values. */
+    _Atomic uint32_t *members;
+    uint32_t local_size; /* a copy: others could change the head */
+    uint32_t size;       /* of the communicator; 0: DT_WORLD's memory */
     uint8_t *staging;
     size_t room;
     uint8_t *pipes;
