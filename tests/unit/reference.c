@@ -71,41 +71,54 @@ static uint64_t special(dt_dtype_t dtype, uint64_t r)
 
 static void make(void *at, int rank, size_t i, dt_dtype_t dtype, bool product)
 {
-    float f32 = (float)value(rank, i, product);
-    double f64 = value(rank, i, product);
-    uint64_t bits = reference_mix(((uint64_t)rank << 41) + i),
-             odd = dt_dtype_is_float(dtype) ? special(dtype, bits >> 8) : 0;
-    uint16_t h = half(bits, dtype);
-    const void *v = !dt_dtype_is_float(dtype) ? (void *)&bits
-                    : bits % 101 == 0         ? (void *)&odd
-                    : dtype == DT_F32         ? (void *)&f32
-                    : dtype == DT_F64         ? (void *)&f64
-                                              : (void *)&h;
+    uint64_t bits = reference_mix(((uint64_t)rank << 41) + i);
 
-    memcpy(at, v, dt_dtype_size(dtype));
+    if (dt_dtype_is_float(dtype) && bits % 101 == 0)
+        bits = special(dtype, bits >> 8);
+    else if (dtype == DT_F16 || dtype == DT_BF16)
+        bits = half(bits, dtype);
+    else if (dtype == DT_F32)
+        memcpy(&bits, &(float){ (float)value(rank, i, product) }, sizeof(float));
+    else if (dtype == DT_F64)
+        memcpy(&bits, &(double){ value(rank, i, product) }, sizeof(double));
+    memcpy(at, &bits, dt_dtype_size(dtype)); /* little-endian */
 }
 
 /* Inputs repeat after this many elements, so that they are made once for all tests. */
 enum { PERIOD = 16411 };
 
-static uint8_t
-    *inputs[2][DT_DTYPE_MAX][TESTJOB_RANKS]; /* of sums and similar operations; of products */
+/* Of sums and similar operations, and of products. */
+typedef uint8_t *inputs_t[2][DT_DTYPE_MAX][TESTJOB_RANKS];
+
+static inputs_t inputs[2]; /* the second: exact ones */
+
+static uint8_t *made(int rank, dt_dtype_t dtype, bool product)
+{
+    size_t size = dt_dtype_size(dtype);
+    uint8_t *all = testjob_shared(PERIOD * size);
+
+    for (size_t i = 0; i < PERIOD; i++)
+        make(all + i * size, rank, i, dtype, product);
+    return all;
+}
+
+/* Expected results, which all ranks share. They take turns, so that a rank can go on to the next
+ * try while others still compare. */
+enum { EXPECTED = 2, EXPECTED_BYTES = 8 * 1024 * 1024 };
+
+static uint8_t *expected[EXPECTED];
 
 void reference_inputs(bool as_exact)
 {
     exact = as_exact;
-    for (int product = 0; product < 2; product++) {
-        for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
-            size_t size = dt_dtype_size(t);
+    for (int i = 0; i < EXPECTED && !expected[i]; i++)
+        expected[i] = testjob_shared(EXPECTED_BYTES);
+    for (dt_dtype_t t = DT_I8; t <= DT_F64 && !inputs[exact][0][t][0]; t++) {
+        for (int rank = 0; rank < TESTJOB_RANKS; rank++) {
+            uint8_t **of_sums = &inputs[exact][0][t][rank];
 
-            for (int rank = 0; rank < TESTJOB_RANKS; rank++) {
-                uint8_t **p = &inputs[product][t][rank];
-
-                if (!*p)
-                    *p = testjob_shared(PERIOD * size);
-                for (size_t i = 0; i < PERIOD; i++)
-                    make(*p + i * size, rank, i, t, product != 0);
-            }
+            *of_sums = made(rank, t, false);
+            inputs[exact][1][t][rank] = t == DT_F32 || t == DT_F64 ? made(rank, t, true) : *of_sums;
         }
     }
 }
@@ -113,7 +126,7 @@ void reference_inputs(bool as_exact)
 void reference_fill_from(size_t first, void *buf, int rank, size_t count, dt_dtype_t dtype,
                          dt_op_t op)
 {
-    const uint8_t *from = inputs[op == DT_PROD][dtype][rank];
+    const uint8_t *from = inputs[exact][op == DT_PROD][dtype][rank];
     size_t size = dt_dtype_size(dtype), i = 0;
 
     while (i < count) {
@@ -153,8 +166,9 @@ static int host_divisor(const int *home, int n, dt_dtype_t dtype, dt_op_t op)
 
 /* Reduces the ranks of every host, then the hosts, each in their order and rounded once, with the
  * plain kernels or, where these are too slow, the fastest ones (tests/unit/kernels/reduce tests
- * both). */
-static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
+ * both). Does so for count elements from "first" on. */
+static void reference(void *want, const char *hosts, size_t first, size_t count, dt_dtype_t dtype,
+                      dt_op_t op)
 {
     int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
     int each = host_divisor(home, n, dtype, op);
@@ -173,7 +187,7 @@ static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dt
             if (home[rank] != (int)host)
                 continue;
             src[here] = ranks + here * bytes;
-            reference_fill(ranks + here++ * bytes, rank, count, dtype, op);
+            reference_fill_from(first, ranks + here++ * bytes, rank, count, dtype, op);
         }
         partial[host] = sums + host * bytes;
         fold(sums + host * bytes, src, here, count, each, dtype, op);
@@ -189,6 +203,20 @@ static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dt
     free(ranks);
 }
 
+/* Each rank computes a part of what all expect. The others' parts are there when a collective call
+ * returns in which all ranks have a part. */
+static const uint8_t *expect(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    static unsigned turn;
+    uint8_t *want = expected[turn % EXPECTED];
+    size_t n = (size_t)dt_size(), me = (size_t)dt_rank();
+    size_t from = count * me / n, to = count * (me + 1) / n;
+
+    reference(want + from * dt_dtype_size(dtype), hosts, from, to - from, dtype, op);
+    turn += count > 0; /* calls without data do not wait for other ranks */
+    return want;
+}
+
 bool reference_canaries(const uint8_t *p)
 {
     for (int i = 0; i < REFERENCE_CANARY; i++) {
@@ -202,14 +230,15 @@ int reference_try(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op,
 {
     size_t bytes = count * dt_dtype_size(dtype), room = bytes + 2 * REFERENCE_CANARY + offset;
     uint8_t *in = malloc(room), *out = malloc(room), *mine = malloc(bytes + 1);
-    uint8_t *want = malloc(bytes + 1), *i0 = in + REFERENCE_CANARY + offset,
-            *o0 = out + REFERENCE_CANARY + offset;
+    uint8_t *i0 = in + REFERENCE_CANARY + offset, *o0 = out + REFERENCE_CANARY + offset;
+    const uint8_t *want;
 
+    NEED(bytes <= EXPECTED_BYTES);
     memset(in, 0xa5, room);
     memset(out, 0xa5, room);
     reference_fill(i0, dt_rank(), count, dtype, op);
     memcpy(mine, i0, bytes);
-    reference(want, hosts, count, dtype, op);
+    want = expect(hosts, count, dtype, op);
     NEED(dt_all_reduce(DT_WORLD, i0, o0, count, dtype, op) == DT_OK);
     NEED(memcmp(i0, mine, bytes) == 0);
     NEED(reference_canaries(i0 - REFERENCE_CANARY) && reference_canaries(i0 + bytes));
@@ -222,6 +251,5 @@ int reference_try(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op,
     free(in);
     free(out);
     free(mine);
-    free(want);
     return 0;
 }

@@ -22,6 +22,7 @@
 #include "runtime/kernels/reduce.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/forbid.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/weighed.h"
 
 enum { COUNT = 60, MOST = 130 };
@@ -159,6 +160,8 @@ static void wrong_elements_are_counted_exactly(void **state)
                                               .op = (dt_op_t)o,
                                               .root = sizes[i] / 2 };
 
+                    if (SANITIZED && sizes[i] > 16 && (k + (size_t)type + (size_t)o) % 4)
+                        continue;
                     if (is_made(op, &c, sizes[i]))
                         try_case(op, &c, sizes[i]);
                 }

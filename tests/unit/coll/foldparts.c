@@ -14,6 +14,7 @@
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
 /* The communicator, and this rank's place in it. */
@@ -62,7 +63,7 @@ static void release(uint8_t *p)
 /* Reduces to every rank, out of place and in place. */
 static int reduces(const struct buffers *b)
 {
-    for (int root = 0; root < size; root++) {
+    for (int root = 0; root < size; root += 1 + 2 * SANITIZED) {
         bool is_root = me == root;
 
         memset(b->out, 0, b->bytes);
@@ -147,6 +148,8 @@ static int all_sizes(int rank, void *arg)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             enum how how = (enum how)((i + k) % HOWS);
 
+            if (SANITIZED && counts[i] > 33 && (i + k) % 3)
+                continue;
             NEED(tune(how) == 0 && try(counts[i], kinds[k].dtype, kinds[k].op) == 0);
         }
     }

@@ -47,18 +47,40 @@ static const struct reduction reductions[] = {
     { "reduce to the second", 1, 0 }, { "reduce in place", 0, ~0U },
 };
 
-static int64_t given(int rank, size_t i)
+/* Element i is first + i * step. */
+struct ramp {
+    int64_t first, step;
+};
+
+static struct ramp given(int rank)
 {
-    return 1000003 * (rank + 1) + (int64_t)i * (rank + 2);
+    return (struct ramp){ 1000003 * (rank + 1), rank + 2 };
 }
 
-static int64_t sum_at(size_t i)
+static struct ramp sum(void)
 {
-    int64_t sum = 0;
+    struct ramp all = { 0 };
 
-    for (int rank = 0; rank < dt_size(); rank++)
-        sum += given(rank, i);
-    return sum;
+    for (int rank = 0; rank < dt_size(); rank++) {
+        all.first += given(rank).first;
+        all.step += given(rank).step;
+    }
+    return all;
+}
+
+static void fill(int64_t *v, size_t count, struct ramp with)
+{
+    for (int64_t *end = v + count; v < end; with.first += with.step)
+        *v++ = with.first;
+}
+
+static bool has(const int64_t *v, size_t count, struct ramp expected)
+{
+    for (const int64_t *end = v + count; v < end; expected.first += expected.step) {
+        if (*v++ != expected.first)
+            return false;
+    }
+    return true;
 }
 
 /* in and out have MOST elements each. Whether result and data are as expected. */
@@ -69,16 +91,13 @@ static int reduce(const struct reduction *x, size_t count, int64_t *in, int64_t 
     int64_t *data = in_place ? out : in;
     dt_result_t r;
 
-    for (size_t i = 0; i < count; i++)
-        data[i] = given(dt_rank(), i);
+    fill(data, count, given(dt_rank()));
     r = x->root == ALL
             ? dt_all_reduce(DT_WORLD, in_place ? DT_IN_PLACE : in, out, count, DT_I64, DT_SUM)
             : dt_reduce(DT_WORLD, in_place ? DT_IN_PLACE : in, out, count, DT_I64, DT_SUM, x->root);
     NEED(r == DT_OK);
-    for (size_t i = 0; collects && i < count; i++)
-        NEED(out[i] == sum_at(i));
-    for (size_t i = 0; !in_place && i < count; i++)
-        NEED(in[i] == given(dt_rank(), i));
+    NEED(!collects || has(out, count, sum()));
+    NEED(in_place || has(in, count, given(dt_rank())));
     return 0;
 }
 
@@ -394,8 +413,7 @@ static int die(int rank, void *arg)
     dt_result_t r;
 
     NEED(dt_init() == DT_OK && dt_comm_tune(DT_WORLD, x->fold) == DT_OK);
-    for (size_t i = 0; i < COUNT; i++)
-        in[i] = given(rank, i);
+    fill(in, COUNT, given(rank));
     testjob_meet(&x->shared->here, dt_size());
     if (rank == 1)
         faults_arm_death(x->k);
@@ -404,8 +422,7 @@ static int die(int rank, void *arg)
         x->shared->died_inside = false;
         raise(SIGKILL);
     }
-    for (size_t i = 0; r == DT_OK && i < COUNT; i++)
-        NEED(out[i] == sum_at(i));
+    NEED(r != DT_OK || has(out, COUNT, sum()));
     r = r == DT_OK ? dt_barrier(DT_WORLD) : r;
     NEED(r == DT_ERR_PEER);
     free(in);
