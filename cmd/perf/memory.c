@@ -12,7 +12,7 @@ enum { PAGE = 4096 };
 
 static struct {
     const struct dt_cuda *cuda; /* NULL: host memory */
-    char name[100]; /* bus and name */
+    char name[100];             /* bus and name */
 } dti_memory;
 
 static CUdeviceptr address(const void *p)
