@@ -180,7 +180,6 @@ static void settle(void)
  * communicator and the buffers. */
 #define BOTH(a, what, op, CALL)                                                                    \
     do {                                                                                           \
-        fill((a)->in, (a)->dtype);                                                                 \
         fill((a)->out, (a)->dtype);                                                                \
         for (int side = 0; side < 2; side++) {                                                     \
             char *IN = side ? (a)->in.device : (a)->in.host;                                       \
@@ -199,6 +198,7 @@ static struct arrays arrays_new(size_t count, dt_dtype_t dtype)
     size_t bytes = count * (size_t)dt_size() * size_of(dtype);
     struct arrays a = { twins_new(bytes), twins_new(bytes), count, dtype, { 0 }, 0 };
 
+    fill(a.in, dtype);
     for (int r = 1; r < dt_size(); r++)
         a.counts[r] = count / (size_t)r;
     a.mine = a.counts[dt_rank()];
