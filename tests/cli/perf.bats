@@ -321,7 +321,7 @@ END
 @test "--tune writes what it measured to the file that the runtime reads" {
     mkdir home home/.config home/.config/dtrun
     printf '# mine\nshm_direct[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
-    HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
     code_is 0
     [ ! -s "$ERR" ] || { show; false; }
     file=home/.config/dtrun/tuning

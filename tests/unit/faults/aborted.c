@@ -18,6 +18,7 @@
 #include "runtime/dtrun_tune.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
 enum {
@@ -379,7 +380,7 @@ static int make_often(int rank, void *arg)
     hold_ms = p->hold_ms;
     comes_late = p->late;
     waits_for_writers = p->hold_ms == HOLD_MS;
-    for (unsigned k = 1; k == 1 || held; k += 1 + k / (waits_for_writers ? 6 : 2)) {
+    for (unsigned k = 1; k == 1 || held; k += 1 + SANITIZED + k / (waits_for_writers ? 6 : 2)) {
         NEED(make(p->kind, p->fold, k) == 0);
         held = shared->held;
         NEED(dt_barrier(DT_WORLD) == DT_OK);

@@ -12,6 +12,7 @@
 
 #include "runtime/kernels/reduce.h"
 #include "tests/unit/checks.h"
+#include "tests/unit/sanitized.h"
 
 /* ---- the reference ---- */
 
@@ -283,7 +284,8 @@ static void check_folds(void)
     for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
         for (dt_op_t op = DT_SUM; op <= DT_BXOR; op++) {
             for (size_t n = 2; n <= RANKS && dt_op_applies(op, t); n++) {
-                for (size_t count = 0; count <= LONGEST; count += count < 200 ? 1 + n % 3 : 263)
+                for (size_t count = 0; count <= LONGEST;
+                     count += count < 200 ? 1 + n % 3 + 2 * SANITIZED : 263)
                     check_fold(t, op, n, count, count % (n + 1) < n ? count % (n + 1) : RANKS);
             }
         }
