@@ -92,6 +92,8 @@ static CUresult enqueue(struct ncclComm *comm, struct standin_kernel_plan *plan,
         free(plan);
         return result;
     }
+    standin_log("rank %d launches nccl%s", comm->rank,
+                standin_function_name(plan->operations[0].function));
     standin_order_launch(plan);
     standin_keep(comm);
     result = standin_enqueue(main, run, plan);
