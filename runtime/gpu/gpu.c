@@ -242,11 +242,15 @@ static dt_result_t await_gpu_order(struct dt_comm *c, const struct dt_gpu_order 
     return r;
 }
 
+/* After a failure a path would make its streams again, and the driver might wait for a stream of
+ * the program that never goes on. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_call whole = dt_gpu_call(o);
     dt_result_t r;
 
+    if (c->failed != DT_OK)
+        return dt_error_again(&c->error);
     if (o->memory == DT_MEMORY_MANAGED) {
         r = await_gpu_order(c, &o->order);
         return r == DT_OK ? o->kind->make(c, o) : r;
