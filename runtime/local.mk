@@ -116,6 +116,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/fold/folder.c runtime/gpu/fold/folder.h \
 	runtime/gpu/fold/steps.c runtime/gpu/fold/steps.h \
 	runtime/gpu/fold/words.c runtime/gpu/fold/words.h \
+	runtime/gpu/fuse.c runtime/gpu/fuse.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \
 	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \

@@ -559,6 +559,7 @@ HELPERS = \
 	tests/rank/plugin \
 	tests/rank/stuck \
 	tests/rank/gpu \
+	tests/rank/gpubucket \
 	tests/rank/gpushared \
 	tests/rank/gpustream \
 	tests/gpu/probe \
@@ -597,6 +598,9 @@ tests_rank_stuck_LDFLAGS = -no-install
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
 tests_rank_gpu_LDFLAGS = -no-install
+tests_rank_gpubucket_SOURCES = tests/rank/gpubucket.c tests/rank/device.c tests/rank/device.h
+tests_rank_gpubucket_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
+tests_rank_gpubucket_LDFLAGS = -no-install
 tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
 tests_rank_gpushared_LDFLAGS = -no-install

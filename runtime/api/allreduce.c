@@ -88,7 +88,8 @@ static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
 static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation *o)
 {
     if (o->how.size)
-        return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how, 0);
+        return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how,
+                                       o->buffers);
     return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
 }
 

@@ -4,6 +4,9 @@
  * sent as one task, and the next one is filled. The communicator's thread reduces it and copies the
  * results back. A buffer that fills a bucket by itself is reduced in place.
  *
+ * Of buffers in GPU memory only the place in the program's GPU work is noted; the thread makes the
+ * copies (gpu/fuse.h). A bucket that is sent has buffers of one kind of memory.
+ *
  * If all ranks share a host, a bucket that is in use for a while gets memory that all ranks can
  * reach (dt_mem_alloc). The allocation is a collective call: the thread makes it before the same
  * bucket on all ranks. Ordinary memory is used before that, when more buckets are under way than
@@ -18,6 +21,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
+#include "runtime/gpu/fuse.h"
 #include "runtime/kernels/dtype.h"
 
 enum {
@@ -39,10 +43,10 @@ struct bucket_task {
     struct dt_task task; /* first: the task is cast to its bucket_task */
     struct bucket_task *next;
     struct dt_bucket *bucket;
-    uint8_t *data; /* the buffers, one after the other; NULL: one buffer is reduced in place */
-    struct dt_operation in_place; /* that reduction */
-    size_t bytes;
+    uint8_t *data; /* the buffers, one after the other; NULL: these are operations */
+    struct dt_operation *operations; /* in place; if there are several, all in GPU memory */
     struct bucket_buffer *buffers;
+    size_t bytes;
     size_t n;
     size_t room;
 };
@@ -68,7 +72,8 @@ struct dt_bucket {
     _Atomic(uint8_t *) slots;
     uint32_t nslots;
     uint32_t free_slots; /* one bit for each slot */
-    dt_result_t failed;  /* the first failure */
+    struct dt_gpu_fuse fuse;
+    dt_result_t failed; /* the first failure */
     dt_error_info_t error;
 };
 
@@ -128,6 +133,21 @@ static dt_result_t reduce_buffers(const struct bucket_task *f)
     return r;
 }
 
+static dt_result_t run_operations(struct bucket_task *f)
+{
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (f->n == 1)
+        return dt_operation_run(f->operations, &f->task);
+    r = dt_context_enter("dt_bucket_push", f->bucket->comm, &c);
+    if (r != DT_OK)
+        return r;
+    r = dt_gpu_fuse_make(c, &f->bucket->fuse, f->operations, f->n);
+    dt_context_leave(c);
+    return r;
+}
+
 static dt_result_t run_bucket(struct dt_task *task)
 {
     struct bucket_task *f = (struct bucket_task *)task;
@@ -135,7 +155,7 @@ static dt_result_t run_bucket(struct dt_task *task)
     dt_result_t r;
 
     if (!f->data)
-        return dt_operation_run(&f->in_place, task);
+        return run_operations(f);
     alloc_shared_slots(f->bucket);
     r = reduce_buffers(f);
     for (size_t i = 0; r == DT_OK && i < f->n; i++) {
@@ -186,13 +206,15 @@ static void bucket_task_free(struct bucket_task *f)
     if (!f)
         return;
     release_data(f->bucket, f->data);
-    dt_gpu_order_drop(&f->in_place.order);
+    for (size_t i = 0; f->operations && i < f->n; i++)
+        dt_gpu_order_drop(&f->operations[i].order);
+    free(f->operations);
     free(f->buffers);
     free(f);
 }
 
 /* NULL: out of memory. */
-static struct bucket_task *bucket_task_create(struct dt_bucket *b, bool in_place)
+static struct bucket_task *bucket_task_create(struct dt_bucket *b, bool copied)
 {
     struct bucket_task *f = calloc(1, sizeof *f);
 
@@ -200,23 +222,23 @@ static struct bucket_task *bucket_task_create(struct dt_bucket *b, bool in_place
         return NULL;
     f->task.run = run_bucket;
     f->bucket = b;
-    if (!in_place)
+    if (copied)
         f->data = take_slot(b);
-    if (!in_place && !f->data)
+    if (copied && !f->data)
         f->data = malloc(b->cap);
-    if (in_place || f->data)
+    if (!copied || f->data)
         return f;
     free(f);
     return NULL;
 }
 
 /* Returns a spare one if it can. NULL: out of memory. */
-static struct bucket_task *bucket_task_get(struct dt_bucket *b, bool in_place)
+static struct bucket_task *bucket_task_get(struct dt_bucket *b, bool copied)
 {
     struct bucket_task *f = b->spare;
 
-    if (in_place || !f)
-        return bucket_task_create(b, in_place);
+    if (!copied || !f)
+        return bucket_task_create(b, copied);
     b->spare = f->next;
     f->next = NULL;
     f->bytes = f->n = 0;
@@ -236,20 +258,40 @@ static void bucket_task_recycle(struct dt_bucket *b, struct bucket_task *f)
 
 /* ---- pushing ---- */
 
+/* Returns the array with room for another item; NULL: out of memory. */
+static void *grow_array(struct bucket_task *f, void *array, size_t item)
+{
+    size_t room = f->room ? 2 * f->room : 8;
+    void *larger = f->n < f->room ? array : realloc(array, room * item);
+
+    if (larger && f->n == f->room)
+        f->room = room;
+    return larger;
+}
+
 static bool add_buffer(struct bucket_task *f, void *buf, size_t bytes)
 {
-    if (f->n == f->room) {
-        size_t room = f->room ? 2 * f->room : 8;
-        struct bucket_buffer *buffers = realloc(f->buffers, room * sizeof *buffers);
+    struct bucket_buffer *buffers = grow_array(f, f->buffers, sizeof *buffers);
 
-        if (!buffers)
-            return false;
-        f->buffers = buffers;
-        f->room = room;
-    }
+    if (!buffers)
+        return false;
+    f->buffers = buffers;
     dt_copy(f->data + f->bytes, buf, bytes);
     f->buffers[f->n++] = (struct bucket_buffer){ buf, bytes };
     f->bytes += bytes;
+    return true;
+}
+
+/* The task takes the operation's order. */
+static bool add_operation(struct bucket_task *f, const struct dt_operation *o)
+{
+    struct dt_operation *operations = grow_array(f, f->operations, sizeof *operations);
+
+    if (!operations)
+        return false;
+    f->operations = operations;
+    f->operations[f->n++] = *o;
+    f->bytes += o->count * dt_dtype_size(o->dtype);
     return true;
 }
 
@@ -291,11 +333,11 @@ static dt_result_t submit_bucket(const char *name, struct dt_bucket *b, struct b
 /* A bucket whose first buffer found no memory is empty, and no other rank waits for it. */
 static dt_result_t flush_bucket(const char *name, struct dt_bucket *b)
 {
-    dt_result_t r;
+    bool empty = !b->filling || b->filling->n == 0;
+    dt_result_t r = empty ? DT_OK : submit_bucket(name, b, b->filling);
 
-    if (!b->filling || b->filling->n == 0)
-        return DT_OK;
-    r = submit_bucket(name, b, b->filling);
+    if (empty)
+        bucket_task_free(b->filling);
     if (r == DT_OK)
         b->filling = NULL;
     return r;
@@ -308,35 +350,67 @@ static dt_result_t out_of_memory(const struct dt_bucket *b)
     return report_refusal(&b->owner, dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing));
 }
 
-static dt_result_t push_in_place(struct dt_bucket *b, void *buf, size_t count)
+static dt_result_t push_alone(struct dt_bucket *b, const struct dt_operation *o)
 {
-    struct bucket_task *f = bucket_task_get(b, true);
+    struct bucket_task *f = bucket_task_get(b, false);
     dt_result_t r;
 
-    if (!f)
+    if (!f || !add_operation(f, o)) {
+        bucket_task_free(f);
         return out_of_memory(b);
-    f->in_place = dt_allreduce_in_place(b->comm, buf, count, b->dtype, b->op);
-    r = dt_operation_prepare(&f->in_place);
-    if (r == DT_OK)
-        r = flush_bucket(pushing, b);
+    }
+    r = flush_bucket(pushing, b);
     if (r == DT_OK)
         r = submit_bucket(pushing, b, f);
-    if (r != DT_OK)
-        bucket_task_free(f);
+    if (r == DT_OK)
+        return r;
+    f->n = 0; /* the caller drops the order */
+    bucket_task_free(f);
     return r;
+}
+
+/* Makes sure that a bucket is being filled that has room for this many bytes more, of this kind. */
+static dt_result_t make_room(struct dt_bucket *b, size_t bytes, bool copied)
+{
+    dt_result_t r = DT_OK;
+
+    if (b->filling && (b->filling->bytes + bytes > b->cap || (b->filling->data != NULL) != copied))
+        r = flush_bucket(pushing, b);
+    if (r == DT_OK && !b->filling)
+        b->filling = bucket_task_get(b, copied);
+    return r == DT_OK && !b->filling ? out_of_memory(b) : r;
 }
 
 static dt_result_t push_copied(struct dt_bucket *b, void *buf, size_t bytes)
 {
-    dt_result_t r = DT_OK;
+    dt_result_t r = make_room(b, bytes, true);
 
-    if (b->filling && b->filling->bytes + bytes > b->cap)
-        r = flush_bucket(pushing, b);
+    return r != DT_OK || add_buffer(b->filling, buf, bytes) ? r : out_of_memory(b);
+}
+
+static dt_result_t push_to_fuse(struct dt_bucket *b, const struct dt_operation *o, size_t bytes)
+{
+    dt_result_t r = make_room(b, bytes, false);
+
+    if (r == DT_OK && !add_operation(b->filling, o))
+        r = out_of_memory(b);
+    if (r == DT_OK && b->filling->n > 1)
+        dt_gpu_fuse_open(&b->fuse, &o->order, b->cap);
+    return r;
+}
+
+static dt_result_t push_in_place(struct dt_bucket *b, void *buf, size_t count, size_t bytes)
+{
+    struct dt_operation o = dt_allreduce_in_place(b->comm, buf, count, b->dtype, b->op);
+    dt_result_t r = dt_operation_prepare(&o);
+
     if (r != DT_OK)
         return r;
-    if (!b->filling)
-        b->filling = bucket_task_get(b, false);
-    return b->filling && add_buffer(b->filling, buf, bytes) ? DT_OK : out_of_memory(b);
+    r = o.memory == DT_MEMORY_DEVICE && bytes < b->cap ? push_to_fuse(b, &o, bytes)
+                                                       : push_alone(b, &o);
+    if (r != DT_OK)
+        dt_gpu_order_drop(&o.order);
+    return r;
 }
 
 /* In a forked child the bucket's memory is shared with the rank, and no thread executes its
@@ -381,7 +455,7 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
         collect_oldest(b);
     bytes = count * dt_dtype_size(b->dtype);
     if (bytes >= b->cap || dt_memory_of(buf, buf) != DT_MEMORY_HOST)
-        return push_in_place(b, buf, count);
+        return push_in_place(b, buf, count, bytes);
     return push_copied(b, buf, bytes);
 }
 
@@ -457,6 +531,7 @@ dt_result_t dt_bucket_free(dt_bucket_t *b)
     free_bucket_tasks(b->spare);
     bucket_task_free(b->filling);
     dt_mem_free(b->slots);
+    dt_gpu_fuse_close(&b->fuse);
     free(b);
     return r;
 }

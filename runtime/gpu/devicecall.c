@@ -15,7 +15,8 @@ struct dt_call dt_gpu_call(const struct dt_operation *o)
                             .op = (uint8_t)o->op,
                             .device = 1,
                             .root = names_root(o) ? o->root : -1,
-                            .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
+                            .options =
+                                o->how.size ? dt_reduceoptions_mark(&o->how) | o->buffers : 0 };
 
     if (!o->count)
         call.count = o->given.each ? o->given.each : o->taken.each;

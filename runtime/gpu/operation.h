@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/base/blocks.h"
 #include "runtime/dtrun.h"
@@ -31,6 +32,7 @@ struct dt_operation {
     /* set by the check */
     enum dt_memory memory;
     dt_all_reduce_options_t how; /* the options with all defaults filled in; size 0: no options */
+    uint64_t buffers; /* stands for the buffers of a bucket (reduceoptions.h); 0: one buffer */
 
     /* Used by calls on GPU memory, from the request until the call has been executed. */
     struct dt_gpu_order order;

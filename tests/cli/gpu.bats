@@ -305,6 +305,97 @@ by_nccl() { # WHAT [dtrun option...]
     done
 }
 
+# ---- buckets of buffers in GPU memory ----
+
+bucket() { # WHAT [dtrun option...]
+    local what=$1
+    shift
+    use_standin 4
+    rm -f "$T/log"
+    dtrun --no-tag -np 3 -x STANDIN_STERN=1 -x STANDIN_LOG="$T/log" "$@" "$RANK/gpubucket" "$what"
+    unset LD_LIBRARY_PATH
+}
+
+fills_buckets() { # WHAT LAUNCHES [dtrun option...]
+    local what=$1 launches=$2
+    shift 2
+    bucket "$what" "$@"
+    code_is 0
+    [ "$(grep -c "^$what: done" "$OUT")" = 3 ] || { show; false; }
+    [ "$(grep -c launches "$T/log")" = "$launches" ] || { sort "$T/log" | uniq -c; false; }
+    ! grep -i 'order\|match' "$T/log" || false
+    clean
+}
+
+# 50 rounds of 20 buffers. One of them is larger than the bucket, and the others fill it twice.
+@test "NCCL: a bucket's buffers in GPU memory are reduced as one" {
+    fills_buckets rounds $((3 * (1 + 50 * 3))) -x DTRUN_DEVICE=nccl
+    fills_buckets large $((3 * (1 + 50))) -x DTRUN_DEVICE=nccl
+    fills_buckets view $((3 * (1 + 50 * 4))) -x DTRUN_DEVICE=nccl
+}
+
+@test "staging: a bucket's buffers in GPU memory are reduced as one" {
+    for what in rounds large view mixed join; do
+        fills_buckets $what 0 -x DTRUN_DEVICE=staging
+    done
+}
+
+# One bucket of 20 buffers, and one of 20 of which every fifth is in host memory.
+@test "NCCL: a bucket's buffers in host memory and in GPU memory are reduced apart" {
+    fills_buckets mixed $((3 * (1 + 4))) -x DTRUN_DEVICE=nccl
+}
+
+@test "NCCL: between dt_join_begin and dt_join, a bucket's buffers in GPU memory are reduced one by one" {
+    fills_buckets join $((3 * 3)) -x DTRUN_DEVICE=nccl
+}
+
+# CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED is 115.
+@test "if one rank has no GPU memory for a bucket, all reduce its buffers one by one" {
+    use_standin 4
+    for lack in STANDIN_MEMORY=3000000 STANDIN_LACKS=115; do
+        rm -f "$T/log"
+        dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" -x LACK=$lack \
+            sh -c '[ "$DTRUN_RANK" != 1 ] || export "$LACK"; exec "$0" large' "$RANK/gpubucket"
+        code_is 0
+        [ "$(grep -c '^large: done' "$OUT")" = 3 ] || { show; false; }
+        [ "$(grep -c launches "$T/log")" = $((3 * (1 + 50 * 20))) ] || { sort "$T/log" | uniq -c; false; }
+        clean
+    done
+    unset LD_LIBRARY_PATH
+}
+
+@test "buckets whose buffers have other sizes on one rank do not match" {
+    for path in nccl staging; do
+        bucket unlike -x DTRUN_DEVICE=$path
+        code_is 1
+        [ "$(grep -c -- '^-3: .*all-reduce of 7 f32 (sum) of a bucket in device memory.*with other counts' "$OUT")" = 3 ]
+        clean
+    done
+}
+
+# The fourth kernel is the first one of the second round.
+@test "after a failure, GPU memory of a bucket that a GPU may still use is not freed" {
+    for path in nccl staging; do
+        bucket die -x DTRUN_DEVICE=$path --collective-timeout 60
+        code_is 137
+        [ "$(grep -c -- '^-4: .*of a bucket in device memory.*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
+        [ "$(grep -c '^the memory is kept$' "$OUT")" = 2 ] || { show; false; }
+        clean
+        bucket stuck -x DTRUN_DEVICE=$path
+        code_is 124
+        [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
+        [ "$(grep -c '^the memory is kept$' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+    for blocks in $MODES; do
+        bucket after -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:4 --collective-timeout 1
+        code_is 124
+        [ "$(grep -c -- '^-5: .*of a bucket in device memory.*timed out' "$OUT")" = 3 ]
+        [ "$(grep -c '^the memory is kept$' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
 # ---- recovery ----
 
 # Checks that training over NCCL with a fault in the first generation saves the same bytes as training without

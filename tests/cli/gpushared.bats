@@ -54,6 +54,15 @@ shared() { # the arguments of share
     shared 2 4 gpu factors -x DTRUN_DEVICE=shared
 }
 
+@test "shared: a bucket's buffers in GPU memory are reduced as one" {
+    for what in rounds large view mixed join; do
+        shared 1 3 gpubucket $what -x DTRUN_DEVICE=shared -x STANDIN_STERN=1
+    done
+    shared 2 4 gpubucket large -x STANDIN_LOG="$T/log"
+    [ "$(grep -c launches "$T/log")" = $((2 * (1 + 50))) ] || { sort "$T/log" | uniq -c; false; }
+    ! grep -i 'order\|match' "$T/log" || false
+}
+
 @test "shared: communicators of some of the ranks work" {
     shared 1 3 gpu split -x DTRUN_DEVICE=shared
     [ "$(grep -c '^2 together$' "$OUT")" = 2 ]
@@ -97,6 +106,17 @@ shared() { # the arguments of share
     code_is 1
     [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ]
     grep -q 'in device memory, DT_ERR_ABORTED by shared' "$ERR"
+    clean
+}
+
+@test "shared: after a failure, GPU memory of a bucket that a GPU may still use is not freed" {
+    share 1 3 gpubucket die -x DTRUN_DEVICE=shared --collective-timeout 60
+    code_is 137
+    [ "$(grep -c '^the memory is kept$' "$OUT")" = 2 ] || { show; false; }
+    clean
+    share 1 3 gpubucket stuck -x DTRUN_DEVICE=shared
+    code_is 124
+    [ "$(grep -c '^the memory is kept$' "$OUT")" = 3 ] || { show; false; }
     clean
 }
 

@@ -1,0 +1,209 @@
+#include "runtime/gpu/fuse.h"
+
+#include "runtime/base/reduceoptions.h"
+#include "runtime/comm/collective.h"
+#include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/devicecall.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/operation.h"
+#include "runtime/kernels/dtype.h"
+
+/* ---- memory ---- */
+
+static void open_in_context(struct dt_gpu_fuse *f, size_t bytes)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = dt_cuda_make_stream(&f->stream);
+
+    if (!result)
+        result = cuda->cuEventCreate(&f->copied, CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        result = cuda->cuMemAllocAsync(&f->memory, bytes, f->stream);
+    if (result)
+        f->memory = 0;
+}
+
+void dt_gpu_fuse_open(struct dt_gpu_fuse *f, const struct dt_gpu_order *order, size_t bytes)
+{
+    struct dt_cuda_scope scope;
+
+    if (f->opened)
+        return;
+    f->opened = true;
+    if (dt_cuda_enter(&scope, order->context))
+        return;
+    f->life = dt_gpu_life(order->context);
+    if (f->life) {
+        f->context = order->context;
+        f->device = order->device;
+        open_in_context(f, bytes);
+    }
+    dt_cuda_leave(&scope);
+}
+
+static void close_in_context(struct dt_gpu_fuse *f)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+
+    if (f->memory)
+        cuda->cuMemFreeAsync(f->memory, f->stream);
+    if (f->copied)
+        cuda->cuEventDestroy_v2(f->copied);
+    if (f->stream)
+        cuda->cuStreamDestroy_v2(f->stream);
+}
+
+/* If the program has destroyed the context, that has freed everything. */
+void dt_gpu_fuse_close(struct dt_gpu_fuse *f)
+{
+    struct dt_cuda_scope scope;
+
+    if (f->context && dt_gpu_enter_life(&scope, f->context, f->life)) {
+        close_in_context(f);
+        dt_cuda_leave(&scope);
+    }
+    *f = (struct dt_gpu_fuse){ 0 };
+}
+
+/* `opened` stays, since the thread that fills the bucket may be reading it. */
+static void leak(struct dt_gpu_fuse *f)
+{
+    f->context = NULL;
+    f->memory = 0;
+    f->fuses = false;
+}
+
+/* ---- copies ---- */
+
+static size_t bytes_of(const struct dt_operation *part)
+{
+    return part->count * dt_dtype_size(part->dtype);
+}
+
+static CUresult queue_pack(struct dt_gpu_fuse *f, const struct dt_operation *parts, size_t n)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUdeviceptr to = f->memory;
+    CUresult result = CUDA_SUCCESS;
+
+    for (size_t i = 0; !result && i < n; to += bytes_of(&parts[i++])) {
+        result = dt_gpu_order_follow(&parts[i].order, f->stream);
+        if (!result)
+            result = cuda->cuMemcpyDtoDAsync_v2(to, (CUdeviceptr)(uintptr_t)parts[i].out,
+                                                bytes_of(&parts[i]), f->stream);
+    }
+    return result ? result : cuda->cuEventRecord(f->copied, f->stream);
+}
+
+static CUresult queue_unpack(struct dt_gpu_fuse *f, const struct dt_operation *parts, size_t n)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUdeviceptr from = f->memory;
+    CUresult result = CUDA_SUCCESS;
+
+    for (size_t i = 0; !result && i < n; from += bytes_of(&parts[i++]))
+        result = cuda->cuMemcpyDtoDAsync_v2((CUdeviceptr)(uintptr_t)parts[i].out, from,
+                                            bytes_of(&parts[i]), f->stream);
+    return result ? result : cuda->cuEventRecord(f->copied, f->stream);
+}
+
+static dt_result_t await_copies(struct dt_comm *c, void *copied)
+{
+    return dt_gpu_await(c, &c->coll_error, copied, 0);
+}
+
+/* ---- the call ---- */
+
+/* The call states the size of each buffer: ranks whose buffers have the same number of elements in
+ * another order must get an error. */
+static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
+                                           const struct dt_operation *parts, size_t n)
+{
+    struct dt_operation whole = parts[0];
+
+    whole.in = whole.out = (void *)(uintptr_t)f->memory;
+    whole.how = (dt_all_reduce_options_t)DT_ALL_REDUCE_OPTIONS_INIT;
+    whole.order = (struct dt_gpu_order){ .context = f->context,
+                                         .device = f->device,
+                                         .events = { f->copied } };
+    for (size_t i = 1; i < n; i++) {
+        whole.count += parts[i].count;
+        whole.buffers = dt_reduceoptions_mark_buffer(whole.buffers, bytes_of(&parts[i]));
+    }
+    return whole;
+}
+
+/* Collective. Matches the calls first, so that ranks with different calls notice before they wait
+ * for each other here. */
+static dt_result_t decide(struct dt_comm *c, struct dt_gpu_fuse *f,
+                          const struct dt_operation *whole)
+{
+    int64_t lacks = !f->memory;
+    dt_result_t r;
+
+    if (f->decided)
+        return DT_OK;
+    r = dt_comm_match(c, DT_CALL_ALL_REDUCE, dt_gpu_call(whole));
+    if (r == DT_OK)
+        r = dt_comm_all_reduce_words(c, DT_CALL_GPU_CHOICE, &lacks, 1, DT_MAX);
+    if (r != DT_OK)
+        return r;
+    f->decided = true;
+    f->fuses = !lacks;
+    return DT_OK;
+}
+
+static dt_result_t make_each(struct dt_comm *c, const struct dt_operation *parts, size_t n)
+{
+    dt_result_t r = DT_OK;
+
+    for (size_t i = 0; r == DT_OK && i < n; i++)
+        r = dt_gpu_make(c, &parts[i]);
+    return r;
+}
+
+static dt_result_t make_in_context(struct dt_comm *c, struct dt_gpu_fuse *f,
+                                   const struct dt_operation *whole,
+                                   const struct dt_operation *parts, size_t n)
+{
+    CUresult result = queue_pack(f, parts, n);
+    dt_result_t r = result ? dt_gpu_fail(c, "cuMemcpyDtoDAsync", result) : dt_gpu_make(c, whole);
+
+    if (r != DT_OK)
+        return r;
+    result = queue_unpack(f, parts, n);
+    return result ? dt_gpu_fail(c, "cuMemcpyDtoDAsync", result)
+                  : dt_comm_aside(c, DT_CALL_GPU_COPY, await_copies, f->copied);
+}
+
+static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
+                              const struct dt_operation *whole, const struct dt_operation *parts,
+                              size_t n)
+{
+    struct dt_cuda_scope scope;
+    dt_result_t r;
+
+    if (!dt_gpu_enter_life(&scope, f->context, f->life))
+        return dt_gpu_fail(c, "cuCtxPushCurrent", CUDA_ERROR_INVALID_CONTEXT);
+    r = make_in_context(c, f, whole, parts, n);
+    dt_cuda_leave(&scope);
+    if (r != DT_OK)
+        leak(f);
+    return r;
+}
+
+/* Between dt_join_begin and dt_join calls are staged, and ranks without data do not know which are
+ * fused. Once c has failed, the memory stays unused, so that it need not be leaked. */
+dt_result_t dt_gpu_fuse_make(struct dt_comm *c, struct dt_gpu_fuse *f,
+                             const struct dt_operation *parts, size_t n)
+{
+    bool separate = c->announce || c->failed != DT_OK;
+    struct dt_operation whole = fused_operation(f, parts, n);
+    dt_result_t r = separate ? DT_OK : decide(c, f, &whole);
+
+    if (r != DT_OK)
+        return r;
+    return f->fuses && !separate ? make_fused(c, f, &whole, parts, n) : make_each(c, parts, n);
+}
