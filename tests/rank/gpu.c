@@ -455,7 +455,7 @@ static void later_on(CUstream stream)
 
 static void buckets(void)
 {
-    static const size_t counts[] = { 1, 1000, 0, 70000, 3 };
+    static const size_t counts[] = { 1, 1000, 0, 15000, 5000, 70000, 3, 7 };
     enum { PIECES = sizeof counts / sizeof *counts };
     struct twins pieces[PIECES];
 

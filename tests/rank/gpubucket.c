@@ -250,6 +250,8 @@ static void mixed(void)
     for (int i = 0; i < BUFFERS; i++) {
         if (whole[i] != i * dt_size())
             exit(6);
+        if (buffers[i].on_host)
+            free(buffers[i].ptr);
     }
 }
 
