@@ -125,7 +125,7 @@ THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/ap
 CHECKED_UNITS = $(UNIT_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
 units: $(CHECKED_UNITS)
-libraries: $(lib_LTLIBRARIES) $(noinst_LTLIBRARIES)
+libraries: $(lib_LTLIBRARIES) runtime/libruntime.la
 check-unit: units
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)' check_PROGRAMS= check_LTLIBRARIES=
 endif
