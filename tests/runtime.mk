@@ -18,6 +18,7 @@ UNIT_TESTS += \
 	tests/unit/faults/hardship \
 	tests/unit/coll/huge \
 	tests/unit/gpu/launchorder \
+	tests/unit/gpu/life \
 	tests/unit/gpu/ncclguard \
 	tests/unit/comm/async \
 	tests/unit/comm/leaving \
@@ -67,6 +68,9 @@ tests_unit_comm_async_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS
 tests_unit_gpu_ncclguard_SOURCES = tests/unit/gpu/ncclguard.c
 tests_unit_gpu_ncclguard_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_ncclguard_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+tests_unit_gpu_life_SOURCES = tests/unit/gpu/life.c
+tests_unit_gpu_life_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_life_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 tests_unit_gpu_launchorder_SOURCES = tests/unit/gpu/launchorder.c
 tests_unit_gpu_launchorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)

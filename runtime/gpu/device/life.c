@@ -33,29 +33,43 @@ bool dt_gpu_is_there(const void *pinned, uint64_t allocation)
     return !allocation || dt_gpu_allocation(pinned) == allocation;
 }
 
-/* Returns 0 if the context's life is unknown or has ended. */
-static uint64_t find_life(CUcontext context)
+/* Returns 0 if the context's life is unknown or has ended. The caller holds the mutex. */
+static uint64_t find_life_locked(CUcontext context)
 {
-    const struct life *l;
-    uint64_t allocation = 0;
+    const struct life *l = dti_lives.all;
 
-    pthread_mutex_lock(&dti_lives.mutex);
-    l = dti_lives.all;
     while (l && l->context != context)
         l = l->next;
-    if (l && l->allocation && dt_gpu_is_there(l->canary, l->allocation))
-        allocation = l->allocation;
+    return l && l->allocation && dt_gpu_is_there(l->canary, l->allocation) ? l->allocation : 0;
+}
+
+static uint64_t find_life(CUcontext context)
+{
+    uint64_t allocation;
+
+    pthread_mutex_lock(&dti_lives.mutex);
+    allocation = find_life_locked(context);
     pthread_mutex_unlock(&dti_lives.mutex);
     return allocation;
 }
 
-/* The newest life comes first. */
-static void add_life(struct life *l)
+/* Returns the context's life. If another thread has added it first, l is freed, but not its canary,
+ * since the driver might wait for the GPU. The newest life comes first. */
+static uint64_t add_life(struct life *l)
 {
+    uint64_t allocation;
+
     pthread_mutex_lock(&dti_lives.mutex);
-    l->next = dti_lives.all;
-    dti_lives.all = l;
+    allocation = find_life_locked(l->context);
+    if (allocation) {
+        free(l);
+    } else {
+        allocation = l->allocation;
+        l->next = dti_lives.all;
+        dti_lives.all = l;
+    }
     pthread_mutex_unlock(&dti_lives.mutex);
+    return allocation;
 }
 
 uint64_t dt_gpu_life(CUcontext context)
@@ -71,9 +85,7 @@ uint64_t dt_gpu_life(CUcontext context)
         return 0;
     }
     l->allocation = dt_gpu_allocation(l->canary);
-    allocation = l->allocation;
-    add_life(l);
-    return allocation;
+    return add_life(l);
 }
 
 bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)

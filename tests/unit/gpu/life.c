@@ -1,0 +1,92 @@
+/* The lives of a context, with a driver of which two threads pin memory at the same time. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/gpu/device/life.h"
+
+static pthread_barrier_t pinning;
+static _Atomic size_t pinned;
+static char memory[2];
+
+static CUresult pin(void **ptr, size_t size, unsigned flags)
+{
+    (void)size;
+    (void)flags;
+    pthread_barrier_wait(&pinning);
+    *ptr = &memory[pinned++];
+    return CUDA_SUCCESS;
+}
+
+static CUresult tell_allocation(void *id, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    (void)attribute;
+    *(unsigned long long *)id = ptr;
+    return CUDA_SUCCESS;
+}
+
+const struct dt_cuda *dt_cuda(void)
+{
+    static const struct dt_cuda driver = { .cuMemHostAlloc = pin,
+                                           .cuPointerGetAttribute = tell_allocation };
+
+    return &driver;
+}
+
+CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context)
+{
+    (void)scope;
+    (void)context;
+    return CUDA_SUCCESS;
+}
+
+void dt_cuda_leave(struct dt_cuda_scope *scope)
+{
+    (void)scope;
+}
+
+static CUcontext context(void)
+{
+    static char place;
+
+    return (CUcontext)(void *)&place;
+}
+
+static void *find_life(void *life)
+{
+    *(uint64_t *)life = dt_gpu_life(context());
+    return NULL;
+}
+
+static void threads_that_are_first_in_a_context_find_one_life(void **state)
+{
+    uint64_t lives[2];
+    pthread_t threads[2];
+    struct dt_cuda_scope scope;
+
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&pinning, NULL, 2), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, find_life, &lives[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(pinned, 2);
+    assert_int_not_equal(lives[0], 0);
+    assert_int_equal(lives[0], lives[1]);
+    assert_true(dt_gpu_enter_life(&scope, context(), lives[0]));
+    dt_cuda_leave(&scope);
+    pthread_barrier_destroy(&pinning);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_that_are_first_in_a_context_find_one_life),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
