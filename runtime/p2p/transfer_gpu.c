@@ -59,11 +59,27 @@ static dt_result_t receive_gpu(const struct gpu_transfer *p)
     return await_copy(p, dt_gpu_copies_store(p->copies, SLOT, p->o->out, p->pinned, p->bytes));
 }
 
+/* After a failure the streams would be made again, and the driver might wait for a stream of the
+ * program that never goes on. */
+static dt_result_t check_stopped(struct dt_p2p *ch)
+{
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(ch->comm, &culprit);
+
+    if (!stopped)
+        return DT_OK;
+    dt_coll_error(&ch->coll_error, (dt_result_t)stopped, culprit);
+    return dt_p2p_fail(ch);
+}
+
 static dt_result_t transfer_in_context(struct gpu_transfer *p)
 {
-    CUresult result = dt_gpu_copies_open(p->copies, p->o->order.context);
-    dt_result_t r;
+    dt_result_t r = check_stopped(p->channel);
+    CUresult result;
 
+    if (r != DT_OK)
+        return r;
+    result = dt_gpu_copies_open(p->copies, p->o->order.context);
     if (!result)
         result = dt_gpu_order_follow(&p->o->order, p->copies->stream);
     if (result)

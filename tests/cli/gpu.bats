@@ -91,6 +91,13 @@ END
     clean
 }
 
+@test "a send after an abort does not wait for a GPU that stands still" {
+    gpu aborted -x STANDIN_STERN=1
+    code_is 1
+    [ "$(grep -c -- '^-13: ' "$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
 @test "staging: when a GPU does not finish, the timeout names its rank" {
     gpu stuck -x DTRUN_DEVICE=staging
     code_is 124

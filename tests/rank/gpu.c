@@ -24,6 +24,7 @@
  * - watchedtrain: the same; in the first generation the job is aborted once NCCL keeps all ranks
  * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
+ * - aborted: a send after an abort, while the GPU stands still
  * - capture: a call while a graph is being captured, then one that works */
 #include <math.h>
 #include <pthread.h>
@@ -840,6 +841,20 @@ static void stuck(void)
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
 }
 
+/* Another rank's abort may come before this rank's. */
+static void aborted(void)
+{
+    float *buf = device_new(sizeof *buf);
+    int right = (dt_rank() + 1) % dt_size();
+
+    gate_make(&gate);
+    gate_shut(&gate, CU_STREAM_LEGACY);
+    need(dt_comm_abort(DT_WORLD));
+    printf("%d: %s\n", (int)dt_send(DT_WORLD, buf, 1, DT_F32, right), dt_last_error());
+    gate_open(&gate);
+    exit(1);
+}
+
 static void capture(void)
 {
     float *buf = device_new(sizeof *buf);
@@ -876,6 +891,7 @@ int main(int argc, char **argv)
                    { "unlike", unlike },
                    { "die", die },
                    { "stuck", stuck },
+                   { "aborted", aborted },
                    { "capture", capture },
                    { "leak", leak },
                    { "slots", slots },
