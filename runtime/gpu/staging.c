@@ -118,12 +118,9 @@ static dt_result_t make_chunks(struct chunks *ch)
 static dt_result_t match_call(const struct chunks *ch)
 {
     const struct dt_operation *o = ch->o;
-    struct dt_call call = { .count = o->count,
-                            .dtype = (uint8_t)o->dtype,
-                            .op = (uint8_t)o->op,
-                            .root = o->kind->call == DT_CALL_ALL_REDUCE ? -1 : o->root };
 
-    return ch->c->announce || ch->n == 1 ? DT_OK : dt_comm_match(ch->c, o->kind->call, call);
+    return ch->c->announce || ch->n == 1 ? DT_OK
+                                         : dt_comm_match(ch->c, o->kind->call, dt_gpu_call(o));
 }
 
 static dt_result_t make_in_chunks(struct dt_comm *c, const struct dt_operation *o, uint8_t *pinned)
