@@ -67,9 +67,11 @@ void dt_gpu_fuse_close(struct dt_gpu_fuse *f)
     *f = (struct dt_gpu_fuse){ 0 };
 }
 
-/* `opened` stays, since the thread that fills the bucket may be reading it. */
+/* The copies may still run, but not for long unless the GPU hangs: the program gets its buffers
+ * back now. `opened` stays, since the thread that fills the bucket may be reading it. */
 static void leak(struct dt_gpu_fuse *f)
 {
+    (void)dt_gpu_settles(f->stream);
     f->context = NULL;
     f->memory = 0;
     f->fuses = false;
@@ -77,41 +79,76 @@ static void leak(struct dt_gpu_fuse *f)
 
 /* ---- copies ---- */
 
+/* How many buffers are queued before the host waits. A stream that stands still takes a thousand
+ * pieces of work or so, and then blocks the thread that queues more. */
+enum { GROUP = 32 };
+
+struct fuse_copies {
+    struct dt_gpu_fuse *f;
+    bool packs;           /* whether it copies from the buffers to the memory */
+    CUdeviceptr memory;   /* of the next buffer */
+    const char *function; /* the last function called, for error messages */
+};
+
 static size_t bytes_of(const struct dt_operation *part)
 {
     return part->count * dt_dtype_size(part->dtype);
 }
 
-static CUresult queue_pack(struct dt_gpu_fuse *f, const struct dt_operation *parts, size_t n)
+static CUresult queue_copy(struct fuse_copies *q, const struct dt_operation *part)
 {
-    const struct dt_cuda *cuda = dt_cuda();
-    CUdeviceptr to = f->memory;
+    CUdeviceptr buffer = (CUdeviceptr)(uintptr_t)part->out, memory = q->memory;
     CUresult result = CUDA_SUCCESS;
 
-    for (size_t i = 0; !result && i < n; to += bytes_of(&parts[i++])) {
-        result = dt_gpu_order_follow(&parts[i].order, f->stream);
-        if (!result)
-            result = cuda->cuMemcpyDtoDAsync_v2(to, (CUdeviceptr)(uintptr_t)parts[i].out,
-                                                bytes_of(&parts[i]), f->stream);
-    }
-    return result ? result : cuda->cuEventRecord(f->copied, f->stream);
+    q->memory += bytes_of(part);
+    q->function = "cuStreamWaitEvent";
+    if (q->packs)
+        result = dt_gpu_order_follow(&part->order, q->f->stream);
+    if (result)
+        return result;
+    q->function = "cuMemcpyDtoDAsync";
+    return dt_cuda()->cuMemcpyDtoDAsync_v2(q->packs ? memory : buffer, q->packs ? buffer : memory,
+                                           bytes_of(part), q->f->stream);
 }
 
-static CUresult queue_unpack(struct dt_gpu_fuse *f, const struct dt_operation *parts, size_t n)
+static CUresult queue_group(struct fuse_copies *q, const struct dt_operation *parts, size_t n)
 {
-    const struct dt_cuda *cuda = dt_cuda();
-    CUdeviceptr from = f->memory;
     CUresult result = CUDA_SUCCESS;
 
-    for (size_t i = 0; !result && i < n; from += bytes_of(&parts[i++]))
-        result = cuda->cuMemcpyDtoDAsync_v2((CUdeviceptr)(uintptr_t)parts[i].out, from,
-                                            bytes_of(&parts[i]), f->stream);
-    return result ? result : cuda->cuEventRecord(f->copied, f->stream);
+    for (size_t i = 0; !result && i < n; i++)
+        result = queue_copy(q, &parts[i]);
+    if (result)
+        return result;
+    q->function = "cuEventRecord";
+    return dt_cuda()->cuEventRecord(q->f->copied, q->f->stream);
 }
 
-static dt_result_t await_copies(struct dt_comm *c, void *copied)
+static dt_result_t wait_for_copies(struct dt_comm *c, void *copied)
 {
     return dt_gpu_await(c, &c->coll_error, copied, 0);
+}
+
+static dt_result_t await_copies(struct dt_comm *c, const struct dt_gpu_fuse *f)
+{
+    return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for_copies, f->copied);
+}
+
+/* Does not wait for the last group. */
+static dt_result_t queue_copies(struct dt_comm *c, struct fuse_copies q,
+                                const struct dt_operation *parts, size_t n)
+{
+    dt_result_t r = DT_OK;
+
+    for (size_t i = 0; r == DT_OK && i < n; i += GROUP) {
+        size_t left = n - i;
+        CUresult result = queue_group(&q, parts + i, left < GROUP ? left : GROUP);
+
+        if (result)
+            return dt_gpu_fail(c, q.function, result);
+        if (left > GROUP)
+            r = await_copies(c, q.f);
+    }
+    return r;
 }
 
 /* ---- the call ---- */
@@ -168,14 +205,15 @@ static dt_result_t make_in_context(struct dt_comm *c, struct dt_gpu_fuse *f,
                                    const struct dt_operation *whole,
                                    const struct dt_operation *parts, size_t n)
 {
-    CUresult result = queue_pack(f, parts, n);
-    dt_result_t r = result ? dt_gpu_fail(c, "cuMemcpyDtoDAsync", result) : dt_gpu_make(c, whole);
+    struct fuse_copies q = { .f = f, .packs = true, .memory = f->memory };
+    dt_result_t r = queue_copies(c, q, parts, n);
 
-    if (r != DT_OK)
-        return r;
-    result = queue_unpack(f, parts, n);
-    return result ? dt_gpu_fail(c, "cuMemcpyDtoDAsync", result)
-                  : dt_comm_aside(c, DT_CALL_GPU_COPY, await_copies, f->copied);
+    if (r == DT_OK)
+        r = dt_gpu_make(c, whole);
+    q.packs = false;
+    if (r == DT_OK)
+        r = queue_copies(c, q, parts, n);
+    return r == DT_OK ? await_copies(c, f) : r;
 }
 
 static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
@@ -186,11 +224,11 @@ static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
     dt_result_t r;
 
     if (!dt_gpu_enter_life(&scope, f->context, f->life))
-        return dt_gpu_fail(c, "cuCtxPushCurrent", CUDA_ERROR_INVALID_CONTEXT);
+        return dt_gpu_fail(c, "cuCtxPushCurrent", CUDA_ERROR_CONTEXT_IS_DESTROYED);
     r = make_in_context(c, f, whole, parts, n);
-    dt_cuda_leave(&scope);
     if (r != DT_OK)
         leak(f);
+    dt_cuda_leave(&scope);
     return r;
 }
 

@@ -377,6 +377,30 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
         code_is 1
         [ "$(grep -c -- '^-3: .*all-reduce of 7 f32 (sum) of a bucket in device memory.*with other counts' "$OUT")" = 3 ]
         clean
+        bucket unlike-large -x DTRUN_DEVICE=$path
+        code_is 1
+        [ "$(grep -c -- '^-3: .*all-reduce of 1400000 f32 (sum) of a bucket in device memory.*with other counts' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
+# A stream is given at most 100 pieces of work, and a buffer takes three.
+@test "a bucket of many buffers whose GPU does not get on ends with a timeout" {
+    for path in nccl staging; do
+        bucket crowd -x DTRUN_DEVICE=$path -x STANDIN_QUEUE=100
+        code_is 124
+        [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
+@test "when the wait for a bucket has failed, no copy into its buffers runs any more" {
+    for path in nccl staging; do
+        bucket abort -x DTRUN_DEVICE=$path -x STANDIN_DELAY_US=20000
+        code_is 1
+        [ "$(grep -c -- '^-13: ' "$OUT")" = 3 ] || { show; false; }
+        ! grep 'after an abort' "$OUT" || false
+        clean
     done
 }
 

@@ -8,6 +8,9 @@
  * - mixed: buckets of two types, with buffers in host memory and in GPU memory
  * - join: ranks make different numbers of rounds
  * - unlike: rank 1 pushes two buffers in another order
+ * - unlike-large: the same with more elements than are staged at once
+ * - crowd: a round of many buffers, and one for which the GPU of rank 1 never becomes free
+ * - abort: rank 0 aborts the communicator while results are copied back
  * - die: rank 1 is killed while its GPU has work before its buffers
  * - stuck: the GPU of rank 1 does that work only when the calls of all ranks have failed
  * - after: a round, then one in which something fails that the environment sets
@@ -355,15 +358,80 @@ static void after(void)
     fail_after_round(no_fault);
 }
 
-static void unlike(void)
+static void unlike_by(size_t factor)
 {
-    float *a = device_new(4 * sizeof *a), *b = device_new(4 * sizeof *b);
-    dt_bucket_t *bucket = new_bucket(CAP);
+    float *a = device_new(4 * factor * sizeof *a), *b = device_new(4 * factor * sizeof *b);
+    dt_bucket_t *bucket = new_bucket(8 * factor * sizeof *a);
     bool other = dt_rank() == 1;
 
-    need(dt_bucket_push(bucket, a, other ? 3 : 4));
-    need(dt_bucket_push(bucket, b, other ? 4 : 3));
+    need(dt_bucket_push(bucket, a, factor * (other ? 3 : 4)));
+    need(dt_bucket_push(bucket, b, factor * (other ? 4 : 3)));
     need(dt_bucket_wait(bucket));
+}
+
+static void unlike(void)
+{
+    unlike_by(1);
+}
+
+static void unlike_large(void)
+{
+    unlike_by(200000);
+}
+
+static void push_each(dt_bucket_t *bucket, const struct buffer *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        need(dt_bucket_push(bucket, all->ptr + i, 1));
+}
+
+static void crowd(void)
+{
+    enum { MANY = 60 };
+    struct buffer all = { device_new(MANY * sizeof(float)), MANY, false };
+    dt_bucket_t *bucket = new_bucket(CAP);
+
+    set(&all, own(0));
+    push_each(bucket, &all);
+    need(dt_bucket_wait(bucket));
+    need_all(&all, sum(0), "crowd");
+    begin_to_stick();
+    push_each(bucket, &all);
+    printf("%d: %s\n", (int)dt_bucket_wait(bucket), dt_last_error());
+    if (gate.word)
+        gate_open(&gate);
+    exit(1);
+}
+
+static float value(const struct buffer *b)
+{
+    float v;
+
+    DRIVE(cuMemcpyDtoH_v2(&v, address(b->ptr), sizeof v));
+    return v;
+}
+
+/* A failed call still ends copies that it has begun, so that none runs when it has returned. */
+static void abort_copies(void)
+{
+    enum { FEW = 10 };
+    struct buffer all = { device_new(FEW * sizeof(float)), FEW, false };
+    float *large = device_new(CAP);
+    dt_bucket_t *bucket = new_bucket(CAP);
+    dt_result_t r;
+
+    set(&all, own(0));
+    push_each(bucket, &all);
+    need(dt_bucket_push(bucket, large, CAP / sizeof *large)); /* sends the others */
+    while (dt_rank() == 0 && value(&all) != sum(0))
+        ;
+    if (dt_rank() == 0)
+        need(dt_comm_abort(DT_WORLD));
+    r = dt_bucket_wait(bucket);
+    printf("%d: %s\n", (int)r, dt_last_error());
+    if (dt_rank() == 0)
+        need_all(&all, sum(0), "after an abort");
+    exit(1);
 }
 
 int main(int argc, char **argv)
@@ -371,9 +439,18 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "rounds", rounds }, { "large", large }, { "view", view },
-                   { "mixed", mixed },   { "join", join },   { "unlike", unlike },
-                   { "die", die },       { "stuck", stuck }, { "after", after } };
+    } doings[] = { { "rounds", rounds },
+                   { "large", large },
+                   { "view", view },
+                   { "mixed", mixed },
+                   { "join", join },
+                   { "unlike", unlike },
+                   { "unlike-large", unlike_large },
+                   { "crowd", crowd },
+                   { "abort", abort_copies },
+                   { "die", die },
+                   { "stuck", stuck },
+                   { "after", after } };
 
     signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());
