@@ -1,5 +1,7 @@
 #include "runtime/gpu/fuse.h"
 
+#include <stdatomic.h>
+
 #include "runtime/base/reduceoptions.h"
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/life.h"
@@ -172,6 +174,29 @@ static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
     return whole;
 }
 
+/* Only rank 0 warns, and only once in the job. */
+static void warn_once(struct dt_comm *c)
+{
+    static _Atomic bool warned;
+
+    if (c->world->rank == 0 && !atomic_exchange(&warned, true))
+        dt_agentlink_note(&c->world->agent,
+                          "warning: a rank lacks GPU memory for a bucket: its buffers in GPU "
+                          "memory are reduced one by one");
+}
+
+/* In stream order, which waits for nothing. */
+static void free_memory(struct dt_gpu_fuse *f)
+{
+    struct dt_cuda_scope scope;
+
+    if (f->memory && dt_gpu_enter_life(&scope, f->context, f->life)) {
+        dt_cuda()->cuMemFreeAsync(f->memory, f->stream);
+        dt_cuda_leave(&scope);
+    }
+    f->memory = 0;
+}
+
 /* Collective. Matches the calls first, so that ranks with different calls notice before they wait
  * for each other here. */
 static dt_result_t decide(struct dt_comm *c, struct dt_gpu_fuse *f,
@@ -189,6 +214,10 @@ static dt_result_t decide(struct dt_comm *c, struct dt_gpu_fuse *f,
         return r;
     f->decided = true;
     f->fuses = !lacks;
+    if (lacks) {
+        free_memory(f);
+        warn_once(c);
+    }
     return DT_OK;
 }
 

@@ -366,6 +366,7 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
         code_is 0
         [ "$(grep -c '^large: done' "$OUT")" = 3 ] || { show; false; }
         [ "$(grep -c launches "$T/log")" = $((3 * (1 + 50 * 20))) ] || { sort "$T/log" | uniq -c; false; }
+        [ "$(grep -c 'warning: a rank lacks GPU memory for a bucket' "$ERR")" = 1 ] || { show; false; }
         clean
     done
     unset LD_LIBRARY_PATH
