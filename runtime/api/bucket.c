@@ -73,6 +73,7 @@ struct dt_bucket {
     uint32_t nslots;
     uint32_t free_slots; /* one bit for each slot */
     struct dt_gpu_fuse fuse;
+    CUcontext context;  /* of the buffers in GPU memory that are reduced as one; NULL: none yet */
     dt_result_t failed; /* the first failure */
     dt_error_info_t error;
 };
@@ -388,14 +389,47 @@ static dt_result_t push_copied(struct dt_bucket *b, void *buf, size_t bytes)
     return r != DT_OK || add_buffer(b->filling, buf, bytes) ? r : out_of_memory(b);
 }
 
+static void visit_stopped(struct dt_comm *c, void *stopped)
+{
+    uint32_t culprit;
+
+    *(bool *)stopped = dt_comm_stopped(c, &culprit) != 0;
+}
+
+/* Once the communicator has failed, the GPU may stand still, and the driver would wait for it. */
+static void open_fuse(struct dt_bucket *b, const struct dt_gpu_order *order)
+{
+    bool stopped = true;
+
+    if (!b->fuse.opened)
+        (void)dt_context_visit(pushing, b->comm, visit_stopped, &stopped);
+    if (!stopped)
+        dt_gpu_fuse_open(&b->fuse, order, b->cap);
+}
+
+static dt_result_t check_context(struct dt_bucket *b, const struct dt_gpu_order *order)
+{
+    if (!b->context)
+        b->context = order->context;
+    if (b->context == order->context)
+        return DT_OK;
+    return report_refusal(&b->owner,
+                          dt_fail(DT_ERR_ARG,
+                                  "%s: the buffer belongs to another device or context than "
+                                  "earlier buffers of this bucket: use a bucket for each",
+                                  pushing));
+}
+
 static dt_result_t push_to_fuse(struct dt_bucket *b, const struct dt_operation *o, size_t bytes)
 {
-    dt_result_t r = make_room(b, bytes, false);
+    dt_result_t r = check_context(b, &o->order);
 
+    if (r == DT_OK)
+        r = make_room(b, bytes, false);
     if (r == DT_OK && !add_operation(b->filling, o))
         r = out_of_memory(b);
     if (r == DT_OK && b->filling->n > 1)
-        dt_gpu_fuse_open(&b->fuse, &o->order, b->cap);
+        open_fuse(b, &o->order);
     return r;
 }
 

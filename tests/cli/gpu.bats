@@ -405,6 +405,23 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
     done
 }
 
+@test "a push after an abort does not wait for a GPU that stands still" {
+    for path in nccl staging; do
+        bucket aborted -x DTRUN_DEVICE=$path
+        code_is 1
+        [ "$(grep -c -- '^-13: ' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
+@test "a bucket refuses buffers of another device than its earlier ones" {
+    bucket elsewhere --gpu-bind none
+    code_is 0
+    [ "$(grep -c -- '^-[0-9]*: dt_bucket_push: the buffer belongs to another device or context' "$OUT")" = 3 ] || { show; false; }
+    [ "$(grep -c '^elsewhere: done' "$OUT")" = 3 ]
+    clean
+}
+
 # The fourth kernel is the first one of the second round.
 @test "after a failure, GPU memory of a bucket that a GPU may still use is not freed" {
     for path in nccl staging; do

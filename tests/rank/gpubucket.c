@@ -13,6 +13,8 @@
  * - abort: rank 0 aborts the communicator while results are copied back
  * - die: rank 1 is killed while its GPU has work before its buffers
  * - stuck: the GPU of rank 1 does that work only when the calls of all ranks have failed
+ * - aborted: pushes after an abort, while the GPU stands still
+ * - elsewhere: pushes a buffer on another device, which must be refused
  * - after: a round, then one in which something fails that the environment sets
  *
  * After a failure it prints whether as much GPU memory is kept as the bucket has. */
@@ -434,6 +436,33 @@ static void abort_copies(void)
     exit(1);
 }
 
+static void aborted(void)
+{
+    float *buf = device_new(2 * sizeof *buf);
+    dt_bucket_t *bucket = new_bucket(CAP);
+
+    gate_make(&gate);
+    gate_shut(&gate, CU_STREAM_LEGACY);
+    need(dt_comm_abort(DT_WORLD));
+    need(dt_bucket_push(bucket, buf, 1));
+    need(dt_bucket_push(bucket, buf + 1, 1));
+    printf("%d: %s\n", (int)dt_bucket_wait(bucket), dt_last_error());
+    gate_open(&gate);
+    exit(1);
+}
+
+static void elsewhere(void)
+{
+    float *here = device_new(sizeof *here), *there;
+    dt_bucket_t *bucket = new_bucket(CAP);
+
+    need(dt_bucket_push(bucket, here, 1));
+    device_use(1);
+    there = device_new(sizeof *there);
+    printf("%d: %s\n", (int)dt_bucket_push(bucket, there, 1), dt_last_error());
+    need(dt_bucket_free(bucket));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -448,6 +477,8 @@ int main(int argc, char **argv)
                    { "unlike-large", unlike_large },
                    { "crowd", crowd },
                    { "abort", abort_copies },
+                   { "aborted", aborted },
+                   { "elsewhere", elsewhere },
                    { "die", die },
                    { "stuck", stuck },
                    { "after", after } };
