@@ -481,11 +481,14 @@ DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
  * (Li et al., PyTorch Distributed, VLDB 2020, section 3.2.3). A bucket is sent when the next push
  * would make it larger than "bytes" (0: 1 MiB), which is the same on all ranks. Every rank pushes
  * the same counts in the same order; otherwise DT_ERR_MISMATCH. A pushed buffer is copied, and
- * overwritten with the result; a buffer as large as a bucket is reduced where it is. Buffers in GPU
- * memory are copied within it, and are sent apart from those in host memory. A buffer belongs to
- * the library until dt_bucket_wait returns. A bucket is used by one thread at a time, and freed
- * before its communicator. On one host, when eight buckets have been sent, the library allocates
- * memory for up to eight as dt_mem_alloc does: at most 64 MiB, and 512 MiB for all ranks together.
+ * overwritten with the result; a buffer as large as a bucket, or in managed memory, is reduced
+ * where it is. Buffers in GPU memory are read when their bucket is sent. They are reduced as one in
+ * GPU memory of the bucket if every rank has it, else one by one, and apart from those in host
+ * memory. Those smaller than the bucket belong to one CUDA context; others are DT_ERR_ARG. A buffer
+ * belongs to the library until dt_bucket_wait returns. A bucket is used by one thread at a time,
+ * and freed before its communicator. On one host, when eight buckets have been sent, the library
+ * allocates memory for up to eight as dt_mem_alloc does: at most 64 MiB, and 512 MiB for all ranks
+ * together.
  */
 typedef struct dt_bucket dt_bucket_t;
 
