@@ -1,5 +1,5 @@
-/* The request that a job is run for, as the user gave it. Most members are set directly by the
- * table of options (cmd/options.c). */
+/* What the user asks for: the hosts, the program and the options of a job. Most members are set
+ * directly by the table of options (cmd/options.c). */
 #ifndef DT_JOB_CONFIG_H
 #define DT_JOB_CONFIG_H
 
@@ -15,10 +15,10 @@
 struct dt_job_config { /* what it points to must outlive the job */
     const struct dt_hostlist *hosts;
     const struct dt_plan *plan;
-    enum dt_map_by map_by; /* for ranks that are placed anew; as for the next */
+    enum dt_map_by map_by; /* this and the next are used again when ranks move to other hosts */
     bool no_oversubscribe;
-    int fanout;          /* at most so many hosts are connecting at once */
-    int start_timeout_s; /* until all ranks may go; 0: no limit */
+    int fanout;          /* the most hosts that connect at once */
+    int start_timeout_s; /* for all ranks to be ready to run; 0: no limit */
     struct dt_strs argv; /* the program and its arguments */
     struct dt_strs env;
     struct dt_strs unset;
@@ -32,17 +32,18 @@ struct dt_job_config { /* what it points to must outlive the job */
     const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */
     bool fresh;
     bool resume;
-    bool has_checkpoints; /* checkpoint_dir, as this machine sees it */
-    int stdin_rank;       /* who reads dtrun's standard input, or DT_STDIN_ALL, _NONE */
-    bool merge_stderr;    /* ranks' standard error goes to standard output */
-    int max_restarts;     /* -1: not given */
+    bool has_checkpoints; /* whether this machine sees checkpoints in checkpoint_dir */
+    /* the rank that reads dtrun's standard input, or DT_STDIN_ALL or DT_STDIN_NONE */
+    int stdin_rank;
+    bool merge_stderr; /* ranks' standard error goes to standard output */
+    int max_restarts;  /* -1: not given */
     enum dt_host_loss on_host_loss;
     char *iface; /* --iface, accepted by dt_iface_check; or NULL */
     int heartbeat_s;
     int kill_grace_s;
     int timeout_s;            /* 0: none */
     int exit_grace_s;         /* 0: only a warning */
-    int collective_timeout_s; /* 0: never; as an option also -1: not given */
+    int collective_timeout_s; /* 0: no limit; -1, in the options only: not given */
 };
 
 #endif

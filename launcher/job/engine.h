@@ -1,6 +1,6 @@
-/* A running job. Only job.c (its life and the table's actions) and events.c (where events arrive)
- * know all of it. Every part has a header of its own: its functions are given its data, which holds
- * or points to what the part needs. */
+/* A running job. Only job.c (its life and the actions of the table in job_fsm.h) and events.c
+ * (where events arrive) know all of it. Every part has its own header. A part's functions take its
+ * struct, which holds or points to everything that the part needs. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -21,7 +21,7 @@
 #include "launcher/job/stragglers.h"
 
 struct dt_job {
-    struct dt_core core; /* the first: an action finds the job by it */
+    struct dt_core core; /* must be first: job.c casts a pointer to it to the job */
     bool terminal;       /* as in struct dt_job_origin */
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];

@@ -1,5 +1,5 @@
-/* Deaths of ranks and losses of hosts: finds out which was the first, says so, and decides whether
- * the job recovers or ends. */
+/* Handles deaths of ranks and losses of hosts: finds out which one caused the others, tells the
+ * user, and decides whether the job recovers or ends. */
 #ifndef DT_JOB_FAILURE_H
 #define DT_JOB_FAILURE_H
 
@@ -12,13 +12,13 @@
 
 struct dt_failure {
     struct dt_core *core;
-    const struct dt_hang_detect *hang_detect; /* say why a rank that hangs counts as lost */
+    const struct dt_hang_detect *hang_detect; /* says why a rank that hangs counts as lost */
     const struct dt_signals *signals;         /* a signal to the whole job may explain a death */
     const struct dt_restart *restart;
-    struct dt_deaths deaths; /* in this generation; also those of ranks that hang */
+    struct dt_deaths deaths; /* in this generation; a rank that hangs counts as dead */
     struct dt_failed_calls calls;
-    uint64_t noticed_ns;        /* when dtrun noticed the failure; set on the way to FAILING */
-    struct dt_death last_cause; /* of the last failure that was decided on */
+    uint64_t noticed_ns; /* when dtrun noticed the failure; set before the job becomes FAILING */
+    struct dt_death last_cause; /* of the last failure that dt_failure_decide handled */
     unsigned repeats;           /* the number of failures in a row with this cause */
 };
 
@@ -29,11 +29,11 @@ void dt_failure_init(struct dt_failure *f, struct dt_core *core,
 void dt_failure_free(struct dt_failure *f);
 void dt_failure_forget(struct dt_failure *f); /* a generation begins */
 
-/* Returns how the process ended. NULL: the process is not of this generation, or its end was known
- * already. Records the death of a rank, but not that of an auxiliary. */
+/* Returns how the process ended, or NULL if the process is not of this generation or its end was
+ * already known. Records the death of a rank, but not that of an auxiliary. */
 const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_hostlink *h,
                                           const struct dt_msg_exit *m);
-/* The processes of a host end with the connection to it. */
+/* The connection to a host has ended, so its processes count as ended. */
 void dt_failure_lose_processes(struct dt_failure *f, const struct dt_plan_node *node);
 /* Records that the host is lost, with all its ranks. */
 void dt_failure_lose_host(struct dt_failure *f, const struct dt_hostlink *h,
@@ -42,13 +42,12 @@ void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m);
 
 const struct dt_death *dt_failure_cause(const struct dt_failure *f); /* NULL: nothing has failed */
 void dt_failure_collect(struct dt_failure *f);                       /* DT_ACT_COLLECT */
-/* To be called when anything has come that dtrun waits for while FAILING. Raises SETTLED if that
- * was all. */
+/* Call this when something has arrived that dtrun waits for while FAILING. Raises SETTLED if
+ * nothing else is missing. */
 void dt_failure_settle(struct dt_failure *f);
-/* DT_ACT_DECIDE. Returns true if the job recovers: then *cause is set, and text describes it.
- * Otherwise it
- * has reported what follows and raised the event; or, if a signal to the whole job may explain the
- * death, it has done nothing and is called again. */
+/* DT_ACT_DECIDE. Returns true if the job recovers. *cause is then set, and text describes it.
+ * Otherwise it has told the user and raised the event that follows. If a signal to the whole job
+ * may explain the death, it has done neither, and is called again. */
 bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text);
 
 #endif

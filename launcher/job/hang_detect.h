@@ -1,7 +1,8 @@
-/* Ranks that are alive but never come to a call for which the others wait. dtrun says which rank
- * waits for which. When --collective-timeout is over, the calls return DT_ERR_TIMEOUT and the rank
- * that has not come counts as lost. A limit that the program has given a communicator ends only the
- * calls on that communicator, unless it is the communicator of all ranks. */
+/* Detects ranks that are alive but never reach a call in which the others wait. dtrun says which
+ * rank waits for which. When --collective-timeout is over, the calls return DT_ERR_TIMEOUT, and the
+ * rank that did not reach the call counts as lost. If the program itself has set a limit for a
+ * communicator other than DT_WORLD, only the calls on that communicator end. Calls that do not
+ * match also end. */
 #ifndef DT_JOB_HANG_DETECT_H
 #define DT_JOB_HANG_DETECT_H
 
@@ -11,10 +12,10 @@
 
 struct dt_hang_detect {
     struct dt_core *core;
-    struct dt_deaths *deaths; /* a rank that hangs is added to them */
+    struct dt_deaths *deaths; /* receives the ranks that hang */
     struct dt_wait_graph waits;
-    bool said_more; /* not all communicators can be watched; once in a job */
-    char *text;     /* which rank waited for which, when a rank hung; or NULL */
+    bool said_more; /* the user was told that not all communicators can be watched; once in a job */
+    char *text;     /* which rank waited for which, if a rank hung; else NULL */
 };
 
 void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths);
@@ -22,18 +23,21 @@ void dt_hang_detect_free(struct dt_hang_detect *d);
 
 void dt_hang_detect_note(struct dt_hang_detect *d, const struct dt_hostlink *h,
                          const struct dt_msg_pong *m);
-/* Whether a PONG describes the running generation, and answers a PING sent after it began. */
+/* Returns whether a PONG describes the running generation and answers a PING that was sent after
+ * the generation began. */
 bool dt_hang_detect_is_current(const struct dt_hang_detect *d, const struct dt_msg_pong *m);
-/* LIMIT: calls on the host may wait for ms. Returns whether that is less than was known. */
+/* LIMIT says that calls on the host may wait for ms. Returns whether that is less than the limit
+ * known so far. */
 bool dt_hang_detect_limit(struct dt_hang_detect *d, const struct dt_hostlink *h, uint32_t ms);
 /* Adds to a PING the communicators that the agents are to report; the caller frees ping->comms.v.
  */
 void dt_hang_detect_ask(const struct dt_hang_detect *d, struct dt_msg_ping *ping);
-/* How often to look, so that a limit is noticed soon after it is over; 0: there is no limit. */
+/* Returns the interval of checks that notices soon enough when a limit is over, or 0 if there is no
+ * limit. */
 uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d);
 /* Checks all ranks. Do not call it during a pause. */
 void dt_hang_detect_watch(struct dt_hang_detect *d);
-/* A generation begins, or all ranks were stopped. */
+/* Forgets all waits, because a generation begins or all ranks were stopped. */
 void dt_hang_detect_forget(struct dt_hang_detect *d);
 
 #endif

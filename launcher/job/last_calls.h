@@ -1,5 +1,5 @@
-/* The last calls that ranks report when a call has failed. dtrun prints them once all ranks have
- * had time to report theirs. */
+/* Collects the last calls that ranks report after a call has failed. Prints them once all ranks
+ * have had time to report. */
 #ifndef DT_JOB_LAST_CALLS_H
 #define DT_JOB_LAST_CALLS_H
 
@@ -8,7 +8,7 @@
 
 struct dt_last_calls {
     struct dt_core *core;
-    struct dt_flight_record record; /* what is not printed yet */
+    struct dt_flight_record record; /* what has not been printed yet */
 };
 
 void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,

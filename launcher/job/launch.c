@@ -329,7 +329,7 @@ void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
     struct dt_msg_fenced fenced = { .generation = l->core->generation };
 
     if (m->generation != l->core->generation || !node ||
-        !dt_fence_come(f, (uint32_t)node->node_rank, m->data.p, m->data.n))
+        !dt_fence_arrive(f, (uint32_t)node->node_rank, m->data.p, m->data.n))
         return;
     fenced.data = (struct dt_msg_blob){ (const uint8_t *)dt_strbuf_text(&f->data), f->data.len };
     dt_hostlinks_send_all(&l->core->links, DT_MSG_FENCED, &fenced);

@@ -1,4 +1,5 @@
-/* Starting a generation: from usable hosts to running ranks that know each other. */
+/* Starts a generation: takes it from usable hosts to running ranks that know each other's
+ * addresses. */
 #ifndef DT_JOB_LAUNCH_H
 #define DT_JOB_LAUNCH_H
 
@@ -13,13 +14,13 @@ struct dt_launch { /* what it points to must outlive it */
     struct dt_core *core;
     struct dt_network *network;
     const struct dt_injections *injections;
-    struct dt_restart *restart; /* learns that a rank called dt_init */
+    struct dt_restart *restart; /* is told that a rank called dt_init */
     const char *job_id;
     const uint8_t *secret;
     const char *checkpoint_dir;
     struct dt_refusal refusal;
     struct dt_fence fence_of_mpi;
-    uint16_t rendezvous_port; /* on the first host, as its READY said; 0: ranks need none */
+    uint16_t rendezvous_port; /* on the first host, from its READY; 0: ranks need none */
     bool table_sent;
 };
 
@@ -27,14 +28,14 @@ void dt_launch_free(struct dt_launch *l);
 
 void dt_launch_check_hosts(struct dt_launch *l); /* DT_ACT_CHECK_HOSTS */
 void dt_launch_start(struct dt_launch *l);       /* a generation begins: START to all its hosts */
-/* Gives GO once every host can run its ranks and the hosts reach each other. */
+/* Sends GO if every host is ready to run its ranks and it is known which addresses ranks use. */
 void dt_launch_maybe_go(struct dt_launch *l);
 void dt_launch_refuse_network(struct dt_launch *l); /* the hosts do not reach each other */
 
 void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
                           const struct dt_msg_started *m);
-/* Returns whether it is of this generation: then the caller raises SPAWN_FAILED. */
+/* Returns whether the message is of this generation. If so, the caller raises SPAWN_FAILED. */
 bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
                                const struct dt_msg_spawn_failed *m);
 void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,

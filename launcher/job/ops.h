@@ -1,9 +1,9 @@
-/* How the engine of a job acts on the world: through these functions alone. dtrun's driver
- * (launcher/driver) implements them with links, a loop and descriptors; a simulator with model
- * hosts and a clock of its own.
+/* The engine of a job acts on the world through these functions alone. dtrun's driver
+ * (launcher/driver) implements them with links, an event loop and descriptors. A simulator
+ * implements them with model hosts and its own clock.
  *
- * None of them may call back into the engine: what follows from a call comes later, as an event
- * (job.h). What the engine says goes through log.h, to the sink that is set there. */
+ * None of them may call back into the engine: the effects of a call arrive later, as events
+ * (job.h). The engine's messages to the user go through log.h to the sink that is set there. */
 #ifndef DT_JOB_OPS_H
 #define DT_JOB_OPS_H
 
@@ -12,16 +12,16 @@
 
 #include "runtime/wire/codec.h"
 
-/* Setting a timer that runs sets it anew. */
+/* Setting a running timer restarts it. Each comment says what the timer waits for. */
 enum dt_job_timer {
-    DT_TIMER_COLLECT,     /* for news that may change what the cause of a failure is */
+    DT_TIMER_COLLECT,     /* for news that may change the cause of a failure */
     DT_TIMER_LAST_CALLS,  /* until the last calls of ranks are printed */
     DT_TIMER_FENCE,       /* until ranks may start again */
     DT_TIMER_PAUSE,       /* until all ranks are stopped for Ctrl-Z */
     DT_TIMER_GATHER,      /* for a signal to reach all processes that it was sent to */
     DT_TIMER_GRACE,       /* for ranks to end by themselves */
     DT_TIMER_PATIENCE,    /* for agents to end */
-    DT_TIMER_CUT,         /* until what is left is dropped */
+    DT_TIMER_CUT,         /* until dtrun drops what is left */
     DT_TIMER_TIMEOUT,     /* --timeout */
     DT_TIMER_START,       /* --start-timeout, until GO */
     DT_TIMER_TICK,        /* heartbeats */
@@ -31,39 +31,43 @@ enum dt_job_timer {
 };
 
 struct dt_job_ops {
-    void *arg; /* the first argument of all */
+    void *arg; /* the first argument of each function */
 
-    /* Hosts are indices into the job's. A host has one connection that counts, the newest: open()
-     * comes first, or after the one before has ended (dt_job_disconnected) or was closed. */
+    /* A host is an index into the job's hosts. Only the newest connection to a host counts. open()
+     * is called only if there was none before, or the previous one has ended (dt_job_disconnected)
+     * or was closed. */
     void (*open)(void *arg, size_t host);
-    /* What opening the connection waits for, as "authenticate"; only before dt_job_greeted. */
+    /* Returns what opening the connection waits for, as in "authenticate". Called only before
+     * dt_job_greeted. */
     const char *(*phase)(void *arg, size_t host);
     void (*send)(void *arg, size_t host, uint8_t type, const struct dt_put *frames);
-    /* Ends the connection at once. Then nothing more comes of it but dt_job_hung_up. */
+    /* Ends the connection at once. dt_job_hung_up is then its only event. */
     void (*close)(void *arg, size_t host);
 
-    /* CLOCK_BOOTTIME. It never runs backwards. */
+    /* Returns CLOCK_BOOTTIME, which never runs backwards. */
     uint64_t (*now_ns)(void *arg);
-    void (*set_timer)(void *arg, enum dt_job_timer timer, uint64_t ms); /* once; 0: very soon */
+    /* expires once; 0 ms: very soon */
+    void (*set_timer)(void *arg, enum dt_job_timer timer, uint64_t ms);
     void (*stop_timer)(void *arg, enum dt_job_timer timer);
 
-    /* What a process has written; number: as of role.h, fd: 1 or 2. dt_job_shown gives the same
-     * bytes back as they are dealt with. */
+    /* Output of a process. number is as in role.h, fd is 1 or 2. dt_job_shown reports the same
+     * number of bytes once they have been shown or dropped. */
     void (*output)(void *arg, uint32_t number, int fd, const void *data, size_t n);
-    /* Nothing follows for now: an unfinished line may be shown. */
+    /* No more output follows for now, so an unfinished line may be shown. */
     void (*output_quiet)(void *arg, uint32_t number, int fd);
     void (*output_eof)(void *arg, uint32_t number, int fd);
-    void (*output_end)(void *arg); /* no stream goes on: unfinished lines are shown */
-    /* NULL when all output, and all that was said, is out; else how it is not: "read" or "written
-     * to --output-dir". */
+    void (*output_end)(void *arg); /* no stream continues, so unfinished lines are shown */
+    /* Returns NULL if all output and all messages have been written. Otherwise returns what they
+     * have not been: "read" or "written to --output-dir". */
     const char *(*output_awaits)(void *arg);
 
-    /* n more bytes of dtrun's standard input are wanted; none, until the next credit. */
+    /* stdin_credit asks for n more bytes of dtrun's standard input. After stdin_hold the engine
+     * wants none until the next credit. */
     void (*stdin_credit)(void *arg, size_t n);
     void (*stdin_hold)(void *arg);
 
     void (*suspend)(void *arg); /* stops dtrun, as Ctrl-Z does; returns when it is continued */
-    void (*end)(void *arg);     /* the job is over, and no connection is open; the last call */
+    void (*end)(void *arg);     /* the last call: the job is over, and no connection is open */
 };
 
 #endif

@@ -1,9 +1,9 @@
-/* Ctrl-Z. The terminal's SIGTSTP does not reach the ranks: they are in other sessions, some on
- * other hosts. So the agents are told to stop them (SIGSTOP) and to suspend their leases, since
- * dtrun will be silent. When all have answered, dtrun stops itself.
+/* Ctrl-Z. The terminal's SIGTSTP does not reach the ranks, which are in other sessions, some on
+ * other hosts. So dtrun tells the agents to stop them (SIGSTOP) and to hold their leases, because
+ * dtrun will be silent. When all agents have answered, dtrun stops itself.
  *
- * Agents without ranks are told, too. They also have a lease, and an agent whose ranks end between
- * the two signals would suspend it for ever. */
+ * dtrun also tells agents without ranks. They have a lease too, and an agent whose ranks end
+ * between the stop and the continue must not hold its lease for ever. */
 #ifndef DT_JOB_PAUSE_H
 #define DT_JOB_PAUSE_H
 
@@ -12,12 +12,12 @@
 
 struct dt_pause {
     struct dt_core *core;
-    struct dt_hang_detect *hang_detect; /* which forgets the waits that a pause has interrupted */
+    struct dt_hang_detect *hang_detect; /* forgets the waits that a pause has interrupted */
     bool pausing;                       /* until all agents have answered */
 };
 
 void dt_pause_begin(struct dt_pause *p);
-void dt_pause_answered(struct dt_pause *p); /* an ANSWER has come */
+void dt_pause_answered(struct dt_pause *p); /* an ANSWER has arrived */
 void dt_pause_on_late(struct dt_pause *p);  /* DT_TIMER_PAUSE */
 
 #endif

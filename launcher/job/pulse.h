@@ -1,5 +1,5 @@
-/* PING and PONG, by which dtrun and each agent know that the other is alive. A PONG also says what
- * the ranks of the host do, so PINGs are sent as often as --heartbeat and hang detection need. */
+/* PING and PONG show dtrun and each agent that the other is alive. A PONG also says what the ranks
+ * of its host are doing, so dtrun sends PINGs as often as --heartbeat and hang detection need. */
 #ifndef DT_JOB_PULSE_H
 #define DT_JOB_PULSE_H
 
@@ -8,9 +8,10 @@
 
 struct dt_pulse {
     struct dt_core *core;
-    struct dt_hang_detect *hang_detect; /* learns from PONG and LIMIT */
+    struct dt_hang_detect *hang_detect; /* is told what PONG and LIMIT report */
     uint64_t tick_ms;
-    uint64_t last_look_ns; /* time in which dtrun itself stood still is no silence of the agents */
+    /* time in which dtrun itself did not run does not count as silence of the agents */
+    uint64_t last_look_ns;
 };
 
 void dt_pulse_start(struct dt_pulse *p);
@@ -20,10 +21,10 @@ bool dt_pulse_on_pong(struct dt_pulse *p, struct dt_hostlink *h, const struct dt
 void dt_pulse_on_limit(struct dt_pulse *p, const struct dt_hostlink *h,
                        const struct dt_msg_limit *m);
 
-/* DT_TIMER_TICK: begin, then check each host, then end. */
+/* On DT_TIMER_TICK call begin_tick, then check for each host, then end_tick. */
 void dt_pulse_begin_tick(const struct dt_pulse *p);
-/* Pings the host. Returns false, instead, if its agent has been silent for too long: then the
- * caller gives it up. */
+/* Pings the host. If its agent has been silent for too long, returns false instead, and the caller
+ * gives the host up. */
 bool dt_pulse_check(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t now_ns);
 void dt_pulse_end_tick(struct dt_pulse *p, uint64_t now_ns);
 

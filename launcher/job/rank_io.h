@@ -1,5 +1,5 @@
-/* What flows between the ranks and the user: standard input to one rank or to all, and output, for
- * which the agents get credit as it is shown. */
+/* Passes standard input to one rank or to all, and the output of all processes to the user. Agents
+ * get credit for output once it has been shown. */
 #ifndef DT_JOB_RANK_IO_H
 #define DT_JOB_RANK_IO_H
 
@@ -8,14 +8,14 @@
 struct dt_rank_io {
     struct dt_core *core;
     bool stdin_ended;
-    uint64_t stdin_taken; /* by every host whose ranks read it, in this generation */
+    uint64_t stdin_taken; /* bytes that every host with readers has taken in this generation */
     size_t stdin_owed;    /* credit that is held back while FAILING */
 };
 
 void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_output *m);
 void dt_rank_io_on_output_eof(const struct dt_rank_io *io, const struct dt_msg_output_eof *m);
 void dt_rank_io_on_output_quiet(const struct dt_rank_io *io, const struct dt_msg_output_quiet *m);
-/* n bytes of that process's output are shown: its agent gets credit for as many. */
+/* n bytes of the process's output have been shown: gives its agent credit for as many. */
 void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size_t n);
 
 void dt_rank_io_begin(struct dt_rank_io *io); /* a generation begins */
@@ -23,7 +23,7 @@ void dt_rank_io_stdin(const struct dt_rank_io *io, const void *data, size_t n);
 void dt_rank_io_stdin_eof(struct dt_rank_io *io);
 void dt_rank_io_on_stdin_credit(struct dt_rank_io *io, struct dt_hostlink *h,
                                 const struct dt_msg_stdin_credit *m);
-/* Nothing has failed after all: gives the credit that was held back. */
+/* Nothing has failed after all: gives the credit that was held back while FAILING. */
 void dt_rank_io_continue(struct dt_rank_io *io);
 
 #endif

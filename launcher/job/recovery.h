@@ -1,6 +1,6 @@
-/* Starting all ranks again after a failure, from the newest checkpoint: what is left of them is
- * killed, lost hosts get a fresh connection, and then the fence: nothing starts while a rank of the
- * previous generation may live on a lost host. */
+/* Starts all ranks again after a failure, from the newest checkpoint. Kills the ranks that are left
+ * and opens a fresh connection to each lost host. Then waits for the fence: nothing starts while a
+ * rank of the previous generation may be alive on a lost host. */
 #ifndef DT_JOB_RECOVERY_H
 #define DT_JOB_RECOVERY_H
 
@@ -31,9 +31,10 @@ void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const
                       uint64_t failed_ns);
 void dt_recovery_begin(struct dt_recovery *r);    /* DT_ACT_RECOVER */
 void dt_recovery_relaunch(struct dt_recovery *r); /* DT_ACT_RELAUNCH */
-/* Moves the fence: lost connections to this host have left ranks there, which may be alive. */
+/* Moves the fence to the time when the ranks that lost connections left on this host have certainly
+ * ended. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h);
-/* The job goes on, from this checkpoint (-1: from none) if restored_known. */
+/* The job continues. If restored_known: from this checkpoint (-1: from the beginning). */
 void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t restored);
 void dt_recovery_on_commit(struct dt_recovery *r, const struct dt_msg_commit *m);
 

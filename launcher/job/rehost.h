@@ -1,5 +1,5 @@
-/* Which hosts the ranks are placed on when they are started again: not on hosts that are lost, nor
- * on those in quarantine, because the job's failures keep beginning there. */
+/* Decides on which hosts the ranks are started again. It avoids hosts that are lost, and hosts in
+ * quarantine, on which the job's failures keep beginning. */
 #ifndef DT_JOB_REHOST_H
 #define DT_JOB_REHOST_H
 
@@ -11,10 +11,10 @@
 struct dt_rehost {
     struct dt_core *core;
     const struct dt_network *network;
-    struct dt_history *history; /* is told which hosts the job does without */
+    struct dt_history *history; /* is told which hosts the job leaves out */
     struct dt_quarantine quarantine;
-    bool quarantine_changed; /* ranks are to be placed anew although no host is missing */
-    bool *lost;              /* by host: not to be used any more */
+    bool quarantine_changed; /* ranks must be placed anew although no host is missing */
+    bool *lost;              /* by host: it is not used any more */
     bool *retried;           /* by host: a fresh connection was tried in this recovery */
 };
 
@@ -23,17 +23,18 @@ void dt_rehost_init(struct dt_rehost *r, struct dt_core *core, const struct dt_n
                     struct dt_history *history);
 void dt_rehost_free(struct dt_rehost *r);
 
-/* The job recovers from this failure. progress: a newer checkpoint was saved since the one before.
- */
+/* The job recovers from this failure. progress: a newer checkpoint was saved since the previous
+ * failure. */
 void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool progress);
-/* Each host that the ranks were lost with gets one fresh connection in a recovery. */
+/* Opens one fresh connection in a recovery to each lost host that had ranks. */
 void dt_rehost_reconnect(struct dt_rehost *r);
-void dt_rehost_lose(struct dt_rehost *r, size_t host); /* it does not come back */
-/* Places the ranks anew where hosts are lost or in quarantine. Returns whether all hosts of the
- * plan are connected; otherwise connections are being made, or the job ends. */
+void dt_rehost_lose(struct dt_rehost *r, size_t host); /* the host does not come back */
+/* Moves ranks off hosts that are lost or in quarantine. Returns whether all hosts of the plan are
+ * connected. Otherwise connections are being opened, or the job ends. */
 bool dt_rehost_place(struct dt_rehost *r);
-/* Some hosts do not reach each other. A job that has run goes on as it can, without those. At the
- * first start returns false: the user has to decide what was meant. */
+/* Some hosts do not reach each other. Leaves hosts out so that a job that has already run can
+ * continue. Returns false at the first start, or with --on-host-loss stop: the user has to decide.
+ */
 bool dt_rehost_leave_out(struct dt_rehost *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* Signals that dtrun is sent, or in a batch system its agents: what the job does about them. */
+/* What the job does about signals sent to dtrun and, in a batch system, to its agents. */
 #ifndef DT_JOB_SIGNALS_H
 #define DT_JOB_SIGNALS_H
 
@@ -14,15 +14,15 @@ struct dt_signals {
     int stopped_by; /* the signal that began to stop the job, or 0 */
 };
 
-void dt_signals_on_signal(struct dt_signals *s, int signo); /* it came to dtrun */
+void dt_signals_on_signal(struct dt_signals *s, int signo); /* dtrun received it */
 void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
                              const struct dt_msg_signalled *m);
 void dt_signals_on_gathered(struct dt_signals *s); /* DT_TIMER_GATHER */
-/* A host has no ranks any more: the job does not wait for its step to report signals. */
+/* A host has no ranks any more: stops waiting for its step to report signals. */
 void dt_signals_check_steps(struct dt_signals *s);
 /* A rank has died of signo; the failure was noticed at failed_ns. Returns true if a batch system
- * may have sent the signal to all of the job: then dtrun will get it, too, and the death is no
- * failure. If not, DT_TIMER_COLLECT goes off. */
+ * may have sent the signal to the whole job. dtrun then waits to receive it too, in which case the
+ * death is no failure. If it does not arrive, DT_TIMER_COLLECT expires. */
 bool dt_signals_may_explain(const struct dt_signals *s, int signo, uint64_t failed_ns);
 
 #endif

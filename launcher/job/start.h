@@ -1,5 +1,5 @@
-/* The part of START that the request alone decides. It is the same in every generation, and in a
- * check. */
+/* Fills in the part of START that depends only on the request. It is the same in every generation,
+ * and in a check. */
 #ifndef DT_JOB_START_H
 #define DT_JOB_START_H
 

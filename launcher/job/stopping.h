@@ -1,14 +1,14 @@
-/* Ending a job: its ranks are stopped, then its agents are. A connection that does not end in time
- * is closed. All that these functions need is in struct dt_core. */
+/* Ends a job: first its ranks, then its agents. Closes a connection that does not end in time.
+ * These functions need nothing but struct dt_core. */
 #ifndef DT_JOB_STOPPING_H
 #define DT_JOB_STOPPING_H
 
 #include "launcher/job/core/core.h"
 
-/* The job has failed, or its ranks cannot be started. */
+/* Ends the ranks of a job that has failed, or that cannot start all of them. */
 void dt_stopping_end_ranks(struct dt_core *c, uint32_t grace_ms);
-/* The job is told to stop: ranks get SIGINT if that is how the user interrupted it, or else STOP.
- */
+/* The job is told to stop. Sends SIGINT to the ranks if the user interrupted the job with it, else
+ * STOP to the agents. */
 void dt_stopping_stop(struct dt_core *c);
 void dt_stopping_kill(struct dt_core *c);       /* at once */
 void dt_stopping_end_agents(struct dt_core *c); /* no rank is left */

@@ -1,6 +1,6 @@
-/* Ranks that still run although others have exited with 0. They may wait for those for ever. dtrun
- * cannot see that where they do not use the library (where they do, leaving early is a failure at
- * once, see cause.h). So it warns the user, or ends the job after --exit-grace. */
+/* Watches ranks that still run although others have exited with 0. They may wait for those for
+ * ever, which dtrun cannot see unless they link libdtrun (then leaving early is a failure at once,
+ * see cause.h). So it warns the user, or ends the job after --exit-grace. */
 #ifndef DT_JOB_STRAGGLERS_H
 #define DT_JOB_STRAGGLERS_H
 

@@ -1,6 +1,6 @@
-/* What every part of the engine works with: the request, the world, where the job stands, who is in
- * it and how it ends. What only some parts need belongs to one of them, and its header says what it
- * needs. */
+/* The data that every part of the engine works with: the request, the ops, the state of the job,
+ * its ranks and hosts, and how it ends. Data that only some parts need belongs to one of those
+ * parts. */
 #ifndef DT_JOB_CORE_CORE_H
 #define DT_JOB_CORE_CORE_H
 
@@ -20,13 +20,15 @@ struct dt_core {
     const struct dt_job_ops *ops;
     struct dt_timers timers;
     enum dt_job_state state;
-    void (*act)(struct dt_core *c, enum dt_job_action action); /* what an event brings about */
+    /* performs the action that an event requires */
+    void (*act)(struct dt_core *c, enum dt_job_action action);
     uint32_t generation;
     struct dt_plan plan; /* of this generation; host indices are those of config->hosts */
     struct dt_ranks ranks;
     struct dt_hostlinks links;
-    bool all_started;  /* all ranks of the generation run */
-    bool told_to_stop; /* by a signal, --timeout, or a reader that left */
+    bool all_started; /* all ranks of the generation run */
+    /* by a signal, --timeout, or because the reader of dtrun's output has gone */
+    bool told_to_stop;
     struct dt_outcome outcome;
     bool output_dropped; /* the job ends without waiting for output that no one reads */
 };
@@ -37,19 +39,19 @@ void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
 void dt_core_free(struct dt_core *c);
 
 void dt_core_event(struct dt_core *c, enum dt_job_event event);
-void dt_core_begin_generation(struct dt_core *c); /* with fresh ranks */
-/* Ends the job: with this exit code, for this reason (unless there was one before), through this
- * event. Takes reason, which may be NULL. */
+void dt_core_begin_generation(struct dt_core *c); /* resets the ranks */
+/* Sets the exit code and the reason (unless an earlier reason was set), then raises the event,
+ * which ends the job. Takes over reason, which may be NULL. */
 void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason);
 /* Raises IDLE or CLOSED if its condition holds (see job_fsm.h). */
 void dt_core_check(struct dt_core *c);
 uint64_t dt_core_now(const struct dt_core *c);
 const char *dt_core_host_name(const struct dt_core *c, size_t host);
-/* Finds two hosts of the plan that are the same machine, whose slots would count twice. All hosts
- * of the plan have been connected. */
+/* Finds two hosts of the plan that are the same machine: its slots would count twice. Call this
+ * once all hosts of the plan are connected. */
 bool dt_core_find_duplicate_hosts(const struct dt_core *c, size_t *one, size_t *other);
 /* Sends QUERY: asks the agents which deaths they know of, and in which ranks a call has returned
- * DT_ERR_PEER or is about to. */
+ * DT_ERR_PEER or is about to return it. */
 void dt_core_ask(struct dt_core *c);
 void dt_core_on_answer(struct dt_core *c, struct dt_hostlink *h, const struct dt_msg_answer *m);
 

@@ -18,7 +18,7 @@ void dt_hostlinks_init(struct dt_hostlinks *l, const struct dt_hostlist *hosts, 
                        const struct dt_job_ops *ops);
 void dt_hostlinks_free(struct dt_hostlinks *l);
 
-/* A fresh connection to the host, as soon as --fanout leaves room for it. */
+/* Opens a fresh connection to the host as soon as --fanout leaves room for it. */
 void dt_hostlinks_open(struct dt_hostlinks *l, size_t host);
 /* Connects as many of the waiting hosts as --fanout leaves room for, in order. */
 void dt_hostlinks_connect_next(struct dt_hostlinks *l);
@@ -33,20 +33,20 @@ void dt_hostlinks_end_all(const struct dt_hostlinks *l);
 void dt_hostlinks_close_opening(const struct dt_hostlinks *l);
 void dt_hostlinks_close_all(const struct dt_hostlinks *l);
 
-/* Whether no connection is being opened and no host has ranks. */
+/* Returns whether no connection is being opened and no host has ranks. */
 bool dt_hostlinks_are_idle(const struct dt_hostlinks *l);
 bool dt_hostlinks_any_closing(const struct dt_hostlinks *l);
 
-/* Whether some step of a batch system has not reported all of these signals yet. */
+/* Returns whether some step of a batch system has not yet reported all of these signals. */
 bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);
 /* The job acts on these of the gathered signals. */
 void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t signals, uint64_t now_ns);
 
 /* Sends a new QUERY to all hosts that have ranks. */
 void dt_hostlinks_ask(struct dt_hostlinks *l);
-/* ANSWER has come. Returns whether it is to the newest QUERY. */
+/* ANSWER has arrived. Returns whether it answers the newest QUERY. */
 bool dt_hostlinks_answer(const struct dt_hostlinks *l, struct dt_hostlink *h, uint32_t query);
-/* Whether all hosts that have ranks have answered it. */
+/* Returns whether all hosts that have ranks have answered the newest QUERY. */
 bool dt_hostlinks_have_answered(const struct dt_hostlinks *l);
 
 #endif

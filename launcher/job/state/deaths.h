@@ -9,14 +9,16 @@
 struct dt_deaths {
     struct dt_death *v;
     size_t n;
-    int causes[2];  /* if no ranks wait for each other, and if some do; -1: none */
-    bool lost_peer; /* a call had failed in a rank that has died */
+    /* index of the cause if no ranks wait for each other, and if some do; -1: none */
+    int causes[2];
+    bool lost_peer; /* a rank that died had a call return DT_ERR_PEER */
 };
 
-void dt_deaths_init(struct dt_deaths *d, size_t most); /* most: in a generation */
+/* most: the largest number of deaths in a generation */
+void dt_deaths_init(struct dt_deaths *d, size_t most);
 void dt_deaths_add(struct dt_deaths *d, const struct dt_death *death);
-/* The cause so far, or NULL: nothing has failed. linked_alive: some rank that called dt_init is
- * alive; it waits for the others. */
+/* Returns the cause so far, or NULL if nothing has failed. linked_alive: some rank that called
+ * dt_init is alive, so it waits for the others. */
 const struct dt_death *dt_deaths_cause(const struct dt_deaths *d, bool linked_alive);
 void dt_deaths_forget(struct dt_deaths *d); /* a generation begins */
 void dt_deaths_free(struct dt_deaths *d);

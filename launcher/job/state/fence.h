@@ -1,5 +1,5 @@
-/* A barrier of MPI ranks, whose libraries exchange their addresses in it: what every host brings,
- * for all of them. Pure. */
+/* A fence of MPI ranks: a barrier in which MPI libraries exchange addresses. Collects the data of
+ * every host and gives all of it to each. Pure. */
 #ifndef DT_JOB_STATE_FENCE_H
 #define DT_JOB_STATE_FENCE_H
 
@@ -9,18 +9,18 @@
 
 #include "launcher/base/strbuf.h"
 
-struct dt_fence { /* all zero at first */
+struct dt_fence { /* zero-initialised */
     uint32_t nodes;
-    uint32_t here; /* how many of them have come */
-    bool *has_come;
+    uint32_t arrived; /* how many of them have arrived */
+    bool *has_arrived;
     struct dt_strbuf data;
 };
 
-/* A generation on so many hosts begins. */
+/* A generation on this number of hosts begins. */
 void dt_fence_begin(struct dt_fence *f, uint32_t nodes);
-/* Returns whether all have come: data then holds what they brought, until dt_fence_next. What a
- * host brings that has come already is dropped. */
-bool dt_fence_come(struct dt_fence *f, uint32_t node, const void *data, size_t n);
+/* Adds the data of a host. Returns whether all hosts have arrived; f->data then holds the data of
+ * all until dt_fence_next. Ignores a host that has already arrived. */
+bool dt_fence_arrive(struct dt_fence *f, uint32_t node, const void *data, size_t n);
 void dt_fence_next(struct dt_fence *f);
 void dt_fence_free(struct dt_fence *f);
 

@@ -1,5 +1,4 @@
-/* What a job has gone through: the failures that it recovered from, and the hosts that it did
- * without. Pure. */
+/* The failures that a job recovered from, and the hosts that it left out. Pure. */
 #ifndef DT_JOB_STATE_HISTORY_H
 #define DT_JOB_STATE_HISTORY_H
 
@@ -10,21 +9,21 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
 
-struct dt_recovery_record { /* one failure that was recovered from, or is being */
-    uint32_t generation;    /* the one it led to */
+struct dt_recovery_record { /* a failure and the recovery from it, perhaps still in progress */
+    uint32_t generation;    /* the generation that the recovery starts */
     char *cause;
     int64_t from_step; /* -1: from the beginning */
     uint64_t failed_ns;
     double detect_seconds;
-    double seconds;     /* below 0: the job had failed again before it went on */
+    double seconds;     /* the time until the job continued; below 0: it failed again before that */
     int64_t lost_steps; /* -1: unknown */
-    unsigned delay_s;   /* for which the restart waited */
+    unsigned delay_s;   /* how long the restart waited */
 };
 
 struct dt_absence { /* of a host in quarantine */
     size_t host;
     uint32_t from;  /* the first generation without it */
-    uint32_t until; /* the first one with it again; 0: none so far */
+    uint32_t until; /* the first generation with it again; 0: it is still left out */
 };
 
 struct dt_history { /* zero-initialised */
@@ -40,12 +39,13 @@ void dt_history_begin(struct dt_history *h, const struct dt_recovery_record *rec
 struct dt_recovery_record *dt_history_last(const struct dt_history *h); /* NULL: there was none */
 /* The last recovery is complete. */
 void dt_history_recovered(struct dt_history *h, double seconds);
-/* From that generation on the job does without the host, or has it (again). */
+/* From this generation on, the job leaves out the host, or uses it (again). */
 void dt_history_note_host(struct dt_history *h, size_t host, bool out, uint32_t generation);
-/* The steps that were lost in all; known: of every recovery. */
+/* Returns the number of steps lost in all recoveries. *known: the number is known for every
+ * recovery. */
 int64_t dt_history_lost_steps(const struct dt_history *h, bool *known);
-/* "; recovered 2 failures, lost 3 steps, 1.2 s (99.1 % of the time went into training)" of a job
- * that took so long; linked: some of its ranks called dt_init. */
+/* Writes "; recovered 2 failures, lost 3 steps, 1.2 s (99.1 % of the time went into training)".
+ * seconds: how long the job took; linked: some of its ranks called dt_init. */
 void dt_history_words(const struct dt_history *h, const struct dt_hostlist *hosts, bool linked,
                       double seconds, struct dt_strbuf *out);
 void dt_history_free(struct dt_history *h);

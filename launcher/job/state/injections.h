@@ -13,7 +13,7 @@
 struct dt_injections {
     const struct dt_strs *faults; /* each was accepted by dt_inject_parse */
     bool *struck;                 /* by fault */
-    uint32_t restart;             /* of the generation that was started last */
+    uint32_t restart;             /* number of restarts before the newest generation */
 };
 
 enum dt_injected_loss {
@@ -25,15 +25,16 @@ enum dt_injected_loss {
 /* faults must outlive it. */
 void dt_injections_init(struct dt_injections *in, const struct dt_strs *faults);
 void dt_injections_begin(struct dt_injections *in, uint32_t restart); /* a generation begins */
-/* Adds the faults that the START of this host has to name. */
+/* Adds the faults that the START for this host must contain. */
 void dt_injections_select(const struct dt_injections *in, const struct dt_plan_node *node,
                           struct dt_strs *faults);
-void dt_injections_strike(struct dt_injections *in, const char *fault); /* STRUCK has come */
-/* The host was lost while it had ranks of the generation. An agent that is struck sends nothing
- * more: a fault of such a kind that was due there counts as the reason, and as struck. */
+void dt_injections_strike(struct dt_injections *in, const char *fault); /* STRUCK has arrived */
+/* The host was lost while it had ranks of the generation. An agent that a fault has struck cannot
+ * report that. So if a fault that ends the agent was due on this host, that fault counts as struck
+ * and as the reason. */
 enum dt_injected_loss dt_injections_lose_host(struct dt_injections *in,
                                               const struct dt_plan_node *node);
-/* Says of each fault that has not struck why not. */
+/* Tells the user, for each fault that has not struck, why not. */
 void dt_injections_say_unstruck(const struct dt_injections *in, const struct dt_plan *plan,
                                 const struct dt_ranks *ranks);
 void dt_injections_free(struct dt_injections *in);

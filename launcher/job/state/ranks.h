@@ -14,10 +14,10 @@ struct dt_rank {  /* or an auxiliary */
     char *device;
     bool hello; /* it called dt_init */
     uint16_t port;
-    bool leaving; /* as its agent answered last: a call returned DT_ERR_PEER, or is about to */
+    bool leaving; /* a call returned DT_ERR_PEER or is about to, as the agent's last ANSWER says */
     bool ended;
     bool tail_eof;
-    struct dt_death end; /* when ended */
+    struct dt_death end; /* valid if ended */
     struct dt_tail tail; /* of its standard error, or of both with --merge-stderr */
 };
 
@@ -25,19 +25,18 @@ struct dt_ranks {
     struct dt_rank *v;
     uint32_t np;
     uint32_t nprocs;       /* ranks and auxiliaries */
-    uint32_t ended_well;   /* ranks that have ended with 0, and of which no call had returned
-                            * DT_ERR_PEER */
+    uint32_t ended_well;   /* ranks that exited with 0 and had no call return DT_ERR_PEER */
     uint32_t hellos;       /* ranks that called dt_init */
     uint32_t linked_alive; /* of these */
 };
 
 void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs);
 void dt_ranks_reset(struct dt_ranks *r); /* a generation begins */
-/* It called dt_init, and listens at that port. */
+/* The rank called dt_init, and listens at this port. */
 void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port);
 void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end);
 uint32_t dt_ranks_alive(const struct dt_ranks *r); /* without auxiliaries */
-/* "0, 2-3": the ranks that run, or those that do not. */
+/* Writes the ranks that run (alive) or those that do not, as in "0, 2-3". */
 void dt_ranks_words(const struct dt_ranks *r, bool alive, struct dt_strbuf *out);
 void dt_ranks_free(struct dt_ranks *r);
 

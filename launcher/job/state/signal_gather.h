@@ -1,26 +1,26 @@
 /* A batch system sends one signal to many processes: to dtrun, and to the agents and ranks of every
- * step. The job acts on it once. It waits until every step has reported the signal, because an
- * agent that knows that its ranks have had it does not send it to them again. */
+ * step. The job acts on it only once, after every step has reported it. By then each agent knows
+ * whether its ranks have received the signal, and does not send it to them again. */
 #ifndef DT_JOB_STATE_SIGNAL_GATHER_H
 #define DT_JOB_STATE_SIGNAL_GATHER_H
 
 #include "launcher/job/state/timers.h"
 
 enum {
-    DT_GATHER_MS = 200,       /* for hosts that belong to no step */
-    DT_GATHER_STEP_MS = 2000, /* for steps; the signal may be meant for dtrun alone */
+    DT_GATHER_MS = 200,       /* minimum time, for hosts that belong to no step */
+    DT_GATHER_STEP_MS = 2000, /* maximum time, for steps; the signal may be meant for dtrun alone */
 };
 
-/* Signals as a set: bit n is signal n. */
+/* Sets of signals: bit n stands for signal n. */
 static inline uint64_t dt_signal_bit(int signo)
 {
     return signo > 0 && signo < 64 ? UINT64_C(1) << signo : 0;
 }
 
 struct dt_signal_gather {
-    uint64_t gathered; /* while DT_TIMER_GATHER runs */
+    uint64_t gathered; /* the set so far, while DT_TIMER_GATHER runs */
     uint64_t began_ns;
-    uint64_t acted; /* the signals that the job acted on last */
+    uint64_t acted; /* the set that the job acted on last */
     uint64_t acted_ns;
 };
 
@@ -28,12 +28,13 @@ struct dt_signal_gather {
 bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
 /* The job acts on this signal without gathering it. */
 void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
-/* While DT_TIMER_GATHER runs: every step that has ranks has reported the signal. */
+/* Call this while DT_TIMER_GATHER runs, when every step that has ranks has reported the signal. */
 void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers);
-/* DT_TIMER_GATHER is over. Returns the signals to act on: one that ends the job, or all others. */
+/* DT_TIMER_GATHER has expired. Returns the signals to act on: only one if it ends the job, else
+ * all. */
 uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers);
 
-/* A signal that ends the job has come and will be acted upon soon. */
+/* Returns whether a signal that ends the job was received and will be acted on soon. */
 bool dt_signal_gather_stops_soon(const struct dt_signal_gather *g, const struct dt_timers *timers);
 
 #endif

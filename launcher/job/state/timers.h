@@ -1,5 +1,4 @@
-/* The engine's timers, by name. Sets and stops them through the ops, and knows which are running.
- */
+/* The engine's timers. Sets and stops them through the ops, and knows which are running. */
 #ifndef DT_JOB_STATE_TIMERS_H
 #define DT_JOB_STATE_TIMERS_H
 
@@ -15,7 +14,7 @@ struct dt_timers {
 void dt_timers_init(struct dt_timers *t, const struct dt_job_ops *ops);
 uint64_t dt_timers_now_ns(const struct dt_timers *t);
 void dt_timers_set(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
-/* Lets a running timer end within so many ms. Does nothing if it does not run. */
+/* Makes a running timer expire within ms at the latest. Does nothing if it does not run. */
 void dt_timers_shorten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
 void dt_timers_stop(struct dt_timers *t, enum dt_job_timer timer);
 bool dt_timers_is_running(const struct dt_timers *t, enum dt_job_timer timer);

@@ -11,9 +11,9 @@ static void all_data_is_handed_out_when_all_hosts_have_contributed(void **state)
     (void)state;
     dt_fence_begin(&f, 3);
     for (int round = 0; round < 2; round++) {
-        assert_false(dt_fence_come(&f, 2, "c", 1));
-        assert_false(dt_fence_come(&f, 0, "", 0));
-        assert_true(dt_fence_come(&f, 1, "bb", 2));
+        assert_false(dt_fence_arrive(&f, 2, "c", 1));
+        assert_false(dt_fence_arrive(&f, 0, "", 0));
+        assert_true(dt_fence_arrive(&f, 1, "bb", 2));
         assert_int_equal(f.data.len, 3);
         assert_string_equal(dt_strbuf_text(&f.data), "cbb");
         dt_fence_next(&f);
@@ -26,12 +26,12 @@ static void a_host_counts_once_and_others_do_not_count(void **state)
     struct dt_fence f = { 0 };
 
     (void)state;
-    assert_false(dt_fence_come(&f, 0, "x", 1)); /* no generation has begun */
+    assert_false(dt_fence_arrive(&f, 0, "x", 1)); /* no generation has begun */
     dt_fence_begin(&f, 2);
-    assert_false(dt_fence_come(&f, 0, "a", 1));
-    assert_false(dt_fence_come(&f, 0, "a", 1));
-    assert_false(dt_fence_come(&f, 2, "z", 1));
-    assert_true(dt_fence_come(&f, 1, "b", 1));
+    assert_false(dt_fence_arrive(&f, 0, "a", 1));
+    assert_false(dt_fence_arrive(&f, 0, "a", 1));
+    assert_false(dt_fence_arrive(&f, 2, "z", 1));
+    assert_true(dt_fence_arrive(&f, 1, "b", 1));
     assert_string_equal(dt_strbuf_text(&f.data), "ab");
     dt_fence_free(&f);
 }
@@ -42,9 +42,9 @@ static void a_new_generation_forgets_the_old_one(void **state)
 
     (void)state;
     dt_fence_begin(&f, 2);
-    dt_fence_come(&f, 0, "old", 3);
+    dt_fence_arrive(&f, 0, "old", 3);
     dt_fence_begin(&f, 1);
-    assert_true(dt_fence_come(&f, 0, "new", 3));
+    assert_true(dt_fence_arrive(&f, 0, "new", 3));
     assert_string_equal(dt_strbuf_text(&f.data), "new");
     dt_fence_free(&f);
 }
