@@ -37,13 +37,13 @@ void dt_generation_destroy(struct dt_generation *g); /* accepts NULL */
 
 bool dt_generation_over(const struct dt_generation *g);
 
-/* Returns whether a death is not reported yet that others may have noticed. A process closes its
- * files before it can be reaped, and deaths are held back while other processes of the host are
- * being started. */
+/* Returns whether others may have noticed a death that is not reported yet. A process closes its
+ * files before it can be reaped, and reports of deaths are held back while other processes of the
+ * host are being started. */
 bool dt_generation_owes_deaths(const struct dt_generation *g);
 
-/* Lists the ranks that have seen or are about to see a death, and may report something about it.
- * The caller frees list->v. */
+/* Lists the living ranks in which a call has returned DT_ERR_PEER or may soon do so: they may still
+ * report something. The caller frees list->v. */
 void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list);
 
 /* Call this for each process below the agent that was reaped. */
@@ -59,8 +59,8 @@ void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
 /* Returns false if the message is invalid. */
 bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m);
-bool dt_generation_stdin(struct dt_generation *g,
-                         const struct dt_msg_stdin *m); /* false: more than the credit */
+/* Returns false if it is more than the credit. */
+bool dt_generation_stdin(struct dt_generation *g, const struct dt_msg_stdin *m);
 void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);
 /* Fills in every local rank's step, and which ranks wait in calls, also of the communicators in
  * asked. Free the contents of pong with dt_generation_free_pong. */

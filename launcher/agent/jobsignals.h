@@ -11,10 +11,10 @@
 
 struct dt_jobsignals;
 
-/* For a process without a loop. handler may be SIG_IGN. */
+/* Sets the handler of these signals, for a process without a loop. handler may be SIG_IGN. */
 void dt_jobsignals_handle(void (*handler)(int signo));
 
-/* From now on passes this process's signals on to that process, its child; 0: to none. */
+/* From now on, passes these signals on to process, a child of the caller. 0 stops that. */
 void dt_jobsignals_pass_on(pid_t process);
 
 /* Calls on_signal for each signal. */

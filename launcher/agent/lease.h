@@ -1,9 +1,10 @@
 /* The launcher's lease. Every message from the launcher renews it. If the launcher has been silent
  * for the whole lease, it counts as gone.
  *
- * If this process stood still itself, perhaps with the whole job, the silence counts only from the
- * moment when it runs again. But a launcher that did run in that time replaces these ranks one
- * lease after its last message. Until it is heard again it is in doubt, and the ranks must not run.
+ * If this process itself did not run for a while, perhaps with the whole job, the silence counts
+ * only from the moment when it runs again. But if the launcher did run in that time, it replaces
+ * these ranks one lease after its last message. So until the launcher is heard again, the lease is
+ * in doubt, and the ranks must not run.
  *
  * The clock is CLOCK_BOOTTIME, which counts the time that a machine sleeps. */
 #ifndef DT_AGENT_LEASE_H
@@ -20,10 +21,10 @@ struct dt_lease {
     uv_timer_t timer;
     uint64_t due_ns;          /* when the timer is due */
     uint64_t heard_ns;        /* when the launcher was last heard */
-    uint64_t silent_since_ns; /* heard_ns, or later, when this process ran again */
+    uint64_t silent_since_ns; /* heard_ns, or the later time at which this process ran again */
     uint32_t ms;
     bool held;               /* silence is expected */
-    bool in_doubt;           /* doubt was called with on */
+    bool in_doubt;           /* doubt() was last called with on set */
     void (*tick)(void *arg); /* four times per lease, while it is valid */
     /* on: the launcher may have replaced the ranks of this host; off: it has not. */
     void (*doubt)(void *arg, bool on);
@@ -31,7 +32,7 @@ struct dt_lease {
     void *arg;
 };
 
-/* The caller fills in the callbacks and arg before. */
+/* The caller first fills in the callbacks and arg. */
 void dt_lease_start(struct dt_lease *lease, uv_loop_t *loop, uint32_t ms);
 void dt_lease_set(struct dt_lease *lease, uint32_t ms);
 void dt_lease_renew(struct dt_lease *lease);

@@ -18,7 +18,7 @@ enum { DT_ERROR_SIZE = 1024 };
 
 struct dt_error {
     int exit_code; /* dtrun's exit code if this error ends the job; 0 means DT_EXIT_LAUNCH */
-    char text[DT_ERROR_SIZE]; /* lacks its middle if it would be longer */
+    char text[DT_ERROR_SIZE]; /* a longer text loses its middle */
 };
 
 /* Fills err (which may be NULL) and returns -1. Leaves exit_code as it is. */

@@ -117,7 +117,7 @@ static void connect_next(struct check *c)
     for (size_t i = 0; i < c->n; i++)
         connecting += dt_check_peer_is_connecting(&c->peers[i]);
     for (size_t i = 0; i < c->n && connecting < c->job->fanout; i++) {
-        if (c->peers[i].connected)
+        if (c->peers[i].tried)
             continue;
         dt_check_peer_connect(&c->peers[i]);
         connecting++;

@@ -33,20 +33,20 @@ struct dt_check_host {
     double bandwidth; /* bit/s */
 };
 
-/* PING and PONG compare clocks that count from boot, and each side knows how far its wall clock is
- * ahead of that. h must have had an answer. wall_ahead: CLOCK_REALTIME minus CLOCK_BOOTTIME on
- * either side. */
+/* Compares the wall clocks. h knows the offset between the two clocks that count from boot, and
+ * must have had an answer. wall_ahead is CLOCK_REALTIME minus CLOCK_BOOTTIME, on the host and on
+ * this machine. */
 struct dt_check_clock dt_check_clock_of(const struct dt_heartbeat *h, int64_t host_wall_ahead_ns,
                                         int64_t own_wall_ahead_ns);
 
-/* dt_check_cores returns the cores that ranks may keep busy, after affinity and limits of the
- * cgroup; dt_check_host_memory returns the bytes of memory. */
+/* Return the cores that ranks may keep busy and the bytes of memory that they may use, within the
+ * limits of affinity and cgroup. */
 double dt_check_cores(const struct dt_check_host *h);
 double dt_check_host_memory(const struct dt_check_host *h);
 /* Returns the models of its GPUs, each once, as in "H100 80GB HBM3, A100". The caller frees them.
  */
 char *dt_check_gpu_models(const struct dt_check_host *h);
-/* Computes the sum of their uncorrected memory errors. Returns false if no GPU counts them. */
+/* Sums the uncorrected memory errors of its GPUs. Returns false if no GPU counts them. */
 bool dt_check_gpu_ecc(const struct dt_check_host *h, uint64_t *sum);
 void dt_check_set_problem(struct dt_check_host *h,
                           const char *text);      /* ignored if it already has one */

@@ -9,7 +9,7 @@
 #include "launcher/session/hostnet.h"
 
 struct dt_check_path {   /* from a node to the next one */
-    uint32_t generation; /* of the PROBE that was not answered yet; 0: none */
+    uint32_t generation; /* of the PROBE that has not been answered yet; 0: none */
     uint32_t bytes;
     bool measured; /* with enough bytes: from now on the best figure counts */
 };

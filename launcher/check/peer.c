@@ -204,7 +204,7 @@ void dt_check_peer_connect(struct dt_check_peer *p)
                                                      on_session_noise, on_session_closed };
     const struct dt_hostlist *hosts = p->plan->job->hosts;
 
-    p->connected = true;
+    p->tried = true;
     p->opened_ns = dt_now_ns();
     p->session = dt_session_open(p->plan->loop, p->plan->access, &hosts->v[p->index], hosts->n == 1,
                                  p->plan->id, &events, p);
@@ -217,7 +217,7 @@ bool dt_check_peer_is_connecting(const struct dt_check_peer *p)
 
 const char *dt_check_peer_awaits(const struct dt_check_peer *p)
 {
-    if (!p->connected)
+    if (!p->tried)
         return "its turn (--fanout)";
     if (!p->session || p->closing)
         return NULL;
@@ -275,7 +275,7 @@ void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
 {
     if (problem)
         dt_check_set_problem(p->host, problem);
-    p->connected = true; /* do not try it any more */
+    p->tried = true; /* do not try it any more */
     p->closing = true;
     if (p->session)
         dt_session_close(p->session);

@@ -37,7 +37,7 @@ struct dt_check_peer {
     uint16_t free_port;
     uint16_t probe_port;
     uint64_t opened_ns;
-    bool connected;    /* was tried, whether or not it succeeded */
+    bool tried;        /* connecting was tried, or will not be tried any more */
     uint64_t asked_ns; /* when CHECK and START were sent; 0: not yet */
     bool prepared;     /* READY or SPAWN_FAILED arrived */
     unsigned pongs;    /* number of answers to PING */

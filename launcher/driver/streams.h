@@ -35,8 +35,8 @@ void dt_streams_end_all(struct dt_streams *s);
 const char *dt_streams_await(const struct dt_streams *s);
 void dt_streams_credit_stdin(struct dt_streams *s, size_t n);
 void dt_streams_hold_stdin(struct dt_streams *s);
-/* Drops what is not written, before the loop ends. It may run inside an event of one of the
- * streams, so these use s until the loop has ended. */
+/* Call this before the loop ends. Drops what is not written. It may run inside an event of one of
+ * the streams, and they use s until the loop has ended, so only then call dt_streams_free. */
 void dt_streams_close(struct dt_streams *s);
 void dt_streams_free(struct dt_streams *s);
 

@@ -4,8 +4,8 @@
 
 #include "launcher/hosts/hostlist.h"
 
-/* Adds the hosts of text to list. A host that the list already has gets both numbers of slots.
- * Fails with exit code 2. */
+/* Adds the hosts of text to list. If the list already has a host, adds to its slots. Fails with
+ * exit code 2. */
 int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error *err);
 
 /* The same for a list from another source: err does not begin with "-H: ". */

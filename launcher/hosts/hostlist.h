@@ -33,8 +33,8 @@ struct dt_hostlist {
     size_t named; /* how many names dt_hostlist_put was given */
 };
 
-/* Only ranges let a list of 16 MiB name more hosts than DT_NAMED_MAX. Expanding them could take
- * hours. */
+/* DT_NAMED_MAX limits how many names a list may contain, repeated ones included. Ranges could
+ * otherwise make a short text stand for so many names that expanding it takes hours. */
 enum { DT_HOSTS_MAX = 65536, DT_SLOTS_MAX = 1000000, DT_NAMED_MAX = 8 * 1024 * 1024 };
 
 /* Returns the entry named name, ignoring case, or NULL. */
@@ -62,8 +62,8 @@ typedef bool (*dt_is_local_f)(const char *name, void *arg);
 int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, void *arg,
                             struct dt_error *err);
 
-/* Removes from list every host that -H did not name, and takes slots and user from -H. source says
- * for messages where list comes from, as in "the hostfile". */
+/* Removes from list every host that -H (only) does not name, and takes slots and user from -H.
+ * source says for messages where list comes from, as in "the hostfile". */
 int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struct dt_hostlist *only,
                        dt_is_local_f is_local, void *arg, struct dt_error *err);
 

@@ -1,7 +1,7 @@
 /* Bytes that several streams have sent and that still wait to be taken, in order of arrival. Pure.
  *
- * The waiting bytes bound the memory, however small the pieces are. If too many pieces wait, a new
- * one joins the last piece of its stream; then only the order among streams suffers. */
+ * Memory stays proportional to the waiting bytes, however small the pieces are: if too many pieces
+ * wait, a new one joins the last piece of its stream. Then only the order among streams suffers. */
 #ifndef DT_IO_BACKLOG_H
 #define DT_IO_BACKLOG_H
 

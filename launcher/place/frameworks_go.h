@@ -12,14 +12,14 @@ struct dt_frameworks_node { /* of the plan, by its node rank */
     uint16_t free_port;     /* the first of DT_FREE_PORTS */
 };
 
-/* Sets what the frameworks of set, and those that use go->rendezvous_port, are told. It is the same
+/* Sets what GO tells the frameworks in set, and those that use go->rendezvous_port. It is the same
  * for all hosts. */
 void dt_frameworks_go_fill(struct dt_msg_go *go, unsigned set, const struct dt_plan *plan,
                            const struct dt_frameworks_node *nodes);
 void dt_frameworks_go_free(struct dt_msg_go *go); /* what dt_frameworks_go_fill has set */
 
-/* Returns what a rendezvous at this address of the first host lacks, as "Horovod needs IPv4", or
- * NULL. */
+/* Returns why a rendezvous cannot work at this address of the first host, as in "Horovod needs
+ * IPv4", or NULL if it can. */
 const char *dt_frameworks_go_lacks(const char *addr);
 
 #endif

@@ -2,10 +2,10 @@
  * use the same rules.
  *
  * The host's list is the hostfile's gpus=, else the host's own CUDA_VISIBLE_DEVICES, else the GPUs
- * it has, else 0..slots-1. Of the last two it has no more entries than the batch system grants
- * GPUs. Only its first "slots" entries count. A rank gets the entry at its local rank modulo their
- * number. An empty mask, or one that begins with -1, stays empty. --gpu-bind host shows all entries
- * to every rank. --gpu-bind none uses the host's own mask unchanged and no other source. */
+ * it has, else 0..slots-1. In the last two cases it has at most as many entries as the batch system
+ * grants GPUs. Only its first "slots" entries count. A rank gets the entry at its local rank modulo
+ * their number. An empty mask, or one that begins with -1, stays empty. --gpu-bind host shows all
+ * entries to every rank. --gpu-bind none uses the host's own mask unchanged and no other source. */
 #ifndef DT_PLACE_GPU_H
 #define DT_PLACE_GPU_H
 

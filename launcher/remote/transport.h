@@ -58,7 +58,8 @@ struct dt_transport_ops {
     const char *(*carrier)(const struct dt_transport *t);
 };
 
-/* Plays a host of another name on this machine, with an agent that calls itself that host. */
+/* Runs the agent on this machine. For a host of another name, the agent plays that host: it reports
+ * the name as its identity. */
 extern const struct dt_transport_ops dti_transport_local;
 /* Over SSH. auto asks `ssh -G` for the user's settings and takes libssh2 if that supports what they
  * and the keys demand, else ssh. --transport forces one of the other two. */

@@ -17,8 +17,8 @@ struct dt_death {
     uint64_t time_ns; /* in dtrun's clock: the agent's time, corrected for the offset */
 };
 
-/* deaths[last] has just been added. cause is the index of the cause among the deaths before it, or
- * -1 if none of them is a failure. Returns the same for all of them.
+/* deaths[last] has just been added. cause is the index of the cause among the earlier deaths, or -1
+ * if none of them is a failure. Returns the index of the cause among all deaths, or -1.
  *
  * Deaths by signal, lost hosts and hanging ranks come before exits. Ranks whose runtime had seen a
  * lost peer are consequences and come last. Among equals the earliest death wins, then the lowest

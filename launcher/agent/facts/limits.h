@@ -14,8 +14,9 @@ struct dt_limits {
  * root is "", or a directory that stands for / in tests. What cannot be read counts as no limit. */
 void dt_limits_read(struct dt_limits *limits, const char *root);
 
-/* Returns the control group that does not allow so many more processes, as in "the cgroup DIR
- * allows N processes and threads (pids.max)", or NULL if all allow them. The caller frees it. */
+/* If a control group does not allow this many more processes and threads, returns a text that says
+ * so: "the cgroup DIR allows N processes and threads (pids.max)". Otherwise returns NULL. The
+ * caller frees the text. */
 char *dt_limits_tasks(const char *root, uint32_t wanted);
 
 #endif

@@ -15,7 +15,7 @@ struct dt_files;
  * system. It may use the channel. */
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
                                  void (*blocked)(void *arg, uint64_t ms), void *arg);
-/* Answers each file that begins with one FILE_DONE, at its last byte or its first error. */
+/* Begins a file. Sends one FILE_DONE for each file, after its last byte or its first error. */
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m);
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m);
 /* Call it before the process forks. */

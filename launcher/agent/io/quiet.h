@@ -1,9 +1,9 @@
-/* Detects when a pipe becomes quiet after text that ends no line: a prompt, which the user must
- * see, and not the half of a line whose rest is late.
+/* Detects a prompt, which the user must see at once: text that does not end its line, and after
+ * which the pipe becomes quiet. The beginning of a line whose rest is merely late is no prompt.
  *
- * Only the reader of the pipe can tell. The pipe must have been empty for 200 ms, however late this
- * process itself is. No process may be in the middle of a write. The end of a program's output
- * buffer must not have cut the text. */
+ * Only the reader of the pipe can tell them apart. For a prompt, the pipe must have been empty for
+ * 200 ms, however late this process itself runs. No process may be in the middle of a write. The
+ * text must not end where a full output buffer would have cut it. */
 #ifndef DT_AGENT_IO_QUIET_H
 #define DT_AGENT_IO_QUIET_H
 

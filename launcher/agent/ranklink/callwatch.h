@@ -1,4 +1,4 @@
-/* For how long the ranks of this host have been in the calls of one communicator. Ranks note their
+/* Measures how long the ranks of this host have been in calls on one communicator. Ranks note their
  * calls in its shared memory. */
 #ifndef DT_AGENT_RANKLINK_CALLWATCH_H
 #define DT_AGENT_RANKLINK_CALLWATCH_H
@@ -14,8 +14,8 @@ struct dt_callwatch {         /* zero-initialise it */
     uint64_t first_ns;        /* time of the first look; waiting before that does not count */
 };
 
-/* Returns since when the longest waiting rank has been in a call that it was in at the last look
- * already, or 0 if there is none. */
+/* Looks at all ranks. Considers calls that a rank was already in at the previous look, and returns
+ * when the oldest of them began, or 0 if there is none. */
 uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t now_ns);
 /* Fills report with what was seen at the last look. ranks are the job's ranks on this host. A
  * communicator that is still being created has no ranks. Free the contents of report with

@@ -23,7 +23,8 @@ void dt_commshm_destroy(struct dt_commshm *c);
  * on this host. Returns a descriptor, which the caller closes, or -1 with errno. */
 int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members,
                     uint32_t size);
-/* A rank is done with the communicator. Returns whether it is gone. */
+/* A rank is done with the communicator. Returns whether it was the last one, so that the memory is
+ * freed. */
 bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm);
 /* Returns whether this rank is one of the given number of ranks that share the memory of this
  * communicator, or, if comm is 0, of DT_WORLD. */
@@ -31,17 +32,17 @@ bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm,
 
 /* Stops this communicator, or, if comm is 0, all that exist or will exist (see
  * dt_hostshm_stop_because). A communicator that does not exist here yet is stopped when it is
- * created. It is remembered as long as some rank has been creating communicators without a break,
- * because every rank of it does so before any rank knows its number. At most some thousands are
- * remembered. */
+ * created. Until then the agent remembers it. Every member is already creating communicators when
+ * the first of them learns its number, so the agent forgets it once each rank of this host has been
+ * seen not creating any. It remembers some thousands at most. */
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why);
 
-/* Returns the memory of the next communicator that a rank of this host has stopped and that the
- * launcher does not know of (it counts as known from now on), or NULL. */
+/* Returns the memory of a communicator that a rank of this host has stopped, if the launcher does
+ * not know that yet, else NULL. From now on the launcher counts as knowing it. */
 const struct dt_hostshm *dt_commshm_next_unreported(struct dt_commshm *c, uint64_t *comm);
-/* A rank reports why this communicator is stopped. Returns whether the launcher does not know yet
- * (it counts as known from now on). */
+/* A rank reports why this communicator is stopped. Returns whether that is new to the launcher.
+ * From now on the launcher counts as knowing it. */
 bool dt_commshm_report_once(struct dt_commshm *c, uint64_t comm);
 
 /* Adds to pong->comms first the communicators in asked (struct dt_msg_asked; one that does not

@@ -43,7 +43,7 @@ struct dt_rank_state {
     pid_t pid;      /* of the linked process */
 };
 
-/* start must outlive the object. Returns NULL with err if memory or descriptors are missing. */
+/* start must outlive the object. Returns NULL with err if memory or descriptors have run out. */
 struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                        const struct dt_ranksock_events *events, void *arg,
                                        struct dt_error *err);

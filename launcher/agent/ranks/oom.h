@@ -1,5 +1,6 @@
-/* Whether the kernel killed a process of this host because memory ran out. If the agent's memory
- * cgroup has a readable count, that decides; otherwise the kernel's log does, if it is readable. */
+/* Detects whether the kernel killed a process of this host because memory ran out. If the agent's
+ * memory cgroup has a readable count, that decides; otherwise the kernel's log does, if it is
+ * readable. */
 #ifndef DT_AGENT_RANKS_OOM_H
 #define DT_AGENT_RANKS_OOM_H
 

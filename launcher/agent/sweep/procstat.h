@@ -8,7 +8,7 @@
 
 struct dt_procstat {
     pid_t parent;
-    bool living;      /* no zombie, or a zombie whose threads still run */
+    bool living;      /* not a zombie, or a zombie whose threads still run */
     bool stopped;     /* by a signal */
     bool asleep;      /* the thread (or main thread) has ended or sleeps, and was not woken */
     long threads;     /* of the process */
