@@ -23,12 +23,11 @@ struct dt_context {
 };
 extern struct dt_context dti_context;
 
-/* DT_ERR_STATE: before dt_init, or after dt_finalize. name: of the call. */
+/* Returns DT_OK between dt_init and dt_finalize, else DT_ERR_STATE. name is the public call's. */
 dt_result_t dt_context_check_state(const char *name);
 /* For a thread that uses the job (the agent's socket, DT_WORLD) and holds no slot. Returns whether
- * the job exists; if so, it stays until dt_context_release_job. The caller steps back in either
- * case.
- */
+ * the job exists. If so, it stays until dt_context_release_job, which the caller calls in either
+ * case. */
 bool dt_context_hold_job(void);
 void dt_context_release_job(void);
 /* Waits until no thread holds the job any more. dt_finalize calls it before it ends the job. */
@@ -63,7 +62,7 @@ dt_result_t dt_context_submit_p2p(const char *name, const dt_comm_t *comm, struc
 /* Reports which public call failed because no thread could be started (DT_ERR_NOMEM). */
 dt_result_t dt_context_fail_thread(const char *name);
 /* Sets limit_ms of struct dt_comm for calls that are made or submitted from now on. Does not wait
- * for calls under channel. */
+ * for calls under way. */
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms);
 /* Handles messages from the agent that no call has read yet. */
 void dt_context_heed(void);

@@ -256,7 +256,7 @@ static dt_result_t await_request(struct request *q)
     dt_result_t result;
 
     visit_channel(q, &v, take_parked_and_watch);
-    dt_slot_say(q->operation.comm);
+    dt_slot_wake(q->operation.comm);
     result = dt_task_await(&q->task);
     dt_p2p_unwatch(&v.watch);
     return result;

@@ -14,7 +14,7 @@
  * where names its source in errors. No other thread may make calls meanwhile. */
 dt_result_t dt_reduceoptions_choose(const char *text);
 dt_result_t dt_reduceoptions_choose_wire(dt_wire_t wire, const char *where);
-/* The options of a call that has none; NULL: exact, without factors. */
+/* Returns the options for a call that gives none, or NULL if it is exact and without factors. */
 const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t dtype, dt_op_t op);
 
 /* Reads the program's options, of any version, and checks them against the call "name". Stores a

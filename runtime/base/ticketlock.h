@@ -30,7 +30,7 @@ static inline bool dt_ticketlock_draw_if(struct dt_ticketlock *l, uint32_t numbe
     return atomic_compare_exchange_strong(&l->next, &number, number + 1);
 }
 
-/* Returns the newest number. No thread may draw one meanwhile. */
+/* Takes back the newest number. No thread may draw one meanwhile. */
 static inline void dt_ticketlock_undraw(struct dt_ticketlock *l)
 {
     atomic_fetch_sub(&l->next, 1);

@@ -21,8 +21,9 @@ struct dt_head {
     struct dt_lineage line;
 };
 
-/* The lineage that counts. *only: the step of the one checkpoint that is of it, while a job that
- * has begun anew has not set the others aside; else -1, and all are. */
+/* Reads the lineage of the checkpoints. *only is -1 if all checkpoints in the directory are of that
+ * lineage. If a job that begins anew has committed its first checkpoint but has not yet set the
+ * others aside, *only is that checkpoint's step: no other is of the lineage. */
 dt_result_t dt_lineage_read(struct dt_lineage *l, int64_t *only, const struct dt_dir *d);
 /* step: of the newest checkpoint, or -1. */
 void dt_head_set(struct dt_head *h, const struct dt_dir *d, int64_t step);

@@ -2,14 +2,15 @@
  *
  *     lineage 0123456789abcdef
  *     job ...                           the job that has saved there last, as in OWNER
- *     before                            the same two as they were, and
+ *     before                            the lineage and job before that, and
  *     lineage ...
  *     job ...
  *     begins step 5 manifest 0123...    the first checkpoint of a job that begins anew
  *
- * A job that begins anew (--fresh) writes the last three before that checkpoint gets its name, and
- * removes them once all others are set aside. In between, it is the only one of its lineage; until
- * it has its name, the file counts as it was before. */
+ * A job that begins anew (--fresh) writes the last four entries, gives its first checkpoint its
+ * name, sets all other checkpoints aside, and removes these entries again. Until that checkpoint
+ * has its name, the lineage and job after "before" count. From then on, it is the only checkpoint
+ * of the new lineage. */
 #ifndef DT_CHECKPOINT_LINEAGE_FILE_H
 #define DT_CHECKPOINT_LINEAGE_FILE_H
 

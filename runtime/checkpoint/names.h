@@ -46,9 +46,9 @@ struct dt_entry dt_entry_of(const char *name, const struct dt_owner *me);
 struct dt_name dt_name_checkpoint(int64_t step);
 struct dt_name dt_name_replaced(int64_t step);
 struct dt_name dt_name_unfinished(const struct dt_owner *me, const char *what);
-/* number: of what this generation drops. */
+/* number counts the entries that this generation drops. */
 struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step, uint32_t number);
-/* number: of those that this generation makes. */
+/* number counts the directories that this generation makes. */
 struct dt_name dt_name_earlier(const struct dt_owner *me, uint32_t number);
 struct dt_name dt_name_shard(uint32_t rank);
 
@@ -56,8 +56,8 @@ struct dt_name dt_name_shard(uint32_t rank);
 void dt_steps_sort(int64_t *steps, size_t n);
 /* Moves the steps after one to the front, lowest first, and returns their number. */
 size_t dt_steps_after(int64_t *steps, size_t n, int64_t step);
-/* After the commit of a step: moves those that may go to the front and returns their number. Of the
- * steps up to it the newest keep stay. Later steps are nobody's to delete. */
+/* After the commit of a step: moves the steps that may be deleted to the front and returns their
+ * number. Of the steps up to the committed one, the newest "keep" stay. Later steps all stay. */
 size_t dt_steps_retire(int64_t *steps, size_t n, int64_t committed, size_t keep);
 
 #endif

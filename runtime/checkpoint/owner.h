@@ -1,9 +1,9 @@
 /* The one job that saves in a checkpoint directory. Its rank 0 holds a lock (flock) on the file
  * OWNER there, from its first save until dt_finalize or the death of the process. A job that has
- * saved there and is started again takes the lock when it restores. OWNER also names the job, so
- * that another job's error can name it, and so that a job notices before a commit that its lock did
- * not keep another out: an older generation that cannot be killed, or locks that end at the host.
- */
+ * saved there and is started again takes the lock when it restores. OWNER also contains the job's
+ * name. Another job's error message can name it. And a job notices before a commit if another one
+ * has taken the directory despite the lock, because this one is an older generation that could not
+ * be killed, or because locks do not reach beyond the host. */
 #ifndef DT_CHECKPOINT_OWNER_H
 #define DT_CHECKPOINT_OWNER_H
 
@@ -18,10 +18,11 @@
 /* All zero: not held. */
 struct dt_ownership {
     bool held;
-    int fd;                      /* of OWNER, with the lock */
-    int dir;                     /* of the directory */
-    char text[DT_HOLDER_TEXT];   /* of OWNER, as this job wrote it */
-    char before[DT_HOLDER_TEXT]; /* where no lock keeps others out: as it was; else empty */
+    int fd;                    /* of OWNER, with the lock */
+    int dir;                   /* of the directory */
+    char text[DT_HOLDER_TEXT]; /* content of OWNER, as this job wrote it */
+    /* the previous content, if the file system has no locks; else empty */
+    char before[DT_HOLDER_TEXT];
 };
 
 /* Makes this job the owner; if it already is, does what dt_owner_check does. DT_ERR_STATE, naming

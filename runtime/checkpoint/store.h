@@ -24,7 +24,7 @@ struct dt_store {
     bool leads_host;  /* this rank answers for what its host sees */
     struct dt_owner owner;
     bool fresh;  /* the first commit sets aside what the directory held before */
-    bool resume; /* other jobs' checkpoints may be gone on from */
+    bool resume; /* this job may continue from other jobs' checkpoints */
 
     /* Called on rank 0 alone. */
     void *arg;
@@ -34,7 +34,7 @@ struct dt_store {
     /* Rank 0's. */
     struct dt_ownership ownership;
     bool has_found;            /* a restore has set what follows */
-    struct dt_head found;      /* what was there */
+    struct dt_head found;      /* what the directory held */
     struct dt_lineage lineage; /* of this job's checkpoints, once the directory is ready */
     bool written;              /* LINEAGE names this job */
 
@@ -65,8 +65,8 @@ dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d);
 /* Renames an entry to trash, which no job reads, and removes it if that is possible: it may belong
  * to another user. */
 void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
-/* Whether this job was told to begin anew (--fresh) and has not committed a checkpoint yet: those
- * that are there are not this job's. On rank 0. */
+/* On rank 0: whether this job was told to begin anew (--fresh) and has not committed a checkpoint
+ * yet, so that all checkpoints in the directory are older ones. */
 bool dt_store_begins_anew(const struct dt_store *s);
 /* Sets aside checkpoints to which a restore must not go back: all older ones when a job begins
  * anew, else the steps after the committed one, which the run has taken back. They move to a
@@ -81,11 +81,11 @@ struct dt_aside {
 
     struct dt_name to;     /* empty: no directory has been made */
     struct dt_steps steps; /* to be moved */
-    size_t moved;          /* of them */
+    size_t moved;          /* number of steps that have been moved */
 };
 dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside);
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside);
-/* On rank 0, when no save or restore follows: gives the directory up for other jobs. */
+/* On rank 0, when no save or restore follows: releases the directory for other jobs. */
 void dt_store_release(struct dt_store *s);
 
 #endif

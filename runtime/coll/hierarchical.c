@@ -333,7 +333,7 @@ static void fold_segment(const struct hierarchical *d, size_t k)
 
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = i == l->me ? own.iov_base : window_slot(d, i, k);
-    if (d->result->round)
+    if (d->result->in_ring_order)
         dt_leaders_fold_in_ring_order(l, d->call, to, src, of, dt_layout_whole(&d->layout),
                                       d->result->divisor);
     else

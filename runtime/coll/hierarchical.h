@@ -36,7 +36,7 @@ struct dt_hierarchical_result {
     bool is_root;       /* likewise: this rank is root */
     int host_divisor;   /* for DT_AVG: each host's sum is divided by this; else 1 */
     double divisor;     /* for DT_AVG: the sum of all hosts is divided by this; else 1 */
-    bool round;         /* hosts are reduced in the order of a ring (leader_allreduce.h) */
+    bool in_ring_order; /* hosts are reduced in the order of the ring (leader_allreduce.h) */
 };
 
 /* Reduces call->count elements, at least one; with DT_LAYOUT_FOR_EACH, so many of each rank's

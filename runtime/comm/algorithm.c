@@ -154,8 +154,8 @@ static dt_result_t reduce_blocks(struct dt_comm *c, const struct dt_call *call, 
 {
     result.host_divisor = host_divisor_of(c, call);
     result.divisor = rest_divisor_of(c, call);
-    result.round = !uses_all_leaders(c, NULL, bytes) &&
-                   dt_leaders_uses_ring(&c->leaders, (dt_dtype_t)call->dtype, bytes);
+    result.in_ring_order = !uses_all_leaders(c, NULL, bytes) &&
+                           dt_leaders_uses_ring(&c->leaders, (dt_dtype_t)call->dtype, bytes);
     return dt_hierarchical_reduce(&c->hierarchical, call, in, out, &result);
 }
 

@@ -24,8 +24,8 @@ dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dty
  * are zero. bytes: the size of a block, a multiple of 8. */
 dt_result_t dt_comm_all_gather_table(struct dt_comm *c, enum dt_call_kind kind, void *table,
                                      size_t bytes);
-/* The same call, which then runs then, and ends when all ranks have done so. then makes no call on
- * c. */
+/* The same, and afterwards each rank runs then(arg), which must not make a call on c. The call ends
+ * when all ranks have run it. */
 dt_result_t dt_comm_all_gather_table_and(struct dt_comm *c, enum dt_call_kind kind, void *table,
                                          size_t bytes, void (*then)(void *arg), void *arg);
 /* Parts of a larger call of this kind: an all-reduce of words, and a broadcast of bytes. */
@@ -49,14 +49,14 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
  * be the same on all ranks. */
 dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind);
 dt_result_t dt_comm_barrier_of(struct dt_comm *c, enum dt_call_kind kind, size_t bytes);
-/* Likewise, and copies rank 0's thresholds in buf to all other ranks. heed applies them. Then the
- * hosts connect as they say. */
+/* The same, and copies rank 0's thresholds in buf to all other ranks. heed applies them. Then the
+ * hosts connect as the thresholds say. */
 dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, void *buf,
                                   size_t bytes, void (*heed)(struct dt_comm *c, void *buf));
 /* Waits until every rank is about to make this call. For algorithms that do not compare the calls
  * themselves. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call);
-/* The same call, followed by then, which executes the rest of it and returns its result. */
+/* The same, followed by then(c, arg), which executes the rest of the call. Returns its result. */
 dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call,
                               dt_result_t (*then)(struct dt_comm *c, void *arg), void *arg);
 

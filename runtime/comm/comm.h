@@ -85,7 +85,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
  * agent and the recorder. It must come before this rank waits. */
 void dt_comm_count(struct dt_comm *c, struct dt_call *call);
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call);
-/* Reports a call that has begun to dtrun as one of this kind, until it ends. */
+/* dtrun sees a call that has begun as one of this kind, until it ends. */
 void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind);
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r);
 /* Runs work between two calls, on this rank alone. The limit of calls applies to it, and other
@@ -99,7 +99,7 @@ void dt_comm_watch(struct dt_comm *c, bool on);
 /* Ends a call for which this rank lacks memory. */
 dt_result_t dt_comm_no_memory(struct dt_comm *c);
 
-/* Whether this rank talks to other hosts for its own. */
+/* Whether this rank talks to other hosts for all ranks of its host. */
 static inline bool dt_comm_leads(const struct dt_comm *c)
 {
     return c->local_rank == 0 && c->nodes > 1;

@@ -146,7 +146,7 @@ void dt_slot_await_ahead(const dt_comm_t *handle)
     dt_async_await_ahead(&slot_of(handle)->async);
 }
 
-void dt_slot_say(const dt_comm_t *handle)
+void dt_slot_wake(const dt_comm_t *handle)
 {
     dt_async_wake(&slot_of(handle)->async);
 }

@@ -37,8 +37,9 @@ bool dt_slot_is_held(const dt_comm_t *handle);
  * communicator; dt_last_error is unchanged. */
 dt_result_t dt_slot_submit(const dt_comm_t *handle, struct dt_task *task);
 
-/* Called before a thread waits for a task that may have been submitted ahead (async.h). */
-void dt_slot_say(const dt_comm_t *handle);
+/* Wakes the slot's thread for tasks that were submitted ahead (async.h). Call this before waiting
+ * for such a task. */
+void dt_slot_wake(const dt_comm_t *handle);
 /* Waits for the tasks that were submitted ahead (async.h). They are about to end. */
 void dt_slot_await_ahead(const dt_comm_t *handle);
 

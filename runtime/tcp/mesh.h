@@ -64,8 +64,8 @@ bool dt_mesh_has(const struct dt_mesh *m, uint32_t peer, uint32_t streams);
  * after DT_MESH_CONNECT_S, but keeps waiting for one that has not entered the call yet. */
 dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams);
 
-/* For a link that has ended and that nothing waits for. The peer may not have heard that the
- * connection was complete, and connects again. If so, the new connection replaces the link. Never
+/* For a link that has ended and that nothing waits for. A peer that has not heard that the
+ * connection was complete connects again. If it has, the new connection replaces the link. Never
  * waits. */
 void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link);
 
@@ -73,8 +73,8 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link);
  * that it was accepted, the link becomes that newer connection. */
 void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link);
 
-/* Serves peers that connect, without waiting. DT_ERR_PEER, which is noted as the coll_error: one
- * has connected again to which this rank had sent data along any mesh, so these may be lost. */
+/* Serves peers that connect, without waiting. Returns DT_ERR_PEER, and sets the coll_error, if a
+ * peer has connected again after this rank sent it data along any mesh: those data may be lost. */
 dt_result_t dt_mesh_hear(const struct dt_mesh *m);
 
 /* Stores as the coll_error that this rank lacks memory. Returns DT_ERR_NOMEM. */

@@ -105,7 +105,7 @@ struct dt_msg_start {
     uint32_t nodes;
     uint32_t node_rank;
     uint32_t restart_count;
-    int32_t max_restarts;       /* -1: unlimited */
+    int32_t max_restarts;       /* -1: not given */
     uint32_t heartbeat_ms;      /* the lease: if the launcher is silent for this long, it is gone */
     uint32_t slots;             /* of this host: how many devices its ranks share */
     struct dt_strs gpus;        /* the hostfile's gpus=, or empty */
