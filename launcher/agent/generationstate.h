@@ -29,7 +29,7 @@ struct dt_process { /* a rank or an auxiliary */
     bool reported; /* EXIT was sent */
     bool injected; /* an injected fault was meant to end it */
     int aborted;   /* the code that it passed to MPI_Abort; 0: it has not called it */
-    bool asked;    /* sent SIGTERM since the newest STOP */
+    bool asked;    /* it was sent SIGTERM since the newest STOP */
     struct dt_msg_exit end;
 };
 
@@ -51,9 +51,9 @@ struct dt_generation {
     struct dt_spawn *spawn;
     struct dt_spawn_config config;
     enum dt_generation_phase phase;
-    bool all_wait;                       /* at the gate */
+    bool all_wait;                       /* all processes wait at the gate */
     bool stopping;                       /* the launcher said STOP */
-    bool stopped_at_once;                /* with no grace period, or that is over */
+    bool stopped_at_once;                /* STOP had no grace period, or it is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
     uv_timer_t timer;                    /* for the grace period and the rounds of both sweeps */
     uint64_t grace_ends_ns;

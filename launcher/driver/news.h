@@ -25,7 +25,7 @@ struct dt_news {
     size_t nstreams;
     struct dt_news_failure *failures;
     size_t nfailures;
-    bool moved;
+    bool moved;     /* dt_job_output_moved is due */
     uv_idle_t idle; /* active while events wait */
 };
 

@@ -1,6 +1,6 @@
 /* The conversation between the agent and one of its ranks on the rank's socket.
  *
- * Internal to ranksock, whose object all ranks' sockets share. */
+ * Internal to ranksock. The sockets of all ranks share one struct dt_ranksock. */
 #ifndef DT_AGENT_RANKLINK_RANKPEER_H
 #define DT_AGENT_RANKLINK_RANKPEER_H
 

@@ -11,7 +11,7 @@ struct dt_injector;
 
 struct dt_injector_events {
     /* The fault strikes now, at this local rank (any rank for a fault of a host or agent). A rank
-     * that is struck inside dt_step has not left it. */
+     * that is struck inside dt_step has not returned from it. */
     void (*strike)(void *arg, uint32_t local_rank, const struct dt_inject *fault, const char *text);
 };
 
