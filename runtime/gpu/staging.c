@@ -202,12 +202,17 @@ static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
     return r;
 }
 
+/* Once c has been stopped, the GPU may stand still, and the driver might wait for it where the
+ * streams are made. */
 dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
 {
+    dt_result_t r = dt_comm_check(c);
     struct dt_cuda_scope scope;
-    CUresult result = dt_cuda_enter(&scope, o->order.context);
-    dt_result_t r;
+    CUresult result;
 
+    if (r != DT_OK)
+        return r;
+    result = dt_cuda_enter(&scope, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, o->order.context, &c->gpu->copies);

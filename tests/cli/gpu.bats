@@ -91,11 +91,13 @@ END
     clean
 }
 
-@test "a send after an abort does not wait for a GPU that stands still" {
-    gpu aborted -x STANDIN_STERN=1
-    code_is 1
-    [ "$(grep -c -- '^-13: ' "$OUT")" = 3 ] || { show; false; }
-    clean
+@test "calls after an abort do not wait for a GPU that stands still" {
+    for path in nccl staging; do
+        gpu aborted -x DTRUN_DEVICE=$path -x STANDIN_STERN=1
+        code_is 1
+        [ "$(grep -c -- '^-13: ' "$OUT")" = 6 ] || { show; false; }
+        clean
+    done
 }
 
 @test "staging: when a GPU does not finish, the timeout names its rank" {

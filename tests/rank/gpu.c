@@ -24,7 +24,7 @@
  * - watchedtrain: the same; in the first generation the job is aborted once NCCL keeps all ranks
  * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
- * - aborted: a send after an abort, while the GPU stands still
+ * - aborted: a send and an all-reduce after an abort, while the GPU stands still
  * - capture: a call while a graph is being captured, then one that works */
 #include <math.h>
 #include <pthread.h>
@@ -851,6 +851,8 @@ static void aborted(void)
     gate_shut(&gate, CU_STREAM_LEGACY);
     need(dt_comm_abort(DT_WORLD));
     printf("%d: %s\n", (int)dt_send(DT_WORLD, buf, 1, DT_F32, right), dt_last_error());
+    printf("%d: %s\n", (int)dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM),
+           dt_last_error());
     gate_open(&gate);
     exit(1);
 }
