@@ -334,10 +334,11 @@ static dt_result_t submit_bucket(const char *name, struct dt_bucket *b, struct b
 /* A bucket whose first buffer found no memory is empty, and no other rank waits for it. */
 static dt_result_t flush_bucket(const char *name, struct dt_bucket *b)
 {
-    bool empty = !b->filling || b->filling->n == 0;
-    dt_result_t r = empty ? DT_OK : submit_bucket(name, b, b->filling);
+    dt_result_t r = DT_OK;
 
-    if (empty)
+    if (b->filling && b->filling->n > 0)
+        r = submit_bucket(name, b, b->filling);
+    else
         bucket_task_free(b->filling);
     if (r == DT_OK)
         b->filling = NULL;
@@ -389,21 +390,10 @@ static dt_result_t push_copied(struct dt_bucket *b, void *buf, size_t bytes)
     return r != DT_OK || add_buffer(b->filling, buf, bytes) ? r : out_of_memory(b);
 }
 
-static void visit_stopped(struct dt_comm *c, void *stopped)
-{
-    uint32_t culprit;
-
-    *(bool *)stopped = dt_comm_stopped(c, &culprit) != 0;
-}
-
 /* Once the communicator has failed, the GPU may stand still, and the driver would wait for it. */
 static void open_fuse(struct dt_bucket *b, const struct dt_gpu_order *order)
 {
-    bool stopped = true;
-
-    if (!b->fuse.opened)
-        (void)dt_context_visit(pushing, b->comm, visit_stopped, &stopped);
-    if (!stopped)
+    if (!b->fuse.opened && dt_context_status(pushing, b->comm) == DT_OK)
         dt_gpu_fuse_open(&b->fuse, order, b->cap);
 }
 

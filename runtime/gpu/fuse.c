@@ -266,11 +266,14 @@ static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
 dt_result_t dt_gpu_fuse_make(struct dt_comm *c, struct dt_gpu_fuse *f,
                              const struct dt_operation *parts, size_t n)
 {
-    bool separate = c->announce || c->failed != DT_OK;
-    struct dt_operation whole = fused_operation(f, parts, n);
-    dt_result_t r = separate ? DT_OK : decide(c, f, &whole);
+    struct dt_operation whole;
+    dt_result_t r;
 
+    if (c->announce || c->failed != DT_OK)
+        return make_each(c, parts, n);
+    whole = fused_operation(f, parts, n);
+    r = decide(c, f, &whole);
     if (r != DT_OK)
         return r;
-    return f->fuses && !separate ? make_fused(c, f, &whole, parts, n) : make_each(c, parts, n);
+    return f->fuses ? make_fused(c, f, &whole, parts, n) : make_each(c, parts, n);
 }

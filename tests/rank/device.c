@@ -1,8 +1,10 @@
 #include "tests/rank/device.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void need(dt_result_t result)
 {
@@ -49,6 +51,24 @@ void device_use(int ordinal)
     DRIVE(cuDeviceGet(&device, ordinal));
     DRIVE(cuDevicePrimaryCtxRetain(&context, device));
     DRIVE(cuCtxSetCurrent(context));
+}
+
+void device_join(void)
+{
+    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
+    need(dt_init());
+    device_use(0);
+}
+
+bool device_do(const struct doing *doings, size_t n, int argc, char **argv)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
+            continue;
+        doings[i].run();
+        return true;
+    }
+    return false;
 }
 
 CUdeviceptr address(const void *ptr)

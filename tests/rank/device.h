@@ -3,6 +3,8 @@
 #ifndef TESTS_RANK_DEVICE_H
 #define TESTS_RANK_DEVICE_H
 
+#include <stdbool.h>
+
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
@@ -17,6 +19,18 @@ void drive(CUresult result, const char *what);
 void device_load(void);
 /* Loads the driver and makes the primary context of this device current. */
 void device_use(int ordinal);
+
+/* Joins the job, makes the primary context of device 0 current, and ignores SIGTERM. */
+void device_join(void);
+
+/* What a rank may do, by the name in its argument. */
+struct doing {
+    const char *name;
+    void (*run)(void);
+};
+
+/* Does what the argument names. Returns false if that is none of the doings. */
+bool device_do(const struct doing *doings, size_t n, int argc, char **argv);
 
 CUdeviceptr address(const void *ptr);
 /* Device memory in the current context. */

@@ -876,48 +876,39 @@ static void capture(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } doings[] = { { "calls", calls },
-                   { "pairs", pairs },
-                   { "later", later },
-                   { "buckets", buckets },
-                   { "sooner", sooner },
-                   { "managed", managed },
-                   { "join", join },
-                   { "joinunlike", join_unlike },
-                   { "split", split },
-                   { "factors", factors },
-                   { "mixed", mixed },
-                   { "unlike", unlike },
-                   { "die", die },
-                   { "stuck", stuck },
-                   { "aborted", aborted },
-                   { "capture", capture },
-                   { "leak", leak },
-                   { "slots", slots },
-                   { "idle", idle },
-                   { "streamcalls", streamcalls },
-                   { "streamfactors", streamfactors },
-                   { "streampairs", streampairs },
-                   { "train", train },
-                   { "devicetrain", devicetrain },
-                   { "hosttrain", hosttrain },
-                   { "registerwrong", register_wrong },
-                   { "stucktrain", stucktrain },
-                   { "watchedtrain", watched_train } };
+    static const struct doing doings[] = { { "calls", calls },
+                                           { "pairs", pairs },
+                                           { "later", later },
+                                           { "buckets", buckets },
+                                           { "sooner", sooner },
+                                           { "managed", managed },
+                                           { "join", join },
+                                           { "joinunlike", join_unlike },
+                                           { "split", split },
+                                           { "factors", factors },
+                                           { "mixed", mixed },
+                                           { "unlike", unlike },
+                                           { "die", die },
+                                           { "stuck", stuck },
+                                           { "aborted", aborted },
+                                           { "capture", capture },
+                                           { "leak", leak },
+                                           { "slots", slots },
+                                           { "idle", idle },
+                                           { "streamcalls", streamcalls },
+                                           { "streamfactors", streamfactors },
+                                           { "streampairs", streampairs },
+                                           { "train", train },
+                                           { "devicetrain", devicetrain },
+                                           { "hosttrain", hosttrain },
+                                           { "registerwrong", register_wrong },
+                                           { "stucktrain", stucktrain },
+                                           { "watchedtrain", watched_train } };
 
-    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
-    need(dt_init());
-    device_use(0);
-    for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
-        if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
-            continue;
-        doings[i].run();
-        printf("%s: %d comparisons\n", argv[1], compared);
-        need(dt_finalize());
-        return 0;
-    }
-    return 2;
+    device_join();
+    if (!device_do(doings, sizeof doings / sizeof *doings, argc, argv))
+        return 2;
+    printf("%s: %d comparisons\n", argv[1], compared);
+    need(dt_finalize());
+    return 0;
 }

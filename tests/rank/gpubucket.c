@@ -465,34 +465,25 @@ static void elsewhere(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } doings[] = { { "rounds", rounds },
-                   { "large", large },
-                   { "view", view },
-                   { "mixed", mixed },
-                   { "join", join },
-                   { "unlike", unlike },
-                   { "unlike-large", unlike_large },
-                   { "crowd", crowd },
-                   { "abort", abort_copies },
-                   { "aborted", aborted },
-                   { "elsewhere", elsewhere },
-                   { "die", die },
-                   { "stuck", stuck },
-                   { "after", after } };
+    static const struct doing doings[] = { { "rounds", rounds },
+                                           { "large", large },
+                                           { "view", view },
+                                           { "mixed", mixed },
+                                           { "join", join },
+                                           { "unlike", unlike },
+                                           { "unlike-large", unlike_large },
+                                           { "crowd", crowd },
+                                           { "abort", abort_copies },
+                                           { "aborted", aborted },
+                                           { "elsewhere", elsewhere },
+                                           { "die", die },
+                                           { "stuck", stuck },
+                                           { "after", after } };
 
-    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
-    need(dt_init());
-    device_use(0);
-    for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
-        if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
-            continue;
-        doings[i].run();
-        printf("%s: done\n", argv[1]);
-        need(dt_finalize());
-        return 0;
-    }
-    return 2;
+    device_join();
+    if (!device_do(doings, sizeof doings / sizeof *doings, argc, argv))
+        return 2;
+    printf("%s: done\n", argv[1]);
+    need(dt_finalize());
+    return 0;
 }

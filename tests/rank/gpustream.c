@@ -832,10 +832,7 @@ static void ahead(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } doings[] = {
+    static const struct doing doings[] = {
         { "order", order },       { "legacy", legacy },      { "orders", orders },
         { "requests", requests }, { "barrier", barrier },    { "free", leave },
         { "mismatch", mismatch }, { "args", args },          { "capture", capture },
@@ -847,17 +844,11 @@ int main(int argc, char **argv)
         { "contexts", contexts }, { "pool", pool }
     };
 
-    signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
-    need(dt_init());
-    device_use(0);
+    device_join();
     gate_make(&gate);
-    for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
-        if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
-            continue;
-        doings[i].run();
-        printf("%s: done\n", argv[1]);
-        need(dt_finalize());
-        return 0;
-    }
-    return 2;
+    if (!device_do(doings, sizeof doings / sizeof *doings, argc, argv))
+        return 2;
+    printf("%s: done\n", argv[1]);
+    need(dt_finalize());
+    return 0;
 }
