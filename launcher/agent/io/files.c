@@ -336,8 +336,8 @@ static void begin_incoming(struct dt_files *f, const struct dt_msg_file *m)
     char *path;
 
     if (f->incoming)
-        drop_incoming(
-            f); /* a launcher that stops in the middle of a file was told that it failed */
+        /* A launcher that stops in the middle of a file was told that it failed. */
+        drop_incoming(f);
     if (!is_plain_name(m->name))
         dt_error_set(&err, "\"%s\" is not a file name", m->name);
     if (err.text[0] || make_dir(f, m->job_id, &err) < 0) {

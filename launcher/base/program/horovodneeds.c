@@ -24,7 +24,8 @@ bool dt_horovod_is_used(const char *path, const struct dt_strs *argv, char *why,
 {
     const char *script = dt_script_find(path, argv, imports_horovod);
 
-    snprintf(why, size, "%s%s%s", script ? "import horovod" : "", script ? " in " : "",
-             script ? script : "");
+    *why = '\0';
+    if (script)
+        snprintf(why, size, "import horovod in %s", script);
     return script != NULL;
 }
