@@ -181,6 +181,7 @@ static void send_go(struct dt_launch *l)
     }
     dt_frameworks_go_free(&go);
     free(nodes);
+    dt_ranks_go(&l->core->ranks);
 }
 
 void dt_launch_maybe_go(struct dt_launch *l)

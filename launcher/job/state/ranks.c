@@ -18,6 +18,12 @@ void dt_ranks_reset(struct dt_ranks *r)
         r->v[i] = (struct dt_rank){ 0 };
     }
     r->hellos = r->linked_alive = r->ended_well = 0;
+    r->go = false;
+}
+
+void dt_ranks_go(struct dt_ranks *r)
+{
+    r->go = true;
 }
 
 void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port)
@@ -40,9 +46,9 @@ void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *en
     r->ended_well += number < r->np && end->code == 0 && !(end->flags & DT_EXITED_PEER_LOST);
 }
 
-static bool is_alive(const struct dt_rank *rank)
+static bool is_alive(const struct dt_ranks *r, uint32_t number)
 {
-    return rank->pid != 0 && !rank->ended;
+    return r->go && !r->v[number].ended;
 }
 
 uint32_t dt_ranks_alive(const struct dt_ranks *r)
@@ -50,7 +56,7 @@ uint32_t dt_ranks_alive(const struct dt_ranks *r)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < r->np; i++)
-        n += is_alive(&r->v[i]);
+        n += is_alive(r, i);
     return n;
 }
 
@@ -61,9 +67,9 @@ void dt_ranks_words(const struct dt_ranks *r, bool alive, struct dt_strbuf *out)
     for (uint32_t i = 0; i < r->np; i++) {
         uint32_t first = i;
 
-        if (is_alive(&r->v[i]) != alive)
+        if (is_alive(r, i) != alive)
             continue;
-        while (i + 1 < r->np && is_alive(&r->v[i + 1]) == alive)
+        while (i + 1 < r->np && is_alive(r, i + 1) == alive)
             i++;
         dt_strbuf_printf(out, "%s%u", comma, first);
         if (i > first)

@@ -28,10 +28,13 @@ struct dt_ranks {
     uint32_t ended_well;   /* ranks that exited with 0 and had no call return DT_ERR_PEER */
     uint32_t hellos;       /* ranks that called dt_init */
     uint32_t linked_alive; /* of these */
+    bool go;               /* GO was sent, with which all of them run */
 };
 
 void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs);
 void dt_ranks_reset(struct dt_ranks *r); /* a generation begins */
+/* GO is sent. From now on a rank runs until it ends, even if its host has not said STARTED yet. */
+void dt_ranks_go(struct dt_ranks *r);
 /* The rank called dt_init, and listens at this port. */
 void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port);
 void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end);

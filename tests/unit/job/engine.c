@@ -29,6 +29,7 @@ struct world {
     bool in_step; /* every agent is in a step */
     bool ended;
     const char *awaits; /* as ops.output_awaits */
+    char said[4096];    /* dtrun's messages */
 };
 
 static void on_open(void *arg, size_t host)
@@ -152,9 +153,11 @@ static void on_end(void *arg)
 
 static void say(void *arg, const char *line, size_t n)
 {
-    (void)arg;
-    (void)line;
-    (void)n;
+    struct world *w = arg;
+    size_t said = strlen(w->said);
+
+    assert_true(said + n < sizeof w->said);
+    memcpy(w->said + said, line, n);
 }
 
 static void prepare(struct world *w)
@@ -283,18 +286,21 @@ static void get_ready(struct world *w)
     }
 }
 
+static void report_started(struct world *w, size_t host)
+{
+    struct dt_msg_started_rank rank = { .rank = (uint32_t)host,
+                                        .pid = 100 + (uint32_t)host,
+                                        .device = (char *)"" };
+    union dt_msg m = { .started = { .generation = w->generation[host], .ranks = { &rank, 1 } } };
+
+    dt_job_message(w->job, host, DT_MSG_STARTED, &m);
+}
+
 static void start_ranks(struct world *w)
 {
     get_ready(w);
-    for (size_t host = 0; host < HOSTS; host++) {
-        struct dt_msg_started_rank rank = { .rank = (uint32_t)host,
-                                            .pid = 100 + (uint32_t)host,
-                                            .device = (char *)"" };
-        union dt_msg m = { .started = { .generation = w->generation[host],
-                                        .ranks = { &rank, 1 } } };
-
-        dt_job_message(w->job, host, DT_MSG_STARTED, &m);
-    }
+    for (size_t host = 0; host < HOSTS; host++)
+        report_started(w, host);
 }
 
 static void end_rank(struct world *w, size_t host, int code, int signo)
@@ -396,6 +402,27 @@ static void test_killed_rank_restarts_the_job_once_all_are_gone(void **state)
     disconnect(&w, 1);
     assert_true(w.ended);
     assert_int_equal(dt_job_exit_code(w.job), 3);
+    end(&w);
+}
+
+/* The second host's STARTED is still under way. */
+static void ranks_to_stop_include_those_whose_host_has_not_said_started(void **state)
+{
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.max_restarts = 0;
+    launch(&w);
+    for (size_t host = 0; host < HOSTS; host++)
+        greet(&w, host);
+    get_ready(&w);
+    report_started(&w, 0);
+    end_rank(&w, 0, 7, 0);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    assert_non_null(strstr(w.said, " exited with code 7; stopping the other rank\n"));
     end(&w);
 }
 
@@ -859,6 +886,7 @@ int main(void)
         cmocka_unit_test(test_steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(test_ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
+        cmocka_unit_test(ranks_to_stop_include_those_whose_host_has_not_said_started),
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
         cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
