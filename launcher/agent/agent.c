@@ -43,7 +43,7 @@ struct agent {
     struct dt_files *files;
     struct dt_standby *facts_standby;
     bool told_slow;
-    uint64_t unasked_ns; /* when test_connection last sent a PONG */
+    uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -73,7 +73,7 @@ static __attribute__((noreturn)) void leave(struct agent *a, int code, const cha
     _exit(code);
 }
 
-/* A launcher that closes the connection while no rank runs reports its reasons itself. */
+/* If the launcher closes the connection while no rank runs, it has told the user why. */
 static void on_gone(void *arg, const char *why)
 {
     bool left = !why && !has_ranks(arg);
@@ -87,8 +87,8 @@ static void on_lease_expired(void *arg)
     on_gone(arg, "it has been silent for too long");
 }
 
-/* While the launcher is in doubt it may run other ranks in their place, so these must stand still.
- */
+/* While the lease is in doubt, the launcher may have started other ranks in place of these, so
+ * these must stand still. */
 static void on_doubt(void *arg, bool on)
 {
     struct agent *a = arg;
@@ -104,30 +104,32 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
     leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "it was killed");
 }
 
-/* If the socket is full, the keeper does not read; the beats that it has not read are enough. */
+/* If the socket is full, the keeper has not read the earlier bytes yet. They show as well that the
+ * worker is alive. */
 static void beat(const struct agent *a)
 {
     send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void send_unasked_pong(struct agent *a)
+static void send_unsolicited_pong(struct agent *a)
 {
-    const struct dt_msg_pong unasked = { .time_ns = dt_now_ns() };
+    const struct dt_msg_pong pong = { .time_ns = dt_now_ns() };
 
-    dt_channel_send(a->host.channel, DT_MSG_PONG, &unasked);
+    dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
 }
 
 /* A dtrun that the user has stopped sends nothing. If its machine or the network fails meanwhile,
- * only a write shows this: without acknowledgements TCP gives up, and sshd closes our input. */
+ * only a write shows this: without acknowledgements TCP gives up, and sshd closes the worker's
+ * input. */
 static void test_connection(struct agent *a)
 {
     uint64_t now = dt_now_ns();
 
-    if (now - a->unasked_ns < a->lease.ms * UINT64_C(1000000) ||
+    if (now - a->unsolicited_ns < a->lease.ms * UINT64_C(1000000) ||
         !dt_channel_has_room(a->host.channel))
         return;
-    a->unasked_ns = now;
-    send_unasked_pong(a);
+    a->unsolicited_ns = now;
+    send_unsolicited_pong(a);
 }
 
 static void on_lease_tick(void *arg)
@@ -145,7 +147,7 @@ static void say_blocked(struct agent *a, uint64_t ms, char *text)
     const struct dt_msg_log slow = { text };
 
     beat(a);
-    send_unasked_pong(a);
+    send_unsolicited_pong(a);
     if (ms < SLOW_MS || a->told_slow)
         return;
     a->told_slow = true;
@@ -195,8 +197,7 @@ static void on_query_time(uv_timer_t *timer)
     send_answer(timer->data);
 }
 
-/* The launcher asks for the causes of deaths. Waits for a death that others have noticed but that
- * was not reported yet. */
+/* Answers QUERY once every death that other ranks may have noticed has been reported. */
 static void on_query_look(uv_prepare_t *look)
 {
     struct agent *a = look->data;
@@ -243,7 +244,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     if (m->generation <= a->last_generation)
         protocol_error(a, "START came with an old generation");
     if (!is_valid_start(m))
-        protocol_error(a, "START makes no sense");
+        protocol_error(a, "START is malformed");
     a->last_generation = m->generation;
     dt_jobsignals_forget(a->signals, 0);
     dt_lease_set(&a->lease, m->heartbeat_ms);
@@ -310,7 +311,7 @@ static void on_signal(struct agent *a, int signo)
         return;
     if (had)
         signo = SIGCONT; /* a stopped process handles the earlier signal when it continues */
-    /* A stopped job belongs to a dtrun that is about to be stopped too. */
+    /* On Ctrl-Z, dtrun stops the ranks before it stops itself. */
     if (signo == SIGSTOP || signo == SIGCONT)
         dt_lease_hold(&a->lease, signo == SIGSTOP);
     if (a->generation && signo > 0 && signo < NSIG)
@@ -351,7 +352,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
         return true;
     case DT_MSG_FENCED:
         if (g && !dt_generation_fenced(g, &msg->fenced))
-            protocol_error(a, "FENCED makes no sense");
+            protocol_error(a, "FENCED is malformed");
         return true;
     case DT_MSG_STDIN_EOF:
         if (g)
@@ -415,8 +416,8 @@ static void on_room(void *arg)
         dt_generation_room(a->generation);
 }
 
-/* Each rank takes a few descriptors. The shared memory of ranks and pushed files count as files,
- * too. The ranks get the original limits back. */
+/* Each rank takes a few descriptors. The limit of a file's size also applies to pushed files and to
+ * the ranks' shared memory. The ranks get the original limits back. */
 static void raise_limit(int resource, struct rlimit *before)
 {
     struct rlimit limit;

@@ -58,7 +58,7 @@ uint16_t dt_horovodnews_port(const struct dt_generation *g)
     return g->rendezvous ? dt_rendezvous_port(g->rendezvous) : 0;
 }
 
-/* An address without an interface is not one of this host: something in front of it translates. */
+/* An address without an interface does not belong to this host: a router translates it. */
 void dt_horovodnews_go(struct dt_generation *g, const struct dt_msg_go *go)
 {
     bool own = *go->iface || g->start.nodes == 1;

@@ -25,8 +25,9 @@ struct dt_jobsignals {
     uint64_t had_ns[SIGNOS]; /* when ranks received it; 0: never */
 };
 
-/* The keeper passes signal i on as SIGRTMIN + i. As the signal itself it would be lost, or hide the
- * other, when slurmstepd signals the worker at the same moment: the kernel keeps one of each. */
+/* The keeper passes signal i on as SIGRTMIN + i. If the keeper passed on the signal itself, and
+ * slurmstepd sent the same one to the worker, one of the two would be lost: the kernel keeps only
+ * one pending signal of each number. */
 static int passed_as(int i)
 {
     return SIGRTMIN + i;
@@ -40,15 +41,15 @@ void dt_jobsignals_handle(void (*handler)(int signo))
     }
 }
 
-static volatile pid_t dti_heir;
+static volatile pid_t dti_signalled_child;
 
 static void pass_on(int signo)
 {
     int error = errno;
 
-    for (int i = 0; i < SIGNOS && dti_heir; i++) {
+    for (int i = 0; i < SIGNOS && dti_signalled_child; i++) {
         if (signos[i] == signo)
-            kill(dti_heir, passed_as(i));
+            kill(dti_signalled_child, passed_as(i));
     }
     errno = error;
 }
@@ -57,7 +58,7 @@ void dt_jobsignals_pass_on(pid_t process)
 {
     const struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
 
-    dti_heir = process;
+    dti_signalled_child = process;
     for (int i = 0; i < SIGNOS && process; i++)
         sigaction(signos[i], &action, NULL);
 }

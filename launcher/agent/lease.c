@@ -38,7 +38,8 @@ static void on_timer(uv_timer_t *timer)
     if (!lease->held && until_doubt == 0)
         set_doubt(lease, true);
     lease->tick(lease->arg);
-    /* Not later than the lease ends: dtrun relies on that before it starts ranks elsewhere. */
+    /* The timer fires no later than the end of the lease: dtrun relies on that when it starts ranks
+     * elsewhere. */
     if (!lease->held && until_doubt && next > until_doubt)
         next = until_doubt;
     if (!lease->held && next > until_expiry)

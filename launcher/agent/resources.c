@@ -38,7 +38,8 @@ static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_
     free(text);
 }
 
-/* How many GPUs Slurm has given to the step that the agent runs in; 0: it does not say. */
+/* Returns how many GPUs Slurm has given to the step that the agent runs in, or 0 if it does not
+ * say. */
 static uint32_t granted_gpus(void)
 {
     const char *text = getenv("SLURM_GPUS_ON_NODE");

@@ -8,7 +8,7 @@
 
 enum {
     END_MS = 5 * 1000,
-    AGAIN_MS = 100, /* while other ranks have not begun, or the cause of a failure is sought */
+    AGAIN_MS = 100, /* while ranks are starting, or dtrun looks for the cause of a failure */
 };
 
 static bool only_auxiliaries_are_left(const struct dt_auxiliaries *a)
@@ -119,7 +119,8 @@ bool dt_auxiliaries_end(const struct dt_auxiliaries *a)
 
     if (failed || !only_auxiliaries_are_left(a))
         return false;
-    if (state == DT_JOB_FAILING) { /* what failed is pardoned: the job will be RUNNING */
+    /* the failure is about to be pardoned: the job will be RUNNING */
+    if (state == DT_JOB_FAILING) {
         dt_timers_set(&a->core->timers, DT_TIMER_TIMEOUT, AGAIN_MS);
         return true;
     }

@@ -15,11 +15,13 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    ANSWER_MS = 10 * 1000, /* for agents to answer QUERY: they wait for ranks that are dying */
-    /* then: for a death that explains why a rank left or hangs, and for ranks that learned of a
-     * death to report it and end */
+    /* for agents to answer QUERY; they first wait for ranks that are dying */
+    ANSWER_MS = 10 * 1000,
+    /* after the answers: for a death that explains why a rank left or hangs, and for ranks to end
+     * that have learned of another's death */
     GIVE_UP_MS = 1000,
-    /* then: for the rest of the culprit's standard error, which other processes may hold open */
+    /* after the answers: for the rest of the culprit's standard error, which other processes may
+     * hold open */
     LAST_WORDS_MS = 50,
 };
 
@@ -82,7 +84,7 @@ static void lose_listed(struct dt_core *c, const struct dt_u32s *numbers)
             dt_ranks_end(&c->ranks, number,
                          &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
         r->tail_eof = true;
-        /* An unfinished line stays so: later output comes from another process. */
+        /* An unfinished line is not continued: later output comes from another process. */
         c->ops->output_eof(c->ops->arg, number, STDOUT_FILENO);
         c->ops->output_eof(c->ops->arg, number, STDERR_FILENO);
     }
@@ -111,8 +113,8 @@ const struct dt_death *dt_failure_cause(const struct dt_failure *f)
     return dt_deaths_cause(&f->deaths, f->core->ranks.linked_alive > 0);
 }
 
-/* Ranks know no auxiliaries. Where one is the cause, they are told its name, and the first rank of
- * its host as the culprit. */
+/* Ranks do not know about auxiliaries. If an auxiliary is the cause, ABORT names the first rank of
+ * its host as the culprit, and abort_text() names the auxiliary. */
 static uint32_t culprit_of(const struct dt_failure *f, const struct dt_death *cause)
 {
     return cause->auxiliary ? dt_plan_node_of(&f->core->plan, (int)cause->rank)->ranks.v[0]
@@ -130,7 +132,7 @@ static char *abort_text(const struct dt_failure *f, const struct dt_death *cause
     return dt_xstrdup("");
 }
 
-/* How the culprit ended, as ranks are told. */
+/* Returns how the culprit ended, as encoded in ABORT. */
 static uint32_t ending_of(const struct dt_death *cause)
 {
     return cause && !cause->hung && !cause->auxiliary
@@ -156,14 +158,15 @@ void dt_failure_collect(struct dt_failure *f)
     dt_timers_set(&f->core->timers, DT_TIMER_COLLECT, ANSWER_MS);
 }
 
-/* A rank that only left, or ended because it lost a peer, may turn out to follow from another's
- * death. An auxiliary may turn out not to be needed any more. */
+/* If a rank only left, or ended because it lost a peer, another death may prove to be the cause. If
+ * an auxiliary died, it may prove to be no longer needed. */
 static bool is_certain(const struct dt_failure *f, const struct dt_death *cause)
 {
     if (cause->auxiliary)
         return false;
     if (cause->hung)
-        return dt_ranks_alive(&f->core->ranks) <= 1; /* ranks that waited for it report that */
+        /* the ranks that waited for it report their errors and end */
+        return dt_ranks_alive(&f->core->ranks) <= 1;
     return cause->host ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
@@ -228,7 +231,8 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
                        f->core->ranks.v[cause->rank].pid);
 }
 
-/* If there is one process, everything that it wrote stands right above. */
+/* Repeats the last lines of the failed process. If the job has only one process, the user has just
+ * seen them. */
 static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
 {
     bool invalid_device = false;
@@ -294,8 +298,8 @@ static void count_repeats(struct dt_failure *f, const struct dt_death *cause)
     f->last_cause = *cause;
 }
 
-/* Preemption is no failure, and dtrun does not restart the job: what preempted it decides when it
- * runs again. */
+/* Preemption is not a failure. dtrun does not restart the job: the scheduler that preempted it
+ * decides when it runs again. */
 static void end_preempted(struct dt_failure *f, const struct dt_death *cause)
 {
     struct dt_strbuf b = { 0 };

@@ -10,31 +10,33 @@
 
 enum {
     WARN_MS = 60 * 1000,
-    WHOM_MAX = 4,       /* the most ranks that are described one by one */
-    TICKS_A_LIMIT = 20, /* checks within a limit, which is exact to a twentieth */
-    ASKED_MAX = 10000,  /* communicators in a PING, so that the answers fit */
+    AWAITED_MAX = 4, /* the most ranks that are described one by one */
+    /* checks per limit: a wait ends at most a twentieth of its limit too late */
+    TICKS_A_LIMIT = 20,
+    ASKED_MAX = 10000, /* communicators in a PING, so that the answers fit */
 };
 
 struct blame {
-    struct dt_u32s whom;
-    struct dt_u32s in_the_end;
+    struct dt_u32s awaited;
+    struct dt_u32s chain_ends;
     bool deadlock;
 };
 
-/* ---- in words ---- */
+/* ---- texts for the user ---- */
 
 static uint32_t limit_ms(const struct dt_hang_detect *d)
 {
     return (uint32_t)d->core->config->collective_timeout_s * 1000;
 }
 
-/* A member's collective ("barrier (call 7)"), or what passes between it and another. */
+/* Writes "barrier (call 7)". */
 static void add_collective(struct dt_strbuf *out, uint64_t call)
 {
     dt_strbuf_printf(out, "%s (call %" PRIu64 ")", dt_hostshm_call_name(call),
                      dt_hostshm_call_number(call));
 }
 
+/* Writes "send to rank 3 (call 7)". */
 static void add_pair(struct dt_strbuf *out, const struct dt_waitgroup *g, uint64_t pair)
 {
     uint32_t peer = dt_hostshm_pair_peer(pair);
@@ -60,7 +62,8 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
     dt_words_comm(out, comm);
 }
 
-/* What that rank of the job does, or did last: where it waits, else in this group, else among all.
+/* Finds the call that says most about what the rank is doing: the one in which it has waited
+ * longest, else its last call in g, else its last call on DT_WORLD. Returns the group of that call.
  */
 static const struct dt_waitgroup *find_doing(const struct dt_hang_detect *d,
                                              const struct dt_waitgroup *g, uint32_t rank,
@@ -80,8 +83,8 @@ static const struct dt_waitgroup *find_doing(const struct dt_hang_detect *d,
     return d->waits.groups;
 }
 
-static void add_whom(const struct dt_hang_detect *d, const struct dt_waitgroup *g, uint32_t rank,
-                     struct dt_strbuf *out)
+static void add_awaited_rank(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
+                             uint32_t rank, struct dt_strbuf *out)
 {
     const struct dt_plan_node *node = dt_plan_node_of(&d->core->plan, (int)rank);
     uint32_t member;
@@ -101,35 +104,35 @@ static void add_whom(const struct dt_hang_detect *d, const struct dt_waitgroup *
         add_comm(out, doing->comm);
 }
 
-static void add_whom_all(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
-                         const char *first, const struct dt_u32s *whom, struct dt_strbuf *out)
+static void add_awaited(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
+                        const char *first, const struct dt_u32s *awaited, struct dt_strbuf *out)
 {
-    for (uint32_t i = 0; i < whom->n && i < WHOM_MAX; i++) {
+    for (uint32_t i = 0; i < awaited->n && i < AWAITED_MAX; i++) {
         dt_strbuf_puts(out, i ? "; " : first);
-        add_whom(d, g, whom->v[i], out);
+        add_awaited_rank(d, g, awaited->v[i], out);
     }
-    if (whom->n > WHOM_MAX)
-        dt_strbuf_printf(out, "; and %u more", whom->n - WHOM_MAX);
+    if (awaited->n > AWAITED_MAX)
+        dt_strbuf_printf(out, "; and %u more", awaited->n - AWAITED_MAX);
 }
 
-/* Those at the end of the chain of waits that are not named yet. */
-static void add_in_the_end(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
+/* Names the ranks at the end of the chain of waits, except those that b->awaited has named. */
+static void add_chain_ends(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
                            uint32_t who, const struct blame *b, struct dt_strbuf *out)
 {
-    struct dt_u32s fresh = { dt_xcalloc(b->in_the_end.n + 1, sizeof *fresh.v), 0 };
+    struct dt_u32s fresh = { dt_xcalloc(b->chain_ends.n + 1, sizeof *fresh.v), 0 };
 
-    for (uint32_t i = 0; i < b->in_the_end.n; i++) {
-        if (dt_u32s_find(&b->whom, b->in_the_end.v[i]) < 0)
-            fresh.v[fresh.n++] = b->in_the_end.v[i];
+    for (uint32_t i = 0; i < b->chain_ends.n; i++) {
+        if (dt_u32s_find(&b->awaited, b->chain_ends.v[i]) < 0)
+            fresh.v[fresh.n++] = b->chain_ends.v[i];
     }
-    if (b->deadlock && b->whom.n == 1 && b->whom.v[0] == dt_waitgroup_rank(g, who))
+    if (b->deadlock && b->awaited.n == 1 && b->awaited.v[0] == dt_waitgroup_rank(g, who))
         dt_strbuf_puts(out, "; it waits for itself: a deadlock, unless another of its threads ends "
                             "it");
     else if (b->deadlock)
         dt_strbuf_puts(out, "; they wait for each other: a deadlock, unless another of their "
                             "threads ends it");
     else
-        add_whom_all(d, g, "; in the end for ", &fresh, out);
+        add_awaited(d, g, "; in the end for ", &fresh, out);
     free(fresh.v);
 }
 
@@ -149,18 +152,18 @@ static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *
         add_comm(out, g->comm);
     if (dt_wait_is_for_gpu(&g->waits[who])) {
         dt_strbuf_puts(out, ": its GPU has not finished the work that was queued before this call");
-    } else if (b->whom.n == 0) {
+    } else if (b->awaited.n == 0) {
         dt_strbuf_puts(out, ", which every rank has entered: is the network stalled?");
     } else {
-        add_whom_all(d, g, " for ", &b->whom, out);
-        add_in_the_end(d, g, who, b, out);
+        add_awaited(d, g, " for ", &b->awaited, out);
+        add_chain_ends(d, g, who, b, out);
     }
     free(with.v);
 }
 
-/* ---- what is done about it ---- */
+/* ---- what dtrun does ---- */
 
-/* The job fails: that rank counts as lost. */
+/* Fails the job: the culprit counts as lost. */
 static void give_up(struct dt_hang_detect *d, uint32_t culprit, const char *text)
 {
     free(d->text);
@@ -191,9 +194,9 @@ static void fail_comm(struct dt_hang_detect *d, struct dt_waitgroup *g, int code
 /* If no rank can be blamed for the wait, the rank that waits is blamed. */
 static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t who, const struct blame *b)
 {
-    if (b->whom.n == 0)
+    if (b->awaited.n == 0)
         return dt_waitgroup_rank(g, who);
-    return b->deadlock ? b->whom.v[0] : b->in_the_end.v[0];
+    return b->deadlock ? b->awaited.v[0] : b->chain_ends.v[0];
 }
 
 static void end_calls(struct dt_hang_detect *d, struct dt_waitgroup *g, const struct dt_wait *w,
@@ -236,8 +239,9 @@ static void describe_unlike(const struct dt_hang_detect *d, const struct dt_wait
     free(others.v);
 }
 
-/* Ranks notice calls that do not match when they hear from each other. Among many hosts, each may
- * wait for one that it never hears from. */
+/* Ranks notice calls that do not match when they receive from each other. With many hosts, each
+ * rank may wait for one from which it never receives anything, so dtrun compares their calls, too.
+ */
 static bool end_unlike(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who)
 {
     struct dt_strbuf text = { 0 };
@@ -253,8 +257,8 @@ static bool end_unlike(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_
     return g->failed;
 }
 
-/* A warning counts for as long as its wait lasts. Among waits that began together, the first may
- * differ from check to check. */
+/* Returns whether the wait that the user was last warned of still lasts. Then dtrun does not warn
+ * of the waits that began together with it: a check may find any of them first. */
 static bool has_warned(const struct dt_waitgroup *g)
 {
     return g->warned_of && dt_wait_call(&g->waits[g->warned]) == g->warned_of;
@@ -274,19 +278,19 @@ static void judge(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who
         return;
     g->warned_of = dt_wait_call(w);
     g->warned = who;
-    dt_wait_graph_awaited(&d->waits, g, who, &b.whom);
-    b.deadlock = dt_wait_graph_chain_ends(&d->waits, g, who, &b.in_the_end);
+    dt_wait_graph_awaited(&d->waits, g, who, &b.awaited);
+    b.deadlock = dt_wait_graph_chain_ends(&d->waits, g, who, &b.chain_ends);
     describe(d, g, who, ms, &b, &text);
     if (over)
         end_calls(d, g, w, find_culprit(g, who, &b), &text);
     else
         dt_say("warning: %s", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
-    free(b.in_the_end.v);
-    free(b.whom.v);
+    free(b.chain_ends.v);
+    free(b.awaited.v);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 void dt_hang_detect_note(struct dt_hang_detect *d, const struct dt_hostlink *h,
                          const struct dt_msg_pong *m)

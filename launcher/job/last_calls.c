@@ -4,7 +4,7 @@
 
 #include "launcher/base/log.h"
 
-enum { WAIT_MS = 300 }; /* for other ranks, where the job goes on */
+enum { WAIT_MS = 300 }; /* for the reports of other ranks, if the job goes on */
 
 /* A rank that has called dt_finalize has nothing left to report. */
 static bool was_cut_short(const struct dt_rank *r)
@@ -43,8 +43,8 @@ void dt_last_calls_on_due(struct dt_last_calls *l)
         dt_last_calls_say(l);
 }
 
-/* The user reads that a rank is gone and that all ranks start again. In which calls the others were
- * when they learned of it adds nothing. */
+/* The user is told that a rank is gone and that all ranks start again. It would add nothing to name
+ * the calls in which the other ranks learned of it. */
 void dt_last_calls_forget(struct dt_last_calls *l)
 {
     if (l->record.own)

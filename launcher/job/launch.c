@@ -51,8 +51,9 @@ void dt_launch_check_hosts(struct dt_launch *l)
     dt_core_end(l->core, DT_EV_UNUSABLE, DT_EXIT_LAUNCH, dt_xstrdup("hosts cannot be used"));
 }
 
-/* The ranks would go on from checkpoints that are there before the first start, unasked. This
- * machine need not see them, so the agent looks. */
+/* Without --resume or --fresh, a job that finds checkpoints at its first start is refused: its
+ * ranks would continue from them although nobody asked for that. This machine may not see the
+ * directory, so the agent checks it. */
 static uint8_t checkpoint_need(const struct dt_launch *l)
 {
     const struct dt_job_config *c = l->core->config;
@@ -95,7 +96,8 @@ static void send_start(struct dt_launch *l, const struct dt_plan_node *node, str
 
 static void reset(struct dt_launch *l)
 {
-    dt_refusal_forget(&l->refusal); /* what came while ranks were ended anyway is no news */
+    /* refusals that came while the ranks were being ended anyway do not count */
+    dt_refusal_forget(&l->refusal);
     dt_fence_begin(&l->fence_of_mpi, (uint32_t)l->core->plan.nnodes);
     l->table_sent = false;
     l->rendezvous_port = 0;
@@ -128,7 +130,7 @@ static bool all_ready(const struct dt_launch *l)
     return true;
 }
 
-static bool can_meet(struct dt_launch *l)
+static bool has_rendezvous_address(struct dt_launch *l)
 {
     const char *addr = dt_network_address(l->network, 0);
     const char *lacks = l->rendezvous_port ? dt_frameworks_go_lacks(addr) : NULL;
@@ -189,7 +191,7 @@ void dt_launch_maybe_go(struct dt_launch *l)
     if (!l->network->is_known || !all_ready(l))
         return;
     dt_timers_stop(&l->core->timers, DT_TIMER_START);
-    if (can_meet(l))
+    if (has_rendezvous_address(l))
         send_go(l);
 }
 
@@ -212,7 +214,8 @@ static const char *awaited(const struct dt_launch *l, size_t node)
     return h ? dt_hostlink_awaits(h) : NULL;
 }
 
-/* Names all hosts that wait for the same as this one, unless an earlier one has named them. */
+/* Names all hosts that wait for the same thing as this one. Does nothing if an earlier host waits
+ * for it, because then all were named with that one. */
 static void say_awaited(const struct dt_launch *l, size_t node)
 {
     const char *what = awaited(l, node);
@@ -319,7 +322,7 @@ static void send_table(struct dt_launch *l)
     dt_strs_free(&m.hosts);
     free(addrs);
     l->table_sent = true;
-    dt_verbose("generation %u: all ranks have met", l->core->generation);
+    dt_verbose("generation %u: all ranks have called dt_init", l->core->generation);
 }
 
 void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
@@ -344,7 +347,8 @@ bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello
 
     if (m->generation != l->core->generation || !r || r->hello)
         return false;
-    if (l->core->state == DT_JOB_RECOVERING) /* it is killed, and a lost host has no address */
+    /* this rank is being killed, and a lost host has no address */
+    if (l->core->state == DT_JOB_RECOVERING)
         return false;
     dt_ranks_hello(ranks, m->rank, m->port);
     l->restart->linked = true;

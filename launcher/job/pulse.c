@@ -4,8 +4,8 @@
 
 enum { TICK_MIN_MS = 20 };
 
-/* While the last PING has no answer, the agent gets no other: that would renew its lease although
- * dtrun may be about to give the host up. */
+/* While the last PING has no answer, dtrun sends no other: it would renew the lease of an agent
+ * that dtrun may be about to give up. */
 void dt_pulse_ping(const struct dt_pulse *p, struct dt_hostlink *h)
 {
     struct dt_msg_ping m = { .time_ns = dt_core_now(p->core) };
@@ -23,7 +23,8 @@ static uint64_t heartbeat_ms(const struct dt_pulse *p)
     return (uint64_t)p->core->config->heartbeat_s * 1000;
 }
 
-/* Often enough to notice in time that the limit of a wait is over. */
+/* Returns the interval of ticks. It is short enough to notice in time when a wait exceeds its
+ * limit. */
 static uint64_t tick_ms(const struct dt_pulse *p)
 {
     uint64_t beat = heartbeat_ms(p) / 4;
@@ -46,7 +47,7 @@ static void adapt_tick(struct dt_pulse *p)
 
 bool dt_pulse_on_pong(struct dt_pulse *p, struct dt_hostlink *h, const struct dt_msg_pong *m)
 {
-    if (!m->ping_time_ns) /* an unasked sign of life */
+    if (!m->ping_time_ns) /* an unsolicited sign of life */
         return false;
     dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_core_now(p->core));
     if (!dt_hang_detect_is_current(p->hang_detect, m))
@@ -68,7 +69,7 @@ void dt_pulse_begin_tick(const struct dt_pulse *p)
     dt_timers_set(&p->core->timers, DT_TIMER_TICK, p->tick_ms);
 }
 
-/* The ranks wait for the fresh connection to a host that was lost, so it gets no longer than an
+/* The restart waits for the fresh connection to a lost host, so this has only as much time as an
  * agent may be silent. */
 static void limit_retry(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t now_ns)
 {

@@ -57,7 +57,7 @@ static bool reads_stdin(const struct dt_rank_io *io, const struct dt_plan_node *
     return rank == DT_STDIN_ALL || (rank >= 0 && dt_u32s_find(&node->ranks, (uint32_t)rank) >= 0);
 }
 
-/* Once to each host that has ranks which read it. */
+/* Sends the message once to each host that has ranks which read standard input. */
 static void send_stdin(const struct dt_rank_io *io, uint8_t type, const void *msg)
 {
     for (size_t i = 0; i < io->core->plan.nnodes; i++) {
@@ -112,7 +112,7 @@ void dt_rank_io_continue(struct dt_rank_io *io)
     io->stdin_owed = 0;
 }
 
-/* What every host has taken: the slowest decides. */
+/* Returns how many bytes all hosts with readers have taken, that is, the slowest of them. */
 static uint64_t taken_by_all(const struct dt_rank_io *io)
 {
     uint64_t least = UINT64_MAX;
@@ -127,8 +127,8 @@ static uint64_t taken_by_all(const struct dt_rank_io *io)
     return least;
 }
 
-/* An agent also gives credit for what a dead rank leaves unread. So after a death dtrun reads
- * nothing more until it is clear which ranks are to have it. */
+/* An agent also gives credit for bytes that a dead rank did not read. So after a death dtrun reads
+ * nothing more until it is clear which ranks will get it. */
 void dt_rank_io_on_stdin_credit(struct dt_rank_io *io, struct dt_hostlink *h,
                                 const struct dt_msg_stdin_credit *m)
 {

@@ -6,7 +6,7 @@
 #include "launcher/base/log.h"
 #include "launcher/watch/words.h"
 
-/* A message that renews the lease may still arrive, and killing takes a while. */
+/* added to the lease: a message that renews it may still arrive, and killing takes a while */
 enum { FENCE_MARGIN_MS = 500 };
 
 static void say_restarting(const struct dt_recovery *r, unsigned delay_s)
@@ -72,9 +72,9 @@ void dt_recovery_begin(struct dt_recovery *r)
     dt_core_check(r->core);
 }
 
-/* The agent may be alive and merely cut off from dtrun. Its ranks then run until its lease ends:
- * one lease after dtrun last sent it anything. If the agent itself does not run, its keeper kills
- * the ranks no later than that. */
+/* The agent may be alive and merely cut off from dtrun. Its ranks then run until its lease ends,
+ * which is at most one lease after dtrun's last message to it. If the agent itself does not run,
+ * its keeper kills the ranks by then. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h)
 {
     uint64_t lease_ns = (uint64_t)r->core->config->heartbeat_s * 1000000000;
@@ -92,8 +92,8 @@ static void fence_left_out(struct dt_recovery *r)
     }
 }
 
-/* If it is too early, does nothing: DT_EV_IDLE comes again, with the timer or when the last link
- * has closed. */
+/* Does nothing if it is too early: DT_EV_IDLE is raised again when the timer expires or the last
+ * link has closed. */
 static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
@@ -102,7 +102,7 @@ static void start_after_fence(struct dt_recovery *r)
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closing(&r->core->links))
-        return; /* an agent on this machine that is stopped dies only when its link has closed */
+        return; /* a stopped agent on this machine dies only after its link has closed */
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else
@@ -134,7 +134,7 @@ void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t re
     dt_strbuf_free(&b);
 }
 
-/* A committed checkpoint is durable. If ranks do not find it, they look at another directory, or
+/* A committed checkpoint is durable. If ranks do not find it, they read another directory, or
  * somebody has removed it. */
 static void say_behind(const struct dt_recovery *r, int64_t restored)
 {
@@ -158,8 +158,9 @@ static struct dt_recovery_record *find_record(const struct dt_recovery *r)
     return last && first && last->generation == r->core->generation ? last : NULL;
 }
 
-/* A checkpoint may be newer than those that dtrun knows of: its rank died before it could report
- * the commit, the report came late, an earlier job saved it, or it was out of sight for a while. */
+/* A checkpoint may be newer than those that dtrun knows of: the rank that committed it died before
+ * it could report that, the report came late, an earlier job saved it, or the directory was out of
+ * reach for a while. */
 static void on_restored(struct dt_recovery *r, int64_t step)
 {
     struct dt_recovery_record *record = find_record(r);

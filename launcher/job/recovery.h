@@ -31,8 +31,8 @@ void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const
                       uint64_t failed_ns);
 void dt_recovery_begin(struct dt_recovery *r);    /* DT_ACT_RECOVER */
 void dt_recovery_relaunch(struct dt_recovery *r); /* DT_ACT_RELAUNCH */
-/* Moves the fence to the time when the ranks that lost connections left on this host have certainly
- * ended. */
+/* The connection to this host was lost while it had ranks. Moves the fence to the time by which
+ * these have certainly ended. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h);
 /* The job continues. If restored_known: from this checkpoint (-1: from the beginning). */
 void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t restored);

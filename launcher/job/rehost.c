@@ -75,7 +75,8 @@ static void say_moved(const struct dt_rehost *r, const char *how)
     dt_strbuf_free(&b);
 }
 
-/* Marks the plan's hosts that did not come back as lost and names them; NULL when all are there. */
+/* Marks the plan's hosts that did not come back as lost. Returns their names, or NULL if there are
+ * none. */
 static char *drop_missing(struct dt_rehost *r)
 {
     struct dt_strbuf names = { 0 };
@@ -93,8 +94,8 @@ static char *drop_missing(struct dt_rehost *r)
     return names.data;
 }
 
-/* A host that had no ranks so far may turn out to be the same machine as one that has. Then it is
- * of no use. It is the later of the two, because a plan takes hosts in order. */
+/* A host that had no ranks so far may prove to be the same machine as one that has. Then the job
+ * cannot use it. It is the later of the two, because a plan takes hosts in order. */
 static char *drop_duplicate_host(struct dt_rehost *r)
 {
     size_t one, other;
@@ -145,7 +146,8 @@ static bool move_from_lost(struct dt_rehost *r, const char *lost)
     return true;
 }
 
-/* As the end of "going on ..."; NULL: nothing new. The caller frees it. */
+/* Returns what follows "going on", or NULL if nothing has changed for this host. The caller frees
+ * it. */
 static char *describe_news(const struct dt_rehost *r, size_t host)
 {
     const struct dt_quarantine_host *q = &r->quarantine.hosts[host];
@@ -170,7 +172,7 @@ static void move_for_quarantine(struct dt_rehost *r)
 {
     struct dt_error err = { 0 };
 
-    if (place_anew(r, &err) < 0) /* impossible: the plan so far is one */
+    if (place_anew(r, &err) < 0) /* impossible: the current plan is one that fits */
         dt_verbose("%s", err.text);
     r->quarantine_changed = false;
     for (size_t i = 0; i < r->core->config->hosts->n; i++) {

@@ -107,7 +107,8 @@ static void add_auxiliaries(const struct dt_core *c, cJSON *to)
     }
 }
 
-/* The steps that were surely lost; null if nothing is known of a restart. */
+/* The number of steps that are known to be lost; null if that is 0 and some restart may have lost
+ * more. */
 static void add_lost_steps(const struct dt_history *h, cJSON *to)
 {
     bool known = true;

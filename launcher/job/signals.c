@@ -82,7 +82,7 @@ void dt_signals_on_signal(struct dt_signals *s, int signo)
     act_on(s, signo);
 }
 
-/* Only signals that are meant for jobs count. */
+/* Ignores signals that mean nothing to a job. */
 void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
                              const struct dt_msg_signalled *m)
 {

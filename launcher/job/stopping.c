@@ -11,7 +11,7 @@
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */
-    CUT_MS = 50,             /* for what dtrun has just said to come out */
+    CUT_MS = 50,             /* for the messages that dtrun has just printed to be written */
 };
 
 static uint32_t grace_ms(const struct dt_core *c)
@@ -19,8 +19,8 @@ static uint32_t grace_ms(const struct dt_core *c)
     return (uint32_t)c->config->kill_grace_s * 1000;
 }
 
-/* A job that was told to stop waits neither for a reader that takes nothing nor for a file system
- * that stands still. */
+/* A job that was told to stop waits neither for a reader that reads nothing nor for a file system
+ * that does not respond. */
 static void drop_output(struct dt_core *c)
 {
     const char *what = c->ops->output_awaits(c->ops->arg);
@@ -70,7 +70,8 @@ void dt_stopping_stop(struct dt_core *c)
 
     begin(c);
     c->told_to_stop = true;
-    /* Ranks that still wait for GO would get a signal only after it, and need no grace. */
+    /* Ranks that still wait for GO would receive a signal only after GO. They need no grace period.
+     */
     if (dt_signal_for_ranks(c->outcome.ended_by) == SIGINT && c->all_started)
         interrupt_ranks(c);
     else
@@ -131,8 +132,8 @@ void dt_stopping_on_timeout(struct dt_core *c)
                 dt_xasprintf("time limit of %d s", c->config->timeout_s));
 }
 
-/* A reader that left (head) ends the job as it would end a program in a pipe: silently, as if by
- * SIGPIPE. */
+/* If the reader of dtrun's output has exited, as head does, the job ends like a program that writes
+ * to a pipe: silently, as if by SIGPIPE. */
 void dt_stopping_on_output_failed(struct dt_core *c, const char *what, int error)
 {
     bool stopping = is_stopping(c);

@@ -6,7 +6,7 @@
 
 enum {
     WARN_MS = 60 * 1000,
-    AGAIN_MS = 100, /* while other ranks have not begun, or the cause of a failure is sought */
+    AGAIN_MS = 100, /* while ranks are starting, or dtrun looks for the cause of a failure */
 };
 
 void dt_stragglers_watch(const struct dt_stragglers *s)
@@ -22,7 +22,8 @@ static void warn(struct dt_stragglers *s)
 {
     struct dt_strbuf b = { 0 };
 
-    if (s->core->ranks.hellos > 0) /* then waiting for a rank that has ended would be a failure */
+    /* linked ranks: if one waited for a rank that has ended, the job would have failed */
+    if (s->core->ranks.hellos > 0)
         return;
     s->warned = true;
     dt_strbuf_printf(&b, "a rank exited with 0 %d s ago; exited: ", WARN_MS / 1000);

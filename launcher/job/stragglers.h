@@ -1,6 +1,6 @@
-/* Watches ranks that still run although others have exited with 0. They may wait for those for
- * ever, which dtrun cannot see unless they link libdtrun (then leaving early is a failure at once,
- * see cause.h). So it warns the user, or ends the job after --exit-grace. */
+/* Watches ranks that still run although others have exited with 0. They may wait forever for the
+ * ranks that exited. If they link libdtrun, exiting early is a failure at once (cause.h). Otherwise
+ * dtrun cannot see whether they wait, so it warns the user, or ends the job after --exit-grace. */
 #ifndef DT_JOB_STRAGGLERS_H
 #define DT_JOB_STRAGGLERS_H
 

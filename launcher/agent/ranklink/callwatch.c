@@ -12,8 +12,8 @@ struct dt_callseen {
     uint32_t waited_ms; /* before the call was noted there */
 };
 
-/* If the call changes while this reads it, the rest may belong to another call, so it stays unknown
- * until the next look. */
+/* If the call changes while this function reads it, the other values may belong to the next call,
+ * so they count as unknown until the next look. */
 static struct dt_callseen see_collective(const struct dt_hostshm_rank *r)
 {
     uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);

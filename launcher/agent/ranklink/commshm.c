@@ -9,10 +9,11 @@
 #include "launcher/base/mem.h"
 
 enum {
-    /* Communicators of a host at a time. A program that never frees any gets an error before memory
-     * runs out. */
+    /* The most communicators that a host has at a time. A program that never frees any gets an
+     * error before memory runs out. */
     COMMS_MAX = 16384,
-    /* Limited, so that a rank which invents numbers cannot use up memory. */
+    /* The most communicators to remember. The limit keeps a rank which invents numbers from using
+     * up memory. */
     EARLY_MAX = 4096,
 };
 
@@ -23,7 +24,7 @@ struct early {
     int code;
     uint32_t culprit;
     char *why;
-    bool *joining; /* by local rank: it has been creating communicators at each look since */
+    bool *joining; /* by local rank: whether it was creating communicators at each look since */
 };
 
 enum part { OUT, IN, DONE }; /* whether a rank has joined a communicator, or has left it */
@@ -38,8 +39,9 @@ struct entry {
     uint32_t done;
     bool reported; /* the launcher knows that it was stopped */
     struct dt_callwatch watch;
-    uint64_t since_ns; /* at the last look: since when a rank waits; 0: none does, or the wait was
-                          reported */
+    /* when the longest wait of a rank began, as of the last look; 0: no rank waits, or the wait was
+     * reported */
+    uint64_t since_ns;
 };
 
 struct dt_commshm {
@@ -50,7 +52,7 @@ struct dt_commshm {
     size_t n;
     size_t room;
     struct early *early;
-    size_t nearly;
+    size_t early_count;
     int stopped; /* 0, or the code that ended the job */
     uint32_t culprit;
     char *why;
@@ -79,7 +81,7 @@ static void forget(struct dt_commshm *c, struct early *s)
 {
     free(s->why);
     free(s->joining);
-    *s = c->early[--c->nearly];
+    *s = c->early[--c->early_count];
 }
 
 void dt_commshm_destroy(struct dt_commshm *c)
@@ -88,7 +90,7 @@ void dt_commshm_destroy(struct dt_commshm *c)
         return;
     while (c->n)
         drop(c, c->entries);
-    while (c->nearly)
+    while (c->early_count)
         forget(c, c->early);
     free(c->early);
     free(c->entries);
@@ -124,7 +126,7 @@ static bool is_awaited(const struct dt_commshm *c, struct early *s)
 
 static void tidy_early(struct dt_commshm *c)
 {
-    for (size_t i = c->nearly; i-- > 0;) {
+    for (size_t i = c->early_count; i-- > 0;) {
         if (!is_awaited(c, &c->early[i]))
             forget(c, &c->early[i]);
     }
@@ -132,7 +134,7 @@ static void tidy_early(struct dt_commshm *c)
 
 static void stop_early(struct dt_commshm *c, const struct entry *e)
 {
-    for (size_t i = c->nearly; i-- > 0;) {
+    for (size_t i = c->early_count; i-- > 0;) {
         struct early *s = &c->early[i];
 
         if (s->comm != e->comm)
@@ -144,7 +146,7 @@ static void stop_early(struct dt_commshm *c, const struct entry *e)
 
 static bool is_remembered(const struct dt_commshm *c, uint64_t comm)
 {
-    for (size_t i = 0; i < c->nearly; i++) {
+    for (size_t i = 0; i < c->early_count; i++) {
         if (c->early[i].comm == comm)
             return true;
     }
@@ -157,16 +159,16 @@ static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     uint32_t n = c->world->local_size;
     struct early s = { .comm = comm, .code = code, .culprit = culprit };
 
-    if (c->nearly == EARLY_MAX)
+    if (c->early_count == EARLY_MAX)
         tidy_early(c);
-    if (c->nearly == EARLY_MAX || is_remembered(c, comm))
+    if (c->early_count == EARLY_MAX || is_remembered(c, comm))
         return;
     s.why = dt_xstrdup(why);
     s.joining = dt_xcalloc(n, sizeof *s.joining);
     for (uint32_t i = 0; i < n; i++)
         s.joining[i] = true;
-    c->early = dt_xrealloc(c->early, c->nearly + 1, sizeof *c->early);
-    c->early[c->nearly++] = s;
+    c->early = dt_xrealloc(c->early, c->early_count + 1, sizeof *c->early);
+    c->early[c->early_count++] = s;
     tidy_early(c);
 }
 

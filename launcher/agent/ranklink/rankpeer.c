@@ -130,7 +130,7 @@ static void refuse_rank(const struct dt_rankpeer *p, bool version, const char *w
     dt_rankpeer_send(p, &msg, -1);
 }
 
-/* Tells a rank that came late what has stopped the job. */
+/* Tells a rank that calls dt_init late what has stopped the job. */
 static void send_stop(const struct dt_rankpeer *p)
 {
     uint32_t culprit;
@@ -178,7 +178,7 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
     }
 }
 
-/* Blames the sender if the culprit is no rank of the job. */
+/* Blames the sender if the culprit is not a rank of the job. */
 static void report_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t sender,
                            int code, const char *text)
 {
@@ -190,8 +190,8 @@ static bool is_code(int code)
     return code < 0 && code >= DT_RANK_CODE_MIN;
 }
 
-/* Returns true to the first caller for a communicator. Only the first reason counts: the others
- * repeat it, or are wrong. */
+/* Returns whether this is the first report for the communicator. Only the first reason counts:
+ * later ones repeat it, or are wrong. */
 static bool claim_report(struct dt_ranksock *s, uint64_t comm)
 {
     bool known = s->failed;
@@ -309,7 +309,7 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
     }
 }
 
-/* Deaths reach the launcher on another path. */
+/* Does not report deaths: EXIT tells the launcher of them. */
 static void report_stop(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
 {
     char text[DT_HOSTSHM_WHY];

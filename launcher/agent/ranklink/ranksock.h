@@ -79,8 +79,8 @@ void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
 void dt_ranksock_reset_waits(struct dt_ranksock *s);
 
 /* Makes the rank wait inside dt_step, once, when it reaches this step or a later one: the step
- * event is called, and dt_step returns only after dt_ranksock_go. Used for faults that must strike
- * at an exact step. */
+ * event is called, and dt_step returns only after dt_ranksock_go. Used for faults that must be
+ * triggered at an exact step. */
 void dt_ranksock_watch_step(struct dt_ranksock *s, uint32_t local_rank, int64_t step);
 /* exit_code 0..255 makes the waiting rank exit with it; DT_RANK_GO_ON (rankmsg.h) lets it continue.
  */

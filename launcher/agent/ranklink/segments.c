@@ -10,8 +10,9 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/sealed.h"
 
-struct entry { /* handed out to some ranks; for each communicator and giver there is one, of the
-                  newest call */
+/* a segment that some ranks have received and others have not; at most one for each communicator
+ * and giver: that of the newest call */
+struct entry {
     struct dt_segments_wanted wanted;
     uint64_t number;
     int fd; /* -1: error says why there is none */

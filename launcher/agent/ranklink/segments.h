@@ -18,7 +18,7 @@ struct dt_segments_wanted {
     uint64_t comm;
     uint64_t call; /* number of the call; a later one discards what an earlier one left */
     uint64_t bytes;
-    uint32_t members; /* so many local ranks, besides the giver, make the same request */
+    uint32_t members; /* how many local ranks, besides the giver, make the same request */
     uint32_t giver;   /* 0: the agent creates it; else the giver's local rank + 1 */
 };
 
@@ -30,7 +30,7 @@ int dt_segments_want(struct dt_segments *s, uint32_t local_rank,
  * errno. */
 int dt_segments_give(struct dt_segments *s, uint32_t local_rank,
                      const struct dt_segments_wanted *wanted, int fd);
-/* The communicator is gone: closes what some of its ranks have not asked for. */
+/* The communicator is gone: closes the descriptors that some of its ranks did not ask for. */
 void dt_segments_forget(struct dt_segments *s, uint64_t comm);
 /* Returns how many descriptors wait for ranks to ask: for each communicator at most one file, and
  * one descriptor of each of its ranks. */

@@ -8,7 +8,8 @@
 #include "launcher/base/mem.h"
 #include "launcher/session/hostnet.h"
 
-enum { LATE_MS = 10000 }; /* a report that comes later is of another signal of the same number */
+/* a report that comes later belongs to another signal of the same number */
+enum { LATE_MS = 10000 };
 
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
 {

@@ -39,7 +39,7 @@ enum dt_job_event {
 };
 
 enum dt_job_action {
-    /* the event is expected, and nothing is done; 0 would be a hole in the table */
+    /* nothing is done; 0 would mean an entry that is missing in the table */
     DT_ACT_NONE = 1,
     DT_ACT_CHECK_HOSTS, /* find out whether all hosts can be used */
     DT_ACT_START,       /* send START to all hosts: a generation begins */

@@ -20,8 +20,8 @@ void dt_deaths_add(struct dt_deaths *d, const struct dt_death *death)
     d->lost_peer |= (death->flags & DT_EXITED_PEER_LOST) != 0;
 }
 
-/* Ranks wait for each other when one of them is linked and still there, or a call of one has
- * failed. */
+/* Ranks wait for each other if a linked one is alive, or if a dead one had a call return
+ * DT_ERR_PEER. */
 const struct dt_death *dt_deaths_cause(const struct dt_deaths *d, bool linked_alive)
 {
     int cause = d->causes[linked_alive || d->lost_peer];

@@ -22,7 +22,7 @@ int dt_exit_of_cause(const struct dt_death *cause)
     if (cause->hung)
         return DT_EXIT_TIMEOUT;
     if (cause->code == 0 && cause->signo == 0)
-        return 1; /* it left the others waiting, or overlooked that they died */
+        return 1; /* it left while others waited for it, or ignored that a peer had died */
     return dt_exit_of_rank(cause->code, cause->signo);
 }
 

@@ -7,7 +7,8 @@
 #include "launcher/watch/words.h"
 #include "runtime/dtrun.h"
 
-/* An abort is what the program wants, and a lost peer is a death. */
+/* Not noted are aborts, which the program asked for, and lost peers, which dtrun reports as deaths.
+ */
 void dt_failed_calls_note(struct dt_failed_calls *f, const struct dt_msg_failed *m)
 {
     struct dt_failed_call *failed = m->comm == 0 ? &f->world : &f->comm;
@@ -18,8 +19,8 @@ void dt_failed_calls_note(struct dt_failed_calls *f, const struct dt_msg_failed 
     *failed = (struct dt_failed_call){ dt_xstrdup(m->text), m->comm, m->rank };
 }
 
-/* DT_WORLD cannot be freed, and no call on it works any more. Without another communicator a
- * program may go on, once it has freed or aborted it. */
+/* A program must not ignore a failure of DT_WORLD, on which no call works any more. It may go on
+ * without another communicator, once it has freed or aborted it. */
 char *dt_failed_calls_judge(const struct dt_failed_calls *f)
 {
     const struct dt_failed_call *failed = f->world.text ? &f->world : &f->comm;

@@ -105,7 +105,8 @@ static void add_absences(const struct dt_history *h, const struct dt_hostlist *h
     }
 }
 
-/* What a program without the library does again, nobody knows: only that its ranks were away. */
+/* If the program does not link the library, dtrun knows for how long no ranks ran, but not which
+ * work was repeated. */
 void dt_history_words(const struct dt_history *h, const struct dt_hostlist *hosts, bool linked,
                       double total, struct dt_strbuf *out)
 {

@@ -52,7 +52,7 @@ struct dt_quarantine_failure {
 void dt_quarantine_init(struct dt_quarantine *q, size_t hosts);
 /* The job will start again after this failure. Returns whether any host has news. */
 bool dt_quarantine_failed(struct dt_quarantine *q, const struct dt_quarantine_failure *f);
-/* for how long it is or was in quarantine */
+/* Returns how long its quarantine lasts or lasted. */
 uint64_t dt_quarantine_seconds(const struct dt_quarantine_host *h);
 /* Takes all hosts out of quarantine, because the job cannot run without them. Returns whether that
  * is news: not for a host that the last failure would have put there. */

@@ -10,7 +10,7 @@ uint64_t dt_timers_now_ns(const struct dt_timers *t)
     return t->ops->now_ns(t->ops->arg);
 }
 
-/* Never 0, also where a simulator's clock begins. */
+/* Never returns 0, even if a simulator's clock begins at 0. */
 static uint64_t due(const struct dt_timers *t, uint64_t ms)
 {
     return dt_timers_now_ns(t) + ms * 1000000 + 1;
