@@ -131,7 +131,7 @@ static char *warning_of(const struct dt_plan *plan, const struct dt_hostlist *ho
                         most);
 }
 
-/* A fault that can never strike would make a test of recovery pass for no reason. */
+/* A fault that is never triggered would make a test of recovery pass for no reason. */
 static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
                         struct dt_error *err)
 {

@@ -210,10 +210,10 @@ static void on_running(void *arg)
     sweep_if_all_ended(g);
 }
 
-static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
-                      const char *text)
+static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *fault,
+                       const char *text)
 {
-    struct dt_msg_struck m = { (char *)(uintptr_t)text };
+    struct dt_msg_triggered m = { (char *)(uintptr_t)text };
     struct dt_generation *g = arg;
     struct dt_process *p = &g->processes[local_rank];
 
@@ -221,7 +221,7 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
         g->host->vanish(g->host->arg);
     if (!p->alive)
         return;
-    dt_channel_send(g->host->channel, DT_MSG_STRUCK, &m);
+    dt_channel_send(g->host->channel, DT_MSG_TRIGGERED, &m);
     p->injected |= fault->kind != DT_INJECT_STOP;
     if (fault->kind != DT_INJECT_EXIT)
         kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
@@ -305,7 +305,7 @@ static void list_processes(struct dt_generation *g)
 
 struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt_msg_start *start)
 {
-    static const struct dt_injector_events fault_events = { on_strike };
+    static const struct dt_injector_events fault_events = { on_trigger };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
     struct dt_lack lack;
@@ -341,7 +341,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.start = start;
     g->config.sock = g->sock;
     g->config.pmi = g->pmi;
-    dt_cgroup_end_orphans(); /* groups of dead agents could be in the way */
+    dt_cgroup_end_orphans(); /* cgroups of dead agents may contain processes that still run */
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files_limit = host->files_limit;
     g->config.file_size_limit = host->file_size_limit;
@@ -443,8 +443,8 @@ void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
         dt_ranksock_table(g->sock, m);
 }
 
-/* Signals of the user's own are meant for ranks. Auxiliaries run a framework's code, and would die
- * of them. */
+/* SIGUSR1 and SIGUSR2 are meant for ranks. They would kill auxiliaries, which run a framework's
+ * code. */
 void dt_generation_signal(struct dt_generation *g, int signo)
 {
     bool of_user = signo == SIGUSR1 || signo == SIGUSR2;
@@ -462,8 +462,8 @@ static void on_grace_over(uv_timer_t *timer)
     kill_all(timer->data);
 }
 
-/* A rank that dies while it dumps is not dumping any more, even if a process that it started lives
- * on. */
+/* The process that called dt_init may have died while it was dumping. The rank lives on if it is
+ * another process, which started that one. */
 static bool is_dumping(const struct dt_generation *g, uint32_t index)
 {
     struct dt_rank_state rank;

@@ -128,7 +128,8 @@ static void on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 static void on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 {
     if (dt_launch_on_rank_hello(&j->launch, m) && dt_failure_cause(&j->failure))
-        dt_core_event(&j->core, DT_EV_RANK_FAILED); /* a rank that has ended left without dt_init */
+        /* a rank that has already ended never called dt_init */
+        dt_core_event(&j->core, DT_EV_RANK_FAILED);
 }
 
 static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
@@ -153,7 +154,7 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     }
 }
 
-/* The calls in which ranks are when dtrun ends them explain nothing. */
+/* When dtrun was told to stop, the last calls of the ranks explain nothing. */
 static void on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
                           const struct dt_msg_last_calls *m)
 {
@@ -211,8 +212,8 @@ static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t
     case DT_MSG_COMMIT:
         dt_recovery_on_commit(&j->recovery, &msg->commit);
         return true;
-    case DT_MSG_STRUCK:
-        dt_injections_strike(&j->injections, msg->struck.fault);
+    case DT_MSG_TRIGGERED:
+        dt_injections_on_triggered(&j->injections, msg->triggered.fault);
         return true;
     case DT_MSG_LOG:
         dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);

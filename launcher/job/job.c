@@ -51,7 +51,7 @@ static void act_run(struct dt_job *j)
                (double)(dt_core_now(&j->core) - j->began_ns) / 1e9);
     if (j->core.generation == 1 && j->terminal)
         say_start(j);
-    /* Without checkpoints no restore will tell that the job has recovered. */
+    /* If the program has no checkpoints, no restore will report that the job has recovered. */
     if (j->recovery.history.recovering && !j->recovery.restart.checkpoints)
         dt_recovery_complete(&j->recovery, j->recovery.restart.linked, -1);
 }
@@ -97,7 +97,7 @@ static void act_finish(struct dt_job *j)
     dt_refusal_say(&j->launch.refusal);
     dt_last_calls_say(&j->last_calls);
     if (j->core.outcome.exit_code == 0)
-        dt_injections_say_unstruck(&j->injections, &j->core.plan, &j->core.ranks);
+        dt_injections_say_untriggered(&j->injections, &j->core.plan, &j->core.ranks);
     say_end(j);
     dt_stopping_end_agents(&j->core);
 }
@@ -214,7 +214,7 @@ static void act(struct dt_core *c, enum dt_job_action action)
         actions[action](j);
 }
 
-/* The id is part of file names, so it has only characters that are harmless there. */
+/* The id is part of file names, so it contains only characters that are safe there. */
 static void make_id(struct dt_job *j, uint32_t tag)
 {
     const char *program = basename(j->core.config->argv.v[0]);

@@ -55,7 +55,7 @@ enum {
     /* agent to launcher */                                                                        \
     ROW(HELLO, 32, hello)               /* first: who and what this host is */                     \
     ROW(FAILED, 45, failed)             /* a rank's call has failed, and all others must fail */  \
-    ROW(STRUCK, 44, struck)             /* an injected fault is about to happen */                            \
+    ROW(TRIGGERED, 44, triggered)       /* an injected fault is about to happen */                            \
     ROW(READY, 43, ready)               /* all ranks of this host, program found, wait for GO */   \
     ROW(REACH, 49, reach)               /* answer to PROBE: which hosts can be reached, and at which address */     \
     ROW(STARTED, 33, started)           /* all ranks of this host run (exec succeeded) */          \
@@ -456,7 +456,7 @@ struct dt_msg_commit {
     uint8_t restored; /* 0: committed; 1: this generation began from it (-1: from nothing) */
 };
 
-struct dt_msg_struck {
+struct dt_msg_triggered {
     char *fault; /* as in START */
 };
 

@@ -147,7 +147,7 @@ is_stopped() { # RANK
     grep -q '^State:.T' "/proc/$(rank_pid "$1")/status" 2>/dev/null
 }
 
-@test "each of several faults strikes once, also one that only stops a rank" {
+@test "each of several faults is triggered once, also one that only stops a rank" {
     dtrun -np 2 --inject kill:rank=0,step=25 --inject kill:rank=0,step=35 \
         --inject exit:rank=0,step=15,restart=1 "$(TRAIN)" 40 10
     result_is 2 40
@@ -161,7 +161,7 @@ is_stopped() { # RANK
     clean
 }
 
-@test "two faults cause two recoveries, and each strikes once" {
+@test "two faults cause two recoveries, and each is triggered once" {
     dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$(TRAIN)" 100 10
     result_is 3 100
     err_has "exited with code 5 (--inject) after step 71"

@@ -201,7 +201,7 @@ mentions() {
     mentions "--stdin -1: " --stdin -1 true
 }
 
-@test "--inject refuses a fault that can never strike" {
+@test "--inject refuses a fault that can never be triggered" {
     mentions "the job has no rank 4, only 4 ranks" -np 4 --inject kill:rank=4,step=1 true
     mentions "unknown fault" --inject boom:rank=1 true
 }

@@ -21,7 +21,7 @@ static struct sim_agent *agent_of(struct sim_host *h)
     return h->conn && h->conn->agent && h->conn->agent->alive ? h->conn->agent : NULL;
 }
 
-static void strike_rank(struct sim_world *w, const struct sim_fault *f)
+static void trigger_at_rank(struct sim_world *w, const struct sim_fault *f)
 {
     struct sim_agent *a;
     struct sim_rank *r = sim_rank_find(w, f->rank, &a);
@@ -58,7 +58,7 @@ static void deafen(struct sim_world *w, struct sim_event *e)
     c->dead[SIM_TO_AGENT] = true;
 }
 
-static void strike_host(struct sim_world *w, const struct sim_fault *f)
+static void trigger_at_host(struct sim_world *w, const struct sim_fault *f)
 {
     struct sim_host *h = &w->hosts[f->host];
     struct sim_agent *a = agent_of(h);
@@ -148,7 +148,7 @@ static void stand_up(struct sim_world *w, struct sim_event *e)
     w->standing_until = w->standing_until > w->now_ns + e->n ? w->standing_until : w->now_ns + e->n;
 }
 
-static void strike(struct sim_world *w, struct sim_event *e)
+static void trigger(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_fault *f = e->who;
 
@@ -171,13 +171,13 @@ static void strike(struct sim_world *w, struct sim_event *e)
     else if (f->kind == SIM_DTRUN_STANDS)
         sim_later(w, 0, (struct sim_event){ .act = stand_up, .n = f->ns });
     else if (f->kind <= SIM_RANK_HANGS)
-        strike_rank(w, f);
+        trigger_at_rank(w, f);
     else
-        strike_host(w, f);
+        trigger_at_host(w, f);
 }
 
 /* In a large job one rank in a hundred is killed, a tenth of these in each round. */
-static void strike_many(struct sim_world *w, struct sim_event *e)
+static void trigger_many(struct sim_world *w, struct sim_event *e)
 {
     uint32_t every = 100 * SIM_ROUNDS;
 
@@ -190,7 +190,7 @@ static void strike_many(struct sim_world *w, struct sim_event *e)
     }
     if (e->n + 1 < SIM_ROUNDS)
         sim_later(w, w->s->work_ns / SIM_ROUNDS,
-                  (struct sim_event){ .act = strike_many, .n = e->n + 1 });
+                  (struct sim_event){ .act = trigger_many, .n = e->n + 1 });
 }
 
 void sim_faults_plan(struct sim_world *w)
@@ -199,8 +199,8 @@ void sim_faults_plan(struct sim_world *w)
         const struct sim_fault *f = &w->s->faults[i];
 
         sim_later(w, f->at_ns,
-                  (struct sim_event){ .act = strike, .who = (void *)(uintptr_t)f, .n = f->kind });
+                  (struct sim_event){ .act = trigger, .who = (void *)(uintptr_t)f, .n = f->kind });
     }
     if (w->s->hosts > SIM_HOSTS_MAX)
-        sim_later(w, w->s->work_ns / SIM_ROUNDS / 2, (struct sim_event){ .act = strike_many });
+        sim_later(w, w->s->work_ns / SIM_ROUNDS / 2, (struct sim_event){ .act = trigger_many });
 }

@@ -1,4 +1,4 @@
-/* --inject: agents carry out the faults that START lists, and each strikes once in a job. */
+/* --inject: agents carry out the faults that START lists, and each is triggered once in a job. */
 #include <signal.h>
 #include <string.h>
 
@@ -22,11 +22,11 @@ static bool is_due(struct sim_world *w, uint32_t i, const struct dt_msg_start *m
 {
     struct dt_inject f = parse(w, i);
 
-    return !w->struck[i] && (f.restart < 0 || f.restart == w->witness.restarts.n) &&
+    return !w->triggered[i] && (f.restart < 0 || f.restart == w->witness.restarts.n) &&
            dt_inject_concerns(&f, m->node_rank, &m->ranks);
 }
 
-/* START to this host must list exactly the faults that may strike there. */
+/* START to this host must list exactly the faults that may be triggered there. */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m)
 {
     uint32_t n = 0;
@@ -42,10 +42,10 @@ void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct 
                    n);
 }
 
-void sim_check_struck(struct sim_world *w, const char *fault)
+void sim_check_triggered(struct sim_world *w, const char *fault)
 {
     for (uint32_t i = 0; i < w->s->ninject; i++)
-        w->struck[i] |= strcmp(w->s->inject[i], fault) == 0;
+        w->triggered[i] |= strcmp(w->s->inject[i], fault) == 0;
 }
 
 /* An agent killed by a fault can report nothing. dtrun takes the loss of its host for the fault. */
@@ -54,9 +54,9 @@ void sim_check_injected_loss(struct sim_world *w, struct sim_conn *c)
     for (uint32_t i = 0; i < w->s->ninject; i++) {
         struct dt_inject f = parse(w, i);
 
-        if (!c->injected[i] || w->struck[i] || !dt_inject_takes_all_ranks(&f))
+        if (!c->injected[i] || w->triggered[i] || !dt_inject_takes_all_ranks(&f))
             continue;
-        w->struck[i] = true;
+        w->triggered[i] = true;
         c->host->lost |= f.kind == DT_INJECT_HOST;
     }
 }
@@ -67,11 +67,11 @@ static void tell(struct sim_world *w, struct sim_agent *a, uint32_t i)
 {
     union dt_msg *m = dt_xcalloc(1, sizeof *m);
 
-    m->struck.fault = dt_xstrdup(w->s->inject[i]);
-    sim_send(w, a, DT_MSG_STRUCK, m);
+    m->triggered.fault = dt_xstrdup(w->s->inject[i]);
+    sim_send(w, a, DT_MSG_TRIGGERED, m);
 }
 
-static void strike(struct sim_world *w, struct sim_event *e)
+static void trigger(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     struct dt_inject f = parse(w, (uint32_t)e->n);
@@ -79,7 +79,7 @@ static void strike(struct sim_world *w, struct sim_event *e)
     if (!a->alive || a->generation != e->epoch || a->phase != SIM_RUNNING || a->stopping ||
         a->in_doubt || a->held || w->now_ns < a->host->frozen_until)
         return;
-    sim_trace(w, "--inject %s strikes", w->s->inject[e->n]);
+    sim_trace(w, "--inject %s is triggered", w->s->inject[e->n]);
     if (dt_inject_takes_all_ranks(&f)) {
         sim_agent_die(w, a);
         sim_conn_end(w, a->conn, "it was killed");
@@ -103,6 +103,6 @@ void sim_agent_inject(struct sim_world *w, struct sim_agent *a)
         if (a->conn->injected[i])
             sim_later(
                 w, f.after_ms > 0 ? (uint64_t)f.after_ms * SIM_MS : SIM_MS,
-                (struct sim_event){ .act = strike, .who = a, .n = i, .epoch = a->generation });
+                (struct sim_event){ .act = trigger, .who = a, .n = i, .epoch = a->generation });
     }
 }

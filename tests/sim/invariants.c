@@ -187,8 +187,8 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
 {
     switch (type) {
-    case DT_MSG_STRUCK:
-        sim_check_struck(w, m->struck.fault);
+    case DT_MSG_TRIGGERED:
+        sim_check_triggered(w, m->triggered.fault);
         break;
     case DT_MSG_READY:
         if (m->ready.generation == w->witness.generation)

@@ -95,8 +95,8 @@ caught() {
 @test "the simulator catches a hanging rank that is not noticed" {
     caught "a rank that hangs is not noticed"
 }
-@test "the simulator catches an injected fault that strikes again" {
-    caught "an injected fault strikes again"
+@test "the simulator catches an injected fault that is triggered again" {
+    caught "an injected fault is triggered again"
 }
 @test "the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"

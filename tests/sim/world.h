@@ -227,9 +227,9 @@ struct sim_world {
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
     struct sim_input input;
     struct sim_hang hang;
-    bool struck[SIM_INJECT_MAX]; /* whether dtrun knows that this fault of --inject has struck */
-    uint64_t owed;               /* bytes that the reader has still to take */
-    uint32_t well_generation;    /* of which `well` ranks have exited with 0 */
+    bool triggered[SIM_INJECT_MAX]; /* dtrun knows that this fault of --inject was triggered */
+    uint64_t owed;                  /* bytes that the reader has still to take */
+    uint32_t well_generation;       /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
     uint32_t stuck_generation; /* its linked ranks wait for one that died or hangs */
@@ -340,7 +340,7 @@ void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m);
 
 /* inject.c */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
-void sim_check_struck(struct sim_world *w, const char *fault);
+void sim_check_triggered(struct sim_world *w, const char *fault);
 void sim_check_injected_loss(struct sim_world *w, struct sim_conn *c);
 void sim_agent_inject(struct sim_world *w, struct sim_agent *a);
 

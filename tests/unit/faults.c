@@ -95,16 +95,16 @@ const struct fault faults[] = {
 const size_t faults_n = sizeof faults / sizeof *faults;
 
 static const struct fault *armed;
-static unsigned strike_at;
+static unsigned trigger_at;
 static void (*at_passage)(void);
-static atomic_bool watching, struck;
+static atomic_bool watching, triggered;
 static atomic_uint passed;
 
 void faults_arm(const struct fault *f, unsigned k)
 {
     armed = f;
-    strike_at = k;
-    struck = false;
+    trigger_at = k;
+    triggered = false;
     passed = 0;
     watching = true;
 }
@@ -112,7 +112,7 @@ void faults_arm(const struct fault *f, unsigned k)
 void faults_arm_passage(unsigned k, void (*there)(void))
 {
     armed = NULL;
-    strike_at = k;
+    trigger_at = k;
     at_passage = there;
     passed = 0;
     watching = true;
@@ -134,14 +134,14 @@ unsigned faults_disarm(void)
     return passed;
 }
 
-bool faults_struck(void)
+bool faults_triggered(void)
 {
-    return struck;
+    return triggered;
 }
 
 static void pass(void)
 {
-    if (atomic_fetch_add(&passed, 1) + 1 == strike_at)
+    if (atomic_fetch_add(&passed, 1) + 1 == trigger_at)
         at_passage();
 }
 
@@ -154,9 +154,9 @@ static bool is_due(const char *call)
         pass();
         return false;
     }
-    if (strcmp(call, armed->call) != 0 || atomic_fetch_add(&passed, 1) + 1 != strike_at)
+    if (strcmp(call, armed->call) != 0 || atomic_fetch_add(&passed, 1) + 1 != trigger_at)
         return false;
-    struck = true;
+    triggered = true;
     errno = armed->error;
     return true;
 }

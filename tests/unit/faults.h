@@ -29,6 +29,6 @@ void faults_arm_passage(unsigned k, void (*there)(void));
 void faults_arm_death(unsigned k);
 /* Disarms the fault. Returns the number of calls that could have been the k-th. */
 unsigned faults_disarm(void);
-bool faults_struck(void);
+bool faults_triggered(void);
 
 #endif

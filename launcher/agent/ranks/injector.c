@@ -11,7 +11,7 @@ struct armed {
     struct dt_inject fault;
     const char *text;    /* the fault's text in START */
     uint32_t local_rank; /* the rank whose step counts */
-    bool struck;
+    bool triggered;
 };
 
 struct dt_injector {
@@ -25,10 +25,10 @@ struct dt_injector {
     struct armed v[];
 };
 
-static void strike(struct armed *a)
+static void trigger(struct armed *a)
 {
-    a->struck = true;
-    a->owner->events.strike(a->owner->arg, a->local_rank, &a->fault, a->text);
+    a->triggered = true;
+    a->owner->events.trigger(a->owner->arg, a->local_rank, &a->fault, a->text);
 }
 
 /* The runtime watches one step of a rank at a time: the next one that is due. */
@@ -39,7 +39,8 @@ static void watch(struct dt_injector *f, uint32_t local_rank)
     for (uint32_t i = 0; i < f->n; i++) {
         const struct armed *a = &f->v[i];
 
-        if (a->local_rank == local_rank && !a->struck && a->fault.step >= 0 && a->fault.step < next)
+        if (a->local_rank == local_rank && !a->triggered && a->fault.step >= 0 &&
+            a->fault.step < next)
             next = a->fault.step;
     }
     if (next != INT64_MAX)
@@ -75,7 +76,7 @@ struct dt_injector *dt_injector_create(uv_loop_t *loop, const struct dt_msg_star
 
 static void on_due(uv_timer_t *timer)
 {
-    strike(timer->data);
+    trigger(timer->data);
 }
 
 void dt_injector_running(struct dt_injector *f)
@@ -100,9 +101,10 @@ void dt_injector_step(struct dt_injector *f, uint32_t local_rank, int64_t step)
     for (uint32_t i = 0; i < f->n; i++) {
         struct armed *a = &f->v[i];
 
-        if (a->struck || a->local_rank != local_rank || a->fault.step < 0 || a->fault.step > step)
+        if (a->triggered || a->local_rank != local_rank || a->fault.step < 0 ||
+            a->fault.step > step)
             continue;
-        strike(a);
+        trigger(a);
         if (a->fault.kind == DT_INJECT_EXIT)
             go = a->fault.code;
     }

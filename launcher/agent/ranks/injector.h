@@ -10,19 +10,20 @@
 struct dt_injector;
 
 struct dt_injector_events {
-    /* The fault strikes now, at this local rank (any rank for a fault of a host or agent). A rank
-     * that is struck inside dt_step has not returned from it. */
-    void (*strike)(void *arg, uint32_t local_rank, const struct dt_inject *fault, const char *text);
+    /* The fault happens now, to this local rank (to any rank if it is a fault of a host or agent).
+     * If it is triggered inside dt_step, that has not returned. */
+    void (*trigger)(void *arg, uint32_t local_rank, const struct dt_inject *fault,
+                    const char *text);
 };
 
-/* Arms the faults; they strike once the ranks run. start and sock outlive the object. Ignores a
- * text that does not parse, because dtrun has rejected it before. */
+/* Arms the faults; they are triggered once the ranks run. start and sock outlive the object.
+ * Ignores a text that does not parse, because dtrun has rejected it before. */
 struct dt_injector *dt_injector_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                        struct dt_ranksock *sock,
                                        const struct dt_injector_events *events, void *arg);
 /* All ranks run: triggers the faults without a step. */
 void dt_injector_running(struct dt_injector *f);
-/* A watched rank has called dt_step: strikes, and lets the rank continue if it may. */
+/* A watched rank has called dt_step: triggers its fault, and lets the rank continue if it may. */
 void dt_injector_step(struct dt_injector *f, uint32_t local_rank, int64_t step);
 void dt_injector_destroy(struct dt_injector *f); /* accepts NULL */
 

@@ -11,7 +11,7 @@
 void dt_injections_init(struct dt_injections *in, const struct dt_strs *faults)
 {
     *in = (struct dt_injections){ .faults = faults,
-                                  .struck = dt_xcalloc(faults->n, sizeof *in->struck) };
+                                  .triggered = dt_xcalloc(faults->n, sizeof *in->triggered) };
 }
 
 void dt_injections_begin(struct dt_injections *in, uint32_t restart)
@@ -29,7 +29,7 @@ static struct dt_inject fault_of(const struct dt_injections *in, uint32_t i)
 
 static bool is_due(const struct dt_injections *in, uint32_t i, const struct dt_inject *f)
 {
-    return !in->struck[i] && (f->restart < 0 || f->restart == in->restart);
+    return !in->triggered[i] && (f->restart < 0 || f->restart == in->restart);
 }
 
 void dt_injections_select(const struct dt_injections *in, const struct dt_plan_node *node,
@@ -43,10 +43,10 @@ void dt_injections_select(const struct dt_injections *in, const struct dt_plan_n
     }
 }
 
-void dt_injections_strike(struct dt_injections *in, const char *fault)
+void dt_injections_on_triggered(struct dt_injections *in, const char *fault)
 {
     for (uint32_t i = 0; i < in->faults->n; i++)
-        in->struck[i] |= strcmp(in->faults->v[i], fault) == 0;
+        in->triggered[i] |= strcmp(in->faults->v[i], fault) == 0;
 }
 
 enum dt_injected_loss dt_injections_lose_host(struct dt_injections *in,
@@ -60,7 +60,7 @@ enum dt_injected_loss dt_injections_lose_host(struct dt_injections *in,
         if (!is_due(in, i, &f) || !dt_inject_takes_all_ranks(&f) ||
             !dt_inject_concerns(&f, (uint32_t)node->node_rank, &node->ranks))
             continue;
-        in->struck[i] = true;
+        in->triggered[i] = true;
         if (loss != DT_LOSS_OF_HOST)
             loss = f.kind == DT_INJECT_HOST ? DT_LOSS_OF_HOST : DT_LOSS_OF_AGENT;
     }
@@ -91,18 +91,18 @@ static void say_one(const struct dt_injections *in, const char *text, const stru
                rank, ranks->v[rank].end.step);
 }
 
-void dt_injections_say_unstruck(const struct dt_injections *in, const struct dt_plan *plan,
-                                const struct dt_ranks *ranks)
+void dt_injections_say_untriggered(const struct dt_injections *in, const struct dt_plan *plan,
+                                   const struct dt_ranks *ranks)
 {
     for (uint32_t i = 0; i < in->faults->n; i++) {
         struct dt_inject f = fault_of(in, i);
 
-        if (!in->struck[i])
+        if (!in->triggered[i])
             say_one(in, in->faults->v[i], &f, plan, ranks);
     }
 }
 
 void dt_injections_free(struct dt_injections *in)
 {
-    free(in->struck);
+    free(in->triggered);
 }

@@ -12,7 +12,7 @@ enum { MAX_FAULTS = 16 };
 
 static _Atomic int dti_calls[MAX_FAULTS]; /* for each entry of the list */
 
-static bool strikes(const char *entry, int index, const char *fault, int rank)
+static bool matches(const char *entry, int index, const char *fault, int rank)
 {
     char name[32] = "";
     int of = -1, number = 1;
@@ -30,7 +30,7 @@ static bool is_asked_for(const char *fault, int rank)
     bool found = false;
 
     for (int i = 0; i < MAX_FAULTS && (entry = strsep(&rest, ",")); i++)
-        found |= strikes(entry, i, fault, rank);
+        found |= matches(entry, i, fault, rank);
     free(list);
     return found;
 }

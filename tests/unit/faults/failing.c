@@ -58,7 +58,7 @@ static int disturbed(int rank, void *arg)
         r = everycall_make(i);
     if (rank == t->victim) {
         trial_shared->passages = faults_disarm();
-        trial_shared->struck = faults_struck();
+        trial_shared->triggered = faults_triggered();
     }
     trial_shared->code[rank] = r;
     trial_shared->at[rank] = i - 1;
@@ -91,7 +91,7 @@ static const char *verdict(const struct trial *t, bool in_time)
             return "a rank failed";
         if (code == EVERYCALL_WRONG)
             return "a wrong result";
-        if (code != DT_OK && (t->fault->harmless || !trial_shared->struck))
+        if (code != DT_OK && (t->fault->harmless || !trial_shared->triggered))
             return "what the library has to get over ended a call";
         if (t->fault->error == ENOMEM && strstr(trial_shared->text[rank], "damaged"))
             return "a sound checkpoint is called damaged";
@@ -140,13 +140,13 @@ static int try_fault(const char *hosts, int victim, const struct fault *f)
         bool in_time = trial_run(hosts, disturbed, &t) == 0;
         const char *what = verdict(&t, in_time);
 
-        if (*what || (talk && trial_shared->struck))
+        if (*what || (talk && trial_shared->triggered))
             show(&t, *what ? what : "fine");
         wrong += *what != 0;
         t.k = next(t.k);
         if (!in_time)
             break;
-    } while (trial_shared->struck);
+    } while (trial_shared->triggered);
     return wrong;
 }
 

@@ -19,7 +19,7 @@ struct trial {
 
 /* What ranks report. */
 extern struct trial_shared {
-    bool struck;
+    bool triggered;
     unsigned passages;
     _Atomic int ready;
     int code[TESTJOB_RANKS];

@@ -669,7 +669,7 @@ static void a_stop_while_connecting_waits_for_no_reader(void **state)
 }
 
 /* The fault is for the next generation and did not cause this loss. */
-static void a_host_lost_while_recovering_is_not_struck(void **state)
+static void the_loss_of_a_host_while_recovering_triggers_no_fault(void **state)
 {
     struct world w;
 
@@ -896,7 +896,7 @@ int main(void)
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
-        cmocka_unit_test(a_host_lost_while_recovering_is_not_struck),
+        cmocka_unit_test(the_loss_of_a_host_while_recovering_triggers_no_fault),
         cmocka_unit_test(a_signal_waits_until_every_step_has_it),
         cmocka_unit_test(a_signal_for_dtrun_alone_stops_the_job),
         cmocka_unit_test(a_signal_does_not_wait_for_a_step_that_ends),

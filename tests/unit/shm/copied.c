@@ -163,7 +163,7 @@ struct refusal {
     const struct fault *fault;
     const struct reduction *reduction;
     unsigned k; /* the call of the function that fails on rank 1 */
-    bool *struck;
+    bool *triggered;
 };
 
 static int refuse(int rank, void *arg)
@@ -177,7 +177,7 @@ static int refuse(int rank, void *arg)
     NEED(reduce(x->reduction, COUNT, in, out) == 0);
     if (rank == 1) {
         faults_disarm();
-        *x->struck = faults_struck();
+        *x->triggered = faults_triggered();
     }
     NEED(reduce(x->reduction, COUNT, in, out) == 0);
     free(in);
@@ -187,24 +187,24 @@ static int refuse(int rank, void *arg)
 
 /* Returns the number of calls. */
 static unsigned refuse_each(const char *hosts, const struct fault *f, const struct reduction *r,
-                            bool *struck)
+                            bool *triggered)
 {
     unsigned k = 0;
 
     do {
-        struct refusal x = { f, r, ++k, struck };
+        struct refusal x = { f, r, ++k, triggered };
         struct testjob_plan plan = { .hosts = hosts, .body = refuse, .arg = &x };
 
-        *struck = false;
+        *triggered = false;
         if (testjob_pass(&plan) != 0)
             fail_msg("%s among %s: call %u of %s, error %d", r->name, hosts, k, f->call, f->error);
-    } while (*struck && k < MOST_FAULTS);
+    } while (*triggered && k < MOST_FAULTS);
     return k - 1;
 }
 
 static void refuse_all(const char *hosts, unsigned least)
 {
-    bool *struck = testjob_shared(sizeof *struck);
+    bool *triggered = testjob_shared(sizeof *triggered);
     unsigned most = 0;
 
     for (size_t i = 0; i < faults_n; i++) {
@@ -215,7 +215,7 @@ static void refuse_all(const char *hosts, unsigned least)
 
             if (SANITIZED && (i + k) % 2)
                 continue;
-            calls = refuse_each(hosts, &faults[i], &reductions[k], struck);
+            calls = refuse_each(hosts, &faults[i], &reductions[k], triggered);
             most = calls > most ? calls : most;
         }
     }
@@ -307,7 +307,7 @@ static void memory_of_another_kind_is_staged(void **state)
 static int keep_away(int rank, void *arg)
 {
     int64_t *out, *in = buffers(&out);
-    bool *struck = arg;
+    bool *triggered = arg;
 
     if (rank == 1)
         setenv("DTRUN_CMA", "0", 1);
@@ -322,7 +322,7 @@ static int keep_away(int rank, void *arg)
                   : dt_send(DT_WORLD, in, COUNT, DT_I64, 1) == DT_OK);
         if (rank == 1)
             faults_disarm();
-        *struck = *struck || faults_struck();
+        *triggered = *triggered || faults_triggered();
     }
     free(in);
     NEED(dt_finalize() == DT_OK);
@@ -331,12 +331,12 @@ static int keep_away(int rank, void *arg)
 
 static void a_rank_that_publishes_nothing_reads_nothing(void **state)
 {
-    bool *struck = testjob_shared(sizeof *struck);
-    struct testjob_plan plan = { .hosts = "2", .body = keep_away, .arg = struck };
+    bool *triggered = testjob_shared(sizeof *triggered);
+    struct testjob_plan plan = { .hosts = "2", .body = keep_away, .arg = triggered };
 
     (void)state;
     assert_int_equal(testjob_pass(&plan), 0);
-    assert_false(*struck);
+    assert_false(*triggered);
 }
 
 /* ---- small messages ---- */

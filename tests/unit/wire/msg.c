@@ -229,7 +229,7 @@ static const struct message {
           ITEMS(struct dt_msg_last_call, { 8, 9, "barrier", "ok", "shm" }) },
       "w1 w2 q7 w-3 '/d' 'no' w1 q8 q9 'barrier' 'ok' 'shm'" },
     { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
-    { DT_MSG_STRUCK, "struck", &(struct dt_msg_struck){ "kill:rank=1" }, "'kill:rank=1'" },
+    { DT_MSG_TRIGGERED, "triggered", &(struct dt_msg_triggered){ "kill:rank=1" }, "'kill:rank=1'" },
     { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6, { (uint32_t[]){ 2, 9 }, 2 } },
       "w6 w2 w2 w9" },
     { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text" }, "'text'" },
