@@ -59,7 +59,7 @@ static const struct dt_transport_ops *transport_of(const struct dt_host *host, v
     default:
         if (!host->local && o->rsh)
             return &dti_transport_rsh;
-        if (!host->local && dt_request_has_srun(host))
+        if (!host->local && dt_request_reached_by_srun(host))
             return &dti_transport_srun;
         return host->local ? &dti_transport_local : &dti_transport_auto;
     }

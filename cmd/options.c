@@ -603,7 +603,7 @@ static int take_foreign_items(struct dt_options *o, const struct word *w, const 
     return rc;
 }
 
-/* Takes the words that follow an option as its value: so many as "values". what: their name in
+/* Takes the words that follow an option as its values; "values" says how many. what: their name in
  * messages. Sets *value to the first one, or to NULL. */
 static int take_values(const struct word *w, int values, const char *what, char **argv, int *i,
                        const char **value, struct dt_error *err)

@@ -65,7 +65,7 @@ static const struct dt_hostlist *srun_nodes(void)
 }
 
 /* Only SSH can use another user or a port. */
-bool dt_request_has_srun(const struct dt_host *host)
+bool dt_request_reached_by_srun(const struct dt_host *host)
 {
     return !host->user && !host->port && dt_hostlist_find(srun_nodes(), host->name);
 }
@@ -142,8 +142,8 @@ static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
         if (dt_inject_parse(&fault, text, err) < 0)
             return -1;
         if (fault.rank >= plan->np)
-            return dt_error_usage(err, "--inject %s: the job has no rank %lld, only %d ranks", text,
-                                  (long long)fault.rank, plan->np);
+            return dt_error_usage(err, "--inject %s: the job has no rank %lld, only %d rank%s",
+                                  text, (long long)fault.rank, plan->np, plan->np == 1 ? "" : "s");
         if (fault.node >= (int64_t)plan->nnodes)
             return dt_error_usage(err, "--inject %s: the job has no node %lld (its nodes: %zu)",
                                   text, (long long)fault.node, plan->nnodes);
@@ -151,8 +151,8 @@ static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
     return 0;
 }
 
-/* A host for which the user gave neither slots nor GPUs gets as many slots as it is to run ranks,
- * so that each rank has its own device. */
+/* A host for which the user gave neither slots nor GPUs gets one slot for each rank that it is to
+ * run, so that each rank has its own device. */
 static void give_slots(struct dt_hostlist *hosts, int slots)
 {
     for (size_t i = 0; i < hosts->n; i++)
@@ -227,7 +227,7 @@ static bool uses_srun(const struct dt_options *o, const struct dt_hostlist *host
     if (o->transport == DT_TRANSPORT_SRUN)
         return true;
     for (size_t i = 0; i < hosts->n; i++) {
-        if (!hosts->v[i].local && dt_request_has_srun(&hosts->v[i]))
+        if (!hosts->v[i].local && dt_request_reached_by_srun(&hosts->v[i]))
             return o->transport == DT_TRANSPORT_AUTO && !o->rsh;
     }
     return false;
@@ -237,8 +237,8 @@ static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, s
 {
     if (o->job.stdin_rank < plan->np)
         return 0;
-    return dt_error_usage(err, "--stdin %d: the job has only %d rank%s, from 0", o->job.stdin_rank,
-                          plan->np, plan->np == 1 ? "" : "s");
+    return dt_error_usage(err, "--stdin %d: the job has only %d rank%s, numbered from 0",
+                          o->job.stdin_rank, plan->np, plan->np == 1 ? "" : "s");
 }
 
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,

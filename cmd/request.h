@@ -14,6 +14,6 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
 
 /* Returns whether srun reaches this host: it is a node of the Slurm allocation that dtrun runs in,
  * and srun is installed. */
-bool dt_request_has_srun(const struct dt_host *host);
+bool dt_request_reached_by_srun(const struct dt_host *host);
 
 #endif

@@ -67,7 +67,7 @@ static dt_result_t stream(const struct ring *g, int chunks)
     return r;
 }
 
-/* Measures the time until the last rank is done, if so many ranks of each host stream. */
+/* Measures the time until the last rank is done, if "streams" ranks of each host stream. */
 static dt_result_t trial(const struct ring *g, int streams, int chunks, double *us)
 {
     dt_result_t r = dt_barrier(DT_WORLD);

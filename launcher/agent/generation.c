@@ -22,7 +22,7 @@
 enum {
     DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
-    SWEEP_MS = 10 * 1000, /* after that the generation ends although a process does not die */
+    SWEEP_MS = 10 * 1000, /* after that the generation ends even if a process is still there */
 };
 
 static void sweep(struct dt_generation *g);
@@ -50,9 +50,12 @@ static void on_sweep_round(uv_timer_t *timer)
 
 static void say_unkillable(struct dt_generation *g, size_t n, pid_t pid)
 {
-    char *text = dt_xasprintf("%zu processes of the job, pid %d among them, do not end although "
-                              "they were killed; they wait inside the kernel (see /proc/%d/stack)",
-                              n, (int)pid, (int)pid);
+    bool one = n == 1;
+    char *text =
+        dt_xasprintf("%zu process%s of the job (pid %d%s) %s killed but %s not end: %s "
+                     "inside the kernel (see /proc/%d/stack)",
+                     n, one ? "" : "es", (int)pid, one ? "" : " and others", one ? "was" : "were",
+                     one ? "does" : "do", one ? "it waits" : "they wait", (int)pid);
 
     dt_generation_log(g, text);
     free(text);
@@ -447,9 +450,9 @@ void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
  * code. */
 void dt_generation_signal(struct dt_generation *g, int signo)
 {
-    bool of_user = signo == SIGUSR1 || signo == SIGUSR2;
+    bool user_defined = signo == SIGUSR1 || signo == SIGUSR2;
 
-    signal_first(g, of_user ? g->start.ranks.n : g->config.numbers.n, signo);
+    signal_first(g, user_defined ? g->start.ranks.n : g->config.numbers.n, signo);
     /* A stopped process would handle the signal only after it continues. */
     if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
         signal_all(g, SIGCONT);

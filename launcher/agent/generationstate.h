@@ -41,7 +41,7 @@ struct dt_generation {
     struct dt_pmixhelper *pmix; /* NULL: the program needs no PMIx server */
     char *needs_pmix;           /* why it needs one */
     bool pmix_pending;          /* the server is being started */
-    bool fence_is_pmix;         /* the newest fence is one of PMIx, else of PMI-1 */
+    bool fence_is_pmix;         /* the newest fence came from PMIx; false: from PMI-1 */
     struct dt_strs mpi_env;     /* for the ranks: the address of the PMIx server */
     bool uses_horovod;          /* the program does, and the user did not choose its controller */
     struct dt_rendezvous *rendezvous; /* Horovod's; NULL: not needed, or on another host */

@@ -10,8 +10,8 @@
 #include "launcher/session/hostnet.h"
 #include "launcher/watch/words.h"
 
-enum { PINGS = 8 };            /* the fastest answer of so many gives the offset of the clocks */
-enum { FACTS_HEARTBEATS = 6 }; /* file systems must respond within so many times --heartbeat */
+enum { PINGS = 8 };            /* the fastest of this many answers gives the offset of the clocks */
+enum { FACTS_HEARTBEATS = 6 }; /* file systems must respond within this many heartbeats */
 
 static void report_progress(struct dt_check_peer *p)
 {

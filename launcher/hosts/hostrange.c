@@ -10,7 +10,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
 
-enum { DIGITS_MAX = 9 }; /* any number of so many digits fits an int */
+enum { DIGITS_MAX = 9 }; /* any number with this many digits fits an int */
 
 struct numbers { /* one item between brackets */
     int first;

@@ -45,7 +45,7 @@ struct stream {
 struct dt_outmux {
     struct dt_outmux_events events;
     void *arg;
-    bool lines; /* show only whole lines */
+    bool lines; /* cut output into lines; false: pass it on as it comes */
     bool labels;
     bool stamps;
     bool marks; /* labels or stamps stand in front of each line */
@@ -100,8 +100,8 @@ static void begin_line(struct stream *s)
         put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
 }
 
-/* Returns whether the piece is only the end of a line that was shown unfinished and that another
- * stream's line has ended already. */
+/* Returns whether the piece is only the newline of a line that was shown unfinished, after another
+ * stream has already ended that line. */
 static bool is_ended_already(const struct stream *s, const char *text, size_t n, unsigned piece)
 {
     bool only_end = (n == 1 && text[0] == '\n') || (n == 2 && memcmp(text, "\r\n", 2) == 0);
@@ -163,8 +163,8 @@ static void set_quiet(struct stream *s, bool quiet)
     s->sink->nquiet += quiet ? 1 : -(size_t)1;
 }
 
-/* Waits until everything that came earlier is written. Otherwise a line of another rank that
- * follows at once would split the unfinished line for nothing. */
+/* Shows nothing while other output waits: it would follow at once, and split the unfinished line
+ * needlessly. */
 static void show_quiet(struct sink *sink)
 {
     struct dt_outmux *m = sink->mux;

@@ -8,12 +8,12 @@
 
 enum dt_bind_to {
     DT_BIND_NONE,
-    DT_BIND_CORE, /* each rank gets its own cores, about equally many */
+    DT_BIND_CORE, /* each rank gets cores of its own, in nearly equal shares */
     /* each rank gets all CPUs of one of these, in turn: */
     DT_BIND_SOCKET,
     DT_BIND_NUMA,
     DT_BIND_L3,
-    DT_BIND_HWTHREAD, /* each rank gets its own hardware threads, about equally many */
+    DT_BIND_HWTHREAD, /* the same with hardware threads */
 };
 
 struct dt_cpu { /* a hardware thread */

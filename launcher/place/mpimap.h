@@ -19,8 +19,8 @@ void dt_mpimap_make(struct dt_u32s *map, const uint32_t *node_of, uint32_t np);
  * long; MPI then compares host names. The caller frees it. */
 char *dt_mpimap_text(const struct dt_u32s *map);
 
-/* The inverse of dt_mpimap_make. Returns false if map is not valid for np ranks on so many nodes.
- */
+/* The inverse of dt_mpimap_make. Returns false if map is not valid for np ranks on this number of
+ * nodes. */
 bool dt_mpimap_expand(const struct dt_u32s *map, uint32_t nodes, uint32_t *node_of, uint32_t np);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum {
     START_MS = 60 * 1000,   /* from opening to HELLO; the transports' own limits are shorter */
-    NOISE_MAX = 256 * 1024, /* a login shell may print so much before the agent answers */
+    NOISE_MAX = 256 * 1024, /* a login shell may print this much before the agent answers */
     /* bytes of data in the transport, where control messages cannot overtake them */
     IN_TRANSPORT_MAX = 64 * 1024,
 };

@@ -34,7 +34,7 @@ struct dt_sshsocket { /* zero-initialised: not connected yet */
 void dt_sshsocket_take(struct dt_sshsocket *s, uv_tcp_t *tcp, void (*moved)(void *arg),
                        void (*closed)(void *arg), void *arg);
 void dt_sshsocket_read(struct dt_sshsocket *s);
-/* Breaks the connection if the host's kernel has not answered for so many seconds; with 0 the
+/* Breaks the connection if the host's kernel has not answered for this many seconds; with 0 the
  * system decides. A host that answers slowly is not silent. */
 void dt_sshsocket_end_when_silent(struct dt_sshsocket *s, int seconds);
 

@@ -5,7 +5,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/watch/words.h"
 
-enum { NAMED_MAX = 8 }; /* at most so many callers in a message */
+enum { NAMED_MAX = 8 }; /* maximum number of callers in a message */
 
 void dt_hostnet_init(struct dt_hostnet *net, uint32_t n, const char *iface)
 {

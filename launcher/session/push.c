@@ -25,7 +25,8 @@ enum {
 
 struct loading {
     struct dt_push_set *set;
-    bool names_library; /* some file has the library's name among its strings, so it links it */
+    /* some file contains the library's name, so it is taken to link the library */
+    bool names_library;
     struct dt_error *err;
 };
 

@@ -39,7 +39,7 @@ struct dt_push { /* one host's progress; zero-initialise it */
     uint32_t next;   /* the file whose bytes are being sent */
     uint64_t offset; /* within that file */
     bool begun;      /* FILE has been sent for it */
-    int fd;          /* of a file with content while begun, else -1 */
+    int fd;          /* while begun: open for reading, or -1 if it has no content */
     uint32_t done;   /* number of files that the host has put in place */
     char *dir;       /* the directory on the host; NULL until the first file is in place */
 };

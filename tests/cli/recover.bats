@@ -8,7 +8,7 @@ TRAIN() {
     echo "$RANK/train"
 }
 
-# What "train STEPS" prints with so many ranks if every step was done exactly once.
+# What "train STEPS" prints with this number of ranks if every step was done exactly once.
 sum() { # RANKS STEPS
     echo "[0] sum $(($1 * ($1 + 1) / 2 * $2 * ($2 + 1) / 2))"
 }

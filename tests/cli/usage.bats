@@ -196,7 +196,7 @@ mentions() {
 }
 
 @test "--stdin refuses a rank that the job does not have" {
-    refuses "--stdin 2: the job has only 2 ranks, from 0" -np 2 --stdin 2 true
+    refuses "--stdin 2: the job has only 2 ranks, numbered from 0" -np 2 --stdin 2 true
     mentions "--stdin some: a number" --stdin some true
     mentions "--stdin -1: " --stdin -1 true
 }

@@ -10,11 +10,11 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    /* Ranks are not read while so much of their output waits, or so many bytes of control messages,
-     * of which ranks cause some. */
+    /* Ranks are not read while this much of their output waits, or this much of control messages,
+     * some of which ranks cause. */
     DATA_MAX = 256 * 1024,
     NEWS_MAX = 1024 * 1024,
-    /* A launcher that leaves so many bytes of control messages unread counts as gone. */
+    /* A launcher that leaves this many bytes of control messages unread counts as gone. */
     CONTROL_MAX = 64 * 1024 * 1024,
 };
 

@@ -11,7 +11,7 @@
 
 struct dt_files;
 
-/* blocked is called by another thread: the loop is alive but has waited so many ms for a file
+/* blocked is called by another thread: the loop is alive but has waited this many ms for a file
  * system. It may use the channel. */
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
                                  void (*blocked)(void *arg, uint64_t ms), void *arg);

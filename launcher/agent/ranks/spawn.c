@@ -240,8 +240,8 @@ static int start_process(struct dt_spawn *s, struct dt_spawned *process, uint32_
     return pid < 0 ? -1 : 0;
 }
 
-/* Names the limit that is too low for so many processes, if there is one, or the file that is
- * missing. The caller frees it. Clears *error if the text says everything. */
+/* Names the limit that is too low for n processes, if there is one, or the file that is missing.
+ * The caller frees it. Clears *error if the text says everything. */
 static char *name_lack(const struct dt_spawn *s, int *error, uint32_t n)
 {
     char *cgroup = *error == EAGAIN ? dt_limits_tasks("", n) : NULL, *text;
