@@ -22,7 +22,7 @@
 #include "charlm.h"
 
 #ifndef TEXT_DIR
-#define TEXT_DIR "/usr/share/doc/dtrun" /* where the text to learn is when none is given */
+#define TEXT_DIR "/usr/share/doc/dtrun" /* where the text is, if no file is named */
 #endif
 
 int context = 10;
@@ -38,8 +38,8 @@ static dt_all_reduce_options_t summing = DT_ALL_REDUCE_OPTIONS_INIT;
 uint8_t *text;
 int64_t text_len;
 
-/* Every call of dtrun.h goes through CHECK. A lost peer needs no message: dtrun reports it, and
- * restarts all ranks from the last checkpoint. */
+/* Every call of dtrun.h that can fail goes through CHECK. A lost peer needs no message: dtrun
+ * reports it, and restarts all ranks from the last checkpoint. */
 static void check(dt_result_t result, const char *call)
 {
     if (result == DT_ERR_PEER)
@@ -356,7 +356,8 @@ static float update(double step)
     return device->step((float)scale, (float)(1 - 0.01 * now));
 }
 
-/* dtrun saves and restores a model on a GPU there. Returns the step that the model comes from. */
+/* A model in GPU memory is saved from there and restored to there. Returns the step that the model
+ * comes from. */
 static int64_t restore(struct model *model, double *loss)
 {
     size_t bytes = model->weights.size * sizeof(float);

@@ -22,8 +22,8 @@ struct dt_tuning {
     uint64_t shm_huge;
     /* between hosts */
     uint64_t net_exchange; /* up to here all hosts send everything to all */
-    uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */
-    uint64_t net_leader;   /* from so much for each on, several ranks of every host talk */
+    uint64_t net_direct;   /* up to here 3 or more hosts do without the ring */
+    uint64_t net_leader;   /* several ranks of each host take part if each gets this much */
     uint64_t net_streams;  /* connections between two ranks on different hosts; 0 and 1: one */
 };
 
@@ -47,9 +47,9 @@ struct dt_tuning_table {
 
 extern const struct dt_tuning dt_tuning_builtin; /* the defaults */
 
-/* The thresholds of a communicator with so many ranks on this host and so many hosts. An entry for
- * exactly this number wins over one for all numbers, and later entries win over earlier ones.
- * Invalid entries are ignored. */
+/* The thresholds of a communicator that has this number of ranks on this host and this number of
+ * hosts. An entry for exactly this number wins over one for all numbers, and later entries win over
+ * earlier ones. Invalid entries are ignored. */
 void dt_tuning_choose(struct dt_tuning *t, const struct dt_tuning_table *table, uint32_t ranks,
                       uint32_t hosts);
 

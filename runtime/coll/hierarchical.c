@@ -395,7 +395,7 @@ static enum dt_flow_work hierarchical_work(void *arg)
         d->staged = true;
         return DT_FLOW_WORKED;
     }
-    if (!dt_round_has_come(s, DT_IN))
+    if (!dt_round_all_published(s, DT_IN))
         return DT_FLOW_WORK_WAITS;
     end_round(d);
     return DT_FLOW_WORKED;

@@ -39,7 +39,7 @@ struct dt_hierarchical_result {
     bool in_ring_order; /* hosts are reduced in the order of the ring (leader_allreduce.h) */
 };
 
-/* Reduces call->count elements, at least one; with DT_LAYOUT_FOR_EACH, so many of each rank's
+/* Reduces call->count elements, at least one; with DT_LAYOUT_FOR_EACH, that number in each rank's
  * block. Returns when every rank has made the call. Only ranks that get a result need out. out may
  * be "in"; with DT_LAYOUT_FOR_EACH it may also be this rank's block of "in". */
 dt_result_t dt_hierarchical_reduce(const struct dt_hierarchical *t, const struct dt_call *call,

@@ -12,7 +12,7 @@ enum {
     BLOCK_LEAST = 16 * 1024,
     BLOCK_LEAST_ONE_RANK = 96 * 1024, /* the same, if no host has several ranks */
     LEADERS_MOST = 8, /* one core each; more connections do not use a network better */
-    HOSTS_MOST = 8,   /* with at most so many hosts, each leader may send to all others at once */
+    HOSTS_MOST = 8,   /* with at most this many hosts, each leader may send to all others at once */
     LEADER_BLOCK_LEAST = 8192, /* bytes of a host's block of a share; in smaller ones frames cost
                                   too much */
 };
@@ -43,7 +43,7 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* Divides a range into equal ranges of so many bytes; returns range i. */
+/* Divides a range into equal ranges of this size; returns range i. */
 static struct dt_range nth_range(struct dt_range of, size_t bytes, size_t i)
 {
     size_t from = dt_min(i * bytes, of.bytes), to = dt_min((i + 1) * bytes, of.bytes);
@@ -68,7 +68,8 @@ static bool has_one_rank_per_host(const struct dt_layout *c)
     return c->host_ranks->first[c->hosts] == c->hosts;
 }
 
-/* Divides bytes into chunks of so many blocks, of limited size. Returns the number of chunks. */
+/* Divides bytes into chunks, each of this number of blocks and at most "most" bytes. Returns the
+ * number of chunks. */
 static size_t divide(const struct dt_layout *c, size_t bytes, size_t blocks, size_t most,
                      size_t *chunk)
 {

@@ -62,7 +62,7 @@ void dt_layout_make(struct dt_layout *c, size_t most);
 
 /* Bytes of all data. */
 size_t dt_layout_whole(const struct dt_layout *c);
-/* A share consists of so many contiguous ranges of bytes. */
+/* The number of contiguous ranges of bytes of which a share consists. */
 uint32_t dt_layout_ranges(const struct dt_layout *c);
 struct dt_range dt_layout_range(const struct dt_layout *c, size_t chunk, uint32_t leader,
                                 uint32_t range);

@@ -92,7 +92,8 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
     return k < d->segments;
 }
 
-/* With all other hosts at once, so many frames in each direction. t describes them. */
+/* Exchanges this number of frames with all other hosts at once, in each direction. t describes
+ * them. */
 static dt_result_t run_with_all_hosts(struct reduction *d, size_t frames, struct dt_traffic t)
 {
     dt_result_t r = dt_leaders_flows_with_all(d->leaders, frames, &t);

@@ -86,9 +86,9 @@ static uint32_t step_peers(const struct dt_leaders *l, uint32_t *peers)
     return n;
 }
 
-/* The first call connects few hosts all with each other. With many hosts it makes only the
- * connections that its steps use. So ranks whose calls differ do not wait for connections that
- * other ranks do not make. */
+/* If there are few hosts, the first call connects each of them with all others. If there are many,
+ * it makes only the connections that its steps use, so that ranks whose calls differ do not wait
+ * for connections that other ranks do not make. */
 dt_result_t dt_leaders_connect(struct dt_leaders *l)
 {
     uint32_t peers[2 * STEPS_MOST];
@@ -97,9 +97,10 @@ dt_result_t dt_leaders_connect(struct dt_leaders *l)
     return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
 }
 
-/* Algorithms for many hosts use these connections. If one needs others, all hosts make a barrier
- * first, so that none waits in vain. */
-static dt_result_t connect_all(struct dt_leaders *l, const struct dt_traffic *t)
+/* With many hosts, most algorithms need only the connections of dt_leaders_connect. Before one that
+ * needs all connections, the hosts make a barrier, so that none waits for a host that makes another
+ * call. */
+static dt_result_t agree_to_connect_all(struct dt_leaders *l, const struct dt_traffic *t)
 {
     dt_result_t r;
 
@@ -115,7 +116,7 @@ dt_result_t dt_leaders_run(struct dt_leaders *l, const struct dt_traffic *t)
     dt_result_t r = dt_leaders_connect(l);
 
     if (r == DT_OK)
-        r = connect_all(l, t);
+        r = agree_to_connect_all(l, t);
     return r == DT_OK ? dt_flow_run(l->mesh, t) : r;
 }
 
@@ -252,7 +253,7 @@ struct leader_broadcast {
 static bool sends_data(const struct leader_broadcast *s, uint32_t place, uint32_t step)
 {
     uint32_t n = s->leaders->n, have = UINT32_C(1) << step;
-    uint32_t ahead = (s->root + n - place) % n; /* root is so many places after it */
+    uint32_t ahead = (s->root + n - place) % n; /* root is this many places after it */
 
     if (s->chain)
         return step == 0 && ahead != n - 1;

@@ -36,8 +36,8 @@ dt_result_t dt_leaders_barrier(struct dt_leaders *l, const struct dt_call *call)
 dt_result_t dt_leaders_barrier_sum(struct dt_leaders *l, const struct dt_call *call,
                                    uint64_t *word);
 
-/* Sends each host's block of this size to all, in log2(hosts) steps. blocks begins with this
- * host's, and receives those of the hosts after it. */
+/* Sends each host's block to all hosts, in log2(hosts) steps. bytes: the size of a block. blocks
+ * begins with this host's block, and receives those of the hosts after it. */
 dt_result_t dt_leaders_gather(struct dt_leaders *l, const struct dt_call *call, uint8_t *blocks,
                               size_t bytes);
 
@@ -52,7 +52,8 @@ struct dt_flow dt_leaders_flow_from(const struct dt_leaders *l, uint32_t place, 
 /* Fills in t's flows, in l's memory: one to each other place, then one from each. Their slots are
  * the places. */
 dt_result_t dt_leaders_flows_with_all(struct dt_leaders *l, size_t frames, struct dt_traffic *t);
-/* dt_fold of so many bytes, with the call's type and operation. Does nothing for 0 bytes. */
+/* Calls dt_fold for this number of bytes, with the call's type and operation. Does nothing for 0
+ * bytes. */
 void dt_leaders_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
                      size_t bytes, double divisor);
 /* Makes the connections that the flows need, and runs the flows. */

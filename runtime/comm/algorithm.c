@@ -11,8 +11,8 @@
 #include "runtime/shm/alltoall.h"
 #include "runtime/tcp/alltoall.h"
 
-/* Below these sizes a reduce or reduce-scatter between hosts is no faster than an all-reduce; the
- * first is for few hosts. */
+/* Below these sizes a reduce or reduce-scatter between hosts is no faster than an all-reduce. The
+ * first size holds for FEW_HOSTS hosts or fewer. */
 enum { FEW_HOSTS = 3, BLOCKS_LEAST_OF_FEW = 2 * 1024, BLOCKS_LEAST = 32 * 1024 };
 
 /* The divisor of each host's sum, before it is rounded. Sums of an f16 average could overflow
@@ -140,8 +140,8 @@ dt_result_t dt_algorithm_barrier(struct dt_comm *c, const struct dt_call *call)
 
 /* ---- ranks get different results ---- */
 
-/* Whether hosts reduce each block only for the ranks that need it. Small data take an all-reduce,
- * which is as fast; a rank that needs no result gives it a temporary buffer. */
+/* Whether hosts reduce each block only for the ranks that need it. For small data an all-reduce is
+ * as fast; a rank that needs no result then passes a temporary buffer. */
 static bool uses_blocks(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes > 1 && c->hierarchical.for_few &&

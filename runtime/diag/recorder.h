@@ -70,7 +70,7 @@ struct dt_ring *dt_ring_open(uint64_t comm);
 /* Accepts NULL. */
 void dt_ring_close(struct dt_ring *r);
 
-/* One of so many brief calls reads the clock. */
+/* One of this many brief calls reads the clock. */
 enum { DT_RING_CLOCKED = 4 };
 
 /* Every store is a release: a thread that reads a word of a new entry then also sees that the entry

@@ -10,10 +10,9 @@
  * 2017, without its random rounding.)
  *
  * Counts: multiples of a step in 2, 4 or 8 bits, of at most 1, 7 and 127 steps. The lowest number
- * of so many bits stands for NaN. Numbers become 2-bit counts by a threshold, which is the step: +1
- * from the threshold on, -1 from its negative on, 0 in between (MXNet's 2-bit gradient
- * compression). NaN and infinity become NaN. The counts of 4 and 8 bits hold sums of these, which
- * are integers.
+ * that fits stands for NaN. Numbers become 2-bit counts by a threshold, which is the step: +1 from
+ * the threshold on, -1 from its negative on, 0 in between (MXNet's 2-bit gradient compression). NaN
+ * and infinity become NaN. The counts of 4 and 8 bits hold sums of these, which are integers.
  *
  * Every instruction set gives the same bytes. Pointers need no alignment. */
 #ifndef DT_KERNELS_WIREFORMAT_H

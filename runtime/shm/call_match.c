@@ -31,7 +31,7 @@ void dt_call_match_post(struct dt_shm *s, const struct dt_call *call, const void
 }
 
 /* The first rank that made another call than this one; s->n: none. Does not read this rank's own
- * line: see dt_call_match_told. */
+ * post: see dt_call_match_told. */
 static uint32_t find_other(const struct dt_shm *s)
 {
     uint32_t i = 0;

@@ -30,7 +30,7 @@ struct dt_chunk {
     size_t folded;      /* this rank's results of chunks before this offset are in out */
 };
 
-/* A chunk of at most so many bytes of all data, beginning at "at". */
+/* Cuts a chunk of at most "most" bytes out of all data, beginning at "at". */
 struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whole, size_t at,
                              size_t most);
 size_t dt_chunk_slice_at(const struct dt_chunk *c, uint32_t local_rank);

@@ -309,7 +309,7 @@ dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
 
 /* When the call fails: waits for ranks that may be writing to this rank's memory, and shows them
  * that this rank does not write to theirs. A rank that enters this call sees the stop before it
- * writes, unless all ranks had entered. Their lines are read first, because they stay valid while
+ * writes, unless all ranks had entered. Their posts are read first, because they stay valid while
  * this rank has not left. */
 void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
                          const struct dt_reduceopen_terms *mine)
@@ -318,11 +318,11 @@ void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
     struct offers o;
     bool begun;
 
-    if (!dt_round_has_shown(s, DT_IN) || !dt_hostshm_stopped(&s->map, NULL))
+    if (!dt_round_has_published(s, DT_IN) || !dt_hostshm_stopped(&s->map, NULL))
         return;
-    dt_shm_settle(s);
+    dt_shm_fence(s);
     o = count_offers(s, whole, mine, terms);
-    begun = dt_round_has_come(s, DT_IN) && dt_call_match_agrees(s) &&
+    begun = dt_round_all_published(s, DT_IN) && dt_call_match_agrees(s) &&
             (o.mapped == s->n || may_all_copy(s, whole, &o));
     for (uint32_t i = 0; i < s->n; i++)
         dt_cma_refuse(target_of(s, i, s->me));

@@ -28,7 +28,7 @@ struct dt_reduceopen_end {
     size_t folded; /* like folded of dt_chunk */
 };
 
-/* Whether so many bytes are worth reading directly from mapped memory. */
+/* Whether a message of this size is worth reading directly from mapped memory. */
 bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few);
 /* Whether the kernel lets this rank access the memory of all other ranks. */
 bool dt_reduceopen_reaches_all(struct dt_shm *s);

@@ -13,8 +13,8 @@
 #include "runtime/base/min.h"
 
 enum {
-    /* The recorder notes that a call lasts after so many polls or yields, at the latest before a
-     * sleep. The first yields do not count: ranks on one CPU take turns in every call. */
+    /* The recorder marks a call as one that lasts after this many polls, or after YIELDING yields:
+     * ranks on one CPU yield a few times in every call. Both come before the first sleep. */
     LASTING = 1000,
     YIELDING = 4,
     GLANCES = 64,            /* polls that take about as long as two context switches */
@@ -42,7 +42,8 @@ static int membarrier(int command)
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* If ranks share CPUs, a second synchronisation costs more. */
+/* Up to this size a message needs one synchronisation instead of two. That saves more if ranks
+ * share CPUs. */
 static uint64_t small_limit(const struct dt_shm *s)
 {
     return s->tuning->shm_small * (s->crowded ? DT_TUNING_CROWDED : 1);
@@ -82,8 +83,8 @@ static uint32_t count_cpus(const struct dt_shm *s)
     return cpus;
 }
 
-/* The size of each of the two places for small messages, whatever the current limit for small
- * messages is: data may still be read from one when dt_shm_met changes the limit. */
+/* The size of each of the two places for small messages. It does not depend on s->few, which
+ * dt_shm_met may change while data are still read from a place. */
 static size_t place_bytes(const struct dt_shm *s)
 {
     size_t most = dt_round_most(s) / 8;
@@ -154,9 +155,9 @@ void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
 
 /* ---- progress ---- */
 
-/* A peer that is one round ahead may not have announced that it left this round, but it has
- * announced that it entered the next. Its next line is not read, because it is about to be written
- * (prefetch_next_lines). */
+/* A peer that is one round ahead may not have announced that it left this round, but its other post
+ * says that it is in the next. For DT_IN the other post is not read, because the peer is about to
+ * write it (prefetch_next_lines). */
 static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     const struct dt_hostshm_post *posts = s->map.ranks[peer].posts;
@@ -282,7 +283,7 @@ dt_result_t dt_shm_check(const struct dt_shm *s)
     return code ? dt_coll_error(s->coll_error, (dt_result_t)code, culprit) : DT_OK;
 }
 
-void dt_shm_settle(const struct dt_shm *s)
+void dt_shm_fence(const struct dt_shm *s)
 {
     (void)fence_all_ranks(s);
 }
@@ -326,10 +327,10 @@ static bool rank_on_this_cpu_is_behind(const struct dt_shm *s, uint64_t target)
     return false;
 }
 
-/* If ranks share every CPU, a yield helps if it lets a rank on this CPU run that is behind. If all
- * ranks on this CPU have arrived, it costs two context switches while the ranks on other CPUs are
- * about to arrive. Returns whether peer has arrived. */
-static bool poll_after_yield(struct dt_shm *s, uint32_t peer, uint64_t target)
+/* If ranks share every CPU, a yield helps if a rank that is behind can then run on this CPU. If all
+ * ranks on this CPU have arrived, it only costs two context switches, and the ranks on other CPUs
+ * are about to arrive. Returns whether peer has arrived. */
+static bool poll_instead_of_yield(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     if (!s->packed)
         return false;
@@ -351,7 +352,7 @@ static dt_result_t await_peer(struct dt_shm *s, uint32_t peer, uint64_t target)
 
         if (r != DT_OK)
             return r;
-        if (tries == 0 && poll_after_yield(s, peer, target))
+        if (tries == 0 && poll_instead_of_yield(s, peer, target))
             break;
         if (!pause_or_sleep(s, tries))
             sleep_for_peer(s, peer, target);
@@ -438,7 +439,7 @@ void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
     wake_sleepers(s);
 }
 
-bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
+bool dt_round_has_published(const struct dt_shm *s, enum dt_phase phase)
 {
     return has_reached(s, s->me, progress_of(s, phase));
 }
@@ -505,7 +506,7 @@ bool dt_round_is_free(const struct dt_shm *s)
     return s->round < 1 || s->settled >= target || all_reached(s, target);
 }
 
-bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase)
+bool dt_round_all_published(const struct dt_shm *s, enum dt_phase phase)
 {
     return all_reached(s, progress_of(s, phase));
 }

@@ -25,7 +25,7 @@ enum dt_phase {
     DT_LEFT = 3,    /* it does not read other ranks' data any more */
 };
 
-/* Begins the next round, in which each rank stages up to so many bytes (at most dt_round_most).
+/* Begins the next round. bytes: the most that a rank stages in it; dt_round_most is the limit.
  * Returns when this rank's post and that part of its staging area may be written. */
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 /* Likewise, for a rank that only reads in this round. */
@@ -35,16 +35,15 @@ void dt_round_give(const struct dt_shm *s);
 /* Announces that this rank has reached the phase, and makes its earlier writes visible. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 /* Whether this rank has announced the phase, and whether some rank has left the round. */
-bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase);
+bool dt_round_has_published(const struct dt_shm *s, enum dt_phase phase);
 bool dt_round_is_left(const struct dt_shm *s);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
-/* For a rank that has other work to do. The first tells whether dt_round_begin would begin the next
- * round without waiting; dt_round_join then does the same. The second tells whether all ranks have
- * announced the phase. */
+/* For a rank that has other work to do: whether dt_round_begin would begin the next round without
+ * waiting (dt_round_join then does the same), and whether all ranks have announced the phase. */
 bool dt_round_is_free(const struct dt_shm *s);
-bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase);
+bool dt_round_all_published(const struct dt_shm *s, enum dt_phase phase);
 
 /* For two ranks that communicate outside of the rounds, from threads that are in no round. Wakes
  * peer's threads that may sleep in dt_shm_wait, after a store that they wait for. */
@@ -57,12 +56,12 @@ bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_
 /* Returns DT_OK, or what has stopped the communicator, and stores that as the coll_error. After a
  * direct read of another rank's memory: it is not DT_OK if that rank's call had failed by then. */
 dt_result_t dt_shm_check(const struct dt_shm *s);
-/* For a rank whose call was stopped, before it looks for ranks that may be writing to its memory. A
- * rank that has not announced a write by then sees the stop. */
-void dt_shm_settle(const struct dt_shm *s);
-/* Afterwards: waits until those writes have ended, or until all other live ranks have come this
- * far. It does not wait for ranks that are suspended (SIGSTOP) and may be dead: about a second in
- * all. */
+/* Call this after a call was stopped, before looking for ranks that may be writing to this rank's
+ * memory. A rank that has not announced a write by then sees the stop. */
+void dt_shm_fence(const struct dt_shm *s);
+/* Call one of these afterwards. The first waits until those writes have ended, the second until all
+ * other live ranks have announced the phase. Both give up after about a second, because a rank may
+ * be suspended (SIGSTOP). */
 void dt_shm_outlast(bool (*ended)(void *arg), void *arg);
 void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase);
 /* Whether this rank's death has stopped the communicator. */

@@ -46,7 +46,7 @@ bool dt_segment_free(void *block);
 /* Unmaps segments of which all ranks have freed their blocks. */
 void dt_segment_sweep(void);
 
-/* Returns the place of so many bytes at p, for the ranks of comm on this host. */
+/* Returns the place of the bytes at p, for the ranks of comm on this host. */
 struct dt_place dt_segment_place(uint64_t comm, const void *p, size_t bytes);
 /* Between these two, a place that was found stays mapped, whatever other threads of this process
  * free. */

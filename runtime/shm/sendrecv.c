@@ -297,7 +297,7 @@ static bool may_be_written_to(struct dt_sendrecv *h)
 
     if (h->sending || bytes_left(&h->out) || !(o->place.segment || o->address))
         return false;
-    dt_shm_settle(h->s);
+    dt_shm_fence(h->s);
     while (!has_peer_opening(h) && read_pipe(h))
         ;
     return has_peer_opening(h) && calls_match(h);

@@ -37,8 +37,8 @@ dt_result_t dt_shm_begin_sum(struct dt_shm *s, const struct dt_call *call, uint6
 /* ---- data in the staging areas: each rank reduces all of a small message, or a slice of a large
  * one ---- */
 
-/* staged: the other ranks' data are in their staging areas, else in their lines. This rank's own
- * data are read from its buffer, because other ranks are reading its line and staging area now. */
+/* staged: the other ranks' data are in their staging areas, else in their posts. This rank's own
+ * data are read from its buffer, because other ranks are reading its post and staging area now. */
 static void reduce_all_ranks(const struct dt_shm *s, const struct dt_call *call, const void *in,
                              void *out, int divisor, bool staged)
 {
@@ -117,7 +117,7 @@ static dt_result_t collect_slices(struct dt_shm *s, const struct dt_chunk *c)
     return DT_OK;
 }
 
-/* ---- small messages, in the lines or the staging areas ---- */
+/* ---- small messages, in the posts or the staging areas ---- */
 
 /* Whether one synchronisation is faster. */
 static bool one_sync_is_faster(const struct dt_shm *s, size_t bytes)
@@ -142,7 +142,7 @@ static size_t call_bytes(const struct dt_call *call)
     return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
-/* The bytes of such a message that are staged; the others are in the line. */
+/* The bytes of such a message that are staged; the others are in the post. */
 static size_t staged_of_small(size_t bytes)
 {
     return bytes <= DT_HOSTSHM_INLINE ? 0 : bytes;
@@ -318,7 +318,7 @@ dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const vo
 
 /* ---- broadcast ---- */
 
-/* Root's buffer, if all ranks can access it, as root's line says in the first round. For small data
+/* Root's buffer, if all ranks can access it, as root's post says in the first round. For small data
  * root does not offer it, so that root need not wait for readers. */
 static struct dt_place *shared_place(const struct dt_shm *s, uint32_t root)
 {

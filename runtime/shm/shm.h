@@ -3,11 +3,11 @@
  * All ranks of the host make the same calls in the same order. A call is a series of rounds. In
  * each round a rank uses the next part of its staging area, which it writes only after all ranks
  * have left the round before the previous one (rounds.h). So a round needs no more synchronisations
- * than its data flow. If the communicator is stopped (hostshm.h), every wait ends, with that reason
- * as its result.
+ * than its data flow requires. If the communicator is stopped (hostshm.h), every wait ends, with
+ * that reason as its result.
  *
  * If the buffers of all ranks are in segments (segment.h), nothing is staged: in the first round
- * each rank's line says where its buffer is, and other ranks read the data there. All ranks decide
+ * each rank's post says where its buffer is, and other ranks read the data there. All ranks decide
  * this alike, from what all have written. */
 #ifndef DT_SHM_SHM_H
 #define DT_SHM_SHM_H
@@ -29,7 +29,7 @@ struct dt_shm {
     uint32_t n;
     const uint32_t *ranks; /* the job's rank by local rank, for coll_error */
     uint64_t round;
-    uint64_t signature; /* of this rank's call, as in its line: see call_match.c */
+    uint64_t signature; /* of this rank's call, as in its post: see call_match.c */
     size_t at;          /* offset in every staging area of this round's data */
     size_t staged;      /* bytes of this round, if they are in a fixed place; else 0 */
     size_t few;         /* largest message that has a fixed place */

@@ -21,7 +21,7 @@ enum {
     LOOK_MS = 1,       /* how often a sleeping thread polls it */
     LONG_LOOKS = 50,   /* a wait of more polls is a long one, which loses little by sleeping, */
     LONG_NS = 50000,   /* and so is one that has slept longer than this */
-    LONG_WAITS = 2,    /* after so many long waits in a row the next one is expected to be long */
+    LONG_WAITS = 2,    /* after this many long waits in a row the next one is expected to be long */
 };
 
 /* The share of a flow that uses one stream. The legs of a flow are adjacent. */

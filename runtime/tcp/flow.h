@@ -24,7 +24,7 @@ struct dt_flow {
     uint32_t peer; /* rank of the communicator */
     uint32_t slot; /* for the caller's use */
     bool out;
-    const uint64_t *count; /* of elements, which both sides state alike; NULL: the call's */
+    const uint64_t *count; /* of elements, the same on both sides; NULL: the call's */
     size_t frames;
     size_t done; /* frames that have moved completely, from the first on */
 };

@@ -60,8 +60,8 @@ void dt_mesh_close(struct dt_mesh *m)
     m->n_links = m->room = 0;
 }
 
-/* The number that a connection names: it differs for all streams of all meshes of a
- * communicator. */
+/* The number by which both ends identify a connection: different for every stream of every mesh of
+ * a communicator. */
 static uint32_t connection_of_stream(const struct dt_mesh *m, uint32_t stream)
 {
     return stream * DT_MESHES + m->number;
@@ -111,7 +111,7 @@ static void attempt_step(struct mesh_connect *g, struct connect_attempt *c)
 }
 
 /* Too few descriptors: waiting does not help. */
-static dt_result_t fail_own_descriptors(const struct dt_mesh *m, int error)
+static dt_result_t fail_out_of_descriptors(const struct dt_mesh *m, int error)
 {
     dt_coll_error(m->alarm.coll_error, DT_ERR_IO, dt_mesh_rank(m, m->me));
     m->alarm.coll_error->error = error;
@@ -137,7 +137,7 @@ static dt_result_t start_due_attempts(struct mesh_connect *g)
         if (idle && now >= c->retry_at)
             attempt_start(g, c);
         if (c->shake.fd < 0 && (c->error == EMFILE || c->error == ENFILE))
-            return fail_own_descriptors(g->mesh, c->error);
+            return fail_out_of_descriptors(g->mesh, c->error);
     }
     return DT_OK;
 }
@@ -213,7 +213,7 @@ static dt_result_t await_connections(struct mesh_connect *g)
         take_accepted(g);
         if (g->awaited == 0)
             return DT_OK;
-        result = error ? fail_own_descriptors(g->mesh, error) : check_lost(g->mesh);
+        result = error ? fail_out_of_descriptors(g->mesh, error) : check_lost(g->mesh);
         if (result == DT_OK)
             result = start_due_attempts(g);
         if (result == DT_OK)

@@ -1,8 +1,8 @@
 /* The connections of one communicator to ranks on other hosts, made when they are first needed.
  *
- * Every collective needs a connection on both sides. The lower rank connects, and the higher one
- * accepts at its listener. Both verify each other. Two ranks may have several connections, called
- * streams, which share long flows (flow.h). */
+ * A call that needs a connection needs it in both ranks, so both help to make it: the lower rank
+ * connects, and the higher one accepts at its listener. They verify each other. Two ranks may have
+ * several connections, called streams, which share long flows (flow.h). */
 #ifndef DT_TCP_MESH_H
 #define DT_TCP_MESH_H
 
@@ -16,7 +16,7 @@
 enum {
     DT_MESH_CONNECT_S = 60,
     DT_MESHES = 3,    /* meshes of a communicator: collectives, and each direction of p2p */
-    DT_MESH_FEW = 16, /* up to so many ranks, each may be connected with every other */
+    DT_MESH_FEW = 16, /* up to this many ranks, each may be connected with every other */
 };
 
 struct dt_mesh_conn {
@@ -42,7 +42,7 @@ struct dt_mesh {
     unsigned spins;             /* polls without success before a wait sleeps */
     struct dt_mesh_conn *links; /* by stream, then by rank: see dt_mesh_link */
     size_t n_links;             /* 0 before the first connection is needed */
-    struct dt_leg *legs;        /* memory for the legs of so many connections (flow.c), */
+    struct dt_leg *legs;        /* memory for the legs of "room" connections (flow.c), */
     struct pollfd *polls;       /* and to poll them */
     size_t room;
 };
@@ -57,16 +57,17 @@ static inline struct dt_mesh_conn *dt_mesh_link(const struct dt_mesh *m, uint32_
 /* Frees the mesh. The peers see their connections end. */
 void dt_mesh_close(struct dt_mesh *m);
 
-/* Whether there are so many connections with a peer. */
+/* Whether there are this many connections with a peer. */
 bool dt_mesh_has(const struct dt_mesh *m, uint32_t peer, uint32_t streams);
 
-/* Waits for so many connections with each of these ranks. Gives up on a rank that cannot be reached
- * after DT_MESH_CONNECT_S, but keeps waiting for one that has not entered the call yet. */
+/* Waits until there are this many connections with each of these ranks. Gives up on a rank that
+ * cannot be reached after DT_MESH_CONNECT_S, but keeps waiting for one that has not entered the
+ * call yet. */
 dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams);
 
 /* For a link that has ended and that nothing waits for. A peer that has not heard that the
- * connection was complete connects again. If it has, the new connection replaces the link. Never
- * waits. */
+ * connection was complete connects again. If it has done so, the new connection replaces the link.
+ * Never waits. */
 void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link);
 
 /* Call before the first send along a link. If the peer has connected again because it did not learn

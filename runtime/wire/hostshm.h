@@ -7,9 +7,10 @@
  * Local ranks are those of the communicator. Processes that map the same file are on the same host.
  * Every word has one writer, which its comment names. The exceptions are "stop" and "teller" (the
  * first writer wins), the doorbells (every process adds one and wakes) and the counts of sleepers.
- * When the agent stops the job, it stops all files, so a waiting rank need look at one only. Steps,
- * flags and "joining" are used only in DT_WORLD's file. A rank can write anything here. The agent
- * reads only steps, flags, calls and why they fail; wrong values can harm only the job itself. */
+ * When the agent stops the job, it stops all files, so a waiting rank needs to look at only one.
+ * Steps, flags and "joining" are used only in DT_WORLD's file. A rank can write anything here. The
+ * agent reads only steps, flags, calls and why they fail; wrong values can harm only the job
+ * itself. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
 
@@ -196,7 +197,7 @@ struct dt_hostshm { /* a mapping; head is NULL if there is none */
     size_t bytes;
 };
 
-/* Bytes of each rank's staging area, on a host with so many local ranks. */
+/* Bytes of each rank's staging area, on a host with this number of local ranks. */
 size_t dt_hostshm_room(uint32_t local_size);
 
 /* Creates and maps the file. Returns its descriptor, which the caller closes, or -1 with errno.

@@ -42,7 +42,7 @@ enum {
     ROW(ABORT, 5, abort)                /* a rank died or failed: fail every waiting call */       \
     ROW(PING, 6, ping)                  /* renews the lease */                                     \
     ROW(QUERY, 7, query)                /* report every death you have seen, then ANSWER */        \
-    ROW(CREDIT, 8, credit)              /* so much of a stream has been written */           \
+    ROW(CREDIT, 8, credit)              /* this much of a stream has been written */         \
     ROW(END, 9, end)                    /* the conversation is over: sweep and exit */               \
     ROW(GO, 11, go)                     /* every host is READY: run the program */                 \
     ROW(PROBE, 17, probe)               /* connect to the agents of these hosts */                 \
@@ -68,7 +68,7 @@ enum {
     ROW(COMMIT, 38, commit)             /* rank 0 committed, or restored, a checkpoint */          \
     ROW(ANSWER, 39, answer)             /* all EXITs before the QUERY have been sent */             \
     ROW(LOG, 40, log)                   /* a text for the user */                                  \
-    ROW(STDIN_CREDIT, 41, stdin_credit) /* every rank that reads it has read so much */     \
+    ROW(STDIN_CREDIT, 41, stdin_credit) /* every rank that reads it has read this much */   \
     ROW(FILE_DONE, 42, file_done)       /* a pushed file is complete, or why not */                \
     ROW(FACTS, 48, facts)               /* answer to CHECK */                                      \
     ROW(SIGNALLED, 53, signalled)       /* the agent received a signal, which is meant for the job */   \

@@ -73,14 +73,14 @@ void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code
 /* Tells dtrun the limit of this rank's calls. */
 dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms);
 
-/* Maps the memory of a communicator with so many ranks on this host, and size ranks in all.
+/* Maps the memory of a communicator that has "members" ranks on this host, and size ranks in all.
  * DT_ERR_STATE: the job has been stopped. */
 dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,
                                      uint32_t size, uint32_t generation, struct dt_hostshm *shm);
 void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm);
-/* Asks for a memory file of so many bytes, for buffers of the communicator's ranks on this host.
- * All of them ask for it in the call of that number. Returns a descriptor, which the caller closes,
- * and the file's number, or -1 with errno. */
+/* Asks for a memory file of this size, for buffers of the communicator's ranks on this host. All of
+ * them ask for it in the call of that number. Returns a descriptor, which the caller closes, and
+ * the file's number, or -1 with errno. */
 int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
                               uint32_t members, uint64_t *number);
 
