@@ -64,7 +64,8 @@ static const struct dt_foreign table[] = {
     SAME(H, 0, NULL, "check-build"),
     BECOMES(H, 0, "check-build", NULL, "cb"),
     NEEDLESS(H, 0, "nothing is cached from one job to the next", "disable-cache"),
-    SAME(H, 1, "without it each step of the start has its own limit, not 30 s for all",
+    SAME(H, 1, "by default each step of the start has a limit of its own; horovodrun gives all of "
+               "them 30 s",
          "start-timeout"),
     BECOMES(H, 1, "iface==%", "the last value counts; for several networks write a list",
             "network-interfaces", "network-interface"),
@@ -98,7 +99,7 @@ static const struct dt_foreign table[] = {
     HOROVOD("TIMELINE", "timeline-filename"),
     HOROVOD_SWITCH("TIMELINE_MARK_CYCLES", "timeline-mark-cycles"),
     BECOMES(H, 0, "collective-timeout=0 x=HOROVOD_STALL_CHECK_DISABLE=1",
-            "libdtrun's warning stays", "no-stall-check"),
+            "libdtrun still warns", "no-stall-check"),
     BECOMES(H, 0, "x=HOROVOD_STALL_CHECK_DISABLE=0",
             "libdtrun's check is always on, see --collective-timeout", "stall-check"),
     BECOMES(H, 1, "x=HOROVOD_STALL_CHECK_TIME_SECONDS=%",
@@ -123,7 +124,7 @@ static const struct dt_foreign table[] = {
     BECOMES(H, 0, "timestamp", NULL, "prefix-timestamp", "prefix-output-with-timestamp"),
     SAME(H, 1, "without slots a host has one", "H", "hosts"),
     SAME(H | M, 1, NULL, "hostfile"),
-    REFUSED(H, 1, "hosts do not change during a job; for one list of them: SCRIPT | dtrun "
+    REFUSED(H, 1, "hosts do not change during a job; to ask the script once: SCRIPT | dtrun "
                   "--hostfile - ...", "host-discovery-script"),
     NEEDLESS(H, 0, "dtrun starts ranks itself, without a controller", "gloo", "mpi", "jsrun"),
 
@@ -324,8 +325,8 @@ static bool has_name(const struct dt_foreign *row, const char *name, size_t n)
     return false;
 }
 
-/* Sets *part to the text between the pattern's parts before the first star and after the last one.
- */
+/* Sets *part to the text that the stars of the pattern stand for: from the first star to the last
+ * one. */
 static bool matches(const char *pattern, const char *value, const char **part, size_t *length)
 {
     const char *last = strrchr(pattern, '*');

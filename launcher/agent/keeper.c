@@ -73,9 +73,8 @@ static uint64_t silence_allowed_ms(const struct dt_keeper *keeper, uint64_t hear
     return alone_left < left ? alone_left : left;
 }
 
-/* Polls for part of the time that is left, so that it notices when the keeper itself stood still.
- * Then it sets *forgiven to the time when the keeper ran again; otherwise it leaves that unchanged.
- */
+/* Polls for part of the time that is left, and so notices if the keeper itself stood still. In that
+ * case it sets *forgiven to the time when the keeper ran again. */
 static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms, uint64_t *forgiven)
 {
     uint64_t turn_ms = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;

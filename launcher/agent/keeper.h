@@ -22,7 +22,8 @@ enum {
 
 struct dt_keeper { /* memory that keeper and worker share */
     uint32_t lease_ms;
-    int self; /* a pidfd of the keeper, which the worker has as well; -1: the kernel has none */
+    /* a pidfd of the keeper, which the worker has as well; -1: the kernel has no pidfds */
+    int self;
     char file_dir[4096];         /* to remove at the end; "": none */
     char mpi_dir[DT_PMIX_DIR];   /* directory of MPI, to remove at the end; "": none */
     char cgroup[DT_CGROUP_PATH]; /* of the ranks, to kill and remove; "": none */
@@ -37,9 +38,9 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
 /* For the worker: kills the keeper, but never another process that has its id by now. */
 void dt_keeper_kill(const struct dt_keeper *keeper);
 
-/* Ends every process below the caller, and removes the pushed files and the ranks' control group.
- * Waits at most timeout_ms for processes that do not die. Returns false if processes are left that
- * it cannot find without /proc. */
+/* Ends every process below the caller, and removes the pushed files, MPI's directory and the ranks'
+ * cgroup. Waits at most timeout_ms for processes that do not die. Returns false if processes are
+ * left that it cannot find without /proc. */
 bool dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms);
 
 #endif

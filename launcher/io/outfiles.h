@@ -1,5 +1,5 @@
-/* Writes the output of ranks and auxiliaries to files, with --output-dir, byte for byte. Like
- * standard output to a file, they are written in a thread (filewriter.h). */
+/* Writes the output of ranks and auxiliaries to files, with --output-dir, byte for byte. They are
+ * written in a thread, as is standard output if it is a file (filewriter.h). */
 #ifndef DT_IO_OUTFILES_H
 #define DT_IO_OUTFILES_H
 

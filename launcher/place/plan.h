@@ -18,7 +18,8 @@ struct dt_placement {
     enum dt_map_by map_by;
     int per_node; /* number of ranks on each host; 0: as many as fit */
     bool no_oversubscribe;
-    int servers; /* of --env mxnet, or DT_SERVERS_AS_RANKS; if there are any, so is one scheduler */
+    /* of --env mxnet, or DT_SERVERS_AS_RANKS; if there are any, one scheduler runs, too */
+    int servers;
 };
 
 enum { DT_SERVERS_AS_RANKS = -1 }; /* as many servers as ranks */
@@ -44,7 +45,7 @@ struct dt_plan {
 /* np 0 means one rank per slot, or per_node on every host. Fails if max_slots or no_oversubscribe
  * forbids the placement, or if np is not a multiple of per_node or exceeds what the hosts take.
  * With per_node, a plan is oversubscribed if any host has more ranks than slots. The scheduler runs
- * beside rank 0. Servers run in turn on the hosts that have ranks. Both take no slots. */
+ * beside rank 0. Servers run in turn on the hosts that have ranks. Neither takes a slot. */
 int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
                  const struct dt_placement *how, struct dt_error *err);
 void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from);

@@ -207,7 +207,7 @@ static struct iovec ring_segment(const struct reduction *d, const uint8_t *base,
                          k % d->segments);
 }
 
-static bool is_folded(const struct reduction *d, size_t k)
+static bool must_fold(const struct reduction *d, size_t k)
 {
     return k / d->segments < d->leaders->n - 1;
 }
@@ -222,7 +222,7 @@ static struct iovec ring_frame(void *arg, const struct dt_flow *f, size_t k)
     const struct reduction *d = arg;
     struct iovec v = ring_segment(d, f->out && k < d->segments ? d->in : d->out, k, !f->out);
 
-    if (!f->out && is_folded(d, k))
+    if (!f->out && must_fold(d, k))
         v.iov_base = ring_slot(d, k);
     return v;
 }
@@ -240,13 +240,13 @@ static void ring_moved(void *arg, const struct dt_flow *f)
     size_t k = f->done - 1;
     struct iovec in, out;
 
-    if (f->out || !is_folded(d, k))
+    if (f->out || !must_fold(d, k))
         return;
     in = ring_segment(d, d->in, k, 1);
     out = ring_segment(d, d->out, k, 1);
     const void *src[2] = { ring_slot(d, k), in.iov_base };
     dt_leaders_fold(d->call, out.iov_base, src, 2, in.iov_len,
-                    is_folded(d, k + d->segments) ? 1 : d->divisor);
+                    must_fold(d, k + d->segments) ? 1 : d->divisor);
 }
 
 static dt_result_t reduce_by_ring(struct reduction *d)
@@ -292,13 +292,13 @@ static dt_result_t gather_and_fold(struct reduction *d)
 
 /* Reduces in the order of the ring, from host "first" on: two operands at a time. */
 static void fold_from_host(const struct dt_leaders *l, const struct dt_call *call, uint8_t *dst,
-                           const void *const *src, struct dt_range of, uint32_t first,
+                           const void *const *src, struct dt_range range, uint32_t first,
                            double divisor)
 {
     alignas(ALIGN) uint8_t sum[SUM_BYTES];
 
-    for (size_t at = of.at; at < of.at + of.bytes; at += SUM_BYTES) {
-        size_t bytes = dt_min(of.at + of.bytes - at, SUM_BYTES);
+    for (size_t at = range.at; at < range.at + range.bytes; at += SUM_BYTES) {
+        size_t bytes = dt_min(range.at + range.bytes - at, SUM_BYTES);
         const void *two[2] = { (const uint8_t *)src[first] + at };
 
         for (uint32_t i = 1; i < l->n; i++) {
@@ -312,14 +312,14 @@ static void fold_from_host(const struct dt_leaders *l, const struct dt_call *cal
 }
 
 void dt_leaders_fold_in_ring_order(const struct dt_leaders *l, const struct dt_call *call,
-                                   void *dst, const void *const *src, struct dt_range of,
+                                   void *dst, const void *const *src, struct dt_range range,
                                    size_t whole, double divisor)
 {
     size_t block = block_bytes(l, whole);
 
-    for (size_t done = 0; done < of.bytes;) {
-        size_t at = of.at + done, first = at / block;
-        size_t bytes = dt_min(of.bytes - done, (first + 1) * block - at);
+    for (size_t done = 0; done < range.bytes;) {
+        size_t at = range.at + done, first = at / block;
+        size_t bytes = dt_min(range.bytes - done, (first + 1) * block - at);
 
         fold_from_host(l, call, dst, src, (struct dt_range){ done, bytes }, (uint32_t)first,
                        divisor);

@@ -3,7 +3,7 @@
  * Size and number of hosts choose one of four algorithms (tuning.h has most thresholds):
  *
  *   exchange   each host sends its data to every other, in segments that are reduced while the next
- *              ones arrive; with two hosts nothing can send less
+ *              ones arrive; no algorithm sends less between two hosts
  *   gathering  the same in log2(hosts) steps over few connections each (Bruck et al., IEEE TPDS
  *              8(11), 1997), for small messages among many hosts
  *   direct     each host reduces one block, which all others send to it, and sends it to all
@@ -26,10 +26,10 @@ dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *ca
                                   void *out, size_t count, double divisor);
 /* Whether the ring would be used for this size. */
 bool dt_leaders_uses_ring(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes);
-/* Reduces bytes of all hosts in the order of the ring. "of" is their range in data of "whole"
- * bytes. src: by place. dst may be one of them. */
+/* Reduces bytes of all hosts in the order of the ring. range: where src and dst lie in data of
+ * "whole" bytes. src: by place. dst may be one of them. */
 void dt_leaders_fold_in_ring_order(const struct dt_leaders *l, const struct dt_call *call,
-                                   void *dst, const void *const *src, struct dt_range of,
+                                   void *dst, const void *const *src, struct dt_range range,
                                    size_t whole, double divisor);
 
 #endif

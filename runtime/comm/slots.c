@@ -45,9 +45,9 @@ static bool has_p2p_inflight(const struct dt_slot *s)
     return s->comm && atomic_load(&s->comm->p2p_inflight);
 }
 
-/* Tells the agent the lowest limit that applies: to new calls, and to calls under way or queued,
- * which keep an older limit. The agent checks accordingly often. Returns whether it must now check
- * more often. */
+/* Tells the agent the lowest limit of all calls: new ones have the current limit, and those under
+ * way or queued keep an older one. The agent checks as often as that requires. Returns whether it
+ * must now check more often. */
 static bool tell_least_limit(struct dt_slot *s)
 {
     _Atomic uint32_t *least_limit = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
@@ -261,8 +261,8 @@ static struct dt_slot *find_newest(void)
 }
 
 /* NCCL frees a communicator when all of its ranks on the host do so. Several communicators must be
- * freed in the same order on all ranks. Their ids have one; slots do not, once they have been
- * reused. */
+ * freed in the same order on all ranks. Ids are in the same order on all ranks; slots are not, once
+ * they have been reused. */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 {
     struct dt_slot *s;

@@ -22,7 +22,7 @@ struct segment {
 static struct {
     pthread_mutex_t mutex;
     _Atomic size_t blocks; /* blocks that can be named to others */
-    void *by_address;      /* trees of search.h */
+    void *by_address;      /* trees of tsearch(3) */
     void *by_number;
     struct segment *freed;
     unsigned holds;
@@ -58,7 +58,7 @@ size_t dt_segment_total(uint32_t n, size_t bytes)
 
 /* ---- finding ---- */
 
-/* Blocks do not overlap. Two that overlap in this comparison are the same, or one is the address
+/* Blocks do not overlap. So if two of these overlap, they are the same, or one is the range that is
  * looked for. */
 static int compare_addresses(const void *a, const void *b)
 {
@@ -146,7 +146,7 @@ static bool populate_pages(void *p, size_t bytes)
 #endif
 }
 
-/* Fills in everything but the trees. */
+/* Maps the file and fills in s, but does not enter it into the trees. */
 static bool map_segment(struct segment *s, int fd)
 {
     const struct dt_segment_kind *k = &s->kind;
@@ -210,7 +210,7 @@ void dt_segment_populate(const void *block)
         populate_pages(s->base, s->total);
 }
 
-/* ---- freeing; all of it with the mutex ---- */
+/* ---- freeing: the static functions are called with the mutex held ---- */
 
 static void remove_segment(struct segment *s)
 {

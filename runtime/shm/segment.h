@@ -4,8 +4,8 @@
  * A segment is a sealed memory file with a block for each local rank of a communicator. A rank that
  * frees its block notes that in the file, frees the pages, and never names the block again. It
  * keeps its mapping of the other blocks until all ranks have freed theirs. So a rank can find every
- * place that another rank may still use, without any further message. Segments of all ranks of the
- * job serve every communicator; others serve only their own.
+ * place that another rank may still use, without any further message. A segment that all ranks of
+ * the job share serves every communicator, any other only its own.
  *
  * Any thread may call all functions. */
 #ifndef DT_SHM_SEGMENT_H
@@ -34,8 +34,8 @@ struct dt_segment_kind {
 
 /* Returns the size of the file in bytes, or 0 if it would exceed the address space. */
 size_t dt_segment_total(uint32_t n, size_t bytes);
-/* Maps a segment, with all pages of this rank's block. n == 1: maps fresh memory that no other rank
- * needs, without fd. Returns the block, zeroed and page-aligned, or NULL with errno. */
+/* Maps a segment, and allocates all pages of this rank's block. n == 1: maps fresh memory that no
+ * other rank needs, without fd. Returns the block, zeroed and page-aligned, or NULL with errno. */
 void *dt_segment_open(const struct dt_segment_kind *kind, int fd);
 /* Called when all ranks have opened it: maps the pages of the other blocks, too. */
 void dt_segment_populate(const void *block);

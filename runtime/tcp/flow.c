@@ -251,7 +251,8 @@ static void send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
     link->mid_frame = g->at > 0;
 }
 
-/* The number of bytes that arrived; 0 if none are needed before the header is checked. */
+/* Returns the number of bytes that arrived, -1 if none did, or 0 if the header must be checked
+ * first. */
 static ssize_t receive_batch(struct flow_run *r, struct dt_leg *g, struct batch *b)
 {
     struct msghdr m = { 0 };
@@ -514,15 +515,15 @@ static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t, 
 static dt_result_t make_leg_arrays(struct dt_mesh *m, size_t legs)
 {
     struct pollfd *polls = realloc(m->polls, (DT_ALARM_FDS + legs) * sizeof *polls);
-    struct dt_leg *room;
+    struct dt_leg *larger;
 
     if (!polls)
         return dt_mesh_no_memory(m);
     m->polls = polls;
-    room = realloc(m->legs, legs * sizeof *room);
-    if (!room)
+    larger = realloc(m->legs, legs * sizeof *larger);
+    if (!larger)
         return dt_mesh_no_memory(m);
-    m->legs = room;
+    m->legs = larger;
     m->room = legs;
     return DT_OK;
 }
