@@ -30,6 +30,8 @@ runtime_libruntime_la_SOURCES = \
 	runtime/api/barrier.c \
 	runtime/api/broadcast.c \
 	runtime/api/bucket.c \
+	runtime/api/bucket_slots.c runtime/api/bucket_slots.h \
+	runtime/api/bucket_task.c runtime/api/bucket_task.h \
 	runtime/api/checks.c runtime/api/checks.h \
 	runtime/api/communicators.c \
 	runtime/api/context.c runtime/api/context.h \
