@@ -37,7 +37,7 @@ struct dt_bucket_task {
     struct dt_bucket_buffer *buffers; /* COPIED */
     struct dt_operation *operations;  /* FUSED, ALONE: an all-reduce in place for each buffer */
     size_t n;                         /* buffers or operations */
-    size_t room;                      /* for so many */
+    size_t room;                      /* for buffers or operations, in the array */
     size_t bytes;                     /* in all buffers */
 };
 

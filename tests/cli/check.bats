@@ -258,7 +258,7 @@ stuck_agent() {
     clean
 }
 
-@test "case 44: a check whose reader has left prints no message and exits with 141" {
+@test "a check whose reader has left prints no message and exits with 141" {
     mkfifo "$T/pipe"
     exec 7<>"$T/pipe" 8>"$T/pipe" 7<&-
     RC=0

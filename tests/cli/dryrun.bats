@@ -41,14 +41,14 @@ END
     diff -u want got
 }
 
-@test "case 65: --dry-run does not contact the hosts, so they need not exist" {
+@test "--dry-run does not contact the hosts, so they need not exist" {
     run --separate-stderr dtrun -np 4 -H no-such-host.invalid:2,192.0.2.1:2 --dry-run ./train
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     [ "${#lines[@]}" -eq 5 ]
 }
 
-@test "case 52: 16 ranks on 8 slots are placed 8 and 8, share devices, and cause one warning" {
+@test "16 ranks on 8 slots are placed 8 and 8, share devices, and cause one warning" {
     run --separate-stderr dtrun -np 16 -H host1:4,host2:4 --dry-run --json ./train
     [ "$status" -eq 0 ]
     [ "$stderr" = "dtrun: 16 ranks on 8 slots: 2 ranks per slot, devices are shared \
@@ -60,7 +60,7 @@ END
         "[8,9,10,11,12,13,14,15]" ]
 }
 
-@test "case 65: --json lists every rank, with null for what only the host knows" {
+@test "--json lists every rank, with null for what only the host knows" {
     need_jq
     printf 'host1:2 gpus=5,GPU-8d addr=10.0.0.1\nhost2\n' >nodes
     dtrun --hostfile nodes --dry-run --json ./train 'a "b"' $'\xff' >got
@@ -94,7 +94,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["localhost","localhost","localhost"]' ]
 }
 
-@test "case 51: --gpu-bind decides which devices a rank sees" {
+@test "--gpu-bind decides which devices a rank sees" {
     need_jq
     devices() { dtrun "$@" --dry-run --json true >got; jq -c '[.ranks[].device]' got; }
     printf 'localhost slots=2 gpus=4,5,6\n' >nodes
@@ -253,7 +253,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["node01","node01","node03"]' ]
 }
 
-@test "case 53: hostfiles may have comments, CRLF, tabs, duplicates, ranges, removals and no last newline" {
+@test "hostfiles may have comments, CRLF, tabs, duplicates, ranges, removals and no last newline" {
     need_jq
     printf '# nodes\r\n\r\n\ta\tslots = 2 # two\r\nb:1\nA slots=1\n  n[08-10]:1 max_slots =2\n^n09\n\n^b\nme@[fe80::7]' >nodes
     dtrun --hostfile nodes --dry-run --json true >got
@@ -289,7 +289,7 @@ END
     [ "$output" = "dtrun: no host has slots: a host with 0 slots takes no ranks" ]
 }
 
-@test "case 53: a hostfile may have 10,000 lines, and a job a million ranks" {
+@test "a hostfile may have 10,000 lines, and a job a million ranks" {
     seq -f 'node%.0f slots=4' 0 9999 >nodes
     dtrun -np 1000000 --hostfile nodes --dry-run true >got 2>warning
     [ "$(wc -l <got)" -eq 1000001 ]

@@ -4,7 +4,7 @@
 
 load common
 
-@test "case 1: a job whose ranks all exit with 0 prints nothing and exits with 0" {
+@test "a job whose ranks all exit with 0 prints nothing and exits with 0" {
     dtrun -np 4 true
     code_is 0
     err_is_empty
@@ -12,7 +12,7 @@ load common
     clean
 }
 
-@test "case 1: on a terminal a successful job prints one line at its start and one at its end" {
+@test "on a terminal a successful job prints one line at its start and one at its end" {
     type script >/dev/null || skip "script(1) is not installed"
     env "$TOKEN" timeout "$PATIENCE" script -qec "'$DTRUN' -np 2 true" "$T/typescript" </dev/null >"$OUT"
     grep -q "^dtrun: 2 ranks on 1 host: localhost 0-1" "$OUT"
@@ -21,7 +21,7 @@ load common
     clean
 }
 
-@test "case 2: when one rank fails, dtrun stops the others and exits with the failed rank's code" {
+@test "when one rank fails, dtrun stops the others and exits with the failed rank's code" {
     dtrun -np 8 sh -c 'if [ $DTRUN_RANK = 3 ]; then exit 7; fi; exec sleep 600'
     code_is 7
     grep -qE '^dtrun: rank 3 \(localhost, pid [0-9]+\) exited with code 7; stopping the other 7 ranks$' "$ERR"
@@ -29,7 +29,7 @@ load common
     clean
 }
 
-@test "case 2: the failure message quotes at most the last five lines of the failed rank" {
+@test "the failure message quotes at most the last five lines of the failed rank" {
     dtrun -np 2 sh -c 'if [ $DTRUN_RANK = 1 ]; then for i in 1 2 3 4 5 6 7; do echo "word $i" >&2; done; exit 1; fi
         exec sleep 600'
     code_is 1
@@ -39,7 +39,7 @@ load common
     clean
 }
 
-@test "case 2: a rank that chose a GPU it cannot see gets a hint that names the options" {
+@test "a rank that chose a GPU it cannot see gets a hint that names the options" {
     local fails='if [ $DTRUN_RANK = 1 ]; then echo "CUDA error: invalid device ordinal" >&2
         echo "CUDA kernel errors might be asynchronous" >&2; exit 1; fi; exec sleep 600'
 
@@ -54,7 +54,7 @@ load common
     clean
 }
 
-@test "case 3: the first failure sets the exit code, not a rank that fails while it is being stopped" {
+@test "the first failure sets the exit code, not a rank that fails while it is being stopped" {
     dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
         trap "exit 4" TERM; while :; do sleep 0.1; done'
     code_is 3
@@ -72,7 +72,7 @@ one_of_many() {
     echo "$RC" >rc
 }
 
-@test "case 3: a signal precedes the exits that it causes: 139 in 60 of 60 jobs (tests/cluster runs 40 more)" {
+@test "a signal precedes the exits that it causes: 139 in 60 of 60 jobs (tests/cluster runs 40 more)" {
     for i in {1..60}; do
         one_of_many "$i" &
         [ $((i % 6)) != 0 ] || wait
@@ -82,14 +82,14 @@ one_of_many() {
     clean
 }
 
-@test "case 4: a rank that dies of SIGSEGV ends the job with 139, and the message names the signal" {
+@test "a rank that dies of SIGSEGV ends the job with 139, and the message names the signal" {
     dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && kill -SEGV $$; exec sleep 600'
     code_is 139
     err_has "was killed by signal 11 (SIGSEGV: Segmentation fault)"
     clean
 }
 
-@test "case 4: the message says that a core was dumped" {
+@test "the message says that a core was dumped" {
     bash -c 'ulimit -c unlimited; sh -c "kill -SEGV \$\$"; :' 2>said || true
     grep -q "core dumped" said || skip "no cores are dumped here"
     (ulimit -c unlimited && dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && kill -SEGV $$; exec sleep 600'; code_is 139)
@@ -122,19 +122,19 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "case 5: when the kernel kills a rank for memory, the job ends with 137 and the message says so" {
+@test "when the kernel kills a rank for memory, the job ends with 137 and the message says so" {
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_out_of_memory
 }
 
-@test "case 5: dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
+@test "dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
     dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
     [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_out_of_memory unshare --mount sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh
 }
 
-@test "case 5: when a rank is killed from outside, dtrun stops the others and exits with 137" {
+@test "when a rank is killed from outside, dtrun stops the others and exits with 137" {
     dtrun_start -np 3 sh -c 'echo pid $$; exec sleep 600'
     out_has 3 pid
     kill -KILL "$(sed -n 's/^\[1\] pid //p' "$OUT")"
@@ -145,7 +145,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "case 6: ranks that dtrun stops do not count as failures and do not set the exit code" {
+@test "ranks that dtrun stops do not count as failures and do not set the exit code" {
     dtrun --kill-grace 1 -np 4 sh -c 'case $DTRUN_RANK in
         0) exit 5;; 1) trap "exit 77" TERM;; 2) trap "" TERM;; esac; while :; do sleep 0.1; done'
     code_is 5
@@ -153,7 +153,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "case 7: a program that does not exist ends the job with 127 and one message that names the host" {
+@test "a program that does not exist ends the job with 127 and one message that names the host" {
     dtrun -np 4 ./trian
     code_is 127
     err_has "dtrun: ./trian: No such file or directory (on localhost)"
@@ -169,7 +169,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     grep -qE "^dtrun: $T/nosuch: No such file or directory \(on [abc](, [abc])*\)$" "$ERR"
 }
 
-@test "case 8: a program that cannot be executed ends the job with 126 and one message" {
+@test "a program that cannot be executed ends the job with 126 and one message" {
     echo data >plain
     dtrun -np 4 ./plain
     code_is 126
@@ -186,7 +186,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "case 9: a working directory that does not exist is named, and no rank starts" {
+@test "a working directory that does not exist is named, and no rank starts" {
     dtrun -np 4 --wdir "$T/none" sh -c "echo started >>$T/started"
     code_is 125
     err_has "dtrun: working directory $T/none: No such file or directory (on localhost)"
@@ -217,7 +217,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "case 19: when a rank's wrapper is killed, dtrun kills the program under it" {
+@test "when a rank's wrapper is killed, dtrun kills the program under it" {
     dtrun_start -np 2 sh -c 'echo pid $$; sleep 600; true'
     out_has 2 pid
     kill -KILL "$(sed -n 's/^\[0\] pid //p' "$OUT")"
@@ -226,7 +226,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "case 50: each rank finds its rank, local rank, node and device in its environment" {
+@test "each rank finds its rank, local rank, node and device in its environment" {
     dtrun -np 3 sh -c 'echo $DTRUN_RANK $DTRUN_SIZE $DTRUN_LOCAL_RANK $DTRUN_LOCAL_SIZE \
         $DTRUN_NODE_RANK $DTRUN_NODES $RANK $WORLD_SIZE $CUDA_VISIBLE_DEVICES'
     code_is 0

@@ -6,7 +6,7 @@ load common
 # A rank with a child in a session of its own, which is the hardest to find again.
 FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
 
-@test "case 20: after kill -9 of dtrun all ranks end at once, not only when the lease expires" {
+@test "after kill -9 of dtrun all ranks end at once, not only when the lease expires" {
     for i in 1 2 3; do
         dtrun_start --heartbeat 600 -np 3 sh -c "$FAMILY"
         out_has 3 ready
@@ -16,7 +16,7 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     done
 }
 
-@test "case 21: after kill -9 of the keeper all ranks end at once, and the job fails with 125" {
+@test "after kill -9 of the keeper all ranks end at once, and the job fails with 125" {
     dtrun_start --heartbeat 600 -np 3 sh -c "$FAMILY"
     out_has 3 ready
     kill -KILL "$(keeper)"
@@ -27,7 +27,7 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     becomes_clean
 }
 
-@test "case 21: after kill -9 of the worker all ranks end at once, and the job fails with 125" {
+@test "after kill -9 of the worker all ranks end at once, and the job fails with 125" {
     dtrun_start --heartbeat 600 -np 3 sh -c "$FAMILY"
     out_has 3 ready
     kill -KILL "$(worker)"
@@ -48,11 +48,11 @@ stop_by_agent() {
     clean
 }
 
-@test "case 21: SIGTERM to the worker of an agent stops the job as SIGTERM to dtrun does" {
+@test "SIGTERM to the worker of an agent stops the job as SIGTERM to dtrun does" {
     stop_by_agent TERM worker 143
 }
 
-@test "case 21: SIGINT and SIGHUP to the keeper of an agent stop the job as they do for dtrun" {
+@test "SIGINT and SIGHUP to the keeper of an agent stop the job as they do for dtrun" {
     stop_by_agent INT keeper 130
     stop_by_agent HUP keeper 129
 }
@@ -141,7 +141,7 @@ kill_agent() {
     kill -KILL "$keeper"
 }
 
-@test "case 21: the next job ends what remains after both processes of an agent were killed at once" {
+@test "the next job ends what remains after both processes of an agent were killed at once" {
     need_cgroup
     cp "$(command -v sh)" "./family$$"
     dtrun_start -np 2 "./family$$" -c "$FAMILY"
@@ -206,7 +206,7 @@ no_cgroup() {
     [ -z "$(find /sys/fs/cgroup -type d -name ".dtrun-$1-*")" ]
 }
 
-@test "case 23: dtrun notices a frozen agent by its silence" {
+@test "dtrun notices a frozen agent by its silence" {
     dtrun_start --heartbeat 6 -np 2 sh -c "$FAMILY"
     out_has 2 ready
     worker="$(worker)"
@@ -217,7 +217,7 @@ no_cgroup() {
     becomes_clean # the end of the keeper has woken the worker
 }
 
-@test "case 23: an agent whose worker is stopped leaves no ranks behind" {
+@test "an agent whose worker is stopped leaves no ranks behind" {
     dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
     out_has 2 ready
     kill -STOP "$(worker)"
@@ -232,7 +232,7 @@ no_cgroup() {
     becomes_clean
 }
 
-@test "case 23: the ranks of a frozen agent end before new ones take their place" {
+@test "the ranks of a frozen agent end before new ones take their place" {
     for which in worker both; do
         rm -f log then
         dtrun_start --heartbeat 6 --max-restarts 1 -np 1 sh -c '

@@ -179,7 +179,7 @@ END
     one_job --env mpi sh hidden
 }
 
-@test "case 64: with --env mpi one line says that there is no PMIx server" {
+@test "with --env mpi one line says that there is no PMIx server" {
     mkdir bin
     cp "$DTRUN_AGENT" bin/dtrun-agent
     printf '#!/bin/sh\nexit 3\n' >bin/dtrun-pmix
@@ -276,7 +276,7 @@ END
     done
 }
 
-@test "case 64: without a PMIx server one line says that each Open MPI rank is a job of its own" {
+@test "without a PMIx server one line says that each Open MPI rank is a job of its own" {
     type gcc >/dev/null || skip "needs gcc"
     # A program counts as one of Open MPI's if it names this library.
     echo 'int MPI_Init(void) { return 0; }' | gcc -shared -Wl,-soname,libmpi.so.40 -o libmpi.so.40 -xc -

@@ -3,7 +3,7 @@
 
 load common
 
-@test "case 41: when 64 ranks write 10 MiB each at once, every line stays whole and in order" {
+@test "when 64 ranks write 10 MiB each at once, every line stays whole and in order" {
     set -o pipefail
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 64 "$RANK/flood" 52429 </dev/null 2>"$ERR" |
@@ -13,7 +13,7 @@ load common
     clean
 }
 
-@test "case 42: a line of 1 MiB and a last line without a newline are printed whole" {
+@test "a line of 1 MiB and a last line without a newline are printed whole" {
     dtrun -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exit 0; head -c 1048576 /dev/zero | tr "\0" y; echo; printf end'
     code_is 0
     [ "$(wc -c <"$OUT")" = $((4 + 1048576 + 1 + 4 + 3 + 1)) ]
@@ -25,7 +25,7 @@ load common
     clean
 }
 
-@test "case 43: the output of a single rank passes through byte for byte" {
+@test "the output of a single rank passes through byte for byte" {
     head -c 300000 /dev/urandom >bytes
     dtrun -np 1 cat bytes
     code_is 0
@@ -35,7 +35,7 @@ load common
     clean
 }
 
-@test "case 43: progress bars are shown at once, also with labels" {
+@test "progress bars are shown at once, also with labels" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600; printf "50%%\r"; exec sleep 600'
     await has_line '50%' "$OUT"
     [ "$(head -c 8 "$OUT" | tr '\r' R)" = "[0] 50%R" ]
@@ -44,7 +44,7 @@ load common
     clean
 }
 
-@test "case 43: --tag labels a single rank, too, and --timestamp prints the time before the label" {
+@test "--tag labels a single rank, too, and --timestamp prints the time before the label" {
     dtrun --tag -np 1 printf 'a\nb'
     code_is 0
     out_is "[0] a
@@ -95,7 +95,7 @@ ${esc}[36m[0]${esc}[0m hello" ]
     clean
 }
 
-@test "case 45: while its reader blocks, dtrun still stops the other ranks after a death and keeps the exit code" {
+@test "while its reader blocks, dtrun still stops the other ranks after a death and keeps the exit code" {
     mkfifo slow
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --max-restarts 0 -np 4 sh -c \
         '[ $DTRUN_RANK = 3 ] || exec yes; until [ -e go ]; do sleep 0.05; done; exit 9' \
@@ -122,7 +122,7 @@ no_rank_runs() {
     done
 }
 
-@test "case 44: when the reader of its output leaves, dtrun stops the job silently and exits with 141" {
+@test "when the reader of its output leaves, dtrun stops the job silently and exits with 141" {
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
     RC="${PIPESTATUS[0]}"
     code_is 141
@@ -132,7 +132,7 @@ no_rank_runs() {
     clean
 }
 
-@test "case 45: a slow reader makes ranks wait, dtrun's memory stays bounded, and nothing is lost" {
+@test "a slow reader makes ranks wait, dtrun's memory stays bounded, and nothing is lost" {
     mkfifo slow
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 "$RANK/flood" 50000 </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
@@ -309,7 +309,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "case 47: standard output and standard error stay apart" {
+@test "standard output and standard error stay apart" {
     dtrun -np 2 sh -c 'echo out $DTRUN_RANK; echo err $DTRUN_RANK >&2'
     code_is 0
     sort "$OUT" | diff - <(echo "[0] out 0
@@ -319,7 +319,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "case 47: standard output and standard error can share a file without cutting each other's lines" {
+@test "standard output and standard error can share a file without cutting each other's lines" {
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 sh -c "'$RANK/flood' 3000; '$RANK/flood' 3000 >&2" \
         </dev/null >"$OUT" 2>&1
     [ "$(wc -l <"$OUT")" = 24000 ]
@@ -327,7 +327,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "case 47: --merge-stderr sends both streams to standard output in the order in which a rank wrote them" {
+@test "--merge-stderr sends both streams to standard output in the order in which a rank wrote them" {
     dtrun --merge-stderr -np 2 sh -c 'i=0; while [ $i -lt 500 ]; do echo "$i out"; echo "$i err" >&2; i=$((i + 1)); done'
     code_is 0
     err_is_empty
@@ -337,7 +337,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "case 47: with --merge-stderr the failure message still quotes the rank's last lines" {
+@test "with --merge-stderr the failure message still quotes the rank's last lines" {
     dtrun --merge-stderr -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600; echo "the disk is on fire" >&2; exit 3'
     code_is 3
     [ "$(cat "$OUT")" = "[1] the disk is on fire" ]
@@ -345,7 +345,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "case 46: --output-dir writes the raw bytes of each rank and stream to a file that it empties first" {
+@test "--output-dir writes the raw bytes of each rank and stream to a file that it empties first" {
     mkdir logs
     echo "of an earlier job" | tee logs/rank.00000.out >logs/rank.00001.err
     head -c 300000 /dev/urandom >bytes
@@ -360,7 +360,7 @@ dtrun_start_still() {
     clean
 }
 
-@test "case 46: --output-dir makes the directory, --tee also shows the output, --merge-stderr needs one file a rank" {
+@test "--output-dir makes the directory, --tee also shows the output, --merge-stderr needs one file a rank" {
     dtrun --output-dir new --tee -np 2 sh -c 'echo "$DTRUN_RANK out"; echo "$DTRUN_RANK err" >&2'
     code_is 0
     [ "$(sort "$OUT")" = "[0] 0 out
@@ -403,7 +403,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "case 46: %r and %h in --output-dir give each rank and host a path of its own" {
+@test "%r and %h in --output-dir give each rank and host a path of its own" {
     dtrun --output-dir 'logs/%h/%%-%r' --merge-stderr -np 2 -H localhost:2 sh -c 'echo "$DTRUN_RANK"'
     code_is 0
     [ "$(cd logs && find . -type f | sort | tr '\n' ' ')" = "./localhost/%-00000.out ./localhost/%-00001.out " ]
@@ -423,7 +423,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "case 46: for the files of many ranks dtrun raises its own limit of open files as far as it may" {
+@test "for the files of many ranks dtrun raises its own limit of open files as far as it may" {
     (ulimit -Sn 64 && dtrun --output-dir logs -np 40 sh -c 'ulimit -Sn' && code_is 0)
     [ "$(cat logs/*.out | sort -u)" = 64 ]
     [ "$(cat logs/*.out | wc -l)" = 40 ]
@@ -433,7 +433,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "case 46: an output directory that cannot be written ends the job with 125 before any rank starts" {
+@test "an output directory that cannot be written ends the job with 125 before any rank starts" {
     [ "$(id -u)" = 0 ] || skip "needs root to mount a read-only file system"
     mkdir locked
     unshare -m mount -t tmpfs -o ro none locked 2>/dev/null || skip "cannot mount"
@@ -446,7 +446,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "case 46: after a restart the output is appended to the files" {
+@test "after a restart the output is appended to the files" {
     dtrun --output-dir logs --max-restarts 1 -np 2 sh -c 'echo "run $DTRUN_RESTART_COUNT"
         [ $DTRUN_RESTART_COUNT$DTRUN_RANK != 00 ]'
     code_is 0
@@ -454,7 +454,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "case 46: an output file that cannot be made ends the job with 125 before any rank starts" {
+@test "an output file that cannot be made ends the job with 125 before any rank starts" {
     : >file
     dtrun --output-dir file -np 2 touch started
     code_is 125
@@ -473,7 +473,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "case 46: an output file that cannot be written ends the job with a message that names it" {
+@test "an output file that cannot be written ends the job with a message that names it" {
     type prlimit >/dev/null || skip "prlimit is not installed"
     dtrun_start --output-dir logs -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600
         echo ready; until [ -e go ]; do sleep 0.05; done; yes'

@@ -4,7 +4,7 @@
 
 load common
 
-@test "case 48: arguments reach the program byte for byte" {
+@test "arguments reach the program byte for byte" {
     long="$(head -c 100000 /dev/zero | tr '\0' z)"
     set -- ' two  words ' "it's" '"' '$HOME `id` $(id)' ';&|<>' '' -- -np '*' $'new\nline' $'\xff\xfe' '\' "$long"
     dtrun -np 1 sh -c 'printf "%s\0" "$@"' sh "$@"
@@ -13,7 +13,7 @@ load common
     clean
 }
 
-@test "case 48: a program may get as many arguments as Linux allows" {
+@test "a program may get as many arguments as Linux allows" {
     dtrun -np 1 sh -c 'echo $#' sh $(printf 'a %.0s' {1..110000})
     code_is 0
     out_is '110000
@@ -21,7 +21,7 @@ load common
     clean
 }
 
-@test "case 49: ranks get the environment that the options name, and no command line shows it" {
+@test "ranks get the environment that the options name, and no command line shows it" {
     big="$(head -c 120000 /dev/zero | tr '\0' b)"
     env A_ONE=1 A_TWO=$'two\nlines' SECRET="s3cr3t-$$" BIG="$big" GONE=1 "$TOKEN" timeout "$PATIENCE" \
         "$DTRUN" -np 2 --no-tag -x A_ONE -x 'NEW=b c' -x 'A_*' --unset GONE \
@@ -34,7 +34,7 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
-@test "case 56: too few open files are reported with the limit, by dtrun and by the agent" {
+@test "too few open files are reported with the limit, by dtrun and by the agent" {
     (ulimit -n 10 && dtrun -np 2 touch ran; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun -np 20 touch ran; code_is 125)
@@ -69,7 +69,7 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     rm -rf "$there"
 }
 
-@test "case 56: too few processes are reported with the limit, and no forked rank is left" {
+@test "too few processes are reported with the limit, and no forked rank is left" {
     dtrun_with_processes 9 -np 20 true
     code_is 125
     grep -qE "^dtrun: fork of 20 processes, where 9 are allowed: .*ulimit -u" "$ERR"
@@ -132,7 +132,7 @@ make_few() {
     clean
 }
 
-@test "case 51: --gpu-bind and --virtual-local-rank decide which devices a rank sees" {
+@test "--gpu-bind and --virtual-local-rank decide which devices a rank sees" {
     while IFS='|' read -r mask gpus options want; do
         unset CUDA_VISIBLE_DEVICES
         [ "$mask" = unset ] || export CUDA_VISIBLE_DEVICES="$mask"
@@ -161,7 +161,7 @@ END
     clean
 }
 
-@test "case 51: ranks that outnumber their devices share them in turn, and one line says so" {
+@test "ranks that outnumber their devices share them in turn, and one line says so" {
     export CUDA_VISIBLE_DEVICES=2,3
     dtrun -H localhost:3 --no-tag sh -c 'echo "$RANK:$CUDA_VISIBLE_DEVICES"'
     code_is 0
@@ -281,7 +281,7 @@ $one 1
     clean
 }
 
-@test "case 55: 256 ranks run on one host" {
+@test "256 ranks run on one host" {
     dtrun -np 256 -H localhost:256 sh -c 'echo "$DTRUN_LOCAL_RANK"'
     code_is 0
     err_is_empty
@@ -289,21 +289,21 @@ $one 1
     clean
 }
 
-@test "case 57: a rank may close its standard descriptors without failing the job" {
+@test "a rank may close its standard descriptors without failing the job" {
     dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0
     err_is_empty
     clean
 }
 
-@test "case 57: a daemon that keeps the output open does not hang dtrun" {
+@test "a daemon that keeps the output open does not hang dtrun" {
     dtrun -np 2 sh -c 'echo said; setsid sleep 600 & exit 0'
     code_is 0
     [ "$(grep -c said "$OUT")" = 2 ]
     clean
 }
 
-@test "case 58: a rank has its sockets, default signals, and a process group of its own" {
+@test "a rank has its sockets, default signals, and a process group of its own" {
     dtrun -np 1 "$RANK/fds"
     code_is 0
     out_is "fds 0 1 2 agent pmi
@@ -342,7 +342,7 @@ END
     clean
 }
 
-@test "case 62: two jobs run side by side, and killing one leaves the other alone" {
+@test "two jobs run side by side, and killing one leaves the other alone" {
     mkdir one two
     (cd one && exec env "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready; exec sleep 600' </dev/null >out 2>err 3>&-) &
     one=$!
@@ -366,7 +366,7 @@ traces() {
     done | grep -v -e "$BATS_RUN_TMPDIR" || true
 }
 
-@test "case 63: a job leaves no file, socket or shared memory behind, however it ends" {
+@test "a job leaves no file, socket or shared memory behind, however it ends" {
     export TMPDIR="$T/tmp"
     mkdir "$TMPDIR" empty
     cd empty

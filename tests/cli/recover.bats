@@ -218,7 +218,7 @@ is_stopped() { # RANK
     err_has "its ranks 0-2 are taken as lost"
 }
 
-@test "case 20: after kill -9 of dtrun, linked ranks under wrappers end at once" {
+@test "after kill -9 of dtrun, linked ranks under wrappers end at once" {
     dtrun_start --heartbeat 600 -np 3 sh -c "'$RANK/train' 100000000 50 until '$T/go' & setsid sleep 300 & wait"
     await test -d checkpoints
     kill -KILL "$BACKGROUND"

@@ -3,7 +3,7 @@
 
 load common
 
-@test "case 59: --max-restarts 1 allows one restart, and a second death ends the job with its code" {
+@test "--max-restarts 1 allows one restart, and a second death ends the job with its code" {
     dtrun --max-restarts 1 -np 3 sh -c 'echo run $DTRUN_RESTART_COUNT $DTRUN_GENERATION
         [ $DTRUN_RANK = 1 ] && exit $((5 + DTRUN_RESTART_COUNT)); exec sleep 600'
     code_is 6
@@ -17,7 +17,7 @@ load common
     clean
 }
 
-@test "case 59: a job that recovers exits with 0 and reports its restarts" {
+@test "a job that recovers exits with 0 and reports its restarts" {
     dtrun --max-restarts 3 --report r.json -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 0 ] || exit 0
         [ $DTRUN_RANK = 0 ] && kill -KILL $$; exec sleep 600'
     code_is 0
@@ -31,7 +31,7 @@ load common
     clean
 }
 
-@test "case 59: without --max-restarts and without a checkpoint a failed job is not restarted" {
+@test "without --max-restarts and without a checkpoint a failed job is not restarted" {
     dtrun -np 2 sh -c 'echo run; exit 3'
     code_is 3
     ! grep -q restarting "$ERR" || false

@@ -3,7 +3,7 @@
 
 load common
 
-@test "case 38: a large file reaches a rank 0 that starts reading late, and dtrun's memory stays bounded" {
+@test "a large file reaches a rank 0 that starts reading late, and dtrun's memory stays bounded" {
     head -c 100M /dev/zero | tr '\0' 'x' >big
     # Rank 0 waits until the file "go" exists.
     STDIN=big dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exit 0
@@ -18,7 +18,7 @@ load common
     clean
 }
 
-@test "case 38: standard input from a pipe arrives byte for byte" {
+@test "standard input from a pipe arrives byte for byte" {
     head -c 3M /dev/urandom >big
     RC=0
     cat big | env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 1 cat >"$OUT" 2>"$ERR" || RC=$?
@@ -27,7 +27,7 @@ load common
     clean
 }
 
-@test "case 39: standard input that no rank reads does not hold up the job" {
+@test "standard input that no rank reads does not hold up the job" {
     head -c 10M /dev/zero >big
     STDIN=big dtrun -np 2 true
     code_is 0
@@ -39,7 +39,7 @@ load common
     clean
 }
 
-@test "case 39: a rank may stop reading standard input without ending the job" {
+@test "a rank may stop reading standard input without ending the job" {
     head -c 10M /dev/zero >big
     STDIN=big dtrun -np 1 sh -c 'head -c 100000 | wc -c; exec <&-; sleep 0.3; echo on'
     code_is 0
@@ -48,7 +48,7 @@ load common
     clean
 }
 
-@test "case 39: closed standard input reads as empty" {
+@test "closed standard input reads as empty" {
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'cat; echo end' <&- >"$OUT" 2>"$ERR" || RC=$?
     code_is 0
@@ -57,7 +57,7 @@ load common
     clean
 }
 
-@test "case 39: a job runs with all three standard descriptors closed" {
+@test "a job runs with all three standard descriptors closed" {
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c "echo x >>$T/said" <&- >&- 2>&- || RC=$?
     OUT=/dev/null ERR=/dev/null code_is 0
@@ -65,7 +65,7 @@ load common
     clean
 }
 
-@test "case 39: a job in the background of a terminal neither stops nor spins" {
+@test "a job in the background of a terminal neither stops nor spins" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/background.py" "$DTRUN" -np 1 \
         sh -c 'echo ready; sleep 1.5; echo end' >"$OUT"
@@ -77,7 +77,7 @@ load common
     clean
 }
 
-@test "case 40: ranks other than 0 see the end of standard input at once" {
+@test "ranks other than 0 see the end of standard input at once" {
     echo hello >in
     STDIN=in dtrun -np 3 sh -c 'echo "got $(cat)"'
     code_is 0
@@ -87,7 +87,7 @@ load common
     clean
 }
 
-@test "case 40: --stdin names another rank as the reader, or none" {
+@test "--stdin names another rank as the reader, or none" {
     head -c 1M /dev/urandom >in
     STDIN=in dtrun --stdin 2 -np 3 sh -c 'echo "got $(cksum)"'
     code_is 0
@@ -102,7 +102,7 @@ load common
     clean
 }
 
-@test "case 40: --stdin all gives every rank all of standard input, and a rank that leaves holds up no other" {
+@test "--stdin all gives every rank all of standard input, and a rank that leaves holds up no other" {
     head -c 20M /dev/urandom >in
     STDIN=in dtrun --stdin all -np 4 sh -c 'case $DTRUN_RANK in
         0 | 1) echo "got $(cksum)" ;;
@@ -117,7 +117,7 @@ load common
     clean
 }
 
-@test "case 40: with --stdin all the slowest rank decides how far dtrun reads" {
+@test "with --stdin all the slowest rank decides how far dtrun reads" {
     head -c 40M /dev/urandom >in
     STDIN=in dtrun_start --stdin all -np 3 sh -c 'if [ $DTRUN_RANK = 1 ]; then
             until [ -e go ]; do sleep 0.05; done; fi
@@ -133,7 +133,7 @@ load common
     clean
 }
 
-@test "case 40: with --stdin all every rank reads on at the same place after a restart" {
+@test "with --stdin all every rank reads on at the same place after a restart" {
     seq 1 20000000 >big
     STDIN=big dtrun --stdin all --max-restarts 1 -np 3 sh -c 'read n; read n
         [ $DTRUN_RESTART_COUNT = 0 ] || { echo "now $n"; exit 0; }
@@ -145,7 +145,7 @@ load common
     clean
 }
 
-@test "case 40: with --stdin none dtrun leaves standard input to other programs" {
+@test "with --stdin none dtrun leaves standard input to other programs" {
     printf 'for another program\n' >in
     RC=0
     { env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --stdin none -np 1 cat 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"

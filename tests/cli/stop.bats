@@ -9,7 +9,7 @@ PATIENT='trap "echo got INT; exit 0" INT; trap "echo got TERM; exit 0" TERM
     echo ready; while :; do sleep 0.05; done'
 STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 
-@test "case 10: SIGINT to dtrun reaches every rank, and dtrun exits with 130" {
+@test "SIGINT to dtrun reaches every rank, and dtrun exits with 130" {
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
     kill -INT "$BACKGROUND"
@@ -21,7 +21,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "case 10: ranks that ignore SIGINT are killed after --kill-grace" {
+@test "ranks that ignore SIGINT are killed after --kill-grace" {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
     kill -INT "$BACKGROUND"
@@ -30,7 +30,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
-@test "case 10: Ctrl-C on a terminal reaches every rank, and dtrun dies of SIGINT" {
+@test "Ctrl-C on a terminal reaches every rank, and dtrun dies of SIGINT" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C -- "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"
     out_has 3 "got INT"
@@ -82,7 +82,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "case 11: a second SIGINT kills the ranks at once, and dtrun exits with 130" {
+@test "a second SIGINT kills the ranks at once, and dtrun exits with 130" {
     dtrun_start --kill-grace 600 -np 3 sh -c "$STUBBORN"
     out_has 3 ready
     kill -INT "$BACKGROUND"
@@ -93,14 +93,14 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "case 11: a second Ctrl-C on a terminal kills the ranks at once" {
+@test "a second Ctrl-C on a terminal kills the ranks at once" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C 1 interrupted ^C -- "$DTRUN" --kill-grace 600 -np 3 sh -c "$STUBBORN" >"$OUT"
     out_has 1 "exit code -2$" # killed by SIGINT, as shells expect
     clean
 }
 
-@test "case 11: a second SIGINT ends dtrun even if nobody reads its output" {
+@test "a second SIGINT ends dtrun even if nobody reads its output" {
     mkfifo slow
     env --default-signal=INT "$TOKEN" "$DTRUN" --kill-grace 600 -np 2 \
         sh -c 'trap "" INT; echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
@@ -116,7 +116,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "case 10: SIGINT ends dtrun while a host has not answered yet" {
+@test "SIGINT ends dtrun while a host has not answered yet" {
     printf '#!/bin/sh\necho waiting >>said\nexec sleep 600\n' >agent
     chmod +x agent
     DTRUN_AGENT="$T/agent" dtrun_start -np 2 true
@@ -127,7 +127,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "case 10: SIGINT ends dtrun at the instant at which it has started an agent" {
+@test "SIGINT ends dtrun at the instant at which it has started an agent" {
     preload_into_libuv impatient
     printf '#!/bin/sh\nexec sleep 600\n' >agent # does not end when its channel closes
     chmod +x agent
@@ -138,7 +138,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "case 12: SIGTERM to dtrun reaches every rank, and dtrun exits with 143" {
+@test "SIGTERM to dtrun reaches every rank, and dtrun exits with 143" {
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
     kill -TERM "$BACKGROUND"
@@ -148,7 +148,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
     clean
 }
 
-@test "case 13: SIGUSR1 and SIGUSR2 reach every rank, and the job goes on" {
+@test "SIGUSR1 and SIGUSR2 reach every rank, and the job goes on" {
     dtrun_start -np 2 sh -c "$PATIENT"
     out_has 2 ready
     kill -USR1 "$BACKGROUND"
@@ -180,7 +180,7 @@ has_woken() { # PID TIMES
     [ "$(wakings_of "$1")" -ge "$2" ]
 }
 
-@test "case 13: SIGTSTP stops dtrun and its ranks, and SIGCONT continues them even after three leases" {
+@test "SIGTSTP stops dtrun and its ranks, and SIGCONT continues them even after three leases" {
     # A shell that is starting a program (vfork) does not count as stopped before that program does.
     set -m # own process group, which the shell can continue; the kernel does not stop an orphaned one
     dtrun_start --heartbeat 1 -np 2 sh -c 'trap "echo got USR1" USR1; sleep 600 & echo pid $$; while :; do wait; done'
@@ -210,7 +210,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 14: SIGHUP stops the job as SIGTERM does, and dtrun exits with 129" {
+@test "SIGHUP stops the job as SIGTERM does, and dtrun exits with 129" {
     dtrun_start -np 2 sh -c "$PATIENT"
     out_has 2 ready
     kill -HUP "$BACKGROUND"
@@ -220,7 +220,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 14: under nohup dtrun ignores SIGHUP" {
+@test "under nohup dtrun ignores SIGHUP" {
     env "$TOKEN" nohup "$DTRUN" -np 2 sh -c "$PATIENT" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     out_has 2 ready
@@ -234,7 +234,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 10: dtrun leaves SIGINT ignored where a script started it in the background" {
+@test "dtrun leaves SIGINT ignored where a script started it in the background" {
     env --ignore-signal=INT "$TOKEN" "$DTRUN" -np 2 sh -c "$PATIENT" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     out_has 2 ready
@@ -272,7 +272,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 15: a rank that ignores SIGTERM is killed after --kill-grace" {
+@test "a rank that ignores SIGTERM is killed after --kill-grace" {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
     kill -TERM "$BACKGROUND"
@@ -281,7 +281,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 16: a stopped rank is continued so that it can end" {
+@test "a stopped rank is continued so that it can end" {
     dtrun_start --kill-grace 600 -np 2 sh -c "echo pid \$\$; $PATIENT"
     out_has 2 ready
     kill -STOP "$(sed -n 's/^\[1\] pid //p' "$OUT")"
@@ -292,13 +292,13 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 17: a child that outlives its rank is killed and does not delay the end of the job" {
+@test "a child that outlives its rank is killed and does not delay the end of the job" {
     dtrun -np 2 sh -c 'sleep 600 & exit 0'
     code_is 0
     clean
 }
 
-@test "case 18: grandchildren in sessions of their own are found and killed" {
+@test "grandchildren in sessions of their own are found and killed" {
     dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
     code_is 0
     clean
@@ -310,7 +310,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "cases 17, 18: children and grandchildren are killed also where no cgroup can be made" {
+@test "children and grandchildren are killed also where no cgroup can be made" {
     hide_cgroups
     dtrun -np 2 sh -c 'sleep 600 & exit 0'
     code_is 0
@@ -348,7 +348,7 @@ has_woken() { # PID TIMES
     becomes_clean
 }
 
-@test "case 24: --timeout ends the job with 124 and names the ranks that still ran" {
+@test "--timeout ends the job with 124 and names the ranks that still ran" {
     dtrun_start_clock --timeout 600 --exit-grace 700 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
     await_timer 700 # starts when a rank has ended
     expire_timer 600
@@ -359,7 +359,7 @@ has_woken() { # PID TIMES
     clean
 }
 
-@test "case 24: --timeout does not disturb a job that ends in time" {
+@test "--timeout does not disturb a job that ends in time" {
     dtrun --timeout 600 -np 2 true
     code_is 0
     err_is_empty

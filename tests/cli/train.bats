@@ -185,7 +185,7 @@ losses_agree() { # FILE FILE TOLERANCE
     done
 }
 
-@test "case 61: --resume leads to the result of an unbroken run, and skips a damaged checkpoint" {
+@test "--resume leads to the result of an unbroken run, and skips a damaged checkpoint" {
     training
     dtrun -np 2 --checkpoint-dir unbroken "$CHARLM" $SMALL "$TEXT"
     code_is 0

@@ -38,19 +38,19 @@ mentions() {
     [ "$status" -eq 2 ] || { echo "exit code $status"; return 1; }
 }
 
-@test "case 54: a command line without a program is refused" {
+@test "a command line without a program is refused" {
     refuses "no program was given; usage: dtrun [options] PROGRAM [ARGS...], see dtrun --help"
     mentions "no program was given" -np 4
     mentions "no program was given" -np 4 --
 }
 
-@test "case 54: unknown options and missing values are refused" {
+@test "unknown options and missing values are refused" {
     refuses "--bad is not an option; see dtrun --help" --bad true
     mentions "-np: a value (N) is missing" -np
     mentions "--dry-run takes no value" --dry-run=1 true
 }
 
-@test "case 54: -np refuses 0, abc, -1 and 99999999, and other options refuse fractions, too" {
+@test "-np refuses 0, abc, -1 and 99999999, and other options refuse fractions, too" {
     refuses "-np 0: a number from 1 to 1000000 was expected" -np 0 true
     refuses "-np abc: a number was expected" -np abc true
     refuses "-np -1: a whole number from 1 to 1000000 was expected" -np -1 true
@@ -135,7 +135,7 @@ mentions() {
     mentions "cannot be a user's name" -H -oProxyCommand=touch@h true
 }
 
-@test "case 53: a mistake in a hostfile is reported with file and line" {
+@test "a mistake in a hostfile is reported with file and line" {
     printf 'host1 slots=2\n# fine\nhost2 slots=abc\n' >nodes
     refuses "nodes:3: slots=abc: a number was expected" -np 4 --hostfile nodes ./train
     printf 'host1\r\nhost2 slots=-1\r\n' >nodes
@@ -150,7 +150,7 @@ mentions() {
     refuses "nodes:2: ^host2: no line of this file names that host" --hostfile nodes true
 }
 
-@test "case 53: a hostfile that cannot be read is refused" {
+@test "a hostfile that cannot be read is refused" {
     refuses "hostfile missing: No such file or directory" --hostfile missing true
     refuses "hostfile $dir: Is a directory" -hostfile "$dir" true
     : >empty
@@ -170,7 +170,7 @@ mentions() {
     refuses "host3: -H names it, but the hostfile does not" -H host1,host3 --hostfile nodes true
 }
 
-@test "case 52: --no-oversubscribe refuses more ranks than slots" {
+@test "--no-oversubscribe refuses more ranks than slots" {
     mentions "16 ranks do not fit on 8 slots" -np 16 -H localhost:4,localhost:4 --no-oversubscribe true
 }
 
@@ -220,7 +220,7 @@ mentions() {
     [[ "$output" =~ ^"dtrun "[0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
 
-@test "case 44: help or a plan whose reader has left ends silently with 141" {
+@test "help or a plan whose reader has left ends silently with 141" {
     mkfifo pipe
     exec 7<>pipe 8>pipe 7<&-
     for option in --help --version "--completion bash" "--dry-run true" "--dry-run --json true"; do

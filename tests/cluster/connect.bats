@@ -132,7 +132,7 @@ aliases() {
     grep -q "^dtrun: host3: authenticate as root: " "$BATS_TEST_TMPDIR/unnamed"
 }
 
-@test "case 55: a job on 129 hosts never connects to more at once than --fanout says" {
+@test "a job on 129 hosts never connects to more at once than --fanout says" {
     aliases
     # MaxStartups of host3 refuses the eleventh connection that has not yet logged in.
     PATIENCE=300 cluster_dtrun --fanout 8 -np 129 -H "n[001-129]" sh -c 'echo $DTRUN_NODE_RANK'
@@ -140,7 +140,7 @@ aliases() {
     [ "$(sed 's/.* //' "$OUT" | sort -n)" = "$(seq 0 128)" ]
 }
 
-@test "case 55: jobs run on one host fewer than --fanout says, as many, and one more" {
+@test "jobs run on one host fewer than --fanout says, as many, and one more" {
     aliases
     for n in 2 3 4; do
         cluster_dtrun --fanout 3 -np $n -H "n[1-$n]" echo up
@@ -149,7 +149,7 @@ aliases() {
     done
 }
 
-@test "case 25: --start-timeout names every host that is not ready, and the phase it is in" {
+@test "--start-timeout names every host that is not ready, and the phase it is in" {
     cat >"$CLUSTER_HOME/.ssh/config" <<CONFIG
 Host silent*
     HostName host1
@@ -190,7 +190,7 @@ cut_when() { # N COMMAND...
     [ "$RC" = 125 ]
 }
 
-@test "case 27: dtrun gives up a host that falls silent while connecting, but not a slow one" {
+@test "dtrun gives up a host that falls silent while connecting, but not a slow one" {
     echo 'ConnectTimeout 3' >"$CLUSTER_HOME/.ssh/config"
     cluster_dtrun_start --transport libssh2 -H host4 true
     cut_when 4 pgrep -x sleep
@@ -205,14 +205,14 @@ cut_when() { # N COMMAND...
     cluster_err_has "dtrun: host2: connection: it was lost (Connection timed out)"
 }
 
-@test "case 27: a login may take three times ConnectTimeout" {
+@test "a login may take three times ConnectTimeout" {
     echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config"
     cluster_dtrun --transport libssh2 -H host4 true
     [ "$RC" = 125 ]
     cluster_err_has "dtrun: host4: authenticate: no answer for 3 s; try: ssh host4 true"
 }
 
-@test "case 25: --start-timeout does not disturb a job that starts in time, however long it runs" {
+@test "--start-timeout does not disturb a job that starts in time, however long it runs" {
     cluster_dtrun --start-timeout 9 -np 2 -H host1,host2 sleep 10
     [ "$RC" = 0 ]
     [ ! -s "$ERR" ]

@@ -32,7 +32,7 @@ job_ends() { # CODE
     cluster_await_quiet
 }
 
-@test "case 20: after kill -9 of dtrun all ranks on all hosts end at once" {
+@test "after kill -9 of dtrun all ranks on all hosts end at once" {
     for t in libssh2 ssh; do
         start --transport $t
         kill -9 "$DTRUN_PID"
@@ -41,14 +41,14 @@ job_ends() { # CODE
     done
 }
 
-@test "case 5: kill -9 of a rank ends the job with 137" {
+@test "kill -9 of a rank ends the job with 137" {
     start
     cluster_on 2 kill -9 "$(rank_shell 2)"
     job_ends 137
     grep -qE '^dtrun: rank [23] \(host2, pid [0-9]+\) was killed by signal 9' "$ERR"
 }
 
-@test "case 21: after kill -9 of an agent's keeper or worker its ranks die at once, and the job ends" {
+@test "after kill -9 of an agent's keeper or worker its ranks die at once, and the job ends" {
     local which
 
     for which in keeper worker; do
@@ -59,7 +59,7 @@ job_ends() { # CODE
     done
 }
 
-@test "case 22: kill -9 of the ssh session counts as the loss of the host" {
+@test "kill -9 of the ssh session counts as the loss of the host" {
     for t in libssh2 ssh; do
         start --transport $t
         cluster_on 2 kill -9 "$(session 2)"
@@ -77,7 +77,7 @@ one_of_many() { # NUMBER: the peers of rank 3, on its host and on others, exit a
     echo "$RC" >"rc.$1"
 }
 
-@test "case 3: a rank's SIGSEGV, not the exits that it causes on other hosts, sets the code: 139 in 40 of 40 jobs" {
+@test "a rank's SIGSEGV, not the exits that it causes on other hosts, sets the code: 139 in 40 of 40 jobs" {
     local i
 
     mkdir "$CLUSTER_SHARED/many"
@@ -91,7 +91,7 @@ one_of_many() { # NUMBER: the peers of rank 3, on its host and on others, exit a
     [ "$(grep -c '^dtrun: rank 3 (host3, pid .* was killed by signal 11' err.* | grep -c :1)" = 40 ]
 }
 
-@test "case 23: a partition ends the ranks on both sides when the lease expires" {
+@test "a partition ends the ranks on both sides when the lease expires" {
     start --heartbeat 2
     cluster_cut 2
     cluster_dtrun_wait
@@ -132,7 +132,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_await_quiet
 }
 
-@test "case 23: a host whose packets are lost ends the job when the lease expires" {
+@test "a host whose packets are lost ends the job when the lease expires" {
     command -v nft >/dev/null || skip "needs nft"
     start --heartbeat 2
     cluster_mute 2
@@ -143,7 +143,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_unmute 2
 }
 
-@test "case 23: the keeper of a frozen agent ends its ranks, and the job ends" {
+@test "the keeper of a frozen agent ends its ranks, and the job ends" {
     start --heartbeat 2
     cluster_on 2 kill -STOP "$(worker 2)"
     cluster_dtrun_wait
@@ -173,7 +173,7 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "case 62: two jobs on the same hosts do not disturb each other" {
+@test "two jobs on the same hosts do not disturb each other" {
     local first
 
     start

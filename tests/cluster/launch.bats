@@ -15,7 +15,7 @@ setup() {
 
 teardown() { cluster_await_quiet; }
 
-@test "case 52: -np 16 on 8 slots runs 8 ranks on each host, two for each device, with one warning" {
+@test "-np 16 on 8 slots runs 8 ranks on each host, two for each device, with one warning" {
     cluster_dtrun -np 16 -H host1:4,host2:4 \
         sh -c 'echo "$(hostname) $DTRUN_LOCAL_RANK $CUDA_VISIBLE_DEVICES"'
     [ "$RC" = 0 ]
@@ -39,7 +39,7 @@ host2 2/4 0/2 1
 host2 3/4 1/2 1" ]
 }
 
-@test "case 52: --no-oversubscribe refuses 16 ranks on 8 slots, and names both numbers" {
+@test "--no-oversubscribe refuses 16 ranks on 8 slots, and names both numbers" {
     cluster_dtrun --no-oversubscribe -np 16 -H host1:4,host2:4 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 2 ]
     cluster_err_lines 1
@@ -65,11 +65,11 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
         "$(sort "$BATS_TEST_TMPDIR/ran" | sed 's|/.*||')" ]
 }
 
-@test "case 50: uneven hosts are filled in block order, and ranks get what --dry-run prints" {
+@test "uneven hosts are filled in block order, and ranks get what --dry-run prints" {
     uneven slot 0/3@1 1/3@1 2/3@1 0/1@2 0/2@3 1/2@3
 }
 
-@test "case 50: --map-by node takes uneven hosts in turn, and ranks get what --dry-run prints" {
+@test "--map-by node takes uneven hosts in turn, and ranks get what --dry-run prints" {
     uneven node 0/3@1 0/1@2 0/2@3 1/3@1 1/2@3 2/3@1
 }
 
@@ -90,7 +90,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     [ "$(cat "$OUT")" = squeamish ]
 }
 
-@test "cases 48, 49: remote and local hosts get an argument of 100 KiB and 200 KiB of environment" {
+@test "remote and local hosts get an argument of 100 KiB and 200 KiB of environment" {
     local long i want t
 
     long=$(head -c 76800 /dev/urandom | base64 -w 0) # 102400 characters
@@ -105,7 +105,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     unset BULK1 BULK2 BULK3 BULK4
 }
 
-@test "case 49: no command line, of ssh or any other process, shows the environment" {
+@test "no command line, of ssh or any other process, shows the environment" {
     local t
 
     for t in libssh2 ssh; do
@@ -142,7 +142,7 @@ stalled_for_good() {
     [ "$still" = 10 ]
 }
 
-@test "case 45: a slow reader makes ranks on other hosts wait, while dtrun and agents stay small" {
+@test "a slow reader makes ranks on other hosts wait, while dtrun and agents stay small" {
     local t still pids pid
 
     mkfifo "$BATS_TEST_TMPDIR/slow"
@@ -177,7 +177,7 @@ stalled_for_good() {
     done
 }
 
-@test "case 40: --stdin all gives every rank all of standard input, and sends it to each host once" {
+@test "--stdin all gives every rank all of standard input, and sends it to each host once" {
     local before after
 
     head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
@@ -190,7 +190,7 @@ stalled_for_good() {
     [ $((after - before)) -lt 7500000 ]
 }
 
-@test "cases 2, 4: the failed rank's exit code is dtrun's, and the others are stopped on all hosts" {
+@test "the failed rank's exit code is dtrun's, and the others are stopped on all hosts" {
     cluster_dtrun -np 4 -H host1:2,host2:2 \
         sh -c '[ $DTRUN_RANK = 3 ] && exit 7; sleep 300 & setsid sleep 300 & wait'
     [ "$RC" = 7 ]
@@ -220,7 +220,7 @@ stalled_for_good() {
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "cases 7, 9: a missing program or directory is reported in one message with host and path" {
+@test "a missing program or directory is reported in one message with host and path" {
     cluster_dtrun -np 4 -H host1:2,host2:2 ./trian
     [ "$RC" = 127 ]
     cluster_err_lines 1
@@ -260,7 +260,7 @@ stalled_for_good() {
     grep -q 'host1.*careful' "$ERR"
 }
 
-@test "cases 10, 11: an interrupt ends all ranks on all hosts, and a second one ends them at once" {
+@test "an interrupt ends all ranks on all hosts, and a second one ends them at once" {
     for t in ssh libssh2; do
         cluster_dtrun_start --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo up; sleep 300 & wait'
         cluster_out_has 4 up

@@ -118,7 +118,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
-@test "case 60: ranks of a host that loses power go on where there is room, with one warning" {
+@test "ranks of a host that loses power go on where there is room, with one warning" {
     undisturbed
     echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the single attempt to reach the host again
     start_stuck --heartbeat 2 -H host1:2,host2:2,host3:2

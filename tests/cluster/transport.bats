@@ -64,7 +64,7 @@ own_keys() {
     cluster_run sh -c "echo 4096 16384 4194304 >$wmem"
 }
 
-@test "cases 26, 27: an unknown name, a closed port and a host that is down are each reported" {
+@test "an unknown name, a closed port and a host that is down are each reported" {
     for t in libssh2 ssh; do
         probe --transport $t hots1 true
         fails_with "resolve: Name or service not known"
@@ -82,7 +82,7 @@ own_keys() {
     cluster_mend 1
 }
 
-@test "case 30: an unknown host key is refused, with its fingerprint and the command that adds it" {
+@test "an unknown host key is refused, with its fingerprint and the command that adds it" {
     local print
 
     print=$(ssh-keygen -lf "$CLUSTER_DIR/host1/key.pub" | awk '{ print $2 }')
@@ -123,7 +123,7 @@ own_keys() {
     [ "$status" = 0 ]
 }
 
-@test "case 31: a changed host key is refused even with --ssh-accept-new" {
+@test "a changed host key is refused even with --ssh-accept-new" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     sed -i "s|^host1 .*|host1 $(cut -d' ' -f1,2 "$CLUSTER_DIR/host2/key.pub")|" "$known"
@@ -136,7 +136,7 @@ own_keys() {
     cmp "$known" "$BATS_TEST_TMPDIR/known"
 }
 
-@test "case 32: a revoked host key is refused, even if another line lists it" {
+@test "a revoked host key is refused, even if another line lists it" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     echo "@revoked * $(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")" >>"$known"
@@ -147,7 +147,7 @@ own_keys() {
     fails_with "host key: it is marked as revoked"
 }
 
-@test "case 33: known_hosts may have hashed names, patterns, garbage and long lines" {
+@test "known_hosts may have hashed names, patterns, garbage and long lines" {
     local known=$CLUSTER_HOME/.ssh/known_hosts key1 key2
 
     key1=$(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")
@@ -175,7 +175,7 @@ own_keys() {
     [ "$status" = 0 ]
 }
 
-@test "case 28: keys that are not accepted, encrypted or missing are each reported" {
+@test "keys that are not accepted, encrypted or missing are each reported" {
     own_keys
     probe --transport libssh2 host1 true
     fails_with "authenticate as root: there is no key to offer"
@@ -259,7 +259,7 @@ own_keys() {
     says "no SSH agent: $BATS_TEST_TMPDIR/agent"
 }
 
-@test "case 29: RSA keys go through ssh, and libssh2 says why it cannot use them" {
+@test "RSA keys go through ssh, and libssh2 says why it cannot use them" {
     own_keys
     ssh-keygen -q -t rsa -b 2048 -N '' -f "$CLUSTER_HOME/.ssh/id_rsa"
     cat "$CLUSTER_HOME/.ssh/id_rsa.pub" >>"$CLUSTER_DIR/authorized_keys"
@@ -316,7 +316,7 @@ CONFIG
     says "ssh-keyscan -t ed25519 -p 2222 host2 | sed 's/^[^ ]*/work/' >>"
 }
 
-@test "case 34: hosts with ProxyJump or ProxyCommand are reached through ssh" {
+@test "hosts with ProxyJump or ProxyCommand are reached through ssh" {
     for way in "ProxyJump host1" "ProxyCommand ssh -W %h:%p host1"; do
         printf 'Host host2\n    %s\n' "$way" >"$CLUSTER_HOME/.ssh/config"
         probe host2 'echo from $SSH_CONNECTION'
@@ -454,7 +454,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     fails_with "agent start: this host is of type $(uname -m), the dtrun-agent to be sent is for aarch64"
 }
 
-@test "case 35: bash, csh and fish may be login shells and may print output" {
+@test "bash, csh and fish may be login shells and may print output" {
     local shell
 
     for shell in /bin/bash "$(command -v csh)" "$(command -v fish)"; do
@@ -480,7 +480,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     forget
 }
 
-@test "cases 36, 37: --no-push runs the installed agent, names where it looked, and refuses another version" {
+@test "--no-push runs the installed agent, names where it looked, and refuses another version" {
     probe --no-push --agent "$agent" host1
     [ "$status" = 0 ]
     probe --no-push --agent /nowhere/dtrun-agent host1
