@@ -667,8 +667,7 @@ CLI_TESTS = \
 	tests/cli/manual.bats \
 	tests/cli/migrate.bats \
 	tests/cli/completion.bats \
-	tests/cli/checks.bats \
-	tests/cli/circles.bats \
+	tests/cli/source.bats \
 	tests/cli/library.bats \
 	tests/cli/programs.bats \
 	tests/cli/kernels.bats \
