@@ -709,6 +709,15 @@ creates() { # blocks|'does not block' [dtrun option...]
     clean
 }
 
+@test "a driver that does not number allocations is not asked to pin memory for each call" {
+    for numbers in 1 0; do
+        rm -f "$T/log"
+        by_staging calls -x STANDIN_NUMBERS=$numbers -x STANDIN_LOG="$T/log"
+        grep -c ' pins ' "$T/log" >"$T/pins.$numbers"
+    done
+    cmp "$T/pins.1" "$T/pins.0" || { cat "$T"/pins.*; false; }
+}
+
 @test "libdtrun uses no function of the CUDA runtime, whose last error is the program's" {
     ! grep -aoE '(^|[^A-Za-z_])cuda[A-Z][A-Za-z]+' "$DTRUN_BUILD/runtime/.libs/libdtrun.so" || false
 }

@@ -177,6 +177,7 @@ CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
 {
     (void)flags;
     standin_await_stern();
+    standin_log("pid %d pins %zu bytes", (int)getpid(), size);
     return host_touchable(STANDIN_HOST, size, ptr);
 }
 
@@ -375,6 +376,8 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
         *value = ptr;
         return block->kind < STANDIN_MANAGED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        if (standin_setting("STANDIN_NUMBERS", 1) == 0)
+            return CUDA_ERROR_NOT_SUPPORTED;
         *value = block->id;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:

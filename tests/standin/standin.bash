@@ -8,12 +8,13 @@
 #   STANDIN_STERN          1: calls that wait for the whole device on some drivers do so here
 #   STANDIN_MEMORY         bytes of a device
 #   STANDIN_LACKS          the number of a CUdevice_attribute that no device has
+#   STANDIN_NUMBERS        0: the driver does not tell apart allocations (CU_POINTER_ATTRIBUTE_BUFFER_ID)
 #   STANDIN_MIG            1: devices have the name of MIG devices
 #   STANDIN_HOST           a name that tells "hosts" apart, with devices and NCCL members of their own; the
 #                          default is the host's name and network namespace. NCCL's hosts speak TCP
-#   STANDIN_LOG            a file that records contexts, the kernels that NCCL's stand-in launches, and the
-#                          mistakes that it reports (launch orders that differ, calls that do not match);
-#                          without it the mistakes go to stderr
+#   STANDIN_LOG            a file that records contexts, pinned memory, the kernels that NCCL's stand-in
+#                          launches, and the mistakes that it reports (launch orders that differ, calls that
+#                          do not match); without it the mistakes go to stderr
 #   STANDIN_NCCL_VERSION   what ncclGetVersion returns, 22809 by default
 #   STANDIN_NCCL_FAULTS    which fault happens where, such as kernel-hang:1:3 (rank 1's third kernel never
 #                          ends): see nccl/inject.h

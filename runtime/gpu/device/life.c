@@ -9,8 +9,8 @@
 struct life {
     struct life *next;
     CUcontext context;
-    void *canary; /* pinned memory that is freed only when the context ends */
-    uint64_t allocation;
+    void *canary;        /* pinned memory that is freed only when the context ends */
+    uint64_t allocation; /* 0: the driver does not say */
 };
 
 static struct {
@@ -33,52 +33,54 @@ bool dt_gpu_is_there(const void *pinned, uint64_t allocation)
     return !allocation || dt_gpu_allocation(pinned) == allocation;
 }
 
-/* Returns 0 if the context's life is unknown or has ended. The caller holds the mutex. */
-static uint64_t find_life_locked(CUcontext context)
+/* Returns whether the context's newest life is known here and has not ended. If the driver does not
+ * number allocations, that is never seen to end. The caller holds the mutex. */
+static bool find_life_locked(CUcontext context, uint64_t *life)
 {
     const struct life *l = dti_lives.all;
 
     while (l && l->context != context)
         l = l->next;
-    return l && l->allocation && dt_gpu_is_there(l->canary, l->allocation) ? l->allocation : 0;
+    if (!l || !dt_gpu_is_there(l->canary, l->allocation))
+        return false;
+    *life = l->allocation;
+    return true;
 }
 
-static uint64_t find_life(CUcontext context)
+static bool find_life(CUcontext context, uint64_t *life)
 {
-    uint64_t allocation;
+    bool found;
 
     pthread_mutex_lock(&dti_lives.mutex);
-    allocation = find_life_locked(context);
+    found = find_life_locked(context, life);
     pthread_mutex_unlock(&dti_lives.mutex);
-    return allocation;
+    return found;
 }
 
 /* Returns the context's life. If another thread has added it first, l is freed, but not its canary,
  * since the driver might wait for the GPU. The newest life comes first. */
 static uint64_t add_life(struct life *l)
 {
-    uint64_t allocation;
+    uint64_t life = l->allocation;
 
     pthread_mutex_lock(&dti_lives.mutex);
-    allocation = find_life_locked(l->context);
-    if (allocation) {
+    if (find_life_locked(l->context, &life)) {
         free(l);
     } else {
-        allocation = l->allocation;
         l->next = dti_lives.all;
         dti_lives.all = l;
     }
     pthread_mutex_unlock(&dti_lives.mutex);
-    return allocation;
+    return life;
 }
 
 uint64_t dt_gpu_life(CUcontext context)
 {
-    uint64_t allocation = find_life(context);
-    struct life *l = allocation ? NULL : calloc(1, sizeof *l);
+    uint64_t life = 0;
+    struct life *l = find_life(context, &life) ? NULL : calloc(1, sizeof *l);
 
     if (!l)
-        return allocation;
+        return life;
     l->context = context;
     if (dt_cuda()->cuMemHostAlloc(&l->canary, sizeof *l, CU_MEMHOSTALLOC_PORTABLE)) {
         free(l);

@@ -1,4 +1,5 @@
-/* The lives of a context, with a driver of which two threads pin memory at the same time. */
+/* The lives of a context, with a driver of which two threads pin memory at the same time, and with
+ * one that does not number allocations. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 
 static pthread_barrier_t pinning;
 static _Atomic size_t pinned;
-static char memory[2];
+static char memory[3];
 
 static CUresult pin(void **ptr, size_t size, unsigned flags)
 {
@@ -22,9 +23,13 @@ static CUresult pin(void **ptr, size_t size, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+static bool numbers = true;
+
 static CUresult tell_allocation(void *id, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
     (void)attribute;
+    if (!numbers)
+        return CUDA_ERROR_NOT_SUPPORTED;
     *(unsigned long long *)id = ptr;
     return CUDA_SUCCESS;
 }
@@ -49,11 +54,11 @@ void dt_cuda_leave(struct dt_cuda_scope *scope)
     (void)scope;
 }
 
+static char places[2];
+
 static CUcontext context(void)
 {
-    static char place;
-
-    return (CUcontext)(void *)&place;
+    return (CUcontext)(void *)&places[0];
 }
 
 static void *find_life(void *life)
@@ -82,10 +87,30 @@ static void threads_that_are_first_in_a_context_find_one_life(void **state)
     pthread_barrier_destroy(&pinning);
 }
 
+/* Pinning memory costs milliseconds, and nothing frees it before the context ends. */
+static void memory_is_pinned_once_if_the_driver_numbers_no_allocations(void **state)
+{
+    CUcontext other = (CUcontext)(void *)&places[1];
+    struct dt_cuda_scope scope;
+    size_t before = pinned;
+
+    (void)state;
+    numbers = false;
+    assert_int_equal(pthread_barrier_init(&pinning, NULL, 1), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dt_gpu_life(other), 0);
+        assert_true(dt_gpu_enter_life(&scope, other, 0));
+        dt_cuda_leave(&scope);
+    }
+    assert_int_equal(pinned, before + 1);
+    pthread_barrier_destroy(&pinning);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_that_are_first_in_a_context_find_one_life),
+        cmocka_unit_test(memory_is_pinned_once_if_the_driver_numbers_no_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
