@@ -416,12 +416,16 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
     done
 }
 
-@test "a bucket refuses buffers of another device than its earlier ones" {
-    bucket elsewhere --gpu-bind none
-    code_is 0
-    [ "$(grep -c -- '^-[0-9]*: dt_bucket_push: the buffer belongs to another device or context' "$OUT")" = 3 ] || { show; false; }
-    [ "$(grep -c '^elsewhere: done' "$OUT")" = 3 ]
-    clean
+@test "a bucket refuses buffers of another device or context than its earlier ones" {
+    for path in shared staging; do
+        for what in elsewhere contexts; do
+            bucket $what --gpu-bind none -x DTRUN_DEVICE=$path
+            code_is 0
+            [ "$(grep -c -- '^-1: dt_bucket_push: the buffer belongs to another device or context' "$OUT")" = 3 ] || { show; false; }
+            [ "$(grep -c "^$what: done" "$OUT")" = 3 ]
+            clean
+        done
+    done
 }
 
 # The fourth kernel is the first one of the second round.

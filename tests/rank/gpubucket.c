@@ -15,6 +15,7 @@
  * - stuck: the GPU of rank 1 does that work only when the calls of all ranks have failed
  * - aborted: pushes after an abort, while the GPU stands still
  * - elsewhere: pushes a buffer on another device, which must be refused
+ * - contexts: pushes a buffer of another context of the same device, which must be refused
  * - after: a round, then one in which something fails that the environment sets
  *
  * After a failure it prints whether as much GPU memory is kept as the bucket has. */
@@ -455,16 +456,43 @@ static void aborted(void)
     exit(1);
 }
 
-static void elsewhere(void)
+static void use_own_context(int ordinal)
 {
-    float *here = device_new(sizeof *here), *there;
-    dt_bucket_t *bucket = new_bucket(CAP);
+    CUcontext context;
+    CUdevice device;
 
-    need(dt_bucket_push(bucket, here, 1));
-    device_use(1);
+    DRIVE(cuDeviceGet(&device, ordinal));
+    DRIVE(cuCtxCreate_v2(&context, 0, device));
+}
+
+/* The bucket still serves the buffers that it has taken, and later ones like them. */
+static void refuse_other(void (*use)(int ordinal), int ordinal)
+{
+    struct buffer here = { device_new(2 * sizeof(float)), 2, false };
+    dt_bucket_t *bucket = new_bucket(CAP);
+    CUcontext context;
+    float *there;
+
+    DRIVE(cuCtxGetCurrent(&context));
+    set(&here, own(0));
+    need(dt_bucket_push(bucket, here.ptr, 1));
+    use(ordinal);
     there = device_new(sizeof *there);
     printf("%d: %s\n", (int)dt_bucket_push(bucket, there, 1), dt_last_error());
+    DRIVE(cuCtxSetCurrent(context));
+    need(dt_bucket_push(bucket, here.ptr + 1, 1));
     need(dt_bucket_free(bucket));
+    need_all(&here, sum(0), "a bucket that has refused a buffer");
+}
+
+static void elsewhere(void)
+{
+    refuse_other(device_use, 1);
+}
+
+static void contexts(void)
+{
+    refuse_other(use_own_context, 0);
 }
 
 int main(int argc, char **argv)
@@ -480,6 +508,7 @@ int main(int argc, char **argv)
                                            { "abort", abort_copies },
                                            { "aborted", aborted },
                                            { "elsewhere", elsewhere },
+                                           { "contexts", contexts },
                                            { "die", die },
                                            { "stuck", stuck },
                                            { "after", after } };
