@@ -36,9 +36,9 @@ CUdeviceptr address(const void *ptr);
 /* Device memory in the current context. */
 void *device_new(size_t bytes);
 
-/* A word in host memory that the GPU waits for on a stream. */
+/* A word in host memory that the GPU waits for on a stream. Any thread may open it. */
 struct gate {
-    volatile uint32_t *word;
+    _Atomic uint32_t *word;
     CUdeviceptr address;
 };
 
