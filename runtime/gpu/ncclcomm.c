@@ -345,9 +345,11 @@ static dt_result_t report_init_timeout(struct dt_comm *c, unsigned seconds)
     return DT_ERR_TIMEOUT;
 }
 
-unsigned dt_ncclcomm_init_seconds(unsigned chosen, int size)
+unsigned dt_ncclcomm_init_seconds(const struct dt_comm *c)
 {
-    return chosen ? chosen : INIT_S + (unsigned)size / INIT_RANKS_A_S;
+    unsigned chosen = c->world->settings.nccl_init_s;
+
+    return chosen ? chosen : INIT_S + (unsigned)c->size / INIT_RANKS_A_S;
 }
 
 static ncclResult_t poll_init(struct dt_comm *c, struct dt_errand *errand)
@@ -364,7 +366,7 @@ static ncclResult_t poll_init(struct dt_comm *c, struct dt_errand *errand)
 
 static dt_result_t await_init(struct dt_comm *c, void *errand)
 {
-    unsigned seconds = dt_ncclcomm_init_seconds(c->world->settings.nccl_init_s, c->size);
+    unsigned seconds = dt_ncclcomm_init_seconds(c);
     uint64_t until = dt_clock_ns() + (uint64_t)seconds * 1000000000;
     uint32_t culprit;
 

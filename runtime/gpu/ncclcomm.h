@@ -48,8 +48,8 @@ dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *or
 /* Collective: connects all ranks, and allows calls that the program's thread launches (direct.h).
  * After a failure NCCL's communicator has been aborted. */
 dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order);
-/* How long NCCL may take to connect so many ranks; chosen: what the user has set, or 0. */
-unsigned dt_ncclcomm_init_seconds(unsigned chosen, int size);
+/* How long NCCL may take to connect the ranks of c. */
+unsigned dt_ncclcomm_init_seconds(const struct dt_comm *c);
 
 /* What NCCL says of the communicator: ncclInProgress while one of its own threads still launches a
  * call; ncclInternalError once its end has begun. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/api/operation.h"
+#include "runtime/comm/comm.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/ncclcalls.h"
@@ -287,10 +288,15 @@ static void an_errand_that_is_done_cannot_be_abandoned(void **state)
 /* Thousands of ranks have taken minutes. */
 static void nccl_gets_more_time_to_connect_more_ranks(void **state)
 {
+    static struct dt_world world;
+    static struct dt_comm c = { .world = &world, .size = 2 };
+
     (void)state;
-    assert_int_equal(dt_ncclcomm_init_seconds(0, 2), 120);
-    assert_int_equal(dt_ncclcomm_init_seconds(0, 4096), 120 + 512);
-    assert_int_equal(dt_ncclcomm_init_seconds(7, 4096), 7);
+    assert_int_equal(dt_ncclcomm_init_seconds(&c), 120);
+    c.size = 4096;
+    assert_int_equal(dt_ncclcomm_init_seconds(&c), 120 + 512);
+    world.settings.nccl_init_s = 7;
+    assert_int_equal(dt_ncclcomm_init_seconds(&c), 7);
 }
 
 int main(void)
