@@ -59,6 +59,8 @@ all_say() { # LINE
 
 @test "stream: ranks may use two communicators in different orders" { by_all_paths 'orders: done' gpustream orders; }
 
+@test "stream: a call does not overtake an earlier one on another stream" { by_all_paths 'turns: done' gpustream turns; }
+
 @test "stream: requests and enqueued calls share one order" { by_all_paths 'requests: done' gpustream requests; }
 
 @test "stream: a barrier waits for the streams of all ranks" { by_all_paths 'barrier: done' gpustream barrier; }
@@ -124,8 +126,6 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
-# Rank 0 ignores SIGTERM. Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22,
-# one in the driver.
 # While a kernel of one communicator hangs, a call that waits for the whole device would delay the other's abort.
 @test "stream: kernels of two communicators that hang are both given up at the time limit" {
     for blocks in 0 1; do
@@ -135,10 +135,13 @@ ends() { # CODE N LINE WHAT [dtrun option...]
         code_is 124
         [ $((SECONDS - start)) -lt 60 ] || { echo "it took $((SECONDS - start)) s"; false; }
         [ "$(grep -c -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT")" = 3 ] || { show; false; }
+        [ "$(grep -c '^both streams go on$' "$OUT")" = 3 ] || { show; false; }
         clean
     done
 }
 
+# Rank 0 ignores SIGTERM. Nothing frees a thread that waits in NCCL's queue for its proxy, nor, before 2.22,
+# one in the driver.
 @test "NCCL: a rank whose thread NCCL keeps for good exits long before the grace period is over" {
     for fault in '22105 submit-hang' '22809 queue-hang'; do
         local start=$SECONDS
@@ -212,6 +215,15 @@ ends() { # CODE N LINE WHAT [dtrun option...]
         code_is 0
         [ "$(grep -c ': 1200 comparisons$' "$OUT")" = 3 ] || { show; false; }
         [ ! -s "$ERR" ] || { show; false; }
+        clean
+    done
+}
+
+# CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED is 115.
+@test "NCCL's all-to-all in place does not wait for a stream that never ends" {
+    for lack in '' 'STANDIN_LACKS=115'; do
+        stream gpustream aside -x DTRUN_DEVICE=nccl ${lack:+-x $lack}
+        all_say 'aside: done'
         clean
     done
 }

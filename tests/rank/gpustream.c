@@ -14,9 +14,11 @@
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - pool: pinned memory is returned while a stream never ends
+ * - aside: NCCL's all-to-all in place, which needs memory, while a stream never ends
  * - reset: a view from before a reset of the device, and one in the new context
  * - twice: dt_finalize twice
  * - gone: the device is reset before dt_finalize
+ * - turns: a call on a stream does not overtake an earlier one on another
  * - mixed: calls on two streams between others, with another communicator before and after them
  * - launching: a call is over while NCCL launches a later one, which on rank 0 takes until the end
  * - mismatch: rank 1 enqueues another call than the others
@@ -189,6 +191,22 @@ static void legacy(void)
     pthread_join(opener, NULL);
 }
 
+/* If the calls fail, both streams must go on, whichever communicator is ended first. */
+static void need_both(dt_comm_t *const views[2], const CUstream streams[2])
+{
+    dt_result_t r = dt_stream_wait(views[0]);
+
+    if (r == DT_OK)
+        r = dt_stream_wait(views[1]);
+    if (r == DT_OK)
+        return;
+    printf("%d: %s\n", (int)r, dt_last_error());
+    for (int i = 0; i < 2; i++)
+        DRIVE(cuStreamSynchronize(streams[i]));
+    printf("both streams go on\n");
+    exit(1);
+}
+
 static void orders(void)
 {
     CUstream streams[2];
@@ -207,8 +225,8 @@ static void orders(void)
         fill_on(streams[at], buf[at], i / 2);
         need(dt_all_reduce(views[at], DT_IN_PLACE, buf[at], COUNT, DT_F32, DT_SUM));
     }
+    need_both(views, streams);
     for (int i = 0; i < 2; i++) {
-        need(dt_stream_wait(views[i]));
         need_sum(buf[i], ROUNDS - 1, "two communicators");
         need(dt_comm_free(views[i]));
         need(dt_comm_free(comms[i]));
@@ -600,6 +618,69 @@ static void pool(void)
     need(dt_comm_free(other));
 }
 
+static void need_turn(CUstream stream)
+{
+    for (int ms = 0; ms < 20; ms++) { /* long enough for a call that does not wait */
+        need_busy(stream, "a call has overtaken an earlier one on another stream");
+        usleep(1000);
+    }
+}
+
+/* The first stream is held, so neither call can be made. */
+static void take_turns(void)
+{
+    CUstream streams[2] = { stream_new(CU_STREAM_NON_BLOCKING),
+                            stream_new(CU_STREAM_NON_BLOCKING) };
+    dt_comm_t *views[2] = { view_of(DT_WORLD, streams[0]), view_of(DT_WORLD, streams[1]) };
+    float *bufs[2];
+
+    for (int i = 0; i < 2; i++)
+        bufs[i] = device_new(COUNT * sizeof **bufs);
+    gate_shut(&gate, streams[0]);
+    for (int i = 0; i < 2; i++) {
+        fill_on(streams[i], bufs[i], i);
+        need(dt_all_reduce(views[i], DT_IN_PLACE, bufs[i], COUNT, DT_F32, DT_SUM));
+    }
+    need_turn(streams[1]);
+    gate_open(&gate);
+    for (int i = 0; i < 2; i++) {
+        need(dt_stream_wait(views[i]));
+        need_sum(bufs[i], i, "calls on two streams");
+    }
+}
+
+/* Every rank gives each rank its number. */
+static void swap_numbers(float *buf, size_t bytes)
+{
+    float got[COUNT];
+
+    DRIVE(cuMemsetD32Async(address(buf), bits_of((float)dt_rank()), bytes / sizeof *buf,
+                           CU_STREAM_PER_THREAD));
+    need(dt_all_to_all(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32));
+    for (int rank = 0; rank < dt_size(); rank++) {
+        DRIVE(cuMemcpyDtoHAsync_v2(got, address(buf + rank * COUNT), sizeof got,
+                                   CU_STREAM_PER_THREAD));
+        DRIVE(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+        if (got[0] != (float)rank || got[COUNT - 1] != (float)rank)
+            fail("an all-to-all in place moved other data");
+    }
+}
+
+/* A call that allocated or freed memory would wait for the stream. The first call connects NCCL,
+ * and takes the memory where that cannot be taken in stream order. */
+static void set_aside(void)
+{
+    CUstream busy = stream_new(CU_STREAM_NON_BLOCKING);
+    size_t bytes = COUNT * sizeof(float) * (size_t)dt_size();
+    float *buf = device_new(bytes);
+
+    swap_numbers(buf, bytes);
+    gate_shut(&gate, busy);
+    for (int i = 0; i < 3; i++)
+        swap_numbers(buf, bytes);
+    gate_open(&gate);
+}
+
 /* While the communicator is in another call, its thread launches the enqueued one. */
 static void mix(dt_comm_t *const views[2], const CUstream streams[2], float *const bufs[3],
                 dt_comm_t *other)
@@ -841,7 +922,8 @@ int main(int argc, char **argv)
         { "pending", pending },   { "fork", fork_children }, { "beside", finalize_beside },
         { "devices", devices },   { "mixed", mixed },        { "launching", launching },
         { "reset", reset },       { "gone", finalize_gone }, { "twice", finalize_twice },
-        { "contexts", contexts }, { "pool", pool }
+        { "contexts", contexts }, { "pool", pool },          { "turns", take_turns },
+        { "aside", set_aside }
     };
 
     device_join();

@@ -43,10 +43,11 @@ struct ncclComm {
     uint64_t met[STANDIN_REASONS];
 
     CUdevice device;
-    CUcontext context;  /* the device's primary context */
-    unsigned long life; /* the context's life in which memory and event were made */
-    CUdeviceptr memory; /* freed at the end, which waits for all work of the device */
-    CUevent launched;   /* recorded after the latest kernel */
+    CUcontext context;   /* the device's primary context */
+    unsigned long life;  /* the context's life in which memory and event were made */
+    CUdeviceptr memory;  /* freed at the end, which waits for all work of the device */
+    CUevent launched;    /* recorded after the latest kernel */
+    _Atomic int running; /* kernels */
     uint64_t collectives;
     struct ncclComm *next; /* in the list of this process (order.c) */
     bool reported;
