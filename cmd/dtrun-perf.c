@@ -43,7 +43,7 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 
     gethostname(mine->host, sizeof mine->host - 1);
     mine->pid = getpid();
-    mine->node = dt_perf_told(DT_ENV_NODE_RANK, 0);
+    mine->node = dt_perf_env_number(DT_ENV_NODE_RANK, 0);
     snprintf(mine->memory, sizeof mine->memory, "%s", dt_perf_memory_name());
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
@@ -162,7 +162,7 @@ static dt_result_t measure_job(struct session *s)
     dt_result_t r = ranks ? gather_ranks(ranks) : DT_ERR_NOMEM;
     int host[dt_size()];
 
-    s->layout = (struct dt_perf_layout){ dt_size(), dt_perf_told(DT_ENV_NODES, 1), host };
+    s->layout = (struct dt_perf_layout){ dt_size(), dt_perf_env_number(DT_ENV_NODES, 1), host };
     for (int i = 0; r == DT_OK && i < dt_size(); i++)
         host[i] = (int)ranks[i].node;
     if (r == DT_OK)

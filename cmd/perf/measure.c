@@ -18,7 +18,7 @@ enum {
 
 static const double wanted_us = 1e5; /* duration of a measurement if the number of calls is free */
 
-int dt_perf_told(const char *name, int otherwise)
+int dt_perf_env_number(const char *name, int otherwise)
 {
     const char *text = getenv(name);
 
@@ -38,8 +38,8 @@ bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *
     size_t room = (a->max_bytes + SLACK + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
     for (int i = 0; i < 2; i++) {
-        b->memory[i] = dt_perf_memory_new(
-            room); /* touches every page, so that no page fault happens while a call is timed */
+        /* This touches every page, so that no page fault happens while a call is timed. */
+        b->memory[i] = dt_perf_memory_new(room);
         if (!b->memory[i])
             return false;
     }
@@ -251,8 +251,8 @@ static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
 {
     int me = dt_rank(), n = dt_size();
     bool has = !r->op->root_alone || me == r->c.root;
-    size_t block = dt_perf_block_count(r->op, me, me, n,
-                                       r->count); /* if the input consists of that block alone */
+    /* the size of the input if it is only this rank's block */
+    size_t block = dt_perf_block_count(r->op, me, me, n, r->count);
     double sum = 0;
     dt_result_t result;
 
@@ -295,8 +295,8 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
         result = combine(a, &f->us);
     if (result == DT_OK)
         result = percentiles(&r, n, f);
-    f->seen = a->check && !(in_place && op->place == DT_PERF_UNSEEN);
-    if (result == DT_OK && f->seen)
+    f->checked = a->check && !(in_place && op->place == DT_PERF_UNCHECKED);
+    if (result == DT_OK && f->checked)
         result = verify(&r, in_place, &f->wrong);
     end_run(&r);
     return result;

@@ -8,22 +8,23 @@
 
 struct dt_perf_figures {
     bool measured;   /* the collective exists in this form */
-    bool seen;       /* its result was checked */
+    bool checked;    /* its result was checked */
     double us;       /* of a call, back to back */
     double p50, p99; /* of calls that were timed one by one, in us */
     size_t wrong;    /* number of elements, of all ranks together */
 };
 
 double dt_perf_now_us(void); /* from a monotonic clock */
-/* Returns a number that dtrun put into the environment, such as DT_ENV_NODES, or otherwise. */
-int dt_perf_told(const char *name, int otherwise);
+/* Returns a number that dtrun put into the environment, such as DT_ENV_NODES, or "otherwise" if it
+ * is not there. */
+int dt_perf_env_number(const char *name, int otherwise);
 
 struct dt_perf_buffers {
     char *in;
     char *out;
     char *memory[2]; /* to free */
-    char *aside; /* host memory in which data are created and checked; one of the buffers if these
-                    are host memory */
+    /* host memory in which data are created and checked; NULL if the buffers are host memory */
+    char *aside;
 };
 
 /* Returns false if memory ran out. */

@@ -13,11 +13,11 @@
 
 /* Where the input is in an in-place call. */
 enum dt_perf_place {
-    DT_PERF_SAME,     /* the input is at the beginning of the output */
-    DT_PERF_OWN_IN,   /* the input is this rank's block of the output */
-    DT_PERF_OWN_OUT,  /* the output is this rank's block of the input */
-    DT_PERF_UNSEEN,   /* like OWN_OUT, but the result is not checked, as in nccl-tests */
-    DT_PERF_NO_PLACE, /* there is no in-place call */
+    DT_PERF_SAME,      /* the input is at the beginning of the output */
+    DT_PERF_OWN_IN,    /* the input is this rank's block of the output */
+    DT_PERF_OWN_OUT,   /* the output is this rank's block of the input */
+    DT_PERF_UNCHECKED, /* like OWN_OUT, but the result is not checked, as in nccl-tests */
+    DT_PERF_NO_PLACE,  /* there is no in-place call */
 };
 
 struct dt_perf_case { /* what is measured */

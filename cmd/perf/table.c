@@ -113,7 +113,7 @@ static void text_figures(const struct dt_perf_table *t, const struct dt_perf_row
     }
     fprintf(t->text, "  %7.*f  %6.2f  %6.2f", digits_of(f->us), f->us, bandwidth,
             bandwidth * t->op->bus_factor(t->ranks));
-    if (f->seen)
+    if (f->checked)
         fprintf(t->text, "  %6zu", f->wrong);
     else
         fprintf(t->text, "  %6s", "N/A");
@@ -153,7 +153,7 @@ static void json_figures(const struct dt_perf_table *t, const char *name,
             "{\"time_us\": %.6g, \"p50_us\": %.6g, \"p99_us\": %.6g, \"algbw\": %.6g, "
             "\"busbw\": %.6g, \"wrong\": ",
             f->us, f->p50, f->p99, bandwidth, bandwidth * t->op->bus_factor(t->ranks));
-    if (f->seen)
+    if (f->checked)
         fprintf(t->json, "%zu}", f->wrong);
     else
         fprintf(t->json, "null}");

@@ -182,7 +182,7 @@ static dt_result_t learn_ranks(struct tuning *t)
     uint64_t least[2] = { (uint64_t)local, dt_hostshm_room((uint32_t)local) };
     dt_result_t r;
 
-    l->hosts = dt_perf_told(DT_ENV_NODES, 1);
+    l->hosts = dt_perf_env_number(DT_ENV_NODES, 1);
     l->ranks = local;
     r = dt_broadcast(DT_WORLD, &l->ranks, 1, DT_I32, 0);
     if (r == DT_OK)
@@ -212,7 +212,7 @@ static dt_result_t learn_thresholds(struct tuning *t)
 static dt_result_t learn(struct tuning *t)
 {
     const struct dt_perf_args a = { .max_bytes = DT_PERF_TUNE_BYTES };
-    dt_result_t r = dt_comm_split(DT_WORLD, dt_perf_told(DT_ENV_NODE_RANK, 0), 0, &t->host);
+    dt_result_t r = dt_comm_split(DT_WORLD, dt_perf_env_number(DT_ENV_NODE_RANK, 0), 0, &t->host);
 
     if (r == DT_OK)
         r = learn_crowd(t);

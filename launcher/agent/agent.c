@@ -29,7 +29,7 @@
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* then the keeper takes over */
     SLOW_MS = 5 * 1000,       /* a file operation that takes longer is reported to the user */
-    DYING_MS = 8 * 1000,      /* shorter than the launcher's patience for an ANSWER */
+    DYING_MS = 8 * 1000,      /* an ANSWER waits this long for deaths; the launcher waits longer */
 };
 
 struct agent {
@@ -164,8 +164,8 @@ static void on_blocked(void *arg, uint64_t ms)
 
 static void on_facts_blocked(void *arg, uint64_t ms)
 {
-    static char text[] = "a file system that --check looks at (of the checkpoints, of NCCL or of "
-                         "the system) does not respond; waiting for it";
+    static char text[] = "a file system that --check looks at (for checkpoints, NCCL or the "
+                         "system) does not respond; waiting for it";
 
     say_blocked(arg, ms, text);
 }
@@ -318,7 +318,8 @@ static void on_signal(struct agent *a, int signo)
         dt_generation_signal(a->generation, signo);
 }
 
-/* Handles messages about ranks, if there are any. Returns false for any other message. */
+/* Handles a message that concerns ranks; without ranks, drops it. Returns false for any other
+ * message. */
 static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
 {
     struct dt_generation *g = a->generation;

@@ -50,6 +50,7 @@ static void fail_outfd(struct dt_outfd *o, int error)
 
 static void on_writable(uv_poll_t *poll, int status, int events);
 
+/* ready_fd is readable when the file is writable. */
 static void wait_writable(struct dt_outfd *o)
 {
     if (!o->polling)

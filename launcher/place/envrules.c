@@ -85,8 +85,8 @@ static const struct {
     { DT_ENV_NODE_RANK, "the order of hosts in -H or --hostfile decides it" },
     { DT_ENV_NODES, "-H or --hostfile decides it" },
     { DT_ENV_JOB_ID, "every job gets its own" },
-    { DT_ENV_GENERATION, "restarts count it" },
-    { DT_ENV_RESTART_COUNT, "restarts count it; --max-restarts limits them" },
+    { DT_ENV_GENERATION, "it grows with every restart" },
+    { DT_ENV_RESTART_COUNT, "it counts restarts; --max-restarts limits them" },
     { DT_ENV_CHECKPOINT_DIR, "--checkpoint-dir decides it" },
     { DT_ENV_OUTPUT_DIR, "--output-dir decides it" },
     { DT_ENV_FRESH, "--fresh decides it" },
@@ -106,7 +106,7 @@ static const struct {
     { "NODE_RANK", "the order of hosts in -H or --hostfile decides it" },
     { "MASTER_ADDR", "--iface, or addr= of the first host in a hostfile, decides it" },
     { "MASTER_PORT", "a free port of the first host is taken" },
-    { "TORCHELASTIC_RESTART_COUNT", "restarts count it; --max-restarts limits them" },
+    { "TORCHELASTIC_RESTART_COUNT", "it counts restarts; --max-restarts limits them" },
     { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
     { "TORCHELASTIC_RUN_ID", "every job gets its own" },
     { "CUDA_VISIBLE_DEVICES", "gpus= in a hostfile decides which devices a host's ranks share, and "
@@ -284,7 +284,7 @@ bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_envi
            lookup(agent_environ, name);
 }
 
-/* Takes the variables that dtrun sent, then adds the host's own ones of other names. */
+/* Takes the variables that dtrun sent, then adds the host's variables that have other names. */
 static int lay_over(struct dt_strs *env, char *const *agent_environ,
                     const struct dt_msg_start *start)
 {
@@ -424,8 +424,7 @@ static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
     return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
-/* Removes variables of another job around this one, or of the host, even those that this job does
- * not set. */
+/* Removes variables of an enclosing job or of the host, even those that this job does not set. */
 static void drop_frameworks(struct dt_strs *env, unsigned set)
 {
     for (uint32_t i = 0; i < env->n;) {

@@ -15,7 +15,7 @@
 #include "runtime/wire/msg.h"
 
 /* Checks that a rule can be obeyed: the name is valid, and dtrun does not set the variable for
- * every rank. In the latter case err names the option that decides it. */
+ * every rank. If dtrun does, err names the option that decides the value. */
 int dt_env_check_rule(const char *rule, struct dt_error *err);
 
 /* rules is the env list of the options. On success env holds what to send, unset what the hosts
@@ -35,9 +35,9 @@ struct dt_env_rank {
     uint16_t ras_port; /* where NCCL's processes on this host answer ncclras, or 0: unknown */
 };
 
-/* The variables for which dtrun has defaults and which NCCL ignores in its files once they are set.
- * So dtrun must not set the ones that a file sets (in_nccl_conf). */
-extern const char *const dt_env_nccl_defaults[]; /* up to NULL */
+/* The variables of NCCL for which dtrun has defaults. NCCL prefers its environment to its files, so
+ * dtrun must not set a variable that a file sets (in_nccl_conf). */
+extern const char *const dt_env_nccl_defaults[]; /* ends with NULL */
 /* Lists the files that NCCL reads in the environment of the ranks. */
 int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env);
 
@@ -45,12 +45,12 @@ int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env);
 bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
                        const char *name);
 
-/* Makes the part of the environment that is known before all hosts are ready. Returns 0, or -1 out
- * of memory. */
+/* Makes the part of the environment that is known before all hosts are ready. Returns -1 if memory
+ * ran out. */
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
                     const struct dt_env_rank *rank);
 
-/* Adds the rest, which GO tells. */
+/* Adds the rest, which comes with GO. */
 int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go);
 
 #endif

@@ -41,7 +41,7 @@ enum dt_reach_outcome {
 /* When all have answered: sets every node's chosen, and returns the outcome. */
 enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n);
 
-/* Call this if the outcome is bad. Sets out (n elements, all false) for the nodes that the job
+/* Call this if the outcome is bad. Marks in "out" (n elements, all false) the nodes that the job
  * should leave out so that it may work, as far as the probes show. Of two nodes with a broken
  * connection it leaves out the one with more broken connections, or else the later one. */
 void dt_reach_leave_out(const struct dt_reach_node *nodes, uint32_t n, bool *out);

@@ -327,17 +327,17 @@ static void fold_segment(const struct hierarchical *d, size_t k)
     size_t chunk = k / d->layout.segments;
     struct dt_range block = dt_layout_block(&d->layout, chunk, own_local_rank(d), l->me);
     struct iovec own = sum_segment(d, k, l->me);
-    struct dt_range of = { block.at + k % d->layout.segments * DT_FLOW_SEGMENT, own.iov_len };
+    struct dt_range range = { block.at + k % d->layout.segments * DT_FLOW_SEGMENT, own.iov_len };
     uint8_t *to = result_segment(d, k, l->me).iov_base;
     const void *src[l->n];
 
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = i == l->me ? own.iov_base : window_slot(d, i, k);
     if (d->result->in_ring_order)
-        dt_leaders_fold_in_ring_order(l, d->call, to, src, of, dt_layout_whole(&d->layout),
+        dt_leaders_fold_in_ring_order(l, d->call, to, src, range, dt_layout_whole(&d->layout),
                                       d->result->divisor);
     else
-        dt_leaders_fold(d->call, to, src, l->n, of.bytes, d->result->divisor);
+        dt_leaders_fold(d->call, to, src, l->n, range.bytes, d->result->divisor);
 }
 
 static void fold_arrived(struct hierarchical *d)

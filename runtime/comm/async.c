@@ -147,7 +147,8 @@ static void prepare_task(struct dt_task *task)
     atomic_init(&task->done, 0);
 }
 
-/* Draws the task's number only if all calls whose numbers are still drawn were submitted ahead. */
+/* Draws the task's number only if all calls that hold the lock or wait for it were submitted ahead.
+ */
 static bool draw_ahead(struct dt_async *a, struct dt_task *task)
 {
     uint32_t next = atomic_load(&a->ahead);
@@ -181,8 +182,8 @@ dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task)
     return submit_task(a, task, false);
 }
 
-/* Ticket numbers wrap around. While no thread holds the lock, every number that was drawn is
- * over. */
+/* Ticket numbers wrap around. While no thread holds the lock, every number that was drawn has been
+ * served. */
 void dt_async_await_ahead(struct dt_async *a)
 {
     while (a->lock && dt_ticketlock_is_held(a->lock) &&

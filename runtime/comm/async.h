@@ -49,8 +49,8 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
  * task or call comes before it. In both cases nothing was submitted, and dt_last_error is
  * unchanged. */
 dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task);
-/* Wakes the thread for tasks that are ahead. Waking a thread takes time, so these are not woken
- * when they are submitted, but when a thread waits for them, or within a millisecond
+/* Wakes the thread for tasks that are ahead. Waking a thread takes time, so it is not done when
+ * such a task is submitted, but when some thread waits for the task, or within a millisecond
  * (gpu/device/gate.h). If there is no such task, this costs one load. */
 void dt_async_wake(struct dt_async *a);
 /* Starts the thread before a task needs it. DT_ERR_NOMEM: as above. */

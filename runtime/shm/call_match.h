@@ -19,8 +19,9 @@ dt_result_t dt_call_match_others(struct dt_shm *s, bool first);
  * the posts. */
 dt_result_t dt_call_match_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
                                    size_t bytes);
-/* What a rank has told in this round. own: what this rank has told. Its own post is not read,
- * because on some processors it is now only in the caches of the ranks that have read it. */
+/* What a rank has told the others in this round. own: what this rank has told them. Its own post is
+ * not read, because on some processors it is now only in the caches of the ranks that have read it.
+ */
 static inline const void *dt_call_match_told(const struct dt_shm *s, uint32_t local_rank,
                                              const void *own)
 {

@@ -91,7 +91,7 @@ static struct dt_hostshm_target *direct_target(const struct dt_sendrecv *h)
     return &dt_hostshm_pipe(&s->map, s->pipes, sender, receiver)->target;
 }
 
-/* Whether the peer has told that it has finished, or never will. */
+/* Whether the peer has said that it has finished, or never will say so. */
 static bool has_peer_finished(void *arg)
 {
     struct dt_sendrecv *h = arg;
@@ -303,7 +303,8 @@ static bool may_be_written_to(struct dt_sendrecv *h)
     return has_peer_opening(h) && calls_match(h);
 }
 
-/* A sender that has not learnt where to write has written nothing. The receiver waits for this. */
+/* A sender that has not learnt where to write has written nothing. The receiver waits to be told
+ * this. */
 static void tell_nothing_written(struct dt_sendrecv *h)
 {
     uint8_t done = false;

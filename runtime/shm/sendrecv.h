@@ -3,9 +3,10 @@
  * of the data directly.
  *
  * The two ranks first exchange their calls, so both detect a mismatch; then nothing is written to
- * the receiver's buffer. A call returns when the other rank has made its own and the buffer belongs
- * to the caller again, even if it fails. Data that fit into the pipe follow the sender's call at
- * once, so a side that has sent everything need not do anything for the other to finish. */
+ * the receiver's buffer. A call returns when the other rank has made its own. The buffer then
+ * belongs to the caller again, even if the call has failed. Data that fit into the pipe follow the
+ * sender's call at once, so a side that has sent everything need not do anything for the other to
+ * finish. */
 #ifndef DT_SHM_SENDRECV_H
 #define DT_SHM_SENDRECV_H
 

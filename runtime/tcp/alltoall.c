@@ -54,14 +54,14 @@ static void transfers_free(struct transfers *p)
     free(p->v);
 }
 
-/* Whether the two ranks have shared memory. */
+/* Whether this rank and the peer share memory. */
 static bool is_local(const struct dt_mesh *m, uint32_t peer)
 {
     return m->node_of && m->node_of[peer] == m->node_of[m->me];
 }
 
-/* Adds one transfer in each direction, so that the sender, too, learns that the other makes this
- * call. A transfer without data still states the count. */
+/* Adds a transfer in one direction. Any two ranks have one in each direction, so that a sender,
+ * too, learns that its peer makes this call. A transfer without data still states the count. */
 static void add_transfer(struct transfers *p, uint32_t peer, bool out, void *base, size_t count)
 {
     size_t bytes = bytes_of(p->call, count);

@@ -225,7 +225,7 @@ stuck_agent() {
     stuck_agent
     DTRUN_AGENT=$T/agent dtrun_start --check --heartbeat 3
     await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
-    err_has "dtrun: localhost: a file system that --check looks at (of the checkpoints, of NCCL or of the system) does not respond; waiting for it"
+    err_has "dtrun: localhost: a file system that --check looks at (for checkpoints, NCCL or the system) does not respond; waiting for it"
     timeout "$PATIENCE" sh -c ': >libnccl.so.2'
     dtrun_wait
     code_is 0
