@@ -183,7 +183,7 @@ static void op_suspend(void *arg)
     sigaction(SIGTSTP, &by_default, &ours);
     raise(SIGTSTP);
     sigaction(SIGTSTP, &ours, NULL);
-    uv_update_time(&d->loop); /* timers that are set now start now, not when dtrun was stopped */
+    uv_update_time(&d->loop); /* else timers would start at the time when dtrun was stopped */
 }
 
 /* ---- output and input ---- */
@@ -239,7 +239,7 @@ static void op_stdin_hold(void *arg)
 
 /* ---- from beginning to end ---- */
 
-/* Runs the loop until it is empty. */
+/* Closes all handles, so that uv_run returns. */
 static void op_end(void *arg)
 {
     struct driver *d = arg;

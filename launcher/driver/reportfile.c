@@ -43,9 +43,9 @@ static int own_output(const struct stat *st)
     return -1;
 }
 
-/* If the file is dtrun's own output, it must be written through the same descriptor: with another
- * offset, later writers would overwrite the report. With O_NONBLOCK, opening a FIFO without a
- * reader fails instead of waiting. */
+/* If the file is dtrun's own output, the report must be written through that descriptor. Another
+ * one would have an offset of its own, and later output would overwrite the report. With
+ * O_NONBLOCK, opening a FIFO without a reader fails instead of waiting. */
 static int open_stream(const char *path)
 {
     struct stat st;

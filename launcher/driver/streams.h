@@ -23,8 +23,8 @@ struct dt_streams_config {
 
 struct dt_streams;
 
-/* From this call on it reports the events of the job's streams to job, and log.h's lines go to it.
- */
+/* From this call on, the events of the streams are reported to job, and dtrun's own messages
+ * (log.h) are written through them. */
 struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_config *config,
                                    const struct dt_plan *plan, struct dt_job *job);
 /* The next seven functions are the ops of the engine with the same meaning (launcher/job/ops.h). */

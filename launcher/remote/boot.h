@@ -1,4 +1,4 @@
-/* Starts an agent through a login shell of which nothing is known. */
+/* Starts an agent through the user's login shell, whichever that is. */
 #ifndef DT_REMOTE_BOOT_H
 #define DT_REMOTE_BOOT_H
 
@@ -21,8 +21,8 @@ enum dt_boot_line {
  * becomes a line of its own. */
 enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line);
 
-/* Takes the next line out of in, whatever it is, and makes it harmless for a terminal. Returns
- * false if there is none. With all, an unfinished last line counts. */
+/* Takes the next line out of in, whatever it is, and replaces characters that a terminal would
+ * obey. Returns false if there is none. With all, an unfinished last line counts. */
 bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
 
 struct dt_boot {

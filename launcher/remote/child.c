@@ -29,7 +29,7 @@ struct dt_child {
     bool begun;     /* its streams are being read */
     bool exited;    /* has exited, or never started */
     bool finishing; /* the last handles are being closed */
-    bool last_read; /* the time is over: reads what its streams hold, then closes them */
+    bool last_read; /* the grace period is over: reads what its streams hold, then closes them */
     bool paused;
     size_t pending; /* bytes to write; libuv's own count leaves out what it will free later */
 };
@@ -69,8 +69,8 @@ static void finish_child(struct dt_child *c)
 }
 
 /* The grace period is over: the process has exited while something else holds its streams, or it
- * outlives its streams. A third case is that dtrun itself did not run for so long and has not read
- * the last output yet, so this polls once more. */
+ * outlives its streams. Or dtrun itself did not run for that long and has not read the last output
+ * yet, so this polls once more. */
 static void on_grace_over(uv_timer_t *timer)
 {
     struct dt_child *c = timer->data;
@@ -212,7 +212,7 @@ const char *dt_child_remedy(int spawn_error, const char *otherwise)
         return "allow more processes (ulimit -u)";
     case UV_ENFILE:
     case UV_ENOMEM:
-        return "this machine has no more to give";
+        return "this machine has run out of memory or open files";
     default:
         return otherwise;
     }

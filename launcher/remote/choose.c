@@ -18,7 +18,7 @@ const char *dt_choose_openssh(const struct dt_sshconfig *config, const struct dt
             return "a key is of a type that libssh2 does not know";
     }
     if (keys->n == 0)
-        return "there is no key; ssh may have another way";
+        return "there is no key; ssh may be able to log in without one";
     if (dt_knownhosts_needs_openssh(known, rsa_works))
         return "the known host key is of a type that this libssh2 cannot check";
     if (config->accept_new && config->hashknownhosts && known->n == 0)

@@ -272,7 +272,7 @@ static void explain_end(struct dt_link *l, const char *why)
     }
     dt_error_set(&l->why, "agent start: %s%s%s",
                  *why ? why + strlen(prefix) : "dtrun-agent exited without a message",
-                 l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
+                 l->last_noise[0] ? "; its last line was: " : "", l->last_noise);
 }
 
 static void on_link_timer_closed(uv_handle_t *handle)
@@ -336,7 +336,7 @@ static int begin_link(struct dt_link *l)
     return 0;
 }
 
-/* An intact cached agent either greets or prints an error of its own. */
+/* An intact cached agent either says HELLO or prints an error of its own. */
 static bool cached_agent_failed(const struct dt_link *l)
 {
     static const char own[] = "dtrun-agent: ";

@@ -1,6 +1,6 @@
 /* Each lookup has its own thread, because nothing can stop a getaddrinfo that waits for a silent
- * name server. Such a thread is abandoned, and ends with the process at the latest. (libuv would
- * wait for its threads at exit, and looks up only two names at once.) */
+ * name server. Such a thread is abandoned, and ends with the process at the latest. (libuv's own
+ * lookups would run two at a time, and exit would wait for them.) */
 #include "launcher/remote/resolve.h"
 
 #include <errno.h>

@@ -7,8 +7,8 @@
 #include "launcher/base/mem.h"
 #include "launcher/hosts/slurmgpus.h"
 
-/* --unbuffered, because srun would otherwise hold back the end of the output. --overlap, because a
- * step that may not overlap others would wait for a node where one runs. --cpu-bind=none, because a
+/* --unbuffered, because srun would otherwise hold back the end of the output. --overlap, because
+ * otherwise the step would wait while another step runs on the node. --cpu-bind=none, because a
  * cluster may bind tasks to cores by default, and then all ranks of the node would share the one
  * core of this task. --export=ALL, because after `sbatch --export=NONE` the step would have no
  * PATH. */

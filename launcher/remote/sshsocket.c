@@ -135,7 +135,7 @@ static void on_written(uv_write_t *req, int status)
 {
     struct dt_sshsocket *s = req->data;
 
-    dt_bytequeue_free(&s->flying);
+    dt_bytequeue_free(&s->in_flight);
     if (s->closing)
         return;
     if (status < 0 && !s->hung_up) {
@@ -150,11 +150,12 @@ void dt_sshsocket_flush(struct dt_sshsocket *s)
     uv_buf_t buf;
     int rc;
 
-    if (s->closing || !s->tcp || s->flying.len || s->wire.len == 0)
+    if (s->closing || !s->tcp || s->in_flight.len || s->wire.len == 0)
         return;
-    s->flying = s->wire;
+    s->in_flight = s->wire;
     s->wire = (struct dt_bytequeue){ 0 };
-    buf = uv_buf_init((char *)(uintptr_t)dt_bytequeue_head(&s->flying), (unsigned)s->flying.len);
+    buf = uv_buf_init((char *)(uintptr_t)dt_bytequeue_head(&s->in_flight),
+                      (unsigned)s->in_flight.len);
     rc = uv_write(&s->write, (uv_stream_t *)s->tcp, &buf, 1, on_written);
     if (rc < 0)
         on_written(&s->write, rc);
@@ -162,7 +163,7 @@ void dt_sshsocket_flush(struct dt_sshsocket *s)
 
 size_t dt_sshsocket_pending(const struct dt_sshsocket *s)
 {
-    return s->wire.len + s->flying.len;
+    return s->wire.len + s->in_flight.len;
 }
 
 void dt_sshsocket_hang_up(struct dt_sshsocket *s)
@@ -185,7 +186,7 @@ void dt_sshsocket_close(struct dt_sshsocket *s)
         uv_buf_init((char *)(uintptr_t)dt_bytequeue_head(&s->wire), (unsigned)s->wire.len);
 
     s->closing = true;
-    if (s->flying.len == 0 && s->wire.len)
+    if (s->in_flight.len == 0 && s->wire.len)
         uv_try_write((uv_stream_t *)s->tcp, &buf, 1);
     uv_close((uv_handle_t *)s->tcp, on_socket_closed);
 }
@@ -194,5 +195,5 @@ void dt_sshsocket_free(struct dt_sshsocket *s)
 {
     dt_bytequeue_free(&s->in);
     dt_bytequeue_free(&s->wire);
-    dt_bytequeue_free(&s->flying);
+    dt_bytequeue_free(&s->in_flight);
 }

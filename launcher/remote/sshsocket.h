@@ -23,8 +23,8 @@ struct dt_sshsocket { /* zero-initialised: not connected yet */
     int error;    /* why it broke, as libuv's code, or 0 */
     struct dt_bytequeue in;
     struct dt_bytequeue wire;
-    struct dt_bytequeue flying; /* the part that libuv is writing */
-    void (*moved)(void *arg);   /* bytes have arrived or have been sent, or it hung up */
+    struct dt_bytequeue in_flight; /* the part that libuv is writing */
+    void (*moved)(void *arg);      /* bytes have arrived or have been sent, or it hung up */
     void (*closed)(void *arg);
     void *arg;
 };
@@ -38,12 +38,12 @@ void dt_sshsocket_read(struct dt_sshsocket *s);
  * system decides. A host that answers slowly is not silent. */
 void dt_sshsocket_end_when_silent(struct dt_sshsocket *s, int seconds);
 
-/* Returns a non-blocking session over it, whose abstract is s, or NULL if memory is out. */
+/* Returns a non-blocking session over it, whose abstract is s, or NULL if memory has run out. */
 LIBSSH2_SESSION *dt_sshsocket_session(struct dt_sshsocket *s);
 /* The descriptor that libssh2_session_handshake asks for. */
 int dt_sshsocket_fd(const struct dt_sshsocket *s);
 
-/* Sends what libssh2 has left. If that fails at once, moved comes at once. */
+/* Sends the packets in wire. If that fails at once, moved comes at once. */
 void dt_sshsocket_flush(struct dt_sshsocket *s);
 size_t dt_sshsocket_pending(const struct dt_sshsocket *s); /* bytes not yet sent */
 

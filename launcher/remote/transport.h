@@ -58,8 +58,8 @@ struct dt_transport_ops {
     const char *(*carrier)(const struct dt_transport *t);
 };
 
-/* Runs the agent on this machine. For a host of another name, the agent plays that host: it reports
- * the name as its identity. */
+/* Runs the agent on this machine. If the host has another name, the agent pretends to be that host:
+ * it reports the name as its identity. */
 extern const struct dt_transport_ops dti_transport_local;
 /* Over SSH. auto asks `ssh -G` for the user's settings and takes libssh2 if that supports what they
  * and the keys demand, else ssh. --transport forces one of the other two. */

@@ -112,7 +112,7 @@ static void fail_transport(struct dt_transport *t, const char *fmt, ...)
     over(t);
 }
 
-/* libssh2 gave up. If the connection broke, that is the better reason. */
+/* A call of libssh2 has failed. If the connection broke, reports that as the reason. */
 static void fail_session(struct dt_transport *t)
 {
     char *text = NULL;
@@ -181,7 +181,8 @@ static int begin_session(struct dt_transport *t)
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_SC, ciphers);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_MAC_CS, macs);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_MAC_SC, macs);
-    /* A host with several keys offers one of them. It must be of a type that known_hosts has. */
+    /* A host that has several keys presents only one. Asks for one of a type that known_hosts
+     * lists. */
     dt_knownhosts_methods(&t->remote->login->known, &methods);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_HOSTKEY,
                                 methods.len ? methods.data

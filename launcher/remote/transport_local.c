@@ -1,4 +1,4 @@
-/* The agent on this machine: a child process. It may play another host. */
+/* The agent on this machine: a child process. It may pretend to be another host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

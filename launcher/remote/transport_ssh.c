@@ -1,6 +1,6 @@
 /* Transport over OpenSSH's ssh, for what libssh2 cannot do: RSA keys before libssh2 1.11, jump
- * hosts, hardware keys, certificates, GSSAPI. Everything the user configured holds, except settings
- * that would ask a question, start another program or share a connection. */
+ * hosts, hardware keys, certificates, GSSAPI. All settings of the user apply, except those that
+ * would ask a question, start another program or share a connection. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +22,9 @@ struct dt_transport {
     struct dt_strbuf err; /* standard error before that, or at the end; bounded */
 };
 
-/* Output before the remote command's first word comes from ssh itself or from the host's start-up
- * files. Which of the two is known only when ssh has failed or the command has written something.
- */
+/* Messages that arrive before the remote command has written anything come from ssh itself or from
+ * the host's start-up files. Which of the two is known only when ssh has failed or the command has
+ * written something. */
 static void release_noise(struct dt_transport *t)
 {
     if (t->err.len)
@@ -100,7 +100,7 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
         "RequestTTY=no",         "ClearAllForwardings=yes",
         "ControlMaster=no",      "ControlPath=none",
         "PermitLocalCommand=no", "LogLevel=ERROR",
-        "ServerAliveInterval=0", /* dtrun itself watches */
+        "ServerAliveInterval=0", /* dtrun itself notices when a host falls silent */
     };
     char *timeout;
 

@@ -120,8 +120,8 @@ struct dt_operation dt_allreduce_in_place(dt_comm_t *comm, void *buf, size_t cou
     return all_reduce_operation(&all_reduce_kind, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
 }
 
-/* Whether the arguments need no checks and no choice: a few bytes of host memory. To build an
- * operation would take longer than these tests. */
+/* Returns whether the call needs no operation: its arguments are valid, its few bytes are in host
+ * memory, and no options apply. To build an operation would take longer than these tests. */
 static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     size_t bytes;

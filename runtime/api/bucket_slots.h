@@ -17,7 +17,7 @@
 
 struct dt_bucket_slots { /* zero-initialised except for bytes */
     size_t bytes;        /* of one slot */
-    uint32_t tasks;      /* that the thread has counted, until it allocates the memory */
+    uint32_t tasks;      /* that the thread has counted before it allocated the memory */
     /* Set by the thread. NULL: there is no memory yet, and the next two are 0. */
     _Atomic(uint8_t *) memory;
     uint32_t n;

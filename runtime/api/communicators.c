@@ -127,8 +127,8 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
     return r;
 }
 
-/* The communicator of a view. Views are not looked up in a forked child, where a thread that does
- * not exist there may hold their lock. */
+/* Finds the communicator that a view stands for. In a forked child it does not look for views,
+ * because a thread that exists only in the parent may hold their lock. */
 static dt_result_t find_communicator(const char *name, dt_comm_t *comm, dt_comm_t **real)
 {
     dt_result_t r = dt_context_check_process(name);
@@ -148,8 +148,8 @@ static void visit_abort(struct dt_comm *c, void *arg)
     dt_comm_forgive(c);
 }
 
-/* Stops it here at once. The agent tells the other processes, but this one may not read its message
- * for a while. */
+/* Stops the communicator in this process at once. The agent tells all processes, but this one may
+ * not read the agent's message for a while. */
 static void visit_abort_with_world(struct dt_comm *c, void *arg)
 {
     (void)arg;

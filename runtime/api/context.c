@@ -12,8 +12,8 @@
 
 struct dt_context dti_context;
 
-/* Checked before any lock is taken: in a forked child a thread that does not exist there may hold
- * the lock. */
+/* Checked before any lock is taken: in a forked child, a thread that exists only in the parent may
+ * hold the lock. */
 dt_result_t dt_context_check_process(const char *name)
 {
     if (!dti_context.forked)
@@ -221,8 +221,8 @@ struct channel_request {
     dt_result_t result;
 };
 
-/* The call before it may be nonblocking, and then nothing else tells the agent that this thread
- * waits. */
+/* If the call before this one is nonblocking, nothing else tells the agent that this thread waits.
+ */
 static void queue_for_channel(struct dt_comm *c, struct channel_request *a)
 {
     a->number = dt_ticketlock_draw(&a->channel->lock);

@@ -93,7 +93,7 @@ static dt_result_t set_ranks(struct dt_comm *c, const uint32_t *ranks)
 
 /* ---- shared memory and connections ---- */
 
-/* Leaves all bits 0 if the CPUs are unknown: then waits yield. */
+/* Leaves all bits 0 if the CPUs are unknown. Waiting ranks then yield their CPU. */
 static void own_cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
 {
     cpu_set_t set;

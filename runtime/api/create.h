@@ -5,15 +5,16 @@
 #include "runtime/comm/comm.h"
 
 /* Creates the communicator "id" of n ranks of the job, each of which calls this. ranks NULL: all
- * ranks. w must outlive c. It uses nothing but this host. Whether it or the following calls succeed
- * or fail, dt_comm_release must be called. */
+ * ranks. w must outlive c. Does not communicate with other hosts. Whether it or the following calls
+ * succeed or fail, dt_comm_release must be called. */
 dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
                            const uint32_t *ranks, uint32_t n);
 /* Connects the ranks. Returns when all of them have made the first call, which is reported as
  * kind. */
 dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind);
 /* Changes the thresholds by which calls on c choose their algorithms. All ranks call it at the same
- * point. Other threads may keep c in its slot meanwhile. */
+ * point. The caller holds the slots' mutex, because threads that make channels read the thresholds.
+ */
 void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table);
 /* Waits until all ranks leave. Does not wait if the communicator has failed. */
 dt_result_t dt_comm_leave(struct dt_comm *c);

@@ -19,15 +19,15 @@ struct enqueued_call {
     struct dt_operation *o;
     struct dt_gpu_stream *s;
 
-    /* it stays until the call has been executed */
+    /* the communicator is not freed before the call has been executed */
     struct dt_comm *comm;
     struct dt_extents extents;
-    bool direct; /* this thread may pass the call to NCCL */
-    bool staged; /* the call needs so many bytes of pinned memory */
-    size_t bytes;
+    bool direct;  /* this thread may pass the call to NCCL */
+    bool staged;  /* the call needs pinned memory, */
+    size_t bytes; /* this much of it */
 };
 
-/* The per-thread default stream would name another stream in the thread that launches for NCCL. */
+/* In the thread that launches calls for NCCL, CU_STREAM_PER_THREAD would be another stream. */
 static bool names_one_stream(const struct dt_gpu_stream *s)
 {
     return s->stream != CU_STREAM_PER_THREAD;
@@ -43,8 +43,8 @@ static void visit_communicator(struct dt_comm *c, void *arg)
     e->staged = !dt_operation_is_p2p(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
-/* Data must be in GPU memory. A call without data counts as one on host memory, before which this
- * rank waits for its GPU. */
+/* Data must be in GPU memory. A call without data is made like one on managed memory: on the host,
+ * after this rank has waited for its GPU. */
 static dt_result_t check_memory(const struct enqueued_call *e)
 {
     if (e->o->memory != DT_MEMORY_HOST)

@@ -5,8 +5,8 @@
 #include "runtime/comm/alltoall.h"
 #include "runtime/kernels/dtype.h"
 
-/* whole is root's buffer of all blocks, block this rank's, of count elements. Only root has the
- * counts. */
+/* whole is root's buffer, which holds the blocks of all ranks. block is this rank's buffer of
+ * o->count elements. Only root passes the counts of the blocks. */
 static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
                                 const void *block, int rank, int size)
 {

@@ -19,7 +19,9 @@ enum join_word {
     THRESHOLD,
     BUFFERS, /* the mark of a call's buffers in a bucket */
     MARK,    /* the mark of the call, */
-    UNMARK,  /* and its complement: if the two maxima fit, all ranks with data make the same call */
+    /* and its complement: all ranks with data make the same call if the two maxima are complements
+     */
+    UNMARK,
     WORDS,
 };
 
@@ -41,7 +43,8 @@ static double from_bits(int64_t bits)
 
 /* ---- mismatches ---- */
 
-/* The first rank with data whose call differs from this rank's; -1: there is none. */
+/* Returns the first rank with data whose call differs from this one, or the number of ranks if
+ * there is none. */
 static int first_different(const struct dt_comm *c, const struct dt_call *calls,
                            const struct dt_call *call)
 {
@@ -53,8 +56,9 @@ static int first_different(const struct dt_comm *c, const struct dt_call *calls,
     return rank;
 }
 
-/* Reports this rank's own call, or dt_join, as the one that failed: the announcement is not the
- * program's. A rank whose call was not compared gets a text about two others. */
+/* Reports the program's own call (or dt_join) as the one that failed, not the announcement, which
+ * the program did not make. A rank in dt_join has no call to compare, so its error names the calls
+ * of two others. */
 static dt_result_t fail_mismatch(struct dt_comm *c, struct dt_call *calls)
 {
     const struct dt_call none = { 0 };
@@ -284,12 +288,12 @@ dt_result_t dt_join_begin(dt_comm_t *comm)
 dt_result_t dt_join(dt_comm_t *comm, int *last)
 {
     struct dt_comm *c;
-    int who;
+    int ignored;
     dt_result_t r = dt_context_enter("dt_join", comm, &c);
 
     if (r != DT_OK)
         return r;
-    r = c->announce ? join_until_all_done(c, last ? last : &who)
+    r = c->announce ? join_until_all_done(c, last ? last : &ignored)
                     : dt_fail(DT_ERR_STATE, "rank %d: dt_join was called without dt_join_begin",
                               c->world->rank);
     dt_context_leave(c);

@@ -193,7 +193,8 @@ dt_result_t dt_operation_prepare(struct dt_operation *o)
     return r == DT_OK ? record_gpu_order(o) : r;
 }
 
-/* Errors of the order name the kind's own call: their causes are the same for all calls. */
+/* Errors of the check name the public call "name". Errors of recording the order name the kind's
+ * own call: their causes are the same for both. */
 dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size)
 {
     const struct dt_operation_kind *kind = o->kind;

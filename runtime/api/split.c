@@ -114,7 +114,7 @@ static dt_result_t join_communicator(struct split_result *o, enum dt_call_kind k
     return dt_comm_fail(c, dt_coll_error(&c->coll_error, r, o->parent->coll_error.rank));
 }
 
-/* The program never got its handle. */
+/* The program has no handle with which to free it. */
 static void discard_communicator(struct dt_comm *c)
 {
     dt_comm_forgive(c);
@@ -138,7 +138,7 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     } else {
         struct dt_world *w = parent->world;
 
-        /* before any rank knows the new one and can stop it */
+        /* before any rank knows the new communicator and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
         r = join_communicator(&o, kind,

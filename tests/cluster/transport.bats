@@ -186,21 +186,21 @@ own_keys() {
     probe --transport libssh2 host1 true
     fails_with "authenticate as root: none of the 2 keys was accepted (id_ecdsa, id_ed25519); try"
     probe --transport ssh host1 true
-    fails_with "authenticate as root: ssh has no key that is accepted (the host takes: publickey"
+    fails_with "authenticate as root: ssh has no key that is accepted (the host accepts: publickey"
     rm "$CLUSTER_HOME"/.ssh/id_*
     ssh-keygen -q -t ed25519 -N secret -f "$CLUSTER_HOME/.ssh/id_ed25519"
     probe --transport libssh2 host1 true
     fails_with "authenticate as root: none of the keys can be used (id_ed25519 [encrypted: ssh-add"
 }
 
-@test "a host that takes no keys, and one that refuses further keys, are reported" {
+@test "a host that accepts no keys, and one that refuses further keys, are reported" {
     cluster_host 3 /bin/bash "PubkeyAuthentication no" "KbdInteractiveAuthentication yes"
     cluster_host 4 /bin/bash "MaxAuthTries 1"
     _cluster_await_sshd 3
     _cluster_await_sshd 4
     cluster_trust
     probe --transport libssh2 host3 true
-    fails_with "authenticate as root: the host takes no keys (only: keyboard-interactive); allow"
+    fails_with "authenticate as root: the host accepts no keys (only: keyboard-interactive); allow"
     own_keys
     ssh-keygen -q -t ecdsa -N '' -f "$CLUSTER_HOME/.ssh/id_ecdsa"
     cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh"

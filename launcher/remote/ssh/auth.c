@@ -145,7 +145,7 @@ void dt_auth_explain(struct dt_error *err, const struct dt_auth_keys *keys,
     text = dt_strbuf_text(&list);
     if (methods && !strstr(methods, "publickey"))
         dt_error_set(err,
-                     "authenticate as %s: the host takes no keys (only: %s); allow "
+                     "authenticate as %s: the host accepts no keys (only: %s); allow "
                      "PubkeyAuthentication in its sshd_config",
                      config->user, methods);
     else if (keys->n == 0)

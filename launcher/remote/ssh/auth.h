@@ -32,7 +32,8 @@ void dt_auth_add_agent_key(struct dt_auth_keys *keys, const struct dt_strbuf *bl
 void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *config);
 void dt_auth_free(struct dt_auth_keys *keys);
 
-/* Returns NULL if libssh2 can sign with the key, else why not, as in "it is encrypted". */
+/* Returns NULL if libssh2 can sign with the key, else why not, as in "encrypted: ssh-add it first".
+ */
 const char *dt_auth_obstacle(const struct dt_auth_key *key, bool rsa_works);
 
 /* Explains a login in which no key was accepted. methods are those that the host accepts. */

@@ -1,5 +1,5 @@
 /* A known_hosts file, parsed once for all hosts that are looked up in it. It may have lines of any
- * length, markers and hashed names; lines without meaning are skipped. */
+ * length, markers and hashed names; lines that cannot be parsed are skipped. */
 #ifndef DT_REMOTE_SSH_KNOWNFILE_H
 #define DT_REMOTE_SSH_KNOWNFILE_H
 

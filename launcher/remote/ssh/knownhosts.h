@@ -15,8 +15,9 @@ struct dt_knownkey {
     struct dt_strbuf blob;
     char *where; /* "FILE:LINE" */
     bool revoked;
-    bool portless; /* listed for the name without its port: such a key can prove the host, but not
-                      refute it */
+    /* listed for the name without its port: such a key can confirm the host, but a different key
+     * does not contradict it */
+    bool portless;
 };
 
 struct dt_knownhosts { /* what the files say about one host */

@@ -121,8 +121,9 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
     if (!denied && !strstr(text, "Too many authentication failures"))
         return false;
     if (!denied) {
-        dt_error_set(why, "authenticate: the host cut off after too many keys; name the right one "
-                          "with identity= in the hostfile, or IdentitiesOnly in ~/.ssh/config");
+        dt_error_set(why,
+                     "authenticate: the host disconnected after too many keys; name the right one "
+                     "with identity= in the hostfile, or IdentitiesOnly in ~/.ssh/config");
         return true;
     }
     while (begin > text && !isspace((unsigned char)begin[-1]))
@@ -130,7 +131,7 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
     at = memchr(begin, '@', (size_t)(denied - begin));
     denied += strlen(": Permission denied (");
     dt_error_set(why,
-                 "authenticate as %.*s: ssh has no key that is accepted (the host takes: %.*s); "
+                 "authenticate as %.*s: ssh has no key that is accepted (the host accepts: %.*s); "
                  "try: ssh-copy-id %s",
                  (int)((at ? at : denied) - begin), begin, (int)strcspn(denied, ")\n"), denied,
                  host);

@@ -12,6 +12,6 @@ void dt_ssherror_unresolved(struct dt_error *why, const char *reason, int n);
 
 /* The remedy for a host that closes the connection before anybody has logged in. */
 #define DT_SSHERROR_CLOSED                                                                         \
-    "look at its sshd's log; where many log in at once: --fanout, MaxStartups"
+    "look at its sshd's log; if many logins begin at once, see --fanout and MaxStartups"
 
 #endif

@@ -143,7 +143,7 @@ static void the_end_of_a_link_is_explained(void **state)
         { NULL, 0, "", "agent start: " },
         { "exit 0", 0, "", "agent start: dtrun-agent exited without a message" },
         { "echo oops >&2; exit 0", 0, "oops|",
-          "agent start: dtrun-agent exited without a message; the last words were: oops" },
+          "agent start: dtrun-agent exited without a message; its last line was: oops" },
         { "exit 3", 0, "", "agent start: dtrun-agent exited with code 3" },
         { "echo DTRUN-AGENT 1; cat hello", 1, "", "agent: it ended unexpectedly" },
         { "printf 'motd\\nhalf'; echo DTRUN-AGENT 1; cat hello; kill -9 $$", 1, "motd|half|",

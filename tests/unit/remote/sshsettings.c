@@ -497,7 +497,7 @@ static void messages_of_ssh_are_translated(void **state)
         { "ssh: connect to host h port 2222: Connection refused\r\n",
           "connect: port 2222: Connection refused; is the host up, and sshd running there?" },
         { "anna@h: Permission denied (publickey,password).\r\n",
-          "authenticate as anna: ssh has no key that is accepted (the host takes: "
+          "authenticate as anna: ssh has no key that is accepted (the host accepts: "
           "publickey,password); try: ssh-copy-id h" },
         { "No ED25519 host key is known for h and you have requested strict checking.\r\n"
           "Host key verification failed.\r\n",
@@ -508,7 +508,7 @@ static void messages_of_ssh_are_translated(void **state)
           "was reinstalled; only if you know why: ssh-keygen -R h" },
         { "kex_exchange_identification: Connection closed by remote host\n",
           "handshake: ssh: kex_exchange_identification: Connection closed by remote host; look at "
-          "its sshd's log; where many log in at once: --fanout, MaxStartups" },
+          "its sshd's log; if many logins begin at once, see --fanout and MaxStartups" },
         { "Unable to negotiate with 10.0.0.1 port 22: no matching cipher found\n",
           "handshake: ssh: Unable to negotiate with 10.0.0.1 port 22: no matching cipher found; "
           "try: ssh h true" },
