@@ -248,8 +248,8 @@ static int set_collective_timeout(int *seconds, struct dt_error *err)
                           text, DT_WAIT_MAX_S);
 }
 
-/* The table of dtrun-perf, which one rank prints, is for scripts, so it gets no labels. --check
- * needs no program. */
+/* The table of dtrun-perf, which one rank prints, is for scripts, so it gets no labels. With
+ * --check there may be no program. */
 static bool wants_labels(const struct dt_options *o, int nprocs)
 {
     const char *program = o->job.argv.n ? basename(o->job.argv.v[0]) : "";
@@ -282,7 +282,8 @@ config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const str
     return config;
 }
 
-/* Ranks write flight records there by default: beside their output, on their own hosts. */
+/* Tells the ranks the directory of --output-dir, where they write flight records by default, each
+ * on its own host. */
 static void pass_output_dir(struct dt_job_config *c, const struct dt_options *o, const char *here)
 {
     char *base, *dir, *var;

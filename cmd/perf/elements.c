@@ -80,7 +80,8 @@ static double get(dt_dtype_t dtype, const void *p)
     }
 }
 
-/* Returns up to which whole number a type is exact; for wide types a smaller number is enough. */
+/* Returns a number up to which the type has every whole number. For wide types it is not the
+ * largest such number. */
 static int counts_up_to(dt_dtype_t dtype)
 {
     switch (dtype) {

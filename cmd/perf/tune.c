@@ -47,7 +47,7 @@ static dt_comm_t *comm_of(const struct tuning *t, enum dt_perf_number number)
 
 /* ---- choosing ---- */
 
-/* Two runs of the same algorithm may differ by less than that. */
+/* Two runs of the same algorithm may differ by up to this factor. */
 static const double least_gain = 1.05;
 
 static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
@@ -58,7 +58,7 @@ static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
     else if (gain > 0)
         printf(" instead of %" PRIu64 ": %.2f times as fast where that matters\n", old, gain);
     else
-        printf(" instead of %" PRIu64 ": is enough\n", old);
+        printf(" instead of %" PRIu64 ", which is not faster\n", old);
     fflush(stdout);
 }
 

@@ -193,8 +193,8 @@ static int place_of(const struct dt_iface_want *want, const struct dt_msg_netadd
 
 /* Rates an address: smaller is better, -1 means not usable. best is the widest scope that any
  * address has. */
-static int rank_of(const struct dt_iface_want *want, const struct dt_msg_netaddr *a,
-                   enum scope best)
+static int rating_of(const struct dt_iface_want *want, const struct dt_msg_netaddr *a,
+                     enum scope best)
 {
     int place = place_of(want, a);
     enum scope scope = scope_of(a->addr);
@@ -240,11 +240,11 @@ void dt_iface_choose(struct dt_candidates *out, const struct dt_msg_list *addrs,
         if (place_of(want, &v[i]) >= 0 && scope_of(v[i].addr) < best)
             best = scope_of(v[i].addr);
     for (uint32_t i = 0; i < addrs->n; i++)
-        if (rank_of(want, &v[i], best) > worst)
-            worst = rank_of(want, &v[i], best);
-    for (int rank = 0; rank <= worst; rank++)
+        if (rating_of(want, &v[i], best) > worst)
+            worst = rating_of(want, &v[i], best);
+    for (int rating = 0; rating <= worst; rating++)
         for (uint32_t i = 0; i < addrs->n; i++)
-            if (rank_of(want, &v[i], best) == rank)
+            if (rating_of(want, &v[i], best) == rating)
                 add_candidate(out, &v[i]);
 }
 

@@ -26,7 +26,7 @@ struct compression {
     enum dt_wireformat sent;   /* of data to be reduced */
     enum dt_wireformat result; /* of reduced data */
     bool counting;
-    float step; /* with 2 bits: the value of one */
+    float step; /* with 2 bits: the value of a count of 1 */
 
     size_t block;    /* numbers in each host's block but the last ones */
     size_t segments; /* of a block */
@@ -116,7 +116,7 @@ static void unpack_result(const struct compression *d, const uint8_t *from, stru
     dt_wireformat_unpack(d->result, d->out + p.at * F32, from, p.n, d->step / (float)d->divisor);
 }
 
-/* Counts are added as integers, and weighted at the end. */
+/* Counts are added as whole numbers, and multiplied by the step at the end. */
 static void fold_chunk(const struct compression *d, size_t k, size_t done)
 {
     const struct dt_leaders *l = d->leaders;

@@ -28,8 +28,8 @@ void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const
     dt_comm_wake(c);
 }
 
-/* Does not count aborts, which the program wants, lost peers, which the agent sees, and failures of
- * DT_WORLD, which end the job. */
+/* Counts neither aborts, which the program wants, nor lost peers, which the agent sees, nor
+ * failures of DT_WORLD, which end the job. */
 static void count_failure(struct dt_comm *c)
 {
     if (c->id == 0 || c->failed == DT_ERR_ABORTED || c->failed == DT_ERR_PEER)
@@ -55,7 +55,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
         dt_coll_error(&c->coll_error, result, (uint32_t)c->world->rank);
     if (c->shm.map.head)
         dt_comm_stop(c, result, c->coll_error.rank, c->error.message);
-    else /* the other ranks have their memory, or will get it */
+    else /* this rank has no shared memory for c, but others may: their agents tell them */
         dt_agentlink_failed(&c->world->agent, c->id, result, c->coll_error.rank, c->error.message,
                             true);
     dt_flow_fail(&c->mesh, result);
@@ -92,7 +92,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 
 /* ---- calls ---- */
 
-/* Tells the agent which call this rank is in. With several hosts it also tells a signature, by
+/* Tells the agent which call this rank is in. With several hosts it also passes on a signature, by
  * which the agent compares the ranks' calls. */
 static void note_call(struct dt_comm *c, const struct dt_call *call, unsigned inside)
 {

@@ -31,7 +31,7 @@ size_t dt_chunk_slice_bytes(const struct dt_chunk *c, uint32_t local_rank)
     return dt_chunk_slice_at(c, local_rank + 1) - dt_chunk_slice_at(c, local_rank);
 }
 
-bool dt_chunk_has_gone(const struct dt_chunk *c, uint32_t local_rank)
+bool dt_chunk_is_placed(const struct dt_chunk *c, uint32_t local_rank)
 {
     return c->done && c->at < c->done[local_rank];
 }

@@ -36,7 +36,7 @@ struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whol
 size_t dt_chunk_slice_at(const struct dt_chunk *c, uint32_t local_rank);
 size_t dt_chunk_slice_bytes(const struct dt_chunk *c, uint32_t local_rank);
 /* Whether the rank's slice is at its destination. */
-bool dt_chunk_has_gone(const struct dt_chunk *c, uint32_t local_rank);
+bool dt_chunk_is_placed(const struct dt_chunk *c, uint32_t local_rank);
 /* Whether that local rank gets the result. */
 bool dt_chunk_is_for(const struct dt_chunk *c, uint32_t local_rank);
 

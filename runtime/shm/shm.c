@@ -93,7 +93,7 @@ static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
 {
     size_t at = dt_chunk_slice_at(c, s->me);
 
-    if (dt_chunk_has_gone(c, s->me))
+    if (dt_chunk_is_placed(c, s->me))
         return;
     if (c->at < c->folded)
         dt_copy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_slice_bytes(c, s->me));
@@ -110,7 +110,7 @@ static dt_result_t collect_slices(struct dt_shm *s, const struct dt_chunk *c)
 
         if (r != DT_OK)
             return r;
-        if (!dt_chunk_has_gone(c, peer))
+        if (!dt_chunk_is_placed(c, peer))
             dt_chunk_keep(c, c->out + at, dt_round_staging(s, peer) + at,
                           dt_chunk_slice_bytes(c, peer));
     }
@@ -257,7 +257,8 @@ static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_
     return r;
 }
 
-/* Stages only if it must. If only some ranks need not stage, those stage the first chunk late. */
+/* Stages only if it must. If some ranks must stage and others need not, the others stage the first
+ * chunk late. */
 static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
 {
     size_t step = dt_round_most(s), done[s->n];

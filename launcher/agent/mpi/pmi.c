@@ -92,8 +92,9 @@ static void reply(struct dt_pmi *p, uint32_t rank, const char *format, ...)
     p->ops.reply(p->arg, rank, line, (size_t)n);
 }
 
-/* Copies the value of a word, which ends at the next blank; that of "value", the last word of put,
- * ends with the line. Returns false if the line has no such word, or the value does not fit. */
+/* Copies the value of a word. It ends at the next blank, but the value of "value", the last word of
+ * put, ends with the line. Returns false if the line has no such word, or the value does not fit.
+ */
 static bool word_of(const char *line, const char *name, char *out, size_t size)
 {
     size_t name_n = strlen(name), n;
@@ -137,7 +138,7 @@ static const char *on_init(struct dt_pmi *p, uint32_t rank, const char *line)
     int version;
 
     if (!number_of(line, "pmi_version", &version))
-        return "init without a version";
+        return "it sends init without a version";
     p->clients[rank].greeted = version == 1;
     reply(p, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d",
           version == 1 ? 0 : -1);
@@ -235,7 +236,7 @@ static const struct request {
     { "lookup_name", NULL, "cmd=lookup_result rc=-1 msg=not_supported" },
 };
 
-_Static_assert(DT_PMI_KEY_MAX == 64 && DT_PMI_VALUE_MAX == 1024, "get_maxes tells them");
+_Static_assert(DT_PMI_KEY_MAX == 64 && DT_PMI_VALUE_MAX == 1024, "get_maxes states them");
 
 static const struct request *request_of(const char *line)
 {
@@ -277,7 +278,7 @@ static const char *serve(struct dt_pmi *p, uint32_t rank, const char *line)
         return NULL;
     }
     if (!r)
-        return "a request that PMI-1 does not have";
+        return "it sends a request that PMI-1 does not define";
     if (r->serve)
         return r->serve(p, rank, line);
     reply(p, rank, "%s", r->answer);
@@ -321,7 +322,7 @@ const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *byte
         if (bytes[i] != '\n') {
             c->line[c->have++] = bytes[i];
             if (c->have == sizeof c->line || !bytes[i])
-                wrong = "a line that PMI-1 does not have";
+                wrong = "it sends a line that PMI-1 does not allow";
             continue;
         }
         c->line[c->have] = '\0';

@@ -23,7 +23,7 @@ enum {
     RETRY_MS = 100,       /* after the other side hung up during the handshake */
     EXHAUSTED_MS = 50,
     INCOMING_MS = 1000, /* how often incoming connections are checked for expiry */
-    GUESTS_MAX = 1024,
+    INCOMING_MAX = 1024,
 };
 
 struct conn {
@@ -31,7 +31,7 @@ struct conn {
     struct dt_probe *probe;
     struct attempt *attempt;  /* NULL: an incoming connection */
     struct conn *next, *prev; /* list of incoming connections, the newest first */
-    bool pending;             /* its hello matches no known PROBE; the next one may match */
+    bool unknown;             /* its hello matches no known PROBE; the next one may match */
     struct dt_probepath path;
 };
 
@@ -134,8 +134,8 @@ static void incoming_step(struct conn *c)
 {
     enum dt_verdict verdict = c->probe->begun ? conn_step(c) : DT_SHAKE_UNKNOWN;
 
-    c->pending = verdict == DT_SHAKE_UNKNOWN;
-    if (c->pending)
+    c->unknown = verdict == DT_SHAKE_UNKNOWN;
+    if (c->unknown)
         uv_poll_stop(&c->poll);
     else if (verdict == DT_SHAKE_PENDING)
         conn_wait(c);
@@ -156,7 +156,8 @@ static void attempt_failed(struct attempt *a, int error)
     struct conn *c = a->conn;
     enum dt_reach_state state = dt_probepath_failure(&c->path, error);
 
-    /* The other side may have had too many connections, or have its PROBE later than this agent. */
+    /* The other side may have had too many connections, or may get its PROBE later than this agent.
+     */
     if (state == DT_REACH_SILENT && error != ETIMEDOUT &&
         dt_now_ns() < a->began_ns + HANDSHAKE_MS * 1000000ull) {
         conn_close(c);
@@ -293,7 +294,7 @@ static uint64_t turn_of(const struct dt_probe *p, const struct attempt *a)
     return before->began_ns ? before->began_ns + STAGGER_MS * 1000000ull : UINT64_MAX;
 }
 
-/* One working address is enough, unless all are to be known. */
+/* One working address is enough, unless the launcher asks about all. */
 static bool is_settled(const struct dt_probe *p, const struct attempt *a)
 {
     uint32_t left = a->target->addrs.n;
@@ -430,8 +431,8 @@ static unsigned incoming_allowed(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 >= GUESTS_MAX)
-        return GUESTS_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 >= INCOMING_MAX)
+        return INCOMING_MAX;
     return (unsigned)limit.rlim_cur / 4 + 1;
 }
 
@@ -497,7 +498,7 @@ void dt_probe_begin(struct dt_probe *p, struct dt_channel *channel, struct dt_ms
     make_attempts(p);
     for (struct conn *c = p->incoming; c; c = next) {
         next = c->next;
-        if (c->pending)
+        if (c->unknown)
             incoming_step(c);
     }
     advance(p);
