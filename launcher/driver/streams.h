@@ -1,6 +1,6 @@
 /* Connects the engine's streams with the user: the output of ranks and dtrun's own messages go to
- * standard output and error or to files, and standard input goes to the engine, as it gives credit.
- */
+ * standard output and error or to files, and standard input goes to the engine, as far as it has
+ * given credit. */
 #ifndef DT_DRIVER_STREAMS_H
 #define DT_DRIVER_STREAMS_H
 
@@ -35,8 +35,8 @@ void dt_streams_end_all(struct dt_streams *s);
 const char *dt_streams_await(const struct dt_streams *s);
 void dt_streams_credit_stdin(struct dt_streams *s, size_t n);
 void dt_streams_hold_stdin(struct dt_streams *s);
-/* Call this before the loop ends. Drops what is not written. It may run inside an event of one of
- * the streams, and they use s until the loop has ended, so only then call dt_streams_free. */
+/* Call this before the loop ends. Drops what is not written. It may be called from an event of one
+ * of the streams. The streams use s until the loop has ended, so call dt_streams_free only then. */
 void dt_streams_close(struct dt_streams *s);
 void dt_streams_free(struct dt_streams *s);
 

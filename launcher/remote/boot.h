@@ -22,7 +22,7 @@ enum dt_boot_line {
 enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line);
 
 /* Takes the next line out of in, whatever it is, and replaces characters that a terminal would
- * obey. Returns false if there is none. With all, an unfinished last line counts. */
+ * obey. Returns false if there is none. If all is set, an unfinished last line counts as one. */
 bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
 
 struct dt_boot {

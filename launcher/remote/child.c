@@ -31,7 +31,8 @@ struct dt_child {
     bool finishing; /* the last handles are being closed */
     bool last_read; /* the grace period is over: reads what its streams hold, then closes them */
     bool paused;
-    size_t pending; /* bytes to write; libuv's own count leaves out what it will free later */
+    /* bytes whose write has not been reported as ended; libuv's own count drops them earlier */
+    size_t pending;
 };
 
 struct write {

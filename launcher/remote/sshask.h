@@ -6,7 +6,7 @@
 
 #include "launcher/remote/ssh/sshconfig.h"
 
-/* The callee frees config, which means nothing after a cancel. err->text is not empty if ssh
+/* The callee frees config, which is meaningless after a cancel. err->text is not empty if ssh
  * refused (for a mistake in the configuration file) or did not answer. */
 typedef void (*dt_sshask_f)(void *arg, struct dt_sshconfig *config, const struct dt_error *err);
 

@@ -29,8 +29,8 @@ struct dt_sshsocket { /* zero-initialised: not connected yet */
     void *arg;
 };
 
-/* Takes ownership of tcp, which is connected. moved may come once reading has begun. closed comes
- * once, after dt_sshsocket_close. */
+/* Takes ownership of tcp, which is connected. moved may be called once reading has begun. closed is
+ * called once, after dt_sshsocket_close. */
 void dt_sshsocket_take(struct dt_sshsocket *s, uv_tcp_t *tcp, void (*moved)(void *arg),
                        void (*closed)(void *arg), void *arg);
 void dt_sshsocket_read(struct dt_sshsocket *s);
@@ -43,7 +43,7 @@ LIBSSH2_SESSION *dt_sshsocket_session(struct dt_sshsocket *s);
 /* The descriptor that libssh2_session_handshake asks for. */
 int dt_sshsocket_fd(const struct dt_sshsocket *s);
 
-/* Sends the packets in wire. If that fails at once, moved comes at once. */
+/* Sends the packets in wire. If that fails at once, calls moved before it returns. */
 void dt_sshsocket_flush(struct dt_sshsocket *s);
 size_t dt_sshsocket_pending(const struct dt_sshsocket *s); /* bytes not yet sent */
 

@@ -54,15 +54,15 @@ struct dt_transport_ops {
      * the transport does. NULL: the transport does not watch. */
     void (*greeted)(struct dt_transport *t);
     /* Returns what carries the bytes if that is chosen after open; until then, the transport's own
-     * name. May be called until closed() returns. NULL: name is always right. */
+     * name. May be called until closed() returns. NULL: it is always the transport's own name. */
     const char *(*carrier)(const struct dt_transport *t);
 };
 
 /* Runs the agent on this machine. If the host has another name, the agent pretends to be that host:
  * it reports the name as its identity. */
 extern const struct dt_transport_ops dti_transport_local;
-/* Over SSH. auto asks `ssh -G` for the user's settings and takes libssh2 if that supports what they
- * and the keys demand, else ssh. --transport forces one of the other two. */
+/* Over SSH. auto asks `ssh -G` for the user's settings and uses libssh2 if it can do everything
+ * that these and the keys require, else ssh. --transport forces one of the other two. */
 extern const struct dt_transport_ops dti_transport_auto;
 extern const struct dt_transport_ops dti_transport_libssh2;
 extern const struct dt_transport_ops dti_transport_ssh;

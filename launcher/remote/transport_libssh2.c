@@ -17,7 +17,8 @@
 #include "launcher/remote/transport.h"
 
 enum {
-    LOGIN_FACTOR = 3, /* times ConnectTimeout: from the connection to the running command */
+    /* the most time from the connection to the running command, in units of ConnectTimeout */
+    LOGIN_FACTOR = 3,
     WIRE_MAX = 128 * 1024,
 };
 

@@ -45,7 +45,8 @@ dt_result_t dt_check_counts(const char *name, enum dt_call_kind kind, const char
 /* Checks that "in" and out do not overlap, unless "in" is "place", a block of out. */
 dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
                            size_t out_bytes, const void *place);
-/* Stores whose memory the two buffers are in. Either may be NULL if it has no elements. */
+/* Stores the kind of memory that the two buffers are in. Either may be NULL if it has no elements.
+ */
 dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
                             enum dt_memory *memory);
 

@@ -93,8 +93,8 @@ static void keep_first_error(void *arg, unsigned line, const char *why)
         snprintf(text, DT_ERROR_TEXT, "line %u: %s", line, why);
 }
 
-/* Channels, which other threads make, read these thresholds, so they change under the slots'
- * mutex. */
+/* Other threads make channels, which read these thresholds. So the thresholds change under the
+ * slots' mutex. */
 static void apply_tuning(struct dt_comm *c, void *arg)
 {
     const struct dt_tuning_table *table = arg;

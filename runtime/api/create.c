@@ -12,7 +12,7 @@
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
 
-/* Polls of the connections before a rank sleeps, if each rank has a CPU of its own. */
+/* How often a rank polls its connections before it sleeps, if each rank has a CPU of its own. */
 enum { SPINS = 200 };
 
 /* ---- which rank is on which host ---- */

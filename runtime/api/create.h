@@ -9,8 +9,8 @@
  * succeed or fail, dt_comm_release must be called. */
 dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
                            const uint32_t *ranks, uint32_t n);
-/* Connects the ranks. Returns when all of them have made the first call, which is reported as
- * kind. */
+/* Makes the first call on c, which errors and the flight recorder name as this kind. It returns
+ * when all ranks have made it. */
 dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind);
 /* Changes the thresholds by which calls on c choose their algorithms. All ranks call it at the same
  * point. The caller holds the slots' mutex, because threads that make channels read the thresholds.

@@ -124,7 +124,7 @@ static dt_result_t begin_direct(const struct enqueued_call *e)
     return result ? dt_cuda_fail(e->name, "cuEventRecord", result) : DT_OK;
 }
 
-/* If other calls come first, sets e->direct to false and does nothing else. */
+/* If another call must be made before this one, sets e->direct to false and does nothing else. */
 static dt_result_t enqueue_direct(struct enqueued_call *e, dt_request_t *request)
 {
     struct dt_operation *o = e->o;

@@ -41,11 +41,10 @@ static void *open_own_block(struct dt_comm *c, size_t bytes)
 static dt_result_t report_no_memory(const struct dt_comm *c, size_t bytes, int rank, int error)
 {
     const char *host = dt_world_host(c->world, c->ranks[rank]);
-    dt_result_t r =
-        dt_fail(DT_ERR_NOMEM,
-                "dt_mem_alloc: rank %" PRIu32 " (%s) cannot have %zu bytes, and as many "
-                "for each other rank of the communicator on its host: %s",
-                c->ranks[rank], host, bytes, strerror(error));
+    dt_result_t r = dt_fail(DT_ERR_NOMEM,
+                            "dt_mem_alloc: rank %" PRIu32 " (%s) cannot have %zu bytes for each "
+                            "rank of the communicator on its host: %s",
+                            c->ranks[rank], host, bytes, strerror(error));
     dt_error_info_t *e = dt_error_details();
 
     e->rank = (int)c->ranks[rank];

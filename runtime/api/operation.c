@@ -117,7 +117,7 @@ static dt_result_t run_p2p(struct dt_operation *o, struct dt_task *task)
     task->channel->limit_ms = task->limit_ms;
     task->channel->since_ns = 0;
     r = transfer(task->channel, o, task->limit_ms, o->gate != NULL);
-    dt_gpu_gate_open(o->gate); /* before dt_p2p_done, after which the communicator may go */
+    dt_gpu_gate_open(o->gate); /* before dt_p2p_done, after which the communicator may be freed */
     dt_p2p_done(c);
     return r;
 }
@@ -130,7 +130,8 @@ static dt_result_t make_collective(struct dt_comm *c, struct dt_operation *o)
 }
 
 /* The call's stream waits at the gate. The program may fill the driver's queue behind it, which
- * could block this thread in the driver. */
+ * could block this thread in the driver. dt_comm_watch makes the limit of calls apply to that, too.
+ */
 static dt_result_t make_collective_behind_gate(struct dt_comm *c, struct dt_operation *o)
 {
     dt_result_t r;
