@@ -561,6 +561,7 @@ HELPERS = \
 	tests/rank/gpu \
 	tests/rank/gpubucket \
 	tests/rank/gpushared \
+	tests/rank/gpusome \
 	tests/rank/gpustream \
 	tests/gpu/probe \
 	tests/gpu/fetch \
@@ -604,6 +605,9 @@ tests_rank_gpubucket_LDFLAGS = -no-install
 tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
 tests_rank_gpushared_LDFLAGS = -no-install
+tests_rank_gpusome_SOURCES = tests/rank/gpusome.c tests/rank/device.c tests/rank/device.h
+tests_rank_gpusome_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
+tests_rank_gpusome_LDFLAGS = -no-install
 tests_rank_gpustream_SOURCES = tests/rank/gpustream.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
 tests_rank_gpustream_LDFLAGS = -no-install
@@ -656,6 +660,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 # alone at the end.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
+	tests/cli/gpumixed.bats \
 	tests/cli/gpushared.bats \
 	tests/cli/gpustream.bats \
 	tests/cli/gpukit.bats \

@@ -88,11 +88,8 @@ static void fill_offer(struct dt_comm *c, const struct dt_gpu_order *order,
 static const char *describe_obstacle(const struct dt_comm *c, const struct dt_gpu_choice *choice,
                                      const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
-    bool lacks_nccl =
-        choice->obstacle == DT_GPU_NO_NCCL || choice->obstacle == DT_GPU_NO_NCCL_BETWEEN;
-
     dt_gpu_obstacle_text(choice, offers, text);
-    if (lacks_nccl && choice->a == c->rank)
+    if (choice->obstacle == DT_GPU_NO_NCCL && choice->a == c->rank)
         snprintf(text, DT_GPU_TEXT, "%s", c->gpu->no_nccl);
     return text;
 }
@@ -126,8 +123,7 @@ static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_off
         return dt_comm_fail(
             c, dt_fail(DT_ERR_NCCL, "rank %d: %s, and DTRUN_DEVICE=nccl permits no other path",
                        c->world->rank, describe_obstacle(c, &choice, offers, text)));
-    if (choice.obstacle && choice.path == DT_GPU_STAGING && offers[0].wish == DT_GPU_SHARED &&
-        choice.obstacle != DT_GPU_NO_NCCL)
+    if (choice.obstacle && choice.shares && offers[0].wish == DT_GPU_SHARED)
         return dt_comm_fail(
             c, dt_fail(DT_ERR_CUDA, "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
                        c->world->rank, describe_obstacle(c, &choice, offers, text)));

@@ -34,13 +34,18 @@ static struct dt_gpu_choice find_differing_wish(const struct dt_gpu_offer *offer
     return (struct dt_gpu_choice){ 0 };
 }
 
-/* leaders: only ranks that share no GPU with a lower rank count. */
+/* NCCL refuses ranks that have another version than its rank 0, which is rank 0. leaders: only
+ * ranks that share no GPU with a lower rank count. */
 static struct dt_gpu_choice find_lack_of_nccl(const struct dt_gpu_offer *offers, int size,
                                               bool leaders)
 {
     for (int a = 0; a < size; a++) {
-        if (!offers[a].nccl && !(leaders && follows(offers, a)))
+        if (leaders && follows(offers, a))
+            continue;
+        if (!offers[a].nccl)
             return (struct dt_gpu_choice){ .obstacle = DT_GPU_NO_NCCL, .a = a };
+        if (offers[a].nccl != offers[0].nccl)
+            return (struct dt_gpu_choice){ .obstacle = DT_GPU_NCCL_DIFFERS, .b = a };
     }
     return (struct dt_gpu_choice){ 0 };
 }
@@ -65,25 +70,19 @@ static bool is_one_group(const struct dt_gpu_offer *offers, int size)
     return true;
 }
 
-/* Ranks a and b, and maybe others, share a GPU. */
-static struct dt_gpu_choice choose_for_sharers(const struct dt_gpu_offer *offers, int size,
-                                               struct dt_gpu_choice sharers)
+/* Ranks a and b, and maybe others, share a GPU. Returns what keeps all from sharing. */
+static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *offers, int size,
+                                                     struct dt_gpu_choice sharers)
 {
-    struct dt_gpu_choice choice = { .path = DT_GPU_SHARED };
-
     for (int rank = 0; rank < size; rank++) {
         if (offers[rank].unable)
-            return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_UNSHARABLE, rank, 0 };
+            return (struct dt_gpu_choice){ .obstacle = DT_GPU_UNSHARABLE, .a = rank };
     }
     if (!dt_gpu_is_same(&offers[sharers.a], &offers[sharers.b]))
-        return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_IS_SHARED, sharers.a, sharers.b };
-    if (!is_one_group(offers, size)) {
-        choice = find_lack_of_nccl(offers, size, true);
-        if (choice.obstacle)
-            return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_NO_NCCL_BETWEEN, choice.a, 0 };
-        choice.path = DT_GPU_SHARED;
-    }
-    return choice;
+        return sharers;
+    if (is_one_group(offers, size))
+        return (struct dt_gpu_choice){ 0 };
+    return find_lack_of_nccl(offers, size, true);
 }
 
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
@@ -95,8 +94,12 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
         choice.path = DT_GPU_STAGING;
         return choice;
     }
-    if (sharers.obstacle && offers[0].wish != DT_GPU_NCCL)
-        return choose_for_sharers(offers, size, sharers);
+    if (sharers.obstacle && offers[0].wish != DT_GPU_NCCL) {
+        choice = find_obstacle_to_sharing(offers, size, sharers);
+        choice.path = choice.obstacle ? DT_GPU_STAGING : DT_GPU_SHARED;
+        choice.shares = true;
+        return choice;
+    }
     choice = find_lack_of_nccl(offers, size, false);
     if (!choice.obstacle)
         choice = sharers;
@@ -120,6 +123,17 @@ static const char *unable_text(uint64_t unable)
     }
 }
 
+static void put_versions(const struct dt_gpu_choice *choice, const struct dt_gpu_offer *offers,
+                         char text[DT_GPU_TEXT])
+{
+    int a = (int)offers[choice->a].nccl, b = (int)offers[choice->b].nccl;
+
+    snprintf(text, DT_GPU_TEXT,
+             "rank %d has NCCL %d.%d.%d and rank %d NCCL %d.%d.%d, which do not work together",
+             choice->a, a / 10000, a / 100 % 100, a % 100, choice->b, b / 10000, b / 100 % 100,
+             b % 100);
+}
+
 const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
                                  const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
@@ -135,12 +149,12 @@ const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
                  dt_gpu_path_name((enum dt_gpu_path)offers[a].wish), a);
         break;
     case DT_GPU_NO_NCCL:
-        snprintf(text, DT_GPU_TEXT, "rank %d has no libnccl.so.2 that can be used", a);
+        snprintf(text, DT_GPU_TEXT, "%srank %d has no libnccl.so.2 that can be used%s",
+                 choice->shares ? "ranks share GPUs, and " : "", a,
+                 choice->shares ? " between them" : "");
         break;
-    case DT_GPU_NO_NCCL_BETWEEN:
-        snprintf(text, DT_GPU_TEXT,
-                 "ranks share GPUs, and rank %d has no libnccl.so.2 that can be used between them",
-                 a);
+    case DT_GPU_NCCL_DIFFERS:
+        put_versions(choice, offers, text);
         break;
     case DT_GPU_UNSHARABLE:
         snprintf(

@@ -35,17 +35,18 @@ struct dt_gpu_offer { /* made of whole words; each rank shows its own to all oth
 
 enum dt_gpu_obstacle {
     DT_GPU_CLEAR,
-    DT_GPU_WISHES_DIFFER,   /* on ranks 0 and a, so no path can be chosen */
-    DT_GPU_NO_NCCL,         /* on rank a */
-    DT_GPU_IS_SHARED,       /* ranks a and b share a GPU */
-    DT_GPU_NO_NCCL_BETWEEN, /* on rank a, while ranks share GPUs */
-    DT_GPU_UNSHARABLE,      /* ranks share GPUs, and that of rank a cannot be shared */
+    DT_GPU_WISHES_DIFFER, /* on ranks 0 and a, so no path can be chosen */
+    DT_GPU_NO_NCCL,       /* on rank a */
+    DT_GPU_NCCL_DIFFERS,  /* ranks a and b have different versions */
+    DT_GPU_IS_SHARED,     /* ranks a and b share a GPU */
+    DT_GPU_UNSHARABLE,    /* ranks share GPUs, and that of rank a cannot be shared */
 };
 
 struct dt_gpu_choice {
     enum dt_gpu_path path;
     enum dt_gpu_obstacle obstacle; /* to NCCL, or, if ranks share a GPU, to sharing */
     int a, b;
+    bool shares; /* whether sharing was considered, because ranks share a GPU */
 };
 
 /* Whether both use the same device of the same host. */

@@ -33,7 +33,10 @@ static void ranks_choose_together(void **state)
         const char *why;
     } cases[] = {
         { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" } }, DT_GPU_NCCL, "" },
-        { { { 0, 22809, 0, "a" }, { 0, 21800, 1, "a" } }, DT_GPU_NCCL, "" },
+        { { { 0, 22809, 0, "a" }, { 0, 22809, 1, "a" } }, DT_GPU_NCCL, "" },
+        { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" }, { 0, 21801, 1, "a" } },
+          DT_GPU_STAGING,
+          "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.18.1, which do not work together" },
         { { { 0, 22809, 0, "a" } }, DT_GPU_STAGING, "" },
         { { { DT_GPU_NCCL, 22809, 0, "a" },
             { DT_GPU_NCCL, 22809, 0, "b" },

@@ -19,8 +19,8 @@
 enum { MOST_RANKS = 8 };
 
 /* "0a 0a 1b": the node and GPU of each rank. Letters after the GPU's: 'M', a MIG device that no
- * other rank has; 'm', a name of a MIG device; 'x', no NCCL; 'v', no virtual memory; 'f', no
- * descriptors; 'w', no stream memory operations. */
+ * other rank has; 'm', a name of a MIG device; 'x', no NCCL; 'o', an older NCCL; 'v', no virtual
+ * memory; 'f', no descriptors; 'w', no stream memory operations. */
 static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_offer *offers)
 {
     int n = 0;
@@ -38,8 +38,8 @@ static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_of
         for (; at[1] && at[1] != ' '; at++) {
             if (at[1] == 'M')
                 o->uuid[1] = (char)('0' + n);
-            else if (at[1] == 'x')
-                o->nccl = 0;
+            else if (at[1] == 'x' || at[1] == 'o')
+                o->nccl = at[1] == 'x' ? 0 : 22105;
             else
                 o->unable = at[1] == 'v'   ? DT_GPU_NO_VIRTUAL_MEMORY
                             : at[1] == 'f' ? DT_GPU_NO_DESCRIPTORS
@@ -70,6 +70,9 @@ static void ranks_that_share_choose_together(void **state)
           "ranks share GPUs, and rank 2 has no libnccl.so.2 that can be used between them" },
         { "0a 0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING,
           "ranks share GPUs, and rank 2 has no libnccl.so.2 that can be used between them" },
+        { "0a 0ao 1a 1ax", DT_GPU_AUTO, DT_GPU_SHARED, "" },
+        { "0a 0a 1ao", DT_GPU_SHARED, DT_GPU_STAGING,
+          "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.21.5, which do not work together" },
         { "0a 1a", DT_GPU_AUTO, DT_GPU_NCCL, "" },
         { "0a 1a", DT_GPU_SHARED, DT_GPU_NCCL, "" },
         { "0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING, "rank 1 has no libnccl.so.2 that can be used" },
