@@ -131,7 +131,6 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     dt_result_t r;
 
     *out = NULL;
-    parent->world->was_split = true;
     if (!words || !members) {
         r = dt_comm_fail(parent,
                          dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank));

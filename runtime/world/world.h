@@ -28,7 +28,7 @@ struct dt_world {
     struct dt_msg_table table;
     struct dt_listener listener; /* for ranks on other hosts */
     _Atomic uint32_t made;       /* communicators whose id contains this rank */
-    _Atomic bool was_split; /* there are or were communicators other than DT_WORLD, on any ranks */
+    _Atomic bool was_split; /* the program has or had communicators of its own, on any ranks */
     struct dt_tuning_table tuning; /* of rank 0, once all ranks have joined DT_WORLD */
     struct dt_agentlink agent;     /* fd -1: started by hand, a job of one rank */
     struct dt_hostshm shm;         /* of this host; its abort word is the job's */
