@@ -19,10 +19,16 @@
 #include "runtime/gpu/device/transfer.h"
 #include "runtime/wire/env.h"
 
+/* The ranks that agree on the steps of a save or restore. */
+struct checkpoint_ranks {
+    struct dt_comm *comm;
+    enum dt_call_kind call; /* in progress */
+};
+
 static struct {
     struct dt_buffers buffers;
-    enum dt_call_kind call; /* the call in progress */
-    bool ready;             /* the following fields are set */
+    struct checkpoint_ranks ranks;
+    bool ready; /* the following fields are set */
     char path[2 *
               PATH_MAX]; /* a path that is too long is kept as it is: its use reports the error */
     char job_id[NAME_MAX + 1];
@@ -32,17 +38,23 @@ static struct {
 
 static dt_result_t group_min(void *ctx, int64_t *v, size_t n)
 {
-    return dt_comm_all_reduce_words(ctx, dti_checkpoint.call, v, n, DT_MIN);
+    const struct checkpoint_ranks *ranks = ctx;
+
+    return dt_comm_all_reduce_words(ranks->comm, ranks->call, v, n, DT_MIN);
 }
 
 static dt_result_t group_sum(void *ctx, int64_t *v, size_t n)
 {
-    return dt_comm_all_reduce_words(ctx, dti_checkpoint.call, v, n, DT_SUM);
+    const struct checkpoint_ranks *ranks = ctx;
+
+    return dt_comm_all_reduce_words(ranks->comm, ranks->call, v, n, DT_SUM);
 }
 
 static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t root)
 {
-    return dt_comm_broadcast_bytes(ctx, dti_checkpoint.call, buf, bytes, (int)root);
+    const struct checkpoint_ranks *ranks = ctx;
+
+    return dt_comm_broadcast_bytes(ranks->comm, ranks->call, buf, bytes, (int)root);
 }
 
 /* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will
@@ -123,7 +135,8 @@ static dt_result_t set_up_store(struct dt_comm *c)
     if (result == DT_OK)
         result = set_job_id();
     dti_checkpoint.store = (struct dt_store){
-        .group = { (uint32_t)c->rank, (uint32_t)c->size, c, group_min, group_sum, group_broadcast },
+        .group = { (uint32_t)c->rank, (uint32_t)c->size, &dti_checkpoint.ranks, group_min,
+                   group_sum, group_broadcast },
         .path = dti_checkpoint.path,
         .host = dti_checkpoint.host,
         .leads_host = c->local_rank == 0,
@@ -158,7 +171,7 @@ static enum dt_memory memory_of(const void *buf, size_t bytes)
 
 static const char *call_name(void)
 {
-    return dt_hostshm_call_name(dti_checkpoint.call);
+    return dt_hostshm_call_name(dti_checkpoint.ranks.call);
 }
 
 static dt_result_t read_device(const void *data, uint64_t bytes, dt_gpu_chunk_f f, void *arg)
@@ -242,7 +255,7 @@ static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm 
 
     if (result != DT_OK)
         return dt_error_report_refusal(NULL, 0, kind, result);
-    dti_checkpoint.call = kind;
+    dti_checkpoint.ranks = (struct checkpoint_ranks){ *c, kind };
     *call = (struct checkpoint_call){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
     dt_error_keep(&call->before);
     return DT_OK;
@@ -255,7 +268,7 @@ static void complete_failure(const struct dt_comm *c, const struct checkpoint_ca
 
     if (e->operation[0])
         return;
-    dt_error_report_call(dti_checkpoint.call);
+    dt_error_report_call(dti_checkpoint.ranks.call);
     dt_comm_name(c->id, e->comm);
     e->call = call->number;
     e->seconds = (double)(dt_clock_ns() - call->at_ns) / 1e9;
