@@ -512,6 +512,13 @@ DT_API dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t by
  * all ranks or on none. After DT_ERR_IO the older checkpoints are as before, and the job may go on.
  */
 DT_API dt_result_t dt_checkpoint_save(int64_t step);
+/* Collective. Begins the same save and returns as soon as the registered buffers may be changed:
+ * they are copied, and a thread saves the copies while the program continues. dt_wait and dt_test
+ * report the result of the save, DT_OK on all ranks or on none. If the call itself fails, no save
+ * has begun; DT_ERR_NOMEM: a rank has no memory for the copies. They take as much host memory as
+ * the buffers, from the first such call until dt_finalize. The next save or restore, and
+ * dt_finalize, first wait until the save is complete. */
+DT_API dt_result_t dt_checkpoint_isave(int64_t step, dt_request_t *request);
 /* Collective. Fills the registered buffers from the newest complete checkpoint and stores its step.
  * If there is none, stores -1 and leaves the buffers as they are. */
 DT_API dt_result_t dt_checkpoint_restore(int64_t *step);
@@ -533,7 +540,8 @@ typedef struct dt_error_info {
     uint64_t call;      /* the sequence number of the call on its communicator */
     double seconds;     /* since the call began */
     char host[256];     /* of that rank */
-    char comm[32];      /* "world", or "3.2": the second one whose first rank is rank 3 */
+    char comm[32];      /* "world"; "3.2", the second one whose first rank is rank 3; or
+                           "checkpoints", on which ranks agree about saves in the background */
     char operation[32]; /* such as "all-reduce" */
     char message[512];  /* as dt_last_error returns it */
     int status;         /* for DT_ERR_PEER: the rank's exit status; -1: unknown, or it was killed */

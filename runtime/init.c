@@ -9,6 +9,7 @@
 #include "runtime/api/split.h"
 #include "runtime/api/view.h"
 #include "runtime/base/tuningfile.h"
+#include "runtime/checkpoint/background.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
@@ -226,6 +227,7 @@ dt_result_t dt_finalize(void)
     if (r != DT_OK)
         return r;
     make_ripe();
+    dt_background_await();
     if (world_gpu_is_done())
         dt_slot_await_ahead(DT_WORLD);
     if (!dt_slots_enter_all())

@@ -65,6 +65,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h \
 	runtime/base/versioned_struct.c runtime/base/versioned_struct.h \
+	runtime/checkpoint/background.c runtime/checkpoint/background.h \
 	runtime/checkpoint/checkpoint.c runtime/checkpoint/checkpoint.h \
 	runtime/checkpoint/format.c runtime/checkpoint/format.h \
 	runtime/checkpoint/group.c runtime/checkpoint/group.h \
@@ -77,6 +78,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/restore.c \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
+	runtime/checkpoint/snapshot.c runtime/checkpoint/snapshot.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
 	runtime/checkpoint/visible.c runtime/checkpoint/visible.h \
 	runtime/coll/adasum.c runtime/coll/adasum.h \

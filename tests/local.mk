@@ -116,6 +116,7 @@ TESTS += $(AGENT_TESTS)
 # Tests with several threads, which also run under ThreadSanitizer.
 THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
 	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
+	tests/unit/checkpoint/checkpoint_isave \
 	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
 	tests/unit/tcp/alltoall tests/unit/comm/pairnotes tests/unit/diag/recorder \
 	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \

@@ -6,6 +6,7 @@ UNIT_TESTS += \
 	tests/unit/api/buckets \
 	tests/unit/shm/cma \
 	tests/unit/checkpoint/checkpoint_calls \
+	tests/unit/checkpoint/checkpoint_isave \
 	tests/unit/comm/communicators \
 	tests/unit/world/config \
 	tests/unit/coll/layout \
@@ -83,6 +84,11 @@ tests_unit_checkpoint_checkpoint_calls_SOURCES = tests/unit/checkpoint/checkpoin
 	tests/unit/rankcheck.h
 tests_unit_checkpoint_checkpoint_calls_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_checkpoint_checkpoint_calls_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_checkpoint_checkpoint_isave_SOURCES = tests/unit/checkpoint/checkpoint_isave.c \
+	tests/unit/rankcheck.h
+tests_unit_checkpoint_checkpoint_isave_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_checkpoint_checkpoint_isave_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_comm_limits_SOURCES = tests/unit/comm/limits.c tests/unit/rankcheck.h
 tests_unit_comm_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)

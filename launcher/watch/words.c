@@ -86,11 +86,11 @@ void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks)
 
 void dt_words_comm(struct dt_strbuf *out, uint64_t comm)
 {
-    if (comm)
+    if (comm >> 32)
         dt_strbuf_printf(out, "communicator %" PRIu64 ".%" PRIu64, (comm >> 32) - 1,
                          comm & UINT32_MAX);
     else
-        dt_strbuf_puts(out, "DT_WORLD");
+        dt_strbuf_puts(out, comm ? "the communicator of checkpoints" : "DT_WORLD");
 }
 
 static void add_signal(struct dt_strbuf *out, const struct dt_death *d)

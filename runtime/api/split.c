@@ -32,10 +32,13 @@ uint32_t dt_split_members(const struct dt_split_word *words, uint32_t n, uint32_
     return count;
 }
 
-/* Unique in the job, because it contains the rank that makes it. */
-static uint64_t new_id(struct dt_world *w)
+/* Unique in the job, because it contains the rank that makes it. The library's own communicator
+ * has all ranks, so rank 0 makes it. */
+static uint64_t new_id(struct dt_world *w, enum dt_call_kind kind)
 {
-    return ((uint64_t)w->rank + 1) << 32 | ++w->made;
+    uint64_t maker = kind == DT_CALL_ISAVE ? 0 : (uint64_t)w->rank + 1;
+
+    return maker << 32 | ++w->made;
 }
 
 /* Puts c into a slot before this rank waits for others, so that no stop is missed. */
@@ -139,7 +142,7 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
 
         /* before any rank knows the new communicator and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
-        words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
+        words[parent->rank] = (struct dt_split_word){ color, key, new_id(w, kind) };
         r = join_communicator(&o, kind,
                               dt_comm_all_gather_table_and(parent, kind, words, sizeof *words,
                                                            make_own_communicator, &o));

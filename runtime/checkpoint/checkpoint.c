@@ -11,6 +11,7 @@
 #include "runtime/api/context.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
+#include "runtime/checkpoint/background.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/store.h"
 #include "runtime/comm/collective.h"
@@ -25,9 +26,21 @@ struct checkpoint_ranks {
     enum dt_call_kind call; /* in progress */
 };
 
+/* A save or restore in progress. */
+struct checkpoint_call {
+    uint64_t number; /* of the first call that it consists of */
+    uint64_t at_ns;
+    dt_error_info_t before; /* this thread's last error before it */
+};
+
+/* While a save is under way in the background, all but buffers and ready belong to its thread. */
 static struct {
     struct dt_buffers buffers;
     struct checkpoint_ranks ranks;
+    struct { /* the save in the background */
+        int64_t step;
+        struct checkpoint_call call;
+    } behind;
     bool ready; /* the following fields are set */
     char path[2 *
               PATH_MAX]; /* a path that is too long is kept as it is: its use reports the error */
@@ -155,6 +168,7 @@ static dt_result_t set_up_store(struct dt_comm *c)
 void dt_checkpoint_end(void)
 {
     dt_store_release(&dti_checkpoint.store);
+    dt_background_end();
 }
 
 void dt_checkpoint_forked(void)
@@ -241,13 +255,6 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
     return result;
 }
 
-/* A save or restore in progress. */
-struct checkpoint_call {
-    uint64_t number; /* of the first call that it consists of */
-    uint64_t at_ns;
-    dt_error_info_t before; /* this thread's last error before it */
-};
-
 static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm **c,
                                          struct checkpoint_call *call)
 {
@@ -255,6 +262,7 @@ static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm 
 
     if (result != DT_OK)
         return dt_error_report_refusal(NULL, 0, kind, result);
+    dt_background_await();
     dti_checkpoint.ranks = (struct checkpoint_ranks){ *c, kind };
     *call = (struct checkpoint_call){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
     dt_error_keep(&call->before);
@@ -301,6 +309,60 @@ dt_result_t dt_checkpoint_save(int64_t step)
     if (result == DT_OK)
         result = dt_store_save(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
     return end_checkpoint_call(c, &call, result);
+}
+
+/* In the background thread. c is a communicator of its own, but the program's call was on
+ * DT_WORLD. */
+static dt_result_t save_behind(struct dt_comm *c, const struct dt_buffers *copies)
+{
+    dt_result_t result;
+
+    dti_checkpoint.ranks.comm = c;
+    result = dt_store_save(&dti_checkpoint.store, copies, dti_checkpoint.behind.step);
+    if (result != DT_OK)
+        complete_failure(dti_checkpoint.store.arg, &dti_checkpoint.behind.call);
+    return result;
+}
+
+static dt_result_t prepare_isave(int64_t step)
+{
+    if (step < 0)
+        return dt_store_fail_step(step);
+    return dt_background_prepare(&dti_checkpoint.buffers);
+}
+
+/* All ranks begin the save, or none does. */
+static dt_result_t begin_isave(struct dt_comm *c, const struct checkpoint_call *call, int64_t step,
+                               dt_request_t *request)
+{
+    dt_result_t result = set_up_store(c);
+
+    if (result == DT_OK)
+        result = dt_background_open(c);
+    if (result == DT_OK)
+        result = dt_group_agree(&dti_checkpoint.store.group, prepare_isave(step));
+    if (result != DT_OK)
+        return result;
+    dti_checkpoint.behind.step = step;
+    dti_checkpoint.behind.call = *call;
+    return dt_background_start(c, save_behind, request);
+}
+
+dt_result_t dt_checkpoint_isave(int64_t step, dt_request_t *request)
+{
+    struct checkpoint_call call;
+    struct dt_comm *c;
+    dt_result_t result;
+
+    if (!request) {
+        result = dt_fail(DT_ERR_ARG, "dt_checkpoint_isave: the pointer to the request is NULL");
+        return dt_error_report_refusal(NULL, 0, DT_CALL_ISAVE, result);
+    }
+    *request = (dt_request_t){ 0 };
+    result = begin_checkpoint_call(DT_CALL_ISAVE, &c, &call);
+    if (result != DT_OK)
+        return result;
+    return end_checkpoint_call(c, &call, begin_isave(c, &call, step, request));
 }
 
 dt_result_t dt_checkpoint_restore(int64_t *step)

@@ -21,6 +21,11 @@ struct save {
     struct dt_checksum sum;       /* of the manifest's bytes */
 };
 
+dt_result_t dt_store_fail_step(int64_t step)
+{
+    return dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative", (long long)step);
+}
+
 /* Names the first rank that saves the lowest step, and the first that saves the highest. */
 static dt_result_t fail_steps_differ(const struct dt_group *g, int64_t step, int64_t least,
                                      int64_t largest)
@@ -44,8 +49,7 @@ static dt_result_t check_step(const struct dt_group *g, int64_t step)
 
     if (result == DT_OK && v[0] < 0) {
         if (step < 0)
-            result = dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative",
-                             (long long)step);
+            result = dt_store_fail_step(step);
         return dt_group_agree(g, result);
     }
     return result == DT_OK && v[0] != ~v[1] ? fail_steps_differ(g, step, v[0], ~v[1]) : result;

@@ -46,6 +46,8 @@ struct dt_store {
 
 /* All are collective: every rank returns the same result. */
 
+/* The error of a save of a negative step. */
+dt_result_t dt_store_fail_step(int64_t step);
 /* Commits the buffers as step. After a failure the older checkpoints are unchanged. */
 dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, int64_t step);
 /* Fills the buffers from the newest sound checkpoint; *step is -1 if there is none. After an error

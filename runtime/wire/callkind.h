@@ -33,8 +33,9 @@
     ROW(JOIN, 23, "dt_join", 0)                                                                    \
     /* ranks announce the next call (join.h) */                                 \
     ROW(UNEVEN, 24, "something after dt_join_begin", 0)                                            \
-    /* makes several communicators, as does the next */                                                          \
+    /* consists of several calls, as do the next two */                                                          \
     ROW(SAVE, 25, "dt_checkpoint_save", 0)                                                         \
+    ROW(ISAVE, 32, "dt_checkpoint_isave", 0)                                                       \
     ROW(RESTORE, 26, "dt_checkpoint_restore", 0)                                                   \
     /* one rank's work between calls; it has the previous call's number */                              \
     ROW(GPU_COPY, 27, "a wait for its GPU", 0)                                                     \

@@ -12,10 +12,10 @@
 
 const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME])
 {
-    if (id)
+    if (id >> 32)
         snprintf(text, DT_COMM_NAME, "%" PRIu64 ".%" PRIu64, (id >> 32) - 1, id & UINT32_MAX);
     else
-        snprintf(text, DT_COMM_NAME, "world");
+        snprintf(text, DT_COMM_NAME, "%s", id ? "checkpoints" : "world");
     return text;
 }
 

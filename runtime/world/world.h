@@ -28,7 +28,7 @@ struct dt_world {
     struct dt_msg_table table;
     struct dt_listener listener; /* for ranks on other hosts */
     _Atomic uint32_t made;       /* communicators whose id contains this rank */
-    _Atomic bool was_split; /* the program has or had communicators of its own, on any ranks */
+    _Atomic bool was_split;      /* the program has or had communicators of its own, on any ranks */
     struct dt_tuning_table tuning; /* of rank 0, once all ranks have joined DT_WORLD */
     struct dt_agentlink agent;     /* fd -1: started by hand, a job of one rank */
     struct dt_hostshm shm;         /* of this host; its abort word is the job's */
@@ -58,8 +58,8 @@ const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
                    dt_result_t result, uint32_t culprit, const char *why);
 
-/* The name of a communicator: "world", or "3.2" for the second one whose first rank is rank 3.
- * Returns text. */
+/* The name of a communicator: "world", "checkpoints" (checkpoint/background.h), or "3.2" for the
+ * second one whose first rank is rank 3. Returns text. */
 enum { DT_COMM_NAME = 32 };
 const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME]);
 

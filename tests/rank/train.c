@@ -6,7 +6,9 @@
  *
  * train STEPS EVERY FAULT RANK STEP: in the first generation that rank, at that step, exits with 0
  * without dt_finalize ("leave"), exits with 9 ("fail") or dies of SIGSEGV ("segv"). "fail-always"
- * exits with 9 in every generation. */
+ * exits with 9 in every generation.
+ *
+ * With ISAVE=1 in the environment it saves in the background. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include "runtime/dtrun.h"
 
 static int64_t state;
+static dt_request_t behind; /* the save in the background */
 
 /* Does what programs do when a call fails: prints why and exits. */
 static void must(dt_result_t result, const char *what)
@@ -51,8 +54,14 @@ static void maybe_fail(char **fault, int64_t step)
 
 static void save(int64_t step, int64_t every)
 {
-    if (every > 0 && step % every == 0)
+    if (every == 0 || step % every != 0)
+        return;
+    if (!getenv("ISAVE")) {
         must(dt_checkpoint_save(step), "save");
+        return;
+    }
+    must(dt_wait(&behind), "wait for save");
+    must(dt_checkpoint_isave(step, &behind), "isave");
 }
 
 /* All ranks end at the same step, at which rank 0 saw the file. */
@@ -91,6 +100,7 @@ int main(int argc, char **argv)
         if (is_over(file, step, every))
             break;
     }
+    must(dt_wait(&behind), "wait for save");
     if (dt_rank() == 0)
         print_result(step);
     must(dt_finalize(), "finalize");

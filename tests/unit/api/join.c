@@ -213,6 +213,7 @@ static void ranks_without_data_learn_options(void **state)
 
 static int misuse(int rank, void *arg)
 {
+    dt_request_t request;
     int64_t x = rank;
 
     (void)arg;
@@ -223,6 +224,7 @@ static int misuse(int rank, void *arg)
     NEED(dt_broadcast(DT_WORLD, &x, 1, DT_I64, 0) == DT_ERR_UNSUPPORTED);
     NEED(strstr(dt_last_error(), "between dt_join_begin and dt_join"));
     NEED(dt_checkpoint_save(1) == DT_ERR_UNSUPPORTED);
+    NEED(dt_checkpoint_isave(1, &request) == DT_ERR_UNSUPPORTED && request.id == 0);
     NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX) == DT_OK);
     NEED(x == dt_size() - 1);
     NEED(dt_join(DT_WORLD, NULL) == DT_OK);

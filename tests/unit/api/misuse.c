@@ -108,6 +108,7 @@ ALONE(join, dt_join(g->comm, NULL))
 ALONE(bucket_create, dt_bucket_create(g->comm, 0, g->dtype, g->op, &bucket))
 ALONE(checkpoint_register, dt_checkpoint_register("x", g->out, g->count))
 ALONE(checkpoint_save, dt_checkpoint_save(7))
+ALONE(checkpoint_isave, dt_checkpoint_isave(7, g->request))
 ALONE(checkpoint_restore, dt_checkpoint_restore(&step))
 ALONE(recorder_dump, dt_recorder_dump("/dev/null"))
 ALONE(finalize, dt_finalize())
@@ -157,6 +158,7 @@ static const struct row {
     { "dt_bucket_create", bucket_create, COMM | TYPE | OP },
     { "dt_checkpoint_register", checkpoint_register, OUT | SIZE },
     { "dt_checkpoint_save", checkpoint_save, 0 },
+    { "dt_checkpoint_isave", checkpoint_isave, REQUEST },
     { "dt_checkpoint_restore", checkpoint_restore, 0 },
     { "dt_recorder_dump", recorder_dump, ALWAYS },
     { "dt_finalize", finalize, 0 },

@@ -64,6 +64,7 @@ static void a_call_is_described_by_its_traits(void **state)
         { { .kind = DT_CALL_JOIN }, "dt_join, call 0" },
         { { .kind = DT_CALL_UNEVEN, .count = 9 }, "something after dt_join_begin, call 0" },
         { { .kind = DT_CALL_SAVE, .count = 9 }, "dt_checkpoint_save, call 0" },
+        { { .kind = DT_CALL_ISAVE }, "dt_checkpoint_isave, call 0" },
         { { .kind = DT_CALL_RESTORE }, "dt_checkpoint_restore, call 0" },
         { { .kind = 255 }, "an unknown call, call 0" },
     };

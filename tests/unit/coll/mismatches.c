@@ -644,16 +644,22 @@ static void a_rank_that_leaves_others_in_a_call_is_named(void **state)
 }
 
 /* The program does not see which calls a checkpoint consists of. */
-static int confuser(int rank, void *arg)
+static int confuser(int rank, void *isave)
 {
-    static const struct mismatch q = { NULL, NULL, "dt_checkpoint_restore", "dt_checkpoint_save" };
+    const struct mismatch q = { NULL, NULL, "dt_checkpoint_restore",
+                                isave ? "dt_checkpoint_isave" : "dt_checkpoint_save" };
+    dt_request_t request;
+    dt_result_t r;
     int64_t step;
 
-    (void)arg;
     shared->odd = 1;
     NEED(setenv("DTRUN_CHECKPOINT_DIR", "/nonexistent/directory", 1) == 0);
     NEED(dt_init() == DT_OK);
-    NEED((rank == 1 ? dt_checkpoint_restore(&step) : dt_checkpoint_save(1)) == DT_ERR_MISMATCH);
+    if (rank == 1)
+        r = dt_checkpoint_restore(&step);
+    else
+        r = isave ? dt_checkpoint_isave(1, &request) : dt_checkpoint_save(1);
+    NEED(r == DT_ERR_MISMATCH);
     NEED(is_told(dt_last_error(), &q));
     return 0;
 }
@@ -661,9 +667,16 @@ static int confuser(int rank, void *arg)
 static void checkpoint_calls_are_named(void **state)
 {
     static const char *const few[] = { "3", "2 1", "1 1 1", NULL };
+    static bool isave = true;
 
     (void)state;
-    assert_int_equal(testjob_pass_all(few, confuser), 0);
+    for (size_t i = 0; few[i]; i++) {
+        const struct testjob_plan save_plan = { .hosts = few[i], .body = confuser },
+                                  isave_plan = { few[i], confuser, .arg = &isave };
+
+        assert_int_equal(testjob_pass(&save_plan), 0);
+        assert_int_equal(testjob_pass(&isave_plan), 0);
+    }
 }
 
 /* Root expects one more, one less, one less and one more from four ranks than these send. */

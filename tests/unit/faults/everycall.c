@@ -233,6 +233,19 @@ static dt_result_t checkpoint(void)
     return r == DT_OK && (step != 7 || kept[0] != dt_rank()) ? (dt_result_t)EVERYCALL_WRONG : r;
 }
 
+/* A save in the background, with a call of the program's own beside it. */
+static dt_result_t isave(void)
+{
+    dt_request_t request = { 0 };
+    dt_result_t r = dt_checkpoint_isave(8, &request), waited;
+
+    give(FEW);
+    if (r == DT_OK)
+        r = check(dt_all_reduce(DT_WORLD, in, out, FEW, DT_I32, DT_SUM), out, FEW, sum_at);
+    waited = dt_wait(&request);
+    return r == DT_OK ? waited : r;
+}
+
 /* ---- all of them ---- */
 
 static const struct other {
@@ -247,6 +260,7 @@ static const struct other {
     { "dup", dup },
     { "join", uneven },
     { "checkpoint", checkpoint },
+    { "isave", isave },
     { "finalize", dt_finalize },
 };
 

@@ -1,0 +1,449 @@
+/* Saves in the background: what the program may do meanwhile, what the calls report, and what is
+ * on disk. Until the test opens a gate, fsync waits at it, so a save stays under way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/comm/slots.h"
+#include "runtime/wire/env.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { WORDS = 50000, CALLS = 100 };
+enum gate { OPEN, SHUT, SHUT_UNLESS_CALLED, DEADLY };
+
+static const char *const placements[] = { "1", "2", "2 1", "1 1 1", NULL };
+
+static char base[] = "/tmp/dtrun-isave-XXXXXX";
+static int64_t kept[WORDS];
+static _Atomic enum gate gate; /* of this process */
+static _Atomic bool reached;   /* a save has reached it */
+
+/* The linker prefers it to libc's. */
+int fsync(int fd)
+{
+    reached = true;
+    while (gate == SHUT || (gate == SHUT_UNLESS_CALLED && !dt_slot_is_held(DT_WORLD)))
+        usleep(500);
+    if (gate == DEADLY)
+        raise(SIGKILL);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static int make_base(void **state)
+{
+    (void)state;
+    strcpy(base + sizeof base - 7, "XXXXXX");
+    return mkdtemp(base) ? 0 : -1;
+}
+
+static int remove_base(void **state)
+{
+    (void)state;
+    return nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool has_step(int64_t step)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/step_%012lld/MANIFEST", base, (long long)step);
+    return access(path, F_OK) == 0;
+}
+
+static void fill(int64_t with)
+{
+    for (int i = 0; i < WORDS; i++)
+        kept[i] = with * 1000 + i + dt_rank();
+}
+
+static bool holds(int64_t with)
+{
+    for (int i = 0; i < WORDS; i++)
+        if (kept[i] != with * 1000 + i + dt_rank())
+            return false;
+    return true;
+}
+
+static int start(void)
+{
+    NEED(setenv(DT_ENV_CHECKPOINT_DIR, base, 1) == 0);
+    NEED(setenv(DT_ENV_JOB_ID, "isave-1", 1) == 0);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_checkpoint_register("kept", kept, sizeof kept) == DT_OK);
+    return 0;
+}
+
+static int in_all_placements(int (*body)(int rank, void *arg))
+{
+    for (const char *const *hosts = placements; *hosts; hosts++) {
+        const struct testjob_plan plan = { .hosts = *hosts, .body = body };
+
+        if (testjob_pass(&plan) != 0 || remove_base(NULL) != 0 || make_base(NULL) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* ---- while a save is under way ---- */
+
+static int make_calls(void)
+{
+    int64_t sum;
+
+    for (int i = 0; i < CALLS; i++) {
+        sum = dt_rank() + i;
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &sum, 1, DT_I64, DT_SUM) == DT_OK);
+        NEED(sum == ranks_sum(i));
+    }
+    return 0;
+}
+
+static int goes_on_meanwhile(int rank, void *arg)
+{
+    dt_request_t request;
+    int64_t step;
+    int done;
+
+    (void)rank;
+    (void)arg;
+    NEED(start() == 0);
+    fill(1);
+    gate = SHUT;
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK);
+    fill(2);
+    NEED(make_calls() == 0);
+    NEED(dt_test(&request, &done) == DT_OK && !done && !has_step(1));
+    NEED(dt_checkpoint_register("late", kept, 1) == DT_ERR_STATE);
+    gate = OPEN;
+    NEED(dt_wait(&request) == DT_OK && has_step(1));
+    NEED(dt_checkpoint_restore(&step) == DT_OK && step == 1 && holds(1));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void buffers_may_change_and_calls_go_on_during_a_save(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(goes_on_meanwhile), 0);
+}
+
+/* Each of the later calls waits for the save before it, whose gate opens once the call has begun.
+ */
+static int calls_again(int rank, void *arg)
+{
+    dt_request_t first, second;
+    int64_t step;
+    int done;
+
+    (void)rank;
+    (void)arg;
+    NEED(start() == 0);
+    fill(1);
+    gate = SHUT_UNLESS_CALLED;
+    NEED(dt_checkpoint_isave(1, &first) == DT_OK);
+    fill(2);
+    NEED(dt_checkpoint_isave(2, &second) == DT_OK);
+    NEED(has_step(1) && dt_wait_for(&first, 60, &done) == DT_OK && done);
+    fill(3);
+    NEED(dt_checkpoint_restore(&step) == DT_OK && step == 2 && holds(2));
+    NEED(dt_checkpoint_isave(3, &first) == DT_OK);
+    NEED(dt_checkpoint_save(4) == DT_OK && has_step(3) && has_step(4));
+    NEED(dt_wait(&first) == DT_OK && dt_wait(&second) == DT_OK);
+    gate = OPEN;
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void the_next_checkpoint_call_waits_for_the_save(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(calls_again), 0);
+}
+
+static void *open_gate(void *arg)
+{
+    while (!reached)
+        usleep(500);
+    gate = OPEN;
+    return arg;
+}
+
+static int ends_meanwhile(int rank, void *arg)
+{
+    dt_request_t request;
+    pthread_t opener;
+
+    (void)arg;
+    NEED(start() == 0);
+    gate = SHUT;
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK);
+    NEED(pthread_create(&opener, NULL, open_gate, NULL) == 0);
+    NEED(dt_finalize() == DT_OK && has_step(1));
+    NEED(rank == 1 || dt_wait(&request) == DT_OK); /* rank 1 never waits for it */
+    NEED(pthread_join(opener, NULL) == 0);
+    NEED(dt_checkpoint_isave(2, &request) == DT_ERR_STATE);
+    return 0;
+}
+
+static void finalize_waits_for_the_save(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(ends_meanwhile), 0);
+}
+
+/* The program's own communicators have the names that they have without such saves. */
+static int splits_meanwhile(int rank, void *arg)
+{
+    dt_request_t request;
+    dt_comm_t *dup;
+    int64_t x = 1;
+
+    (void)rank;
+    (void)arg;
+    NEED(start() == 0);
+    gate = SHUT;
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &dup) == DT_OK);
+    NEED(dt_all_reduce(dup, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM) == DT_OK && x == dt_size());
+    NEED(dt_comm_free(dup) == DT_OK);
+    gate = OPEN;
+    NEED(dt_wait(&request) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void communicators_can_be_made_during_a_save(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(splits_meanwhile), 0);
+}
+
+/* ---- failures ---- */
+
+struct expected_error {
+    dt_result_t code;
+    int rank;
+    const char *host;
+    int error;
+};
+
+static int check_error(const struct expected_error *want)
+{
+    dt_error_info_t info = { .size = sizeof info };
+
+    NEED(dt_last_error_info(&info) == DT_OK);
+    NEED(info.code == want->code && strcmp(info.operation, "dt_checkpoint_isave") == 0);
+    NEED(info.rank == want->rank && strcmp(info.host, want->host) == 0);
+    NEED(info.error == want->error && strcmp(info.comm, "world") == 0);
+    NEED(info.call > 0 && info.seconds > 0 && info.seconds < 1000);
+    NEED(strcmp(info.message, dt_last_error()) == 0);
+    return 0;
+}
+
+static int limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    NEED(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    NEED(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = bytes == RLIM_INFINITY ? limit.rlim_max : bytes;
+    NEED(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    return 0;
+}
+
+/* Rank 1 cannot write its shard. */
+static int fails_once(int rank, void *arg)
+{
+    static const struct expected_error expected = { DT_ERR_IO, 1, "host1", EFBIG };
+    dt_request_t request;
+    int64_t step;
+
+    (void)arg;
+    NEED(start() == 0);
+    fill(1);
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(rank != 1 || limit_files(sizeof kept / 2) == 0);
+    fill(2);
+    NEED(dt_checkpoint_isave(2, &request) == DT_OK);
+    NEED(make_calls() == 0);
+    NEED(dt_wait(&request) == DT_ERR_IO && check_error(&expected) == 0);
+    NEED(rank != 1 || limit_files(RLIM_INFINITY) == 0);
+    NEED(dt_checkpoint_restore(&step) == DT_OK && step == 1 && holds(1));
+    NEED(dt_checkpoint_isave(3, &request) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(has_step(1) && !has_step(2) && has_step(3));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_save_that_fails_is_reported_by_its_request(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "1 1", .body = fails_once };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+static int gives_wrong_arguments(int rank, void *arg)
+{
+    static const struct expected_error negative = { DT_ERR_ARG, 2, "host1", 0 };
+    dt_request_t request = { 77 };
+
+    (void)arg;
+    NEED(start() == 0);
+    NEED(dt_checkpoint_isave(1, NULL) == DT_ERR_ARG);
+    NEED(dt_checkpoint_isave(rank == 2 ? -1 : 1, &request) == DT_ERR_ARG && request.id == 0);
+    NEED(check_error(&negative) == 0);
+    NEED(dt_checkpoint_isave(rank == 2 ? 5 : 1, &request) == DT_OK);
+    NEED(dt_wait(&request) == DT_ERR_MISMATCH);
+    NEED(strstr(dt_last_error(), "rank 0 saves step 1, rank 2 step 5"));
+    NEED(make_calls() == 0);
+    NEED(dt_checkpoint_isave(6, &request) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void wrong_arguments_are_reported_on_all_ranks(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "2 1", .body = gives_wrong_arguments };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* No machine has memory for a copy of rank 1's buffer. */
+static int lacks_memory(int rank, void *arg)
+{
+    static const struct expected_error expected = { DT_ERR_NOMEM, 1, "host1", ENOMEM };
+    dt_request_t request;
+
+    (void)arg;
+    NEED(start() == 0);
+    NEED(rank != 1 || dt_checkpoint_register("huge", kept, (size_t)1 << 62) == DT_OK);
+    for (int i = 0; i < 2; i++) {
+        NEED(dt_checkpoint_isave(1, &request) == DT_ERR_NOMEM && request.id == 0);
+        NEED(check_error(&expected) == 0);
+    }
+    NEED(make_calls() == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void no_rank_saves_if_one_has_no_memory_for_the_copies(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "1 1", .body = lacks_memory };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* ---- failures of the job ---- */
+
+/* Step 1 is saved, and the save of step 2 is under way when the last rank ends the job. */
+static int saves_two(void)
+{
+    NEED(start() == 0);
+    fill(1);
+    NEED(dt_checkpoint_save(1) == DT_OK);
+    return 0;
+}
+
+static int loses_a_rank(int rank, void *arg)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    dt_request_t request;
+
+    (void)arg;
+    NEED(saves_two() == 0);
+    if (rank == dt_size() - 1)
+        gate = DEADLY;
+    NEED(dt_checkpoint_isave(2, &request) == DT_OK);
+    NEED(dt_wait(&request) == DT_ERR_PEER);
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == dt_size() - 1);
+    NEED(info.signal == SIGKILL && strcmp(info.operation, "dt_checkpoint_isave") == 0);
+    NEED(strcmp(info.comm, "checkpoints") == 0);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
+    NEED(has_step(1) && !has_step(2));
+    return 0;
+}
+
+static void a_lost_rank_fails_the_save_and_is_named(void **state)
+{
+    (void)state;
+    for (const char *const *hosts = placements + 1; *hosts; hosts++) {
+        const struct testjob_plan plan = { .hosts = *hosts, .body = loses_a_rank };
+        struct testjob_result result;
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        for (int rank = 0; rank < result.n; rank++)
+            assert_int_equal(result.ranks[rank].status, rank == result.n - 1 ? SIGKILL : 0);
+        assert_int_equal(remove_base(NULL), 0);
+        assert_int_equal(make_base(NULL), 0);
+    }
+}
+
+static int aborts(int rank, void *arg)
+{
+    dt_request_t request;
+
+    (void)arg;
+    NEED(saves_two() == 0);
+    gate = SHUT;
+    NEED(dt_checkpoint_isave(2, &request) == DT_OK);
+    if (rank == 0)
+        NEED(dt_comm_abort(DT_WORLD) == DT_OK);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_ABORTED);
+    gate = OPEN;
+    NEED(dt_wait(&request) == DT_ERR_ABORTED);
+    NEED(has_step(1) && !has_step(2));
+    return 0;
+}
+
+static void an_abort_ends_the_save(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(aborts), 0);
+}
+
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_DISK(buffers_may_change_and_calls_go_on_during_a_save),
+        ON_DISK(the_next_checkpoint_call_waits_for_the_save),
+        ON_DISK(finalize_waits_for_the_save),
+        ON_DISK(communicators_can_be_made_during_a_save),
+        ON_DISK(a_save_that_fails_is_reported_by_its_request),
+        ON_DISK(wrong_arguments_are_reported_on_all_ranks),
+        ON_DISK(no_rank_saves_if_one_has_no_memory_for_the_copies),
+        ON_DISK(a_lost_rank_fails_the_save_and_is_named),
+        ON_DISK(an_abort_ends_the_save),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
