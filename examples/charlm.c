@@ -12,6 +12,7 @@
 #include <getopt.h>
 #include <glob.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 int context = 10;
 static int steps = 1500, batch = 512, width = 160, seed = 1;
 static int checkpoint_every = 100, sample_length = 400;
+static bool isave; /* save in the background */
 static double rate = 0.012;
 
 /* With --wire, gradients travel between hosts in fewer bytes. The loss of precision is added to the
@@ -377,6 +379,17 @@ static int64_t restore(struct model *model, double *loss)
     return restored < 0 ? 0 : restored;
 }
 
+/* request: of the save in the background, if there is one. */
+static void save(int64_t step, dt_request_t *request)
+{
+    if (!isave) {
+        CHECK(dt_checkpoint_save(step));
+        return;
+    }
+    CHECK(dt_wait(request));
+    CHECK(dt_checkpoint_isave(step, request));
+}
+
 static void train(struct model *model)
 {
     int64_t first = (int64_t)batch * dt_rank() / dt_size();
@@ -384,6 +397,7 @@ static void train(struct model *model)
     int64_t *next = allocate((size_t)rows + 1, sizeof *next);
     double loss = 8; /* a moving average */
     double choices = (double)(text_len - context), start;
+    dt_request_t request = { 0 };
     int64_t restored;
 
     device->open(model, (size_t)rows);
@@ -399,8 +413,9 @@ static void train(struct model *model)
             printf("step %5lld of %d  loss %.4f bits/byte  %5.1f kB/s\n", (long long)step, steps,
                    loss, (double)((step - restored) * batch) / (seconds() - start) * 1e-3);
         if (step == steps || (checkpoint_every && step % checkpoint_every == 0))
-            CHECK(dt_checkpoint_save(step));
+            save(step, &request);
     }
+    CHECK(dt_wait(&request));
     free(next);
 }
 
@@ -461,6 +476,7 @@ static char **read_options(int argc, char **argv)
         { "seed", 1, NULL, 4 },
         { "sample", 1, NULL, 5 },
         { "checkpoint-every", 1, NULL, 6 },
+        { "isave", 0, NULL, 'i' },
         { "lr", 1, NULL, 'l' },
         { "wire", 1, NULL, 'w' },
         { "device", 1, NULL, 'd' },
@@ -479,6 +495,8 @@ static char **read_options(int argc, char **argv)
             summing.threshold = strtof(optarg, &end);
         else if (c == 'w')
             summing.wire = read_wire(optarg);
+        else if (c == 'i')
+            isave = true;
         else if (c == 'd')
             device = read_device(optarg);
         else

@@ -162,7 +162,7 @@ tests_unit_wire_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 # With -rpath, libtool builds these as shared libraries.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
 	tests/fake/libimpatient.la tests/fake/libspoiled.la tests/fake/libthreadless.la \
-	tests/fake/libunfinished.la
+	tests/fake/libunfinished.la tests/fake/libhungdisk.la
 check_LTLIBRARIES = $(FAKES)
 tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
 tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
@@ -178,6 +178,8 @@ tests_fake_libthreadless_la_SOURCES = tests/fake/threadless.c
 tests_fake_libthreadless_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libunfinished_la_SOURCES = tests/fake/unfinished.c
 tests_fake_libunfinished_la_LDFLAGS = -avoid-version -rpath /nowhere
+tests_fake_libhungdisk_la_SOURCES = tests/fake/hungdisk.c
+tests_fake_libhungdisk_la_LDFLAGS = -avoid-version -rpath /nowhere
 
 # A stand-in for NVIDIA's driver. tests/standin/standin.bash makes programs find it.
 EXTRA_DIST += tests/standin/standin.bash

@@ -293,12 +293,18 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     code_is 0
     dtrun -np 3 -x STANDIN_DELAY_US=200 --checkpoint-dir "$T/calm" "$RANK/gpu" devicetrain
     code_is 0
-    dtrun -np 3 --checkpoint-dir "$T/disturbed" --inject kill:rank=1,step=7 "$RANK/gpu" devicetrain
+    dtrun -np 3 -x STANDIN_DELAY_US=200 -x ISAVE=1 --checkpoint-dir "$T/behind" "$RANK/gpu" devicetrain
     code_is 0
-    unset LD_LIBRARY_PATH
-    grep -q 'recovered 1 failure' "$ERR" || { show; false; }
     diff -r -x LINEAGE "$T/host" "$T/calm"
-    diff -r -x LINEAGE "$T/calm" "$T/disturbed"
+    diff -r -x LINEAGE "$T/host" "$T/behind"
+    for isave in '' '-x ISAVE=1'; do
+        dtrun -np 3 --checkpoint-dir "$T/disturbed" --inject kill:rank=1,step=7 $isave "$RANK/gpu" devicetrain
+        code_is 0
+        grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+        diff -r -x LINEAGE "$T/host" "$T/disturbed"
+        rm -r "$T/disturbed"
+    done
+    unset LD_LIBRARY_PATH
     clean
 }
 

@@ -185,6 +185,48 @@ losses_agree() { # FILE FILE TOLERANCE
     done
 }
 
+@test "charlm has the same result if it saves in the background, also after a rank was killed" {
+    training
+    dtrun -np 4 --checkpoint-dir undisturbed "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    dtrun -np 4 --checkpoint-dir behind "$CHARLM" $SMALL --isave "$TEXT"
+    code_is 0
+    diff -r -x LINEAGE undisturbed behind
+    for rank in 0 2; do
+        rm -rf disturbed
+        dtrun -np 4 --checkpoint-dir disturbed --inject kill:rank=$rank,step=41 \
+            "$CHARLM" $SMALL --isave "$TEXT"
+        code_is 0
+        diff -r -x LINEAGE undisturbed disturbed
+        [ "$(ls -A disturbed | tr '\n' ' ')" = "LINEAGE step_000000000080 step_000000000100 " ]
+        grep -q "^dtrun: restarting 4 ranks from the checkpoint of step [24]0$" "$ERR"
+        clean
+    done
+}
+
+# Rank 1 syncs its file in the save of step 5, and hangs in that of step 10.
+hung() { # OPTION...
+    dtrun -np 3 --checkpoint-dir "$T/hung" -x ISAVE=1 -x HUNGDISK_AFTER=1 \
+        -x LD_PRELOAD="$DTRUN_BUILD/tests/fake/.libs/libhungdisk.so" "$@" "$DTRUN_BUILD/tests/rank/train" 20 5
+    code_is 0
+    out_has 1 "sum is right"
+    err_has "dtrun: restarting 3 ranks from the checkpoint of step 5"
+    [ "$(ls -A "$T/hung" | tr '\n' ' ')" = "LINEAGE step_000000000015 step_000000000020 " ]
+    rm -r "$T/hung"
+    clean
+}
+
+@test "a rank killed while it saves in the background leaves the checkpoint before" {
+    for rank in 0 1 2; do
+        hung --inject kill:rank=$rank,step=13
+    done
+}
+
+@test "a save in the background that hangs ends the job after --collective-timeout, which names the rank" {
+    hung --collective-timeout 1
+    err_has "for rank 1 "
+}
+
 @test "--resume leads to the result of an unbroken run, and skips a damaged checkpoint" {
     training
     dtrun -np 2 --checkpoint-dir unbroken "$CHARLM" $SMALL "$TEXT"

@@ -1,5 +1,6 @@
 /* What is left when a save is killed or one of its system calls fails: each of them in turn, by
- * ptrace. At least one checkpoint can be restored then, and it is one that was saved. */
+ * ptrace. At least one checkpoint can be restored then, and it is one that was saved. Each save is
+ * made from the buffers, and from copies of them as in the background. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/checkpoint/snapshot.h"
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/unit.h"
@@ -53,9 +55,22 @@ static int remove_dir(void **state)
 static const char this_job[] = "job-01234567", job_before[] = "before-01234567",
                   job_after[] = "after-01234567";
 
+/* Saves copies, after the buffers themselves have changed. */
+static dt_result_t save_copies(struct job *j, int64_t step)
+{
+    struct dt_snapshot copies = { 0 };
+    dt_result_t result = dt_snapshot_take(&copies, &j->ranks[0].buffers);
+
+    job_fill(j, -9);
+    if (result == DT_OK)
+        result = dt_store_save(&j->ranks[0].store, &copies.buffers, step);
+    dt_snapshot_free(&copies);
+    return result;
+}
+
 /* One rank saves one step with this content. Returns the result of dt_store_save. */
 static dt_result_t save(const char *job, uint32_t generation, int64_t step, int64_t fill,
-                        bool fresh)
+                        bool fresh, bool copied)
 {
     static struct job j;
     dt_result_t result;
@@ -63,7 +78,10 @@ static dt_result_t save(const char *job, uint32_t generation, int64_t step, int6
     job_init(&j, 1, dir, generation, fill);
     j.ranks[0].store.owner.job_id = job;
     j.ranks[0].store.fresh = fresh;
-    result = dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, step);
+    if (copied)
+        result = save_copies(&j, step);
+    else
+        result = dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, step);
     job_free(&j);
     return result;
 }
@@ -89,7 +107,12 @@ enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 static dt_result_t save_scenario(const struct scenario *s)
 {
-    return save(this_job, 1, s->step, s->fill, s->fresh);
+    return save(this_job, 1, s->step, s->fill, s->fresh, false);
+}
+
+static dt_result_t save_scenario_copied(const struct scenario *s)
+{
+    return save(this_job, 1, s->step, s->fill, s->fresh, true);
 }
 
 static pid_t trace(dt_result_t (*run)(const struct scenario *s), const struct scenario *s)
@@ -115,12 +138,13 @@ static pid_t trace(dt_result_t (*run)(const struct scenario *s), const struct sc
     return pid;
 }
 
-static pid_t start_traced(const struct scenario *s)
+static pid_t start_traced(const struct scenario *s, bool copied)
 {
     empty_dir();
     for (const int64_t *step = s->before; *step >= 0; step++)
-        assert_int_equal(save(s->fresh ? job_before : this_job, 0, *step, *step, false), DT_OK);
-    return trace(save_scenario, s);
+        assert_int_equal(save(s->fresh ? job_before : this_job, 0, *step, *step, false, false),
+                         DT_OK);
+    return trace(copied ? save_scenario_copied : save_scenario, s);
 }
 
 /* Runs to the next edge (entry or return) of a system call. Returns false, and the status, when the
@@ -262,19 +286,25 @@ static bool kill_after(pid_t pid, int calls)
     return ended;
 }
 
+static void kill_everywhere(int i, bool copied)
+{
+    bool ended = false;
+    int calls = SANITIZED ? i % 3 : 0;
+
+    while (!ended) {
+        calls += SANITIZED ? 3 : 1;
+        ended = kill_after(start_traced(&scenarios[i], copied), calls);
+        check_what_is_left(&scenarios[i], ended, false);
+    }
+    assert_in_range(calls, 20, 1000);
+}
+
 static void d8_d28_a_save_may_be_killed_at_any_system_call(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
-        bool ended = false;
-        int calls = SANITIZED ? i % 3 : 0;
-
-        while (!ended) {
-            calls += SANITIZED ? 3 : 1;
-            ended = kill_after(start_traced(&scenarios[i]), calls);
-            check_what_is_left(&scenarios[i], ended, false);
-        }
-        assert_in_range(calls, 20, 1000);
+        kill_everywhere(i, false);
+        kill_everywhere(i, true);
     }
 }
 
@@ -309,9 +339,9 @@ static void d28_a_job_may_be_killed_while_it_finishes_setting_aside(void **state
     (void)state;
     for (int calls = 1; !ended; calls++) {
         empty_dir();
-        assert_int_equal(save(job_before, 0, 10, 10, false), DT_OK);
-        assert_int_equal(save(job_before, 0, 20, 20, false), DT_OK);
-        assert_int_equal(save(this_job, 0, 5, 5, true), DT_OK);
+        assert_int_equal(save(job_before, 0, 10, 10, false, false), DT_OK);
+        assert_int_equal(save(job_before, 0, 20, 20, false, false), DT_OK);
+        assert_int_equal(save(this_job, 0, 5, 5, true, false), DT_OK);
         job_undo_setting_aside(dir, 5, &none);
         ended = kill_after(trace(resume, &s), calls);
         assert_int_equal(resume(&(struct scenario){ .before = { 5 }, .step = 7, .fill = 8 }),
@@ -386,24 +416,30 @@ static enum verdict run_with_failure(pid_t pid, int at, int *status)
     return result;
 }
 
+static void fail_everywhere(const struct scenario *s, bool copied)
+{
+    enum verdict v = MAY_SUCCEED;
+
+    for (int at = 1; v != NOT_INJECTED; at++) {
+        pid_t pid = start_traced(s, copied);
+        bool failed;
+        int status;
+
+        v = run_with_failure(pid, at, &status);
+        assert_true(WIFEXITED(status));
+        failed = WEXITSTATUS(status) != 0;
+        check_what_is_left(s, !failed, failed);
+        assert_true(failed || v != MUST_FAIL);
+        assert_false(failed && v == NOT_INJECTED);
+    }
+}
+
 static void no_error_goes_unseen(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
-        enum verdict v = MAY_SUCCEED;
-
-        for (int at = 1; v != NOT_INJECTED; at++) {
-            pid_t pid = start_traced(&scenarios[i]);
-            bool failed;
-            int status;
-
-            v = run_with_failure(pid, at, &status);
-            assert_true(WIFEXITED(status));
-            failed = WEXITSTATUS(status) != 0;
-            check_what_is_left(&scenarios[i], !failed, failed);
-            assert_true(failed || v != MUST_FAIL);
-            assert_false(failed && v == NOT_INJECTED);
-        }
+        fail_everywhere(&scenarios[i], false);
+        fail_everywhere(&scenarios[i], true);
     }
 }
 
