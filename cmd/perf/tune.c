@@ -58,7 +58,7 @@ static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
     else if (gain > 0)
         printf(" instead of %" PRIu64 ": %.2f times as fast where that matters\n", old, gain);
     else
-        printf(" instead of %" PRIu64 ", which is not faster\n", old);
+        printf(" instead of %" PRIu64 ": that was no faster\n", old);
     fflush(stdout);
 }
 

@@ -1,5 +1,5 @@
 /* A list of environment variables, each "NAME=VALUE". A put function replaces an entry of the same
- * name; it returns 0, or -1 out of memory. Pure. */
+ * name; it returns -1 if memory ran out. Pure. */
 #ifndef DT_PLACE_ENVLIST_H
 #define DT_PLACE_ENVLIST_H
 

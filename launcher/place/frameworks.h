@@ -30,8 +30,8 @@ const char *dt_frameworks_iface(unsigned set);
 /* Returns whether a framework of set needs auxiliaries beside the ranks (role.h). */
 bool dt_frameworks_have_auxiliaries(unsigned set);
 
-/* Adds to values every variable of the process with that number (role.h), which start starts.
- * Returns 0, or -1 out of memory. */
+/* Adds to values every variable of the process with that number (role.h), which must be one of
+ * start. Returns -1 if memory ran out. */
 int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
                          const struct dt_msg_go *go);
 

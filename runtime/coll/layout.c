@@ -44,11 +44,11 @@ static size_t round_up(size_t n, size_t to)
 }
 
 /* Divides a range into equal ranges of this size; returns range i. */
-static struct dt_range nth_range(struct dt_range of, size_t bytes, size_t i)
+static struct dt_range nth_range(struct dt_range whole, size_t bytes, size_t i)
 {
-    size_t from = dt_min(i * bytes, of.bytes), to = dt_min((i + 1) * bytes, of.bytes);
+    size_t from = dt_min(i * bytes, whole.bytes), to = dt_min((i + 1) * bytes, whole.bytes);
 
-    return (struct dt_range){ of.at + from, to - from };
+    return (struct dt_range){ whole.at + from, to - from };
 }
 
 static uint32_t blocks_per_leader(const struct dt_layout *c)

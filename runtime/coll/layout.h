@@ -1,12 +1,13 @@
 /* How hosts divide data that they reduce together, with one or several leaders each: into chunks,
  * each chunk into a share for each leader, and each share into a block for each host, which reduces
- * it. Also the order in which a leader sends another what is to be reduced and what has been
+ * it. It also says in which order a leader sends segments to reduce, and segments that it has
  * reduced. Pure.
  *
  * The result is for all ranks (all-reduce), for one rank (reduce), or for each rank its own block
- * (reduce-scatter). In the last case a chunk contains, of each host, as many ranks' blocks as there
- * are leaders, or the same range of each of these: leader l handles the blocks of local ranks l,
- * l + n_leaders, and so on. If every rank is a leader, each reduces its own block. */
+ * (reduce-scatter). In the last case a chunk contains the blocks of as many ranks of each host as
+ * there are leaders, or the same range of each of these blocks: leader l handles the blocks of
+ * local ranks l, l + n_leaders, and so on. If every rank is a leader, each reduces its own block.
+ */
 #ifndef DT_COLL_LAYOUT_H
 #define DT_COLL_LAYOUT_H
 
@@ -77,15 +78,15 @@ struct dt_range dt_layout_block(const struct dt_layout *c, size_t chunk, uint32_
 uint32_t dt_layout_owner(const struct dt_layout *c, size_t chunk, uint32_t leader);
 size_t dt_layout_offset(const struct dt_layout *c, size_t chunk);
 
-/* What a leader sends to another: of every chunk the segments that the receiver reduces and the
- * segments that the sender has reduced; one of the two, or neither. The next chunk's segments to
- * reduce come before this chunk's results, so there is something to send while the other side
- * reduces. Segments are numbered from 0, chunk after chunk. */
+/* What a leader sends to another: of every chunk, the segments that the receiver reduces (raw),
+ * those that the sender has reduced (folded), both, or neither. The next chunk's segments to reduce
+ * come before this chunk's results, so there is something to send while the other side reduces.
+ * Segments are numbered from 0, chunk after chunk. */
 enum { DT_LAYOUT_RAW = 1, DT_LAYOUT_FOLDED = 2 };
 
 unsigned dt_layout_series(const struct dt_layout *c, uint32_t to);
-/* Frames of the flow. An empty one tells a rank that only sends that the other has entered the
- * call. */
+/* Frames of the flow. If it carries no segments, one empty frame still tells the receiver that the
+ * sender has entered the call. */
 size_t dt_layout_frames(const struct dt_layout *c, uint32_t to);
 /* Converts between a segment's number and its position in a flow of these series. */
 size_t dt_layout_frame_of(const struct dt_layout *c, unsigned series, size_t segment,

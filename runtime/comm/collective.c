@@ -62,11 +62,11 @@ static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call
     return r;
 }
 
-/* done: the steps of the options that this rank has done itself. */
+/* options: as the ranks compare them; own: as this rank applies them. */
 static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op,
                                  const dt_all_reduce_options_t *options,
-                                 const dt_all_reduce_options_t *done, uint64_t buffers)
+                                 const dt_all_reduce_options_t *own, uint64_t buffers)
 {
     struct dt_call call = { .count = count,
                             .dtype = (uint8_t)dtype,
@@ -82,7 +82,7 @@ static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, s
     c->announced = options;
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
     c->announced = NULL;
-    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, done, in, out)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, own, in, out)) : r;
 }
 
 dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
@@ -96,11 +96,11 @@ dt_result_t dt_comm_all_reduce_no_data(struct dt_comm *c, void *buf, size_t coun
                                        dt_op_t op, const dt_all_reduce_options_t *options,
                                        uint64_t buffers)
 {
-    dt_all_reduce_options_t done = *options;
+    dt_all_reduce_options_t own = *options;
 
-    done.prescale = done.postscale = 1;
-    done.residual = NULL;
-    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, buffers);
+    own.prescale = own.postscale = 1;
+    own.residual = NULL;
+    return all_reduce_as(c, buf, buf, count, dtype, op, options, &own, buffers);
 }
 
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
@@ -184,8 +184,8 @@ dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind)
     return dt_comm_barrier_of(c, kind, 0);
 }
 
-/* Ranks that disagree on thresholds would wait for each other in different algorithms, so a
- * difference is detected here. */
+/* Ranks with different settings would wait for each other in different algorithms. So rank 0's
+ * thresholds hold for all, and ranks that disagree on deterministic sums do not match. */
 dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, void *buf,
                                   size_t bytes, void (*heed)(struct dt_comm *c, void *buf))
 {

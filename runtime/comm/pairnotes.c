@@ -8,7 +8,7 @@
 
 enum { NS_PER_MS = 1000 * 1000 };
 
-static pthread_mutex_t dti_late = PTHREAD_MUTEX_INITIALIZER; /* protects all queues */
+static pthread_mutex_t dti_queues = PTHREAD_MUTEX_INITIALIZER; /* protects all queues */
 
 /* Stands in for the holder of a place while the holder changes. The thread that stored it stores
  * the new holder without waiting. */
@@ -125,8 +125,8 @@ static struct dt_pairnote *last_due(struct dt_pairnotes *all, int *place)
     return last;
 }
 
-/* Takes a free place, or the place that is due last if the first of the queue is due earlier. -1:
- * neither. */
+/* Takes a free place, or the place whose holder is due last, if the first note of the queue is due
+ * earlier. -1: neither. */
 static int take_for_first(struct dt_pairnotes *all, struct dt_hostshm_rank *at)
 {
     struct dt_pairnote *last;
@@ -171,10 +171,10 @@ void dt_pairnotes_enter(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
         write_place(all, at, place, note, now_ns);
         return;
     }
-    pthread_mutex_lock(&dti_late);
+    pthread_mutex_lock(&dti_queues);
     queue_note(all, note);
     give_places(all, at);
-    pthread_mutex_unlock(&dti_late);
+    pthread_mutex_unlock(&dti_queues);
 }
 
 void dt_pairnotes_leave(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
@@ -184,9 +184,9 @@ void dt_pairnotes_leave(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
 
     if (left && !atomic_load(&all->n))
         return;
-    pthread_mutex_lock(&dti_late);
+    pthread_mutex_lock(&dti_queues);
     if (!left && !leave_place(all, at, note))
         unqueue_note(all, note);
     give_places(all, at);
-    pthread_mutex_unlock(&dti_late);
+    pthread_mutex_unlock(&dti_queues);
 }

@@ -1,4 +1,4 @@
-/* Tells the agent in which sends and receives threads of this rank wait. The notes are in the
+/* Tells the agent which sends and receives this rank's threads are waiting in. The notes are in the
  * communicator's shared memory, which has DT_HOSTSHM_PAIRS places. If there are more waits, those
  * that are due first get the places: a new wait replaces one that is due later, or queues for a
  * place. A wait keeps its age when it is noted again. */

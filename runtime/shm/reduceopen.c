@@ -34,7 +34,7 @@ bool dt_reduceopen_reaches_all(struct dt_shm *s)
     return s->reach == DT_CMA_REACHED;
 }
 
-/* Whether all ranks can access each other's memory, as far as they know. */
+/* Whether the data are of a size for which ranks access each other's memory through the kernel. */
 static bool may_copy(const struct dt_shm *s, const struct dt_chunk *whole)
 {
     return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_reduce;
@@ -94,8 +94,9 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
     return o;
 }
 
-/* If the kernel refuses a copy, the result stays in the reducing rank's own buffer, unless that
- * buffer's data may have been overwritten. */
+/* If the kernel refuses a copy, the rest is staged. A rank then takes the slices that it has
+ * reduced from its own result or, if it gets none, reduces them again, for which no data may have
+ * been overwritten. */
 static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
                          const struct offers *o)
 {
@@ -266,8 +267,8 @@ static dt_result_t compare_progress(struct dt_shm *s, const struct dt_chunk *who
     return r;
 }
 
-/* A second round is needed: no rank can finish it while others still check whether all have left
- * this one. */
+/* dt_round_is_left can be trusted here: this round's posts are next written in the round after the
+ * next, which no rank can begin while another is still in this one. */
 static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
                                  const struct dt_reduceopen_terms *terms, size_t step,
                                  struct dt_reduceopen_end *end)

@@ -231,7 +231,7 @@ static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, cons
         _exit(DT_EXIT_LAUNCH); /* another rank failed */
 }
 
-/* Adds the names of defaults that NCCL's files of the host or the user set. */
+/* Adds the names of those defaults that a file of NCCL sets, be it the host's or the user's. */
 static int find_in_nccl_conf(struct dt_strs *names, const struct dt_strs *env)
 {
     struct dt_strs files = { 0 };

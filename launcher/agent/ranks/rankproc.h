@@ -12,8 +12,8 @@ struct dt_rank_report { /* written to the error pipe in one piece: shorter than 
     bool ready;         /* it waits at the gate; else it failed and has ended */
     uint8_t step;       /* enum dt_spawn_step */
     int32_t error;
-    char what[1024];    /* what failed; for the first ready one: why it needs PMIx, or empty */
-    char horovod[1024]; /* for the first ready one: the evidence that it uses Horovod, or empty */
+    char what[1024];    /* what failed; if ready and index is 0: why it needs PMIx, or empty */
+    char horovod[1024]; /* likewise: the evidence that it uses Horovod, or empty */
 };
 
 struct dt_rankproc {
