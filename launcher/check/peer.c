@@ -218,7 +218,7 @@ bool dt_check_peer_is_connecting(const struct dt_check_peer *p)
 const char *dt_check_peer_awaits(const struct dt_check_peer *p)
 {
     if (!p->tried)
-        return "its turn (--fanout)";
+        return "wait for its turn (--fanout)";
     if (!p->session || p->closing)
         return NULL;
     if (!p->host->greeted)

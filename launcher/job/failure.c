@@ -278,8 +278,8 @@ static void say_giving_up(const struct dt_failure *f, const struct dt_death *cau
                f->restart->max_restarts);
     else if (verdict == DT_RESTART_NO_PROGRESS && !cause->host &&
              f->repeats > DT_RESTARTS_WITHOUT_PROGRESS)
-        dt_say("giving up: %d restarts without progress (no newer checkpoint), each time %s "
-               "failed in this way",
+        dt_say("giving up: %d restarts without progress (no newer checkpoint), and each "
+               "time %s failed in the same way",
                DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, f->core->ranks.np));
     else if (verdict == DT_RESTART_NO_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint)",

@@ -169,11 +169,12 @@ static void on_restored(struct dt_recovery *r, int64_t step)
     if (step < r->restart.newest)
         say_behind(r, step);
     else if ((record || r->restart.checkpoints) && step > announced)
-        dt_say("going on from step %" PRId64 ", of which a checkpoint was found", step);
+        dt_say("going on from step %" PRId64 ": the ranks found a newer checkpoint", step);
     else if (!r->restart.checkpoints && step < 0 && r->core->config->resume &&
              r->core->config->has_checkpoints)
-        dt_say("starting afresh: the host of rank 0 sees no checkpoint in %s, this machine does",
-               r->checkpoint_dir);
+        dt_say(
+            "starting afresh: the host of rank 0 sees no checkpoint in %s, but this machine does",
+            r->checkpoint_dir);
     if (record)
         record->from_step = step;
     dt_restart_restored(&r->restart, step);

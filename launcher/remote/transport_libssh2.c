@@ -266,12 +266,13 @@ static bool step_handshake(struct dt_transport *t)
         if (methods.len)
             fail_transport(
                 t,
-                "host key: host and libssh2 agree on no algorithm; the known keys of this host "
-                "are of type %s, perhaps it has others now; try --transport ssh",
+                "host key: the host and libssh2 have no algorithm in common; the known keys of "
+                "this host are of type %s, and it may have others now; try --transport ssh",
                 methods.data);
         else
             fail_transport(
-                t, "handshake: host and libssh2 agree on no algorithm; try --transport ssh");
+                t,
+                "handshake: the host and libssh2 have no algorithm in common; try --transport ssh");
         dt_strbuf_free(&methods);
         return false;
     }

@@ -50,10 +50,11 @@ static dt_result_t check_adasum(const struct dt_operation *o, int size)
         return dt_fail(DT_ERR_ARG, "%s: adasum is for f16, bf16, f32 and f64, not for %s", name,
                        dt_dtype_name(o->dtype));
     if (size & (size - 1))
-        return dt_fail(DT_ERR_ARG,
-                       "%s: adasum combines ranks in pairs: it needs a power of two of them, not "
-                       "%d; dt_comm_split makes a communicator of %d",
-                       name, size, 1 << (31 - __builtin_clz((unsigned)size)));
+        return dt_fail(
+            DT_ERR_ARG,
+            "%s: adasum combines ranks in pairs, so their number must be a power of two, "
+            "not %d; dt_comm_split can make a communicator of %d",
+            name, size, 1 << (31 - __builtin_clz((unsigned)size)));
     return DT_OK;
 }
 

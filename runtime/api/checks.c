@@ -48,7 +48,8 @@ dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
 
     for (int i = 0; i < n; i++) {
         if (__builtin_add_overflow(total, dt_blocks_count(blocks, (uint32_t)i), &total))
-            return dt_fail(DT_ERR_ARG, "%s: %s: together larger than memory", name, what);
+            return dt_fail(DT_ERR_ARG, "%s: the %s add up to more than memory can hold", name,
+                           what);
     }
     return dt_check_buffer(name, buf, total, dtype);
 }

@@ -50,10 +50,11 @@ static dt_result_t check_memory(const struct enqueued_call *e)
     if (e->o->memory != DT_MEMORY_HOST)
         return DT_OK;
     if (e->extents.in + e->extents.out > 0)
-        return dt_fail(DT_ERR_ARG,
-                       "%s: the buffers are in host memory: a call that is enqueued on a stream is "
-                       "for the memory of its GPU",
-                       e->name);
+        return dt_fail(
+            DT_ERR_ARG,
+            "%s: the buffers are in host memory, but a call on a stream needs buffers in "
+            "the memory of its GPU",
+            e->name);
     e->o->memory = DT_MEMORY_MANAGED;
     return DT_OK;
 }

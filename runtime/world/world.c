@@ -47,7 +47,7 @@ static dt_result_t take_welcome(struct dt_world *w, const struct dt_rankmsg *m)
     if (w->size >= 1 && w->rank < w->size && w->local_size >= 1 && w->local_rank < w->local_size &&
         w->local_rank <= w->rank && w->nodes >= 1 && w->node < w->nodes)
         return DT_OK;
-    return dt_fail(DT_ERR_VERSION, "rank %d: dtrun-agent's welcome makes no sense", w->rank);
+    return dt_fail(DT_ERR_VERSION, "rank %d: dtrun-agent's welcome is malformed", w->rank);
 }
 
 /* Checks that every host has ranks, and this host as many as the welcome says. */
@@ -81,7 +81,7 @@ static dt_result_t take_table(struct dt_world *w)
     if (!seen)
         return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", w->rank);
     if (!good)
-        return dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks makes no sense", w->rank);
+        return dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks is malformed", w->rank);
     snprintf(w->host, sizeof w->host, "%s", dt_world_host(w, (uint32_t)w->rank));
     return DT_OK;
 }

@@ -100,7 +100,7 @@ ends_well() {
         sh -c '[ "$RANK$DTRUN_GENERATION" != 11 ] || exit 3; exec "$@"' sh "$(TRAIN)" 80 10
     result_is 2 80
     err_has "dtrun: restarting 2 ranks from the beginning"
-    err_has "dtrun: going on from step 50, of which a checkpoint was found"
+    err_has "dtrun: going on from step 50: the ranks found a newer checkpoint"
     clean
 }
 
@@ -115,7 +115,7 @@ ends_well() {
     kill -KILL "$(rank_pid 1)"
     await grep -q "^dtrun: restarting 2 ranks from the checkpoint of step " "$ERR"
     kill -CONT $agent
-    await grep -qE "^dtrun: going on from step [0-9]+, of which a checkpoint was found" "$ERR"
+    await grep -qE "^dtrun: going on from step [0-9]+: the ranks found a newer checkpoint" "$ERR"
     ends_well
 }
 
@@ -251,7 +251,7 @@ is_stopped() { # RANK
     dtrun -np 3 "$(TRAIN)" 100 10 fail-always 1 25
     code_is 9
     [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 3 ]
-    err_has "dtrun: giving up: 3 restarts without progress (no newer checkpoint), each time rank 1 failed in this way"
+    err_has "dtrun: giving up: 3 restarts without progress (no newer checkpoint), and each time rank 1 failed in the same way"
     clean
 }
 

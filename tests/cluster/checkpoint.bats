@@ -53,7 +53,7 @@ save() { # DIRECTORY
         cluster_dtrun -np 1 -H host1 --checkpoint-dir "$BATS_TEST_TMPDIR/$1" --resume "${@:2}" \
             "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
         [ "$RC" = 0 ]
-        cluster_err_has "dtrun: starting afresh: the host of rank 0 sees no checkpoint in $BATS_TEST_TMPDIR/$1, this machine does"
+        cluster_err_has "dtrun: starting afresh: the host of rank 0 sees no checkpoint in $BATS_TEST_TMPDIR/$1, but this machine does"
     }
     anew here
     anew again --max-restarts 1 sh -c '[ $DTRUN_RESTART_COUNT = 1 ] && exec "$@"' sh

@@ -173,7 +173,7 @@ CONFIG
     cluster_err_has "dtrun: silent1, silent2, silent3: handshake: $late"
     cluster_err_has "dtrun: host4: authenticate: $late"
     cluster_err_has "dtrun: host2: agent start: $late"
-    cluster_err_has "dtrun: silent4: its turn (--fanout): $late"
+    cluster_err_has "dtrun: silent4: wait for its turn (--fanout): $late"
     cluster_err_has "dtrun: 8 of 9 hosts are not ready after 8 s (--start-timeout); nothing was started"
     cluster_err_lines 7
     grep -q '"message":.*"8 of 9 hosts were not ready within 8 s"' "$BATS_TEST_TMPDIR/report"

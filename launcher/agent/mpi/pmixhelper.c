@@ -134,7 +134,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     else if (n < 0)
         give_up(h, uv_strerror((int)n));
     else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_pmix_message, h, &why) != 0)
-        give_up(h, why ? why : "dtrun-pmix sent a message that makes no sense");
+        give_up(h, why ? why : "dtrun-pmix sent a malformed message");
 }
 
 /* ---- what it is sent ---- */

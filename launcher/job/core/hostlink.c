@@ -54,7 +54,7 @@ const char *dt_hostlink_awaits(const struct dt_hostlink *h)
 {
     switch (h->phase) {
     case DT_HOST_WAITING:
-        return "its turn (--fanout)";
+        return "wait for its turn (--fanout)";
     case DT_HOST_CONNECTING:
         return h->shared->ops->phase(h->shared->ops->arg, h->host);
     case DT_HOST_RECEIVING:

@@ -537,7 +537,7 @@ static int is_refused(dt_result_t r, const char *why)
 /* The communicator goes on, and a part of it has a valid size. */
 static int odd_size(int rank, void *arg)
 {
-    static const char why[] = "needs a power of two of them, not 3; dt_comm_split makes a "
+    static const char why[] = "must be a power of two, not 3; dt_comm_split can make a "
                               "communicator of 2";
     float v = 1, sum = 0;
     dt_request_t request;
