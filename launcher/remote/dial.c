@@ -12,7 +12,7 @@ struct dt_dial {
     struct dt_resolve *resolve; /* NULL once it has answered */
     uv_connect_t connect;
     uv_timer_t timer;
-    uv_tcp_t *tcp; /* the connection that is being made, or is made */
+    uv_tcp_t *tcp; /* the connection that is being made or has been made */
     struct addrinfo *list;
     struct addrinfo *next;
     int port;

@@ -104,8 +104,9 @@ static void make_own_communicator(void *arg)
         o->made = make_communicator(o);
 }
 
-/* r: the result of the call on parent. A rank that failed there before it created the new
- * communicator cannot stop it. So no rank waits for others until all have created theirs. */
+/* r: the result of the call on parent. A rank that fails in that call before it has created the new
+ * communicator cannot stop it for the others. So ranks wait for each other on it only if the call
+ * has succeeded: then all have created it. */
 static dt_result_t join_communicator(struct split_result *o, enum dt_call_kind kind, dt_result_t r)
 {
     struct dt_comm *c = o->comm;
