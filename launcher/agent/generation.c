@@ -465,8 +465,8 @@ static void on_grace_over(uv_timer_t *timer)
     kill_all(timer->data);
 }
 
-/* The process that called dt_init may have died while it was dumping. The rank lives on if it is
- * another process, which started that one. */
+/* The process that called dt_init may have died while it was dumping. The rank itself may be
+ * another process, which started that one and lives on. */
 static bool is_dumping(const struct dt_generation *g, uint32_t index)
 {
     struct dt_rank_state rank;

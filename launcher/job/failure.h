@@ -47,7 +47,7 @@ void dt_failure_collect(struct dt_failure *f);                       /* DT_ACT_C
 void dt_failure_settle(struct dt_failure *f);
 /* DT_ACT_DECIDE. Returns true if the job recovers. *cause is then set, and text describes it.
  * Otherwise it has told the user and raised the event that follows. If a signal to the whole job
- * may explain the death, it has done neither, and is called again. */
+ * may explain the death, it also returns false, but has done neither, and is called again. */
 bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text);
 
 #endif

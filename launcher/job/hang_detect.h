@@ -32,8 +32,8 @@ bool dt_hang_detect_limit(struct dt_hang_detect *d, const struct dt_hostlink *h,
 /* Adds to a PING the communicators that the agents are to report; the caller frees ping->comms.v.
  */
 void dt_hang_detect_ask(const struct dt_hang_detect *d, struct dt_msg_ping *ping);
-/* Returns the interval of checks that notices soon enough when a limit is over, or 0 if there is no
- * limit. */
+/* Returns the interval, in ms, at which waits must be checked to notice in time that a limit is
+ * over, or 0 if there is no limit. */
 uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d);
 /* Checks all ranks. Do not call it during a pause. */
 void dt_hang_detect_watch(struct dt_hang_detect *d);

@@ -54,8 +54,8 @@ void dt_stopping_end_ranks(struct dt_core *c, uint32_t ms)
     dt_core_check(c);
 }
 
-/* Many programs save their state on SIGINT, so the ranks get it as it is. On STOP, agents begin
- * with SIGTERM. */
+/* Many programs save their state on SIGINT, so the ranks receive that signal itself. On STOP,
+ * agents begin with SIGTERM. */
 static void interrupt_ranks(struct dt_core *c)
 {
     struct dt_msg_signal intr = { .signo = SIGINT }, cont = { .signo = SIGCONT };

@@ -9,7 +9,7 @@ struct dt_callseen {
     uint64_t signature; /* 0: not known */
     uint64_t since_ns;
     uint32_t limit_ms;
-    uint32_t waited_ms; /* before the call was noted there */
+    uint32_t waited_ms; /* how long the rank had waited when it noted the call */
 };
 
 /* If the call changes while this function reads it, the other values may belong to the next call,

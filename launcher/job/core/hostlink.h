@@ -43,7 +43,7 @@ struct dt_hostlink {
     bool went;          /* GO of this generation was sent: its ranks may run */
     bool started;       /* STARTED of this generation has arrived */
     bool in_step;       /* the agent runs in a step of a batch system, as HELLO said */
-    uint64_t signalled; /* signals being gathered now that the agent has reported */
+    uint64_t signalled; /* those of the signals being gathered that the agent has reported */
     uint64_t late; /* signals that the job has acted on, but that this agent has not reported yet */
     uint64_t late_ns; /* when the job last acted on one of these */
     char *identity;

@@ -69,7 +69,7 @@ void dt_hostlinks_end_all(const struct dt_hostlinks *l)
     }
 }
 
-/* A connection that is still being made may take its time, and no rank is there to be stopped. */
+/* A connection that is still being opened may take long, and its host has no ranks to stop. */
 void dt_hostlinks_close_opening(const struct dt_hostlinks *l)
 {
     for (size_t i = 0; i < l->hosts->n; i++) {

@@ -9,7 +9,7 @@
 struct dt_deaths {
     struct dt_death *v;
     size_t n;
-    /* index of the cause if no ranks wait for each other, and if some do; -1: none */
+    /* index of the cause: [0] if no ranks wait for each other, [1] if some do; -1: none */
     int causes[2];
     bool lost_peer; /* a rank that died had a call return DT_ERR_PEER */
 };

@@ -28,7 +28,8 @@ struct dt_quarantine_host {
     bool out;
     enum dt_quarantine_news news; /* what the last failure changed */
     uint64_t until_ns;            /* when its time is over, if out */
-    unsigned times;               /* how often it went into quarantine without progress since */
+    /* how often it has gone into quarantine since the last progress */
+    unsigned times;
 };
 
 struct dt_quarantine {
@@ -54,8 +55,9 @@ void dt_quarantine_init(struct dt_quarantine *q, size_t hosts);
 bool dt_quarantine_failed(struct dt_quarantine *q, const struct dt_quarantine_failure *f);
 /* Returns how long its quarantine lasts or lasted. */
 uint64_t dt_quarantine_seconds(const struct dt_quarantine_host *h);
-/* Takes all hosts out of quarantine, because the job cannot run without them. Returns whether that
- * is news: not for a host that the last failure would have put there. */
+/* Takes all hosts out of quarantine, because the job cannot run without them. Returns whether any
+ * host comes back. One that only the last failure put there does not count, because it was in use
+ * until now. */
 bool dt_quarantine_end_all(struct dt_quarantine *q);
 void dt_quarantine_free(struct dt_quarantine *q);
 

@@ -27,8 +27,8 @@ struct dt_ranks {
     uint32_t nprocs;       /* ranks and auxiliaries */
     uint32_t ended_well;   /* ranks that exited with 0 and had no call return DT_ERR_PEER */
     uint32_t hellos;       /* ranks that called dt_init */
-    uint32_t linked_alive; /* of these */
-    bool go;               /* GO was sent, with which all of them run */
+    uint32_t linked_alive; /* those of them that are alive */
+    bool go;               /* GO was sent: all ranks run */
 };
 
 void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs);

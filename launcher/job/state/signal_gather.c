@@ -10,7 +10,7 @@ static bool is_echo(const struct dt_signal_gather *g, const struct dt_timers *ti
            dt_timers_now_ns(timers) - g->acted_ns < ECHO_MS * 1000000ull;
 }
 
-/* The first one that ends the job, or 0. */
+/* Returns the set of the first signal that ends the job, or 0 if there is none. */
 static uint64_t stops(uint64_t signals)
 {
     for (int signo = 1; signo < 64; signo++) {
