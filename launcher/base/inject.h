@@ -1,11 +1,12 @@
 /* The faults that --inject asks for, so that users can test how their job recovers:
  *
- * * kill:rank=R[,step=N|,after=SECONDS] SIGKILL to the rank stop:rank=R[,step=N|,after=SECONDS]
- * SIGSTOP to the rank exit:rank=R,step=N[,code=C] the rank exits with C (default 1)
- * agent:node=K|rank=R[,step=N|,after=S] agent and ranks of a host vanish at once
- * host:node=K|rank=R[,step=N|,after=S] the same, and the host does not come back
+ *     kill:rank=R[,step=N|,after=SECONDS]     SIGKILL to the rank
+ *     stop:rank=R[,step=N|,after=SECONDS]     SIGSTOP to the rank
+ *     exit:rank=R,step=N[,code=C]             the rank exits with C (default 1)
+ *     agent:node=K|rank=R[,step=N|,after=S]   agent and ranks of a host vanish at once
+ *     host:node=K|rank=R[,step=N|,after=S]    the same, and the host does not come back
  *
- * * Each also takes restart=K: only after the K-th restart (0: in the first run). A fault without
+ * Each also takes restart=K: only after the K-th restart (0: in the first run). A fault without
  * step and after is triggered as soon as the ranks run. With step=N it is triggered inside the
  * rank's dt_step call that reaches step N, before the call returns. dtrun and dtrun-agent parse the
  * text with the same function. Pure. */

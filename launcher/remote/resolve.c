@@ -83,7 +83,7 @@ static void on_answer(uv_async_t *waker)
     if (!l)
         return;
     r->lookup = NULL;
-    pthread_mutex_lock(&l->lock); /* the thread has released it */
+    pthread_mutex_lock(&l->lock); /* waits until the thread has released it */
     pthread_mutex_unlock(&l->lock);
     if (l->rc)
         r->why = l->rc == EAI_SYSTEM ? strerror(l->error) : gai_strerror(l->rc);

@@ -1,5 +1,5 @@
-/* --rsh: a command of the user's that runs a command on a host and connects to it byte for byte.
- * Pure. */
+/* --rsh: a command of the user's that runs another command on a host and passes on its input and
+ * output unchanged. Pure. */
 #ifndef DT_REMOTE_RSHCOMMAND_H
 #define DT_REMOTE_RSHCOMMAND_H
 

@@ -1,6 +1,6 @@
-/* Transport over any command that runs a command on a host and connects to it byte for byte: the
- * one of --rsh, or Slurm's srun. Steps of srun appear in the accounting of the Slurm job and obey
- * its limits. */
+/* Transport over any command that runs another command on a host and passes on its input and output
+ * unchanged: the one of --rsh, or Slurm's srun. Steps of srun appear in the accounting of the Slurm
+ * job and obey its limits. */
 #include <stdlib.h>
 #include <string.h>
 

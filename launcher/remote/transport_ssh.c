@@ -19,7 +19,7 @@ struct dt_transport {
     struct dt_transport_child base;
     const struct dt_remote *remote;
     bool talks;           /* the remote command has written something */
-    struct dt_strbuf err; /* standard error before that, or at the end; bounded */
+    struct dt_strbuf err; /* standard error until then, after that only its last piece; bounded */
 };
 
 /* Messages that arrive before the remote command has written anything come from ssh itself or from

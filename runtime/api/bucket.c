@@ -2,7 +2,8 @@
  *
  * A bucket adds pushed buffers to a task (bucket_task.h). When the next buffer is of another kind,
  * or would make the task larger than the bucket, it sends the task to the communicator's thread and
- * begins another. A buffer that is as large as the bucket gets a task of its own. */
+ * begins another. A buffer that is as large as the bucket, or in managed memory, gets a task of its
+ * own. */
 #include <stdlib.h>
 
 #include "runtime/api/allreduce.h"
