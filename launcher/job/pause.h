@@ -3,7 +3,7 @@
  * dtrun will be silent. When all agents have answered, dtrun stops itself.
  *
  * dtrun also tells agents without ranks. They have a lease too, and an agent whose ranks end
- * between the stop and the continue must not hold its lease for ever. */
+ * between the stop and the continue must not hold its lease forever. */
 #ifndef DT_JOB_PAUSE_H
 #define DT_JOB_PAUSE_H
 

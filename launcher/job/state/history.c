@@ -76,14 +76,14 @@ static void add_lost_steps(const struct dt_history *h, struct dt_strbuf *out)
 
 static void add_manner(const struct dt_history *h, bool linked, struct dt_strbuf *out)
 {
-    uint64_t anew = 0, waited = 0;
+    uint64_t from_beginning = 0, waited = 0;
 
     for (size_t i = 0; i < h->nrecoveries; i++) {
-        anew += h->recoveries[i].from_step < 0;
+        from_beginning += h->recoveries[i].from_step < 0;
         waited += h->recoveries[i].delay_s;
     }
-    if (anew > 0 && linked)
-        dt_strbuf_printf(out, " (%" PRIu64 " from the beginning)", anew);
+    if (from_beginning > 0 && linked)
+        dt_strbuf_printf(out, " (%" PRIu64 " from the beginning)", from_beginning);
     if (waited > 0)
         dt_strbuf_printf(out, ", waited %" PRIu64 " s before restarts", waited);
 }
