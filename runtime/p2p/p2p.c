@@ -254,7 +254,7 @@ void dt_p2p_unwatch(struct dt_p2p_watcher *watch)
 static dt_result_t check_stopped(struct dt_p2p *ch)
 {
     uint32_t culprit;
-    int stopped = dt_hostshm_stopped(&ch->shm.map, &culprit);
+    int stopped = dt_comm_stopped(ch->comm, &culprit);
 
     return stopped ? dt_coll_error(&ch->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
 }
@@ -320,7 +320,7 @@ dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, si
     if (r != DT_OK)
         return r;
     task->channel = ch;
-    if (!buf || !is_local(ch) || dt_hostshm_stopped(&ch->shm.map, NULL) ||
+    if (!buf || !is_local(ch) || dt_comm_stopped(ch->comm, NULL) ||
         !dt_async_hold_back(&ch->async, task))
         return dt_async_submit(&ch->async, task);
     /* A call that has begun cannot be withdrawn if no thread can be started. */

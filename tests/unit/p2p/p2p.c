@@ -11,9 +11,12 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/api/context.h"
+#include "runtime/base/error.h"
+#include "runtime/comm/comm.h"
 #include "runtime/dtrun_tune.h"
 #include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
@@ -383,6 +386,42 @@ static void an_abort_ends_the_waits_on_its_communicator(void **state)
 {
     (void)state;
     run_all(pairs, abort_one);
+}
+
+static void fail_comm(struct dt_comm *c, void *arg)
+{
+    (void)arg;
+    dt_comm_fail(c, dt_fail(DT_ERR_IO, "a test"));
+}
+
+/* A rank without an agent. Nobody tells its other communicators that DT_WORLD has failed. */
+static int fail_world(void)
+{
+    int64_t x = 1, y;
+    dt_request_t request;
+    dt_comm_t *alone;
+
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, 0, 0, &alone) == DT_OK);
+    NEED(dt_context_visit("a test", DT_WORLD, fail_comm, NULL) == DT_OK);
+    NEED(dt_irecv(alone, &y, 1, DT_I64, 0, &request) == DT_OK);
+    NEED(dt_send(alone, &x, 1, DT_I64, 0) == DT_ERR_IO);
+    NEED(dt_wait(&request) == DT_ERR_IO);
+    NEED(dt_barrier(alone) == DT_ERR_IO);
+    NEED(dt_finalize() == DT_ERR_IO);
+    return 0;
+}
+
+static void a_failure_of_the_world_ends_what_a_rank_sends_to_itself(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit(fail_world());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* dt_finalize is refused while calls are under way. dt_comm_free waits for them. */
@@ -928,6 +967,7 @@ int main(void)
         cmocka_unit_test(a_mismatch_ends_all_waits),
         cmocka_unit_test(a_death_ends_all_waits),
         cmocka_unit_test(an_abort_ends_the_waits_on_its_communicator),
+        cmocka_unit_test(a_failure_of_the_world_ends_what_a_rank_sends_to_itself),
         cmocka_unit_test(calls_under_way_are_not_left_behind),
         cmocka_unit_test(a_call_behind_a_request_is_seen_to_wait),
         cmocka_unit_test(each_wait_for_a_request_is_seen_separately),
