@@ -135,7 +135,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
         code_is 124
         [ $((SECONDS - start)) -lt 60 ] || { echo "it took $((SECONDS - start)) s"; false; }
         [ "$(grep -c -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT")" = 3 ] || { show; false; }
-        [ "$(grep -c '^both streams go on$' "$OUT")" = 3 ] || { show; false; }
+        [ "$(grep -c '^the GPU is free$' "$OUT")" = 3 ] || { show; false; }
         clean
     done
 }
