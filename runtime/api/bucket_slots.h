@@ -24,7 +24,8 @@ struct dt_bucket_slots { /* zero-initialised except for bytes */
     uint32_t free; /* one bit for each slot */
 };
 
-/* Called by the communicator's thread before each task. Allocates the memory before the eighth. */
+/* Called by the communicator's thread before each task with copied buffers. Allocates the memory
+ * before the eighth. */
 void dt_bucket_slots_count_task(struct dt_bucket_slots *s, dt_comm_t *comm);
 
 /* The following functions are called by the thread that uses the bucket. */
