@@ -23,8 +23,8 @@ void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_
 uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns);
 
 /* Returns whether the agent has been silent for too long. If dtrun itself did not run for a while
- * (the last check was late by more than a quarter of the limit, because a laptop slept or dtrun was
- * stopped), the silence counts only from now on. */
+ * (checks are due every quarter of the limit, and this one is late by more than another quarter,
+ * because a laptop slept or dtrun was stopped), the silence counts only from now on. */
 bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
                           uint64_t limit_ns);
 

@@ -61,9 +61,9 @@ static struct iovec ring_gather_frame(void *arg, const struct dt_flow *f, size_t
     size_t turn = k / d->segments % d->blocks_per_leader,
            step = k / d->segments / d->blocks_per_leader;
     uint32_t host = (uint32_t)((l->me + 2 * (size_t)l->n - step - !f->out) % l->n);
-    struct dt_range of = block(d, host, d->g->shm->me + turn * d->g->n_leaders);
+    struct dt_range range = block(d, host, d->g->shm->me + turn * d->g->n_leaders);
 
-    return dt_flow_segment(d->out + of.at, of.bytes, k % d->segments);
+    return dt_flow_segment(d->out + range.at, range.bytes, k % d->segments);
 }
 
 static size_t ring_gather_ready(void *arg, const struct dt_flow *f)
@@ -94,7 +94,8 @@ static dt_result_t gather_among_hosts(struct ring_gather *d)
 
 /* ---- within the host ---- */
 
-/* Publishes the blocks of the first ranks. "first" is that of the host's local rank "from". */
+/* The first n_blocks ranks of this host publish a block each: those of local ranks "from" and up of
+ * the given host. */
 static dt_result_t publish_blocks(const struct ring_gather *d, uint32_t host, size_t from,
                                   uint32_t n_blocks)
 {

@@ -1,6 +1,6 @@
 /* The all-reduce with DT_ADASUM (coll/adasum.h has the arithmetic). Each rank gets a chunk of every
- * rank's vector and combines them, then all gather the results. Of short vectors each rank gets
- * all, whole. */
+ * rank's vector and combines them, then all gather the results. If vectors are short, each rank
+ * gets all of them, whole. */
 #ifndef DT_COMM_ADASUM_REDUCE_H
 #define DT_COMM_ADASUM_REDUCE_H
 

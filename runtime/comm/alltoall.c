@@ -15,9 +15,9 @@ static struct dt_call make_call(const struct dt_blocks *blocks, dt_dtype_t dtype
                              .root = root };
 }
 
-/* Follows a move of blocks within each host. Each host's *count_check is the sum of its ranks'
- * checks (count_check.h); it becomes the sum over all ranks, which tells every rank whether all
- * counts agree. */
+/* Called after blocks have moved within each host. Each host's *count_check is the sum of its
+ * ranks' checks (count_check.h); it becomes the sum over all ranks, which tells every rank whether
+ * all counts agree. */
 static dt_result_t sum_count_checks(struct dt_comm *c, const struct dt_call *call,
                                     uint64_t *count_check)
 {

@@ -161,7 +161,7 @@ static dt_result_t next_round(const struct dt_pairwise *m, size_t at)
 
 /* ---- without staging ---- */
 
-/* Leaves after this rank has read its data. A rank whose call fails keeps its buffer until
+/* For a rank that has read the others' data. A rank whose call fails keeps its buffer until
  * everything has been stopped, so data that were read before are valid. */
 static dt_result_t leave_round(struct dt_shm *s)
 {
@@ -184,8 +184,8 @@ static dt_result_t copy_directly(const struct dt_pairwise *m, const uint8_t *con
     return leave_round(m->s);
 }
 
-/* If the result would overwrite data that others still read, it goes to this rank's own staging
- * area until all have read. */
+/* If the result would overwrite data that others still read, it goes to this rank's own block of
+ * the buffer, which no other rank reads, until all have read. */
 static dt_result_t reduce_directly(const struct dt_pairwise *m, const uint8_t *const *from)
 {
     struct dt_shm *s = m->s;

@@ -313,7 +313,7 @@ static void on_rendezvous_tick(uv_timer_t *timer)
     for (struct client *c = r->clients; c; c = next) {
         next = c->next;
         if (uv_is_closing((uv_handle_t *)&c->poll))
-            continue; /* the value that another client has put was its answer */
+            continue; /* another client has put the value that it waited for */
         if (c->stage == WAITING && now > c->moved_ns + HOLD_MS * 1000000ull)
             answer(c);
         if (uv_is_closing((uv_handle_t *)&c->poll) || !is_over(c, now))
@@ -422,8 +422,8 @@ void dt_rendezvous_open(struct dt_rendezvous *r, const char *addr)
     uv_poll_start(&r->poll, UV_READABLE, on_caller);
 }
 
-/* libuv keeps clients for one more turn of the loop after the server; they know that they are
- * closed. */
+/* Clients may outlive the server by one turn of the loop. They do not use it, because they are
+ * closed by then. */
 static void on_rendezvous_closed(uv_handle_t *handle)
 {
     struct dt_rendezvous *r = handle->data;

@@ -12,7 +12,7 @@ enum {
     /* The most communicators that a host has at a time. A program that never frees any gets an
      * error before memory runs out. */
     COMMS_MAX = 16384,
-    /* The most communicators to remember. The limit keeps a rank which invents numbers from using
+    /* The most communicators to remember. The limit keeps a rank that invents numbers from using
      * up memory. */
     EARLY_MAX = 4096,
 };
@@ -27,13 +27,13 @@ struct early {
     bool *joining; /* by local rank: whether it was creating communicators at each look since */
 };
 
-enum part { OUT, IN, DONE }; /* whether a rank has joined a communicator, or has left it */
+enum membership { OUT, IN, DONE }; /* DONE: the rank has left the communicator again */
 
 struct entry {
     uint64_t comm;
     struct dt_hostshm shm;
-    int fd;         /* open until every member has it */
-    uint8_t *parts; /* enum part, by local rank of the host */
+    int fd;               /* open until every member has it */
+    uint8_t *memberships; /* enum membership, by local rank of the host */
     uint32_t members;
     uint32_t served;
     uint32_t done;
@@ -71,7 +71,7 @@ static void drop(struct dt_commshm *c, struct entry *e)
 {
     dt_callwatch_reset(&e->watch);
     dt_hostshm_unmap(&e->shm);
-    free(e->parts);
+    free(e->memberships);
     if (e->fd >= 0)
         close(e->fd);
     *e = c->entries[--c->n];
@@ -189,7 +189,7 @@ static struct entry *add_comm(struct dt_commshm *c, uint64_t comm, uint32_t memb
     if (c->stopped)
         dt_hostshm_stop_because(&e.shm, c->stopped, c->culprit, c->why);
     stop_early(c, &e);
-    e.parts = dt_xcalloc(c->world->local_size, sizeof *e.parts);
+    e.memberships = dt_xcalloc(c->world->local_size, sizeof *e.memberships);
     e.reported = dt_hostshm_stopped(&e.shm, NULL) != 0;
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
@@ -211,9 +211,9 @@ int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, ui
         return -1;
     errno = EINVAL;
     if (e->members != members || e->shm.size != size || e->served == members ||
-        e->parts[local_rank] != OUT)
+        e->memberships[local_rank] != OUT)
         return -1;
-    e->parts[local_rank] = IN;
+    e->memberships[local_rank] = IN;
     fd = ++e->served < members ? fcntl(e->fd, F_DUPFD_CLOEXEC, 0) : e->fd;
     if (fd == e->fd)
         e->fd = -1;
@@ -224,9 +224,9 @@ bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm)
 {
     struct entry *e = find_comm(c, comm);
 
-    if (!e || e->parts[local_rank] != IN)
+    if (!e || e->memberships[local_rank] != IN)
         return false;
-    e->parts[local_rank] = DONE;
+    e->memberships[local_rank] = DONE;
     if (++e->done < e->members)
         return false;
     drop(c, e);
@@ -239,7 +239,7 @@ bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm,
 
     if (comm == 0)
         return members == c->world->local_size;
-    return e && e->members == members && e->parts[local_rank] == IN;
+    return e && e->members == members && e->memberships[local_rank] == IN;
 }
 
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,

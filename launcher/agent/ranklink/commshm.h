@@ -32,9 +32,10 @@ bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm,
 
 /* Stops this communicator, or, if comm is 0, all that exist or will exist (see
  * dt_hostshm_stop_because). A communicator that does not exist here yet is stopped when it is
- * created. Until then the agent remembers it. Every member is already creating communicators when
- * the first of them learns its number, so the agent forgets it once each rank of this host has been
- * seen not creating any. It remembers some thousands at most. */
+ * created. Until then the agent remembers it. When the first member learns the number of a
+ * communicator, all members are already creating communicators. So the agent forgets the number
+ * once it has seen each rank of this host at a time when the rank created none. It remembers some
+ * thousands at most. */
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why);
 
