@@ -44,9 +44,9 @@ ELEMENT void charlm_embed_at(const struct charlm_embed *k, uint64_t i)
 }
 
 /* c[m][n] = a[m][depth] b[depth][n], where element (i, p) of a is at a[i * a_row + p * a_col], and
- * likewise for b, so transposing costs nothing. If bias is not NULL, the sum starts with bias[n].
- * If mask is not NULL, elements are 0 unless mask[m][n] is above 0. With rectify, negative elements
- * become 0. */
+ * likewise for b, so transposing costs nothing. If bias is not NULL, bias[n] is added. If mask is
+ * not NULL, elements are 0 unless mask[m][n] is above 0. With rectify, negative elements become 0.
+ */
 struct charlm_matmul {
     float *c;
     const float *a, *b, *bias, *mask;

@@ -203,8 +203,8 @@ void dt_perf_args_help(void)
          "\n"
          "Measures a collective and prints the table of nccl-tests, with the 50th and 99th "
          "percentile\n"
-         "of the times, and the least possible time in per cent of the time taken. COLLECTIVE is "
-         "one of");
+         "of the times, and the least possible time as a percentage of the time taken. COLLECTIVE "
+         "is one of");
     print_collectives();
     puts("\n"
          "  -b, --minbytes SIZE       the smallest size (32M; 4, 32K, 1G: binary units)\n"

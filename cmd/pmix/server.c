@@ -53,7 +53,7 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     return PMIX_SUCCESS;
 }
 
-/* A fence exchanges all data, so there is nothing to fetch besides. */
+/* A fence exchanges all data, so there is nothing else to fetch. */
 static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[],
                                      size_t ninfo, pmix_modex_cbfunc_t done, void *arg)
 {
@@ -151,7 +151,7 @@ static void add_u16(struct infos *list, const char *key, uint32_t value)
     add_info(list, key, &v, PMIX_UINT16);
 }
 
-/* Only this host's name is known here. The others need any distinct names. */
+/* Only this host's name is known here. The others only need distinct names. */
 static void add_node_name(struct dt_strbuf *b, uint32_t node)
 {
     if (node == dti_server.start->node_rank)
@@ -343,9 +343,9 @@ static bool is_crowded(void)
     return (long)dti_server.start->ranks.n > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Three settings. Open MPI 4 believes that it was started by hand unless schizo says otherwise.
- * Ranks that share CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it
- * leaves its files in /dev/shm, so these go where the agent removes them. */
+/* Open MPI 4 believes that it was started by hand unless schizo says otherwise. Ranks that share
+ * CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it leaves its files in
+ * /dev/shm, so these go where the agent removes them. */
 static void add_settings(struct dt_strs *env)
 {
     char *backing = dt_xasprintf("OMPI_MCA_btl_vader_backing_directory=%s", dti_server.dir);

@@ -22,7 +22,7 @@ static size_t room(const struct dt_shm *s, const struct dt_hostshm_pipe *p)
                                           atomic_load_explicit(&p->read, memory_order_acquire));
 }
 
-static size_t there(const struct dt_hostshm_pipe *p)
+static size_t bytes_ready(const struct dt_hostshm_pipe *p)
 {
     return (size_t)(atomic_load_explicit(&p->written, memory_order_acquire) -
                     atomic_load_explicit(&p->read, memory_order_relaxed));
@@ -89,7 +89,7 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
 {
     struct dt_hostshm_pipe *p = read_from(s, peer);
     uint64_t before = atomic_load_explicit(&p->read, memory_order_relaxed);
-    uint64_t end = before + there(p);
+    uint64_t end = before + bytes_ready(p);
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
@@ -114,5 +114,5 @@ bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer)
 
 bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer)
 {
-    return there(read_from(s, peer)) > 0;
+    return bytes_ready(read_from(s, peer)) > 0;
 }

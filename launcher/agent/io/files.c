@@ -42,8 +42,8 @@ struct dt_files {
     struct dt_channel *channel;
     struct dt_keeper *keeper;
     struct dt_standby *standby;
-    char *dir;                 /* in the job's directory, for complete files; NULL: none yet */
-    bool can_keep;             /* the job's directory is in one of the user's own directories */
+    char *dir;     /* in the job's directory, for complete files; NULL: none yet */
+    bool can_keep; /* the job's directory is in ~/.cache/dtrun, where kept files are, too */
     struct incoming *incoming; /* NULL: no file is arriving */
 };
 
@@ -335,8 +335,8 @@ static void begin_incoming(struct dt_files *f, const struct dt_msg_file *m)
     struct dt_error err = { 0 };
     char *path;
 
+    /* The launcher stops in the middle of a file after it was told that the file failed. */
     if (f->incoming)
-        /* A launcher that stops in the middle of a file was told that it failed. */
         drop_incoming(f);
     if (!is_plain_name(m->name))
         dt_error_set(&err, "\"%s\" is not a file name", m->name);
@@ -366,7 +366,7 @@ static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
     struct dt_error err = { 0 };
 
     if (!in || in->id != m->id)
-        return; /* it exists already or has failed, which the launcher was told */
+        return; /* the file exists already or has failed; the launcher has been told */
     if (m->data.n > in->left) {
         dt_error_set(&err, "%s: more bytes came than were announced", in->path);
     } else if (dt_write_all(in->fd, m->data.p, m->data.n) < 0) {

@@ -36,7 +36,7 @@ struct dt_spawn_config {
     uint16_t ras_port;         /* for NCCL; 0: not known */
     uint32_t cores;            /* of the host */
     struct dt_cpus cpus;       /* with --bind-to: the CPUs that ranks are bound to */
-    int cgroup;                /* the ranks' group; -1: none */
+    int cgroup;                /* the ranks' cgroup; -1: none */
     struct rlimit files_limit; /* to restore, because the agent has raised its own */
     struct rlimit file_size_limit;
 };
@@ -54,9 +54,9 @@ struct dt_spawn_events {
 
 struct dt_spawn;
 
-/* Forks numbers.n processes and fills processes. Returns 0, and one of the events follows. If not
- * all could be forked, returns -1 with *why (valid until the next call); processes then holds those
- * that were forked. */
+/* Forks numbers.n processes and fills processes. Returns 0, and events follow. If not all could be
+ * forked, returns -1 with *why (valid until the next call); processes then holds those that were
+ * forked. */
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
                   struct dt_spawned *processes, const struct dt_spawn_events *events, void *arg,
                   struct dt_msg_spawn_failed *why);
