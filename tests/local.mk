@@ -724,7 +724,8 @@ EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py 
 	tests/bench/shape tests/bench/init_loop.c tests/bench/relay tests/bench/allreduce \
 	tests/bench/allreduce_loop.c tests/bench/allreduce_gloo.py tests/bench/lines_loop.c \
 	tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp tests/bench/sockets_loop.c \
-	tests/bench/paced.c tests/bench/wire tests/bench/wire_loop.c
+	tests/bench/paced.c tests/bench/wire tests/bench/wire_loop.c tests/bench/save \
+	tests/bench/save_loop.c
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

@@ -19,6 +19,12 @@ bench() { # NAME: skips the test if the bench says SKIP
     [ "$peers" = 10 ] || grep -q ': SKIP: ' <<<"$output"
 }
 
+@test "tests/bench/save compares saves that the program waits for with those in the background" {
+    bench save
+    [ "$(grep -cE '^ +1 MiB per rank: save [0-9.]+ ms; isave returns after [0-9.]+ ms .* saved after [0-9.]+$' \
+        <<<"$output")" = 2 ]
+}
+
 @test "tests/bench/agents prints time and memory for each agent" {
     bench agents
     [[ "${lines[1]}" =~ ^\ +20\ +[0-9.]+\ s\ +[0-9.]+\ ms\ .*KiB$ ]]

@@ -22,7 +22,7 @@ static const struct {
     { "bandwidth", probe_bandwidth }, { "init", probe_init },
     { "enqueue", probe_enqueue },     { "checkpoint", probe_checkpoint },
     { "orders", probe_orders },       { "overlap", probe_overlap },
-    { "buckets", probe_buckets },
+    { "buckets", probe_buckets },     { "isave", probe_isave },
 };
 
 int main(int argc, char **argv)

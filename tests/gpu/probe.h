@@ -27,5 +27,6 @@ void probe_init(const char *arg);
 void probe_orders(const char *arg);
 void probe_overlap(const char *arg);
 void probe_buckets(const char *arg);
+void probe_isave(const char *arg);
 
 #endif

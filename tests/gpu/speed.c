@@ -415,3 +415,57 @@ void probe_buckets(const char *arg)
     measure_overlap(&load);
     need(dt_bucket_free(load.bucket));
 }
+
+/* ---- checkpoints in the background ---- */
+
+/* A training step: a kernel computes, and its gradients are summed. Returns the microseconds. Sets
+ * *saved once the save is complete on all ranks. */
+static double step_us(const struct load *load, dt_request_t *save, bool *saved)
+{
+    enum { KERNEL_NS = 10 * 1000 * 1000 };
+    uint64_t start = dt_clock_ns();
+    int64_t all = 1;
+    int done;
+
+    spin(&load->gate, KERNEL_NS, load->stream);
+    DRIVE(cuStreamSynchronize(load->stream));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, load->buf, load->count, DT_F32, DT_SUM));
+    need(dt_test(save, &done));
+    all = done;
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &all, 1, DT_I64, DT_MIN));
+    *saved = all;
+    return us_since(start);
+}
+
+/* By how much a training step takes longer while arg bytes of each rank are saved. Beside it, how
+ * long the call takes that begins the save. The first one, in which the kernel provides memory, is
+ * not counted. */
+void probe_isave(const char *arg)
+{
+    double calm[MOST], during[MOST], begin[SAVES], calm_us, during_us;
+    dt_request_t save = { 0 };
+    struct load load = { 0 };
+    bool saved;
+    int n = 0;
+
+    make_load(&load, arg);
+    need(dt_checkpoint_register("data", load.buf, load.count * sizeof *load.buf));
+    need(dt_checkpoint_isave(0, &save));
+    need(dt_wait(&save));
+    for (int i = -10; i < MOST / 4; i++)
+        calm[i < 0 ? 0 : i] = step_us(&load, &save, &saved);
+    for (int i = 0; i < SAVES; i++) {
+        uint64_t start = dt_clock_ns();
+
+        need(dt_checkpoint_isave(i + 1, &save));
+        begin[i] = us_since(start);
+        for (saved = false; !saved && n < (i + 1) * MOST / SAVES; n++)
+            during[n] = step_us(&load, &save, &saved);
+        need(dt_wait(&save));
+    }
+    calm_us = median(calm, MOST / 4);
+    during_us = median(during, n);
+    if (dt_rank() == 0)
+        printf("= %.1f %% (%.2f to %.2f ms; begun in %.2f)\n", 100 * (during_us / calm_us - 1),
+               calm_us / 1e3, during_us / 1e3, median(begin, SAVES) / 1e3);
+}
