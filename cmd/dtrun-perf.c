@@ -59,8 +59,8 @@ struct session {
 };
 
 /* Computes the lower bound. On one host the bound is the memory traffic of its ranks. With several
- * hosts, whose ranks use memory and network at the same time, it is the traffic that leaves each
- * host. */
+ * hosts, whose ranks use memory and network at the same time, it is the traffic that must leave or
+ * enter the busiest host. */
 static dt_result_t compute_bound(const struct session *s, struct dt_perf_row *row)
 {
     const struct dt_perf_case *what = &row->what;

@@ -16,7 +16,7 @@ double dt_perf_whole(const struct dt_perf_op *op, const struct dt_perf_layout *l
 double dt_perf_blocks_of_others(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                 int root, size_t count);
 /* For data that every rank sends to all, or all send to every rank: a host's own blocks go in one
- * direction, those of the others in the other */
+ * direction, those of the others in the other. */
 double dt_perf_blocks_of_either(const struct dt_perf_op *op, const struct dt_perf_layout *l,
                                 int root, size_t count);
 /* For data that every rank sends to every other. */

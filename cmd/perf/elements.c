@@ -192,7 +192,7 @@ static double wrapped(dt_dtype_t dtype, int64_t v)
     return get(dtype, p);
 }
 
-/* Element i of the ranks from 0 to last. */
+/* Returns element i of the reduction over the ranks from 0 to last. */
 static double folded(const struct dt_perf_case *c, size_t i, int last, int n)
 {
     int64_t acc = contribution(c, i, 0, n);

@@ -10,8 +10,8 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    /* Ranks are not read while this much of their output waits, or this much of control messages,
-     * some of which ranks cause. */
+    /* Ranks are not read while DATA_MAX bytes of their output wait, or NEWS_MAX bytes of control
+     * messages, some of which ranks cause. */
     DATA_MAX = 256 * 1024,
     NEWS_MAX = 1024 * 1024,
     /* A launcher that leaves this many bytes of control messages unread counts as gone. */

@@ -97,7 +97,8 @@ static void on_end(struct dt_pmixhelper *h)
         give_up(h, h->how);
 }
 
-/* The exit code of a shell, and of the dynamic linker, for what cannot be started. */
+/* DT_EXIT_NOT_FOUND is the exit code of a shell, and of the dynamic linker, for a program that
+ * cannot be started. */
 static char *tell_death(const siginfo_t *info)
 {
     int pid = (int)info->si_pid, status = info->si_status;
@@ -193,7 +194,8 @@ static bool find_program(char *path, size_t size, const char *file_dir)
     return access(path, X_OK) == 0;
 }
 
-/* In memory if possible, because MPI puts memory that the ranks of a host share there. */
+/* Makes it in memory if possible, because MPI uses files in it as the shared memory of the ranks of
+ * a host. */
 static int make_dir(char *dir)
 {
     static const char *const places[] = { "/dev/shm/dtrun-mpi.XXXXXX", "/tmp/dtrun-mpi.XXXXXX" };

@@ -98,7 +98,7 @@ static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
     return true;
 }
 
-/* Adds the call of local rank i of the communicator. */
+/* Adds the calls of local rank i of the communicator. */
 static void add_calls(const struct dt_callwatch *w, uint32_t i, uint32_t rank, uint64_t now_ns,
                       struct dt_msg_list *list)
 {

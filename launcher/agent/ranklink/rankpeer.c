@@ -12,7 +12,7 @@
 
 enum {
     /* Messages read in one go. More than a socket holds, so that a drain reads everything sent
-     * before. Limited, so that a rank which writes without end does not keep the agent from its
+     * before. Limited, so that a rank that writes without end does not keep the agent from its
      * other work. */
     MESSAGES_MAX = 1024,
 };
