@@ -5,11 +5,12 @@
 #include <stddef.h>
 
 void dt_perf_sort(double *values, size_t n); /* in ascending order */
-/* Returns the least of n values, at least 1, that percent per cent of them do not exceed. */
+/* Returns the smallest of the n values (n is at least 1) that is not exceeded by "percent" per cent
+ * of them. */
 double dt_perf_percentile(const double *sorted, size_t n, unsigned percent);
 /* low and high are the times of two algorithms at n increasing sizes. Returns for how many of the
  * smallest sizes the first algorithm should be used, such that the product of the relative times is
- * minimal. A single wrong time changes that little. */
+ * minimal. A single outlier has little effect. */
 size_t dt_perf_cut(const double *low, const double *high, size_t n);
 /* Returns how many times as long one cut takes as another: the geometric mean over the sizes at
  * which they differ, or 1 if there are none. */

@@ -44,7 +44,7 @@ uint32_t dt_topology_count(void)
     return n;
 }
 
-/* Returns the number at the beginning of a file about a CPU, or otherwise if there is none. */
+/* Returns the number at the beginning of a file about a CPU, or "otherwise" if there is none. */
 static uint32_t read_number(const char *root, uint32_t id, const char *name, uint32_t otherwise)
 {
     char *path = dt_xasprintf("%s/sys/devices/system/cpu/cpu%u/%s", root, id, name);
