@@ -150,7 +150,9 @@ static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *
     add_call(out, g, &g->waits[who]);
     if (g->comm)
         add_comm(out, g->comm);
-    if (dt_wait_is_for_gpu(&g->waits[who])) {
+    if (dt_wait_is_for_launch(&g->waits[who])) {
+        dt_strbuf_puts(out, ": NCCL does not return, or waits for another rank");
+    } else if (dt_wait_is_for_gpu(&g->waits[who])) {
         dt_strbuf_puts(out, ": its GPU has not finished the work that was queued before this call");
     } else if (b->awaited.n == 0) {
         dt_strbuf_puts(out, ", which every rank has entered: is the network stalled?");

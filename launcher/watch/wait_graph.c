@@ -127,9 +127,19 @@ uint64_t dt_wait_call(const struct dt_wait *wait)
     return wait->call & DT_HOSTSHM_INSIDE ? wait->call : 0;
 }
 
+static bool is_inside(const struct dt_wait *wait, enum dt_call_kind kind)
+{
+    return (dt_wait_call(wait) & (DT_HOSTSHM_INSIDE - 1)) == kind;
+}
+
 bool dt_wait_is_for_gpu(const struct dt_wait *wait)
 {
-    return (dt_wait_call(wait) & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_GPU_COPY;
+    return is_inside(wait, DT_CALL_GPU_COPY) || dt_wait_is_for_launch(wait);
+}
+
+bool dt_wait_is_for_launch(const struct dt_wait *wait)
+{
+    return is_inside(wait, DT_CALL_GPU_LAUNCH);
 }
 
 static const struct dt_waiter *waiter_of(const struct dt_wait_graph *w,

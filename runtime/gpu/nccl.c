@@ -175,6 +175,7 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct launch
             dt_launch_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
+        arrival.launching = !recorded;
         r = dt_gpu_wait_on(c, &arrival, turn);
         if (r != DT_OK)
             return r;
@@ -237,6 +238,7 @@ static dt_result_t await_direct(struct dt_comm *c, void *arg)
 
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
+        arrival.launching = atomic_load(&o->direct->state) == DT_DIRECT_LAUNCHING;
         r = dt_gpu_wait_on(c, &arrival, turn);
         if (r != DT_OK)
             return r;

@@ -76,19 +76,26 @@ bool dt_gpu_settles(CUstream stream)
     return true;
 }
 
+static enum dt_call_kind find_delay(const struct dt_gpu_arrival *a)
+{
+    if (dt_cuda()->cuEventQuery(a->begun) == CUDA_ERROR_NOT_READY)
+        return DT_CALL_GPU_COPY;
+    return a->launching ? DT_CALL_GPU_LAUNCH : a->kind;
+}
+
 static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
 {
     struct dt_call call = { .number = c->calls };
-    bool late;
+    enum dt_call_kind in;
 
     if (turn < LONG_WAIT || a->arrived)
         return;
-    late = dt_cuda()->cuEventQuery(a->begun) == CUDA_ERROR_NOT_READY;
-    call.number -= late;
-    a->arrived = !late;
-    if (late != a->late)
-        dt_comm_pass_for(c, &call, late ? DT_CALL_GPU_COPY : a->kind);
-    a->late = late;
+    in = find_delay(a);
+    a->arrived = in == a->kind;
+    call.number -= !a->arrived;
+    if (in != (a->told ? a->told : a->kind))
+        dt_comm_pass_for(c, &call, in);
+    a->told = in;
 }
 
 dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)

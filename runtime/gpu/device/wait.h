@@ -28,12 +28,13 @@ bool dt_gpu_settles(CUstream stream);
 /* For loops that wait for something else: yields first, and sleeps once the wait lasts. */
 void dt_gpu_pause(unsigned turn);
 
-/* A call in which the GPUs of other ranks wait for one that has not reached the call yet. Once the
- * wait lasts, dtrun is told which rank's GPU that is. */
+/* A call in which the GPUs of other ranks wait for one that has not reached the call yet, or for
+ * which NCCL has not launched it yet. Once the wait lasts, dtrun is told which rank's that is. */
 struct dt_gpu_arrival {
     CUevent begun; /* recorded when the GPU has done all earlier work */
     enum dt_call_kind kind;
-    bool late; /* what dtrun was told */
+    bool launching;         /* NCCL has not launched the call yet */
+    enum dt_call_kind told; /* what dtrun was told that the rank is in; 0: nothing yet */
     bool arrived;
 };
 
