@@ -203,7 +203,7 @@ static void on_timeout(uv_timer_t *timer)
     stop_check(c, DT_EXIT_TIMEOUT);
 }
 
-/* A second signal does not wait for the agents to end. */
+/* A second signal ends the check without waiting for the agents. */
 static void on_signal(uv_signal_t *handle, int signo)
 {
     struct check *c = handle->data;

@@ -18,7 +18,8 @@ struct dt_scheduler_view {
 const char *dt_scheduler_name(const struct dt_scheduler_view *view);
 
 /* Adds the allocation's hosts and slots to list, which is empty, in the scheduler's order. Outside
- * of an allocation it adds nothing. A mistake is "VARIABLE: what is wrong", exit code 2. */
+ * of an allocation it adds nothing. On a mistake, err is "VARIABLE: what is wrong", with exit code
+ * 2. */
 int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view *view,
                        struct dt_error *err);
 

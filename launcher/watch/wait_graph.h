@@ -82,7 +82,7 @@ int dt_wait_graph_first_due(const struct dt_wait_graph *w, const struct dt_waitg
 /* Returns the limit of the call, or 0. */
 uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms);
 /* Returns how long the slot has waited, up to the time for which all ranks of the group are known:
- * a silent host may be further than it seems. */
+ * a silent host may be further along than it seems. */
 uint64_t dt_wait_graph_waited_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                                  uint32_t slot);
 /* Returns the call that it waits in, as in dt_hostshm_rank, or 0 if it is in none. */

@@ -83,7 +83,8 @@ struct dt_p2p_watcher {
 void dt_p2p_watch(struct dt_comm *c, struct dt_p2p_watcher *watch);
 void dt_p2p_unwatch(struct dt_p2p_watcher *watch);
 
-/* Waits until all calls are over, and tells the agent for which peers. c is shut in its slot. */
+/* Waits until all calls are over, and tells the agent which peers it waits for. c is shut in its
+ * slot. */
 void dt_p2p_finish(struct dt_comm *c);
 /* Frees the channels. No thread may use c any more. */
 void dt_p2p_close(struct dt_comm *c);

@@ -17,7 +17,7 @@ enum dt_verdict {
 
 struct dt_handshake {
     int fd;       /* -1: none; its owner closes it */
-    bool sending; /* whether to wait until fd is writable, or readable */
+    bool sending; /* wait until fd is writable; false: until it is readable */
     int stage;
     size_t at; /* offset in the message of this stage */
     uint8_t hello[DT_AUTH_HELLO];

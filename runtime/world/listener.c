@@ -14,7 +14,7 @@
 
 enum {
     GUEST_MS = 5000, /* how long a peer may take to prove the job's secret */
-    SETTLE_MS = 500, /* it keeps its place for so long even if another connection needs one */
+    SETTLE_MS = 500, /* it keeps its place this long even if another connection needs one */
 };
 
 void dt_listener_init(struct dt_listener *d)

@@ -34,7 +34,7 @@ struct dt_world {
     struct dt_hostshm shm;         /* of this host; its abort word is the job's */
 };
 
-/* Initialises w as no process of a job. Call it first. */
+/* Initialises w as a process of no job. Call it first. */
 void dt_world_none(struct dt_world *w);
 /* Makes this process a job of one rank, whatever the environment says. */
 dt_result_t dt_world_alone(struct dt_world *w);
