@@ -91,6 +91,13 @@ END
     clean
 }
 
+@test "a call in the background does not disturb a graph capture" {
+    by_staging beside
+    for blocks in $MODES; do
+        by_nccl beside -x NCCL_COMM_BLOCKING=$blocks
+    done
+}
+
 @test "calls after an abort do not wait for a GPU that stands still" {
     for path in nccl staging; do
         gpu aborted -x DTRUN_DEVICE=$path -x STANDIN_STERN=1
@@ -268,9 +275,11 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+# A rank that waited longer than the grace period for its abort would print nothing.
 @test "NCCL: an abort that hangs delays no rank" {
     for blocks in $MODES; do
-        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1 \
+            --kill-grace 3
         code_is 124
         [ "$(grep -c -- '^-5: .*timed out' "$OUT")" = 3 ]
         clean

@@ -25,7 +25,8 @@
  * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
  * - aborted: a send and an all-reduce after an abort, while the GPU stands still
- * - capture: a call while a graph is being captured, then one that works */
+ * - capture: a call while a graph is being captured, then one that works
+ * - beside: a request that is made in the background while a graph is being captured */
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -891,6 +892,28 @@ static void capture(void)
     need_sum(value_at(buf), "all-reduce after a capture");
 }
 
+/* The first call makes streams, connects NCCL and takes memory, in which the library's threads must
+ * not disturb the capture. */
+static void request_beside_capture(void)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_request_t request;
+    CUstream stream;
+    CUgraph graph;
+
+    gate_make(&gate);
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++) {
+        fill_later(address(buf), CU_STREAM_LEGACY);
+        need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
+        DRIVE(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        gate_open(&gate);
+        need(dt_wait(&request));
+        DRIVE(cuStreamEndCapture(stream, &graph));
+        need_sum(value_at(buf), "request beside a capture");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct doing doings[] = { { "calls", calls },
@@ -909,6 +932,7 @@ int main(int argc, char **argv)
                                            { "stuck", stuck },
                                            { "aborted", aborted },
                                            { "capture", capture },
+                                           { "beside", request_beside_capture },
                                            { "leak", leak },
                                            { "slots", slots },
                                            { "idle", idle },
