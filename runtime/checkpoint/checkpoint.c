@@ -198,10 +198,16 @@ static dt_result_t write_device(void *data, uint64_t bytes, dt_gpu_chunk_f f, vo
     return dt_gpu_store(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
 }
 
+static dt_result_t copy_device(const void *data, uint64_t bytes, struct dt_gpu_hostmem *m,
+                               void *place)
+{
+    return dt_gpu_fetch_to(dti_checkpoint.store.arg, call_name(), data, bytes, m, place);
+}
+
 /* Managed memory is copied by the GPU too, which knows when it has been written. */
 static const struct dt_device_access *device_access_of(const void *buf, size_t bytes)
 {
-    static const struct dt_device_access on_gpu = { read_device, write_device };
+    static const struct dt_device_access on_gpu = { read_device, write_device, copy_device };
 
     return bytes && memory_of(buf, bytes) != DT_MEMORY_HOST ? &on_gpu : NULL;
 }
@@ -324,11 +330,14 @@ static dt_result_t save_behind(struct dt_comm *c, const struct dt_buffers *copie
     return result;
 }
 
-static dt_result_t prepare_isave(int64_t step)
+/* In a job that has been stopped a GPU may stand still. */
+static dt_result_t prepare_isave(struct dt_comm *c, int64_t step)
 {
-    if (step < 0)
-        return dt_store_fail_step(step);
-    return dt_background_prepare(&dti_checkpoint.buffers);
+    dt_result_t result = dt_comm_check(c);
+
+    if (result == DT_OK && step < 0)
+        result = dt_store_fail_step(step);
+    return result == DT_OK ? dt_background_prepare(&dti_checkpoint.buffers) : result;
 }
 
 /* All ranks begin the save, or none does. */
@@ -340,7 +349,7 @@ static dt_result_t begin_isave(struct dt_comm *c, const struct checkpoint_call *
     if (result == DT_OK)
         result = dt_background_open(c);
     if (result == DT_OK)
-        result = dt_group_agree(&dti_checkpoint.store.group, prepare_isave(step));
+        result = dt_group_agree(&dti_checkpoint.store.group, prepare_isave(c, step));
     if (result != DT_OK)
         return result;
     dti_checkpoint.behind.step = step;

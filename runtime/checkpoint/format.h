@@ -21,12 +21,16 @@ enum {
     DT_SHARD_NAME_MAX = 255,      /* maximum length of a buffer's name */
 };
 
-/* Access to data outside of host memory: in chunks, each of which is passed to f. */
+struct dt_gpu_hostmem;
+
+/* Access to data outside of host memory: in chunks, each of which is passed to f, or as a copy to a
+ * place in m. */
 struct dt_device_access {
     dt_result_t (*read)(const void *data, uint64_t bytes,
                         dt_result_t (*f)(void *arg, void *chunk, size_t n), void *arg);
     dt_result_t (*write)(void *data, uint64_t bytes,
                          dt_result_t (*f)(void *arg, void *chunk, size_t n), void *arg);
+    dt_result_t (*copy)(const void *data, uint64_t bytes, struct dt_gpu_hostmem *m, void *place);
 };
 
 /* A registered buffer, or a shard's description of one (then data is NULL). */

@@ -5,79 +5,86 @@
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 
-enum { ALIGNMENT = 64 }; /* a cache line */
+enum { CACHE_LINE = 64, PAGE = 4096 };
 
-static size_t room_of(const struct dt_buffer *b)
+static size_t round_up(size_t bytes, size_t unit)
 {
-    return (b->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (bytes + unit - 1) / unit * unit;
 }
 
-/* Registered buffers may overlap, so their sum may exceed what memory can hold. */
-static size_t add_up(const struct dt_buffers *buffers)
+/* The bytes of all copies of buffers in GPU memory, or of all others. SIZE_MAX: too many.
+ * Registered buffers may overlap, so their sum may exceed what memory can hold. */
+static size_t add_up(const struct dt_buffers *buffers, bool on_gpu)
 {
     size_t sum = 0;
 
-    for (uint32_t i = 0; i < buffers->n; i++)
-        if (__builtin_add_overflow(sum, room_of(&buffers->v[i]), &sum))
+    for (uint32_t i = 0; i < buffers->n; i++) {
+        const struct dt_buffer *b = &buffers->v[i];
+
+        if ((b->device != NULL) != on_gpu)
+            continue;
+        if (__builtin_add_overflow(sum, round_up(b->bytes, CACHE_LINE), &sum) || sum > PTRDIFF_MAX)
             return SIZE_MAX;
+    }
     return sum;
 }
 
 static dt_result_t name_copies(struct dt_snapshot *s, const struct dt_buffers *buffers)
 {
-    uint8_t *at = s->memory;
+    uint8_t *on_gpu = s->memory, *others = s->memory + s->from_gpu.bytes;
 
     for (uint32_t i = 0; i < buffers->n; i++) {
         const struct dt_buffer *b = &buffers->v[i];
+        uint8_t **at = b->device ? &on_gpu : &others;
 
-        if (dt_buffers_add(&s->buffers, b->name, at, b->bytes) != 0)
+        if (dt_buffers_add(&s->buffers, b->name, *at, b->bytes) != 0)
             return DT_ERR_NOMEM;
-        at += room_of(b);
+        *at += round_up(b->bytes, CACHE_LINE);
     }
     return DT_OK;
 }
 
 /* A child process does not get the memory. Otherwise each save would copy pages that a child
- * shares. */
-static dt_result_t open_snapshot(struct dt_snapshot *s, const struct dt_buffers *buffers)
+ * shares, and the GPU would write to pages of the child. */
+static dt_result_t map_memory(struct dt_snapshot *s)
 {
-    size_t bytes = add_up(buffers);
-    void *memory = NULL;
+    void *memory = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (bytes)
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return DT_ERR_NOMEM;
+    madvise(memory, s->bytes, MADV_DONTFORK);
     s->memory = memory;
-    s->bytes = bytes;
-    if (memory)
-        madvise(memory, bytes, MADV_DONTFORK);
+    return DT_OK;
+}
+
+static dt_result_t open_snapshot(struct dt_snapshot *s, const struct dt_buffers *buffers)
+{
+    size_t on_gpu = add_up(buffers, true), others = add_up(buffers, false);
+
+    if (on_gpu == SIZE_MAX || others == SIZE_MAX)
+        return DT_ERR_NOMEM;
+    on_gpu = round_up(on_gpu, PAGE);
+    s->bytes = on_gpu + others;
+    if (s->bytes && map_memory(s) != DT_OK)
+        return DT_ERR_NOMEM;
+    s->from_gpu = (struct dt_gpu_hostmem){ .memory = s->memory, .bytes = on_gpu };
     return name_copies(s, buffers);
 }
 
 void dt_snapshot_free(struct dt_snapshot *s)
 {
-    if (s->memory)
+    dt_gpu_hostmem_release(&s->from_gpu);
+    if (s->memory && !s->from_gpu.busy)
         munmap(s->memory, s->bytes);
     dt_buffers_free(&s->buffers);
     *s = (struct dt_snapshot){ 0 };
 }
 
-static dt_result_t copy_chunk(void *at, void *chunk, size_t n)
+static dt_result_t copy_buffer(struct dt_snapshot *s, const struct dt_buffer *to,
+                               const struct dt_buffer *from)
 {
-    uint8_t **to = at;
-
-    dt_copy(*to, chunk, n);
-    *to += n;
-    return DT_OK;
-}
-
-static dt_result_t copy_buffer(const struct dt_buffer *to, const struct dt_buffer *from)
-{
-    uint8_t *at = to->data;
-
     if (from->device)
-        return from->device->read(from->data, from->bytes, copy_chunk, &at);
+        return from->device->copy(from->data, from->bytes, &s->from_gpu, to->data);
     if (from->bytes)
         dt_copy(to->data, from->data, from->bytes);
     return DT_OK;
@@ -92,6 +99,6 @@ dt_result_t dt_snapshot_take(struct dt_snapshot *s, const struct dt_buffers *buf
         return dt_fail(DT_ERR_NOMEM, "out of memory for a copy of the registered buffers");
     }
     for (uint32_t i = 0; i < buffers->n && result == DT_OK; i++)
-        result = copy_buffer(&s->buffers.v[i], &buffers->v[i]);
+        result = copy_buffer(s, &s->buffers.v[i], &buffers->v[i]);
     return result;
 }

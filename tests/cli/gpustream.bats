@@ -293,10 +293,16 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     code_is 0
     dtrun -np 3 -x STANDIN_DELAY_US=200 --checkpoint-dir "$T/calm" "$RANK/gpu" devicetrain
     code_is 0
-    dtrun -np 3 -x STANDIN_DELAY_US=200 -x ISAVE=1 --checkpoint-dir "$T/behind" "$RANK/gpu" devicetrain
-    code_is 0
     diff -r -x LINEAGE "$T/host" "$T/calm"
-    diff -r -x LINEAGE "$T/host" "$T/behind"
+    for registers in 1 0; do # 0: the copies for a save in the background cannot be pinned
+        dtrun -np 3 -x STANDIN_DELAY_US=200 -x ISAVE=1 -x STANDIN_LOG="$T/log" -x STANDIN_REGISTERS=$registers \
+            --checkpoint-dir "$T/behind" "$RANK/gpu" devicetrain
+        code_is 0
+        # three ranks save three times; what is pinned once stays so
+        [ "$(grep -c ' registers 9[0-9]* bytes' "$T/log")" = $((registers ? 3 : 18)) ] || { cat "$T/log"; false; }
+        diff -r -x LINEAGE "$T/host" "$T/behind"
+        rm -r "$T/behind" "$T/log"
+    done
     for isave in '' '-x ISAVE=1'; do
         dtrun -np 3 --checkpoint-dir "$T/disturbed" --inject kill:rank=1,step=7 $isave "$RANK/gpu" devicetrain
         code_is 0
@@ -305,6 +311,15 @@ ends() { # CODE N LINE WHAT [dtrun option...]
         rm -r "$T/disturbed"
     done
     unset LD_LIBRARY_PATH
+    clean
+}
+
+@test "checkpoint: when a GPU does not finish, the timeout ends the save in the background and names its rank" {
+    stream gpu stucksave --checkpoint-dir "$T/stuck" --max-restarts 0
+    code_is 124
+    [ "$(grep -c -- '^-5: .*rank 1' "$OUT")" = 6 ] || { show; false; }
+    [ "$(grep -cx -- -5 "$OUT")" = 3 ] || { show; false; }
+    [ "$(ls "$T/stuck" | tr '\n' ' ')" = "LINEAGE step_000000000001 " ] || { ls -A "$T/stuck"; false; }
     clean
 }
 

@@ -24,6 +24,7 @@
  * - watchedtrain: the same; in the first generation the job is aborted once NCCL keeps all ranks
  * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
+ * - stucksave: the GPU of rank 1 never finishes the work before a save in the background
  * - aborted: a send and an all-reduce after an abort, while the GPU stands still
  * - capture: a call while a graph is being captured, then one that works
  * - beside: a request that is made in the background while a graph is being captured */
@@ -859,6 +860,28 @@ static void stuck(void)
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
 }
 
+static void stucksave(void)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_request_t request;
+
+    need(dt_checkpoint_register("buf", buf, sizeof *buf));
+    need(dt_checkpoint_isave(1, &request));
+    need(dt_wait(&request));
+    need(dt_comm_set_timeout(DT_WORLD, 0.5));
+    gate_make(&gate);
+    if (dt_rank() == 1)
+        gate_shut(&gate, CU_STREAM_LEGACY);
+    for (int64_t step = 2; step < 4; step++) {
+        dt_result_t r = dt_checkpoint_isave(step, &request);
+
+        printf("%d: %s\n", (int)r, dt_last_error());
+    }
+    gate_open(&gate);
+    printf("%d\n", (int)dt_finalize());
+    exit(1);
+}
+
 /* Another rank's abort may come before this rank's. */
 static void aborted(void)
 {
@@ -930,6 +953,7 @@ int main(int argc, char **argv)
                                            { "unlike", unlike },
                                            { "die", die },
                                            { "stuck", stuck },
+                                           { "stucksave", stucksave },
                                            { "aborted", aborted },
                                            { "capture", capture },
                                            { "beside", request_beside_capture },

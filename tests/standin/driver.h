@@ -97,7 +97,7 @@ struct block {
 struct block *standin_block_locked(CUdeviceptr ptr, size_t size);
 struct block *standin_add_locked(struct block block);
 void standin_forget_locked(struct block *block);
-/* Unmaps the host memory that was pinned in the context. */
+/* Unmaps the host memory that was pinned in the context, and forgets what was registered there. */
 void standin_end_pinned_locked(CUcontext context);
 /* Maps a file twice: at base (NULL: anywhere), which the host must not touch, and as the view. */
 CUresult standin_map(int file, size_t offset, size_t size, void *base, struct block *block);

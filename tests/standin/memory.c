@@ -7,7 +7,7 @@
  * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order.
  * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
  * returns zeros. Managed memory is device memory that the host may touch. Host and registered
- * memory have the same address on the device. */
+ * memory have the same address on the device. With STANDIN_REGISTERS=0 no memory is registered. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +197,8 @@ void standin_end_pinned_locked(CUcontext context)
         next = block->next;
         if (block->context == context && block->kind == STANDIN_HOST)
             take_away_locked(block);
+        else if (block->context == context && block->kind == STANDIN_PINNED)
+            standin_forget_locked(block);
     }
 }
 
@@ -263,6 +265,9 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     CUresult result = begin(&block.context, ptr, size);
 
     (void)flags;
+    standin_log("pid %d registers %zu bytes", (int)getpid(), size);
+    if (!result && !standin_setting("STANDIN_REGISTERS", 1))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result)
         return result;
     block.device = block.context->device;

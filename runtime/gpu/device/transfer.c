@@ -1,7 +1,9 @@
 #include "runtime/gpu/device/transfer.h"
 
+#include "runtime/base/copy.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/order.h"
 #include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/wait.h"
@@ -17,8 +19,10 @@ struct transfer {
     uint64_t bytes;
     dt_gpu_chunk_f on_chunk;
     void *arg;
-    struct dt_gpu_copies copies;
+    struct dt_gpu_copies *copies;
     uint8_t *pinned;
+    struct dt_gpu_hostmem *hostmem; /* of a copy in one piece, */
+    uint8_t *place;                 /* which goes there */
 };
 
 static int slot_of(uint64_t at)
@@ -44,7 +48,7 @@ static dt_result_t check_transfer(const struct transfer *t, CUresult result)
 static dt_result_t await_transfer(const struct transfer *t, uint64_t at)
 {
     struct dt_coll_error error;
-    dt_result_t r = dt_gpu_await(t->c, &error, t->copies.copied[slot_of(at)], 0);
+    dt_result_t r = dt_gpu_await(t->c, &error, t->copies->copied[slot_of(at)], 0);
 
     if (r == DT_OK || r == DT_ERR_CUDA)
         return r;
@@ -57,7 +61,7 @@ static dt_result_t begin_fetch(struct transfer *t, uint64_t at)
 {
     if (at >= t->bytes)
         return DT_OK;
-    return check_transfer(t, dt_gpu_copies_fetch(&t->copies, slot_of(at), host_of(t, at),
+    return check_transfer(t, dt_gpu_copies_fetch(t->copies, slot_of(at), host_of(t, at),
                                                  t->device + at, length_at(t, at)));
 }
 
@@ -87,7 +91,7 @@ static dt_result_t store_chunks(struct transfer *t)
         if (r == DT_OK)
             r = t->on_chunk(t->arg, host_of(t, at), length_at(t, at));
         if (r == DT_OK)
-            r = check_transfer(t, dt_gpu_copies_store(&t->copies, slot_of(at), t->device + at,
+            r = check_transfer(t, dt_gpu_copies_store(t->copies, slot_of(at), t->device + at,
                                                       host_of(t, at), length_at(t, at)));
     }
     for (int slot = 0; r == DT_OK && slot < DT_GPU_COPY_SLOTS; slot++)
@@ -95,31 +99,96 @@ static dt_result_t store_chunks(struct transfer *t)
     return r;
 }
 
-/* ---- both directions ---- */
+/* ---- in chunks, in both directions ---- */
 
-static dt_result_t move_in_context(struct transfer *t, dt_result_t (*work)(struct transfer *t))
+static dt_result_t in_chunks(struct transfer *t, dt_result_t (*work)(struct transfer *t))
 {
     dt_result_t r;
 
-    t->pinned = dt_pinned_take((size_t)DT_GPU_COPY_SLOTS * CHUNK, &t->copies);
+    t->pinned = dt_pinned_take((size_t)DT_GPU_COPY_SLOTS * CHUNK, t->copies);
     if (!t->pinned)
         return dt_cuda_fail(t->name, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = work(t);
-    dt_gpu_copies_settle(&t->copies, t->pinned, r != DT_OK);
+    dt_gpu_copies_settle(t->copies, t->pinned, r != DT_OK);
     return r;
 }
+
+static dt_result_t fetch_in_chunks(struct transfer *t)
+{
+    return in_chunks(t, fetch_chunks);
+}
+
+static dt_result_t store_in_chunks(struct transfer *t)
+{
+    return in_chunks(t, store_chunks);
+}
+
+/* ---- in one piece ---- */
+
+/* The context is current. */
+static bool pin_hostmem(struct dt_gpu_hostmem *m, const struct dt_gpu_copies *copies)
+{
+    struct dt_cuda_scope scope;
+
+    if (m->context && dt_gpu_enter_life(&scope, m->context, m->life)) {
+        dt_cuda_leave(&scope);
+        return true;
+    }
+    m->context = NULL;
+    if (dt_cuda()->cuMemHostRegister_v2(m->memory, m->bytes, CU_MEMHOSTREGISTER_PORTABLE))
+        return false;
+    m->context = copies->context;
+    m->life = copies->life;
+    return true;
+}
+
+static dt_result_t copy_chunk(void *transfer, void *host, size_t bytes)
+{
+    struct transfer *t = transfer;
+
+    dt_copy(t->place, host, bytes);
+    t->place += bytes;
+    return DT_OK;
+}
+
+static dt_result_t fetch_in_one_piece(struct transfer *t)
+{
+    dt_result_t r;
+
+    if (!pin_hostmem(t->hostmem, t->copies))
+        return fetch_in_chunks(t);
+    r = check_transfer(t, dt_gpu_copies_fetch(t->copies, 0, t->place, t->device, t->bytes));
+    if (r == DT_OK)
+        r = await_transfer(t, 0);
+    dt_gpu_copies_settle(t->copies, NULL, r != DT_OK);
+    t->hostmem->busy |= !t->copies->stream;
+    return r;
+}
+
+void dt_gpu_hostmem_release(struct dt_gpu_hostmem *m)
+{
+    struct dt_cuda_scope scope;
+
+    if (m->busy)
+        return;
+    dt_gpu_copies_close(&m->copies);
+    if (!m->context || !dt_gpu_enter_life(&scope, m->context, m->life))
+        return;
+    dt_cuda()->cuMemHostUnregister(m->memory);
+    dt_cuda_leave(&scope);
+    m->context = NULL;
+}
+
+/* ---- all transfers ---- */
 
 static dt_result_t open_and_move(struct transfer *t, const struct dt_gpu_order *order,
                                  dt_result_t (*work)(struct transfer *t))
 {
-    CUresult result = dt_gpu_copies_open(&t->copies, order->context);
-    dt_result_t r;
+    CUresult result = dt_gpu_copies_open(t->copies, order->context);
 
     if (!result)
-        result = dt_gpu_order_follow(order, t->copies.stream);
-    r = result ? dt_cuda_fail(t->name, "cuStreamCreate", result) : move_in_context(t, work);
-    dt_gpu_copies_close(&t->copies);
-    return r;
+        result = dt_gpu_order_follow(order, t->copies->stream);
+    return result ? dt_cuda_fail(t->name, "cuStreamCreate", result) : work(t);
 }
 
 static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct transfer *t))
@@ -142,6 +211,17 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
     return r;
 }
 
+static dt_result_t transfer_in_chunks(struct transfer *t, dt_result_t (*work)(struct transfer *t))
+{
+    struct dt_gpu_copies copies = { 0 };
+    dt_result_t r;
+
+    t->copies = &copies;
+    r = transfer(t, work);
+    dt_gpu_copies_close(&copies);
+    return r;
+}
+
 dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
                          dt_gpu_chunk_f consume, void *arg)
 {
@@ -152,7 +232,7 @@ dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device
                           .on_chunk = consume,
                           .arg = arg };
 
-    return transfer(&t, fetch_chunks);
+    return transfer_in_chunks(&t, fetch_in_chunks);
 }
 
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
@@ -162,5 +242,21 @@ dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint
         .c = c, .name = name, .device = device, .bytes = bytes, .on_chunk = produce, .arg = arg
     };
 
-    return transfer(&t, store_chunks);
+    return transfer_in_chunks(&t, store_in_chunks);
+}
+
+dt_result_t dt_gpu_fetch_to(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
+                            struct dt_gpu_hostmem *m, void *place)
+{
+    struct transfer t = { .c = c,
+                          .name = name,
+                          .device = (uint8_t *)(uintptr_t)device,
+                          .bytes = bytes,
+                          .on_chunk = copy_chunk,
+                          .copies = &m->copies,
+                          .hostmem = m,
+                          .place = place };
+
+    t.arg = &t;
+    return transfer(&t, fetch_in_one_piece);
 }
