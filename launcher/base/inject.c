@@ -56,7 +56,7 @@ static int parse_field(struct dt_inject *fault, const char *text, const char *en
     int64_t code = UNSET;
     const struct {
         const char *name;
-        int64_t max;
+        int64_t max; /* 0: the value is a number of seconds */
         int64_t *value;
     } fields[] = {
         { "rank=", DT_RANKS_MAX - 1, &fault->rank },

@@ -33,7 +33,7 @@ struct dt_inject {
     int64_t node;     /* HOST, AGENT: the host's node rank; -1: the host that runs the rank */
     int64_t step;     /* -1: not given */
     int64_t after_ms; /* -1: not given */
-    int64_t restart;  /* -1: any restart */
+    int64_t restart;  /* -1: not given */
     int code;         /* EXIT: the exit code */
 };
 

@@ -30,7 +30,7 @@ double dt_check_host_memory(const struct dt_check_host *h)
     return (double)(limit && limit < h->memory ? limit : h->memory);
 }
 
-/* Everybody knows whose models they are, so leaves out the vendor. */
+/* Leaves out the vendor, since everybody knows whose models they are. */
 static const char *short_model(const char *model)
 {
     static const char vendor[] = "NVIDIA ";

@@ -135,8 +135,8 @@ static void take_figures(struct dt_check_paths *p, uint32_t node, const struct d
         h->bandwidth = bandwidth;
 }
 
-/* The bytes also return, on a path that may be slower and is not measured. More bytes would take
- * too long there. Only the agent's clock counts: dtrun itself may be late. */
+/* The bytes also come back, on a path that may be slower and is not measured. TOO_LONG_NS limits
+ * the time for both ways. Only the agent's clock counts: dtrun itself may be late. */
 static bool is_long_enough(const struct dt_msg_reached *r)
 {
     return r->bulk_ns >= LONG_ENOUGH_NS || r->both_ns >= TOO_LONG_NS;

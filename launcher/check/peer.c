@@ -25,8 +25,8 @@ static void ping(struct dt_check_peer *p)
     dt_session_send(p->session, DT_MSG_PING, &m);
 }
 
-/* Returns where checkpoints would go. A job without --checkpoint-dir uses its own directory there.
- */
+/* Returns where checkpoints would go. A job without --checkpoint-dir would make a directory of its
+ * own inside that one. */
 static char *checkpoint_dir(const struct dt_job_config *job)
 {
     return job->checkpoint_dir ? dt_xstrdup(job->checkpoint_dir)

@@ -62,8 +62,8 @@ static size_t measure(const struct dt_table *t, size_t *widths)
     return sum;
 }
 
-/* Removes the blanks after the last word of a line, and ends the line. */
-static void trim(struct dt_strbuf *out)
+/* Ends a line, without the blanks after its last word. */
+static void end_line(struct dt_strbuf *out)
 {
     while (out->len && out->data[out->len - 1] == ' ')
         out->data[--out->len] = '\0';
@@ -81,7 +81,7 @@ static void print_line(struct dt_strbuf *out, const struct dt_table *t, const si
         put(out, text);
         pad(out, t->columns[c].right ? 0 : blanks);
     }
-    trim(out);
+    end_line(out);
 }
 
 static void print_paragraph(struct dt_strbuf *out, const struct dt_table *t, size_t row)
@@ -94,7 +94,7 @@ static void print_paragraph(struct dt_strbuf *out, const struct dt_table *t, siz
         widest = w > widest ? w : widest;
     }
     put(out, cell(t, row, 0));
-    trim(out);
+    end_line(out);
     for (size_t c = 1; c < t->ncolumns; c++) {
         size_t used;
 
@@ -102,7 +102,7 @@ static void print_paragraph(struct dt_strbuf *out, const struct dt_table *t, siz
         used = put(out, t->columns[c].title);
         pad(out, widest - used + GAP);
         put(out, cell(t, row, c));
-        trim(out);
+        end_line(out);
     }
 }
 

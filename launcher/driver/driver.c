@@ -19,7 +19,6 @@ struct conn { /* a connection to a host */
     size_t host;
     struct dt_session *session;
     uint64_t opened_ns;
-    bool greeted;
     bool closing; /* the engine closes it */
 };
 
@@ -45,7 +44,6 @@ static void on_greeted(void *arg, const struct dt_msg_hello *hello)
 {
     struct conn *c = arg;
 
-    c->greeted = true;
     dt_verbose("%s: connected in %.3f s (%s, agent %s, pid %u, %u cores, %u GPUs)", host_name(c),
                (double)(dt_now_ns() - c->opened_ns) / 1e9, dt_session_carrier(c->session),
                hello->version, hello->pid, hello->cores, hello->gpus.n);
@@ -220,7 +218,7 @@ static const char *op_output_awaits(void *arg)
 {
     struct driver *d = arg;
 
-    return dt_streams_await(d->streams);
+    return dt_streams_awaits(d->streams);
 }
 
 static void op_stdin_credit(void *arg, size_t n)

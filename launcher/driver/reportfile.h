@@ -8,8 +8,8 @@
  * to path. */
 int dt_report_check(const char *path, struct dt_error *err);
 
-/* Writes a file beside path and renames it, so that a reader never sees half a report. Returns 0,
- * or -1 with err. */
+/* Writes a file beside path and renames it, so that a reader never sees half a report. A
+ * device, a FIFO and dtrun's own output are written to instead. Returns 0, or -1 with err. */
 int dt_report_write(const char *path, const char *text, struct dt_error *err);
 
 #endif

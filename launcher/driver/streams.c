@@ -158,7 +158,7 @@ void dt_streams_end_all(struct dt_streams *s)
     dt_outmux_end_all(s->out);
 }
 
-const char *dt_streams_await(const struct dt_streams *s)
+const char *dt_streams_awaits(const struct dt_streams *s)
 {
     if (s->news.nfailures > 0)
         return "written";

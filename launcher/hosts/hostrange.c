@@ -40,7 +40,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* from and to consist of digits. */
+/* from == to: the item is a single number. */
 static int parse_numbers(struct numbers *n, const char *from, const char *to, struct dt_error *err)
 {
     if (strlen(from) > DIGITS_MAX || strlen(to) > DIGITS_MAX ||

@@ -13,7 +13,7 @@
 
 enum {
     CHUNK = 1 << 20,
-    IO_MAX = 1 << 30, /* Linux transfers a little less than 2 GiB at once */
+    IO_MAX = 1 << 30, /* Linux transfers less than 2 GiB at once */
 };
 
 static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char *what)

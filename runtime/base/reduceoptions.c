@@ -121,7 +121,7 @@ dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_
                        dt_dtype_name(dtype));
     if (device && o->residual && o->wire == DT_WIRE_EXACT)
         return dt_fail(DT_ERR_UNSUPPORTED,
-                       "%s: a residual without a wire format is for host memory", name);
+                       "%s: a residual without a wire format works in host memory only", name);
     return check_wire(name, o, count, dtype, op);
 }
 

@@ -18,13 +18,13 @@ enum dt_tuningfile_found {
 enum dt_tuningfile_found dt_tuningfile_find(char path[DT_TUNINGFILE_PATH]);
 #define DT_TUNINGFILE_TOO_LONG_TEXT                                                                \
     "DTRUN_TUNING is longer than a path can be (4095 characters): it names a file, and does not "  \
-    "have the thresholds themselves"
+    "hold the thresholds themselves"
 
 /* The path of the user's own file. False: there is no home directory. */
 bool dt_tuningfile_own(char path[DT_TUNINGFILE_PATH]);
 
-/* Reads the file into table. For each mistake calls warn with a sentence that names file and line,
- * and ignores the line. */
+/* Reads the file into table. Ignores a wrong line, and calls warn, at most 8 times, with a sentence
+ * that names file and line. */
 void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, const char *text),
                         void *arg);
 

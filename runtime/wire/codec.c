@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The allocated length is the next power of two above the used one, so it need not be stored. */
+/* The allocated length is the used one, rounded up to a power of two, so it need not be stored. */
 static size_t allocated(size_t used)
 {
     size_t n = 4;

@@ -263,7 +263,7 @@ static void get_strs(struct dt_get *g, struct dt_strs *s, uint32_t max)
     }
 }
 
-/* Allocates an array for as many elements as follow. Each element takes at least one byte, so a
+/* Reads a count, and allocates an array for that many elements. Each takes at least one byte, so a
  * count beyond the rest of the input is invalid, and nothing is allocated for it. NULL: failed. */
 static void *get_array(struct dt_get *g, uint32_t max, size_t size, uint32_t *n)
 {

@@ -69,7 +69,7 @@ enum { FIELDS = sizeof fields / sizeof *fields };
 
 _Static_assert(offsetof(struct dt_rankmsg, last_calls.payload) ==
                    offsetof(struct dt_rankmsg, last_calls.bytes) + sizeof(uint16_t),
-               "the number of a BLOB stands before its bytes");
+               "the length of a BLOB stands before its bytes");
 
 static void put_number(struct dt_put *p, const void *from, size_t size)
 {

@@ -20,7 +20,7 @@
  *                    <-    ABORT                   a rank died or failed
  *     LAST_CALLS     ->                            its last calls, once in its life
  *
- * The agent's packets are small: a few unsolicited ones in a rank's life, and one for each
+ * The agent's packets are small and few: some unsolicited ones in a rank's life, and one for each
  * question. So it never waits for room. Long data (the table) travel as a sealed memory file with
  * the message. */
 #ifndef DT_WIRE_RANKMSG_H

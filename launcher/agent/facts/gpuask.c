@@ -26,7 +26,8 @@ struct dt_gpuask {
         struct dt_strbuf text;
         struct dt_gpuask *ask;
     } asked[QUESTIONS];
-    unsigned open, handles;
+    unsigned open;    /* questions without a complete answer */
+    unsigned handles; /* polls that libuv still uses */
     struct dt_msg_facts facts;
     struct dt_groups *groups;
     void (*done)(void *arg, struct dt_msg_facts *facts);

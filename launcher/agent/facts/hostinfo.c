@@ -95,7 +95,7 @@ static bool are_free(uint16_t first)
 }
 
 /* Chooses ports below the range of ephemeral ports, so that they stay free until ranks listen on
- * them. One port for each of any number of local ranks still is a valid port. */
+ * them. Above PORT_MAX there are enough numbers for 30000 local ranks to have a port each. */
 static uint16_t free_ports(void)
 {
     uint16_t port = 0;

@@ -6,7 +6,8 @@
 
 #include "runtime/wire/msg.h"
 
-/* Fills everything except the GPUs. Free it with dt_msg_free(DT_MSG_HELLO, ...). */
+/* Fills everything except gpus, probe_port and addrs. Free it with dt_msg_free(DT_MSG_HELLO, ...).
+ */
 void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper);
 
 #endif

@@ -10,8 +10,9 @@ struct dt_limits {
     uint64_t memory; /* bytes; 0: no limit */
 };
 
-/* Reads the lowest limits of this process's group and of the groups above it, in either version.
- * root is "", or a directory that stands for / in tests. What cannot be read counts as no limit. */
+/* Reads the lowest limits of this process's group and of the groups above it, whether the host has
+ * cgroups of version 1 or 2. root is "", or a directory that stands for / in tests. What cannot be
+ * read counts as no limit. */
 void dt_limits_read(struct dt_limits *limits, const char *root);
 
 /* If a control group does not allow this many more processes and threads, returns a text that says

@@ -34,17 +34,17 @@ static bool read_count(const char *path, uint64_t *count)
     return at != NULL;
 }
 
-static bool has_count(struct dt_oom *oom)
+static bool find_count(struct dt_oom *oom)
 {
     struct dt_cgroupdir d;
-    bool has = dt_cgroupdir_find(&d, "", "memory");
+    bool found = dt_cgroupdir_find(&d, "", "memory");
 
-    if (has)
-        has = snprintf(oom->path, sizeof oom->path, "%s%s/%s", d.mount, d.path,
-                       d.version == 1 ? "memory.oom_control" : "memory.events") <
-              (int)sizeof oom->path;
+    if (found)
+        found = snprintf(oom->path, sizeof oom->path, "%s%s/%s", d.mount, d.path,
+                         d.version == 1 ? "memory.oom_control" : "memory.events") <
+                (int)sizeof oom->path;
     dt_cgroupdir_free(&d);
-    return has && read_count(oom->path, &oom->seen);
+    return found && read_count(oom->path, &oom->seen);
 }
 
 /* The log has the process ids of the initial namespace, whose inode number is fixed
@@ -64,7 +64,7 @@ static void open_log(struct dt_oom *oom)
 void dt_oom_init(struct dt_oom *oom)
 {
     *oom = (struct dt_oom){ .log = -1 };
-    if (has_count(oom))
+    if (find_count(oom))
         return;
     oom->path[0] = '\0';
     open_log(oom);

@@ -18,7 +18,7 @@ static void advance(struct line *l, size_t n)
     l->left -= n;
 }
 
-/* Whether the next byte is one of these; a string's own 0 is none of them. */
+/* Whether the next byte is one of these. strchr would also find the NUL that ends them. */
 static bool is_next(const struct line *l, const char *bytes)
 {
     return l->left && *l->at && strchr(bytes, *l->at);

@@ -144,7 +144,7 @@ static void a_residual_of_device_memory_needs_a_wire_format(void **state)
 
     (void)state;
     refused(&exact, DT_F32, DT_SUM, true, DT_ERR_UNSUPPORTED,
-            "a residual without a wire format is for host memory");
+            "a residual without a wire format works in host memory only");
 }
 
 /* Programs built with a later version have more options, which matter only if they are set. */
