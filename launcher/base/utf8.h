@@ -1,5 +1,5 @@
-/* JSON must be UTF-8, while arguments and paths may have any bytes. Some editors put a byte order
- * mark in front of text. */
+/* Recognises valid UTF-8: JSON must be UTF-8, while arguments and paths may have any bytes. Also
+ * finds the byte order mark that some editors put in front of text. */
 #ifndef DT_BASE_UTF8_H
 #define DT_BASE_UTF8_H
 

@@ -87,7 +87,7 @@ bool dt_frameworks_have_auxiliaries(unsigned set)
     return false;
 }
 
-/* Horovod's "cross" numbers count hosts, and of these only the ones that have the local rank. */
+/* Horovod's "cross" numbers count only those hosts that have a rank with this local rank. */
 static int add_horovod_place(struct dt_strs *values, const struct dt_msg_start *s,
                              uint32_t local_rank, const struct dt_u32s *local_sizes)
 {
@@ -176,6 +176,7 @@ static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint3
         { "DMLC_TASK_ID", role.kind == DT_ROLE_SERVER ? s->np + role.index : role.index },
         { "DMLC_WORKER_ID", role.index },
     };
+    /* how many of these numbers a process of each role gets */
     const size_t for_all = 3, for_servers = 4, for_workers = 5;
 
     if (dt_envlist_put_text(values, "DMLC_ROLE", dmlc_roles[role.kind]) < 0 ||

@@ -18,7 +18,7 @@ static void on_signed(void *arg, const struct dt_strbuf *reply, const char *why)
     struct dt_logon *l = arg;
 
     l->agent_call = NULL;
-    l->signed_ = true;
+    l->agent_answered = true;
     l->agent_why = why;
     if (reply && dt_sshagent_sign_reply(reply, &l->signature))
         l->agent_why = "it refused to sign";
@@ -44,12 +44,12 @@ static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
     struct dt_logon *l = *abstract;
 
     (void)session;
-    if (!l->signed_) {
+    if (!l->agent_answered) {
         if (!l->agent_call)
             ask_agent(l, data, data_len);
         return LIBSSH2_ERROR_EAGAIN;
     }
-    l->signed_ = false;
+    l->agent_answered = false;
     if (l->agent_why)
         return -1;
     *sig = malloc(l->signature.len);

@@ -21,7 +21,7 @@ struct dt_logon {
     struct dt_sshagent_call *agent_call;
     struct dt_strbuf signature;
     const char *agent_why; /* why the agent did not sign */
-    bool signed_;
+    bool agent_answered;
     bool closing;
     void (*wake)(void *arg);   /* the agent has answered: call dt_logon_step again */
     void (*closed)(void *arg); /* called once; no event follows */

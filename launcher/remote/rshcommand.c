@@ -47,7 +47,7 @@ static const char *explain(int error)
     case WRDE_BADCHAR:
         return "one of | & ; < > ( ) { } stands outside of quotes";
     case WRDE_CMDSUB:
-        return "commands in it are not run";
+        return "a command substitution in it is not run";
     case WRDE_SYNTAX:
         return "a quote is not closed";
     default:

@@ -1,4 +1,4 @@
-/* --rsh: a command of the user's that runs another command on a host and passes on its input and
+/* --rsh: the user's own command, which runs another command on a host and passes on its input and
  * output unchanged. Pure. */
 #ifndef DT_REMOTE_RSHCOMMAND_H
 #define DT_REMOTE_RSHCOMMAND_H

@@ -29,8 +29,8 @@ struct dt_sshsocket { /* zero-initialised: not connected yet */
     void *arg;
 };
 
-/* Takes ownership of tcp, which is connected. moved may be called once reading has begun. closed is
- * called once, after dt_sshsocket_close. */
+/* Takes ownership of tcp, which is connected. moved may be called as soon as reading has begun.
+ * closed is called once, after dt_sshsocket_close. */
 void dt_sshsocket_take(struct dt_sshsocket *s, uv_tcp_t *tcp, void (*moved)(void *arg),
                        void (*closed)(void *arg), void *arg);
 void dt_sshsocket_read(struct dt_sshsocket *s);

@@ -36,7 +36,7 @@ static inline void dt_ticketlock_undraw(struct dt_ticketlock *l)
     atomic_fetch_sub(&l->next, 1);
 }
 
-/* Whether the number is being served, so that to await it takes no time. */
+/* Whether the number is being served, so that waiting for it takes no time. */
 static inline bool dt_ticketlock_is_due(struct dt_ticketlock *l, uint32_t number)
 {
     return atomic_load(&l->served) == number;

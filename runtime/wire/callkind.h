@@ -58,7 +58,7 @@ enum dt_call_trait {
     DT_CALL_TELLS_COUNT = 0x1,
     DT_CALL_TELLS_TYPE = 0x2,
     DT_CALL_TELLS_OP = 0x4,
-    DT_CALL_TELLS_TO = 0x8,    /* the root receives; */
+    DT_CALL_TELLS_TO = 0x8,    /* the root receives */
     DT_CALL_TELLS_FROM = 0x10, /* the root sends */
     /* What a rank reads; with TELLS_FROM only root reads. */
     DT_CALL_IN = 0x20,        /* count elements */

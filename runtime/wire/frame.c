@@ -18,7 +18,6 @@ void dt_frame_message(struct dt_put *out, uint8_t type, const void *payload, siz
 {
     const uint8_t *p = payload;
     uint8_t header[DT_FRAME_HEADER];
-
     size_t max = dt_frame_is_data(type) ? DT_FRAME_PAYLOAD_MAX : DT_MESSAGE_MAX;
 
     if (len > max) {

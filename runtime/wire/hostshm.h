@@ -41,7 +41,8 @@ enum {
 /* Identifies a collective call. It must be equal on all ranks, otherwise the calls do not match. */
 struct dt_call {
     uint64_t number; /* counts the collectives of this generation */
-    /* dt_counts_hash if all ranks pass the same counts; 0 if ranks' counts differ. */
+    /* The number of elements. If each block has a count of its own: dt_counts_hash if all ranks
+     * pass the same counts, else 0. */
     uint64_t count;
     uint8_t kind;
     uint8_t dtype;

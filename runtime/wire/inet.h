@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Listens on every address of this host. Returns a descriptor, or -1 with errno. */
+/* Listens on every address of this host, and sets *port to the port that the kernel chose. Returns
+ * a descriptor, or -1 with errno. */
 int dt_inet_listen(uint16_t *port);
 
 /* Begins to connect. The descriptor becomes writable when the attempt has succeeded or failed.

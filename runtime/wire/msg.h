@@ -38,7 +38,7 @@ enum {
     ROW(START, 1, start)                /* fork these ranks and auxiliaries */                     \
     ROW(TABLE, 2, table)                /* where every rank listens; completes dt_init */          \
     ROW(SIGNAL, 3, signal)              /* send a signal to every rank's process group */          \
-    ROW(STOP, 4, stop)                  /* CONT, TERM, grace, KILL to all ranks; 0: at once */     \
+    ROW(STOP, 4, stop)                  /* to all ranks: SIGCONT, SIGTERM, then SIGKILL */     \
     ROW(ABORT, 5, abort)                /* a rank died or failed: fail every waiting call */       \
     ROW(PING, 6, ping)                  /* renews the lease */                                     \
     ROW(QUERY, 7, query)                /* report every death you have seen, then ANSWER */        \
@@ -56,7 +56,7 @@ enum {
     ROW(HELLO, 32, hello)               /* first: who and what this host is */                     \
     ROW(FAILED, 45, failed)             /* a rank's call has failed, and all others must fail */  \
     ROW(TRIGGERED, 44, triggered)       /* an injected fault is about to happen */                            \
-    ROW(READY, 43, ready)               /* all ranks of this host, program found, wait for GO */   \
+    ROW(READY, 43, ready)               /* this host's ranks have found the program and wait for GO */   \
     ROW(REACH, 49, reach)               /* answer to PROBE: which hosts can be reached, and at which address */     \
     ROW(STARTED, 33, started)           /* all ranks of this host run (exec succeeded) */          \
     ROW(SPAWN_FAILED, 34, spawn_failed) /* a rank could not be started; none of this host runs */  \
@@ -76,7 +76,7 @@ enum {
     ROW(OUTPUT, 0xC0, output)           /* bytes of a rank's stdout (1) or stderr (2) */           \
     ROW(OUTPUT_EOF, 0xC1, output_eof)   /* that stream has ended */                                \
     ROW(OUTPUT_QUIET, 0xC3, output_quiet)/* its unfinished line has not been completed for a while */      \
-    ROW(DONE, 0xC2, done)               /* all ranks ended, are swept, all output is sent */
+    ROW(DONE, 0xC2, done)               /* no process of the ranks is left, and all output is sent */
 /* clang-format on */
 
 enum dt_msg_type {

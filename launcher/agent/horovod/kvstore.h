@@ -29,8 +29,7 @@ struct dt_kvstore;
 struct dt_kvstore *dt_kvstore_create(const struct dt_kvlimits *limits);
 void dt_kvstore_destroy(struct dt_kvstore *s); /* accepts NULL */
 
-/* Takes over the body, whether or not there is room for it, and replaces what the key had before.
- */
+/* Takes over the body, and replaces what the key had before. Returns false if there is no room. */
 bool dt_kvstore_put(struct dt_kvstore *s, const char *key, uint8_t *body, size_t n);
 /* Returns NULL if there is no such key. The caller releases the value. */
 struct dt_kvvalue *dt_kvstore_get(const struct dt_kvstore *s, const char *key);

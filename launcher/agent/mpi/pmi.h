@@ -1,6 +1,6 @@
 /* The server side of PMI-1 for the ranks of one host. MPICH, MVAPICH and Intel MPI use this wire
- * protocol to set up MPI_COMM_WORLD. Pure: bytes come in, and everything else goes out through
- * struct dt_pmi_ops.
+ * protocol to set up MPI_COMM_WORLD. Pure: bytes come in, and answers and events go out
+ * through struct dt_pmi_ops.
  *
  * Each rank sends one request at a time, a line of words "key=value", and waits for the answer.
  * What a rank puts into the key-value space is visible to every rank of the job after the next
@@ -32,7 +32,7 @@ struct dt_pmi_ops { /* none may destroy the server */
 };
 
 struct dt_pmi_job {
-    const char *name;     /* of the key-value space; each generation of a job has another one */
+    const char *name;     /* of the key-value space; different for each generation of a job */
     const char *mapping;  /* the value of PMI_process_mapping, from dt_mpimap_text */
     uint32_t universe;    /* slots of all hosts */
     uint32_t local_ranks; /* on this host */

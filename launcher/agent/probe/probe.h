@@ -13,7 +13,7 @@
 
 struct dt_probe;
 
-/* Listens at a port that the kernel chooses, unless port is NULL. Never fails: if it cannot listen,
+/* Listens on a port that the kernel chooses, unless port is NULL. Never fails: if it cannot listen,
  * *port is 0, and no host can reach this one. */
 struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port);
 

@@ -14,7 +14,7 @@ char *dt_installed_agent(struct dt_error *err);
  * path to free, or NULL if it is in none of them. */
 char *dt_installed_pmix(void);
 
-/* libdtrun: in ../lib from dtrun, where it was installed, or in the build tree. Returns a path to
+/* libdtrun: in ../lib from dtrun, in the build tree, or where it was installed. Returns a path to
  * free, or NULL if it is in none of them. */
 char *dt_installed_library(void);
 

@@ -171,7 +171,7 @@ static LIBSSH2_KNOWNHOSTS *make_list(const char *names)
     return list;
 }
 
-bool dt_knownline_hashes(struct dt_knownline *line, const char *name)
+bool dt_knownline_is_hash_of(struct dt_knownline *line, const char *name)
 {
     int mask = LIBSSH2_KNOWNHOST_TYPE_PLAIN | LIBSSH2_KNOWNHOST_KEYENC_BASE64 |
                LIBSSH2_KNOWNHOST_KEY_ED25519;

@@ -15,7 +15,7 @@ struct dt_knownline {
     const char *type;  /* "ssh-ed25519" */
     const char *key;   /* should be base64; not checked */
     unsigned number;
-    LIBSSH2_KNOWNHOSTS *hashed; /* made by the first call of dt_knownline_hashes */
+    LIBSSH2_KNOWNHOSTS *hashed; /* made by the first call of dt_knownline_is_hash_of */
 };
 
 struct dt_knownfile {
@@ -35,6 +35,6 @@ void dt_knownfile_free(struct dt_knownfile *f);
 const struct dt_knownfile *dt_knownfile_get(const char *path);
 
 /* line->names begins with '|'. Returns whether its hash is that of name. */
-bool dt_knownline_hashes(struct dt_knownline *line, const char *name);
+bool dt_knownline_is_hash_of(struct dt_knownline *line, const char *name);
 
 #endif

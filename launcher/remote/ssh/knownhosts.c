@@ -48,7 +48,7 @@ static bool names_match(struct dt_knownline *line, const char *name)
     bool found = false;
 
     if (*names == '|')
-        return dt_knownline_hashes(line, name);
+        return dt_knownline_is_hash_of(line, name);
     while (*names) {
         size_t n = strcspn(names, ",");
         bool negated = *names == '!';

@@ -578,7 +578,7 @@ static const struct layering {
     { "GLOO_SOCKET_IFNAME=ib0", "", "", "NCCL_SOCKET_IFNAME", "=eth0" },
     { "", "NCCL_SOCKET_IFNAME=^lo", "", "NCCL_SOCKET_IFNAME", "^lo" },
     { "", "", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", NULL },
-    /* NCCL of each job listens at a port of its own */
+    /* NCCL of each job listens on a port of its own */
     { "", "", "", "NCCL_RAS_ADDR", "localhost:20002" },
     { "", "NCCL_RAS_ADDR=[::1]:9", "", "NCCL_RAS_ADDR", "[::1]:9" },
     { "NCCL_RAS_ADDR=localhost:8", "", "", "NCCL_RAS_ADDR", "localhost:8" },

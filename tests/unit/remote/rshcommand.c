@@ -51,7 +51,7 @@ static const struct {
     { "ssh '%h", "a quote is not closed" },
     { "ssh %h; date", "stands outside of quotes" },
     { "ssh %h | cat", "stands outside of quotes" },
-    { "ssh $(date) %h", "commands in it are not run" },
+    { "ssh $(date) %h", "a command substitution in it is not run" },
 };
 
 static void invalid_commands_are_refused(void **state)
