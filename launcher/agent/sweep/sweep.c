@@ -1,79 +1,22 @@
 #include "launcher/agent/sweep/sweep.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/agent/sweep/proclist.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
-#include "launcher/base/mem.h"
 
 enum { ROUND_MS = 5 };
 
-struct process {
-    pid_t pid;
-    struct dt_procstat stat;
-};
-
-struct processes {
-    struct process *v; /* by pid */
-    size_t n;
-    size_t cap;
-};
-
-static int by_pid(const void *a, const void *b)
-{
-    const struct process *x = a;
-    const struct process *y = b;
-
-    return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
-
-static void read_processes(struct processes *all)
-{
-    DIR *proc = opendir("/proc");
-    const struct dirent *entry;
-
-    while (proc && (entry = readdir(proc))) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        if (all->n == all->cap) {
-            all->cap = all->cap ? 2 * all->cap : 256;
-            all->v = dt_xrealloc(all->v, all->cap, sizeof *all->v);
-        }
-        all->v[all->n].pid = (pid_t)atoi(entry->d_name);
-        if (dt_procstat_read(&all->v[all->n].stat, all->v[all->n].pid))
-            all->n++;
-    }
-    if (proc)
-        closedir(proc);
-    if (all->n)
-        qsort(all->v, all->n, sizeof *all->v, by_pid);
-}
-
-static bool is_below(const struct processes *all, const struct process *p, pid_t top)
-{
-    /* The list is not a snapshot: a reused pid could close a cycle, which the bound breaks. */
-    for (size_t hops = 0; p && hops < all->n; hops++) {
-        struct process key = { .pid = p->stat.parent };
-
-        if (p->stat.parent == top)
-            return true;
-        p = bsearch(&key, all->v, all->n, sizeof key, by_pid);
-    }
-    return false;
-}
-
 /* Since the list was read, the process may have ended, and its id may be another's by now. So this
  * opens a pidfd, which stays the same process, and checks what it refers to. */
-static void kill_process(const struct process *p)
+static void kill_process(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
     int fd = pidfd_open(p->pid, 0);
@@ -111,7 +54,7 @@ void dt_groups_abandon(struct dt_groups *groups, pid_t pid)
         groups->abandoned[groups->nabandoned++] = (struct dt_abandoned){ pid, stat.started };
 }
 
-static bool is_abandoned(const struct dt_groups *groups, const struct process *p)
+static bool is_abandoned(const struct dt_groups *groups, const struct dt_proclist_process *p)
 {
     for (uint32_t i = 0; i < groups->nabandoned; i++)
         if (groups->abandoned[i].pid == p->pid && groups->abandoned[i].started == p->stat.started)
@@ -147,26 +90,26 @@ static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
 
 size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
 {
-    struct processes all = { 0 };
+    struct dt_proclist all = { 0 };
     pid_t self = getpid();
     size_t living = 0;
 
     if (!has_children())
         return 0;
-    read_processes(&all);
+    dt_proclist_read(&all);
     if (all.n == 0)
         return kill_groups(groups, example);
     for (size_t i = 0; i < all.n; i++) {
-        const struct process *p = &all.v[i];
+        const struct dt_proclist_process *p = &all.v[i];
 
-        if (!p->stat.living || !is_below(&all, p, self) || is_abandoned(groups, p))
+        if (!p->stat.living || !dt_proclist_branch(&all, p, self) || is_abandoned(groups, p))
             continue;
         kill_process(p);
         living++;
         if (example)
             *example = p->pid;
     }
-    free(all.v);
+    dt_proclist_free(&all);
     return living;
 }
 

@@ -1,0 +1,57 @@
+#include "launcher/agent/sweep/proclist.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct dt_proclist_process *x = a;
+    const struct dt_proclist_process *y = b;
+
+    return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+void dt_proclist_read(struct dt_proclist *list)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+
+    while (proc && (entry = readdir(proc))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        if (list->n == list->cap) {
+            list->cap = list->cap ? 2 * list->cap : 256;
+            list->v = dt_xrealloc(list->v, list->cap, sizeof *list->v);
+        }
+        list->v[list->n].pid = (pid_t)atoi(entry->d_name);
+        if (dt_procstat_read(&list->v[list->n].stat, list->v[list->n].pid))
+            list->n++;
+    }
+    if (proc)
+        closedir(proc);
+    if (list->n)
+        qsort(list->v, list->n, sizeof *list->v, by_pid);
+}
+
+void dt_proclist_free(struct dt_proclist *list)
+{
+    free(list->v);
+    *list = (struct dt_proclist){ 0 };
+}
+
+pid_t dt_proclist_branch(const struct dt_proclist *list, const struct dt_proclist_process *p,
+                         pid_t top)
+{
+    /* A reused pid could close a cycle, which the bound breaks. */
+    for (size_t hops = 0; p && hops < list->n; hops++) {
+        struct dt_proclist_process key = { .pid = p->stat.parent };
+
+        if (p->stat.parent == top)
+            return p->pid;
+        p = bsearch(&key, list->v, list->n, sizeof key, by_pid);
+    }
+    return 0;
+}

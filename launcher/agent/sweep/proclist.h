@@ -1,0 +1,30 @@
+/* The processes of this host, as /proc lists them. */
+#ifndef DT_AGENT_SWEEP_PROCLIST_H
+#define DT_AGENT_SWEEP_PROCLIST_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "launcher/agent/sweep/procstat.h"
+
+struct dt_proclist_process {
+    pid_t pid;
+    struct dt_procstat stat;
+};
+
+struct dt_proclist {               /* zero-initialised */
+    struct dt_proclist_process *v; /* by pid */
+    size_t n;
+    size_t cap;
+};
+
+/* Leaves the list empty if /proc cannot be read. The list is not a snapshot, because processes come
+ * and go while it is read. */
+void dt_proclist_read(struct dt_proclist *list);
+void dt_proclist_free(struct dt_proclist *list);
+
+/* Returns the child of top that is p or has p among its descendants, or 0 if p is not below top. */
+pid_t dt_proclist_branch(const struct dt_proclist *list, const struct dt_proclist_process *p,
+                         pid_t top);
+
+#endif
