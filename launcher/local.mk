@@ -219,6 +219,9 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/sweep/procenv.c launcher/agent/sweep/procenv.h \
 	launcher/agent/sweep/proclist.c launcher/agent/sweep/proclist.h \
 	launcher/agent/sweep/procstat.c launcher/agent/sweep/procstat.h \
-	launcher/agent/sweep/sweep.c launcher/agent/sweep/sweep.h
+	launcher/agent/sweep/sweep.c launcher/agent/sweep/sweep.h \
+	launcher/agent/unserved/mapped.c launcher/agent/unserved/mapped.h \
+	launcher/agent/unserved/procscan.c launcher/agent/unserved/procscan.h \
+	launcher/agent/unservednews.c launcher/agent/unservednews.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

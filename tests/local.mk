@@ -79,6 +79,7 @@ UNIT_TESTS = \
 	tests/unit/watch/flight_record \
 	tests/unit/agent/cgroupdir \
 	tests/unit/agent/leftovers \
+	tests/unit/agent/mapped \
 	tests/unit/io/linebuf \
 	tests/unit/io/outmux \
 	tests/unit/io/outname \
@@ -462,6 +463,10 @@ tests_unit_agent_cgroupdir_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/unit.h
 tests_unit_agent_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
+tests_unit_agent_mapped_SOURCES = tests/unit/agent/mapped.c tests/unit/unit.h
+tests_unit_agent_mapped_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_mapped_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_session_heartbeat_SOURCES = tests/unit/session/heartbeat.c tests/unit/unit.h
 tests_unit_session_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

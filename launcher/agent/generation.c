@@ -15,6 +15,7 @@
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
 #include "launcher/agent/sweep/procstat.h"
+#include "launcher/agent/unservednews.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
@@ -92,6 +93,7 @@ static void sweep_if_all_ended(struct dt_generation *g)
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
         return;
     g->phase = SWEEPING;
+    dt_unservednews_end(g);
     g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     uv_timer_stop(&g->timer);
     sweep(g);
@@ -209,6 +211,7 @@ static void on_running(void *arg)
     free(ranks);
     set_running(g);
     dt_injector_running(g->faults);
+    dt_unservednews_begin(g);
     dt_deaths_report(g);
     sweep_if_all_ended(g);
 }
@@ -378,6 +381,7 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_pmisock_destroy(g->pmi);
     dt_mpinews_free(g);
     dt_horovodnews_close(g);
+    dt_unservednews_end(g);
     if (g->failure)
         free(g->failure->what);
     free(g->failure);

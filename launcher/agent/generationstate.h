@@ -1,6 +1,7 @@
 /* The state of the ranks of one START. Several files work on it: generation.c (from the fork to the
  * end), resources.c (devices, CPUs and limits), mpinews.c (requests of their MPI), horovodnews.c
- * (their Horovod), ranknews.c (their messages) and deaths.c (how they ended). */
+ * (their Horovod), unservednews.c (frameworks that were not recognised), ranknews.c (their
+ * messages) and deaths.c (how they ended). */
 #ifndef DT_AGENT_GENERATIONSTATE_H
 #define DT_AGENT_GENERATIONSTATE_H
 
@@ -12,6 +13,7 @@
 #include "launcher/agent/ranklink/ranksock.h"
 #include "launcher/agent/ranks/injector.h"
 #include "launcher/agent/ranks/spawn.h"
+#include "launcher/agent/unserved/procscan.h"
 
 /* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER. A failed spawn goes to SWEEPING at once. */
 enum dt_generation_phase {
@@ -38,13 +40,15 @@ struct dt_generation {
     struct dt_msg_start start;
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
-    struct dt_pmixhelper *pmix; /* NULL: the program needs no PMIx server */
-    char *needs_pmix;           /* why it needs one */
-    bool pmix_pending;          /* the server is being started */
-    bool fence_is_pmix;         /* the newest fence came from PMIx; false: from PMI-1 */
-    struct dt_strs mpi_env;     /* for the ranks: the address of the PMIx server */
-    bool uses_horovod;          /* the program does, and the user did not choose its controller */
+    struct dt_pmixhelper *pmix;       /* NULL: the program needs no PMIx server */
+    char *needs_pmix;                 /* why it needs one */
+    bool pmix_pending;                /* the server is being started */
+    bool fence_is_pmix;               /* the newest fence came from PMIx; false: from PMI-1 */
+    struct dt_strs mpi_env;           /* for the ranks: the address of the PMIx server */
+    bool recognised_horovod;          /* the program uses it */
+    bool uses_horovod;                /* and the user did not choose its controller */
     struct dt_rendezvous *rendezvous; /* Horovod's; NULL: not needed, or on another host */
+    struct dt_procscan *procscan;     /* NULL: nothing is looked for */
     struct dt_relay *relay;
     struct dt_stdinfeed *in;
     struct dt_injector *faults;

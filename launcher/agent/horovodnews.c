@@ -33,6 +33,7 @@ void dt_horovodnews_uses(void *arg, const char *why)
 
     if (g->start.node_rank != 0 || was_asked_for(g))
         return;
+    g->recognised_horovod = true;
     g->uses_horovod = !dt_env_is_decided(&g->start, environ, controller);
     if (!g->uses_horovod)
         say_left_alone(g, why);

@@ -128,6 +128,45 @@ becomes_clean() {
     await is_clean || clean
 }
 
+# Makes load.py, which loads the libraries that its arguments name and waits for ./end, and horovod/mpi_lib.so, a
+# library that looks like Horovod's.
+make_load() {
+    type gcc >/dev/null || skip "needs gcc"
+    cat >load.py <<'END'
+import ctypes, os, sys, time
+for name in sys.argv[1:]:
+    ctypes.CDLL(name)
+print("loaded", flush=True)
+while not os.path.exists("end"):
+    time.sleep(0.02)
+END
+    mkdir -p horovod
+    echo 'int f(void) { return 0; }' | gcc -shared -fPIC -o horovod/mpi_lib.so -xc -
+}
+
+# Waits until agents have looked at what the ranks that run already have loaded: starts another job and waits for the
+# warning about its ranks. Then makes ./end.
+await_look() {
+    local pid
+
+    env "$TOKEN" "$DTRUN" -np 2 python3 load.py "$T/horovod/mpi_lib.so" </dev/null >look.out 2>look.err 3>&- &
+    pid=$!
+    await has_line 'has loaded Horovod' look.err || { cat look.*; return 1; }
+    : >end
+    wait "$pid"
+}
+
+# Checks that ranks that print "loaded" and wait for ./end run without a warning.
+is_not_warned() { # OPTION-OR-WORD...
+    rm -f end
+    dtrun_start --no-tag "$@"
+    out_has 1 '^loaded$'
+    await_look
+    dtrun_wait
+    code_is 0
+    err_is_empty
+}
+
 # The next functions print what they saw if they fail.
 code_is() {
     [ "$RC" = "$1" ] && return

@@ -190,3 +190,49 @@ None mpi
     err_lines 1
     clean
 }
+
+# Makes train.py, which uses a package that uses what looks like Horovod. dtrun does not recognise it.
+detour() {
+    make_load
+    mkdir -p site/horovod
+    cp horovod/mpi_lib.so site/horovod/mpi_lib_v2.cpython-311.so
+    printf 'import ctypes, glob\nctypes.CDLL(glob.glob(__path__[0] + "/mpi_lib*")[0])\n' >site/horovod/__init__.py
+    echo 'import horovod' >site/package.py
+    sed 's/^import/import package,/' load.py >train.py
+    export PYTHONPATH="$T/site"
+}
+
+@test "a program that uses Horovod only through an installed package is warned of once, also if it restarts" {
+    detour
+    dtrun_start --no-tag -np 2 --max-restarts 1 python3 train.py
+    await has_line 'has loaded Horovod' "$ERR" || { show; false; }
+    kill -KILL "$(sed -n 's/.*: process \([0-9]*\) has loaded.*/\1/p' "$ERR")"
+    out_has 4 '^loaded$'
+    await_look
+    dtrun_wait
+    code_is 0
+    [ "$(grep -c 'has loaded' "$ERR")" = 1 ] || { show; false; }
+    grep -qx "dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Horovod ($T/site/horovod/mpi_lib_v2.cpython-311.so), but is not told where the other ranks are: every rank that calls hvd.init() trains alone, as rank 0 of 1; --env horovod tells them" "$ERR"
+    clean
+}
+
+@test "Horovod that is served, or a job of one rank, gets no warning" {
+    detour
+    is_not_warned -np 2 --env horovod python3 train.py
+    is_not_warned -np 1 python3 train.py
+    is_not_warned -np 2 env HOROVOD_RANK=0 python3 train.py
+    clean
+}
+
+@test "after the line about HOROVOD_CONTROLLER there is no second warning" {
+    detour
+    echo 'import horovod' >>train.py
+    dtrun_start --no-tag -np 2 -x HOROVOD_CONTROLLER=mpi python3 train.py
+    out_has 2 '^loaded$'
+    await_look
+    dtrun_wait
+    code_is 0
+    err_lines 1
+    err_has "python3 uses Horovod (import horovod in train.py)"
+    clean
+}

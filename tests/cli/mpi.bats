@@ -179,6 +179,62 @@ END
     one_job --env mpi sh hidden
 }
 
+# Makes train.py, which uses mpi4py through an installed package only, so that dtrun does not recognise it.
+detour() {
+    /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "needs python3-mpi4py"
+    needs_openmpi
+    make_load
+    mkdir site
+    echo 'from mpi4py import MPI' >site/package.py
+    sed 's/^import/import package,/' load.py >train.py
+    export PYTHONPATH="$T/site"
+}
+
+# What dtrun says about a program that uses Open MPI and was not recognised.
+warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open MPI (/.*/libmpi\.so\.[0-9.]*), but there is no PMIx server for it: every rank that calls MPI_Init is an MPI job of its own, of size 1; --env mpi starts the server'
+
+@test "a program that uses Open MPI only through an installed package is warned of once" {
+    detour
+    dtrun_start --no-tag -np 2 /usr/bin/python3 train.py
+    await has_line "^$warning$" "$ERR" || { show; false; }
+    await_look
+    dtrun_wait
+    code_is 0
+    err_lines 1
+    clean
+}
+
+@test "a program that a script starts through another script is warned of, with its process" {
+    needs_openmpi
+    local pid
+
+    printf '#!/bin/sh\nsh inner\n' >outer
+    printf '"%s" wait\nexit\n' "$BATS_FILE_TMPDIR/openmpi" >inner
+    chmod +x outer
+    dtrun_start -np 2 ./outer
+    await has_line "^$warning$" "$ERR" || { show; false; }
+    pid=$(sed -n 's/.*: process \([0-9]*\) has loaded.*/\1/p' "$ERR")
+    [ "$(readlink "/proc/$pid/exe")" = "$BATS_FILE_TMPDIR/openmpi" ]
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    clean
+}
+
+@test "Open MPI that is served, or a job of one rank, gets no warning" {
+    detour
+    is_not_warned -np 2 --env mpi /usr/bin/python3 train.py
+    is_not_warned -np 1 /usr/bin/python3 train.py
+    is_not_warned -np 2 mpirun.openmpi --allow-run-as-root --bind-to none -np 1 /usr/bin/python3 train.py
+    clean
+}
+
+@test "Open MPI that is loaded but not started gets no warning" {
+    needs_openmpi
+    make_load
+    is_not_warned -np 2 python3 load.py libmpi.so.40
+    clean
+}
+
 @test "with --env mpi one line says that there is no PMIx server" {
     mkdir bin
     cp "$DTRUN_AGENT" bin/dtrun-agent

@@ -109,3 +109,30 @@ says() { # TIMES LINE
     says 1 'rank 0 of 4: sums 10 3 4'
     says 1 'rank 3 of 4: sums 10 7 6'
 }
+
+@test "a program that uses Horovod only through an installed package is warned of once for all hosts" {
+    local first site=$CLUSTER_SHARED/site
+
+    type gcc >/dev/null || skip "needs gcc"
+    mkdir -p "$site/horovod"
+    echo 'int f(void) { return 0; }' | gcc -shared -fPIC -o "$site/horovod/mpi_lib.so" -xc -
+    printf 'import ctypes\nctypes.CDLL(__path__[0] + "/mpi_lib.so")\n' >"$site/horovod/__init__.py"
+    echo 'import horovod' >"$site/package.py"
+    printf 'import package, os, time\nprint("loaded", flush=True)\nwhile not os.path.exists("%s/end"):\n    time.sleep(0.02)\n' \
+        "$CLUSTER_SHARED" >"$CLUSTER_SHARED/package_user.py"
+    cluster_dtrun_start -H host1,host2 -x "PYTHONPATH=$site" python3 "$CLUSTER_SHARED/package_user.py"
+    cluster_out_has 2 loaded
+    first=$DTRUN_PID
+    mv "$ERR" "$BATS_TEST_TMPDIR/first_err"
+    # When this one is warned of, all agents of the first have had the time to look.
+    cluster_dtrun_start -H host2,host1 -x "PYTHONPATH=$site" python3 "$CLUSTER_SHARED/package_user.py"
+    await grep -q 'dtrun: host2: rank 0 (host2): process [0-9]* has loaded Horovod' "$ERR"
+    : >"$CLUSTER_SHARED/end"
+    cluster_dtrun_wait
+    [ "$RC" = 0 ]
+    DTRUN_PID=$first ERR=$BATS_TEST_TMPDIR/first_err
+    cluster_dtrun_wait
+    [ "$RC" = 0 ]
+    [ "$(grep -c 'has loaded' "$ERR")" = 1 ]
+    cluster_err_has "dtrun: host1: rank 0 (host1): process "
+}

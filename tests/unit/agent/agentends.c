@@ -196,6 +196,13 @@ static void an_exit_before_the_start_is_reported_before_the_answer(void **state)
     exit_comes_before_answer(a);
 }
 
+/* The agent of the first host looks at what its ranks have loaded, with a process of its own. */
+static void as_second_host(struct dt_msg_start *start)
+{
+    start->nodes = 2;
+    start->node_rank = 1;
+}
+
 /* Starts two ranks of six processes each. */
 static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
 {
@@ -216,7 +223,7 @@ static void nothing_survives_the_launcher(void **state)
 {
     struct agent *a = *state;
 
-    start_family(a, NULL);
+    start_family(a, as_second_host);
     assert_int_equal(shutdown(a->fd, SHUT_RDWR), 0);
     assert_true(agent_all_gone(a));
     a->at_end = true;
@@ -227,7 +234,7 @@ static void nothing_survives_the_keeper(void **state)
 {
     struct agent *a = *state;
 
-    start_family(a, NULL);
+    start_family(a, as_second_host);
     kill(a->keeper, SIGKILL);
     assert_true(agent_all_gone(a));
     assert_int_equal(agent_await(a), 128 + SIGKILL);
@@ -237,7 +244,7 @@ static void nothing_survives_the_worker(void **state)
 {
     struct agent *a = *state;
 
-    start_family(a, NULL);
+    start_family(a, as_second_host);
     kill(agent_worker(a), SIGKILL);
     assert_true(agent_all_gone(a));
     assert_int_equal(agent_await(a), 128 + SIGKILL);
@@ -249,7 +256,7 @@ static void the_agent_reports_and_survives_signals(void **state)
     static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
     struct agent *a = *state;
 
-    start_family(a, NULL);
+    start_family(a, as_second_host);
     for (size_t i = 0; i < sizeof signos / sizeof *signos; i++) {
         kill(i % 2 ? agent_worker(a) : a->keeper, signos[i]);
         agent_expect(a, DT_MSG_SIGNALLED);
@@ -325,6 +332,7 @@ static void a_signal_that_only_the_keeper_got_is_for_the_launcher_to_pass_on(voi
 
 static void short_lease(struct dt_msg_start *start)
 {
+    as_second_host(start);
     start->heartbeat_ms = 1000;
 }
 
@@ -416,7 +424,7 @@ static void an_invalid_message_ends_the_agent(void **state)
     struct agent *a = *state;
     static const uint8_t frame[] = { 3, 0, 0, 0, DT_MSG_PING, 0, 0, 0, 'x', 'y', 'z' };
 
-    start_family(a, NULL);
+    start_family(a, as_second_host);
     assert_int_equal(send(a->fd, frame, sizeof frame, MSG_NOSIGNAL), sizeof frame);
     assert_int_equal(agent_await(a), 125);
     assert_true(agent_all_gone(a));

@@ -1,0 +1,209 @@
+#include "launcher/agent/unserved/procscan.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "launcher/agent/sweep/procenv.h"
+#include "launcher/agent/sweep/proclist.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+#include "launcher/base/writeall.h"
+#include "launcher/place/frameworks.h"
+
+enum { FINDINGS = 2, MAPS_MAX = 16 * 1024 * 1024 };
+
+/* When to look, in ms from the start. Programs may take minutes to load their libraries. */
+static const uint64_t looks_ms[] = { 1000, 3000, 10000, 30000, 100000 };
+
+_Static_assert(sizeof(struct dt_procscan_finding[FINDINGS]) <= PIPE_BUF, "one read takes all");
+
+struct dt_procscan {
+    uv_timer_t timer;
+    uv_poll_t poll; /* open exactly as long as out */
+    unsigned handles;
+    int out; /* where the child that looks writes its findings; -1: there is none */
+    size_t looks;
+    unsigned frameworks; /* those not found yet */
+    dt_procscan_found *found;
+    void *arg;
+    uint32_t n;
+    pid_t pids[];
+};
+
+/* ---- in the child ---- */
+
+struct look {
+    unsigned frameworks;
+    struct dt_procscan_finding v[FINDINGS];
+    size_t n;
+};
+
+/* A process that may not be read shows nothing. */
+static void look_at(struct look *look, const struct dt_proclist_process *p, uint32_t local_rank)
+{
+    char *file = dt_xasprintf("/proc/%d/maps", (int)p->pid);
+    struct dt_strbuf maps = { 0 }, env = { 0 };
+    struct dt_mapped mapped;
+    unsigned unserved = 0;
+
+    dt_slurp(&maps, file, MAPS_MAX, NULL);
+    if (dt_mapped_read(&mapped, dt_strbuf_text(&maps), maps.len) && dt_procenv_read(&env, p->pid))
+        unserved = look->frameworks & dt_mapped_unserved(&mapped, env.data, env.len);
+    if (unserved) {
+        struct dt_procscan_finding *f = &look->v[look->n++];
+        bool is_horovod = unserved == DT_FRAMEWORK_HOROVOD;
+
+        *f = (struct dt_procscan_finding){ unserved, local_rank, p->pid, "" };
+        snprintf(f->path, sizeof f->path, "%s", is_horovod ? mapped.horovod : mapped.openmpi);
+        look->frameworks &= ~unserved;
+    }
+    dt_strbuf_free(&maps);
+    dt_strbuf_free(&env);
+    free(file);
+}
+
+static void look_at_all(struct look *look, const struct dt_procscan *s, pid_t agent)
+{
+    struct dt_proclist all = { 0 };
+
+    dt_proclist_read(&all);
+    for (size_t i = 0; i < all.n && look->frameworks; i++) {
+        pid_t branch = dt_proclist_branch(&all, &all.v[i], agent);
+
+        for (uint32_t rank = 0; branch && rank < s->n; rank++) {
+            if (s->pids[rank] == branch)
+                look_at(look, &all.v[i], rank);
+        }
+    }
+    dt_proclist_free(&all);
+}
+
+static void run_look(const struct dt_procscan *s, int out, pid_t agent) __attribute__((noreturn));
+
+/* A look that blocks must keep nothing open on which others wait. */
+static void run_look(const struct dt_procscan *s, int out, pid_t agent)
+{
+    struct look look = { .frameworks = s->frameworks };
+
+    prctl(PR_SET_NAME, "dtrun-look");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != agent || dup2(out, STDIN_FILENO) < 0)
+        _exit(1);
+    close_range(STDIN_FILENO + 1, UINT_MAX, 0);
+    look_at_all(&look, s, agent);
+    dt_write_all(STDIN_FILENO, look.v, look.n * sizeof *look.v);
+    _exit(0);
+}
+
+/* ---- in the agent ---- */
+
+static void on_procscan_closed(uv_handle_t *handle)
+{
+    struct dt_procscan *s = handle->data;
+
+    if (--s->handles == 0)
+        free(s);
+}
+
+static void end_look(struct dt_procscan *s)
+{
+    if (s->out < 0)
+        return;
+    uv_close((uv_handle_t *)&s->poll, on_procscan_closed);
+    close(s->out);
+    s->out = -1;
+}
+
+static void on_findings(uv_poll_t *poll, int status, int events)
+{
+    struct dt_procscan *s = poll->data;
+    struct dt_procscan_finding v[FINDINGS];
+    ssize_t n = read(s->out, v, sizeof v);
+
+    (void)status; /* read reports the error */
+    (void)events;
+    end_look(s);
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof *v; i++) {
+        s->frameworks &= ~v[i].framework;
+        s->found(s->arg, &v[i]);
+    }
+    if (!s->frameworks)
+        uv_timer_stop(&s->timer);
+}
+
+/* A signal handler of libuv in the child would speak to the agent's loop. */
+static pid_t fork_look(const struct dt_procscan *s, int out)
+{
+    pid_t agent = getpid(), pid;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = fork();
+    if (pid == 0)
+        run_look(s, out, agent);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+static void begin_look(struct dt_procscan *s)
+{
+    int ends[2];
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    pid = fork_look(s, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return;
+    }
+    s->out = ends[0];
+    uv_poll_init(s->timer.loop, &s->poll, s->out);
+    s->poll.data = s;
+    s->handles++;
+    uv_poll_start(&s->poll, UV_READABLE, on_findings);
+}
+
+static void on_look_due(uv_timer_t *timer)
+{
+    struct dt_procscan *s = timer->data;
+    uint64_t now_ms = looks_ms[s->looks++];
+
+    if (s->looks < sizeof looks_ms / sizeof *looks_ms)
+        uv_timer_start(timer, on_look_due, looks_ms[s->looks] - now_ms, 0);
+    if (s->out < 0)
+        begin_look(s);
+}
+
+struct dt_procscan *dt_procscan_create(uv_loop_t *loop, const pid_t *pids, uint32_t n,
+                                       unsigned frameworks, dt_procscan_found *found, void *arg)
+{
+    struct dt_procscan *s = dt_xcalloc(1, sizeof *s + n * sizeof *pids);
+
+    s->out = -1;
+    s->handles = 1;
+    s->frameworks = frameworks;
+    s->found = found;
+    s->arg = arg;
+    s->n = n;
+    memcpy(s->pids, pids, n * sizeof *pids);
+    uv_timer_init(loop, &s->timer);
+    s->timer.data = s;
+    uv_timer_start(&s->timer, on_look_due, looks_ms[0], 0);
+    return s;
+}
+
+void dt_procscan_destroy(struct dt_procscan *s)
+{
+    if (!s)
+        return;
+    end_look(s);
+    uv_close((uv_handle_t *)&s->timer, on_procscan_closed);
+}

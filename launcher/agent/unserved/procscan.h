@@ -1,0 +1,32 @@
+/* Looks several times at what the ranks of this host, and processes below them, have loaded, and
+ * reports which frameworks they use without knowing their place.
+ *
+ * Each look is a child process that ends by itself. The loop cannot do it, because reading /proc
+ * may block: the kernel takes a lock that a process keeps while it waits for a file system. */
+#ifndef DT_AGENT_UNSERVED_PROCSCAN_H
+#define DT_AGENT_UNSERVED_PROCSCAN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "launcher/agent/unserved/mapped.h"
+
+struct dt_procscan;
+
+struct dt_procscan_finding {
+    unsigned framework; /* of enum dt_framework */
+    uint32_t local_rank;
+    pid_t pid; /* the rank, or a process below it */
+    char path[DT_MAPPED_PATH];
+};
+
+typedef void dt_procscan_found(void *arg, const struct dt_procscan_finding *finding);
+
+/* The ranks, children of this process, have just started; pids is by local rank. Looks for this set
+ * of frameworks, and reports each at most once. */
+struct dt_procscan *dt_procscan_create(uv_loop_t *loop, const pid_t *pids, uint32_t n,
+                                       unsigned frameworks, dt_procscan_found *found, void *arg);
+void dt_procscan_destroy(struct dt_procscan *s); /* accepts NULL */
+
+#endif

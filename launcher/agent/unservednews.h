@@ -1,0 +1,11 @@
+/* Warns the user if the ranks of a generation use Horovod or Open MPI and are not served: dtrun has
+ * not recognised their program. */
+#ifndef DT_AGENT_UNSERVEDNEWS_H
+#define DT_AGENT_UNSERVEDNEWS_H
+
+#include "launcher/agent/generationstate.h"
+
+void dt_unservednews_begin(struct dt_generation *g); /* all ranks run */
+void dt_unservednews_end(struct dt_generation *g);   /* no rank runs any more */
+
+#endif
