@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
 #include "runtime/wire/env.h"
 #include "tests/unit/rankcheck.h"
@@ -429,6 +430,41 @@ static void an_abort_ends_the_save(void **state)
     assert_int_equal(in_all_placements(aborts), 0);
 }
 
+static void stop_checkpoints(struct dt_comm *c, void *arg)
+{
+    (void)arg;
+    if (c->id != 0)
+        dt_comm_stop(c, DT_ERR_TIMEOUT, 1, "rank 1 was too slow");
+}
+
+static int exceeds_its_limit(int rank, void *arg)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    dt_request_t request;
+
+    (void)arg;
+    NEED(saves_two() == 0);
+    gate = SHUT;
+    NEED(dt_checkpoint_isave(2, &request) == DT_OK);
+    if (rank == 0)
+        dt_slots_visit(stop_checkpoints, NULL);
+    gate = OPEN;
+    NEED(dt_wait(&request) == DT_ERR_TIMEOUT);
+    NEED(dt_last_error_info(&info) == DT_OK && strcmp(info.comm, "checkpoints") == 0);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_TIMEOUT && strstr(dt_last_error(), "too slow"));
+    NEED(dt_checkpoint_isave(3, &request) == DT_ERR_TIMEOUT && request.id == 0);
+    NEED(has_step(1) && !has_step(2));
+    return 0;
+}
+
+static void a_save_that_exceeds_its_limit_ends_the_job(void **state)
+{
+    static const char *const few[] = { "2", "1 1", "2 1", NULL };
+
+    (void)state;
+    assert_int_equal(testjob_pass_all(few, exceeds_its_limit), 0);
+}
+
 #define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
 
 int main(void)
@@ -443,6 +479,7 @@ int main(void)
         ON_DISK(no_rank_saves_if_one_has_no_memory_for_the_copies),
         ON_DISK(a_lost_rank_fails_the_save_and_is_named),
         ON_DISK(an_abort_ends_the_save),
+        ON_DISK(a_save_that_exceeds_its_limit_ends_the_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
