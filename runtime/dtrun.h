@@ -123,8 +123,8 @@ typedef struct dt_comm dt_comm_t;
  * DT_ERR_STATE: dt_init was called before, or by another process for this rank; or the environment
  * names another rank or job than dtrun-agent does; or another launcher (mpirun, mpiexec, srun)
  * started this process as one of several. With DTRUN_ALONE=1 in the environment the process is
- * always a job of one rank. DT_ERR_VERSION: dtrun is of another version. DT_ERR_IO: the socket to
- * dtrun-agent was closed before this program was reached. */
+ * always a job of one rank. DT_ERR_VERSION: dtrun is of another version. DT_ERR_IO: a program that
+ * started this one closed the socket to dtrun-agent, or changed dtrun's variables. */
 DT_API dt_result_t dt_init(void);
 
 /* What a program may ask for at the start. The environment variable that is named, if it is set,
@@ -227,14 +227,15 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * divided by a power of two. All NaNs in a result have the same bytes.
  *
  * DT_ADASUM (Maleki et al., Scaling Distributed Training with Adaptive Summation, MLSys 2021) takes
- * each rank's numbers as a vector. Two vectors a and b become (1 - ab/2aa) a + (1 - ab/2bb) b:
- * their sum if they are orthogonal, their average if they are equal. A vector of zeros changes
- * nothing. First ranks 0 and 1, 2 and 3 and so on are combined, then pairs of the results; so the
- * number of ranks must be a power of two. One call is for one vector, such as the gradient of one
- * layer. Reduces, reduce-scatters and buckets do not offer it. It is for floats, is computed in f64
- * and rounded once (f64: once for each rank). One NaN or infinity, or an f64 whose square
- * overflows, makes all results NaN. It needs as much memory as "in" (for a few KiB: as all ranks'
- * "in"). DT_ERR_ARG: another type, number of ranks, or call.
+ * each rank's numbers as a vector. Two vectors a and b become (1 - ab/2aa) a + (1 - ab/2bb) b, with
+ * the inner products ab, aa and bb: their sum if they are orthogonal, their average if they are
+ * equal. A vector of zeros changes nothing. First ranks 0 and 1, 2 and 3 and so on are combined,
+ * then pairs of the results; so the number of ranks must be a power of two. One call is for one
+ * vector, such as the gradient of one layer. Reduces, reduce-scatters and buckets do not offer it.
+ * It is for floats, is computed in f64 and rounded once (f64: once for each rank). One NaN or
+ * infinity, or an f64 whose square overflows, makes all results NaN. It allocates as much memory as
+ * "in" has; for a few KiB, as much as all ranks' "in" together. DT_ERR_ARG: another type, number of
+ * ranks, or call.
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
@@ -378,13 +379,14 @@ DT_API dt_result_t dt_mem_free(void *p);
 DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
 DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 
-/* Nonblocking calls: as those without the i, but they return at once. A thread of the communicator
- * makes the collectives one after another: all ranks make all collectives on a communicator,
- * blocking and nonblocking, in one order. Sends have a thread for each destination, receives one
- * for each source. Wrong arguments are reported at once, as is DT_ERR_NOMEM if no thread can be
- * created (RLIMIT_NPROC); then nothing has begun, and calls that need no thread can still be made.
- * All other errors are reported when the request is waited for; requests may be waited for in any
- * order. Until then the buffers belong to the library; counts and options may be reused at once. */
+/* Nonblocking calls: as the calls without the i in their name, but they return at once. A thread of
+ * the communicator makes the collectives one after another: all ranks make all collectives on a
+ * communicator, blocking and nonblocking, in one order. Sends have a thread for each destination,
+ * receives one for each source. Wrong arguments are reported at once, as is DT_ERR_NOMEM if no
+ * thread can be created (RLIMIT_NPROC); then nothing has begun, and calls that need no thread can
+ * still be made. All other errors are reported when the request is waited for; requests may be
+ * waited for in any order. Until then the buffers belong to the library; counts and options may be
+ * reused at once. */
 typedef struct dt_request {
     uint64_t id; /* 0: a null request, which counts as complete */
 } dt_request_t;
@@ -482,14 +484,13 @@ DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
  * would make it larger than "bytes" (0: 1 MiB), which is the same on all ranks. Every rank pushes
  * the same counts in the same order; otherwise DT_ERR_MISMATCH. A pushed buffer is copied, and
  * overwritten with the result; a buffer as large as a bucket, or in managed memory, is reduced
- * where it is. Buffers in GPU memory are read when their bucket is sent. They are reduced as one in
- * GPU memory of the bucket if every rank has it, else one by one, and apart from those in host
- * memory. Those smaller than the bucket belong to one CUDA context; others are DT_ERR_ARG. A buffer
- * belongs to the library until dt_bucket_wait returns. A bucket is used by one thread at a time,
- * and freed before its communicator. On one host, when eight buckets have been sent, the library
- * allocates memory for up to eight as dt_mem_alloc does: at most 64 MiB, and 512 MiB for all ranks
- * together.
- */
+ * where it is. Buffers in GPU memory are read when their bucket is sent. If every rank can allocate
+ * GPU memory for the bucket, they are reduced there as one, else one by one; buffers in host memory
+ * are reduced apart from them. GPU buffers smaller than the bucket must all belong to one CUDA
+ * context: otherwise DT_ERR_ARG. A buffer belongs to the library until dt_bucket_wait returns. A
+ * bucket is used by one thread at a time, and freed before its communicator. On one host, when
+ * eight buckets have been sent, the library allocates memory for up to eight as dt_mem_alloc does:
+ * at most 64 MiB, and 512 MiB for all ranks together. */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
@@ -554,8 +555,8 @@ typedef struct dt_error_info {
         sizeof(dt_error_info_t), DT_OK, -1, 0, 0, 0, "", "", "", "", -1, 0                         \
     }
 
-/* DT_ERR_VERSION: this library knows no structure of info->size bytes. Its own failures are not
- * kept. */
+/* DT_ERR_VERSION: this library knows no structure of info->size bytes. A failure of this function
+ * does not replace the error. */
 DT_API dt_result_t dt_last_error_info(dt_error_info_t *info);
 
 /* The flight recorder keeps the last calls on every communicator (64, see dt_config_t): what they

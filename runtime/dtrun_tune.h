@@ -1,4 +1,4 @@
-/* dtrun_tune.h: what programs that measure use beside dtrun.h, as dtrun-perf --tune does. */
+/* dtrun_tune.h: an addition to dtrun.h for programs that measure, such as dtrun-perf --tune. */
 #ifndef DTRUN_TUNE_H
 #define DTRUN_TUNE_H
 
@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* Collective: from now on calls on comm choose their algorithms by rank 0's lines, too, which are
- * those of a file of thresholds (dtrun-tuning(5)). DT_ERR_ARG, on all ranks: a line is wrong, and
- * nothing has changed. */
+/* Collective: adds rank 0's lines, which are as in a file of thresholds (dtrun-tuning(5)), to the
+ * thresholds by which calls on comm choose their algorithms from now on. DT_ERR_ARG, on all ranks:
+ * a line is wrong, and nothing has changed. */
 DT_API dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines);
 
 #ifdef __cplusplus

@@ -203,7 +203,7 @@ static void make_ripe(void)
     }
 }
 
-/* Another thread may be in dt_finalize. Stepping aside keeps DT_WORLD meanwhile. */
+/* Holds DT_WORLD meanwhile, because another thread may be in dt_finalize. */
 static bool world_gpu_is_done(void)
 {
     bool done = dt_context_hold_job() && dt_direct_are_done(&dti_context.world);

@@ -31,7 +31,7 @@ struct dt_transport_events {
 
 struct dt_remote { /* everything that a transport needs to know; outlives the transport */
     const struct dt_host *host;
-    const char *command;             /* for the login shell of the remote user (ssh transports) */
+    const char *command;             /* to run on the host (every transport except local) */
     const char *agent_path;          /* to execute directly (local transport) */
     bool alone;                      /* for the local transport: the job has no other host */
     bool accept_new;                 /* --ssh-accept-new */

@@ -87,8 +87,8 @@ uint64_t dt_wait_graph_waited_ms(const struct dt_wait_graph *w, const struct dt_
                                  uint32_t slot);
 /* Returns the call that it waits in, as in dt_hostshm_rank, or 0 if it is in none. */
 uint64_t dt_wait_call(const struct dt_wait *wait);
-/* Returns whether it waits for its GPU, or for NCCL to launch a call there, and no other rank. Then
- * the call has the number of the previous one. */
+/* Returns whether it waits for its GPU, or for NCCL to launch a call there, and for no other rank.
+ * Then the call has the number of the previous one. */
 bool dt_wait_is_for_gpu(const struct dt_wait *wait);
 bool dt_wait_is_for_launch(const struct dt_wait *wait); /* only for the latter */
 static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t member)

@@ -1,5 +1,5 @@
 /* Reads an NCCL configuration file: lines NAME=VALUE without blanks; the first line of a name
- * counts. libdtrun reads the settings it needs to know, and the agent leaves settings alone that
+ * counts. libdtrun reads the settings that it needs to know, and the agent leaves alone those that
  * the file has. */
 #ifndef DT_WIRE_NCCLFILE_H
 #define DT_WIRE_NCCLFILE_H

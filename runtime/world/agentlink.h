@@ -65,7 +65,7 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool resto
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
 
 /* Tells the agent that a call has failed, and why. It then fails with this reason on all ranks of
- * the communicator (0: of the job), on all hosts, and not because this rank is about to exit. wait:
+ * the communicator (0: of the job), on all hosts, even if this rank exits right afterwards. wait:
  * waits for room in the socket. Otherwise, if there is no room, the agent learns of the failure
  * from the communicator's memory, which the caller stops. */
 void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,

@@ -43,7 +43,7 @@ struct dt_listener {
 
 /* Initialises a listener that is not open. */
 void dt_listener_init(struct dt_listener *d);
-/* Listens on all addresses, at a port chosen by the kernel. Returns 0, or -1 with errno. */
+/* Listens on all addresses, on a port that the kernel chooses. Returns 0, or -1 with errno. */
 int dt_listener_open(struct dt_listener *d, uint16_t *port);
 /* Sets this rank's identity and the job's secret. No connection is accepted before. */
 void dt_listener_admit(struct dt_listener *d, const uint8_t secret[DT_SECRET_BYTES],
