@@ -54,7 +54,7 @@ void dt_kvvalue_release(struct dt_kvvalue *v)
     free(v);
 }
 
-static void free_entry(void *e)
+static void free_record(void *e)
 {
     dt_kvvalue_release(((struct record *)e)->value);
     free(e);
@@ -64,7 +64,7 @@ void dt_kvstore_destroy(struct dt_kvstore *s)
 {
     if (!s)
         return;
-    tdestroy(s->tree, free_entry);
+    tdestroy(s->tree, free_record);
     free(s);
 }
 
@@ -138,5 +138,5 @@ void dt_kvstore_delete(struct dt_kvstore *s, const char *key)
     tdelete(e, &s->tree, compare_records);
     s->keys--;
     s->bytes -= strlen(key) + e->value->n;
-    free_entry(e);
+    free_record(e);
 }

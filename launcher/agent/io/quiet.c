@@ -23,8 +23,8 @@ void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied)
 }
 
 /* Returns the fewest bytes that can fill the pipe: each of its pages holds some, and two
- * neighbouring pages together hold more than one page, because the kernel would have merged them
- * otherwise. */
+ * neighbouring pages together hold more than fits into one, because the kernel would have merged
+ * them otherwise. */
 static size_t least_of_full(int fd)
 {
     int size = fcntl(fd, F_GETPIPE_SZ);

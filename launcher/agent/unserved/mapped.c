@@ -73,7 +73,7 @@ static void read_line(struct dt_mapped *m, const char *line, size_t n)
     else if (begins_with(&map, "libmpi.so."))
         note(m->openmpi, &map);
     else if (begins_with(&map, "libopen-rte.so."))
-        m->openmpi_tells = true;
+        m->openmpi_has_plugin = true;
     else if (begins_with(&map, "mca_ess_singleton.so"))
         m->openmpi_alone = true;
     else if (is_horovod(&map))
@@ -96,11 +96,11 @@ bool dt_mapped_read(struct dt_mapped *m, const char *maps, size_t n)
 }
 
 /* Up to version 4, Open MPI has its plugin for processes without a launcher in memory if it uses
- * it, and else for a moment while it chooses. Programs such as PyTorch may load Open MPI and never
- * start it. */
+ * it, and otherwise only for a moment while it chooses. Programs such as PyTorch may load Open MPI
+ * and never start it. */
 static bool makes_own_job(const struct dt_mapped *m, bool has_pmix)
 {
-    return *m->openmpi && !has_pmix && (m->openmpi_alone || !m->openmpi_tells);
+    return *m->openmpi && !has_pmix && (m->openmpi_alone || !m->openmpi_has_plugin);
 }
 
 /* If Horovod was built with MPI, it learns its place from MPI. The agent always serves MPICH. */

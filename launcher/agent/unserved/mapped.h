@@ -10,7 +10,7 @@ enum { DT_MAPPED_PATH = 1024 }; /* bytes of a path; longer paths are truncated *
 
 struct dt_mapped {
     char openmpi[DT_MAPPED_PATH]; /* the path of Open MPI's library, or empty */
-    bool openmpi_tells;           /* a version that loads a plugin when it finds no launcher */
+    bool openmpi_has_plugin;      /* its version loads a plugin when it finds no launcher */
     bool openmpi_alone;           /* it has loaded that plugin */
     bool mpich;                   /* MPICH or a library of its kind */
     char horovod[DT_MAPPED_PATH]; /* the path of Horovod's library, or empty */

@@ -26,7 +26,7 @@ struct dt_procscan {
     uv_timer_t timer;
     uv_poll_t poll; /* open exactly as long as out */
     unsigned handles;
-    int out; /* where the child that looks writes its findings; -1: there is none */
+    int out; /* where the findings of the child that looks arrive; -1: there is none */
     size_t looks;
     unsigned frameworks; /* those not found yet */
     dt_procscan_found *found;
