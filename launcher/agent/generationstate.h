@@ -45,8 +45,8 @@ struct dt_generation {
     bool pmix_pending;                /* the server is being started */
     bool fence_is_pmix;               /* the newest fence came from PMIx; false: from PMI-1 */
     struct dt_strs mpi_env;           /* for the ranks: the address of the PMIx server */
-    bool recognised_horovod;          /* the program uses it */
-    bool uses_horovod;                /* and the user did not choose its controller */
+    bool uses_horovod;                /* on the first host: the program does */
+    bool serves_horovod;              /* and the user did not choose its controller */
     struct dt_rendezvous *rendezvous; /* Horovod's; NULL: not needed, or on another host */
     struct dt_procscan *procscan;     /* NULL: nothing is looked for */
     struct dt_relay *relay;

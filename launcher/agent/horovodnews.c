@@ -33,9 +33,9 @@ void dt_horovodnews_uses(void *arg, const char *why)
 
     if (g->start.node_rank != 0 || was_asked_for(g))
         return;
-    g->recognised_horovod = true;
-    g->uses_horovod = !dt_env_is_decided(&g->start, environ, controller);
-    if (!g->uses_horovod)
+    g->uses_horovod = true;
+    g->serves_horovod = !dt_env_is_decided(&g->start, environ, controller);
+    if (!g->serves_horovod)
         say_left_alone(g, why);
 }
 
@@ -48,7 +48,7 @@ bool dt_horovodnews_listen(struct dt_generation *g)
 {
     static const struct dt_rendezvous_events events = { on_overflow };
 
-    if (g->start.node_rank != 0 || !(g->uses_horovod || was_asked_for(g)))
+    if (g->start.node_rank != 0 || !(g->serves_horovod || was_asked_for(g)))
         return true;
     g->rendezvous = dt_rendezvous_create(g->host->loop, g->start.np, &events, g);
     return g->rendezvous != NULL;

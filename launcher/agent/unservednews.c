@@ -36,7 +36,7 @@ static void on_found(void *arg, const struct dt_procscan_finding *finding)
 void dt_unservednews_begin(struct dt_generation *g)
 {
     unsigned recognised =
-        (g->needs_pmix ? DT_FRAMEWORK_MPI : 0) | (g->recognised_horovod ? DT_FRAMEWORK_HOROVOD : 0);
+        (g->needs_pmix ? DT_FRAMEWORK_MPI : 0) | (g->uses_horovod ? DT_FRAMEWORK_HOROVOD : 0);
     unsigned open = (DT_FRAMEWORK_MPI | DT_FRAMEWORK_HOROVOD) &
                     ~(recognised | g->start.frameworks | g->host->warned_unserved);
     uint32_t n = g->start.ranks.n;
