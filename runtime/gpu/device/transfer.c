@@ -213,24 +213,23 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
 
 static dt_result_t transfer_in_chunks(struct transfer *t, dt_result_t (*work)(struct transfer *t))
 {
-    struct dt_gpu_copies copies = { 0 };
-    dt_result_t r;
+    dt_result_t r = transfer(t, work);
 
-    t->copies = &copies;
-    r = transfer(t, work);
-    dt_gpu_copies_close(&copies);
+    dt_gpu_copies_close(t->copies);
     return r;
 }
 
 dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
                          dt_gpu_chunk_f consume, void *arg)
 {
+    struct dt_gpu_copies copies = { 0 };
     struct transfer t = { .c = c,
                           .name = name,
                           .device = (uint8_t *)(uintptr_t)device,
                           .bytes = bytes,
                           .on_chunk = consume,
-                          .arg = arg };
+                          .arg = arg,
+                          .copies = &copies };
 
     return transfer_in_chunks(&t, fetch_in_chunks);
 }
@@ -238,9 +237,14 @@ dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
                          dt_gpu_chunk_f produce, void *arg)
 {
-    struct transfer t = {
-        .c = c, .name = name, .device = device, .bytes = bytes, .on_chunk = produce, .arg = arg
-    };
+    struct dt_gpu_copies copies = { 0 };
+    struct transfer t = { .c = c,
+                          .name = name,
+                          .device = device,
+                          .bytes = bytes,
+                          .on_chunk = produce,
+                          .arg = arg,
+                          .copies = &copies };
 
     return transfer_in_chunks(&t, store_in_chunks);
 }
