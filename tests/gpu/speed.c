@@ -459,8 +459,9 @@ void probe_isave(const char *arg)
 
         need(dt_checkpoint_isave(i + 1, &save));
         begin[i] = us_since(start);
-        for (saved = false; !saved && n < (i + 1) * MOST / SAVES; n++)
-            during[n] = step_us(&load, &save, &saved);
+        do
+            during[n++] = step_us(&load, &save, &saved);
+        while (!saved && n < (i + 1) * MOST / SAVES);
         need(dt_wait(&save));
     }
     calm_us = median(calm, MOST / 4);
