@@ -195,7 +195,7 @@ stalled_for_good() {
         sh -c '[ $DTRUN_RANK = 3 ] && exit 7; sleep 300 & setsid sleep 300 & wait'
     [ "$RC" = 7 ]
     cluster_err_lines 1
-    grep -qE '^dtrun: rank 3 \(host2, pid [0-9]+\) exited with code 7; stopping the other' "$ERR"
+    grep -qE '^dtrun: rank 3 \(host2, pid [0-9]+\) exited with code 7; stopping the other 3 ranks$' "$ERR"
     cluster_dtrun -np 2 -H host1,host2 sh -c '[ $DTRUN_RANK = 1 ] && kill -SEGV $$; sleep 300'
     [ "$RC" = 139 ]
     grep -q '^dtrun: rank 1 (host2, .*signal 11' "$ERR"
