@@ -1,9 +1,9 @@
 bin_PROGRAMS += cmd/dtrun cmd/dtrun-perf
 pkglibexec_PROGRAMS += cmd/dtrun-agent
-noinst_LTLIBRARIES += cmd/libcmd.la
+noinst_LIBRARIES += cmd/libcmd.a
 
 # The part of dtrun that runs before any connection. It is a library so that tests can link it.
-cmd_libcmd_la_SOURCES = \
+cmd_libcmd_a_SOURCES = \
 	cmd/buildinfo.c cmd/buildinfo.h \
 	cmd/completion.c cmd/completion.h \
 	cmd/config.c cmd/config.h \
@@ -15,16 +15,16 @@ cmd_libcmd_la_SOURCES = \
 	cmd/request.c cmd/request.h \
 	cmd/similar.c cmd/similar.h \
 	cmd/stepgpus.c cmd/stepgpus.h
-cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS) \
+cmd_libcmd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS) \
 	$(SODIUM_CFLAGS)
 if HAVE_PMIX
-cmd_libcmd_la_CPPFLAGS += -DHAVE_PMIX
+cmd_libcmd_a_CPPFLAGS += -DHAVE_PMIX
 endif
-cmd_libcmd_la_LIBADD = runtime/libgpufound.la launcher/liblauncher.la $(CJSON_LIBS)
+CMD_LIBS = cmd/libcmd.a runtime/libgpufound.a $(LAUNCHER_LIBS) $(CJSON_LIBS)
 
 cmd_dtrun_SOURCES = cmd/dtrun.c
 cmd_dtrun_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
-cmd_dtrun_LDADD = cmd/libcmd.la launcher/liblauncher.la $(SSH2_LIBS) $(CJSON_LIBS) $(UV_LIBS)
+cmd_dtrun_LDADD = $(CMD_LIBS) $(SSH2_LIBS) $(UV_LIBS)
 
 # dtrun generates the completion files. If it cannot run here, they are not installed.
 if !CROSS_COMPILING
@@ -55,13 +55,13 @@ endif
 cmd_dtrun_agent_SOURCES = cmd/dtrun-agent.c
 cmd_dtrun_agent_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--no-warnings
-cmd_dtrun_agent_LDADD = launcher/libagent.la $(SODIUM_STATIC_LIBS) $(UV_STATIC_LIBS)
+cmd_dtrun_agent_LDADD = $(AGENT_LIBS) $(SODIUM_STATIC_LIBS) $(UV_STATIC_LIBS)
 
 if HAVE_PMIX
 pkglibexec_PROGRAMS += cmd/dtrun-pmix
 cmd_dtrun_pmix_SOURCES = cmd/dtrun-pmix.c cmd/pmix/server.c cmd/pmix/server.h
 cmd_dtrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
-cmd_dtrun_pmix_LDADD = launcher/libbase.la $(PMIX_LIBS)
+cmd_dtrun_pmix_LDADD = $(BASE_LIBS) $(PMIX_LIBS)
 endif
 
 # Needs only libdtrun and libc, like any program that is sent to hosts.
@@ -85,4 +85,5 @@ cmd_dtrun_perf_SOURCES = \
 	runtime/coll/layout.c runtime/coll/layout.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h
-cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
+cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
+cmd_dtrun_perf_LDFLAGS = $(AM_LDFLAGS)

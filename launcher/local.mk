@@ -1,7 +1,7 @@
-noinst_LTLIBRARIES += launcher/libbase.la launcher/libengine.la launcher/liblauncher.la launcher/libagent.la
+noinst_LIBRARIES += launcher/libbase.a launcher/libengine.a launcher/liblauncher.a launcher/libagent.a
 
 # Shared by launcher and agent. Nothing here needs libssh2, cJSON or libuv.
-launcher_libbase_la_SOURCES = \
+launcher_libbase_a_SOURCES = \
 	launcher/base/agentargs.h \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
@@ -37,10 +37,10 @@ launcher_libbase_la_SOURCES = \
 	launcher/place/gpu.c launcher/place/gpu.h \
 	launcher/place/mpimap.c launcher/place/mpimap.h \
 	launcher/place/role.c launcher/place/role.h
-launcher_libbase_la_LIBADD = runtime/libwire.la
+BASE_LIBS = launcher/libbase.a $(WIRE_LIBS)
 
 # The life of a job, without input, output or a clock. It needs neither libuv nor libssh2.
-launcher_libengine_la_SOURCES = \
+launcher_libengine_a_SOURCES = \
 	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
 	launcher/io/json.c launcher/io/json.h \
 	launcher/io/label.c launcher/io/label.h \
@@ -92,10 +92,11 @@ launcher_libengine_la_SOURCES = \
 	launcher/session/reach.c launcher/session/reach.h \
 	launcher/watch/flight_record.c launcher/watch/flight_record.h \
 	launcher/watch/wait_graph.c launcher/watch/wait_graph.h
-launcher_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
+launcher_libengine_a_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
+ENGINE_LIBS = launcher/libengine.a $(BASE_LIBS)
 
 # Used only by dtrun.
-launcher_liblauncher_la_SOURCES = \
+launcher_liblauncher_a_SOURCES = \
 	launcher/check/cells.c launcher/check/cells.h \
 	launcher/check/check.c launcher/check/check.h \
 	launcher/check/host.c launcher/check/host.h \
@@ -159,11 +160,11 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/session/loop.c launcher/session/loop.h \
 	launcher/session/push.c launcher/session/push.h \
 	launcher/session/session.c launcher/session/session.h
-launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
-launcher_liblauncher_la_LIBADD = launcher/libengine.la launcher/libbase.la
+launcher_liblauncher_a_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
+LAUNCHER_LIBS = launcher/liblauncher.a $(ENGINE_LIBS)
 
 # Used only by dtrun-agent.
-launcher_libagent_la_SOURCES = \
+launcher_libagent_a_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/clock.h \
 	launcher/agent/facts/cgroupdir.c launcher/agent/facts/cgroupdir.h \
@@ -223,5 +224,5 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/unserved/mapped.c launcher/agent/unserved/mapped.h \
 	launcher/agent/unserved/procscan.c launcher/agent/unserved/procscan.h \
 	launcher/agent/unservednews.c launcher/agent/unservednews.h
-launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
-launcher_libagent_la_LIBADD = launcher/libbase.la
+launcher_libagent_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
+AGENT_LIBS = launcher/libagent.a $(BASE_LIBS)

@@ -1,11 +1,11 @@
-noinst_LTLIBRARIES += runtime/libwire.la runtime/libruntime.la
+noinst_LIBRARIES += runtime/libwire.a runtime/libruntime.a
 lib_LTLIBRARIES += runtime/libdtrun.la
 include_HEADERS += runtime/dtrun.h runtime/dtrun_tune.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/dtrun.pc
 EXTRA_DIST += runtime/libdtrun.map
 
-runtime_libwire_la_SOURCES = \
+runtime_libwire_a_SOURCES = \
 	runtime/wire/auth.c runtime/wire/auth.h \
 	runtime/wire/callkind.c runtime/wire/callkind.h \
 	runtime/wire/codec.c runtime/wire/codec.h \
@@ -20,10 +20,11 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/nccllib.c runtime/wire/nccllib.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
 	runtime/wire/sealed.c runtime/wire/sealed.h
-runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+runtime_libwire_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+runtime_libwire_a_CFLAGS = $(AM_CFLAGS) -fPIC
 
 # All of libdtrun, with every symbol visible: unit tests link this.
-runtime_libruntime_la_SOURCES = \
+runtime_libruntime_a_SOURCES = \
 	runtime/api/allgather.c \
 	runtime/api/allreduce.c runtime/api/allreduce.h \
 	runtime/api/alltoall.c \
@@ -168,22 +169,22 @@ runtime_libruntime_la_SOURCES = \
 	runtime/world/listener.c runtime/world/listener.h \
 	runtime/world/parentrank.c runtime/world/parentrank.h \
 	runtime/world/world.c runtime/world/world.h
-runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
-runtime_libruntime_la_LIBADD = runtime/libwire.la runtime/libgpufound.la
+runtime_libruntime_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
+runtime_libruntime_a_CFLAGS = $(AM_CFLAGS) -fPIC
 
 # Each of these files is compiled for its own instruction set.
 EXTRA_DIST += runtime/kernels/avx2.c runtime/kernels/avx512.c runtime/kernels/neon.c
 if X86_64
-noinst_LTLIBRARIES += runtime/libavx2.la runtime/libavx512.la
-runtime_libavx2_la_SOURCES = runtime/kernels/avx2.c
-runtime_libavx2_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mf16c
-runtime_libavx512_la_SOURCES = runtime/kernels/avx512.c
-runtime_libavx512_la_CFLAGS = $(AM_CFLAGS) -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+noinst_LIBRARIES += runtime/libavx2.a runtime/libavx512.a
+runtime_libavx2_a_SOURCES = runtime/kernels/avx2.c
+runtime_libavx2_a_CFLAGS = $(AM_CFLAGS) -fPIC -mavx2 -mf16c
+runtime_libavx512_a_SOURCES = runtime/kernels/avx512.c
+runtime_libavx512_a_CFLAGS = $(AM_CFLAGS) -fPIC -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 	-mprefer-vector-width=512
-runtime_libruntime_la_LIBADD += runtime/libavx2.la runtime/libavx512.la
+KERNEL_LIBS = runtime/libavx2.a runtime/libavx512.a
 endif
 if AARCH64
-runtime_libruntime_la_SOURCES += runtime/kernels/neon.c
+runtime_libruntime_a_SOURCES += runtime/kernels/neon.c
 endif
 
 # fold_ptx.c is tracked, so that a build needs no nvcc. Run make fold-ptx after a change of the
@@ -194,16 +195,21 @@ fold-ptx:
 	mv fold_ptx.tmp $(srcdir)/runtime/gpu/fold/fold_ptx.c
 
 # Finds the GPU libraries of the machine, for libdtrun and for dtrun --check-build.
-noinst_LTLIBRARIES += runtime/libgpufound.la
-runtime_libgpufound_la_SOURCES = \
+noinst_LIBRARIES += runtime/libgpufound.a
+runtime_libgpufound_a_SOURCES = \
 	runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h \
 	runtime/gpu/nvidia/cuda.c runtime/gpu/nvidia/cuda.h \
 	runtime/gpu/nvidia/ncclapi.c runtime/gpu/nvidia/ncclapi.h \
 	runtime/gpu/nvidia/ncclconf.c runtime/gpu/nvidia/ncclconf.h
+runtime_libgpufound_a_CFLAGS = $(AM_CFLAGS) -fPIC
+
+# What programs link that use libdtrun's insides.
+WIRE_LIBS = runtime/libwire.a
+RUNTIME_LIBS = runtime/libruntime.a $(KERNEL_LIBS) runtime/libgpufound.a $(WIRE_LIBS)
 
 runtime_libdtrun_la_SOURCES =
-runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 # The library stays in memory after dlclose(3): its threads may still be running its code.
 runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs -Wl,-z,nodelete \
-	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map
-EXTRA_runtime_libdtrun_la_DEPENDENCIES = runtime/libdtrun.map
+	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map \
+	-Wl,--whole-archive $(RUNTIME_LIBS:%=-Wl,%) -Wl,--no-whole-archive -Wl,$(SODIUM_STATIC_LIBS)
+EXTRA_runtime_libdtrun_la_DEPENDENCIES = runtime/libdtrun.map $(RUNTIME_LIBS)

@@ -98,7 +98,7 @@ def objects(build, sources):
             for name in files:
                 if name.endswith(".o"):
                     path = os.path.join(folder, name)
-                    source = os.path.relpath(path, build)[: -len(".o")].replace("/.libs/", "/")
+                    source = os.path.relpath(path, build)[: -len(".o")]
                     source = re.sub(r"/[A-Za-z0-9_]+-(?=[^/]*$)", "/", source)
                     if os.path.exists(os.path.join(sources, source + ".c")):
                         yield path, source

@@ -127,7 +127,7 @@ THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/ap
 CHECKED_UNITS = $(UNIT_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
 units: $(CHECKED_UNITS)
-libraries: $(lib_LTLIBRARIES) runtime/libruntime.la
+libraries: $(lib_LTLIBRARIES) $(noinst_LIBRARIES)
 check-unit: units
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)' check_PROGRAMS= check_LTLIBRARIES=
 endif
@@ -135,30 +135,30 @@ endif
 tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c tests/unit/agent/agentproc.c \
 	tests/unit/agent/agentproc.h
 tests_unit_agent_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_agent_agent_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
 tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c tests/unit/agent/agentproc.c \
 	tests/unit/agent/agentproc.h
 tests_unit_agent_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agentends_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_agent_agentends_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentends_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
 tests_unit_agent_agentfaults_SOURCES = tests/unit/agent/agentfaults.c \
 	tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
 tests_unit_agent_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agentfaults_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_agent_agentfaults_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
 
 tests_unit_agent_agentrendezvous_SOURCES = tests/unit/agent/agentrendezvous.c \
 	tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
 tests_unit_agent_agentrendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agentrendezvous_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_agent_agentrendezvous_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentrendezvous_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
 tests_unit_wire_codec_SOURCES = tests/unit/wire/codec.c
 tests_unit_wire_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_wire_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_wire_codec_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 
 # With -rpath, libtool builds these as shared libraries.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
@@ -220,7 +220,7 @@ tests_standin_libnccl_la_LDFLAGS = -version-info 2:0:0 -rpath /nowhere
 
 tests_unit_gpu_afterfailure_SOURCES = tests/unit/gpu/afterfailure.c
 tests_unit_gpu_afterfailure_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_afterfailure_LDADD = runtime/libruntime.la tests/standin/libnccl.la \
+tests_unit_gpu_afterfailure_LDADD = $(RUNTIME_LIBS) tests/standin/libnccl.la \
 	tests/standin/libcuda.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_afterfailure_LDFLAGS = -no-install -Wl,--no-as-needed
 
@@ -245,319 +245,319 @@ tests_unit_gpu_standin_misuse_LDFLAGS = -no-install
 
 tests_unit_remote_boot_SOURCES = tests/unit/remote/boot.c tests/unit/unit.h
 tests_unit_remote_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_remote_boot_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS)
+tests_unit_remote_boot_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_iface_SOURCES = tests/unit/place/iface.c tests/unit/unit.h
 tests_unit_place_iface_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_iface_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_place_iface_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_bytequeue_SOURCES = tests/unit/base/bytequeue.c
 tests_unit_base_bytequeue_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_bytequeue_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_bytequeue_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_base_inject_SOURCES = tests/unit/base/inject.c
 tests_unit_base_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_inject_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_remote_child_SOURCES = tests/unit/remote/child.c tests/unit/unit.h
 tests_unit_remote_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_remote_child_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_child_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_remote_sshsocket_SOURCES = tests/unit/remote/sshsocket.c tests/unit/unit.h
 tests_unit_remote_sshsocket_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SSH2_CFLAGS) $(UV_CFLAGS)
-tests_unit_remote_sshsocket_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_sshsocket_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_remote_link_SOURCES = tests/unit/remote/link.c tests/unit/unit.h
 tests_unit_remote_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_remote_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_link_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_remote_sshsettings_SOURCES = tests/unit/remote/sshsettings.c tests/unit/unit.h
 tests_unit_remote_sshsettings_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_remote_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_sshsettings_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_agent_probe_SOURCES = tests/unit/agent/probe.c tests/unit/unit.h
 tests_unit_agent_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_agent_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_probe_LDADD = $(AGENT_LIBS) $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_pmisock_SOURCES = tests/unit/agent/pmisock.c tests/unit/unit.h
 tests_unit_agent_pmisock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_agent_pmisock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_pmisock_LDADD = $(AGENT_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_standby_SOURCES = tests/unit/agent/standby.c tests/unit/unit.h
 tests_unit_agent_standby_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_standby_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_standby_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_comm_pairnotes_SOURCES = tests/unit/comm/pairnotes.c tests/unit/unit.h
 tests_unit_comm_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_comm_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) \
+tests_unit_comm_pairnotes_LDADD = launcher/libagent.a launcher/libbase.a $(RUNTIME_LIBS) $(UV_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_agent_ranksock_SOURCES = tests/unit/agent/ranksock.c
 tests_unit_agent_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_agent_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_ranksock_LDADD = $(AGENT_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_commshm_SOURCES = tests/unit/agent/commshm.c
 tests_unit_agent_commshm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_commshm_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_quiet_SOURCES = tests/unit/agent/quiet.c tests/unit/unit.h
 tests_unit_agent_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_agent_quiet_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_agent_quiet_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_agent_removetree_SOURCES = tests/unit/agent/removetree.c tests/unit/unit.h
 tests_unit_agent_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_removetree_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_removetree_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_ratelimit_SOURCES = tests/unit/agent/ratelimit.c tests/unit/unit.h
 tests_unit_agent_ratelimit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_ratelimit_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_ratelimit_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_segments_SOURCES = tests/unit/agent/segments.c
 tests_unit_agent_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_segments_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_hosts_hostarg_SOURCES = tests/unit/hosts/hostarg.c tests/unit/unit.h \
 	tests/unit/hosts/describe.h
 tests_unit_hosts_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hosts_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostarg_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_hosts_hostrange_SOURCES = tests/unit/hosts/hostrange.c tests/unit/unit.h
 tests_unit_hosts_hostrange_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hosts_hostrange_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostrange_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_hosts_scheduler_SOURCES = tests/unit/hosts/scheduler.c tests/unit/unit.h \
 	tests/unit/hosts/describe.h
 tests_unit_hosts_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hosts_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_scheduler_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_hosts_slurmgpus_SOURCES = tests/unit/hosts/slurmgpus.c tests/unit/unit.h
 tests_unit_hosts_slurmgpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hosts_slurmgpus_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_slurmgpus_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_hosts_hostfile_SOURCES = tests/unit/hosts/hostfile.c tests/unit/unit.h \
 	tests/unit/hosts/describe.h
 tests_unit_hosts_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hosts_hostfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostfile_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_hosts_hostlist_SOURCES = tests/unit/hosts/hostlist.c tests/unit/unit.h \
 	tests/unit/hosts/describe.h
 tests_unit_hosts_hostlist_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hosts_hostlist_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostlist_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_plan_SOURCES = tests/unit/place/plan.c tests/unit/unit.h
 tests_unit_place_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_place_plan_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_frameworks_go_SOURCES = tests/unit/place/frameworks_go.c tests/unit/unit.h
 tests_unit_place_frameworks_go_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_frameworks_go_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
+tests_unit_place_frameworks_go_LDADD = $(LAUNCHER_LIBS) $(CJSON_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_elfneeds_SOURCES = tests/unit/base/elfneeds.c tests/unit/unit.h
 tests_unit_base_elfneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_elfneeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_elfneeds_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_bind_SOURCES = tests/unit/place/bind.c tests/unit/unit.h
 tests_unit_place_bind_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_bind_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_place_bind_LDADD = $(AGENT_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_gpu_SOURCES = tests/unit/place/gpu.c tests/unit/unit.h
 tests_unit_place_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_place_gpu_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 # Only the half that compares with NVIDIA's headers may see them.
-check_LTLIBRARIES += tests/unit/libgpuabi.la
-tests_unit_libgpuabi_la_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h \
+check_LIBRARIES = tests/unit/libgpuabi.a
+tests_unit_libgpuabi_a_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h \
 	tests/unit/gpu/gpuabi.h runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h
-tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NVIDIA_CPPFLAGS)
+tests_unit_libgpuabi_a_CPPFLAGS = $(AM_CPPFLAGS) $(NVIDIA_CPPFLAGS)
 tests_unit_gpu_gpuabi_SOURCES = tests/unit/gpu/gpuabi.c tests/unit/gpu/gpuabi_facts.h \
 	tests/unit/gpu/gpuabi.h
 tests_unit_gpu_gpuabi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_gpuabi_LDADD = tests/unit/libgpuabi.la $(CMOCKA_LIBS)
+tests_unit_gpu_gpuabi_LDADD = tests/unit/libgpuabi.a $(CMOCKA_LIBS)
 
 tests_unit_base_base_SOURCES = tests/unit/base/base.c tests/unit/unit.h
 tests_unit_base_base_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_base_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_base_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_envrules_SOURCES = tests/unit/place/envrules.c tests/unit/unit.h
 tests_unit_place_envrules_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_envrules_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_place_envrules_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_wire_msg_SOURCES = tests/unit/wire/msg.c tests/unit/unit.h
 tests_unit_wire_msg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_wire_msg_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_wire_msg_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_wire_frame_SOURCES = tests/unit/wire/frame.c tests/unit/unit.h
 tests_unit_wire_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_wire_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_wire_frame_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_cmd_foreign_SOURCES = tests/unit/cmd/foreign.c tests/unit/cmd/optiontext.h \
 	tests/unit/unit.h
 tests_unit_cmd_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) -DTEST_SOURCE='"$(abs_top_srcdir)"'
-tests_unit_cmd_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+tests_unit_cmd_foreign_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_cmd_pernode_SOURCES = tests/unit/cmd/pernode.c tests/unit/unit.h
 tests_unit_cmd_pernode_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cmd_pernode_LDADD = cmd/libcmd.la launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_cmd_pernode_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_cmd_options_SOURCES = tests/unit/cmd/options.c tests/unit/cmd/optiontext.h \
 	tests/unit/unit.h
 tests_unit_cmd_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cmd_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+tests_unit_cmd_options_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_SOURCES = tests/unit/checkpoint/checkpoint.c \
 	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_anew_SOURCES = tests/unit/checkpoint/checkpoint_anew.c \
 	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_anew_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_anew_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+tests_unit_checkpoint_checkpoint_anew_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_crash_SOURCES = tests/unit/checkpoint/checkpoint_crash.c \
 	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_crash_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+tests_unit_checkpoint_checkpoint_crash_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_format_SOURCES = tests/unit/checkpoint/checkpoint_format.c \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+tests_unit_checkpoint_checkpoint_format_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_owner_SOURCES = tests/unit/checkpoint/checkpoint_owner.c \
 	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+tests_unit_checkpoint_checkpoint_owner_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_watch_wait_graph_SOURCES = tests/unit/watch/wait_graph.c tests/unit/unit.h
 tests_unit_watch_wait_graph_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_watch_wait_graph_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_wait_graph_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_watch_cause_SOURCES = tests/unit/watch/cause.c tests/unit/unit.h
 tests_unit_watch_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_watch_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_cause_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_check_check_SOURCES = tests/unit/check/check.c tests/unit/unit.h
 tests_unit_check_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_check_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_check_check_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_check_paths_SOURCES = tests/unit/check/paths.c tests/unit/unit.h
 tests_unit_check_paths_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_check_paths_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_check_paths_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_hostfacts_SOURCES = tests/unit/agent/hostfacts.c tests/unit/unit.h
 tests_unit_agent_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_hostfacts_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_hostfacts_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_cgroupdir_SOURCES = tests/unit/agent/cgroupdir.c tests/unit/unit.h
 tests_unit_agent_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_cgroupdir_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_cgroupdir_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/unit.h
 tests_unit_agent_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_leftovers_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_mapped_SOURCES = tests/unit/agent/mapped.c tests/unit/unit.h
 tests_unit_agent_mapped_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_mapped_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_mapped_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_session_heartbeat_SOURCES = tests/unit/session/heartbeat.c tests/unit/unit.h
 tests_unit_session_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_session_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_session_heartbeat_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_driver_reportfile_SOURCES = tests/unit/driver/reportfile.c tests/unit/unit.h
 tests_unit_driver_reportfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_driver_reportfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_driver_reportfile_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_driver_streams_SOURCES = tests/unit/driver/streams.c tests/unit/unit.h
 tests_unit_driver_streams_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_driver_streams_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_driver_streams_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 # Linked without libuv and libssh2, which shows that the engine needs neither.
 tests_unit_job_engine_SOURCES = tests/unit/job/engine.c tests/unit/unit.h
 tests_unit_job_engine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_engine_LDADD = launcher/libengine.la launcher/libbase.la $(CJSON_LIBS) $(CMOCKA_LIBS)
+tests_unit_job_engine_LDADD = $(ENGINE_LIBS) $(CJSON_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_job_job_fsm_SOURCES = tests/unit/job/job_fsm.c tests/unit/unit.h
 tests_unit_job_job_fsm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_job_fsm_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_job_fsm_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_io_linebuf_SOURCES = tests/unit/io/linebuf.c tests/unit/unit.h
 tests_unit_io_linebuf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_io_linebuf_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_io_linebuf_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_io_outmux_SOURCES = tests/unit/io/outmux.c tests/unit/unit.h
 tests_unit_io_outmux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_io_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_io_outmux_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_job_fence_SOURCES = tests/unit/job/fence.c tests/unit/unit.h
 tests_unit_job_fence_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_fence_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_fence_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_place_mpimap_SOURCES = tests/unit/place/mpimap.c tests/unit/unit.h
 tests_unit_place_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_place_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_place_mpimap_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_needs_SOURCES = tests/unit/base/needs.c tests/unit/unit.h
 tests_unit_base_needs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_needs_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_needs_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_remote_quickack_SOURCES = tests/unit/remote/quickack.c tests/unit/unit.h
 tests_unit_remote_quickack_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_remote_quickack_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_remote_quickack_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_remote_rshcommand_SOURCES = tests/unit/remote/rshcommand.c tests/unit/unit.h
 tests_unit_remote_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_remote_rshcommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_remote_rshcommand_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_remote_sruncommand_SOURCES = tests/unit/remote/sruncommand.c tests/unit/unit.h
 tests_unit_remote_sruncommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_remote_sruncommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_remote_sruncommand_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_pmi_SOURCES = tests/unit/agent/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
 tests_unit_agent_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_pmi_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_agent_pmi_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_rendezvous_SOURCES = tests/unit/agent/rendezvous.c tests/unit/unit.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/httprequest.c \
 	launcher/agent/horovod/kvstore.c
 tests_unit_agent_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_rendezvous_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_agent_rendezvous_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_rendezvousserver_SOURCES = tests/unit/agent/rendezvousserver.c tests/unit/unit.h
 tests_unit_agent_rendezvousserver_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_agent_rendezvousserver_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_agent_rendezvousserver_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_session_reach_SOURCES = tests/unit/session/reach.c tests/unit/unit.h
 tests_unit_session_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_session_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_session_reach_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_io_outname_SOURCES = tests/unit/io/outname.c tests/unit/unit.h
 tests_unit_io_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_io_outname_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_io_outname_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_job_quarantine_SOURCES = tests/unit/job/quarantine.c tests/unit/unit.h
 tests_unit_job_quarantine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_quarantine_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_quarantine_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_job_restart_SOURCES = tests/unit/job/restart.c tests/unit/unit.h
 tests_unit_job_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_restart_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_watch_flight_record_SOURCES = tests/unit/watch/flight_record.c tests/unit/unit.h
 tests_unit_watch_flight_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_watch_flight_record_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_flight_record_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_watch_words_SOURCES = tests/unit/watch/words.c tests/unit/unit.h
 tests_unit_watch_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_watch_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_words_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 # Helper programs of the black-box tests.
 HELPERS = \
@@ -592,9 +592,9 @@ helpers: all $(HELPERS) $(check_LTLIBRARIES)
 
 tests_rank_linkprobe_SOURCES = tests/rank/linkprobe.c
 tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
-tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
+tests_rank_linkprobe_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
-tests_rank_oldagent_LDADD = runtime/libwire.la
+tests_rank_oldagent_LDADD = $(WIRE_LIBS)
 
 tests_rank_parent_SOURCES = tests/rank/parent.c
 tests_rank_parent_LDADD = runtime/libdtrun.la
@@ -605,19 +605,19 @@ tests_rank_stuck_LDADD = runtime/libdtrun.la
 tests_rank_stuck_LDFLAGS = -no-install
 
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
+tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
 tests_rank_gpu_LDFLAGS = -no-install
 tests_rank_gpubucket_SOURCES = tests/rank/gpubucket.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpubucket_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
+tests_rank_gpubucket_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS)
 tests_rank_gpubucket_LDFLAGS = -no-install
 tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
+tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
 tests_rank_gpushared_LDFLAGS = -no-install
 tests_rank_gpusome_SOURCES = tests/rank/gpusome.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpusome_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
+tests_rank_gpusome_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS)
 tests_rank_gpusome_LDFLAGS = -no-install
 tests_rank_gpustream_SOURCES = tests/rank/gpustream.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
+tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS)
 tests_rank_gpustream_LDFLAGS = -no-install
 
 # The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else
@@ -625,10 +625,10 @@ tests_rank_gpustream_LDFLAGS = -no-install
 tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c \
 	tests/gpu/failures.c tests/gpu/speed.c tests/gpu/raw.c tests/gpu/raw.h tests/gpu/spin.c \
 	tests/gpu/spin.h tests/rank/device.c tests/rank/device.h tests/standin/standin.h
-tests_gpu_probe_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
+tests_gpu_probe_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS)
 tests_gpu_probe_LDFLAGS = -no-install -Wl,--export-dynamic
 tests_gpu_fetch_SOURCES = tests/gpu/fetch.c tests/rank/device.c tests/rank/device.h
-tests_gpu_fetch_LDADD = runtime/libruntime.la $(SODIUM_LIBS)
+tests_gpu_fetch_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS)
 tests_gpu_fetch_LDFLAGS = -no-install
 
 gpu-kit: helpers
@@ -662,7 +662,7 @@ tests_rank_signals_SOURCES = tests/rank/signals.c
 tests_rank_pslite_SOURCES = tests/rank/pslite.c tests/rank/variable.h
 
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
-tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
+tests_kernels_bytes_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS)
 
 # Black-box tests in the order in which they run. Short ones come last, so that no long one runs
 # alone at the end.

@@ -49,12 +49,12 @@ UNIT_TESTS += \
 	tests/unit/kernels/wireformat
 
 # Plays agents and launcher.
-EXTRA_LTLIBRARIES = tests/unit/libtestjob.la
-CLEANFILES += tests/unit/libtestjob.la # automake does not clean it
-tests_unit_libtestjob_la_SOURCES = tests/unit/testjob.c tests/unit/testjob.h
-tests_unit_libtestjob_la_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+EXTRA_LIBRARIES = tests/unit/libtestjob.a
+CLEANFILES += tests/unit/libtestjob.a # automake does not clean it
+tests_unit_libtestjob_a_SOURCES = tests/unit/testjob.c tests/unit/testjob.h
+tests_unit_libtestjob_a_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-TESTJOB_LIBS = tests/unit/libtestjob.la launcher/libagent.la runtime/libruntime.la \
+TESTJOB_LIBS = tests/unit/libtestjob.a launcher/libagent.a launcher/libbase.a $(RUNTIME_LIBS) \
 	$(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_api_buckets_SOURCES = tests/unit/api/buckets.c tests/unit/faults.c tests/unit/faults.h \
@@ -65,16 +65,16 @@ tests_unit_api_buckets_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_comm_async_SOURCES = tests/unit/comm/async.c
 tests_unit_comm_async_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_comm_async_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_comm_async_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_ncclguard_SOURCES = tests/unit/gpu/ncclguard.c
 tests_unit_gpu_ncclguard_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_ncclguard_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+tests_unit_gpu_ncclguard_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 tests_unit_gpu_life_SOURCES = tests/unit/gpu/life.c
 tests_unit_gpu_life_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_life_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+tests_unit_gpu_life_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 tests_unit_gpu_launchorder_SOURCES = tests/unit/gpu/launchorder.c
 tests_unit_gpu_launchorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+tests_unit_gpu_launchorder_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_comm_leaving_SOURCES = tests/unit/comm/leaving.c tests/unit/rankcheck.h
 tests_unit_comm_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -130,7 +130,7 @@ tests_unit_diag_dump_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_diag_recorder_SOURCES = tests/unit/diag/recorder.c
 tests_unit_diag_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_diag_recorder_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_diag_recorder_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_coll_collectives_SOURCES = tests/unit/coll/collectives.c tests/unit/reference.c \
 	tests/unit/reference.h tests/unit/rankcheck.h
@@ -155,11 +155,11 @@ tests_unit_api_memory_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_wire_auth_SOURCES = tests/unit/wire/auth.c
 tests_unit_wire_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_wire_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_wire_auth_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_world_listener_SOURCES = tests/unit/world/listener.c
 tests_unit_world_listener_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_world_listener_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_world_listener_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h \
 	$(OPS_SOURCES)
@@ -172,37 +172,37 @@ tests_unit_api_misuse_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_tcp_alltoall_SOURCES = tests/unit/tcp/alltoall.c
 tests_unit_tcp_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_tcp_alltoall_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_tcp_alltoall_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_examples_charlm_SOURCES = tests/unit/examples/charlm.c tests/unit/unit.h
 tests_unit_examples_charlm_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/runtime $(CMOCKA_CFLAGS)
-tests_unit_examples_charlm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_examples_charlm_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c cmd/perf/between.c cmd/perf/choice.c \
 	cmd/perf/elements.c cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c \
 	cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
 tests_unit_cmd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cmd_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_cmd_perf_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_shm_pipe_SOURCES = tests/unit/shm/pipe.c
 tests_unit_shm_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_shm_pipe_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_pipe_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_kernels_reduce_SOURCES = tests/unit/kernels/reduce.c
 tests_unit_kernels_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_kernels_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_kernels_reduce_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_shm_shm_SOURCES = tests/unit/shm/shm.c tests/unit/forbid.h
 tests_unit_shm_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_shm_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_shm_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_shm_alltoall_SOURCES = tests/unit/shm/alltoall.c
 tests_unit_shm_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_shm_alltoall_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_alltoall_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_shm_stream_SOURCES = tests/unit/shm/stream.c
 tests_unit_shm_stream_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_shm_stream_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_stream_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_api_threadrules_SOURCES = tests/unit/api/threadrules.c tests/unit/rankcheck.h
 tests_unit_api_threadrules_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -214,7 +214,7 @@ tests_unit_api_threads_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_base_coll_error_SOURCES = tests/unit/base/coll_error.c
 tests_unit_base_coll_error_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_coll_error_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_base_coll_error_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_tuning_SOURCES = tests/unit/base/tuning.c tests/unit/rankcheck.h
 tests_unit_base_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -249,15 +249,15 @@ tests_unit_api_join_LDADD = $(TESTJOB_LIBS)
 tests_unit_gpu_gpufold_SOURCES = tests/unit/gpu/gpufold.c
 tests_unit_gpu_gpufold_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_gpufold_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
-tests_unit_gpu_gpufold_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpufold_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_gpu_gpushared_SOURCES = tests/unit/gpu/gpushared.c
 tests_unit_gpu_gpushared_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_gpushared_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpushared_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_gpu_gpupaths_SOURCES = tests/unit/gpu/gpupaths.c
 tests_unit_gpu_gpupaths_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_gpupaths_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpupaths_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_base_reduceoptions_SOURCES = tests/unit/base/reduceoptions.c tests/unit/rankcheck.h
 tests_unit_base_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -265,15 +265,15 @@ tests_unit_base_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
 
 tests_unit_coll_layout_SOURCES = tests/unit/coll/layout.c
 tests_unit_coll_layout_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_coll_layout_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_coll_layout_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_count_check_SOURCES = tests/unit/base/count_check.c
 tests_unit_base_count_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_count_check_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_base_count_check_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_kernels_wireformat_SOURCES = tests/unit/kernels/wireformat.c
 tests_unit_kernels_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_kernels_wireformat_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_kernels_wireformat_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_api_sendrecv_SOURCES = tests/unit/api/sendrecv.c tests/unit/rankcheck.h
 tests_unit_api_sendrecv_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -154,7 +154,7 @@ examples() {
 # What its objects may use: memory, strings, JSON, and helpers of dtrun that print through a sink.
 @test "the engine of a job does no input or output and reads no clock" {
     need nm
-    engine="$DTRUN_BUILD/launcher/.libs/libengine.a"
+    engine="$DTRUN_BUILD/launcher/libengine.a"
     nm -u "$engine" | awk '$1 == "U" { print $2 }' | sort -u >used
     nm --defined-only "$engine" | awk 'NF == 3 { print $3 }' | sort -u >defined
     comm -23 used defined | grep -vE -e '^_?(mem|str)[a-z]+(_r|_l)?$' -e '^(v?snprintf|qsort|free)$' \

@@ -16,7 +16,7 @@
     mkdir -p launcher/{a,b}
     echo 'void b(void); void a(void) { b(); }' >launcher/a/a.c
     echo 'void a(void); void b(void) { a(); }' >launcher/b/b.c
-    for f in a b; do cc -c -o launcher/$f/liblauncher_la-$f.o launcher/$f/$f.c; done
+    for f in a b; do cc -c -o launcher/$f/liblauncher_a-$f.o launcher/$f/$f.c; done
     run python3 "$DTRUN_SOURCE/tests/circles.py" . .
     [ "$status" -eq 1 ]
     [ "${lines[0]}" = "a circle of files: launcher/a/a launcher/b/b" ]
@@ -30,7 +30,7 @@
     touch runtime/api/a.h runtime/coll/c.h runtime/base/b.h runtime/dtrun.h
     printf '#include "runtime/coll/c.h"\n#include "runtime/base/b.h"\n' >runtime/api/a.c
     printf '#include "runtime/dtrun.h"\n#include "runtime/api/a.h"\n' >runtime/coll/c.c
-    cc -I. -c -o runtime/api/libruntime_la-a.o runtime/api/a.c
+    cc -I. -c -o runtime/api/libruntime_a-a.o runtime/api/a.c
     run python3 "$DTRUN_SOURCE/tests/circles.py" . .
     [ "$status" -eq 1 ]
     [ "$output" = "an include against the layers: runtime/coll/c.c includes runtime/api/a.h" ]
@@ -44,7 +44,7 @@
     printf '#include "%s"\n' launcher/job/j.h runtime/wire/w.h >launcher/job/core/c.c
     printf '#include "%s"\n' launcher/io/i.h launcher/job/j.h >launcher/session/s.c
     printf '#include "%s"\n' launcher/io/i.h runtime/api/a.h >launcher/remote/r.c
-    cc -I. -c -o launcher/job/core/libengine_la-c.o launcher/job/core/c.c
+    cc -I. -c -o launcher/job/core/libengine_a-c.o launcher/job/core/c.c
     run python3 "$DTRUN_SOURCE/tests/circles.py" . .
     [ "$status" -eq 1 ]
     [ "${lines[0]}" = "an include against the layers: launcher/remote/r.c includes launcher/io/i.h" ]

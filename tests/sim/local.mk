@@ -6,7 +6,7 @@ tests_sim_sim_SOURCES = tests/sim/agent.c tests/sim/auxiliaries.c tests/sim/cloc
 	tests/sim/output.c tests/sim/ranks.c tests/sim/reach.c tests/sim/restarts.c \
 	tests/sim/scenario.c tests/sim/scenario.h tests/sim/signals.c tests/sim/world.c \
 	tests/sim/world.h
-tests_sim_sim_LDADD = launcher/libengine.la launcher/libbase.la $(CJSON_LIBS)
+tests_sim_sim_LDADD = $(ENGINE_LIBS) $(CJSON_LIBS)
 if HAVE_BATS
 TESTS += tests/sim/sim.bats
 endif
