@@ -27,7 +27,6 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/random.c launcher/base/random.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
-	launcher/base/thread.c launcher/base/thread.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/bind.c launcher/place/bind.h \

@@ -19,7 +19,8 @@ runtime_libwire_a_SOURCES = \
 	runtime/wire/ncclfile.h \
 	runtime/wire/nccllib.c runtime/wire/nccllib.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
-	runtime/wire/sealed.c runtime/wire/sealed.h
+	runtime/wire/sealed.c runtime/wire/sealed.h \
+	runtime/wire/thread.c runtime/wire/thread.h
 runtime_libwire_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 runtime_libwire_a_CFLAGS = $(AM_CFLAGS) -fPIC
 
@@ -61,7 +62,6 @@ runtime_libruntime_a_SOURCES = \
 	runtime/base/gpupath.c runtime/base/gpupath.h \
 	runtime/base/min.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
-	runtime/base/thread.c runtime/base/thread.h \
 	runtime/base/ticketlock.c runtime/base/ticketlock.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h \

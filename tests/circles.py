@@ -2,7 +2,7 @@
 """Checks that files and folders depend on each other in one direction. Prints each circle between
 files and each between folders, from the symbols of a build's objects, and each #include that goes
 against the order of the layers in ARCHITECTURE.md. Prints each folder that holds more files than
-one can take in. usage: circles.py BUILD_DIR SOURCE_DIR"""
+one can take in, and each symbol that two sources define. usage: circles.py BUILD_DIR SOURCE_DIR"""
 import os
 import re
 import subprocess
@@ -147,6 +147,14 @@ def circles(graph):
     return found
 
 
+def defined_twice(defined):
+    """A line for each symbol that several sources define: which one a program gets depends on the order of
+    its libraries."""
+    for symbol, sources in sorted(defined.items()):
+        if len(sources) > 1 and symbol != "main":
+            yield f"defined twice: {symbol} in {' and in '.join(sorted(sources))}"
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -166,7 +174,7 @@ def main():
         for circle in circles(graph):
             print(f"a circle of {what}: {' '.join(circle)}")
             status = 1
-    for line in (*against_the_layers(sys.argv[2]), *crowded(sys.argv[2])):
+    for line in (*against_the_layers(sys.argv[2]), *crowded(sys.argv[2]), *defined_twice(defined)):
         print(line)
         status = 1
     sys.exit(status)

@@ -7,8 +7,8 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/base/thread.h"
 #include "launcher/base/writeall.h"
+#include "runtime/wire/thread.h"
 
 struct dt_filewriter_file {
     struct dt_filewriter *writer;

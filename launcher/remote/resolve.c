@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/thread.h"
+#include "runtime/wire/thread.h"
 
 struct lookup { /* shared with the thread; the last of the two frees it */
     pthread_mutex_t lock;

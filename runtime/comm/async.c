@@ -5,7 +5,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/futex.h"
-#include "runtime/base/thread.h"
+#include "runtime/wire/thread.h"
 
 _Thread_local const struct dt_ticketlock *dti_held
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -104,7 +104,7 @@ static void *async_thread(void *arg)
 static dt_result_t start_thread(struct dt_async *a)
 {
     if (!a->started)
-        a->started = dt_thread_start(&a->thread, async_thread, a);
+        a->started = dt_thread_start(&a->thread, async_thread, a) == 0;
     return a->started ? DT_OK : DT_ERR_NOMEM;
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/thread.h"
 #include "runtime/gpu/device/wait.h"
+#include "runtime/wire/thread.h"
 
 enum state { UNDER_WAY, DONE, FORGOTTEN, ABANDONED };
 
@@ -43,7 +43,7 @@ struct dt_errand *dt_errand_start(void (*work)(void *copy), void (*undo)(void *c
     e->work = work;
     e->undo = undo;
     memcpy(e->copy, arg, bytes);
-    if (dt_thread_start(&thread, run_errand, e)) {
+    if (dt_thread_start(&thread, run_errand, e) == 0) {
         pthread_detach(thread);
         return e;
     }

@@ -2,7 +2,7 @@
 # Rules that the source tree keeps: files and folders depend on each other in one direction, no folder holds too
 # many files, and tests/checks lists which tests show what collectives must do.
 
-@test "no files or folders depend on each other in a circle, and no folder is crowded" {
+@test "no files or folders depend on each other in a circle, no folder is crowded, and no symbol is defined twice" {
     type python3 >/dev/null || skip "python3 is not installed"
     run python3 "$DTRUN_SOURCE/tests/circles.py" "$DTRUN_BUILD" "$DTRUN_SOURCE"
     echo "$output"
@@ -21,6 +21,17 @@
     [ "$status" -eq 1 ]
     [ "${lines[0]}" = "a circle of files: launcher/a/a launcher/b/b" ]
     [ "${lines[1]}" = "a circle of folders: launcher/a launcher/b" ]
+}
+
+@test "tests/circles.py names a symbol that two files define" {
+    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
+    cd "$BATS_TEST_TMPDIR"
+    mkdir -p launcher/base runtime/base
+    echo 'int dt_a(void) { return 0; }' | tee launcher/base/a.c >runtime/base/a.c
+    for f in {launcher,runtime}/base; do cc -c -o $f/lib_a-a.o $f/a.c; done
+    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
+    [ "$status" -eq 1 ]
+    [ "$output" = "defined twice: dt_a in launcher/base/a and in runtime/base/a" ]
 }
 
 @test "tests/circles.py names an include that goes against the layers" {

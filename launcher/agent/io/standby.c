@@ -5,7 +5,7 @@
 
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/thread.h"
+#include "runtime/wire/thread.h"
 
 enum { BEAT_MS = 250 }; /* a quarter of the shortest --heartbeat */
 

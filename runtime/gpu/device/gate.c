@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/base/thread.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/wire/thread.h"
 
 enum {
     PAGE = 64 * 1024,
@@ -101,7 +101,7 @@ bool dt_gpu_watch_begin(void)
 
     pthread_mutex_lock(&dti_gates.mutex);
     if (!dti_gates.watched)
-        dti_gates.watched = dt_thread_start(&dti_gates.thread, watch_gates, NULL);
+        dti_gates.watched = dt_thread_start(&dti_gates.thread, watch_gates, NULL) == 0;
     watched = dti_gates.watched;
     pthread_mutex_unlock(&dti_gates.mutex);
     return watched;

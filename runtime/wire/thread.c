@@ -1,4 +1,4 @@
-#include "launcher/base/thread.h"
+#include "runtime/wire/thread.h"
 
 #include <signal.h>
 
