@@ -62,14 +62,14 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
     dt_words_comm(out, comm);
 }
 
-/* Finds the call that says most about what the rank is doing: the one in which it has waited
- * longest, else its last call in g, else its last call on DT_WORLD. Returns the group of that call.
- */
+/* Finds the call that says most about why a rank has not reached one in g: that of the wait that
+ * delays it, else its last call in g, else its last call on DT_WORLD. Returns the group of that
+ * call. */
 static const struct dt_waitgroup *find_doing(const struct dt_hang_detect *d,
                                              const struct dt_waitgroup *g, uint32_t rank,
                                              uint32_t *member)
 {
-    const struct dt_waitgroup *doing = dt_wait_graph_longest_wait(&d->waits, rank, member);
+    const struct dt_waitgroup *doing = dt_wait_graph_delaying_wait(&d->waits, g, rank, member);
 
     if (doing)
         return doing;

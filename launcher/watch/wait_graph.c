@@ -397,8 +397,9 @@ void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_wa
 
 /* ---- chains of waits ---- */
 
-const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph *w, uint32_t rank,
-                                                      uint32_t *slot)
+/* The group in which that rank of the job has waited longest, with its slot there. */
+static const struct dt_waitgroup *longest_wait(const struct dt_wait_graph *w, uint32_t rank,
+                                               uint32_t *slot)
 {
     const struct dt_waitgroup *longest = NULL;
 
@@ -416,6 +417,13 @@ const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph
     return longest;
 }
 
+const struct dt_waitgroup *dt_wait_graph_delaying_wait(const struct dt_wait_graph *w,
+                                                       const struct dt_waitgroup *g, uint32_t rank,
+                                                       uint32_t *slot)
+{
+    return dt_hostshm_is_of_saves(g->comm) ? NULL : longest_wait(w, rank, slot);
+}
+
 /* Of a depth-first search. A wait for a rank that is OPEN closes a cycle. */
 enum color { FRESH, OPEN, DONE };
 
@@ -426,6 +434,7 @@ struct walk {
     bool deadlock;
 };
 
+/* g: NULL if the rank waits for none. */
 static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t slot)
 {
     struct dt_u32s awaited = { 0 };
@@ -437,12 +446,13 @@ static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g
         walk->ends->v[walk->ends->n++] = rank;
     for (uint32_t i = 0; i < awaited.n; i++) {
         uint32_t next = awaited.v[i], next_slot = 0;
+        const struct dt_waitgroup *next_group;
 
         walk->deadlock |= walk->colors[next] == OPEN;
         if (walk->colors[next] != FRESH)
             continue;
-        g = dt_wait_graph_longest_wait(walk->w, next, &next_slot);
-        visit(walk, next, g, next_slot);
+        next_group = dt_wait_graph_delaying_wait(walk->w, g, next, &next_slot);
+        visit(walk, next, next_group, next_slot);
     }
     free(awaited.v);
     walk->colors[rank] = DONE;

@@ -117,9 +117,12 @@ void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_wa
  * rank ends it. */
 bool dt_wait_graph_chain_ends(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                               uint32_t slot, struct dt_u32s *list);
-/* Returns the group in which that rank of the job has waited longest, with its slot there, or NULL
- * if it waits in none. */
-const struct dt_waitgroup *dt_wait_graph_longest_wait(const struct dt_wait_graph *w, uint32_t rank,
-                                                      uint32_t *slot);
+/* A rank of the job has not reached a call in g. Returns the group of the wait that delays it, with
+ * its slot there, or NULL if it waits for no rank. That is the longest of its waits, since most
+ * programs make their calls in one thread. But threads that save in the background make no other
+ * calls. */
+const struct dt_waitgroup *dt_wait_graph_delaying_wait(const struct dt_wait_graph *w,
+                                                       const struct dt_waitgroup *g, uint32_t rank,
+                                                       uint32_t *slot);
 
 #endif

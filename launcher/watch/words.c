@@ -6,6 +6,7 @@
 
 #include "launcher/place/role.h"
 #include "launcher/watch/signals.h"
+#include "runtime/wire/hostshm.h"
 
 enum { RANGES_MAX = 8 }; /* of a longer list, these ranges and the last one are written */
 
@@ -86,11 +87,13 @@ void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks)
 
 void dt_words_comm(struct dt_strbuf *out, uint64_t comm)
 {
-    if (comm >> 32)
+    if (comm == 0)
+        dt_strbuf_puts(out, "DT_WORLD");
+    else if (dt_hostshm_is_of_saves(comm))
+        dt_strbuf_puts(out, "the communicator of checkpoints");
+    else
         dt_strbuf_printf(out, "communicator %" PRIu64 ".%" PRIu64, (comm >> 32) - 1,
                          comm & UINT32_MAX);
-    else
-        dt_strbuf_puts(out, comm ? "the communicator of checkpoints" : "DT_WORLD");
 }
 
 static void add_signal(struct dt_strbuf *out, const struct dt_death *d)

@@ -310,6 +310,13 @@ static inline uint32_t dt_hostshm_pair_peer(uint64_t pair)
     return (uint32_t)pair >> 8;
 }
 
+/* Whether only the ranks' threads that save in the background use this communicator
+ * (checkpoint/background.h). The program's have their maker above bit 32, and DT_WORLD is 0. */
+static inline bool dt_hostshm_is_of_saves(uint64_t comm)
+{
+    return comm != 0 && comm >> 32 == 0;
+}
+
 /* "all-reduce", for example; also for calls between two ranks. */
 const char *dt_hostshm_call_name(uint64_t call);
 

@@ -12,10 +12,12 @@
 
 const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME])
 {
-    if (id >> 32)
-        snprintf(text, DT_COMM_NAME, "%" PRIu64 ".%" PRIu64, (id >> 32) - 1, id & UINT32_MAX);
+    if (id == 0)
+        strcpy(text, "world");
+    else if (dt_hostshm_is_of_saves(id))
+        strcpy(text, "checkpoints");
     else
-        snprintf(text, DT_COMM_NAME, "%s", id ? "checkpoints" : "world");
+        snprintf(text, DT_COMM_NAME, "%" PRIu64 ".%" PRIu64, (id >> 32) - 1, id & UINT32_MAX);
     return text;
 }
 

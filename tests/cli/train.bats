@@ -227,6 +227,14 @@ hung() { # OPTION...
     err_has "for rank 1 "
 }
 
+@test "if training goes on meanwhile, a save that hangs is still rank 1's fault" {
+    dtrun -np 3 --checkpoint-dir hung --collective-timeout 1 --max-restarts 0 -x ISAVE=idle -x SLOW=2 -x HUNGDISK_AFTER=1 \
+        -x LD_PRELOAD="$DTRUN_BUILD/tests/fake/.libs/libhungdisk.so" "$DTRUN_BUILD/tests/rank/train" 500 5
+    code_is 124
+    grep -qE '^dtrun: ranks 0,2 have waited .* in dt_checkpoint_isave \(call [0-9]+\) on the communicator of checkpoints for rank 1 \([^()]*\), which was last in dt_checkpoint_isave \(call [0-9]+\) \(--collective-timeout 1\)$' "$ERR" || { show; false; }
+    clean
+}
+
 @test "--resume leads to the result of an unbroken run, and skips a damaged checkpoint" {
     training
     dtrun -np 2 --checkpoint-dir unbroken "$CHARLM" $SMALL "$TEXT"

@@ -8,7 +8,8 @@
  * without dt_finalize ("leave"), exits with 9 ("fail") or dies of SIGSEGV ("segv"). "fail-always"
  * exits with 9 in every generation.
  *
- * With ISAVE=1 in the environment it saves in the background. */
+ * With ISAVE=1 in the environment it saves in the background. With ISAVE=idle it does so only if
+ * the save before has ended. With SLOW=RANK each step takes that rank 20 ms. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -52,16 +53,36 @@ static void maybe_fail(char **fault, int64_t step)
     exit(9);
 }
 
+static bool all_are_idle(void)
+{
+    int done;
+
+    must(dt_test(&behind, &done), "test of save");
+    return sum_over_ranks(done) == dt_size();
+}
+
 static void save(int64_t step, int64_t every)
 {
+    const char *isave = getenv("ISAVE");
+
     if (every == 0 || step % every != 0)
         return;
-    if (!getenv("ISAVE")) {
+    if (!isave) {
         must(dt_checkpoint_save(step), "save");
         return;
     }
+    if (strcmp(isave, "idle") == 0 && !all_are_idle())
+        return;
     must(dt_wait(&behind), "wait for save");
     must(dt_checkpoint_isave(step, &behind), "isave");
+}
+
+static void be_slow(void)
+{
+    const char *slow = getenv("SLOW");
+
+    if (slow && atoi(slow) == dt_rank())
+        usleep(20 * 1000);
 }
 
 /* All ranks end at the same step, at which rank 0 saw the file. */
@@ -95,6 +116,7 @@ int main(int argc, char **argv)
         dt_step(++step);
         if (argc == 6)
             maybe_fail(argv + 3, step);
+        be_slow();
         state += sum_over_ranks(step * (dt_rank() + 1));
         save(step, every);
         if (is_over(file, step, every))

@@ -172,7 +172,7 @@ static void ranks_that_others_wait_for_are_found(void **state)
     }
 }
 
-/* Communicator 1 has the ranks 3, 1 and 2 of four. */
+/* Communicator 0.1 has the ranks 3, 1 and 2 of four. */
 static void waits_go_across_communicators(void **state)
 {
     static const struct {
@@ -200,8 +200,27 @@ static void waits_go_across_communicators(void **state)
 
         dt_wait_graph_init(&w, 4, 1);
         note(&w, 0, NULL, cases[i].all);
-        note(&w, 1, members, cases[i].three);
+        note(&w, 1ull << 32 | 1, members, cases[i].three);
         assert_string_equal(describe_first_due(&w, &w.groups[1], text), cases[i].waits);
+        dt_wait_graph_free(&w);
+    }
+}
+
+/* Rank 0 waits for the thread of rank 1 that saves, while rank 1 waits on DT_WORLD as well. */
+static void a_thread_that_saves_waits_for_no_other_communicator(void **state)
+{
+    static const char *const on_world[] = { "3 (4 3", "3 3 3", "(4 (4 3", "3 (>0.1 3" };
+    uint32_t all[] = { 0, 1, 2 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof on_world / sizeof *on_world; i++) {
+        struct dt_wait_graph w;
+        char text[128];
+
+        dt_wait_graph_init(&w, 3, 1);
+        note(&w, 0, NULL, on_world[i]);
+        note(&w, 1, all, "(8 7 (8");
+        assert_string_equal(describe_first_due(&w, &w.groups[1], text), "0: 0,2 for 1, 1");
         dt_wait_graph_free(&w);
     }
 }
@@ -436,6 +455,7 @@ int main(void)
         cmocka_unit_test(the_longest_waits_are_requested_first),
         cmocka_unit_test(ranks_that_others_wait_for_are_found),
         cmocka_unit_test(waits_go_across_communicators),
+        cmocka_unit_test(a_thread_that_saves_waits_for_no_other_communicator),
         cmocka_unit_test(a_wait_counts_while_all_ranks_are_known),
         cmocka_unit_test(reports_about_unknown_ranks_are_ignored),
         cmocka_unit_test(a_rank_may_wait_in_several_calls),
