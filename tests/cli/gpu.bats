@@ -739,6 +739,10 @@ creates() { # blocks|'does not block' [dtrun option...]
     cmp "$T/pins.1" "$T/pins.0" || { cat "$T"/pins.*; false; }
 }
 
+@test "a bucket's buffers in GPU memory are reduced as one although the driver does not number allocations" {
+    fills_buckets large $((3 * (1 + 50))) -x DTRUN_DEVICE=nccl -x STANDIN_NUMBERS=0
+}
+
 @test "libdtrun uses no function of the CUDA runtime, whose last error is the program's, nor needs its library" {
     ! grep -aoE '(^|[^A-Za-z_])(cuda[A-Z][A-Za-z]+|libcudart)' "$DTRUN_BUILD/runtime/.libs/libdtrun.so" || false
 }

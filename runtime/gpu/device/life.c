@@ -13,6 +13,9 @@ struct life {
     uint64_t allocation; /* 0: the driver does not say */
 };
 
+/* The life of a context if the driver does not number allocations. */
+#define ONLY_LIFE UINT64_MAX
+
 static struct {
     pthread_mutex_t mutex;
     struct life *all;
@@ -33,8 +36,13 @@ bool dt_gpu_is_there(const void *pinned, uint64_t allocation)
     return !allocation || dt_gpu_allocation(pinned) == allocation;
 }
 
-/* Returns whether the context's newest life is known here and has not ended. If the driver does not
- * number allocations, that is never seen to end. The caller holds the mutex. */
+static uint64_t life_of(const struct life *l)
+{
+    return l->allocation ? l->allocation : ONLY_LIFE;
+}
+
+/* Returns whether the context's newest life is known here and has not ended. The caller holds the
+ * mutex. */
 static bool find_life_locked(CUcontext context, uint64_t *life)
 {
     const struct life *l = dti_lives.all;
@@ -43,7 +51,7 @@ static bool find_life_locked(CUcontext context, uint64_t *life)
         l = l->next;
     if (!l || !dt_gpu_is_there(l->canary, l->allocation))
         return false;
-    *life = l->allocation;
+    *life = life_of(l);
     return true;
 }
 
@@ -61,7 +69,7 @@ static bool find_life(CUcontext context, uint64_t *life)
  * since the driver might wait for the GPU. The newest life comes first. */
 static uint64_t add_life(struct life *l)
 {
-    uint64_t life = l->allocation;
+    uint64_t life = life_of(l);
 
     pthread_mutex_lock(&dti_lives.mutex);
     if (find_life_locked(l->context, &life)) {

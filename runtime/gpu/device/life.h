@@ -14,8 +14,9 @@
 uint64_t dt_gpu_allocation(const void *pinned);
 bool dt_gpu_is_there(const void *pinned, uint64_t allocation);
 
-/* The life of the context, which is current (0: unknown, also if the driver does not number
- * allocations). The first call in each life pins memory. */
+/* The life of the context, which is current (0: unknown, since memory cannot be pinned). If the
+ * driver does not number allocations, the context never seems to end. The first call in each life
+ * pins memory. */
 uint64_t dt_gpu_life(CUcontext context);
 /* Enters the context, until dt_cuda_leave, if it is still in this life. Returns false if it is not:
  * what was made in that life is gone. */

@@ -93,13 +93,16 @@ static void memory_is_pinned_once_if_the_driver_numbers_no_allocations(void **st
     CUcontext other = (CUcontext)(void *)&places[1];
     struct dt_cuda_scope scope;
     size_t before = pinned;
+    uint64_t life;
 
     (void)state;
     numbers = false;
     assert_int_equal(pthread_barrier_init(&pinning, NULL, 1), 0);
+    life = dt_gpu_life(other);
+    assert_int_not_equal(life, 0); /* known */
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(dt_gpu_life(other), 0);
-        assert_true(dt_gpu_enter_life(&scope, other, 0));
+        assert_int_equal(dt_gpu_life(other), life);
+        assert_true(dt_gpu_enter_life(&scope, other, life));
         dt_cuda_leave(&scope);
     }
     assert_int_equal(pinned, before + 1);
