@@ -76,6 +76,7 @@ runtime_libruntime_a_SOURCES = \
 	runtime/checkpoint/listing.c runtime/checkpoint/listing.h \
 	runtime/checkpoint/names.c runtime/checkpoint/names.h \
 	runtime/checkpoint/owner.c runtime/checkpoint/owner.h \
+	runtime/checkpoint/registry.c runtime/checkpoint/registry.h \
 	runtime/checkpoint/restore.c \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \

@@ -1,4 +1,4 @@
-/* The public calls. Keeps the registered buffers, and the store that the environment names. */
+/* The public calls that save and restore. Keeps the store that the environment names. */
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -13,11 +13,10 @@
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/background.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/registry.h"
 #include "runtime/checkpoint/store.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
-#include "runtime/gpu/device/memory.h"
-#include "runtime/gpu/device/transfer.h"
 #include "runtime/wire/env.h"
 
 /* The ranks that agree on the steps of a save or restore. */
@@ -33,9 +32,8 @@ struct checkpoint_call {
     dt_error_info_t before; /* this thread's last error before it */
 };
 
-/* While a save is under way in the background, all but buffers and ready belong to its thread. */
+/* While a save is under way in the background, all this belongs to its thread. */
 static struct {
-    struct dt_buffers buffers;
     struct checkpoint_ranks ranks;
     struct { /* the save in the background */
         int64_t step;
@@ -162,6 +160,8 @@ static dt_result_t set_up_store(struct dt_comm *c)
     };
     result = dt_group_agree(&dti_checkpoint.store.group, result);
     dti_checkpoint.ready = result == DT_OK;
+    if (result == DT_OK)
+        dt_registry_close();
     return result;
 }
 
@@ -169,96 +169,12 @@ void dt_checkpoint_end(void)
 {
     dt_store_release(&dti_checkpoint.store);
     dt_background_end();
+    dt_registry_free();
 }
 
 void dt_checkpoint_forked(void)
 {
     dt_owner_forget(&dti_checkpoint.store.ownership);
-}
-
-/* ---- buffers on a GPU ---- */
-
-static enum dt_memory memory_of(const void *buf, size_t bytes)
-{
-    return dt_memory_of(buf, (const uint8_t *)buf + bytes - 1);
-}
-
-static const char *call_name(void)
-{
-    return dt_hostshm_call_name(dti_checkpoint.ranks.call);
-}
-
-static dt_result_t read_device(const void *data, uint64_t bytes, dt_gpu_chunk_f f, void *arg)
-{
-    return dt_gpu_fetch(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
-}
-
-static dt_result_t write_device(void *data, uint64_t bytes, dt_gpu_chunk_f f, void *arg)
-{
-    return dt_gpu_store(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
-}
-
-static dt_result_t copy_device(const void *data, uint64_t bytes, struct dt_gpu_hostmem *m,
-                               void *place)
-{
-    return dt_gpu_fetch_to(dti_checkpoint.store.arg, call_name(), data, bytes, m, place);
-}
-
-/* Managed memory is copied by the GPU too, which knows when it has been written. */
-static const struct dt_device_access *device_access_of(const void *buf, size_t bytes)
-{
-    static const struct dt_device_access on_gpu = { read_device, write_device, copy_device };
-
-    return bytes && memory_of(buf, bytes) != DT_MEMORY_HOST ? &on_gpu : NULL;
-}
-
-/* ---- registering ---- */
-
-static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
-{
-    size_t len = name ? strlen(name) : 0;
-
-    if (len < 1 || len > DT_SHARD_NAME_MAX)
-        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: a name has 1 to %d bytes, not %zu",
-                       DT_SHARD_NAME_MAX, len);
-    if (bytes && (!buf || buf == DT_IN_PLACE))
-        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\": no buffer was given", name);
-    if (bytes > PTRDIFF_MAX)
-        return dt_fail(DT_ERR_ARG,
-                       "dt_checkpoint_register: \"%s\": %zu bytes are more than memory can hold",
-                       name, bytes);
-    for (uint32_t i = 0; i < dti_checkpoint.buffers.n; i++)
-        if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
-            return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
-                           name);
-    if (bytes && memory_of(buf, bytes) == DT_MEMORY_MIXED)
-        return dt_fail(DT_ERR_ARG,
-                       "dt_checkpoint_register: \"%s\" lies in the memory of a GPU only in part",
-                       name);
-    return DT_OK;
-}
-
-dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
-{
-    struct dt_comm *c;
-    dt_result_t result = dt_context_enter("dt_checkpoint_register", DT_WORLD, &c);
-
-    if (result != DT_OK)
-        return result;
-    if (dti_checkpoint.ready)
-        result = dt_fail(DT_ERR_STATE,
-                         "dt_checkpoint_register: \"%.255s\" is registered too late: register all "
-                         "buffers before the first save or restore",
-                         name ? name : "");
-    else
-        result = check_buffer(name, buf, bytes);
-    if (result == DT_OK && dt_buffers_add(&dti_checkpoint.buffers, name, buf, bytes) != 0)
-        result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
-    else if (result == DT_OK)
-        dti_checkpoint.buffers.v[dti_checkpoint.buffers.n - 1].device =
-            device_access_of(buf, bytes);
-    dt_context_leave(c);
-    return result;
 }
 
 static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm **c,
@@ -313,7 +229,7 @@ dt_result_t dt_checkpoint_save(int64_t step)
         return result;
     result = set_up_store(c);
     if (result == DT_OK)
-        result = dt_store_save(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
+        result = dt_store_save(&dti_checkpoint.store, dt_registry_buffers(c, DT_CALL_SAVE), step);
     return end_checkpoint_call(c, &call, result);
 }
 
@@ -337,7 +253,7 @@ static dt_result_t prepare_isave(struct dt_comm *c, int64_t step)
 
     if (result == DT_OK && step < 0)
         result = dt_store_fail_step(step);
-    return result == DT_OK ? dt_background_prepare(&dti_checkpoint.buffers) : result;
+    return result == DT_OK ? dt_background_prepare(dt_registry_buffers(c, DT_CALL_ISAVE)) : result;
 }
 
 /* All ranks begin the save, or none does. */
@@ -389,7 +305,8 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
         return result;
     result = set_up_store(c);
     if (result == DT_OK)
-        result = dt_store_restore(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
+        result =
+            dt_store_restore(&dti_checkpoint.store, dt_registry_buffers(c, DT_CALL_RESTORE), step);
     if (result == DT_OK)
         report_step(c, *step, true);
     return end_checkpoint_call(c, &call, result);
