@@ -47,7 +47,7 @@ static void write_text_line(FILE *out, const struct dt_dump_about *a, const stru
     uint64_t until = r->ended ? r->ended : a->now;
     char comm[DT_COMM_NAME], at[TIME_TEXT], algorithm[DT_LASTCALLS_ALGORITHM], call[DT_CALL_TEXT];
 
-    fprintf(out, "%-10s %8" PRIu64 "  %s %11.6f  %-15s  %-26s  %s\n", dt_comm_name(r->comm, comm),
+    fprintf(out, "%-11s %8" PRIu64 "  %s %11.6f  %-15s  %-26s  %s\n", dt_comm_name(r->comm, comm),
             r->call.number, time_of_day(wall_time(a, r->begun), at),
             (double)(until - r->begun) / NS, dt_lastcalls_result(r),
             dt_lastcalls_algorithm(r, algorithm), dt_lastcalls_call(&r->call, call));
@@ -66,7 +66,7 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_reco
             a->rank, a->size, a->host, (int)getpid(), a->generation, day);
     if (*a->why)
         fprintf(out, "failure: %s\n", a->why);
-    fprintf(out, "\n%-10s %8s  %-15s %11s  %-15s  %-26s  %s\n", "comm", "call", "begun (UTC)",
+    fprintf(out, "\n%-11s %8s  %-15s %11s  %-15s  %-26s  %s\n", "comm", "call", "begun (UTC)",
             "seconds", "result", "algorithm", "what");
     for (size_t i = 0; i < n; i++)
         write_text_line(out, a, &records[i]);

@@ -217,7 +217,6 @@ static void finalize_waits_for_the_save(void **state)
     assert_int_equal(in_all_placements(ends_meanwhile), 0);
 }
 
-/* The program's own communicators have the names that they have without such saves. */
 static int splits_meanwhile(int rank, void *arg)
 {
     dt_request_t request;

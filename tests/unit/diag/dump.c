@@ -40,6 +40,11 @@ static const struct dt_record records[] = {
       .ended = 2000000000,
       .result = DT_ERR_MISMATCH,
       .within = "shm" },
+    { .call = { .number = 9, .kind = DT_CALL_ISAVE, .root = -1 },
+      .comm = 1,
+      .begun = 1500000000,
+      .ended = 1600000000,
+      .within = "shm" },
     { .call = { .number = 8, .kind = DT_CALL_BARRIER, .device = 1, .root = -1 },
       .begun = 1500000000 },
 };
@@ -52,7 +57,7 @@ static char *print(void (*dump)(FILE *, const struct dt_dump_about *, const stru
     FILE *out = open_memstream(&text, &size);
 
     assert_non_null(out);
-    dump(out, &about, records, 3);
+    dump(out, &about, records, sizeof records / sizeof *records);
     fclose(out);
     return text;
 }
@@ -64,17 +69,17 @@ static void a_dump_is_readable_text(void **state)
     (void)state;
     assert_non_null(strstr(text, "dtrun flight recorder: rank 3 of 8 (a\"b), process "));
     assert_non_null(strstr(text, ", generation 2, 2023-11-14T22:13:22Z\nfailure"));
-    assert_string_equal(
-        lines,
-        "failure: rank 3: it \\ failed\n\n"
-        "comm           call  begun (UTC)         seconds  result           algorithm             "
-        "      what\n"
-        "world             6  22:13:21.123456    0.000250  ok               shm-slices+tcp-ring"
-        "         all-reduce of 5 f32 (sum)\n"
-        "3.2               7  22:13:21.623456    0.500000  DT_ERR_MISMATCH  shm               "
-        "          broadcast of 5 i8 from rank 1\n"
-        "world             8  22:13:21.623456    0.500000  inside           -                 "
-        "          barrier in device memory\n");
+    assert_string_equal(lines, "failure: rank 3: it \\ failed\n\n"
+                               "comm            call  begun (UTC)         seconds  result          "
+                               " algorithm                   what\n"
+                               "world              6  22:13:21.123456    0.000250  ok              "
+                               " shm-slices+tcp-ring         all-reduce of 5 f32 (sum)\n"
+                               "3.2                7  22:13:21.623456    0.500000  DT_ERR_MISMATCH "
+                               " shm                         broadcast of 5 i8 from rank 1\n"
+                               "checkpoints        9  22:13:21.623456    0.100000  ok              "
+                               " shm                         dt_checkpoint_isave\n"
+                               "world              8  22:13:21.623456    0.500000  inside          "
+                               " -                           barrier in device memory\n");
     free(text);
 }
 
@@ -98,6 +103,9 @@ static void a_dump_is_also_json_lines(void **state)
         "{\"comm\":\"3.2\",\"call\":7,\"kind\":\"broadcast\",\"type\":\"i8\",\"count\":5,"
         "\"bytes\":5,\"root\":1,\"device\":false,\"begun\":1700000001.623456789,"
         "\"ended\":1700000002.123456789,\"result\":\"DT_ERR_MISMATCH\",\"algorithm\":\"shm\"}\n"
+        "{\"comm\":\"checkpoints\",\"call\":9,\"kind\":\"dt_checkpoint_isave\",\"device\":false,"
+        "\"begun\":1700000001.623456789,\"ended\":1700000001.723456789,\"result\":\"DT_OK\","
+        "\"algorithm\":\"shm\"}\n"
         "{\"comm\":\"world\",\"call\":8,\"kind\":\"barrier\",\"device\":true,"
         "\"begun\":1700000001.623456789}\n");
     free(text);
