@@ -137,6 +137,21 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
+@test "charlm --device cuda has the same result if it saves in the background, also after a rank was killed" {
+    gpu_training
+    dtrun -np 2 --checkpoint-dir undisturbed -x DTRUN_DEVICE=staging $GPU "$CHARLM" --device cuda $SMALL "$TEXT"
+    code_is 0
+    for fault in '' '--inject kill:rank=1,step=15'; do
+        dtrun -np 2 --checkpoint-dir behind -x DTRUN_DEVICE=staging $GPU $fault \
+            "$CHARLM" --device cuda --isave $SMALL "$TEXT"
+        code_is 0
+        diff -r -x LINEAGE undisturbed behind
+        rm -r behind
+    done
+    grep -qE '^dtrun: restarting 2 ranks from the (beginning|checkpoint of step 10)' "$ERR" || { show; false; }
+    clean
+}
+
 @test "charlm on host and GPU can continue from each other's checkpoints" {
     gpu_training
     for first in host cuda; do
