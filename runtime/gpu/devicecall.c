@@ -1,5 +1,7 @@
 #include "runtime/gpu/devicecall.h"
 
+#include <stdatomic.h>
+
 #include "runtime/base/reduceoptions.h"
 #include "runtime/gpu/device/wait.h"
 
@@ -38,4 +40,10 @@ dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o,
                                    "this communicator was on device %d; DTRUN_DEVICE=staging "
                                    "serves both",
                                    c->world->rank, o->kind->name, o->order.device, first));
+}
+
+void dt_gpu_warn_once(struct dt_comm *c, _Atomic bool *warned, const char *text)
+{
+    if (!atomic_exchange(warned, true) && c->rank == 0)
+        dt_agentlink_note(&c->world->agent, text);
 }

@@ -2,6 +2,8 @@
 #ifndef DT_GPU_DEVICECALL_H
 #define DT_GPU_DEVICECALL_H
 
+#include <stdbool.h>
+
 #include "runtime/comm/comm.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
 #include "runtime/gpu/operation.h"
@@ -13,5 +15,8 @@ dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error)
 /* Returns DT_ERR_ARG, which is final, if the memory is on another device than that of the first
  * call. The path has made all its resources for that device. */
 dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first);
+/* All ranks of c call this. Rank 0 of c sends the text to dtrun, unless *warned says that it has
+ * been in such a call before, on any communicator. */
+void dt_gpu_warn_once(struct dt_comm *c, _Atomic bool *warned, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 #include "runtime/gpu/fuse.h"
 
-#include <stdatomic.h>
+#include <stdio.h>
 
 #include "runtime/base/reduceoptions.h"
 #include "runtime/comm/collective.h"
@@ -174,15 +174,17 @@ static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
     return whole;
 }
 
-/* Only rank 0 warns, and only once in the job. */
-static void warn_once(struct dt_comm *c)
+/* Collective. rank: one without the memory. */
+static void warn_of_lack(struct dt_comm *c, int rank)
 {
     static _Atomic bool warned;
+    char name[DT_WORLD_NAME], text[DT_RANK_NOTE_TEXT];
 
-    if (c->world->rank == 0 && !atomic_exchange(&warned, true))
-        dt_agentlink_note(&c->world->agent,
-                          "warning: a rank lacks GPU memory for a bucket: its buffers in GPU "
-                          "memory are reduced one by one");
+    snprintf(text, sizeof text,
+             "warning: %s gets no stream-ordered GPU memory for a bucket: all ranks reduce the "
+             "bucket's buffers in GPU memory one by one",
+             dt_world_name(c->world, c->ranks[rank], name));
+    dt_gpu_warn_once(c, &warned, text);
 }
 
 /* In stream order, which waits for nothing. */
@@ -202,7 +204,7 @@ static void free_memory(struct dt_gpu_fuse *f)
 static dt_result_t decide(struct dt_comm *c, struct dt_gpu_fuse *f,
                           const struct dt_operation *whole)
 {
-    int64_t lacks = !f->memory;
+    int64_t lacks = f->memory ? -1 : c->rank; /* then the last rank that lacks it */
     dt_result_t r;
 
     if (f->decided)
@@ -213,10 +215,10 @@ static dt_result_t decide(struct dt_comm *c, struct dt_gpu_fuse *f,
     if (r != DT_OK)
         return r;
     f->decided = true;
-    f->fuses = !lacks;
-    if (lacks) {
+    f->fuses = lacks < 0;
+    if (!f->fuses) {
         free_memory(f);
-        warn_once(c);
+        warn_of_lack(c, (int)lacks);
     }
     return DT_OK;
 }

@@ -84,51 +84,81 @@ static void fill_offer(struct dt_comm *c, const struct dt_gpu_order *order,
     memcpy(mine->uuid, uuid.bytes, sizeof mine->uuid);
 }
 
-/* Only this rank knows exactly why it cannot use NCCL. */
-static const char *describe_obstacle(const struct dt_comm *c, const struct dt_gpu_choice *choice,
-                                     const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
+/* Collective: rank a tells all why it cannot use NCCL, which only it knows. */
+static dt_result_t share_reason(struct dt_comm *c, const struct dt_gpu_choice *choice,
+                                char why[DT_GPU_WHY])
 {
-    dt_gpu_obstacle_text(choice, offers, text);
-    if (choice->obstacle == DT_GPU_NO_NCCL && choice->a == c->rank)
-        snprintf(text, DT_GPU_TEXT, "%s", c->gpu->no_nccl);
-    return text;
+    memset(why, 0, DT_GPU_WHY);
+    if (choice->obstacle != DT_GPU_NO_NCCL)
+        return DT_OK;
+    if (choice->a == c->rank)
+        snprintf(why, DT_GPU_WHY, "%s", c->gpu->no_nccl);
+    return dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, why, DT_GPU_WHY, choice->a);
 }
 
-/* Only rank 0 warns, and only once in the job. */
-static void warn_once(struct dt_comm *c, const char *obstacle)
+/* Collective: describes the obstacle alike on all ranks. */
+static dt_result_t describe_obstacle(struct dt_comm *c, const struct dt_gpu_choice *choice,
+                                     const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
-    static bool warned;
-    char text[DT_RANK_NOTE_TEXT];
+    char a[DT_WORLD_NAME], b[DT_WORLD_NAME], why[DT_GPU_WHY];
+    struct dt_gpu_details details = { .a = dt_world_name(c->world, c->ranks[choice->a], a),
+                                      .b = dt_world_name(c->world, c->ranks[choice->b], b),
+                                      .why = why };
+    dt_result_t r = share_reason(c, choice, why);
 
-    if (c->world->rank != 0 || warned)
-        return;
-    warned = true;
+    if (r == DT_OK)
+        dt_gpu_obstacle_text(choice, offers, &details, text);
+    return r;
+}
+
+static void warn_of_staging(struct dt_comm *c, const char *obstacle)
+{
+    static _Atomic bool warned;
+    char of[DT_COMM_NAME + 32] = "", id[DT_COMM_NAME], text[DT_RANK_NOTE_TEXT];
+
+    if (c->id)
+        snprintf(of, sizeof of, " of communicator %s", dt_comm_name(c->id, id));
     snprintf(text, sizeof text,
-             "warning: %s: collectives on GPU memory go through host memory (DTRUN_DEVICE=staging "
-             "does the same without this warning)",
-             obstacle);
-    dt_agentlink_note(&c->world->agent, text);
+             "warning: %s: collectives%s on GPU memory go through host memory "
+             "(DTRUN_DEVICE=staging does the same without this warning)",
+             obstacle, of);
+    dt_gpu_warn_once(c, &warned, text);
+}
+
+static dt_result_t refuse_staging_of_sharers(struct dt_comm *c, const char *obstacle)
+{
+    return dt_comm_fail(
+        c, dt_fail(DT_ERR_CUDA, "%s, and DTRUN_DEVICE=shared permits no other path", obstacle));
+}
+
+/* Fails if the user permits only the path that the obstacle blocks, else warns. */
+static dt_result_t accept_obstacle(struct dt_comm *c, const struct dt_gpu_choice *choice,
+                                   enum dt_gpu_path wish, const char *obstacle)
+{
+    if (choice->obstacle == DT_GPU_WISHES_DIFFER)
+        return dt_comm_fail(
+            c, dt_fail(DT_ERR_MISMATCH, "%s: it must be the same on all ranks", obstacle));
+    if (wish == DT_GPU_NCCL)
+        return dt_comm_fail(
+            c, dt_fail(DT_ERR_NCCL, "%s, and DTRUN_DEVICE=nccl permits no other path", obstacle));
+    if (wish == DT_GPU_SHARED && choice->shares)
+        return refuse_staging_of_sharers(c, obstacle);
+    warn_of_staging(c, obstacle);
+    return DT_OK;
 }
 
 static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_offer *offers)
 {
     struct dt_gpu_choice choice = dt_gpu_choose(offers, c->size);
-    char text[DT_GPU_TEXT];
+    char obstacle[DT_GPU_TEXT];
+    dt_result_t r = DT_OK;
 
-    if (choice.obstacle == DT_GPU_WISHES_DIFFER)
-        return dt_comm_fail(
-            c, dt_fail(DT_ERR_MISMATCH, "rank %d: %s: it must be the same on all ranks",
-                       c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
-    if (choice.obstacle && offers[0].wish == DT_GPU_NCCL)
-        return dt_comm_fail(
-            c, dt_fail(DT_ERR_NCCL, "rank %d: %s, and DTRUN_DEVICE=nccl permits no other path",
-                       c->world->rank, describe_obstacle(c, &choice, offers, text)));
-    if (choice.obstacle && choice.shares && offers[0].wish == DT_GPU_SHARED)
-        return dt_comm_fail(
-            c, dt_fail(DT_ERR_CUDA, "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
-                       c->world->rank, describe_obstacle(c, &choice, offers, text)));
     if (choice.obstacle)
-        warn_once(c, describe_obstacle(c, &choice, offers, text));
+        r = describe_obstacle(c, &choice, offers, obstacle);
+    if (r == DT_OK && choice.obstacle)
+        r = accept_obstacle(c, &choice, c->world->settings.gpu_path, obstacle);
+    if (r != DT_OK)
+        return r;
     c->gpu->path = choice.path;
     return choice.path == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
 }
@@ -191,10 +221,8 @@ static dt_result_t accept_shared(struct dt_comm *c, dt_result_t r, const char *w
     if (r != DT_OK || !*why)
         return r;
     if (c->world->settings.gpu_path == DT_GPU_SHARED)
-        return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
-                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other path",
-                                       c->world->rank, why));
-    warn_once(c, why);
+        return refuse_staging_of_sharers(c, why);
+    warn_of_staging(c, why);
     c->gpu->path = DT_GPU_STAGING;
     return DT_OK;
 }

@@ -27,9 +27,9 @@ static bool follows(const struct dt_gpu_offer *offers, int rank)
 
 static struct dt_gpu_choice find_differing_wish(const struct dt_gpu_offer *offers, int size)
 {
-    for (int a = 0; a < size; a++) {
-        if (offers[a].wish != offers[0].wish)
-            return (struct dt_gpu_choice){ .obstacle = DT_GPU_WISHES_DIFFER, .a = a };
+    for (int b = 1; b < size; b++) {
+        if (offers[b].wish != offers[0].wish)
+            return (struct dt_gpu_choice){ .obstacle = DT_GPU_WISHES_DIFFER, .b = b };
     }
     return (struct dt_gpu_choice){ 0 };
 }
@@ -90,7 +90,7 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
     struct dt_gpu_choice choice = find_differing_wish(offers, size);
     struct dt_gpu_choice sharers = find_sharers(offers, size);
 
-    if (choice.obstacle) {
+    if (choice.obstacle || size == 1) {
         choice.path = DT_GPU_STAGING;
         return choice;
     }
@@ -103,7 +103,7 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
     choice = find_lack_of_nccl(offers, size, false);
     if (!choice.obstacle)
         choice = sharers;
-    choice.path = choice.obstacle || size == 1 ? DT_GPU_STAGING : DT_GPU_NCCL;
+    choice.path = choice.obstacle ? DT_GPU_STAGING : DT_GPU_NCCL;
     return choice;
 }
 
@@ -124,48 +124,47 @@ static const char *unable_text(uint64_t unable)
 }
 
 static void put_versions(const struct dt_gpu_choice *choice, const struct dt_gpu_offer *offers,
-                         char text[DT_GPU_TEXT])
+                         const struct dt_gpu_details *d, char text[DT_GPU_TEXT])
 {
     int a = (int)offers[choice->a].nccl, b = (int)offers[choice->b].nccl;
 
     snprintf(text, DT_GPU_TEXT,
-             "rank %d has NCCL %d.%d.%d and rank %d NCCL %d.%d.%d, which do not work together",
-             choice->a, a / 10000, a / 100 % 100, a % 100, choice->b, b / 10000, b / 100 % 100,
-             b % 100);
+             "%s has NCCL %d.%d.%d and %s NCCL %d.%d.%d, which do not work together", d->a,
+             a / 10000, a / 100 % 100, a % 100, d->b, b / 10000, b / 100 % 100, b % 100);
 }
 
 const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
-                                 const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
+                                 const struct dt_gpu_offer *offers, const struct dt_gpu_details *d,
+                                 char text[DT_GPU_TEXT])
 {
-    int a = choice->a, b = choice->b;
+    const struct dt_gpu_offer *a = &offers[choice->a], *b = &offers[choice->b];
 
     text[0] = '\0';
     switch (choice->obstacle) {
     case DT_GPU_CLEAR:
         break;
     case DT_GPU_WISHES_DIFFER:
-        snprintf(text, DT_GPU_TEXT, "DTRUN_DEVICE is %s on rank 0 and %s on rank %d",
-                 dt_gpu_path_name((enum dt_gpu_path)offers[0].wish),
-                 dt_gpu_path_name((enum dt_gpu_path)offers[a].wish), a);
+        snprintf(text, DT_GPU_TEXT, "DTRUN_DEVICE is %s on %s and %s on %s",
+                 dt_gpu_path_name((enum dt_gpu_path)a->wish), d->a,
+                 dt_gpu_path_name((enum dt_gpu_path)b->wish), d->b);
         break;
     case DT_GPU_NO_NCCL:
-        snprintf(text, DT_GPU_TEXT, "%srank %d has no libnccl.so.2 that can be used%s",
-                 choice->shares ? "ranks share GPUs, and " : "", a,
-                 choice->shares ? " between them" : "");
+        snprintf(text, DT_GPU_TEXT, "%s%s cannot use NCCL%s (%.*s)",
+                 choice->shares ? "ranks share GPUs, and " : "", d->a,
+                 choice->shares ? " between them" : "", DT_GPU_WHY, d->why);
         break;
     case DT_GPU_NCCL_DIFFERS:
-        put_versions(choice, offers, text);
+        put_versions(choice, offers, d, text);
         break;
     case DT_GPU_UNSHARABLE:
-        snprintf(
-            text, DT_GPU_TEXT,
-            "ranks share a GPU, which NCCL refuses, and they cannot share the memory of rank %d's "
-            "GPU (%.*s), which %s",
-            a, DT_GPU_BUS, offers[a].bus, unable_text(offers[a].unable));
+        snprintf(text, DT_GPU_TEXT,
+                 "ranks share a GPU, which NCCL refuses, and they cannot share its memory, because "
+                 "GPU %.*s of %s %s",
+                 DT_GPU_BUS, a->bus, d->a, unable_text(a->unable));
         break;
     case DT_GPU_IS_SHARED:
-        snprintf(text, DT_GPU_TEXT, "ranks %d and %d share a GPU (%.*s), which NCCL refuses", a, b,
-                 DT_GPU_BUS, offers[a].bus);
+        snprintf(text, DT_GPU_TEXT, "%s and %s share a GPU (%.*s), which NCCL refuses", d->a, d->b,
+                 DT_GPU_BUS, a->bus);
         break;
     }
     return text;

@@ -35,7 +35,7 @@ struct dt_gpu_offer { /* made of whole words; each rank shows its own to all oth
 
 enum dt_gpu_obstacle {
     DT_GPU_CLEAR,
-    DT_GPU_WISHES_DIFFER, /* on ranks 0 and a, so no path can be chosen */
+    DT_GPU_WISHES_DIFFER, /* those of ranks a and b, so no path can be chosen */
     DT_GPU_NO_NCCL,       /* on rank a */
     DT_GPU_NCCL_DIFFERS,  /* ranks a and b have different versions */
     DT_GPU_IS_SHARED,     /* ranks a and b share a GPU */
@@ -54,10 +54,16 @@ bool dt_gpu_is_same(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b);
 /* Gives all ranks the same choice. */
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size);
 
-enum { DT_GPU_TEXT = 320 };
+enum { DT_GPU_TEXT = 360, DT_GPU_WHY = 200 };
+
+struct dt_gpu_details { /* what the offers do not tell of an obstacle */
+    const char *a, *b;  /* names of the ranks */
+    const char *why;    /* why rank a cannot use NCCL; only the start may fit */
+};
 
 /* Writes the obstacle as a clause. Returns text. */
 const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
-                                 const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT]);
+                                 const struct dt_gpu_offer *offers, const struct dt_gpu_details *d,
+                                 char text[DT_GPU_TEXT]);
 
 #endif

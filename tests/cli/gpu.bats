@@ -385,7 +385,7 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
         code_is 0
         [ "$(grep -c '^large: done' "$OUT")" = 3 ] || { show; false; }
         [ "$(grep -c launches "$T/log")" = $((3 * (1 + 50 * 20))) ] || { sort "$T/log" | uniq -c; false; }
-        [ "$(grep -c 'warning: a rank lacks GPU memory for a bucket' "$ERR")" = 1 ] || { show; false; }
+        [ "$(grep -c 'warning: rank 1 (localhost) gets no stream-ordered GPU memory for a bucket: ' "$ERR")" = 1 ] || { show; false; }
         clean
     done
     unset LD_LIBRARY_PATH
@@ -625,14 +625,14 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     unset LD_LIBRARY_PATH
     code_is 0
     [ "$(grep -c '^= 1$' "$OUT")" = 2 ]
-    [ "$(grep -c 'warning: the memory belongs to a context that the program has created' "$ERR")" = 1 ]
+    [ "$(grep -c 'warning: rank 0 .* cannot use NCCL (the memory belongs to a context that the program has created' "$ERR")" = 1 ]
     clean
 }
 
 @test "DTRUN_DEVICE=nccl names the ranks that share a GPU" {
     gpu calls -H localhost:1 -x DTRUN_DEVICE=nccl
     code_is 1
-    grep -q -- '-11: .*ranks 0 and 1 share a GPU (0000:.*), which NCCL refuses, and DTRUN_DEVICE=nccl' "$OUT"
+    grep -q -- '-11: rank 0 (localhost) and rank 1 (localhost) share a GPU (0000:.*), which NCCL refuses, and DTRUN_DEVICE=nccl' "$OUT"
     clean
 }
 
@@ -710,7 +710,7 @@ creates() { # blocks|'does not block' [dtrun option...]
 @test "DTRUN_DEVICE=nccl permits no other path" {
     gpu calls -x DTRUN_DEVICE=nccl -x DTRUN_NCCL="$T/none.so"
     code_is 1
-    grep -q -- '-11: .*rank 0 has no libnccl.so.2 that can be used, and DTRUN_DEVICE=nccl' "$OUT"
+    grep -q -- '-11: rank 0 (localhost) cannot use NCCL (.*none.so: .*), and DTRUN_DEVICE=nccl' "$OUT"
     clean
 }
 
@@ -719,7 +719,7 @@ creates() { # blocks|'does not block' [dtrun option...]
     dtrun --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || export DTRUN_DEVICE=nccl; exec "$0" calls' "$RANK/gpu"
     unset LD_LIBRARY_PATH
     code_is 1
-    grep -q -- '-3: .*DTRUN_DEVICE is nccl on rank 0 and auto on rank 1' "$OUT"
+    grep -q -- '-3: DTRUN_DEVICE is nccl on rank 0 (localhost) and auto on rank 1 (localhost): it must' "$OUT"
     clean
 }
 

@@ -9,7 +9,8 @@ setup_file() {
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
 }
 
-# Runs the job with a variable that only ranks that match a pattern have. Each host has DEVICES devices.
+# Runs tests/rank/gpu, which does DOES or "factors", with a variable that only ranks that match a pattern
+# have. Each host has DEVICES devices.
 mixed() { # PATTERN VARIABLE=VALUE DEVICES RANKS [dtrun option...]
     local pattern=$1 variable=$2 devices=$3 ranks=$4
     shift 4
@@ -18,7 +19,7 @@ mixed() { # PATTERN VARIABLE=VALUE DEVICES RANKS [dtrun option...]
     dtrun --no-tag -np "$ranks" -x STANDIN_LOG="$T/log" "$@" sh -c '
         case $DTRUN_RANK in '"$pattern"') export "$1" ;; esac
         export STANDIN_HOST="$DTRUN_NODE_RANK"
-        exec "$0" factors' "$RANK/gpu" "$variable"
+        exec "$0" "$2"' "$RANK/gpu" "$variable" "${DOES:-factors}"
     unset LD_LIBRARY_PATH
 }
 
@@ -33,16 +34,16 @@ computes() { # RANKS [WARNING]
 
 starts_nccl() { grep -q 'a communicator that' "$T/log"; }
 
-# The lowest rank that lacks NCCL is named. Rank 0 knows why it lacks NCCL itself.
+# The lowest rank that cannot use NCCL is named.
 @test "if some ranks lack NCCL, all stage, and one warning names a rank" {
     mixed 1 DTRUN_NCCL=/none.so 3 3
-    computes 3 'rank 1 has no libnccl.so.2 that can be used: collectives on GPU memory go through host memory'
+    computes 3 'rank 1 (localhost) cannot use NCCL (/none.so: .*): collectives on GPU memory go through host memory'
     ! starts_nccl || false
     mixed '1|2' STANDIN_NCCL_VERSION=21701 3 3
-    computes 3 'rank 1 has no libnccl.so.2 that can be used:'
+    computes 3 'rank 1 (localhost) cannot use NCCL (libnccl.so.2 is older than NCCL 2.18):'
     ! starts_nccl || false
     mixed 0 DTRUN_NCCL=/none.so 3 3
-    computes 3 '/none.so: .*: collectives on GPU memory go through host memory'
+    computes 3 'rank 0 (localhost) cannot use NCCL (/none.so: .*): collectives on GPU memory go through host memory'
     ! starts_nccl || false
     mixed none DTRUN_NCCL=/none.so 3 3
     computes 3
@@ -52,7 +53,7 @@ starts_nccl() { grep -q 'a communicator that' "$T/log"; }
 @test "if one of two hosts lacks NCCL, all stage, and one warning names a rank" {
     as_list
     mixed '2|3' DTRUN_NCCL=/none.so 2 4 --rsh './on-list %h' -H a:2,b:2
-    computes 4 'rank 2 has no libnccl.so.2 that can be used:'
+    computes 4 'rank 2 (b) cannot use NCCL (/none.so: .*):'
     ! starts_nccl || false
     mixed none DTRUN_NCCL=/none.so 2 4 --rsh './on-list %h' -H a:2,b:2
     computes 4
@@ -61,12 +62,45 @@ starts_nccl() { grep -q 'a communicator that' "$T/log"; }
 
 @test "if versions of NCCL differ, all stage, and one warning names them" {
     mixed 1 STANDIN_NCCL_VERSION=22105 3 3
-    computes 3 'rank 0 has NCCL 2.28.9 and rank 1 NCCL 2.21.5, which do not work together:'
+    computes 3 'rank 0 (localhost) has NCCL 2.28.9 and rank 1 (localhost) NCCL 2.21.5, which do not work together:'
     ! starts_nccl || false
     mixed 1 STANDIN_NCCL_VERSION=22105 3 3 -x DTRUN_DEVICE=nccl
     code_is 1
-    [ "$(grep -c -- '^-11: .*rank 1 NCCL 2.21.5, which do not work together, and DTRUN_DEVICE=nccl' "$OUT")" = 3 ] ||
+    [ "$(grep -c -- '^-11: .*rank 1 (localhost) NCCL 2.21.5, which do not work together, and DTRUN_DEVICE=nccl' "$OUT")" = 3 ] ||
         { show; false; }
+    clean
+}
+
+@test "if DTRUN_DEVICE permits only NCCL, every rank names the rank that cannot use it, and the reason" {
+    local setting reason
+    while read -r setting reason; do
+        mixed 1 $setting 3 3 -x DTRUN_DEVICE=nccl
+        code_is 1
+        [ "$(grep -c -- "^-11: rank 1 (localhost) cannot use NCCL ($reason), and DTRUN_DEVICE=nccl permits" "$OUT")" = 3 ] ||
+            { show; false; }
+        clean
+    done <<'END'
+DTRUN_NCCL=/none.so /none.so: cannot open shared object file: No such file or directory
+DTRUN_NCCL=/etc/passwd /etc/passwd: .*
+DTRUN_NCCL=libm.so.6 libnccl.so.2 is older than NCCL 2.18: it lacks nccl[A-Za-z]*
+STANDIN_NCCL_VERSION=21701 libnccl.so.2 is older than NCCL 2.18
+NCCL_COMM_ID=127.0.0.1:9 NCCL_COMM_ID is set (in the environment), which fits only one communicator
+END
+}
+
+# Ranks 0 and 2 are together, and so are ranks 1 and 3.
+@test "ranks have the numbers of the job in what is said of another communicator, whose first rank warns" {
+    DOES=split
+    mixed 3 DTRUN_NCCL=/none.so 4 4
+    code_is 0
+    [ "$(grep -c '^2 together$' "$OUT")" = 4 ]
+    [ "$(grep -c ' warning: ' "$ERR")" = 1 ] || { show; false; }
+    grep -q ' warning: rank 3 .* cannot use NCCL (.*): collectives of communicator 1.1 on GPU memory go' "$ERR" ||
+        { show; false; }
+    clean
+    mixed 3 STANDIN_NCCL_VERSION=22105 4 4
+    code_is 0
+    grep -q ' warning: rank 1 .* has NCCL 2.28.9 and rank 3 .* NCCL 2.21.5' "$ERR" || { show; false; }
     clean
 }
 
@@ -78,10 +112,10 @@ starts_nccl() { grep -q 'a communicator that' "$T/log"; }
         starts_nccl
     done
     mixed 1 DTRUN_NCCL=/none.so 2 4 -H localhost:2
-    computes 4 'ranks share GPUs, and rank 1 has no libnccl.so.2 that can be used between them:'
+    computes 4 'ranks share GPUs, and rank 1 (localhost) cannot use NCCL between them (/none.so: .*):'
     ! starts_nccl || false
     mixed 1 STANDIN_NCCL_VERSION=22105 2 4 -H localhost:2
-    computes 4 'rank 0 has NCCL 2.28.9 and rank 1 NCCL 2.21.5, which do not work together:'
+    computes 4 'rank 0 (localhost) has NCCL 2.28.9 and rank 1 (localhost) NCCL 2.21.5, which do not work together:'
     ! starts_nccl || false
     mixed 1 DTRUN_NCCL=/none.so 2 4 -H localhost:2 -x DTRUN_DEVICE=shared
     code_is 1

@@ -146,7 +146,7 @@ shared() { # the arguments of share
     share 1 2 gpu factors -x STANDIN_LACKS=102
     code_is 0
     [ "$(warnings)" = 1 ]
-    grep -q "warning: .*of rank 0's GPU .* has no virtual memory management: .* go through host memory" "$ERR"
+    grep -q "warning: .* cannot share its memory, because GPU 0000:.* of rank 0 (localhost) has no virtual memory management: .* go through host memory" "$ERR"
     clean
     share 1 2 gpu factors -x STANDIN_MIG=1
     code_is 0

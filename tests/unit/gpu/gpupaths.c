@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/api/operation.h"
@@ -38,14 +39,15 @@ static void ranks_choose_together(void **state)
           DT_GPU_STAGING,
           "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.18.1, which do not work together" },
         { { { 0, 22809, 0, "a" } }, DT_GPU_STAGING, "" },
+        { { { DT_GPU_NCCL, 0, 0, "a" } }, DT_GPU_STAGING, "" },
         { { { DT_GPU_NCCL, 22809, 0, "a" },
             { DT_GPU_NCCL, 22809, 0, "b" },
             { DT_GPU_NCCL, 22809, 0, "a" } },
           DT_GPU_STAGING,
-          "ranks 0 and 2 share a GPU (a), which NCCL refuses" },
+          "rank 0 and rank 2 share a GPU (a), which NCCL refuses" },
         { { { 0, 22809, 0, "a" }, { 0, 0, 0, "b" } },
           DT_GPU_STAGING,
-          "rank 1 has no libnccl.so.2 that can be used" },
+          "rank 1 cannot use NCCL (too old)" },
         { { { DT_GPU_NCCL, 22809, 0, "a" }, { DT_GPU_AUTO, 22809, 0, "b" } },
           DT_GPU_STAGING,
           "DTRUN_DEVICE is nccl on rank 0 and auto on rank 1" },
@@ -55,7 +57,8 @@ static void ranks_choose_together(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_gpu_offer offers[4] = { { 0 } };
         struct dt_gpu_choice choice;
-        char text[DT_GPU_TEXT];
+        char a[16], b[16], text[DT_GPU_TEXT];
+        struct dt_gpu_details details = { .a = a, .b = b, .why = "too old" };
         int n = 0;
 
         for (const struct offered *o = cases[i].ranks; n < 4 && o->bus; o++, n++) {
@@ -66,7 +69,9 @@ static void ranks_choose_together(void **state)
         }
         choice = dt_gpu_choose(offers, n);
         assert_int_equal(choice.path, cases[i].path);
-        assert_string_equal(dt_gpu_obstacle_text(&choice, offers, text), cases[i].why);
+        snprintf(a, sizeof a, "rank %d", choice.a);
+        snprintf(b, sizeof b, "rank %d", choice.b);
+        assert_string_equal(dt_gpu_obstacle_text(&choice, offers, &details, text), cases[i].why);
     }
 }
 

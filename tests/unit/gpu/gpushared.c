@@ -54,8 +54,8 @@ static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_of
 static void ranks_that_share_choose_together(void **state)
 {
 #define CANNOT(rank, bus, why)                                                                     \
-    "ranks share a GPU, which NCCL refuses, and they cannot share the memory of rank " rank        \
-    "'s GPU (" bus "), which " why
+    "ranks share a GPU, which NCCL refuses, and they cannot share its memory, because GPU " bus    \
+    " of rank " rank " " why
     static const struct {
         const char *ranks;
         enum dt_gpu_path wish, path;
@@ -67,20 +67,20 @@ static void ranks_that_share_choose_together(void **state)
         { "0a 0a 1a 1a", DT_GPU_AUTO, DT_GPU_SHARED, "" },
         { "0a 0ax 1a 1ax", DT_GPU_AUTO, DT_GPU_SHARED, "" },
         { "0a 0a 1ax 1a", DT_GPU_AUTO, DT_GPU_STAGING,
-          "ranks share GPUs, and rank 2 has no libnccl.so.2 that can be used between them" },
+          "ranks share GPUs, and rank 2 cannot use NCCL between them (too old)" },
         { "0a 0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING,
-          "ranks share GPUs, and rank 2 has no libnccl.so.2 that can be used between them" },
+          "ranks share GPUs, and rank 2 cannot use NCCL between them (too old)" },
         { "0a 0ao 1a 1ax", DT_GPU_AUTO, DT_GPU_SHARED, "" },
         { "0a 0a 1ao", DT_GPU_SHARED, DT_GPU_STAGING,
           "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.21.5, which do not work together" },
         { "0a 1a", DT_GPU_AUTO, DT_GPU_NCCL, "" },
         { "0a 1a", DT_GPU_SHARED, DT_GPU_NCCL, "" },
-        { "0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING, "rank 1 has no libnccl.so.2 that can be used" },
+        { "0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING, "rank 1 cannot use NCCL (too old)" },
         { "0a", DT_GPU_SHARED, DT_GPU_STAGING, "" },
         { "0a 0a", DT_GPU_NCCL, DT_GPU_STAGING,
-          "ranks 0 and 1 share a GPU (a), which NCCL refuses" },
+          "rank 0 and rank 1 share a GPU (a), which NCCL refuses" },
         { "0aM 0aM", DT_GPU_AUTO, DT_GPU_STAGING,
-          "ranks 0 and 1 share a GPU (a), which NCCL refuses" },
+          "rank 0 and rank 1 share a GPU (a), which NCCL refuses" },
         { "0a 0av", DT_GPU_AUTO, DT_GPU_STAGING,
           CANNOT("1", "a", "has no virtual memory management") },
         { "0a 0a 1bf", DT_GPU_AUTO, DT_GPU_STAGING,
@@ -96,9 +96,12 @@ static void ranks_that_share_choose_together(void **state)
         struct dt_gpu_offer offers[MOST_RANKS];
         int n = read_offers(cases[i].ranks, cases[i].wish, offers);
         struct dt_gpu_choice choice = dt_gpu_choose(offers, n);
-        char text[DT_GPU_TEXT];
+        char a[16], b[16], text[DT_GPU_TEXT];
+        struct dt_gpu_details details = { .a = a, .b = b, .why = "too old" };
 
-        assert_string_equal(dt_gpu_obstacle_text(&choice, offers, text), cases[i].why);
+        snprintf(a, sizeof a, "rank %d", choice.a);
+        snprintf(b, sizeof b, "rank %d", choice.b);
+        assert_string_equal(dt_gpu_obstacle_text(&choice, offers, &details, text), cases[i].why);
         if (choice.path != cases[i].path)
             fail_msg("%s: %s", cases[i].ranks, dt_gpu_path_name(choice.path));
     }
