@@ -486,7 +486,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
             "$RANK/gpu" "$what"
         code_is 0
         grep -q -- "$message" "$ERR" "$OUT" || { echo "NCCL_COMM_BLOCKING=$blocks:"; show; false; }
-        grep -q 'recovered 1 failure' "$ERR" || { echo "NCCL_COMM_BLOCKING=$blocks:"; show; false; }
+        grep -q 'recovered from 1 failure' "$ERR" || { echo "NCCL_COMM_BLOCKING=$blocks:"; show; false; }
         diff -r -x LINEAGE "$T/calm" "$T/disturbed$blocks"
         clean
     done
@@ -534,7 +534,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
         --checkpoint-dir "$T/disturbed" "$@" "$RANK/gpu" "$what"
     code_is 0
     grep -q "rank 1 .*$message" "$ERR" || { show; false; }
-    grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+    grep -q 'recovered from 1 failure' "$ERR" || { show; false; }
     diff -r -x LINEAGE "$T/calm" "$T/disturbed"
     rm -r "$T/calm" "$T/disturbed"
     unset LD_LIBRARY_PATH
@@ -588,7 +588,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
                    exec "$0" watchedtrain' "$RANK/gpu"
         code_is 0
         grep -q '^dtrun: rank [012] (.*) exited with code 123' "$ERR" || { show; false; }
-        grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+        grep -q 'recovered from 1 failure' "$ERR" || { show; false; }
         diff -r -x LINEAGE "$T/calm" "$T/again"
         clean
     done

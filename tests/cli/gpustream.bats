@@ -306,7 +306,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     for isave in '' '-x ISAVE=1'; do
         dtrun -np 3 --checkpoint-dir "$T/disturbed" --inject kill:rank=1,step=7 $isave "$RANK/gpu" devicetrain
         code_is 0
-        grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+        grep -q 'recovered from 1 failure' "$ERR" || { show; false; }
         diff -r -x LINEAGE "$T/host" "$T/disturbed"
         rm -r "$T/disturbed"
     done

@@ -53,7 +53,7 @@ ends_well() {
     grep -qE '^dtrun: rank 2 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\) \(--inject\) after step 57$' "$ERR"
     err_has "dtrun: restarting 4 ranks from the checkpoint of step 50"
     grep -qE '^dtrun: recovered in [0-9.]+ m?s, 7 steps lost$' "$ERR"
-    grep -qE '^dtrun: done in .*; recovered 1 failure, lost 7 steps, [0-9.]+ m?s \([0-9.]+ % of the time went into training\)$' "$ERR"
+    grep -qE '^dtrun: done in .*; recovered from 1 failure, lost 7 steps, [0-9.]+ m?s \([0-9.]+ % of the time went into training\)$' "$ERR"
     if type jq >/dev/null; then
         [ "$(jq -c '[.exit_code, .restarts, .lost_steps, .cause, .recoveries[0].from_step, .recoveries[0].source, .recoveries[0].generation]' r.json)" \
             = '[0,1,7,null,50,"checkpoint",2]' ]
@@ -151,7 +151,7 @@ is_stopped() { # RANK
     dtrun -np 2 --inject kill:rank=0,step=25 --inject kill:rank=0,step=35 \
         --inject exit:rank=0,step=15,restart=1 "$(TRAIN)" 40 10
     result_is 2 40
-    err_has "; recovered 3 failures"
+    err_has "; recovered from 3 failures"
     dtrun_start -np 2 --inject stop:rank=1,step=25 "$(TRAIN)" 40 10
     await is_stopped 1
     kill -KILL "$(rank_pid 0)"
@@ -165,7 +165,7 @@ is_stopped() { # RANK
     dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$(TRAIN)" 100 10
     result_is 3 100
     err_has "exited with code 5 (--inject) after step 71"
-    err_has "; recovered 2 failures, lost 4 steps, "
+    err_has "; recovered from 2 failures, lost 4 steps, "
     clean
 }
 
@@ -177,7 +177,7 @@ is_stopped() { # RANK
     done
     dtrun -np 3 "${faults[@]}" "$(TRAIN)" $((10 * kills)) 5
     result_is 3 $((10 * kills))
-    err_has "; recovered $kills failures"
+    err_has "; recovered from $kills failures"
     clean
 }
 
@@ -197,7 +197,7 @@ is_stopped() { # RANK
     await goes_on "$at"
     ends_well
     err_has "was killed by signal 9 (SIGKILL)"
-    err_has "; recovered 1 failure, "
+    err_has "; recovered from 1 failure, "
 }
 
 @test "after kill -9 of the keeper a new agent brings the job to the same result" {
@@ -232,7 +232,7 @@ is_stopped() { # RANK
     result_is 3 100
     err_has "exited with code 9 after step 5"
     grep -qxF "dtrun: restarting 3 ranks from the beginning" "$ERR" || { show; false; }
-    err_has "recovered 1 failure (1 from the beginning), lost 5 steps"
+    err_has "recovered from 1 failure (1 from the beginning), lost 5 steps"
     if type jq >/dev/null; then
         [ "$(jq -c '[.restarts, .lost_steps, .recoveries[0].from_step, .recoveries[0].source]' r.json)" = '[1,5,null,"none"]' ]
     fi
@@ -323,10 +323,10 @@ is_stopped() { # RANK
     dtrun -np 3 --report r.json --inject agent:node=0,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     grep -qE '^dtrun: recovered in [0-9.]+ m?s$' "$ERR" || { show; false; }
-    grep -qE '^dtrun: done in .*; recovered 1 failure, [0-9.]+ m?s \(' "$ERR" || { show; false; }
+    grep -qE '^dtrun: done in .*; recovered from 1 failure, [0-9.]+ m?s \(' "$ERR" || { show; false; }
     grep -q '"lost_steps":[[:space:]]*null,' r.json
     dtrun -np 3 --inject kill:rank=1,step=33 --inject agent:node=0,step=55 "$(TRAIN)" 100 10
-    err_has "; recovered 2 failures, lost at least 3 steps, "
+    err_has "; recovered from 2 failures, lost at least 3 steps, "
     clean
 }
 

@@ -37,7 +37,7 @@ teardown() { cluster_await_quiet; }
         --inject kill:rank=3,step=30 "$CHARLM" --steps 60 --batch 64 --width 32 --checkpoint-every 20 "$TEXT"
     [ "$RC" = 0 ]
     grep -q 'step    60 of 60' "$OUT"
-    cluster_err_has "recovered 1 failure"
+    cluster_err_has "recovered from 1 failure"
 }
 
 @test "with --keep a host gets only files that it lacks, and shares nothing with the others" {

@@ -83,7 +83,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     grep -q '"restarts":[[:space:]]*1,' report.json
     grep -qE '^dtrun: rank 2 \(host2, pid [0-9]+\) was killed by signal 9' "$ERR"
     cluster_err_has "dtrun: restarting 4 ranks from the checkpoint of step 40"
-    cluster_err_has "recovered 1 failure"
+    cluster_err_has "recovered from 1 failure"
 }
 
 @test "check 22: the residual of 2-bit gradients is in the checkpoint, so a killed rank changes no result" {

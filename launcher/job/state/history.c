@@ -114,7 +114,7 @@ void dt_history_words(const struct dt_history *h, const struct dt_hostlist *host
 
     for (size_t i = 0; i < h->nrecoveries; i++)
         recovering += h->recoveries[i].seconds > 0 ? h->recoveries[i].seconds : 0;
-    dt_strbuf_puts(out, linked ? "; recovered " : "; restarted after ");
+    dt_strbuf_puts(out, linked ? "; recovered from " : "; restarted after ");
     dt_words_count(out, h->nrecoveries, "failure");
     add_manner(h, linked, out);
     add_absences(h, hosts, out);

@@ -44,8 +44,8 @@ void dt_history_note_host(struct dt_history *h, size_t host, bool out, uint32_t 
 /* Returns the number of steps lost in all recoveries. *known: the number is known for every
  * recovery. */
 int64_t dt_history_lost_steps(const struct dt_history *h, bool *known);
-/* Writes "; recovered 2 failures, lost 3 steps, 1.2 s (99.1 % of the time went into training)".
- * seconds: how long the job took; linked: some of its ranks called dt_init. */
+/* Writes "; recovered from 2 failures, lost 3 steps, 1.2 s (99.1 % of the time went into
+ * training)". seconds: how long the job took; linked: some of its ranks called dt_init. */
 void dt_history_words(const struct dt_history *h, const struct dt_hostlist *hosts, bool linked,
                       double seconds, struct dt_strbuf *out);
 void dt_history_free(struct dt_history *h);
