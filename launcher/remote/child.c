@@ -30,7 +30,6 @@ struct dt_child {
     bool exited;    /* has exited, or never started */
     bool finishing; /* the last handles are being closed */
     bool last_read; /* the grace period is over: reads what its streams hold, then closes them */
-    bool paused;
     /* bytes whose write has not been reported as ended; libuv's own count drops them earlier */
     size_t pending;
 };
@@ -93,8 +92,6 @@ static void finish_if_ended(struct dt_child *c)
     c->last_read = false;
     if (c->exited && c->streams == 0)
         finish_child(c);
-    else if (c->exited && c->paused)
-        uv_timer_stop(&c->timer); /* the remaining output is read when there is room for it */
     else if (c->exited || uv_is_closing((uv_handle_t *)&c->channel))
         uv_timer_start(&c->timer, on_grace_over, c->grace_ms, 0);
 }
@@ -150,7 +147,7 @@ static void begin_child(uv_timer_t *timer)
         return;
     }
     uv_read_start((uv_stream_t *)&c->errors, give_buffer, on_read);
-    if (!c->paused && !uv_is_closing((uv_handle_t *)&c->channel))
+    if (!uv_is_closing((uv_handle_t *)&c->channel))
         uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
     if (!c->end.closed)
         c->events.up(c->arg);
@@ -278,18 +275,6 @@ size_t dt_child_pending(const struct dt_child *c)
     return c->pending;
 }
 
-void dt_child_pause(struct dt_child *c, bool on)
-{
-    c->paused = on;
-    if (c->end.spawn_error || uv_is_closing((uv_handle_t *)&c->channel))
-        return;
-    if (on)
-        uv_read_stop((uv_stream_t *)&c->channel);
-    else
-        uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
-    finish_if_ended(c);
-}
-
 int dt_child_pid(const struct dt_child *c)
 {
     return c->exited ? 0 : c->process.pid;
@@ -300,7 +285,6 @@ void dt_child_close(struct dt_child *c)
     if (c->end.closed || c->finishing)
         return;
     c->end.closed = !c->exited;
-    c->paused = false;
     if (!c->end.spawn_error)
         end_stream(c, (uv_stream_t *)&c->channel);
 }

@@ -45,8 +45,6 @@ struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const 
 void dt_child_write(struct dt_child *c, const void *data, size_t n);
 /* Returns the number of bytes that have not been written yet. */
 size_t dt_child_pending(const struct dt_child *c);
-/* While on, no data are read. */
-void dt_child_pause(struct dt_child *c, bool on);
 /* Returns the pid of its process if that is not reaped yet, else 0. */
 int dt_child_pid(const struct dt_child *c);
 /* Closes its standard input and output, which tells it to end. */

@@ -48,7 +48,6 @@ struct dt_transport_ops {
     /* Until up(): the current step, as in "resolve" or "authenticate". */
     const char *(*phase)(const struct dt_transport *t);
     size_t (*pending)(const struct dt_transport *t); /* bytes in the outbox */
-    void (*pause)(struct dt_transport *t, bool on);  /* stops or resumes delivering data */
     void (*close)(struct dt_transport *t);           /* ends now; frees t after closed() */
     /* The agent has answered: from now on the caller watches whether the host is silent. Until then
      * the transport does. NULL: the transport does not watch. */

@@ -21,7 +21,6 @@ struct dt_transport {
     const struct dt_transport_ops *ops; /* of inner */
     struct dt_transport *inner;         /* NULL until chosen */
     struct dt_bytequeue early;          /* bytes written before a transport was chosen */
-    bool paused;
     bool closing;
 };
 
@@ -42,8 +41,6 @@ static void open_inner(struct dt_transport *t)
                                                              closed };
 
     t->inner = t->ops->open(t->loop, &t->remote, &inner_events, t);
-    if (t->paused)
-        t->ops->pause(t->inner, true);
     t->ops->write(t->inner, dt_bytequeue_head(&t->early), t->early.len);
     dt_bytequeue_free(&t->early);
 }
@@ -143,13 +140,6 @@ static size_t auto_pending(const struct dt_transport *t)
     return t->inner ? t->ops->pending(t->inner) : t->early.len;
 }
 
-static void auto_pause(struct dt_transport *t, bool on)
-{
-    t->paused = on;
-    if (t->inner)
-        t->ops->pause(t->inner, on);
-}
-
 static void auto_close(struct dt_transport *t)
 {
     t->closing = true;
@@ -173,8 +163,8 @@ static const char *auto_carrier(const struct dt_transport *t)
 #define OPS(label, opener)                                                                         \
     {                                                                                              \
         .name = label, .open = opener, .write = auto_write, .phase = auto_phase,                   \
-        .pending = auto_pending, .pause = auto_pause, .close = auto_close,                         \
-        .greeted = auto_greeted, .carrier = auto_carrier                                           \
+        .pending = auto_pending, .close = auto_close, .greeted = auto_greeted,                     \
+        .carrier = auto_carrier                                                                    \
     }
 
 const struct dt_transport_ops dti_transport_auto = OPS("auto", open_auto);

@@ -15,11 +15,6 @@ size_t dt_transport_child_pending(const struct dt_transport *t)
     return dt_child_pending(child_of(t));
 }
 
-void dt_transport_child_pause(struct dt_transport *t, bool on)
-{
-    dt_child_pause(child_of(t), on);
-}
-
 void dt_transport_child_close(struct dt_transport *t)
 {
     dt_child_close(child_of(t));

@@ -13,7 +13,6 @@ struct dt_transport_child { /* the first member of their struct dt_transport */
 
 void dt_transport_child_write(struct dt_transport *t, const void *bytes, size_t n);
 size_t dt_transport_child_pending(const struct dt_transport *t);
-void dt_transport_child_pause(struct dt_transport *t, bool on);
 void dt_transport_child_close(struct dt_transport *t);
 
 #endif

@@ -38,7 +38,6 @@ struct dt_transport {
     enum phase phase;
     bool driving;
     bool released; /* session and handles are being closed */
-    bool paused;
     bool owes_drained;
     int holds; /* how many parts must end before this can be freed */
     struct dt_dial *dial;
@@ -342,7 +341,7 @@ static bool read_stream(struct dt_transport *t, int stream)
     char block[8 * 1024];
     bool some = false;
 
-    while (t->phase == RUNNING && !(t->paused && stream == 0)) {
+    while (t->phase == RUNNING) {
         ssize_t n = libssh2_channel_read_ex(t->channel, stream, block, sizeof block);
 
         if (n == LIBSSH2_ERROR_EAGAIN || n == 0)
@@ -465,13 +464,6 @@ static const char *stream_phase(const struct dt_transport *t)
     return t->dial ? dt_dial_phase(t->dial) : phase_names[t->phase];
 }
 
-static void stream_pause(struct dt_transport *t, bool on)
-{
-    t->paused = on;
-    if (!on)
-        drive(t);
-}
-
 static void stream_close(struct dt_transport *t)
 {
     over(t);
@@ -489,7 +481,6 @@ const struct dt_transport_ops dti_stream_libssh2 = {
     .write = stream_write,
     .phase = stream_phase,
     .pending = stream_pending,
-    .pause = stream_pause,
     .close = stream_close,
     .greeted = stream_greeted,
 };

@@ -94,6 +94,5 @@ const struct dt_transport_ops dti_transport_local = {
     .write = dt_transport_child_write,
     .phase = local_phase,
     .pending = dt_transport_child_pending,
-    .pause = dt_transport_child_pause,
     .close = dt_transport_child_close,
 };

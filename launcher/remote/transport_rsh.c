@@ -118,7 +118,6 @@ const struct dt_transport_ops dti_transport_rsh = {
     .write = dt_transport_child_write,
     .phase = rsh_phase,
     .pending = dt_transport_child_pending,
-    .pause = dt_transport_child_pause,
     .close = dt_transport_child_close,
 };
 
@@ -128,7 +127,6 @@ const struct dt_transport_ops dti_transport_srun = {
     .write = dt_transport_child_write,
     .phase = rsh_phase,
     .pending = dt_transport_child_pending,
-    .pause = dt_transport_child_pause,
     .close = dt_transport_child_close,
     .greeted = srun_greeted,
 };

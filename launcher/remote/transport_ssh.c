@@ -151,6 +151,5 @@ const struct dt_transport_ops dti_stream_ssh = {
     .write = dt_transport_child_write,
     .phase = ssh_phase,
     .pending = dt_transport_child_pending,
-    .pause = dt_transport_child_pause,
     .close = dt_transport_child_close,
 };

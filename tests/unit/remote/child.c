@@ -97,43 +97,10 @@ static void last_output_is_read_after_its_time_limit(void **state)
     assert_non_null(strstr(other.said, "\nthe end\n"));
 }
 
-static void on_later(uv_timer_t *timer)
-{
-    uv_close((uv_handle_t *)timer, NULL);
-}
-
-/* Runs all timers that were due before this one. */
-static void let_timers_expire(void)
-{
-    uv_timer_t later;
-
-    uv_timer_init(&loop, &later);
-    uv_timer_start(&later, on_later, 10, 0);
-    while (!uv_is_closing((uv_handle_t *)&later))
-        uv_run(&loop, UV_RUN_ONCE);
-    uv_run(&loop, UV_RUN_NOWAIT);
-}
-
-static void last_output_waits_for_a_paused_reader(void **state)
-{
-    struct tested one, other;
-
-    (void)state;
-    end_unread(&one, &other);
-    dt_child_pause(other.child, true);
-    let_timers_expire();
-    assert_false(other.ended);
-    dt_child_pause(other.child, false);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_true(one.ended && other.ended);
-    assert_non_null(strstr(other.said, "\nthe end\n"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(last_output_is_read_after_its_time_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(last_output_waits_for_a_paused_reader, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
