@@ -65,7 +65,7 @@ static void find_cuts(struct dt_check_paths *p)
             if (dt_reach_mask(p->net.reach, i, targets[k]))
                 continue;
             dt_strbuf_puts(&b, b.len ? "; " : "");
-            dt_hostnet_say_cut(&b, &p->net, i, targets[k]);
+            dt_hostnet_describe_unreachable(&b, &p->net, i, targets[k]);
         }
         if (b.len)
             set_problem(p, i, &b);
@@ -79,7 +79,7 @@ static void find_divided(struct dt_check_paths *p)
 
         if (p->net.reach[i].chosen != DT_REACH_NOWHERE)
             continue;
-        dt_hostnet_say_divided(&b, &p->net, i);
+        dt_hostnet_describe_divided(&b, &p->net, i);
         set_problem(p, i, &b);
     }
 }

@@ -117,7 +117,7 @@ static void add_awaited(const struct dt_hang_detect *d, const struct dt_waitgrou
 
 /* Names the ranks at the end of the chain of waits, except those that b->awaited has named. */
 static void add_chain_ends(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
-                           uint32_t who, const struct blame *b, struct dt_strbuf *out)
+                           uint32_t slot, const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s fresh = { dt_xcalloc(b->chain_ends.n + 1, sizeof *fresh.v), 0 };
 
@@ -125,7 +125,7 @@ static void add_chain_ends(const struct dt_hang_detect *d, const struct dt_waitg
         if (dt_u32s_find(&b->awaited, b->chain_ends.v[i]) < 0)
             fresh.v[fresh.n++] = b->chain_ends.v[i];
     }
-    if (b->deadlock && b->awaited.n == 1 && b->awaited.v[0] == dt_waitgroup_rank(g, who))
+    if (b->deadlock && b->awaited.n == 1 && b->awaited.v[0] == dt_waitgroup_rank(g, slot))
         dt_strbuf_puts(out, "; it waits for itself: a deadlock, unless another of its threads ends "
                             "it");
     else if (b->deadlock)
@@ -137,28 +137,28 @@ static void add_chain_ends(const struct dt_hang_detect *d, const struct dt_waitg
 }
 
 /* "ranks 0-2 have waited 10 s in all-reduce (call 7) for rank 3 (b, pid 77), which ..." */
-static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *g, uint32_t who,
+static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *g, uint32_t slot,
                      uint64_t ms, const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s with;
 
-    dt_wait_graph_in_same_call(&d->waits, g, who, &with);
+    dt_wait_graph_in_same_call(&d->waits, g, slot, &with);
     dt_words_ranks(out, &with);
     dt_strbuf_puts(out, with.n == 1 ? " has waited " : " have waited ");
     dt_words_duration(out, (double)ms / 1000);
     dt_strbuf_puts(out, " in ");
-    add_call(out, g, &g->waits[who]);
+    add_call(out, g, &g->waits[slot]);
     if (g->comm)
         add_comm(out, g->comm);
-    if (dt_wait_is_for_launch(&g->waits[who])) {
+    if (dt_wait_is_for_launch(&g->waits[slot])) {
         dt_strbuf_puts(out, ": NCCL does not return, or waits for another rank");
-    } else if (dt_wait_is_for_gpu(&g->waits[who])) {
+    } else if (dt_wait_is_for_gpu(&g->waits[slot])) {
         dt_strbuf_puts(out, ": its GPU has not finished the work that was queued before this call");
     } else if (b->awaited.n == 0) {
         dt_strbuf_puts(out, ", which every rank has entered: is the network stalled?");
     } else {
         add_awaited(d, g, " for ", &b->awaited, out);
-        add_chain_ends(d, g, who, b, out);
+        add_chain_ends(d, g, slot, b, out);
     }
     free(with.v);
 }
@@ -194,10 +194,10 @@ static void fail_comm(struct dt_hang_detect *d, struct dt_waitgroup *g, int code
 }
 
 /* If no rank can be blamed for the wait, the rank that waits is blamed. */
-static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t who, const struct blame *b)
+static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t slot, const struct blame *b)
 {
     if (b->awaited.n == 0)
-        return dt_waitgroup_rank(g, who);
+        return dt_waitgroup_rank(g, slot);
     return b->deadlock ? b->awaited.v[0] : b->chain_ends.v[0];
 }
 
@@ -216,15 +216,15 @@ static void end_calls(struct dt_hang_detect *d, struct dt_waitgroup *g, const st
 
 /* "ranks 0-2 called all-reduce (call 7), rank 3 broadcast (call 7)". */
 static void describe_unlike(const struct dt_hang_detect *d, const struct dt_waitgroup *g,
-                            uint32_t who, const struct dt_u32s *unlike, struct dt_strbuf *out)
+                            uint32_t slot, const struct dt_u32s *unlike, struct dt_strbuf *out)
 {
-    uint64_t call = g->waits[who].call;
+    uint64_t call = g->waits[slot].call;
     struct dt_u32s alike, others;
     uint32_t other = 0;
 
     while (dt_waitgroup_rank(g, other) != unlike->v[0])
         other++;
-    dt_wait_graph_matching(&d->waits, g, who, &alike);
+    dt_wait_graph_matching(&d->waits, g, slot, &alike);
     dt_wait_graph_matching(&d->waits, g, other, &others);
     dt_words_ranks(out, &alike);
     dt_strbuf_puts(out, " called ");
@@ -244,14 +244,14 @@ static void describe_unlike(const struct dt_hang_detect *d, const struct dt_wait
 /* Ranks notice calls that do not match when they receive from each other. With many hosts, each
  * rank may wait for one from which it never receives anything, so dtrun compares their calls, too.
  */
-static bool end_unlike(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who)
+static bool end_unlike(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t slot)
 {
     struct dt_strbuf text = { 0 };
     struct dt_u32s unlike;
 
-    dt_wait_graph_mismatching(&d->waits, g, who, &unlike);
+    dt_wait_graph_mismatching(&d->waits, g, slot, &unlike);
     if (unlike.n) {
-        describe_unlike(d, g, who, &unlike, &text);
+        describe_unlike(d, g, slot, &unlike, &text);
         fail_comm(d, g, DT_HOSTSHM_MISMATCH, unlike.v[0], &text);
     }
     dt_strbuf_free(&text);
@@ -266,11 +266,11 @@ static bool has_warned(const struct dt_waitgroup *g)
     return g->warned_of && dt_wait_call(&g->waits[g->warned]) == g->warned_of;
 }
 
-static void judge(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who)
+static void judge(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t slot)
 {
-    const struct dt_wait *w = &g->waits[who];
+    const struct dt_wait *w = &g->waits[slot];
     uint32_t limit = dt_wait_limit(w, limit_ms(d));
-    uint64_t ms = dt_wait_graph_waited_ms(&d->waits, g, who);
+    uint64_t ms = dt_wait_graph_waited_ms(&d->waits, g, slot);
     uint64_t warn_ms = limit && limit / 2 < WARN_MS ? limit / 2 : WARN_MS;
     bool over = limit && ms >= limit;
     struct dt_strbuf text = { 0 };
@@ -279,12 +279,12 @@ static void judge(struct dt_hang_detect *d, struct dt_waitgroup *g, uint32_t who
     if (!over && (ms < warn_ms || has_warned(g)))
         return;
     g->warned_of = dt_wait_call(w);
-    g->warned = who;
-    dt_wait_graph_awaited(&d->waits, g, who, &b.awaited);
-    b.deadlock = dt_wait_graph_chain_ends(&d->waits, g, who, &b.chain_ends);
-    describe(d, g, who, ms, &b, &text);
+    g->warned = slot;
+    dt_wait_graph_awaited(&d->waits, g, slot, &b.awaited);
+    b.deadlock = dt_wait_graph_chain_ends(&d->waits, g, slot, &b.chain_ends);
+    describe(d, g, slot, ms, &b, &text);
     if (over)
-        end_calls(d, g, w, find_culprit(g, who, &b), &text);
+        end_calls(d, g, w, find_culprit(g, slot, &b), &text);
     else
         dt_say("warning: %s", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
@@ -347,10 +347,10 @@ void dt_hang_detect_watch(struct dt_hang_detect *d)
     dt_wait_graph_tidy(&d->waits);
     for (uint32_t i = 0; i < d->waits.n && d->core->state == DT_JOB_RUNNING; i++) {
         struct dt_waitgroup *g = &d->waits.groups[i];
-        int who = g->failed ? -1 : dt_wait_graph_first_due(&d->waits, g, limit_ms(d));
+        int slot = g->failed ? -1 : dt_wait_graph_first_due(&d->waits, g, limit_ms(d));
 
-        if (who >= 0 && !end_unlike(d, g, (uint32_t)who))
-            judge(d, g, (uint32_t)who);
+        if (slot >= 0 && !end_unlike(d, g, (uint32_t)slot))
+            judge(d, g, (uint32_t)slot);
     }
 }
 

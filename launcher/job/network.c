@@ -80,7 +80,7 @@ static void say_divided(const struct dt_network *w, uint32_t target)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_hostnet_say_divided(&b, &w->net, target);
+    dt_hostnet_describe_divided(&b, &w->net, target);
     dt_say("%s %s", name_of(w, target), dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -89,7 +89,7 @@ static void say_cut(const struct dt_network *w, uint32_t caller, uint32_t target
 {
     struct dt_strbuf b = { 0 };
 
-    dt_hostnet_say_cut(&b, &w->net, caller, target);
+    dt_hostnet_describe_unreachable(&b, &w->net, caller, target);
     dt_say("%s %s", name_of(w, caller), dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }

@@ -120,8 +120,8 @@ void dt_hostnet_reached(struct dt_hostnet *net, uint32_t node, struct dt_msg_lis
     *results = (struct dt_msg_list){ 0 };
 }
 
-void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t caller,
-                        uint32_t target)
+void dt_hostnet_describe_unreachable(struct dt_strbuf *out, const struct dt_hostnet *net,
+                                     uint32_t caller, uint32_t target)
 {
     const struct dt_reach_node *from = &net->reach[caller];
     const struct dt_candidates *c = &net->reach[target].candidates;
@@ -138,7 +138,8 @@ void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uin
     }
 }
 
-void dt_hostnet_say_divided(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t target)
+void dt_hostnet_describe_divided(struct dt_strbuf *out, const struct dt_hostnet *net,
+                                 uint32_t target)
 {
     uint32_t targets[DT_REACH_TARGETS], n = 0;
 

@@ -47,10 +47,11 @@ void dt_hostnet_free_targets(struct dt_msg_probe *m);
 void dt_hostnet_reached(struct dt_hostnet *net, uint32_t node, struct dt_msg_list *results);
 
 /* Writes what caller found at the addresses of target if none works: "cannot reach host3 at ..." */
-void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t caller,
-                        uint32_t target);
+void dt_hostnet_describe_unreachable(struct dt_strbuf *out, const struct dt_hostnet *net,
+                                     uint32_t caller, uint32_t target);
 /* Writes "has no address at which all hosts reach it: host1 at 10.0.0.2, host3 at 10.1.0.2". */
-void dt_hostnet_say_divided(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t target);
+void dt_hostnet_describe_divided(struct dt_strbuf *out, const struct dt_hostnet *net,
+                                 uint32_t target);
 
 /* dt_netaddrs_copy copies the addrs of HELLO; dt_netaddrs_free frees the copy. */
 struct dt_msg_list dt_netaddrs_copy(const struct dt_msg_list *addrs);

@@ -70,7 +70,7 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     struct dt_comm *c;
     dt_result_t r;
 
-    if (dt_views_ever(comm))
+    if (dt_views_have_issued(comm))
         return dt_view_free(comm);
     if (comm == DT_WORLD)
         return dt_fail(DT_ERR_ARG, "dt_comm_free: DT_WORLD cannot be freed; dt_finalize ends it");
@@ -80,7 +80,7 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     s = c->slot;
     r = dt_comm_leave(c);
     dt_error_keep(&error); /* a nonblocking call that is made now may fail and replace the error */
-    dt_comm_forgive(c);
+    dt_comm_mark_handled(c);
     dt_comm_destroy(c);
     dt_slot_leave(s);
     return r == DT_OK ? DT_OK : dt_error_again(&error);
@@ -146,7 +146,7 @@ static void visit_abort(struct dt_comm *c, void *arg)
     snprintf(why, sizeof why, "%s called dt_comm_abort",
              dt_world_name(c->world, (uint32_t)c->world->rank, name));
     dt_comm_stop(c, DT_ERR_ABORTED, (uint32_t)c->world->rank, why);
-    dt_comm_forgive(c);
+    dt_comm_mark_handled(c);
 }
 
 /* Stops the communicator in this process at once. The agent tells all processes, but this one may
@@ -156,7 +156,7 @@ static void visit_abort_with_world(struct dt_comm *c, void *arg)
     (void)arg;
     dt_hostshm_stop(&c->shm.map, DT_ERR_ABORTED, (uint32_t)c->world->rank);
     dt_comm_wake(c);
-    dt_comm_forgive(c);
+    dt_comm_mark_handled(c);
 }
 
 dt_result_t dt_comm_abort(dt_comm_t *comm)
@@ -212,7 +212,7 @@ dt_result_t dt_comm_status(dt_comm_t *comm)
 
     if (r != DT_OK)
         return r;
-    dt_context_heed();
+    dt_context_poll_agent();
     return dt_context_status(name, real);
 }
 

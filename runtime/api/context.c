@@ -41,7 +41,7 @@ static dt_result_t fail_handle(const char *name, const dt_comm_t *comm, bool fre
             "%s: comm is a stream's view of a communicator (dt_comm_on_stream), on which "
             "this call cannot be made",
             name);
-    return freed || dt_views_ever(comm)
+    return freed || dt_views_have_issued(comm)
                ? dt_fail(DT_ERR_STATE,
                          "%s: this communicator has been freed, or another thread is freeing it "
                          "(dt_comm_free, dt_finalize)",
@@ -67,10 +67,10 @@ dt_result_t dt_context_fail_thread(const char *name)
 /* For a handle that names no communicator. */
 static dt_result_t fail_unknown_handle(const char *name, const dt_comm_t *comm)
 {
-    bool ever = dt_slot_ever(comm);
-    dt_result_t r = ever ? dt_context_check_state(name) : DT_OK;
+    bool issued = dt_slot_has_issued(comm);
+    dt_result_t r = issued ? dt_context_check_state(name) : DT_OK;
 
-    return r == DT_OK ? fail_handle(name, comm, ever) : r;
+    return r == DT_OK ? fail_handle(name, comm, issued) : r;
 }
 
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
@@ -111,7 +111,7 @@ dt_result_t dt_context_submit(const char *name, const dt_comm_t *comm, struct dt
         r = dt_slot_submit(comm, task);
     if (r == DT_ERR_NOMEM)
         return dt_context_fail_thread(name);
-    return r == DT_ERR_ARG ? fail_handle(name, comm, dt_slot_ever(comm)) : r;
+    return r == DT_ERR_ARG ? fail_handle(name, comm, dt_slot_has_issued(comm)) : r;
 }
 
 dt_result_t dt_context_visit(const char *name, const dt_comm_t *comm,
@@ -122,7 +122,7 @@ dt_result_t dt_context_visit(const char *name, const dt_comm_t *comm,
     if (r == DT_OK)
         r = dt_context_check_state(name);
     if (r == DT_OK && !dt_slot_visit(comm, see, arg))
-        r = fail_handle(name, comm, dt_slot_ever(comm));
+        r = fail_handle(name, comm, dt_slot_has_issued(comm));
     return r;
 }
 
@@ -178,10 +178,10 @@ void dt_context_await_holders(void)
         dt_futex_wait(&dti_context.job_holders, job_holders);
 }
 
-void dt_context_heed(void)
+void dt_context_poll_agent(void)
 {
     if (dt_context_hold_job())
-        dt_agentlink_heed(&dti_context.job.agent);
+        dt_agentlink_poll(&dti_context.job.agent);
     dt_context_release_job();
 }
 
@@ -192,7 +192,7 @@ static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t m
     bool least;
 
     if (!dt_slot_set_limit(comm, ms, &least))
-        return fail_handle(name, comm, dt_slot_ever(comm));
+        return fail_handle(name, comm, dt_slot_has_issued(comm));
     return least ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
 }
 

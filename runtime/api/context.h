@@ -65,7 +65,7 @@ dt_result_t dt_context_fail_thread(const char *name);
  * for calls under way. */
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms);
 /* Handles messages from the agent that no call has read yet. */
-void dt_context_heed(void);
+void dt_context_poll_agent(void);
 /* For calls that need no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 

@@ -240,7 +240,7 @@ static void choose_tuning(struct dt_comm *c, void *table)
 
 static void choose_waits(struct dt_comm *c)
 {
-    dt_shm_met(&c->shm);
+    dt_shm_choose_wait(&c->shm);
     c->mesh.spins = c->shm.crowded ? 0 : SPINS;
 }
 

@@ -19,7 +19,7 @@ struct request {
 };
 
 enum { NONE = UINT32_MAX };
-/* Dt_wait_for's longest wait: 30 years, so that its sums do not overflow. */
+/* The longest wait of dt_wait_for: 30 years, so that its sums do not overflow. */
 enum { WAIT_MAX_S = 1000 * 1000 * 1000 };
 
 /* Requests never move, because channels and threads point to their tasks. */

@@ -49,7 +49,7 @@ static dt_result_t create_in_slot(struct dt_comm *c, const struct dt_comm *paren
     dt_result_t r = dt_comm_create(c, w, id, ranks, n);
 
     c->limit_ms = parent->limit_ms;
-    if (r == DT_OK && !dt_slot_find(c))
+    if (r == DT_OK && !dt_slot_assign(c))
         r = dt_comm_fail(c, dt_fail(DT_ERR_NOMEM,
                                     "rank %d: there are %d communicators already: free some",
                                     w->rank, DT_SLOTS));
@@ -121,7 +121,7 @@ static dt_result_t join_communicator(struct split_result *o, enum dt_call_kind k
 /* The program has no handle with which to free it. */
 static void discard_communicator(struct dt_comm *c)
 {
-    dt_comm_forgive(c);
+    dt_comm_mark_handled(c);
     dt_comm_destroy(c);
 }
 

@@ -58,7 +58,7 @@ static dt_result_t enter_views(const char *name, const dt_comm_t *comm)
 /* If it succeeds, dt_views_leave follows. */
 static dt_result_t find_view(const char *name, const dt_comm_t *handle, struct view **v)
 {
-    dt_result_t r = enter_views(name, dt_views_ever(handle) ? DT_WORLD : handle);
+    dt_result_t r = enter_views(name, dt_views_have_issued(handle) ? DT_WORLD : handle);
 
     if (r != DT_OK)
         return r;
@@ -66,7 +66,7 @@ static dt_result_t find_view(const char *name, const dt_comm_t *handle, struct v
     if (*v)
         return DT_OK;
     dt_views_leave();
-    if (dt_views_ever(handle))
+    if (dt_views_have_issued(handle))
         return dt_fail(DT_ERR_STATE, "%s: this view of a communicator has been freed", name);
     return dt_fail(DT_ERR_ARG, "%s: this is not a view of a communicator (dt_comm_on_stream)",
                    name);
@@ -171,14 +171,15 @@ static dt_result_t find_and_enqueue(const char *name, struct dt_operation *o, dt
 
 dt_result_t dt_view_make(struct dt_operation *o)
 {
-    return dt_views_ever(o->comm) ? find_and_enqueue(o->kind->name, o, NULL) : dt_operation_make(o);
+    return dt_views_have_issued(o->comm) ? find_and_enqueue(o->kind->name, o, NULL)
+                                         : dt_operation_make(o);
 }
 
 dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
 {
     char name[DT_REQUEST_NAME];
 
-    if (!dt_views_ever(o->comm) || !request)
+    if (!dt_views_have_issued(o->comm) || !request)
         return dt_request_start(o, request);
     *request = (dt_request_t){ 0 };
     return find_and_enqueue(dt_request_name(o, name), o, request);

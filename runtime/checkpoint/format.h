@@ -46,7 +46,7 @@ struct dt_buffers {
     uint32_t n;
 };
 
-/* Appends a buffer with a copy of the name. Returns 0, or -1 out of memory. */
+/* Appends a buffer with a copy of the name. Returns 0, or -1 if memory runs out. */
 int dt_buffers_add(struct dt_buffers *b, const char *name, void *data, uint64_t bytes);
 void dt_buffers_free(struct dt_buffers *b);
 

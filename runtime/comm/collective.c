@@ -187,7 +187,7 @@ dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind)
 /* Ranks with different settings would wait for each other in different algorithms. So rank 0's
  * thresholds hold for all, and ranks that disagree on deterministic sums do not match. */
 dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, void *buf,
-                                  size_t bytes, void (*heed)(struct dt_comm *c, void *buf))
+                                  size_t bytes, void (*apply)(struct dt_comm *c, void *buf))
 {
     struct dt_call call = { .op = c->world->settings.deterministic, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
@@ -198,7 +198,7 @@ dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, voi
     if (r == DT_OK)
         r = dt_algorithm_pass_on(c, &call, buf, bytes, 0);
     if (r == DT_OK) {
-        heed(c, buf);
+        apply(c, buf);
         r = dt_comm_leads(c) ? dt_leaders_connect(&c->leaders) : DT_OK;
     }
     return dt_comm_end(c, &call, r);

@@ -49,10 +49,10 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
  * be the same on all ranks. */
 dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind);
 dt_result_t dt_comm_barrier_of(struct dt_comm *c, enum dt_call_kind kind, size_t bytes);
-/* The same, and copies rank 0's thresholds in buf to all other ranks. heed applies them. Then the
+/* The same, and copies rank 0's thresholds in buf to all other ranks. apply sets them. Then the
  * hosts connect as the thresholds say. */
 dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, void *buf,
-                                  size_t bytes, void (*heed)(struct dt_comm *c, void *buf));
+                                  size_t bytes, void (*apply)(struct dt_comm *c, void *buf));
 /* Waits until every rank is about to make this call. For algorithms that do not compare the calls
  * themselves. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call);

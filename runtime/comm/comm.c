@@ -38,7 +38,7 @@ static void count_failure(struct dt_comm *c)
     atomic_fetch_add(&c->world->shm.ranks[c->world->local_rank].failed, 1);
 }
 
-void dt_comm_forgive(struct dt_comm *c)
+void dt_comm_mark_handled(struct dt_comm *c)
 {
     if (atomic_exchange(&c->failure_counts, false))
         atomic_fetch_sub(&c->world->shm.ranks[c->world->local_rank].failed, 1);

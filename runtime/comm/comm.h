@@ -124,7 +124,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result);
 dt_result_t dt_comm_fail_outside(struct dt_comm *c);
 /* The program has handled a failure of c, if there was one: it has freed or aborted c. For any
  * thread, while c is in its slot. */
-void dt_comm_forgive(struct dt_comm *c);
+void dt_comm_mark_handled(struct dt_comm *c);
 
 /* For any thread, while c is in its slot. dt_comm_stop ends the calls on c on all of its ranks.
  * dt_comm_wake wakes this process's threads that wait for connections, after a stop that came from

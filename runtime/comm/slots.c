@@ -32,7 +32,7 @@ static uintptr_t use_of(const dt_comm_t *handle)
     return (uintptr_t)handle >> SLOT_BITS;
 }
 
-static bool slot_ever_had(const struct dt_slot *s, const dt_comm_t *handle)
+static bool slot_has_issued(const struct dt_slot *s, const dt_comm_t *handle)
 {
     return !handle || (use_of(handle) > 0 && use_of(handle) <= use_of(s->handle));
 }
@@ -194,7 +194,7 @@ static struct dt_slot *take_free_slot(void)
     return NULL;
 }
 
-bool dt_slot_find(struct dt_comm *c)
+bool dt_slot_assign(struct dt_comm *c)
 {
     struct dt_slot *s;
 
@@ -283,14 +283,14 @@ void dt_slots_leave_all(void)
     leave_first_slots(dti_slots.used);
 }
 
-bool dt_slot_ever(const dt_comm_t *handle)
+bool dt_slot_has_issued(const dt_comm_t *handle)
 {
-    bool ever;
+    bool issued;
 
     pthread_mutex_lock(&dti_slots.mutex);
-    ever = slot_ever_had(slot_of(handle), handle);
+    issued = slot_has_issued(slot_of(handle), handle);
     pthread_mutex_unlock(&dti_slots.mutex);
-    return ever;
+    return issued;
 }
 
 bool dt_slot_visit(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg)

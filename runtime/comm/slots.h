@@ -47,7 +47,7 @@ void dt_slot_await_ahead(const dt_comm_t *handle);
 void dt_slot_set_world(struct dt_comm *c);
 /* Puts c into a free slot, together with its limit; the slot's lock is free afterwards. False:
  * there are DT_SLOTS communicators. */
-bool dt_slot_find(struct dt_comm *c);
+bool dt_slot_assign(struct dt_comm *c);
 /* Refuses new calls and tasks on the slot's communicator. Calls that already wait for the slot's
  * lock continue, and dt_comm_stop still finds the communicator. */
 void dt_slot_shut(struct dt_slot *s);
@@ -72,7 +72,7 @@ void dt_slots_clear_all(void (*drop)(struct dt_comm *c));
 void dt_slots_leave_all(void);
 
 /* Whether the handle names a communicator that exists or has existed. */
-bool dt_slot_ever(const dt_comm_t *handle);
+bool dt_slot_has_issued(const dt_comm_t *handle);
 /* Run see on the communicator of a handle, or on all communicators, even while threads are in calls
  * on them. None is removed meanwhile. False: the handle names no existing communicator. */
 bool dt_slot_visit(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg);

@@ -20,7 +20,7 @@ static struct {
     struct entry all[DT_VIEWS];
 } dti_views = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-bool dt_views_ever(const dt_comm_t *handle)
+bool dt_views_have_issued(const dt_comm_t *handle)
 {
     uintptr_t number = ((uintptr_t)handle & ~MARK) / DT_VIEWS;
 
@@ -62,7 +62,7 @@ static struct entry look(const dt_comm_t *handle)
 {
     struct entry e = { 0 };
 
-    if (!dt_views_ever(handle))
+    if (!dt_views_have_issued(handle))
         return e;
     pthread_mutex_lock(&dti_views.mutex);
     if (dti_views.all[(uintptr_t)handle % DT_VIEWS].handle == handle)

@@ -23,7 +23,7 @@ void dt_views_leave(void);
 bool dt_views_are_used(void);
 
 /* Whether the handle names a view that exists or has existed. */
-bool dt_views_ever(const dt_comm_t *handle);
+bool dt_views_have_issued(const dt_comm_t *handle);
 /* The communicator of a view. Returns any other handle unchanged. */
 dt_comm_t *dt_views_comm(const dt_comm_t *handle);
 

@@ -6,18 +6,18 @@
 static struct {
     pthread_mutex_t mutex;
     int64_t highest; /* the highest stamp known here */
-    struct dt_launch *all;
+    struct dt_launchorder_call *all;
 } dti_launches = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-void dt_launch_propose(struct dt_launch *l, uint64_t comm)
+void dt_launchorder_propose(struct dt_launchorder_call *l, uint64_t comm)
 {
     pthread_mutex_lock(&dti_launches.mutex);
-    *l = (struct dt_launch){ comm, ++dti_launches.highest, dti_launches.all };
+    *l = (struct dt_launchorder_call){ comm, ++dti_launches.highest, dti_launches.all };
     dti_launches.all = l;
     pthread_mutex_unlock(&dti_launches.mutex);
 }
 
-void dt_launch_agree(struct dt_launch *l, int64_t stamp)
+void dt_launchorder_agree(struct dt_launchorder_call *l, int64_t stamp)
 {
     pthread_mutex_lock(&dti_launches.mutex);
     l->stamp = stamp;
@@ -26,14 +26,14 @@ void dt_launch_agree(struct dt_launch *l, int64_t stamp)
     pthread_mutex_unlock(&dti_launches.mutex);
 }
 
-static bool comes_before(const struct dt_launch *a, const struct dt_launch *b)
+static bool comes_before(const struct dt_launchorder_call *a, const struct dt_launchorder_call *b)
 {
     return a->stamp != b->stamp ? a->stamp < b->stamp : a->comm < b->comm;
 }
 
-bool dt_launch_may(const struct dt_launch *l)
+bool dt_launchorder_may(const struct dt_launchorder_call *l)
 {
-    const struct dt_launch *other;
+    const struct dt_launchorder_call *other;
 
     pthread_mutex_lock(&dti_launches.mutex);
     other = dti_launches.all;
@@ -43,9 +43,9 @@ bool dt_launch_may(const struct dt_launch *l)
     return !other;
 }
 
-void dt_launch_end(struct dt_launch *l)
+void dt_launchorder_end(struct dt_launchorder_call *l)
 {
-    struct dt_launch **at = &dti_launches.all;
+    struct dt_launchorder_call **at = &dti_launches.all;
 
     if (!l->stamp)
         return;

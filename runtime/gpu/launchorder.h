@@ -12,19 +12,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct dt_launch { /* one per call; all zero before */
+struct dt_launchorder_call { /* one per call; all zero before */
     uint64_t comm; /* the number of its communicator; for equal stamps the lower one goes first */
     int64_t stamp; /* first proposed, then agreed on; 0: the call has no place in the order */
-    struct dt_launch *next;
+    struct dt_launchorder_call *next;
 };
 
-void dt_launch_propose(struct dt_launch *l, uint64_t comm);
+void dt_launchorder_propose(struct dt_launchorder_call *l, uint64_t comm);
 /* stamp: the highest proposal of all ranks. */
-void dt_launch_agree(struct dt_launch *l, int64_t stamp);
+void dt_launchorder_agree(struct dt_launchorder_call *l, int64_t stamp);
 /* Whether it is the turn of a call whose stamp is agreed on. */
-bool dt_launch_may(const struct dt_launch *l);
+bool dt_launchorder_may(const struct dt_launchorder_call *l);
 /* The call has been launched, or never will be. Accepts a call that was never proposed or has
  * ended. */
-void dt_launch_end(struct dt_launch *l);
+void dt_launchorder_end(struct dt_launchorder_call *l);
 
 #endif

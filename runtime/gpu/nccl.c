@@ -91,14 +91,14 @@ static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, co
 
 struct launched_call {
     const struct dt_operation *o;
-    struct dt_launch launch;
+    struct dt_launchorder_call launch;
 };
 
-dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch)
+dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launchorder_call *launch)
 {
     dt_result_t r = DT_OK;
 
-    for (unsigned turn = 0; r == DT_OK && launch->stamp && !dt_launch_may(launch); turn++)
+    for (unsigned turn = 0; r == DT_OK && launch->stamp && !dt_launchorder_may(launch); turn++)
         r = dt_gpu_wait_on(c, NULL, turn);
     return r;
 }
@@ -172,7 +172,7 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct launch
         dt_result_t r;
 
         if (recorded)
-            dt_launch_end(&m->launch);
+            dt_launchorder_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
         arrival.launching = !recorded;
@@ -254,16 +254,16 @@ static dt_result_t match_and_await(struct dt_comm *c, const struct dt_operation 
 
 /* ---- the order of calls ---- */
 
-static dt_result_t agree_on_launch(struct dt_comm *c, struct dt_launch *launch)
+static dt_result_t agree_on_launch(struct dt_comm *c, struct dt_launchorder_call *launch)
 {
     int64_t stamp;
     dt_result_t r;
 
-    dt_launch_propose(launch, c->id);
+    dt_launchorder_propose(launch, c->id);
     stamp = launch->stamp;
     r = dt_comm_all_reduce_words(c, DT_CALL_GPU_ORDER, &stamp, 1, DT_MAX);
     if (r == DT_OK)
-        dt_launch_agree(launch, stamp);
+        dt_launchorder_agree(launch, stamp);
     return r;
 }
 
@@ -275,7 +275,8 @@ bool dt_nccl_needs_agreement(const struct dt_comm *c)
     return c->id != 0 || c->world->was_split;
 }
 
-dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o, struct dt_launch *launch)
+dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o,
+                          struct dt_launchorder_call *launch)
 {
     dt_result_t r;
 
@@ -292,7 +293,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
 
     if (r == DT_OK)
         r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_nccl_call, &m);
-    dt_launch_end(&m.launch);
+    dt_launchorder_end(&m.launch);
     return r;
 }
 

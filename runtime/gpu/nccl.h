@@ -9,7 +9,7 @@
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_comm;
-struct dt_launch;
+struct dt_launchorder_call;
 struct dt_operation;
 
 /* Makes an operation that dt_ncclcalls_serves accepts and that has taken its order. The first one
@@ -21,11 +21,11 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o);
  * Whether calls must agree on their place among those of other communicators (dt_nccl_agree). */
 bool dt_nccl_needs_agreement(const struct dt_comm *c);
 /* dt_nccl_agree is collective and comes before the call: it gives the call a place among the calls
- * of all communicators, which the call keeps until dt_launch_end. dt_nccl_await_turn waits for that
- * place, inside the call. */
+ * of all communicators, which the call keeps until dt_launchorder_end. dt_nccl_await_turn waits for
+ * that place, inside the call. */
 dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o,
-                          struct dt_launch *launch);
-dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch);
+                          struct dt_launchorder_call *launch);
+dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launchorder_call *launch);
 /* Inside a call: dt_nccl_queue puts the operation, for NCCL's ranks, on the stream. dt_nccl_check
  * returns an error if NCCL has failed since. */
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream);

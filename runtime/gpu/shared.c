@@ -208,7 +208,7 @@ struct queueing {
     struct dt_comm *c;
     struct dt_shared *s;
     const struct dt_operation *o;
-    struct dt_launch launch; /* if NCCL takes part */
+    struct dt_launchorder_call launch; /* if NCCL takes part */
     struct dt_gpu_step step;
     const char *function; /* the last function called, for error messages */
 };
@@ -470,7 +470,7 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
     c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
     if (r == DT_OK)
         r = queue_call(q);
-    dt_launch_end(&q->launch);
+    dt_launchorder_end(&q->launch);
     return r == DT_OK ? await_call(q) : r;
 }
 
@@ -481,7 +481,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
 
     if (r == DT_OK)
         r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_shared_call, &q);
-    dt_launch_end(&q.launch);
+    dt_launchorder_end(&q.launch);
     return r;
 }
 

@@ -84,7 +84,7 @@ static uint32_t count_cpus(const struct dt_shm *s)
 }
 
 /* The size of each of the two places for small messages. It does not depend on s->few, which
- * dt_shm_met may change while data are still read from a place. */
+ * dt_shm_choose_wait may change while data are still read from a place. */
 static size_t place_bytes(const struct dt_shm *s)
 {
     size_t most = dt_round_most(s) / 8;
@@ -92,7 +92,7 @@ static size_t place_bytes(const struct dt_shm *s)
     return most > FEW ? most : FEW;
 }
 
-void dt_shm_met(struct dt_shm *s)
+void dt_shm_choose_wait(struct dt_shm *s)
 {
     uint32_t cpus = count_cpus(s);
 

@@ -55,7 +55,7 @@ struct dt_shm {
 void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64]);
 /* Called after all ranks have met for the first time, or when the tuning has changed: decides how
  * to wait, from the number of CPUs of all ranks. */
-void dt_shm_met(struct dt_shm *s);
+void dt_shm_choose_wait(struct dt_shm *s);
 
 /* Waits until every rank of the host makes this call. */
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call);

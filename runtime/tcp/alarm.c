@@ -19,7 +19,7 @@ dt_result_t dt_alarm_poll(const struct dt_alarm *a, struct pollfd *p, nfds_t n, 
             p[i].revents = 0;
     }
     if (p[0].revents)
-        dt_agentlink_heed(a->agent);
+        dt_agentlink_poll(a->agent);
     return dt_alarm_check(a);
 }
 

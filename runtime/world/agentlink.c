@@ -292,7 +292,7 @@ static void read_all_messages(struct dt_agentlink *l)
         l->lost(l->arg, errno);
 }
 
-void dt_agentlink_heed(struct dt_agentlink *l)
+void dt_agentlink_poll(struct dt_agentlink *l)
 {
     if (l->fd < 0)
         return;

@@ -57,7 +57,7 @@ int dt_agentlink_fd(const struct dt_agentlink *l);
 void dt_agentlink_close(struct dt_agentlink *l);
 
 /* Handles all messages that have arrived, without waiting. */
-void dt_agentlink_heed(struct dt_agentlink *l);
+void dt_agentlink_poll(struct dt_agentlink *l);
 
 /* Tells the agent of a commit, or of what was restored. */
 dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored);

@@ -373,7 +373,7 @@ static struct dt_shm take_seat(struct seat *seat)
     dt_shm_start(&s, cpus);
     if (dt_shm_begin(&s, &first) != DT_OK)
         seat->bad = "first meeting";
-    dt_shm_met(&s);
+    dt_shm_choose_wait(&s);
     return s;
 }
 

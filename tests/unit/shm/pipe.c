@@ -188,7 +188,7 @@ static void *streams(void *arg)
     unsigned seed = seat->s.me + 1;
     size_t left = 1;
 
-    dt_shm_met(&seat->s);
+    dt_shm_choose_wait(&seat->s);
     open_ends(&ends);
     while (left && !seat->bad) {
         if (dt_shm_wait(&seat->s, any_may_move, &ends) != DT_OK)

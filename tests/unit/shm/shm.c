@@ -94,7 +94,7 @@ static void *rank(void *arg)
     crowded = s.yields;
     if (dt_shm_begin(&s, &first) != DT_OK)
         seat->bad = "first meeting";
-    dt_shm_met(&s);
+    dt_shm_choose_wait(&s);
     if ((s.spins > 0) != (seat->cpus == RANKS))
         seat->bad = "spins";
     if ((s.yields > crowded) != (seat->cpus == RANKS))
@@ -224,7 +224,7 @@ static void *sums_of_sizes(void *arg)
     dt_shm_start(&s, cpus);
     if (dt_shm_begin(&s, &first) != DT_OK)
         seat->bad = "first meeting";
-    dt_shm_met(&s);
+    dt_shm_choose_wait(&s);
     for (unsigned i = 0; i < sizeof sums / sizeof *sums && !seat->bad; i++) {
         size_t bytes = sums[i].bytes ? sums[i].bytes : 3 * most;
         struct dt_call call = {
@@ -373,7 +373,7 @@ static void staged_bytes_stay_after_a_barrier(void **state)
         s.round = i >> 1 & 1;
         dt_round_join(&s, before);
         at = s.at;
-        dt_shm_met(&s);
+        dt_shm_choose_wait(&s);
         assert_int_equal(s.crowded, i & 1);
         dt_round_join(&s, after);
         assert_true(at + before <= s.at || s.at + after <= at);
