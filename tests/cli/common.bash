@@ -8,6 +8,9 @@ setup() {
     DTRUN="${DTRUN_BUILD:?make check sets it}/cmd/dtrun"
     RANK="$DTRUN_BUILD/tests/rank"
     export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent"
+    # The settings of the user who runs the tests do not matter, but what Python has for that user does.
+    export PYTHONUSERBASE="${PYTHONUSERBASE:-$HOME/.local}" HOME="$BATS_FILE_TMPDIR/home"
+    mkdir -p "$HOME"
     TOKEN="DTRUN_TEST_TOKEN=$$.$BATS_TEST_NUMBER.$RANDOM$RANDOM"
     T="$BATS_TEST_TMPDIR"
     OUT="$T/out" ERR="$T/err"

@@ -6,6 +6,7 @@ setup() {
     LIB="$DTRUN_BUILD/runtime/.libs/libdtrun.so.0"
     HEADER="$DTRUN_SOURCE/runtime/dtrun.h"
     CC="${CC:-cc}"
+    export HOME=$BATS_FILE_TMPDIR # without settings of the user
     cd "$BATS_TEST_TMPDIR"
 }
 

@@ -3,6 +3,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
+    export HOME=$BATS_TEST_TMPDIR # without a configuration file
     cd "$DTRUN_SOURCE"
 }
 

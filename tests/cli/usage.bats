@@ -8,7 +8,7 @@ setup() {
     # This agent leaves a mark if it is started, which no test here may cause.
     printf '#!/bin/sh\ntouch "%s/started"\n' "$dir" >agent
     chmod +x agent
-    export DTRUN_AGENT=$dir/agent
+    export DTRUN_AGENT=$dir/agent HOME=$dir
 }
 
 teardown() {

@@ -15,6 +15,9 @@
 
 . "${BASH_SOURCE[0]%/*}/../await.bash"
 
+# Without them, the tests would run another dtrun, which PATH names.
+: "${DTRUN_BUILD:?must name the build tree}" "${DTRUN_SOURCE:?must name the source tree}"
+
 CLUSTER_NET=10.213.77 # disturbs nobody: the bridge is not connected to the machine's own network
 
 # Prints why there can be no hosts here, or nothing if there can.

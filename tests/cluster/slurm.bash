@@ -8,6 +8,8 @@
 #     slurm_down
 
 export PATH=$PATH:/usr/sbin
+# Without them, the tests would run another dtrun, which PATH names.
+: "${DTRUN_BUILD:?must name the build tree}" "${DTRUN_SOURCE:?must name the source tree}"
 
 slurm_missing() {
     local tool

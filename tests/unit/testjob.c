@@ -52,7 +52,7 @@ void testjob_streams(unsigned n)
     if (fd >= 0)
         close(fd);
     fd = -1;
-    unsetenv(DT_ENV_TUNING);
+    setenv(DT_ENV_TUNING, "", 1);
     if (n == 0)
         return;
     fd = memfd_create("streams", MFD_CLOEXEC);
@@ -402,6 +402,7 @@ int testjob_run(const struct testjob_plan *plan, struct testjob_result *result)
 {
     struct testjob job = { .plan = plan, .result = result };
 
+    setenv(DT_ENV_TUNING, "", 0); /* this machine's own thresholds do not matter */
     memset(result, 0, sizeof *result);
     place(&job);
     uv_loop_init(&job.loop);
