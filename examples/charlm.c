@@ -463,6 +463,27 @@ static const struct device *read_device(const char *name)
 #endif
 }
 
+static void print_help(void)
+{
+    printf("usage: charlm [OPTION]... [FILE]...\n"
+           "Learns to write like the files, by default dtrun's documentation in\n"
+           "%s.\n\n"
+           "  --steps N             steps of training (%d)\n"
+           "  --batch N             bytes that each step predicts (%d)\n"
+           "  --lr RATE             how far each step goes (%g)\n"
+           "  --context N           bytes that each prediction sees (%d)\n"
+           "  --width N             values in a layer, a multiple of 8 (%d)\n"
+           "  --seed N              begins the random numbers (%d)\n"
+           "  --sample N            bytes to write in the end (%d)\n"
+           "  --checkpoint-every N  steps between checkpoints; 0: only one in the end (%d)\n"
+           "  --isave               saves checkpoints in the background\n"
+           "  --wire FORMAT         between hosts: exact (default), f16, bf16, int8 or 2bit\n"
+           "  --threshold VALUE     the number that 2bit sends (%g)\n"
+           "  --device DEVICE       computes: host (default) or cuda\n",
+           TEXT_DIR, steps, batch, rate, context, width, seed, sample_length, checkpoint_every,
+           (double)summing.threshold);
+}
+
 /* Returns what follows the options: the names of the text files. */
 static char **read_options(int argc, char **argv)
 {
@@ -481,6 +502,7 @@ static char **read_options(int argc, char **argv)
         { "wire", 1, NULL, 'w' },
         { "device", 1, NULL, 'd' },
         { "threshold", 1, NULL, 't' },
+        { "help", 0, NULL, 'h' },
         { 0 },
     };
 
@@ -489,6 +511,10 @@ static char **read_options(int argc, char **argv)
 
         if (c == '?')
             exit(2);
+        if (c == 'h') {
+            print_help();
+            exit(0);
+        }
         if (c == 'l')
             rate = strtod(optarg, &end);
         else if (c == 't')

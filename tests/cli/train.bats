@@ -49,6 +49,15 @@ losses() {
     [ ! -e cut ]
 }
 
+@test "charlm --help names every option" {
+    training
+    "$CHARLM" --help >help
+    sed -n 's/^        { "\([a-z-]*\)", [01], .*/\1/p' "$TEXT" | grep -vx help >options
+    [ "$(wc -l <options)" -gt 10 ]
+    while read -r option; do grep -q "^  --$option " help; done <options
+    [ "$(grep -c '^  --' help)" -eq "$(wc -l <options)" ]
+}
+
 @test "examples/charlm learns to write" {
     training
     dtrun -np 2 "$CHARLM" --steps 250 --batch 256 --checkpoint-every 0 "$TEXT"
