@@ -292,11 +292,6 @@ void dt_ncclcomm_close(struct dt_comm *c)
 
 /* ---- making a communicator ---- */
 
-struct unique_id {
-    ncclUniqueId id;
-    uint64_t error; /* if rank 0 has no id, the reason */
-};
-
 struct init {
     CUcontext context;
     ncclUniqueId id;
@@ -387,21 +382,21 @@ static dt_result_t await_init(struct dt_comm *c, void *errand)
     }
 }
 
+static dt_result_t make_unique_id(struct dt_comm *c, void *id)
+{
+    ncclResult_t made = dt_nccl()->ncclGetUniqueId(id);
+
+    return made ? dt_ncclerror(c, "ncclGetUniqueId", made) : DT_OK;
+}
+
+/* If rank 0 cannot make an id, that stops c, and so the wait of the others, which may lack NCCL. */
 static dt_result_t share_unique_id(struct dt_comm *c, ncclUniqueId *id)
 {
-    struct unique_id mine = { 0 };
-    dt_result_t r;
+    dt_result_t r = DT_OK;
 
     if (c->rank == 0)
-        mine.error = (uint64_t)dt_nccl()->ncclGetUniqueId(&mine.id);
-    r = dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, &mine, sizeof mine, 0);
-    if (r != DT_OK)
-        return r;
-    *id = mine.id;
-    if (!mine.error)
-        return DT_OK;
-    dt_ncclerror(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
-    return dt_comm_fail_outside(c);
+        r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, make_unique_id, id);
+    return r == DT_OK ? dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, id, sizeof *id, 0) : r;
 }
 
 static CUresult make_stream(struct dt_ncclcomm *n)

@@ -9,7 +9,10 @@
 #include "runtime/gpu/nvidia/ncclapi.h"
 
 enum {
-    CAUSE_MS = 1500, /* how long before the agent NCCL may notice a lost rank */
+    /* how long a rank waits for what has stopped others: NCCL may notice a lost rank before the
+     * agent, and a rank that NCCL tells of another's failure may notice before that one */
+    CAUSE_MS = 1500,
+    REMOTE_CAUSE_MS = 2500,
 };
 
 static bool may_come_of_others(ncclResult_t error)
@@ -18,10 +21,11 @@ static bool may_come_of_others(ncclResult_t error)
            error == ncclUnhandledCudaError;
 }
 
-/* Waits for the agent's report, so that a survivor does not blame itself. */
-static int await_cause(const struct dt_comm *c, uint32_t *culprit)
+/* Waits for another rank's or the agent's report, so that a survivor does not blame itself. */
+static int await_cause(const struct dt_comm *c, ncclResult_t error, uint32_t *culprit)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)CAUSE_MS * 1000000;
+    unsigned ms = error == ncclRemoteError ? REMOTE_CAUSE_MS : CAUSE_MS;
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
     int stopped = dt_comm_stopped(c, culprit);
 
     for (unsigned turn = 0; !stopped && dt_clock_ns() < until; turn++) {
@@ -34,7 +38,7 @@ static int await_cause(const struct dt_comm *c, uint32_t *culprit)
 dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error)
 {
     uint32_t culprit;
-    int stopped = may_come_of_others(error) ? await_cause(c, &culprit) : 0;
+    int stopped = may_come_of_others(error) ? await_cause(c, error, &culprit) : 0;
     const char *last = dt_nccl()->ncclGetLastError(NULL);
 
     if (stopped)

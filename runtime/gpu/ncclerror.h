@@ -8,8 +8,8 @@
 struct dt_comm;
 
 /* Sets c->coll_error after this function of NCCL has failed: to what has stopped c, if that may be
- * the reason, else to DT_ERR_NCCL with NCCL's text. Waits a moment for the agent's report of a lost
- * rank. Returns the code. */
+ * the reason, else to DT_ERR_NCCL with NCCL's text. Waits a moment for the report of that
+ * reason. Returns the code. */
 dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error);
 
 #endif

@@ -190,13 +190,31 @@ by_nccl() { # WHAT [dtrun option...]
     for blocks in $MODES; do
         gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=init-error:1
         code_is 1
-        grep -q -- '^-11: .*ncclCommInitRankConfig: .*DTRUN_DEVICE=staging does without NCCL' "$OUT"
+        [ "$(grep -c -- '^-11: .*rank 1 .*init-error was asked for; .*DTRUN_DEVICE=staging does without' "$OUT")" = 3 ] ||
+            { show; false; }
         gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=system-error:1:2
         code_is 1
         grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error' "$OUT"
         grep -q 'in device memory, DT_ERR_NCCL by nccl' "$ERR"
         clean
     done
+}
+
+# In the second job ranks 2 and 3 share the GPUs of others, and have no NCCL.
+@test "NCCL: if rank 0 has no id for the others to meet at, all ranks say so" {
+    gpu factors -x STANDIN_NCCL_FAULTS=id-error:0
+    code_is 1
+    [ "$(grep -c -- '^-11: .*rank 0 .* a first call .*ncclGetUniqueId: .*id-error was asked for' "$OUT")" = 3 ] ||
+        { show; false; }
+    clean
+    use_standin 2
+    dtrun --no-tag -np 4 -H localhost:2 -x STANDIN_NCCL_FAULTS=id-error:0 sh -c '
+        case $DTRUN_RANK in 2 | 3) export DTRUN_NCCL=/none.so ;; esac
+        exec "$0" factors' "$RANK/gpu"
+    unset LD_LIBRARY_PATH
+    code_is 1
+    [ "$(grep -c -- '^-11: .*rank 0 .*id-error was asked for' "$OUT")" = 4 ] || { show; false; }
+    clean
 }
 
 # Rank 1 is killed once NCCL reports an error on all others.

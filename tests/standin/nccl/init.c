@@ -33,7 +33,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
         return standin_warn(ncclSystemError, "no shared memory");
     memset(id, 0, sizeof(*id));
     memcpy(id, &place, sizeof(place));
-    return ncclSuccess;
+    return standin_inject_id();
 }
 
 static unsigned long long host_of(void)
@@ -102,7 +102,7 @@ static ncclResult_t join(struct ncclComm *comm)
     if (!comm->shared)
         comm->shared = standin_link(&comm->link, &comm->place, comm->size, comm->rank);
     if (!comm->shared)
-        return standin_warn(ncclSystemError,
+        return standin_warn(ncclRemoteError,
                             "rank %d: the process that made the unique id has ended", comm->rank);
     comm->own = &comm->shared->members[comm->rank];
     return describe(comm);

@@ -41,6 +41,12 @@ static _Noreturn void hang_forever(void)
         pause();
 }
 
+ncclResult_t standin_inject_id(void)
+{
+    return is_asked_for("id-error", 0) ? standin_warn(ncclSystemError, "id-error was asked for")
+                                       : ncclSuccess;
+}
+
 ncclResult_t standin_inject_init(struct ncclComm *comm)
 {
     if (is_asked_for("init-hang", comm->rank)) {

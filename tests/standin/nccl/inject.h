@@ -2,6 +2,7 @@
  * by commas. The fault happens to that rank of a communicator in the N-th such call that its
  * process makes: in the first if N is missing, in every one if N is 0.
  *
+ *   id-error      ncclGetUniqueId returns ncclSystemError (RANK is 0)
  *   init-hang     ncclCommInitRank and ncclCommSplit wait until the communicator is aborted
  *   init-error    ncclCommInitRank and ncclCommSplit return ncclSystemError
  *   submit-hang   a call waits in the driver, before its launch, until the communicator is
@@ -22,6 +23,7 @@
 
 #include "tests/standin/nccl/comm.h"
 
+ncclResult_t standin_inject_id(void);
 ncclResult_t standin_inject_init(struct ncclComm *comm);
 void standin_inject_submit(struct ncclComm *comm);
 void standin_inject_launch(struct ncclComm *comm);
