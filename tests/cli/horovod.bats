@@ -236,3 +236,40 @@ detour() {
     err_has "python3 uses Horovod (import horovod in train.py)"
     clean
 }
+
+@test "a Horovod script whose ranks have lost their environment is warned of, also with --env horovod" {
+    detour
+    dtrun_start --no-tag -np 2 --env horovod env -i PATH="$PATH" PYTHONPATH="$PYTHONPATH" python3 train.py
+    await has_line 'has loaded Horovod' "$ERR" || { show; false; }
+    : >end
+    dtrun_wait
+    code_is 0
+    err_lines 1
+    err_has "mpi_lib_v2.cpython-311.so), but has none of the rank's environment: every rank that calls hvd.init() trains alone, as rank 0 of 1; env -i, sudo and containers may remove it"
+    clean
+}
+
+@test "a rank that maps very many files is still looked at" {
+    make_load
+    cat >maps.py <<'END'
+import ctypes, os, sys
+ctypes.CDLL(sys.argv.pop())
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+file = os.open("x" * 250, os.O_CREAT | os.O_RDWR)
+for i in range(60000):
+    if libc.mmap(None, 4096, 1, 1, file, 8192 * (i % 2)) == ctypes.c_void_p(-1).value:
+        sys.exit("mmap: " + os.strerror(ctypes.get_errno()))
+exec(open("load.py").read())
+END
+    [ "$(cat /proc/sys/vm/max_map_count)" -ge 65000 ] || skip "too low a vm.max_map_count"
+    dtrun_start --no-tag -np 2 python3 maps.py "$T/horovod/mpi_lib.so"
+    await has_line 'has loaded Horovod' "$ERR" || { show; false; }
+    pid=$(sed -n 's/.*: process \([0-9]*\) has loaded.*/\1/p' "$ERR")
+    [ "$(wc -c <"/proc/$pid/maps")" -gt $((16 * 1024 * 1024)) ]
+    : >end
+    dtrun_wait
+    code_is 0
+    clean
+}

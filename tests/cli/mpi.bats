@@ -235,6 +235,27 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     clean
 }
 
+@test "an MPI program whose ranks have lost their environment is warned of, also if dtrun serves it" {
+    check() {
+        local keep=() # Open MPI searches PATH for ssh; MPICH needs no variable
+        [ "$mpi" = mpich ] || keep=("PATH=$PATH")
+        dtrun_start -np 2 env -i "${keep[@]}" "$MPI" wait
+        await has_line "^dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded .*MPI (/.*/libmpi[^/]*), but has none of the rank's environment: every rank that calls MPI_Init is an MPI job of its own, of size 1; env -i, sudo and containers may remove it\$" "$ERR" || { show; false; }
+        kill -TERM "$BACKGROUND"
+        dtrun_wait
+        [ "$(grep -c 'has loaded' "$ERR")" = 1 ] || { show; false; }
+    }
+    with_each check
+}
+
+@test "a rank that hides its MPI from another MPI program gets no warning" {
+    make_load
+    ldconfig -p | grep -q 'libmpich\.so\.12' || skip "needs libmpich12"
+    is_not_warned -np 2 env -u PMI_FD -u PMI_RANK -u PMI_SIZE python3 load.py libmpich.so.12
+    is_not_warned -np 2 python3 load.py libmpich.so.12
+    clean
+}
+
 @test "with --env mpi one line says that there is no PMIx server" {
     mkdir bin
     cp "$DTRUN_AGENT" bin/dtrun-agent

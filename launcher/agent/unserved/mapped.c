@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "launcher/agent/sweep/procenv.h"
-#include "launcher/place/frameworks.h"
+#include "runtime/wire/env.h"
 
 /* A line of maps: "ADDRESSES PERMISSIONS OFFSET DEVICE INODE PATH". Only PATH has slashes. */
 struct mapping {
@@ -69,7 +69,7 @@ static void read_line(struct dt_mapped *m, const char *line, size_t n)
     if (!parse_line(&map, line, n))
         return;
     if (begins_with(&map, "libmpi.so.12") || begins_with(&map, "libmpich.so."))
-        m->mpich = true;
+        note(m->mpich, &map);
     else if (begins_with(&map, "libmpi.so."))
         note(m->openmpi, &map);
     else if (begins_with(&map, "libopen-rte.so."))
@@ -80,11 +80,10 @@ static void read_line(struct dt_mapped *m, const char *line, size_t n)
         note(m->horovod, &map);
 }
 
-bool dt_mapped_read(struct dt_mapped *m, const char *maps, size_t n)
+void dt_mapped_add(struct dt_mapped *m, const char *maps, size_t n)
 {
     const char *end = maps + n;
 
-    *m = (struct dt_mapped){ 0 };
     while (maps < end) {
         const char *stop = memchr(maps, '\n', (size_t)(end - maps));
         size_t line_n = (size_t)((stop ? stop : end) - maps);
@@ -92,29 +91,61 @@ bool dt_mapped_read(struct dt_mapped *m, const char *maps, size_t n)
         read_line(m, maps, line_n);
         maps += line_n + 1;
     }
-    return *m->openmpi || *m->horovod;
+}
+
+bool dt_mapped_any(const struct dt_mapped *m)
+{
+    return *m->openmpi || *m->mpich || *m->horovod;
 }
 
 /* Up to version 4, Open MPI has its plugin for processes without a launcher in memory if it uses
  * it, and otherwise only for a moment while it chooses. Programs such as PyTorch may load Open MPI
  * and never start it. */
-static bool makes_own_job(const struct dt_mapped *m, bool has_pmix)
+static bool openmpi_is_alone(const struct dt_mapped *m, bool has_pmix)
 {
-    return *m->openmpi && !has_pmix && (m->openmpi_alone || !m->openmpi_has_plugin);
+    return !has_pmix && (m->openmpi_alone || !m->openmpi_has_plugin);
 }
 
-/* If Horovod was built with MPI, it learns its place from MPI. The agent always serves MPICH. */
-static bool searches_in_vain(const struct dt_mapped *m, bool has_pmix, bool has_rank)
+/* mpiexec and srun set one of these, as dtrun does. */
+static bool has_pmi(const char *env, size_t n)
 {
-    return !has_rank && !m->mpich && !(*m->openmpi && has_pmix);
+    return dt_procenv_find(env, n, "PMI_FD") || dt_procenv_find(env, n, "PMI_PORT") ||
+           dt_procenv_find(env, n, "PMI_RANK") || dt_procenv_find(env, n, "PMIX_NAMESPACE");
 }
 
-unsigned dt_mapped_unserved(const struct dt_mapped *m, const char *env, size_t n)
+/* If Horovod was built with MPI, it learns its place from MPI. */
+static bool horovod_is_alone(const struct dt_mapped *m, const char *env, size_t n, bool has_pmix)
+{
+    return !dt_procenv_find(env, n, "HOROVOD_RANK") && !(*m->mpich && has_pmi(env, n)) &&
+           !(*m->openmpi && has_pmix);
+}
+
+static unsigned alone(const struct dt_mapped *m, const char *env, size_t n)
 {
     bool has_pmix = dt_procenv_find(env, n, "PMIX_NAMESPACE");
-    bool has_rank = dt_procenv_find(env, n, "HOROVOD_RANK");
 
     if (*m->horovod)
-        return searches_in_vain(m, has_pmix, has_rank) ? DT_FRAMEWORK_HOROVOD : 0;
-    return makes_own_job(m, has_pmix) ? DT_FRAMEWORK_MPI : 0;
+        return horovod_is_alone(m, env, n, has_pmix) ? DT_LIBRARY_HOROVOD : 0;
+    if (*m->openmpi)
+        return openmpi_is_alone(m, has_pmix) ? DT_LIBRARY_OPENMPI : 0;
+    return *m->mpich && !has_pmi(env, n) ? DT_LIBRARY_MPICH : 0;
+}
+
+bool dt_mapped_is_bare(const char *env, size_t n)
+{
+    return !dt_procenv_find(env, n, DT_ENV_RANK);
+}
+
+unsigned dt_mapped_unserved(const struct dt_mapped *m, const char *env, size_t n, unsigned served)
+{
+    unsigned library = alone(m, env, n);
+
+    return library & served && !dt_mapped_is_bare(env, n) ? 0 : library;
+}
+
+const char *dt_mapped_path(const struct dt_mapped *m, unsigned library)
+{
+    if (library == DT_LIBRARY_HOROVOD)
+        return m->horovod;
+    return library == DT_LIBRARY_OPENMPI ? m->openmpi : m->mpich;
 }

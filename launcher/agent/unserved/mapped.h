@@ -1,5 +1,5 @@
-/* Which framework a process uses without knowing its place among the ranks. Its maps show what it
- * has loaded, and its environment shows whether a launcher has told it its place. Pure. */
+/* Which library a process uses without knowing its place among the ranks. Its maps show what it has
+ * loaded, and its environment shows whether a launcher has told it its place. Pure. */
 #ifndef DT_AGENT_UNSERVED_MAPPED_H
 #define DT_AGENT_UNSERVED_MAPPED_H
 
@@ -8,21 +8,38 @@
 
 enum { DT_MAPPED_PATH = 1024 }; /* bytes of a path; longer paths are truncated */
 
-struct dt_mapped {
-    char openmpi[DT_MAPPED_PATH]; /* the path of Open MPI's library, or empty */
-    bool openmpi_has_plugin;      /* its version loads a plugin when it finds no launcher */
-    bool openmpi_alone;           /* it has loaded that plugin */
-    bool mpich;                   /* MPICH or a library of its kind */
-    char horovod[DT_MAPPED_PATH]; /* the path of Horovod's library, or empty */
+enum dt_library {
+    DT_LIBRARY_HOROVOD = 1,
+    DT_LIBRARY_OPENMPI = 2,
+    DT_LIBRARY_MPICH = 4, /* or a library of its kind */
 };
 
-/* maps holds n bytes, the content of /proc/PID/maps. Only code counts, because a program may map
- * any file as data. Returns whether *m holds Open MPI or Horovod. */
-bool dt_mapped_read(struct dt_mapped *m, const char *maps, size_t n);
+struct dt_mapped {                /* zero-initialised */
+    char openmpi[DT_MAPPED_PATH]; /* the paths of the libraries; empty: not loaded */
+    char mpich[DT_MAPPED_PATH];
+    char horovod[DT_MAPPED_PATH];
+    bool openmpi_has_plugin; /* its version loads a plugin when it finds no launcher */
+    bool openmpi_alone;      /* it has loaded that plugin */
+};
 
-/* env holds n bytes, the content of /proc/PID/environ. Returns DT_FRAMEWORK_HOROVOD if Horovod
- * cannot find the other ranks, DT_FRAMEWORK_MPI if a process without Horovod makes an MPI job of
- * its own, or may do so, and else 0. */
-unsigned dt_mapped_unserved(const struct dt_mapped *m, const char *env, size_t n);
+/* Adds what n bytes of /proc/PID/maps, whole lines, show. Only code counts, because a program may
+ * map any file as data. */
+void dt_mapped_add(struct dt_mapped *m, const char *maps, size_t n);
+
+/* Returns whether any of the libraries is loaded. */
+bool dt_mapped_any(const struct dt_mapped *m);
+
+/* env holds n bytes, the content of /proc/PID/environ. Returns DT_LIBRARY_HOROVOD if Horovod cannot
+ * find the other ranks, a library of MPI if a process without Horovod makes an MPI job of its own,
+ * or may do so, and else 0. If the library is in served, dtrun has told the ranks their place. Then
+ * it counts only if the process has none of its rank's environment: a program may hide MPI from a
+ * process that it starts. */
+unsigned dt_mapped_unserved(const struct dt_mapped *m, const char *env, size_t n, unsigned served);
+
+/* Returns whether a process with that environment has got nothing of its rank's. */
+bool dt_mapped_is_bare(const char *env, size_t n);
+
+/* Returns the path of the library, which *m must contain. */
+const char *dt_mapped_path(const struct dt_mapped *m, unsigned library);
 
 #endif

@@ -11,11 +11,10 @@
 #include "launcher/agent/sweep/procenv.h"
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/slurp.h"
+#include "launcher/base/strbuf.h"
 #include "launcher/base/writeall.h"
-#include "launcher/place/frameworks.h"
 
-enum { FINDINGS = 2, MAPS_MAX = 16 * 1024 * 1024 };
+enum { FINDINGS = 3 }; /* one for each library */
 
 /* When to look, in ms from the start. Programs may take minutes to load their libraries. */
 static const uint64_t looks_ms[] = { 1000, 3000, 10000, 30000, 100000 };
@@ -28,7 +27,7 @@ struct dt_procscan {
     unsigned handles;
     int out; /* where the findings of the child that looks arrive; -1: there is none */
     size_t looks;
-    unsigned frameworks; /* those not found yet */
+    struct dt_procscan_set set; /* libraries: those not found yet */
     dt_procscan_found *found;
     void *arg;
     uint32_t n;
@@ -38,33 +37,59 @@ struct dt_procscan {
 /* ---- in the child ---- */
 
 struct look {
-    unsigned frameworks;
+    struct dt_procscan_set set;
     struct dt_procscan_finding v[FINDINGS];
     size_t n;
 };
 
+/* Maps may have a million lines, and libraries are often in the last of them. */
+static void read_maps(struct dt_mapped *mapped, pid_t pid)
+{
+    char *path = dt_xasprintf("/proc/%d/maps", (int)pid), *line = NULL;
+    FILE *f = fopen(path, "re");
+    size_t cap = 0;
+    ssize_t n;
+
+    while (f && (n = getline(&line, &cap, f)) > 0)
+        dt_mapped_add(mapped, line, (size_t)n);
+    if (f)
+        fclose(f);
+    free(line);
+    free(path);
+}
+
+/* An empty environment looks like that of a process that has ended; only the latter has no maps. */
+static bool read_environment(struct dt_strbuf *env, pid_t pid)
+{
+    struct dt_mapped again = { 0 };
+
+    if (dt_procenv_read(env, pid))
+        return true;
+    read_maps(&again, pid);
+    return dt_mapped_any(&again);
+}
+
 /* A process that may not be read shows nothing. */
 static void look_at(struct look *look, const struct dt_proclist_process *p, uint32_t local_rank)
 {
-    char *file = dt_xasprintf("/proc/%d/maps", (int)p->pid);
-    struct dt_strbuf maps = { 0 }, env = { 0 };
-    struct dt_mapped mapped;
-    unsigned unserved = 0;
+    struct dt_strbuf env = { 0 };
+    struct dt_mapped mapped = { 0 };
+    unsigned library = 0;
 
-    dt_slurp(&maps, file, MAPS_MAX, NULL);
-    if (dt_mapped_read(&mapped, dt_strbuf_text(&maps), maps.len) && dt_procenv_read(&env, p->pid))
-        unserved = look->frameworks & dt_mapped_unserved(&mapped, env.data, env.len);
-    if (unserved) {
+    read_maps(&mapped, p->pid);
+    if (dt_mapped_any(&mapped) && read_environment(&env, p->pid))
+        library = look->set.libraries &
+                  dt_mapped_unserved(&mapped, dt_strbuf_text(&env), env.len, look->set.served);
+    if (library) {
         struct dt_procscan_finding *f = &look->v[look->n++];
-        bool is_horovod = unserved == DT_FRAMEWORK_HOROVOD;
 
-        *f = (struct dt_procscan_finding){ unserved, local_rank, p->pid, "" };
-        snprintf(f->path, sizeof f->path, "%s", is_horovod ? mapped.horovod : mapped.openmpi);
-        look->frameworks &= ~unserved;
+        *f =
+            (struct dt_procscan_finding){ library, dt_mapped_is_bare(dt_strbuf_text(&env), env.len),
+                                          local_rank, p->pid, "" };
+        snprintf(f->path, sizeof f->path, "%s", dt_mapped_path(&mapped, library));
+        look->set.libraries &= ~library;
     }
-    dt_strbuf_free(&maps);
     dt_strbuf_free(&env);
-    free(file);
 }
 
 static void look_at_all(struct look *look, const struct dt_procscan *s, pid_t agent)
@@ -72,7 +97,7 @@ static void look_at_all(struct look *look, const struct dt_procscan *s, pid_t ag
     struct dt_proclist all = { 0 };
 
     dt_proclist_read(&all);
-    for (size_t i = 0; i < all.n && look->frameworks; i++) {
+    for (size_t i = 0; i < all.n && look->set.libraries; i++) {
         pid_t branch = dt_proclist_branch(&all, &all.v[i], agent);
 
         for (uint32_t rank = 0; branch && rank < s->n; rank++) {
@@ -88,7 +113,7 @@ static void run_look(const struct dt_procscan *s, int out, pid_t agent) __attrib
 /* A look that blocks must keep nothing open on which others wait. */
 static void run_look(const struct dt_procscan *s, int out, pid_t agent)
 {
-    struct look look = { .frameworks = s->frameworks };
+    struct look look = { .set = s->set };
 
     prctl(PR_SET_NAME, "dtrun-look");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -129,10 +154,10 @@ static void on_findings(uv_poll_t *poll, int status, int events)
     (void)events;
     end_look(s);
     for (ssize_t i = 0; i < n / (ssize_t)sizeof *v; i++) {
-        s->frameworks &= ~v[i].framework;
+        s->set.libraries &= ~v[i].library;
         s->found(s->arg, &v[i]);
     }
-    if (!s->frameworks)
+    if (!s->set.libraries)
         uv_timer_stop(&s->timer);
 }
 
@@ -183,13 +208,14 @@ static void on_look_due(uv_timer_t *timer)
 }
 
 struct dt_procscan *dt_procscan_create(uv_loop_t *loop, const pid_t *pids, uint32_t n,
-                                       unsigned frameworks, dt_procscan_found *found, void *arg)
+                                       struct dt_procscan_set set, dt_procscan_found *found,
+                                       void *arg)
 {
     struct dt_procscan *s = dt_xcalloc(1, sizeof *s + n * sizeof *pids);
 
     s->out = -1;
     s->handles = 1;
-    s->frameworks = frameworks;
+    s->set = set;
     s->found = found;
     s->arg = arg;
     s->n = n;

@@ -1,5 +1,5 @@
 /* Looks several times at what the ranks of this host, and processes below them, have loaded, and
- * reports which frameworks they use without knowing their place.
+ * reports which libraries they use without knowing their place.
  *
  * Each look is a child process that ends by itself. The loop cannot do it, because reading /proc
  * may block: the kernel takes a lock that a process keeps while it waits for a file system. */
@@ -15,7 +15,8 @@
 struct dt_procscan;
 
 struct dt_procscan_finding {
-    unsigned framework; /* of enum dt_framework */
+    unsigned library; /* of enum dt_library */
+    bool bare;        /* the process has none of its rank's environment */
     uint32_t local_rank;
     pid_t pid; /* the rank, or a process below it */
     char path[DT_MAPPED_PATH];
@@ -23,10 +24,16 @@ struct dt_procscan_finding {
 
 typedef void dt_procscan_found(void *arg, const struct dt_procscan_finding *finding);
 
-/* The ranks, children of this process, have just started; pids is by local rank. Looks for this set
- * of frameworks, and reports each at most once. */
+/* Looks for this set of libraries. The ranks have been told what those in served need. */
+struct dt_procscan_set {
+    unsigned libraries, served;
+};
+
+/* The ranks, children of this process, have just started; pids is by local rank. Reports each
+ * library at most once. */
 struct dt_procscan *dt_procscan_create(uv_loop_t *loop, const pid_t *pids, uint32_t n,
-                                       unsigned frameworks, dt_procscan_found *found, void *arg);
+                                       struct dt_procscan_set set, dt_procscan_found *found,
+                                       void *arg);
 void dt_procscan_destroy(struct dt_procscan *s); /* accepts NULL */
 
 #endif
