@@ -98,7 +98,7 @@ size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
         return 0;
     dt_proclist_read(&all);
     if (all.n == 0)
-        return kill_groups(groups, example);
+        living = kill_groups(groups, example);
     for (size_t i = 0; i < all.n; i++) {
         const struct dt_proclist_process *p = &all.v[i];
 
