@@ -8,6 +8,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/job/start.h"
 #include "launcher/job/state/exitpolicy.h"
+#include "launcher/place/frameworks.h"
 #include "launcher/place/frameworks_go.h"
 #include "launcher/place/mpimap.h"
 #include "launcher/watch/words.h"
@@ -168,12 +169,35 @@ static struct dt_frameworks_node *list_nodes(const struct dt_launch *l)
     return nodes;
 }
 
-static void send_go(struct dt_launch *l)
+/* Returns the node rank of a host whose ranks need more ports than it has, or plan.nnodes. */
+static uint32_t find_short_of_ports(const struct dt_launch *l, const struct dt_frameworks_node *v)
+{
+    uint32_t i = 0;
+
+    while (i < l->core->plan.nnodes &&
+           l->core->plan.nodes[i].ranks.n <= dt_frameworks_go_ports(&v[i]))
+        i++;
+    return i;
+}
+
+static void refuse_for_ports(struct dt_launch *l, uint32_t i, const struct dt_frameworks_node *node)
+{
+    const struct dt_plan_node *of = &l->core->plan.nodes[i];
+    char *text = dt_xasprintf(
+        "--env tensorflow gives each of the %u ranks of %s a port from %u on, "
+        "but 65535 is the last port%s",
+        of->ranks.n, dt_core_host_name(l->core, of->host), node->free_port + DT_PORT_TENSORFLOW,
+        l->core->generation == 1 ? "; nothing was started" : "");
+
+    dt_refusal_add(&l->refusal, text, NULL, DT_EXIT_LAUNCH);
+    dt_core_event(l->core, DT_EV_SPAWN_FAILED);
+}
+
+static void send_go(struct dt_launch *l, const struct dt_frameworks_node *nodes)
 {
     struct dt_msg_go go = { .generation = l->core->generation,
                             .master_addr = (char *)dt_network_address(l->network, 0),
                             .rendezvous_port = l->rendezvous_port };
-    struct dt_frameworks_node *nodes = list_nodes(l);
 
     dt_frameworks_go_fill(&go, l->core->config->frameworks, &l->core->plan, nodes);
     for (uint32_t i = 0; i < l->core->plan.nnodes; i++) {
@@ -182,8 +206,20 @@ static void send_go(struct dt_launch *l)
         dt_hostlink_send(link_of(l, i), DT_MSG_GO, &go);
     }
     dt_frameworks_go_free(&go);
-    free(nodes);
     dt_ranks_go(&l->core->ranks);
+}
+
+static void send_go_or_refuse(struct dt_launch *l)
+{
+    struct dt_frameworks_node *nodes = list_nodes(l);
+    bool numbers_ports = l->core->config->frameworks & DT_FRAMEWORK_TENSORFLOW;
+    uint32_t i = numbers_ports ? find_short_of_ports(l, nodes) : (uint32_t)l->core->plan.nnodes;
+
+    if (i < l->core->plan.nnodes)
+        refuse_for_ports(l, i, &nodes[i]);
+    else
+        send_go(l, nodes);
+    free(nodes);
 }
 
 void dt_launch_maybe_go(struct dt_launch *l)
@@ -192,7 +228,7 @@ void dt_launch_maybe_go(struct dt_launch *l)
         return;
     dt_timers_stop(&l->core->timers, DT_TIMER_START);
     if (has_rendezvous_address(l))
-        send_go(l);
+        send_go_or_refuse(l);
 }
 
 void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m)

@@ -8,6 +8,13 @@
 #include "launcher/base/mem.h"
 #include "launcher/place/frameworks.h"
 
+uint32_t dt_frameworks_go_ports(const struct dt_frameworks_node *node)
+{
+    uint32_t first = node->free_port + (uint32_t)DT_PORT_TENSORFLOW;
+
+    return first > UINT16_MAX ? 0 : UINT16_MAX - first + 1;
+}
+
 static bool is_ipv6(const char *addr)
 {
     return strchr(addr, ':') != NULL;
@@ -18,7 +25,7 @@ static char *address_of(const struct dt_frameworks_node *node, uint32_t local_ra
     bool v6 = is_ipv6(node->addr);
 
     return dt_xasprintf("%s%s%s:%u", v6 ? "[" : "", node->addr, v6 ? "]" : "",
-                        (uint16_t)(node->free_port + DT_PORT_TENSORFLOW + local_rank));
+                        node->free_port + DT_PORT_TENSORFLOW + local_rank);
 }
 
 /* The "cluster" of TF_CONFIG, which lists the workers by rank. */

@@ -13,10 +13,13 @@ struct dt_frameworks_node { /* of the plan, by its node rank */
 };
 
 /* Sets what GO tells the frameworks in set, and those that use go->rendezvous_port. It is the same
- * for all hosts. */
+ * for all hosts. With TensorFlow in set there must be ports for the ranks of each node. */
 void dt_frameworks_go_fill(struct dt_msg_go *go, unsigned set, const struct dt_plan *plan,
                            const struct dt_frameworks_node *nodes);
 void dt_frameworks_go_free(struct dt_msg_go *go); /* what dt_frameworks_go_fill has set */
+
+/* Returns for how many ranks of a node there is a port for TensorFlow from its free port on. */
+uint32_t dt_frameworks_go_ports(const struct dt_frameworks_node *node);
 
 /* Returns why a rendezvous cannot work at this address of the first host, as in "Horovod needs
  * IPv4", or NULL if it can. */

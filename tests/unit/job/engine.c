@@ -7,6 +7,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/job.h"
+#include "launcher/place/frameworks.h"
 #include "runtime/wire/frame.h"
 #include "tests/unit/unit.h"
 
@@ -27,6 +28,7 @@ struct world {
     uint32_t signals[HOSTS][4]; /* of SIGNAL, in order */
     size_t nsignals[HOSTS];
     bool in_step; /* every agent is in a step */
+    uint16_t free_port[HOSTS];
     bool ended;
     const char *awaits; /* as ops.output_awaits */
     char said[4096];    /* dtrun's messages */
@@ -183,6 +185,8 @@ static void prepare(struct world *w)
         .stdin_rank = DT_STDIN_NONE,
     };
     dt_xstrs_add(&w->config.argv, "./train");
+    for (size_t host = 0; host < HOSTS; host++)
+        w->free_port[host] = 40000;
     w->ops = (struct dt_job_ops){
         .arg = w,
         .open = on_open,
@@ -248,7 +252,7 @@ static void greet(struct world *w, size_t host)
         .identity = (char *)(uintptr_t)machines[host],
         .addr = (char *)"",
         .peer_addr = (char *)"",
-        .free_port = 40000,
+        .free_port = w->free_port[host],
         .probe_port = 41000,
         .time_ns = w->now_ns,
         .in_step = w->in_step,
@@ -371,6 +375,32 @@ static void test_ranks_that_exit_with_0_end_the_job(void **state)
     }
     assert_true(w.ended);
     assert_int_equal(dt_job_exit_code(w.job), 0);
+    end(&w);
+}
+
+/* Each rank needs the port of DT_PORT_TENSORFLOW and its local rank. */
+static void tensorflow_is_refused_where_ranks_have_no_port(void **state)
+{
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.frameworks = DT_FRAMEWORK_TENSORFLOW;
+    w.free_port[0] = 65532;
+    w.free_port[1] = 65533;
+    launch(&w);
+    for (size_t host = 0; host < HOSTS; host++)
+        greet(&w, host);
+    get_ready(&w);
+    for (size_t host = 0; host < HOSTS; host++) {
+        assert_last_sent(&w, host, DT_MSG_STOP);
+        sweep(&w, host);
+        disconnect(&w, host);
+    }
+    assert_non_null(strstr(w.said, "--env tensorflow gives each of the 1 ranks of b a port from "
+                                   "65536 on, but 65535 is the last port; nothing was started"));
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), DT_EXIT_LAUNCH);
     end(&w);
 }
 
@@ -885,6 +915,7 @@ int main(void)
         cmocka_unit_test(test_another_signal_that_comes_meanwhile_is_forwarded_too),
         cmocka_unit_test(test_steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(test_ranks_that_exit_with_0_end_the_job),
+        cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
         cmocka_unit_test(ranks_to_stop_include_those_whose_host_has_not_said_started),
         cmocka_unit_test(test_no_table_is_sent_while_recovering),

@@ -32,6 +32,21 @@ static void tensorflow_is_told_all_workers_by_rank(void **state)
     dt_frameworks_go_free(&go);
 }
 
+static void ports_for_ranks_end_at_the_last_port(void **state)
+{
+    static const struct {
+        uint16_t free_port;
+        uint32_t ranks;
+    } cases[] = { { 0, 65533 }, { 20000, 45533 }, { 65532, 1 }, { 65533, 0 }, { 65535, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_frameworks_node node = { "a", cases[i].free_port };
+
+        assert_int_equal(dt_frameworks_go_ports(&node), cases[i].ranks);
+    }
+}
+
 static void with_a_rendezvous_the_number_of_ranks_on_each_host_is_told(void **state)
 {
     struct dt_msg_go go = { .rendezvous_port = 7 };
@@ -58,6 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensorflow_is_told_all_workers_by_rank),
+        cmocka_unit_test(ports_for_ranks_end_at_the_last_port),
         cmocka_unit_test(with_a_rendezvous_the_number_of_ranks_on_each_host_is_told),
         cmocka_unit_test(a_rendezvous_needs_ipv4),
     };
