@@ -12,15 +12,6 @@
 #include "runtime/comm/views.h"
 #include "runtime/dtrun_tune.h"
 
-/* A failure to create the new communicator is reported for its parent. */
-static void complete_error(const struct dt_comm *parent)
-{
-    const dt_error_info_t *e = dt_error_details();
-
-    if (!*e->comm && e->rank < 0 && e->code != DT_ERR_PEER)
-        dt_error_report_self(parent->world, parent->id);
-}
-
 static dt_result_t split_communicator(const char *name, dt_comm_t *parent, enum dt_call_kind kind,
                                       int color, int key, dt_comm_t **out)
 {
@@ -37,8 +28,6 @@ static dt_result_t split_communicator(const char *name, dt_comm_t *parent, enum 
     r = dt_comm_split_into(c, kind, color < 0 ? 0 : (uint64_t)color + 1, key, &fresh);
     if (r == DT_OK && fresh)
         *out = fresh->slot->handle;
-    else if (r != DT_OK)
-        complete_error(c);
     dt_context_leave(c);
     return r;
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/api/create.h"
 #include "runtime/comm/collective.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/p2p/p2p.h"
 
@@ -118,6 +119,15 @@ static dt_result_t join_communicator(struct split_result *o, enum dt_call_kind k
     return dt_comm_fail(c, dt_coll_error(&c->coll_error, r, o->parent->coll_error.rank));
 }
 
+/* A failure to create the new communicator is reported for its parent. */
+static void complete_error(const struct dt_comm *parent)
+{
+    const dt_error_info_t *e = dt_error_details();
+
+    if (!*e->comm && e->rank < 0 && e->code != DT_ERR_PEER)
+        dt_error_report_self(parent->world, parent->id);
+}
+
 /* The program has no handle with which to free it. */
 static void discard_communicator(struct dt_comm *c)
 {
@@ -151,7 +161,9 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     }
     if (r == DT_OK)
         *out = o.comm;
-    else if (o.comm)
+    else
+        complete_error(parent);
+    if (r != DT_OK && o.comm)
         discard_communicator(o.comm);
     free(words);
     free(members);

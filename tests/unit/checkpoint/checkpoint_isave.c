@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/comm/comm.h"
@@ -26,7 +27,7 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { WORDS = 50000, CALLS = 100 };
+enum { WORDS = 50000, CALLS = 100, SMALL_BUFFERS = 5000 };
 enum gate { OPEN, SHUT, SHUT_UNLESS_CALLED, DEADLY };
 
 static const char *const placements[] = { "1", "2", "2 1", "1 1 1", NULL };
@@ -90,11 +91,17 @@ static bool holds(int64_t with)
     return true;
 }
 
-static int start(void)
+static int start_without_buffers(void)
 {
     NEED(setenv(DT_ENV_CHECKPOINT_DIR, base, 1) == 0);
     NEED(setenv(DT_ENV_JOB_ID, "isave-1", 1) == 0);
     NEED(dt_init() == DT_OK);
+    return 0;
+}
+
+static int start(void)
+{
+    NEED(start_without_buffers() == 0);
     NEED(dt_checkpoint_register("kept", kept, sizeof kept) == DT_OK);
     return 0;
 }
@@ -243,6 +250,93 @@ static void communicators_can_be_made_during_a_save(void **state)
     assert_int_equal(in_all_placements(splits_meanwhile), 0);
 }
 
+/* Rank 0 has no buffers, rank 1 has many, and every third buffer is empty. */
+static int saves_odd_buffers(int rank, void *arg)
+{
+    static char many[SMALL_BUFFERS];
+    int n = rank == 1 ? SMALL_BUFFERS : rank;
+    dt_request_t request;
+    int64_t step;
+
+    (void)arg;
+    NEED(start_without_buffers() == 0);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "%d", i);
+        NEED(dt_checkpoint_register(name, i % 3 ? &many[i] : NULL, i % 3 != 0) == DT_OK);
+        many[i] = (char)(i % 100);
+    }
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK);
+    memset(many, 0, sizeof many);
+    NEED(dt_wait(&request) == DT_OK);
+    NEED(dt_checkpoint_restore(&step) == DT_OK && step == 1);
+    for (int i = 0; i < n; i++)
+        NEED(many[i] == (i % 3 ? i % 100 : 0));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void many_empty_and_no_buffers_can_be_saved(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(saves_odd_buffers), 0);
+}
+
+static void *wait_for_request(void *request)
+{
+    return (void *)(intptr_t)dt_wait(request);
+}
+
+static void *save_2(void *unused)
+{
+    (void)unused;
+    return (void *)(intptr_t)dt_checkpoint_save(2);
+}
+
+/* Returns 0 if a forked child can neither wait nor save. */
+static int fork_meanwhile(dt_request_t request)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0)
+        _exit(dt_wait(&request) != DT_ERR_STATE ||
+              dt_checkpoint_isave(3, &request) != DT_ERR_STATE || dt_finalize() != DT_ERR_STATE);
+    NEED(waitpid(child, &status, 0) == child && status == 0);
+    return 0;
+}
+
+static int uses_threads(int rank, void *arg)
+{
+    dt_request_t request;
+    pthread_t waiter, saver;
+    void *waited, *saved;
+
+    (void)rank;
+    (void)arg;
+    NEED(start() == 0);
+    gate = SHUT;
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK);
+    NEED(fork_meanwhile(request) == 0);
+    NEED(pthread_create(&waiter, NULL, wait_for_request, &request) == 0);
+    NEED(pthread_create(&saver, NULL, save_2, NULL) == 0);
+    while (!dt_slot_is_held(DT_WORLD))
+        usleep(500);
+    gate = OPEN;
+    NEED(pthread_join(waiter, &waited) == 0 && waited == NULL);
+    NEED(pthread_join(saver, &saved) == 0 && saved == NULL);
+    NEED(has_step(1) && has_step(2));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void other_threads_wait_and_save_and_children_do_not(void **state)
+{
+    (void)state;
+    assert_int_equal(in_all_placements(uses_threads), 0);
+}
+
 /* ---- failures ---- */
 
 struct expected_error {
@@ -361,6 +455,34 @@ static void no_rank_saves_if_one_has_no_memory_for_the_copies(void **state)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
+/* The program has made as many communicators as there may be. */
+static int lacks_a_communicator(int rank, void *arg)
+{
+    static const struct expected_error expected = { DT_ERR_NOMEM, 0, "host0", ENOMEM };
+    dt_request_t request;
+    dt_comm_t *dup, *last = NULL;
+
+    (void)rank;
+    (void)arg;
+    NEED(start() == 0);
+    while (dt_comm_dup(DT_WORLD, &dup) == DT_OK)
+        last = dup;
+    NEED(dt_checkpoint_isave(1, &request) == DT_ERR_NOMEM && request.id == 0);
+    NEED(check_error(&expected) == 0);
+    NEED(dt_comm_free(last) == DT_OK);
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_save_without_a_communicator_can_be_tried_again(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "1", .body = lacks_a_communicator };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
 /* ---- failures of the job ---- */
 
 /* Step 1 is saved, and the save of step 2 is under way when the last rank ends the job. */
@@ -473,9 +595,12 @@ int main(void)
         ON_DISK(the_next_checkpoint_call_waits_for_the_save),
         ON_DISK(finalize_waits_for_the_save),
         ON_DISK(communicators_can_be_made_during_a_save),
+        ON_DISK(many_empty_and_no_buffers_can_be_saved),
+        ON_DISK(other_threads_wait_and_save_and_children_do_not),
         ON_DISK(a_save_that_fails_is_reported_by_its_request),
         ON_DISK(wrong_arguments_are_reported_on_all_ranks),
         ON_DISK(no_rank_saves_if_one_has_no_memory_for_the_copies),
+        ON_DISK(a_save_without_a_communicator_can_be_tried_again),
         ON_DISK(a_lost_rank_fails_the_save_and_is_named),
         ON_DISK(an_abort_ends_the_save),
         ON_DISK(a_save_that_exceeds_its_limit_ends_the_job),
