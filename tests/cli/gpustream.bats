@@ -327,6 +327,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     stream gpu registerwrong
     code_is 0
     [ "$(grep -c 'dt_checkpoint_register: "part" lies in the memory of a GPU only in part' "$OUT")" = 3 ] || { show; false; }
+    [ "$(grep -c -- '^-10: .*rank 1: dt_checkpoint_isave: ' "$OUT")" = 3 ] || { show; false; }
     [ "$(grep -c -- '^-10: .*dt_checkpoint_save: ' "$OUT")" = 3 ] || { show; false; }
     clean
 }

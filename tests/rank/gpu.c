@@ -781,12 +781,18 @@ static void hosttrain(void)
 static void register_wrong(void)
 {
     unsigned char *part = device_new(4096), *freed = device_new(4096);
+    dt_request_t request;
 
     if (dt_checkpoint_register("part", part, (size_t)1 << 40) != DT_ERR_ARG)
         exit(6);
     printf("%s\n", dt_last_error());
     need(dt_checkpoint_register("freed", freed, 4096));
-    DRIVE(cuMemFree_v2(address(freed)));
+    if (dt_rank() == 1)
+        DRIVE(cuMemFree_v2(address(freed)));
+    printf("%d: ", (int)dt_checkpoint_isave(1, &request));
+    printf("%s\n", dt_last_error());
+    if (dt_rank() != 1)
+        DRIVE(cuMemFree_v2(address(freed)));
     printf("%d: ", (int)dt_checkpoint_save(1));
     printf("%s\n", dt_last_error());
     need(dt_barrier(DT_WORLD));
