@@ -38,7 +38,7 @@ static struct {
     struct { /* the save in the background */
         int64_t step;
         struct checkpoint_call call;
-    } behind;
+    } background;
     bool ready; /* the following fields are set */
     char path[2 *
               PATH_MAX]; /* a path that is too long is kept as it is: its use reports the error */
@@ -235,14 +235,14 @@ dt_result_t dt_checkpoint_save(int64_t step)
 
 /* In the background thread. c is a communicator of its own, but the program's call was on
  * DT_WORLD. */
-static dt_result_t save_behind(struct dt_comm *c, const struct dt_buffers *copies)
+static dt_result_t save_in_background(struct dt_comm *c, const struct dt_buffers *copies)
 {
     dt_result_t result;
 
     dti_checkpoint.ranks.comm = c;
-    result = dt_store_save(&dti_checkpoint.store, copies, dti_checkpoint.behind.step);
+    result = dt_store_save(&dti_checkpoint.store, copies, dti_checkpoint.background.step);
     if (result != DT_OK)
-        complete_failure(dti_checkpoint.store.arg, &dti_checkpoint.behind.call);
+        complete_failure(dti_checkpoint.store.arg, &dti_checkpoint.background.call);
     return result;
 }
 
@@ -268,9 +268,9 @@ static dt_result_t begin_isave(struct dt_comm *c, const struct checkpoint_call *
         result = dt_group_agree(&dti_checkpoint.store.group, prepare_isave(c, step));
     if (result != DT_OK)
         return result;
-    dti_checkpoint.behind.step = step;
-    dti_checkpoint.behind.call = *call;
-    return dt_background_start(c, save_behind, request);
+    dti_checkpoint.background.step = step;
+    dti_checkpoint.background.call = *call;
+    return dt_background_start(c, save_in_background, request);
 }
 
 dt_result_t dt_checkpoint_isave(int64_t step, dt_request_t *request)
