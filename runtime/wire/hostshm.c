@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +20,7 @@ enum {
     ROOM_MIN = 64 * 1024,
     PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes of a set, unless each would be less than a page */
     PIPE_MAX = 64 * 1024,
+    TELLER_TURNS = 1000,
 };
 
 size_t dt_hostshm_room(uint32_t local_size)
@@ -168,13 +170,22 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
         dt_hostshm_ring(&h->ranks[i]);
 }
 
-/* Another process may stop the host for another reason meanwhile; then its text is not read. */
+/* Another process is about to stop the host for the reason that it has written, unless it dies. If
+ * this one stopped the host before, nobody would read a reason. */
+static void await_teller(const struct dt_hostshm *h)
+{
+    for (int turn = 0; turn < TELLER_TURNS && !atomic_load(&h->head->stop); turn++)
+        sched_yield();
+}
+
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why)
 {
     if (atomic_exchange(&h->head->teller, 1) == 0) {
         snprintf(h->head->why, sizeof h->head->why, "%s", why);
         atomic_store_explicit(&h->head->why_stop, stop_word(code, culprit), memory_order_release);
+    } else {
+        await_teller(h);
     }
     dt_hostshm_stop(h, code, culprit);
 }

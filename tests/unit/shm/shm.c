@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@
 enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000, UNTOUCHED = 0xa5 };
 
 static struct dt_hostshm map;
+static pthread_barrier_t stopping;
 
 struct seat {
     pthread_t thread;
@@ -330,6 +332,56 @@ static void a_stop_wakes_sleepers(void **state)
     wake_sleepers(stop);
 }
 
+/* Threads stop the host at the same time, each for a reason of its own. */
+static void *stops_for_a_reason(void *arg)
+{
+    const struct seat *seat = arg;
+    char why[32];
+
+    snprintf(why, sizeof why, "rank %u fails", seat->me);
+    pthread_barrier_wait(&stopping);
+    dt_hostshm_stop_because(&map, DT_ERR_NCCL, seat->me, why);
+    return NULL;
+}
+
+static void the_reason_is_that_of_the_rank_that_stopped_the_host(void **state)
+{
+    enum { ROUNDS = 1000 };
+    struct seat seats[RANKS];
+    char expected[32];
+
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&stopping, NULL, RANKS), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t culprit = RANKS;
+
+        close(dt_hostshm_create(&map, 1, RANKS, 0));
+        for (uint32_t i = 0; i < RANKS; i++) {
+            seats[i] = (struct seat){ .me = i };
+            assert_int_equal(pthread_create(&seats[i].thread, NULL, stops_for_a_reason, &seats[i]),
+                             0);
+        }
+        for (uint32_t i = 0; i < RANKS; i++)
+            pthread_join(seats[i].thread, NULL);
+        assert_int_equal(dt_hostshm_stopped(&map, &culprit), DT_ERR_NCCL);
+        snprintf(expected, sizeof expected, "rank %u fails", culprit);
+        assert_string_equal(dt_hostshm_why(&map), expected);
+        dt_hostshm_unmap(&map);
+    }
+    pthread_barrier_destroy(&stopping);
+}
+
+static void a_reason_is_not_awaited_from_a_rank_that_died(void **state)
+{
+    (void)state;
+    close(dt_hostshm_create(&map, 1, RANKS, 0));
+    atomic_store(&map.head->teller, 1);
+    dt_hostshm_stop_because(&map, DT_ERR_NCCL, 1, "rank 1 fails");
+    assert_int_equal(dt_hostshm_stopped(&map, NULL), DT_ERR_NCCL);
+    assert_string_equal(dt_hostshm_why(&map), "");
+    dt_hostshm_unmap(&map);
+}
+
 /* The first rank that stopped the host died, or stands still, before it woke any other. */
 static void stop_halfway(void)
 {
@@ -394,6 +446,8 @@ int main(void)
         cmocka_unit_test(staged_bytes_stay_after_a_barrier),
         cmocka_unit_test(few_bytes_travel_with_the_word_that_announces_them),
         cmocka_unit_test(a_stop_wakes_sleepers),
+        cmocka_unit_test(the_reason_is_that_of_the_rank_that_stopped_the_host),
+        cmocka_unit_test(a_reason_is_not_awaited_from_a_rank_that_died),
         cmocka_unit_test(a_second_stop_wakes_sleepers_if_the_first_did_not),
     };
 
