@@ -26,7 +26,7 @@
 #define TEXT_DIR "/usr/share/doc/dtrun" /* where the text is, if no file is named */
 #endif
 
-int context = 10;
+static int context = 10; /* how many preceding bytes predict the next one */
 static int steps = 1500, batch = 512, width = 160, seed = 1;
 static int checkpoint_every = 100, sample_length = 400;
 static bool isave; /* save in the background */
@@ -37,8 +37,8 @@ static double rate = 0.012;
 static const char *const wires[] = { "exact", "f16", "bf16", "int8", "2bit" };
 static dt_all_reduce_options_t summing = DT_ALL_REDUCE_OPTIONS_INIT;
 
-uint8_t *text;
-int64_t text_len;
+static uint8_t *text;
+static int64_t text_len;
 
 /* Every call of dtrun.h that can fail goes through CHECK. A lost peer needs no message: dtrun
  * reports it, and restarts all ranks from the last checkpoint. */
@@ -119,7 +119,7 @@ static void widths(size_t n[LAYERS + 1])
            (LAYERS + 1) * sizeof *n);
 }
 
-size_t net_size(void)
+static size_t net_size(void)
 {
     size_t n[LAYERS + 1], size = (size_t)BYTES * EMBED;
 
@@ -129,7 +129,8 @@ size_t net_size(void)
     return size;
 }
 
-struct net net_at(float *all)
+/* A net whose arrays begin at `all`. */
+static struct net net_at(float *all)
 {
     struct net net = { .all = all, .size = net_size() };
     float *w = all + BYTES * EMBED;
@@ -294,8 +295,10 @@ static struct {
     struct work work;
 } host;
 
-static void host_open(struct model *model, size_t rows)
+static void host_open(struct model *model, const uint8_t *its_text, size_t n, size_t rows)
 {
+    (void)its_text;
+    (void)n;
     host.model = model;
     host.grad = net_new();
     host.work = work_new(&model->weights, rows);
@@ -400,7 +403,7 @@ static void train(struct model *model)
     dt_request_t request = { 0 };
     int64_t restored;
 
-    device->open(model, (size_t)rows);
+    device->open(model, text, (size_t)text_len, (size_t)rows);
     restored = restore(model, &loss);
     start = seconds();
     for (int64_t step = restored + 1; step <= steps; step++) {

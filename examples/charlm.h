@@ -7,10 +7,6 @@
 
 enum { BYTES = 256, EMBED = 16, LAYERS = 3 };
 
-extern int context; /* how many preceding bytes predict the next one */
-extern uint8_t *text;
-extern int64_t text_len;
-
 /* Weights, their gradient and Adam's moments are arrays of one shape: a vector for each byte, then
  * w[in][out] and b[out] of each layer. In a gradient, the loss follows them. */
 struct net {
@@ -22,8 +18,18 @@ struct net {
     } layer[LAYERS];
 };
 
-size_t net_size(void);
-struct net net_at(float *all); /* a net whose arrays begin at `all` */
+/* A net of the same shape whose arrays begin at `all`. */
+static inline struct net net_like(const struct net *shape, float *all)
+{
+    struct net net = *shape;
+
+    net.all = all;
+    for (int l = 0; l < LAYERS; l++) {
+        net.layer[l].w = all + (shape->layer[l].w - shape->all);
+        net.layer[l].b = all + (shape->layer[l].b - shape->all);
+    }
+    return net;
+}
 
 struct model {
     struct net weights, m, v; /* m, v: Adam's moments */
@@ -31,9 +37,9 @@ struct model {
 
 /* Computes the steps. An error ends the program. */
 struct device {
-    /* Prepares for steps of `rows` examples. From now on the model's arrays are in the device's
-     * memory. */
-    void (*open)(struct model *model, size_t rows);
+    /* Prepares for steps of `rows` examples from the text. From now on the model's arrays are in
+     * the device's memory. */
+    void (*open)(struct model *model, const uint8_t *text, size_t text_len, size_t rows);
     /* Returns the gradient of weight * loss for the examples that predict text[next[i]], and the
      * loss, both in the device's memory, where dt_all_reduce sums them. */
     float *(*gradient)(const int64_t *next, float weight);

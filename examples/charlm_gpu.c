@@ -122,26 +122,26 @@ static int64_t *next;
 static struct net weights, m, v, gradient;
 static float *value[LAYERS + 1], *slope[LAYERS + 1]; /* as in charlm.c */
 
-static struct net new_net(void)
+static struct net new_net(const struct net *shape)
 {
-    return net_at(new ((net_size() + 1) * sizeof(float)));
+    return net_like(shape, new ((shape->size + 1) * sizeof(float)));
 }
 
 static void move_there(struct net *net)
 {
-    struct net there = new_net();
+    struct net there = new_net(net);
 
     put(there.all, net->all, net->size * sizeof(float));
     free(net->all);
     *net = there;
 }
 
-static void gpu_open(struct model *model, size_t examples)
+static void gpu_open(struct model *model, const uint8_t *text, size_t text_len, size_t examples)
 {
     load_driver();
     rows = examples;
-    text_there = new ((size_t)text_len);
-    put(text_there, text, (size_t)text_len);
+    text_there = new (text_len);
+    put(text_there, text, text_len);
     next = new (rows * sizeof *next);
     move_there(&model->weights);
     move_there(&model->m);
@@ -149,7 +149,7 @@ static void gpu_open(struct model *model, size_t examples)
     weights = model->weights;
     m = model->m;
     v = model->v;
-    gradient = new_net();
+    gradient = new_net(&weights);
     for (int l = 0; l <= LAYERS; l++) {
         size_t bytes = rows * (l < LAYERS ? weights.layer[l].in : BYTES) * sizeof(float);
 
@@ -161,7 +161,7 @@ static void gpu_open(struct model *model, size_t examples)
 static void forward(void)
 {
     LAUNCH(embed, rows * weights.layer[0].in, .out = value[0], .vectors = weights.all,
-           .text = text_there, .next = next, .context = (uint64_t)context);
+           .text = text_there, .next = next, .context = weights.layer[0].in / EMBED);
     for (int l = 0; l < LAYERS; l++) {
         const struct layer *y = &weights.layer[l];
 
@@ -189,7 +189,7 @@ static void backward(float weight)
                .mask = l > 0 ? value[l] : NULL);
     }
     LAUNCH(vectors, BYTES * EMBED, .out = gradient.all, .slope = slope[0], .text = text_there,
-           .next = next, .rows = rows, .context = (uint64_t)context);
+           .next = next, .rows = rows, .context = weights.layer[0].in / EMBED);
 }
 
 static float *gpu_gradient(const int64_t *examples, float weight)
@@ -212,7 +212,7 @@ static float gpu_step(float scale, float keep)
 
 static void gpu_fetch(struct net *from)
 {
-    struct net here = net_at(calloc(from->size + 1, sizeof(float)));
+    struct net here = net_like(from, calloc(from->size + 1, sizeof(float)));
 
     if (!here.all)
         errx(1, "rank %d: out of memory", dt_rank());
