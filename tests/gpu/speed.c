@@ -424,7 +424,7 @@ static double step_us(const struct load *load, dt_request_t *save, bool *saved)
 {
     enum { KERNEL_NS = 10 * 1000 * 1000 };
     uint64_t start = dt_clock_ns();
-    int64_t all = 1;
+    int64_t all;
     int done;
 
     spin(&load->gate, KERNEL_NS, load->stream);
