@@ -100,7 +100,8 @@ void dt_signals_on_gathered(struct dt_signals *s)
 {
     uint64_t signals = dt_signal_gather_over(&s->gather, &s->core->timers);
 
-    dt_hostlinks_end_gathering(&s->core->links, signals, dt_core_now(s->core));
+    /* Later reports even of those that gave way to a signal that ends the job are late ones. */
+    dt_hostlinks_end_gathering(&s->core->links, s->gather.acted, dt_core_now(s->core));
     for (int signo = 1; signo < 64; signo++) {
         if (signals & dt_signal_bit(signo))
             act_on(s, signo);
