@@ -6,7 +6,7 @@
 
 #include "tests/sim/world.h"
 
-enum { END_MS = 5000, LATE_MS = 150, LONGEST_MS = 400 };
+enum { END_MS = 5000, LATE_MS = 150, LONGEST_MS = 400, ANSWERS_MS = 11000 };
 
 bool sim_is_auxiliary(const struct sim_world *w, uint32_t number)
 {
@@ -81,7 +81,14 @@ static bool is_any_host_busy(const struct sim_world *w)
 static void expect_stop(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_witness *x = &w->witness;
+    uint64_t answered_ns = x->lost_ns + (ANSWERS_MS + LATE_MS) * SIM_MS;
 
+    /* dtrun first asks the other agents what they know of a loss. */
+    if (x->lost_ns > x->through_ns && answered_ns > w->now_ns) {
+        sim_later(w, answered_ns - w->now_ns,
+                  (struct sim_event){ .act = expect_stop, .n = e->n, .for_engine = true });
+        return;
+    }
     if (x->generation == e->n && !x->pardoned && !x->stopped_auxiliaries && is_calm(w) &&
         is_any_host_busy(w))
         sim_broken(w, "auxiliaries still run 5 s after all ranks have exited with 0");

@@ -268,6 +268,7 @@ void sim_check_lost(struct sim_world *w, struct sim_conn *c)
         c->host->orphans_ns = c->sent_ns;
     c->started = 0;
     w->witness.lost_early |= w->witness.generation == 0;
+    w->witness.lost_ns = w->now_ns;
 }
 
 /* ---- what dtrun prints ---- */
