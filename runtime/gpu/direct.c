@@ -188,7 +188,7 @@ static void queue_on_nccl(struct dt_comm *c, const struct dt_operation *o, CUstr
 
     d->result = dt_ncclcalls_queue(&call, o);
     d->name = call.name;
-    if (d->result == ncclSuccess || d->result == ncclInProgress)
+    if (!dt_nccl_failed(d->result))
         d->result = await_launch(c, call.comm);
 }
 

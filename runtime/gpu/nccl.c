@@ -85,8 +85,7 @@ static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, co
     if (r != DT_OK)
         return r;
     queued = call_nccl(n, o, n->stream, name);
-    return queued == ncclSuccess || queued == ncclInProgress ? DT_OK
-                                                             : dt_ncclerror(c, *name, queued);
+    return dt_nccl_failed(queued) ? dt_ncclerror(c, *name, queued) : DT_OK;
 }
 
 struct launched_call {
@@ -107,9 +106,7 @@ dt_result_t dt_nccl_check(struct dt_comm *c)
 {
     ncclResult_t state = c->gpu->nccl.comm ? dt_ncclcomm_state(&c->gpu->nccl) : ncclSuccess;
 
-    return state == ncclSuccess || state == ncclInProgress
-               ? DT_OK
-               : dt_ncclerror(c, "ncclCommGetAsyncError", state);
+    return dt_nccl_failed(state) ? dt_ncclerror(c, "ncclCommGetAsyncError", state) : DT_OK;
 }
 
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
@@ -212,7 +209,7 @@ static enum progress poll_direct(struct dt_comm *c, const struct dt_direct *d)
     if (atomic_load(&d->state) == DT_DIRECT_LAUNCHING)
         return WAITING;
     state = d->result ? d->result : dt_ncclcomm_state(&c->gpu->nccl);
-    healthy = state == ncclSuccess || state == ncclInProgress;
+    healthy = !dt_nccl_failed(state);
     result = d->error || !healthy ? d->error : dt_cuda()->cuEventQuery(d->done);
     if (healthy && !result)
         return DONE;

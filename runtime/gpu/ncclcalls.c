@@ -122,11 +122,6 @@ static ncclResult_t make_fold(struct dt_ncclcall *n, const struct dt_ncclapi *ap
     }
 }
 
-static bool went_wrong(ncclResult_t r)
-{
-    return r != ncclSuccess && r != ncclInProgress;
-}
-
 static ncclResult_t fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
                          const struct dt_operation *o)
 {
@@ -140,11 +135,11 @@ static ncclResult_t fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
     n->name = "ncclRedOpCreatePreMulSum";
     r = api->ncclRedOpCreatePreMulSum(&op, &scalar, (ncclDataType_t)types[o->dtype],
                                       ncclScalarHostImmediate, n->comm);
-    if (went_wrong(r))
+    if (dt_nccl_failed(r))
         return r;
     r = make_fold(n, api, o, op);
     freed = api->ncclRedOpDestroy(op, n->comm);
-    return went_wrong(r) ? r : freed;
+    return dt_nccl_failed(r) ? r : freed;
 }
 
 /* Copies bytes, so NCCL need not know the type. */
@@ -156,15 +151,15 @@ static ncclResult_t pass_blocks(struct dt_ncclcall *n, const struct dt_ncclapi *
     uint8_t *out = o->out;
     ncclResult_t r = api->ncclGroupStart(), ended;
 
-    for (int peer = 0; !went_wrong(r) && peer < n->size; peer++) {
+    for (int peer = 0; !dt_nccl_failed(r) && peer < n->size; peer++) {
         r = api->ncclSend(in + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm, n->stream);
-        if (!went_wrong(r))
+        if (!dt_nccl_failed(r))
             r = api->ncclRecv(out + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm,
                               n->stream);
     }
     ended = api->ncclGroupEnd();
     n->name = "ncclGroupEnd (ncclSend, ncclRecv)";
-    return went_wrong(r) ? r : ended;
+    return dt_nccl_failed(r) ? r : ended;
 }
 
 static ncclResult_t broadcast(struct dt_ncclcall *n, const struct dt_ncclapi *api,

@@ -354,7 +354,7 @@ static ncclResult_t poll_init(struct dt_comm *c, struct dt_errand *errand)
     if (!init)
         return ncclInProgress;
     c->gpu->nccl.comm = init->comm;
-    if (init->result != ncclSuccess && init->result != ncclInProgress)
+    if (dt_nccl_failed(init->result))
         return init->result;
     return dt_ncclcomm_state(&c->gpu->nccl);
 }

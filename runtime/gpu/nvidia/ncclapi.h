@@ -28,4 +28,10 @@ static inline const struct dt_ncclapi *dt_nccl(void)
     return dt_ncclapi(&why);
 }
 
+/* A call that NCCL makes in a thread of its own returns ncclInProgress. */
+static inline bool dt_nccl_failed(ncclResult_t r)
+{
+    return r != ncclSuccess && r != ncclInProgress;
+}
+
 #endif
