@@ -343,13 +343,25 @@ void dt_wait_graph_awaited(const struct dt_wait_graph *w, const struct dt_waitgr
     }
 }
 
+static bool has_number_of(const struct dt_waitgroup *g, uint32_t member, uint32_t slot)
+{
+    return dt_hostshm_call_number(g->waits[member].call) ==
+           dt_hostshm_call_number(g->waits[slot].call);
+}
+
 /* Returns whether both are in the collective with the same number. */
 static bool is_in_same_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                                   uint32_t member, uint32_t slot)
 {
     return is_in_collective(w, g, member) && is_in_collective(w, g, slot) &&
-           dt_hostshm_call_number(g->waits[member].call) ==
-               dt_hostshm_call_number(g->waits[slot].call);
+           has_number_of(g, member, slot);
+}
+
+/* In the first launch of a communicator NCCL waits for all ranks. */
+static bool is_in_same_launch(const struct dt_waitgroup *g, uint32_t member, uint32_t slot)
+{
+    return dt_wait_is_for_launch(&g->waits[member]) && dt_wait_is_for_launch(&g->waits[slot]) &&
+           has_number_of(g, member, slot);
 }
 
 static bool is_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
@@ -360,7 +372,8 @@ static bool is_in_same_call(const struct dt_wait_graph *w, const struct dt_waitg
                (!waiter_of(w, g, member)->stopped && !waiter_of(w, g, member)->ended &&
                 has_reached_pair(g, member, slot, true));
     return is_waiting(w, g, member) &&
-           (member == slot || is_in_same_collective(w, g, member, slot));
+           (member == slot || is_in_same_collective(w, g, member, slot) ||
+            is_in_same_launch(g, member, slot));
 }
 
 void dt_wait_graph_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,

@@ -109,23 +109,25 @@ dt_result_t dt_nccl_check(struct dt_comm *c)
     return dt_nccl_failed(state) ? dt_ncclerror(c, "ncclCommGetAsyncError", state) : DT_OK;
 }
 
-dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream,
+                          struct dt_gpu_arrival *a)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     const char *name;
     ncclResult_t state = call_nccl(n, o, stream, &name);
+    dt_result_t r = DT_OK;
 
-    for (unsigned turn = 0; state == ncclSuccess || state == ncclInProgress; turn++) {
-        dt_result_t r;
-
+    a->launching = true;
+    for (unsigned turn = 0; r == DT_OK; turn++) {
+        if (dt_nccl_failed(state))
+            return dt_ncclerror(c, name, state);
         state = dt_ncclcomm_state(n);
         if (state == ncclSuccess)
-            return DT_OK;
-        r = dt_gpu_wait_on(c, NULL, turn);
-        if (r != DT_OK)
-            return r;
+            break;
+        r = dt_gpu_wait_on(c, a, turn);
     }
-    return dt_ncclerror(c, name, state);
+    a->launching = false;
+    return r;
 }
 
 enum progress { WAITING, DONE, FAILED };

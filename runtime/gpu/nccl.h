@@ -9,6 +9,7 @@
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_comm;
+struct dt_gpu_arrival;
 struct dt_launchorder_call;
 struct dt_operation;
 
@@ -26,9 +27,11 @@ bool dt_nccl_needs_agreement(const struct dt_comm *c);
 dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o,
                           struct dt_launchorder_call *launch);
 dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launchorder_call *launch);
-/* Inside a call: dt_nccl_queue puts the operation, for NCCL's ranks, on the stream. dt_nccl_check
- * returns an error if NCCL has failed since. */
-dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream);
+/* Inside a call: dt_nccl_queue puts the operation, for NCCL's ranks, on the stream, and waits until
+ * NCCL has launched it (a: of the whole call). dt_nccl_check returns an error if NCCL has failed
+ * since. */
+dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream,
+                          struct dt_gpu_arrival *a);
 dt_result_t dt_nccl_check(struct dt_comm *c);
 
 #endif

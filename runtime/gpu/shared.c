@@ -209,6 +209,7 @@ struct queueing {
     struct dt_shared *s;
     const struct dt_operation *o;
     struct dt_launchorder_call launch; /* if NCCL takes part */
+    struct dt_gpu_arrival arrival;
     struct dt_gpu_step step;
     const char *function; /* the last function called, for error messages */
 };
@@ -372,7 +373,7 @@ static dt_result_t queue_between_groups(struct queueing *q)
         between.root = group_of[step->from];
     else if (step->to != DT_GPU_ALL_RANKS)
         between.root = group_of[step->to];
-    return dt_nccl_queue(q->c, &between, q->s->stream);
+    return dt_nccl_queue(q->c, &between, q->s->stream, &q->arrival);
 }
 
 static dt_result_t report_queued(struct queueing *q, CUresult result)
@@ -440,9 +441,8 @@ static dt_result_t accept_call(const struct queueing *q)
     return dt_gpu_coll_error(c, &c->coll_error, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
 }
 
-static dt_result_t await_call(const struct queueing *q)
+static dt_result_t await_call(struct queueing *q)
 {
-    struct dt_gpu_arrival arrival = { .begun = q->s->begun, .kind = q->o->kind->call };
     struct dt_comm *c = q->c;
 
     for (unsigned turn = 0;; turn++) {
@@ -455,7 +455,7 @@ static dt_result_t await_call(const struct queueing *q)
             return dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
         r = dt_nccl_check(c);
         if (r == DT_OK)
-            r = dt_gpu_wait_on(c, &arrival, turn);
+            r = dt_gpu_wait_on(c, &q->arrival, turn);
         if (r != DT_OK)
             return r;
     }
@@ -466,6 +466,7 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
     struct queueing *q = arg;
     dt_result_t r = dt_nccl_await_turn(c, &q->launch);
 
+    q->arrival = (struct dt_gpu_arrival){ .begun = q->s->begun, .kind = q->o->kind->call };
     c->shm.algorithm = "shared";
     c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
     if (r == DT_OK)

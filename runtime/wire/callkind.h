@@ -37,7 +37,7 @@
     ROW(SAVE, 25, "dt_checkpoint_save", 0)                                                         \
     ROW(ISAVE, 32, "dt_checkpoint_isave", 0)                                                       \
     ROW(RESTORE, 26, "dt_checkpoint_restore", 0)                                                   \
-    /* one rank's work between calls, as is the next; it has the previous call's number */                              \
+    /* no calls, but waits of one rank; each has the previous number */                              \
     ROW(GPU_COPY, 27, "a wait for its GPU", 0)                                                     \
     ROW(GPU_LAUNCH, 33, "a launch by NCCL", 0)                                                     \
     /* ranks choose how calls on GPU memory are executed */                                            \

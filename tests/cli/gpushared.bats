@@ -101,6 +101,19 @@ shared() { # the arguments of share
     done
 }
 
+# In the first launch, the ranks of NCCL wait for each other.
+@test "shared: when NCCL does not launch a call between leaders, the timeout names them" {
+    share 2 4 gpu factors -x NCCL_COMM_BLOCKING=0 -x STANDIN_NCCL_FAULTS=launch-hang:1:1 --collective-timeout 1
+    code_is 124
+    [ "$(grep -c -- '^-5: .*timed out: ranks 0-1 have waited .* in a launch by NCCL .*: NCCL does not' "$OUT")" = 4 ] ||
+        { show; false; }
+    clean
+    share 2 4 gpu factors -x NCCL_COMM_BLOCKING=0 -x STANDIN_NCCL_FAULTS=launch-hang:1:2 --collective-timeout 1
+    code_is 124
+    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a launch by NCCL' "$OUT")" = 4 ] || { show; false; }
+    clean
+}
+
 @test "shared: an abort ends the calls of all ranks" {
     share 1 3 gpushared abort --collective-timeout 60 -- 1
     code_is 1

@@ -28,10 +28,10 @@ bool dt_gpu_settles(CUstream stream);
 /* For loops that wait for something else: yields first, and sleeps once the wait lasts. */
 void dt_gpu_pause(unsigned turn);
 
-/* A call in which the GPUs of other ranks wait for one that has not reached the call yet, or for
- * which NCCL has not launched it yet. Once the wait lasts, dtrun is told which rank's that is. */
+/* Why GPUs of other ranks may wait for this rank's in a call: it has not finished the work before
+ * the call, or NCCL has not launched the call there. If that takes long, dtrun is told. */
 struct dt_gpu_arrival {
-    CUevent begun; /* recorded when the GPU has done all earlier work */
+    CUevent begun; /* recorded once the GPU has finished the work before the call */
     enum dt_call_kind kind;
     bool launching;         /* NCCL has not launched the call yet */
     enum dt_call_kind told; /* what dtrun was told that the rank is in; 0: nothing yet */
@@ -39,7 +39,7 @@ struct dt_gpu_arrival {
 };
 
 /* Ends each turn of a wait inside a call. Returns DT_OK after a pause, or c->coll_error once c has
- * been stopped. a: NULL if no other rank's GPU waits for this one's. */
+ * been stopped. a: NULL if no other rank's GPU waits for this rank's. */
 dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn);
 
 #endif
