@@ -410,31 +410,30 @@ void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_wa
 
 /* ---- chains of waits ---- */
 
-/* The group in which that rank of the job has waited longest, with its slot there. */
-static const struct dt_waitgroup *longest_wait(const struct dt_wait_graph *w, uint32_t rank,
-                                               uint32_t *slot)
+/* Updates *longest and *slot if that rank of the job has waited longer in g. */
+static void find_longer_wait(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                             uint32_t rank, const struct dt_waitgroup **longest, uint32_t *slot)
 {
-    const struct dt_waitgroup *longest = NULL;
-
-    for (uint32_t k = 0; k < w->n; k++) {
-        const struct dt_waitgroup *g = &w->groups[k];
-
-        for (uint32_t i = 0; i < g->nwaits; i++) {
-            if (dt_waitgroup_rank(g, i) != rank || !is_waiting(w, g, i) ||
-                (longest && longest->waits[*slot].since_ns <= g->waits[i].since_ns))
-                continue;
-            longest = g;
-            *slot = i;
-        }
+    for (uint32_t i = 0; i < g->nwaits; i++) {
+        if (dt_waitgroup_rank(g, i) != rank || !is_waiting(w, g, i) ||
+            (*longest && (*longest)->waits[*slot].since_ns <= g->waits[i].since_ns))
+            continue;
+        *longest = g;
+        *slot = i;
     }
-    return longest;
 }
 
 const struct dt_waitgroup *dt_wait_graph_delaying_wait(const struct dt_wait_graph *w,
                                                        const struct dt_waitgroup *g, uint32_t rank,
                                                        uint32_t *slot)
 {
-    return dt_hostshm_is_of_saves(g->comm) ? NULL : longest_wait(w, rank, slot);
+    const struct dt_waitgroup *longest = NULL;
+
+    for (uint32_t k = 0; k < w->n && !dt_hostshm_is_of_saves(g->comm); k++) {
+        if (!dt_hostshm_is_of_saves(w->groups[k].comm))
+            find_longer_wait(w, &w->groups[k], rank, &longest, slot);
+    }
+    return longest;
 }
 
 /* Of a depth-first search. A wait for a rank that is OPEN closes a cycle. */

@@ -119,8 +119,8 @@ bool dt_wait_graph_chain_ends(const struct dt_wait_graph *w, const struct dt_wai
                               uint32_t slot, struct dt_u32s *list);
 /* A rank of the job has not reached a call in g. Returns the group of the wait that delays it, with
  * its slot there, or NULL if it waits for no rank. That is the longest of its waits, since most
- * programs make their calls in one thread. But threads that save in the background make no other
- * calls. */
+ * programs make their calls in one thread. But saves in the background have threads of their own:
+ * they neither delay other calls nor are delayed by them. */
 const struct dt_waitgroup *dt_wait_graph_delaying_wait(const struct dt_wait_graph *w,
                                                        const struct dt_waitgroup *g, uint32_t rank,
                                                        uint32_t *slot);

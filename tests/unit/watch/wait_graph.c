@@ -227,6 +227,25 @@ static void a_thread_that_saves_waits_for_no_other_communicator(void **state)
     }
 }
 
+/* Ranks 0 and 2 wait on DT_WORLD for rank 1, whose thread that saves waits, too. */
+static void a_thread_that_saves_delays_no_other_communicator(void **state)
+{
+    static const char *const saving[] = { "8 (8 7", "7 (8 8", "7 (8 7" };
+    uint32_t all[] = { 0, 1, 2 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof saving / sizeof *saving; i++) {
+        struct dt_wait_graph w;
+        char text[128];
+
+        dt_wait_graph_init(&w, 3, 1);
+        note(&w, 0, NULL, "(4 3 (4");
+        note(&w, 1, all, saving[i]);
+        assert_string_equal(describe_first_due(&w, w.groups, text), "0: 0,2 for 1, 1");
+        dt_wait_graph_free(&w);
+    }
+}
+
 static struct dt_msg_comm group(uint64_t comm, const struct dt_u32s *members,
                                 struct dt_msg_called *ranks, uint32_t n)
 {
@@ -458,6 +477,7 @@ int main(void)
         cmocka_unit_test(ranks_that_others_wait_for_are_found),
         cmocka_unit_test(waits_go_across_communicators),
         cmocka_unit_test(a_thread_that_saves_waits_for_no_other_communicator),
+        cmocka_unit_test(a_thread_that_saves_delays_no_other_communicator),
         cmocka_unit_test(a_wait_counts_while_all_ranks_are_known),
         cmocka_unit_test(reports_about_unknown_ranks_are_ignored),
         cmocka_unit_test(a_rank_may_wait_in_several_calls),
