@@ -5,6 +5,7 @@
 #include "runtime/api/context.h"
 #include "runtime/api/request.h"
 #include "runtime/api/split.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/comm/slots.h"
 
@@ -31,7 +32,7 @@ dt_result_t dt_background_open(struct dt_comm *world)
 dt_result_t dt_background_prepare(const struct dt_buffers *buffers)
 {
     if (dt_async_start(&dti_background.comm->slot->async) != DT_OK)
-        return dt_context_fail_thread(call_name);
+        return dt_fail(DT_ERR_NOMEM, "no thread for the save can be started (RLIMIT_NPROC?)");
     return dt_snapshot_take(&dti_background.snapshot, buffers);
 }
 

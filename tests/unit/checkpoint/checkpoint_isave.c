@@ -36,6 +36,7 @@ static char base[] = "/tmp/dtrun-isave-XXXXXX";
 static int64_t kept[WORDS];
 static _Atomic enum gate gate; /* of this process */
 static _Atomic bool reached;   /* a save has reached it */
+static bool lacks_threads;     /* this process can start none */
 
 /* The linker prefers it to libc's. */
 int fsync(int fd)
@@ -46,6 +47,17 @@ int fsync(int fd)
     if (gate == DEADLY)
         raise(SIGKILL);
     return (int)syscall(SYS_fsync, fd);
+}
+
+/* The linker sends all calls here. */
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *arg)
+{
+    return lacks_threads ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -455,6 +467,31 @@ static void no_rank_saves_if_one_has_no_memory_for_the_copies(void **state)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
+static int lacks_a_thread(int rank, void *arg)
+{
+    static const struct expected_error expected = { DT_ERR_NOMEM, 1, "host1", ENOMEM };
+    dt_request_t request;
+
+    (void)arg;
+    NEED(start() == 0);
+    lacks_threads = rank == 1;
+    NEED(dt_checkpoint_isave(1, &request) == DT_ERR_NOMEM && request.id == 0);
+    NEED(check_error(&expected) == 0);
+    NEED(strncmp(dt_last_error(), "rank 1: no thread ", 18) == 0);
+    lacks_threads = false;
+    NEED(dt_checkpoint_isave(1, &request) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void no_rank_saves_if_one_can_start_no_thread(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "1 1", .body = lacks_a_thread };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
 /* The program has made as many communicators as there may be. */
 static int lacks_a_communicator(int rank, void *arg)
 {
@@ -600,6 +637,7 @@ int main(void)
         ON_DISK(a_save_that_fails_is_reported_by_its_request),
         ON_DISK(wrong_arguments_are_reported_on_all_ranks),
         ON_DISK(no_rank_saves_if_one_has_no_memory_for_the_copies),
+        ON_DISK(no_rank_saves_if_one_can_start_no_thread),
         ON_DISK(a_save_without_a_communicator_can_be_tried_again),
         ON_DISK(a_lost_rank_fails_the_save_and_is_named),
         ON_DISK(an_abort_ends_the_save),
