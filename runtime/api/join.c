@@ -94,7 +94,7 @@ static dt_result_t exchange_and_fail(struct dt_comm *c)
     dt_result_t r;
 
     if (!calls)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+        return dt_comm_fail_no_memory(c);
     calls[c->rank] = c->next;
     r = dt_comm_all_gather_table(c, DT_CALL_UNEVEN, calls, sizeof *calls);
     if (r == DT_OK)

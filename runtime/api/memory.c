@@ -63,7 +63,7 @@ static dt_result_t agree_on_success(struct dt_comm *c, size_t bytes, void *block
     dt_result_t r;
 
     if (!errors)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+        return dt_comm_fail_no_memory(c);
     errors[c->rank] = block ? 0 : (uint64_t)error;
     r = dt_comm_all_gather_table(c, DT_CALL_ALLOC, errors, sizeof *errors);
     for (int rank = 0; r == DT_OK && rank < c->size; rank++) {

@@ -68,6 +68,11 @@ dt_result_t dt_comm_fail_outside(struct dt_comm *c)
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
+dt_result_t dt_comm_fail_no_memory(struct dt_comm *c)
+{
+    return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+}
+
 /* If this is the communicator's only rank, no other rank passes on what has stopped the job. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
 {

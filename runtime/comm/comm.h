@@ -122,6 +122,8 @@ dt_result_t dt_comm_check(struct dt_comm *c);
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result);
 /* The same for c->coll_error, which it describes first. Returns its code. */
 dt_result_t dt_comm_fail_outside(struct dt_comm *c);
+/* The same because this rank has no memory left. */
+dt_result_t dt_comm_fail_no_memory(struct dt_comm *c);
 /* The program has handled a failure of c, if there was one: it has freed or aborted c. For any
  * thread, while c is in its slot. */
 void dt_comm_mark_handled(struct dt_comm *c);

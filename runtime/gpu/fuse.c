@@ -69,8 +69,8 @@ void dt_gpu_fuse_close(struct dt_gpu_fuse *f)
     *f = (struct dt_gpu_fuse){ 0 };
 }
 
-/* The copies may still run, but not for long unless the GPU hangs: the program gets its buffers
- * back now. `opened` stays, since the thread that fills the bucket may be reading it. */
+/* The program gets its buffers back, so this waits a moment for copies that may still run. `opened`
+ * stays, since the thread that fills the bucket may be reading it. */
 static void leak(struct dt_gpu_fuse *f)
 {
     (void)dt_gpu_settles(f->stream);

@@ -19,8 +19,8 @@ struct dt_operation;
 
 struct dt_gpu_fuse { /* one per bucket; all zero at first */
     bool opened;
-    bool decided; /* whether the ranks have decided, and */
-    bool fuses;   /* what */
+    bool decided; /* whether the ranks have decided */
+    bool fuses;   /* what they have decided */
     CUdevice device;
     CUcontext context;
     uint64_t life; /* the context's life (device/life.h) */

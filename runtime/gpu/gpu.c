@@ -1,5 +1,4 @@
 #include "runtime/gpu/gpu.h"
-#include "runtime/gpu/devicecall.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "runtime/base/reduceoptions.h"
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
@@ -21,8 +21,8 @@
 /* ---- choosing the path ---- */
 
 /* NCCL takes ranks with different NCCL_HOSTIDs for ranks of different hosts, and then lets them
- * share a GPU. Their data goes through sockets, so this counts only if the user permits no other
- * path. */
+ * share a GPU. Their data goes through sockets, so dtrun heeds the variable only if the user
+ * permits no other path. */
 static uint64_t node_of(const struct dt_comm *c)
 {
     const char *name = getenv("NCCL_HOSTID");
@@ -170,7 +170,7 @@ static dt_result_t choose_path(struct dt_comm *c, const struct dt_gpu_order *ord
     dt_result_t r;
 
     if (!offers)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+        return dt_comm_fail_no_memory(c);
     fill_offer(c, order, &offers[c->rank]);
     r = dt_comm_all_gather_table(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
     if (r == DT_OK)
@@ -266,8 +266,8 @@ static dt_result_t await_gpu_order(struct dt_comm *c, const struct dt_gpu_order 
     return r;
 }
 
-/* After a failure a path would make its streams again, and the driver might wait for a stream of
- * the program that never goes on. */
+/* Once c has failed, no path may make its streams again: the driver might wait there for a stream
+ * of the program that stands still. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_call whole = dt_gpu_call(o);
@@ -367,7 +367,7 @@ static dt_result_t check_device(struct dt_comm *c, const struct dt_gpu_order *or
         return DT_OK;
     all = calloc((size_t)c->size, sizeof *all);
     if (!all)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+        return dt_comm_fail_no_memory(c);
     all[c->rank] =
         (struct wanted){ .other = used.device != order->device || used.context != order->context,
                          .used = (uint64_t)used.device,

@@ -35,9 +35,9 @@ dt_result_t dt_gpu_open(struct dt_comm *c);
 void dt_gpu_close(struct dt_comm *c); /* does nothing if dt_gpu_open failed or was not called */
 
 /* Collective: prepares for calls that are enqueued on streams. Chooses the path, and makes
- * everything that calls on memory of the order's device may need, since making it while they hold a
- * stream might wait for that stream. If the communicator already uses another device on some rank,
- * all ranks return DT_ERR_ARG, which is not final. copies: set to those for staged calls. */
+ * whatever later calls on the order's device may need. Made later, while such a call holds a
+ * stream, it might wait for that stream. If the communicator already uses another device on some
+ * rank, all ranks return DT_ERR_ARG, which is not final. copies: set to those for staged calls. */
 dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
                            struct dt_gpu_copies **copies);
 /* Whether the thread that enqueues an operation of all ranks may itself hand it to NCCL (direct.h).

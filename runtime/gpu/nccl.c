@@ -18,7 +18,7 @@
 /* ---- queueing a call ---- */
 
 /* In a call that blocks, NCCL may wait for a peer. Once the communicator has been stopped, the
- * thread that watches gates (gate.h) ends it. */
+ * thread that watches gates (gate.h) ends that wait. */
 static ncclResult_t queue_watched(struct dt_ncclcomm *n, struct dt_ncclcall *call,
                                   const struct dt_operation *o)
 {

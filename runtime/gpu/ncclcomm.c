@@ -17,8 +17,8 @@
 #include "runtime/gpu/nvidia/ncclapi.h"
 
 enum {
-    INIT_S = 120,       /* the limit for connecting, and */
-    INIT_RANKS_A_S = 8, /* this many ranks add one second */
+    INIT_S = 120,       /* the limit for connecting */
+    INIT_RANKS_A_S = 8, /* every so many ranks add a second to it */
     ABORT_MS = 1000,    /* part of the grace period that ranks of a lost job have */
     DESTROY_MS = 5000,
     LEAVE_MS = 200,       /* for threads to leave NCCL's functions */
@@ -246,8 +246,8 @@ static bool await_end(struct dt_comm *c, bool gently)
     return ended;
 }
 
-/* Keeps `end`, which another thread may be about to claim, and `guard`, which tells a thread that
- * is about to use the communicator that it is gone. */
+/* Keeps `end`, since another thread may be about to claim it, and `guard`, from which a thread that
+ * comes late learns that the communicator is gone. */
 static void clear_comm(struct dt_ncclcomm *n)
 {
     n->comm = NULL;
@@ -423,10 +423,8 @@ static dt_result_t connect_ranks(struct dt_comm *c)
     if (r != DT_OK || n->rank < 0)
         return r;
     errand = dt_errand_start(init_thread, abort_abandoned_init, &init, sizeof init);
-    if (!errand) {
-        dt_comm_no_memory(c);
-        return dt_comm_fail_outside(c);
-    }
+    if (!errand)
+        return dt_comm_fail_no_memory(c);
     c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
     r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_init, errand);
     c->limit_ms = limit_ms;
@@ -447,10 +445,8 @@ dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *or
         return DT_OK;
     if (!n->guard)
         n->guard = dt_ncclguard_new();
-    if (!n->guard || (rank >= 0 && dt_nccl()->blocks && !dt_gpu_watch_begin())) {
-        dt_comm_no_memory(c);
-        return dt_comm_fail_outside(c);
-    }
+    if (!n->guard || (rank >= 0 && dt_nccl()->blocks && !dt_gpu_watch_begin()))
+        return dt_comm_fail_no_memory(c);
     n->watched.comm = c;
     n->watched.stuck = end_stuck;
     atomic_store(&n->end, NOT_ENDING); /* no call has been launched that could be stuck */

@@ -37,7 +37,7 @@ struct dt_ncclcomm { /* one per communicator; all zero at first */
     CUdeviceptr
         kept[DT_NCCLCOMM_KEPT];    /* scratch memory by the logarithm of its size; 0: none yet */
     struct dt_gpu_watched watched; /* for the communicator's thread inside a call that blocks */
-    uint64_t inside_ns; /* since then a thread is seen inside although it should leave; 0: none */
+    uint64_t inside_ns; /* since when a thread that should leave has been inside; 0: none */
 };
 
 /* Collective, in the context of the first call's memory: connects ranks 0 to size - 1 of NCCL's

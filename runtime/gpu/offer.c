@@ -34,8 +34,8 @@ static struct dt_gpu_choice find_differing_wish(const struct dt_gpu_offer *offer
     return (struct dt_gpu_choice){ 0 };
 }
 
-/* NCCL refuses ranks that have another version than its rank 0, which is rank 0. leaders: only
- * ranks that share no GPU with a lower rank count. */
+/* NCCL refuses ranks whose version differs from that of its rank 0, which is also rank 0 here.
+ * leaders: only ranks that share no GPU with a lower rank count. */
 static struct dt_gpu_choice find_lack_of_nccl(const struct dt_gpu_offer *offers, int size,
                                               bool leaders)
 {

@@ -1,6 +1,4 @@
 #include "runtime/gpu/shared.h"
-#include "runtime/gpu/devicecall.h"
-#include "runtime/gpu/gpu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +6,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/fold/steps.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
@@ -72,13 +72,13 @@ dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers
 {
     if (dt_gpu_groups_fill(&c->gpu->shared.groups, offers, c->size, c->rank))
         return DT_OK;
-    return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    return dt_comm_fail_no_memory(c);
 }
 
 /* ---- the end ---- */
 
-/* Releases the streams of this host repeatedly, since other ranks' streams may still write words
- * that they were told to write. */
+/* Releases the streams of this host again and again, since a stream of another rank may overwrite
+ * the word that releases one. */
 static bool streams_settle(const struct dt_shared *s)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;

@@ -203,7 +203,7 @@ dt_result_t dt_shared_open(struct dt_comm *c, const struct dt_gpu_order *order, 
     dt_result_t r;
 
     if (!reports)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+        return dt_comm_fail_no_memory(c);
     o.bytes = slot * (size_t)s->groups.members;
     o.mine.local_rank = (uint64_t)c->world->local_rank;
     dt_gpu_arena_close(&s->arena);

@@ -10,10 +10,6 @@
 #include "runtime/gpu/operation.h"
 #include "runtime/kernels/dtype.h"
 
-enum {
-    CHUNK = 4 * 1024 * 1024, /* bytes, equal on all ranks */
-};
-
 /* ---- copies ---- */
 
 struct copying {
@@ -126,7 +122,7 @@ static dt_result_t match_call(const struct chunks *ch)
 static dt_result_t make_in_chunks(struct dt_comm *c, const struct dt_operation *o, uint8_t *pinned)
 {
     struct dt_extents e = dt_extents_of(o, c->rank, c->size);
-    struct chunks ch = { .c = c, .o = o, .each = CHUNK / dt_dtype_size(o->dtype) };
+    struct chunks ch = { .c = c, .o = o, .each = DT_GPU_COPY_CHUNK / dt_dtype_size(o->dtype) };
     const void *in = o->kind->call == DT_CALL_BROADCAST ? o->out : o->in;
     dt_result_t r;
 
@@ -134,7 +130,7 @@ static dt_result_t make_in_chunks(struct dt_comm *c, const struct dt_operation *
     ch.out = e.out ? o->out : NULL;
     ch.n = (o->count + ch.each - 1) / ch.each;
     ch.slots[0] = pinned;
-    ch.slots[1] = pinned + (o->count < ch.each ? 0 : CHUNK);
+    ch.slots[1] = pinned + (o->count < ch.each ? 0 : DT_GPU_COPY_CHUNK);
     r = match_call(&ch);
     return r == DT_OK ? make_chunks(&ch) : r;
 }
@@ -186,7 +182,7 @@ size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
 
     if (!goes_in_chunks(o))
         return mirror_of(o, dt_extents_of(o, c->rank, c->size)).total;
-    return all < CHUNK ? all : (size_t)DT_GPU_COPY_SLOTS * CHUNK;
+    return all < DT_GPU_COPY_CHUNK ? all : DT_GPU_COPY_ROOM;
 }
 
 static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
@@ -233,7 +229,7 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     result = dt_gpu_copies_in(&c->gpu->all_copies, order->context, copies);
     if (!result)
-        dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * CHUNK, *copies);
+        dt_pinned_reserve(DT_GPU_COPY_ROOM, *copies);
     dt_cuda_leave(&scope);
     return result ? dt_gpu_fail(c, "cuStreamCreate", result) : DT_OK;
 }

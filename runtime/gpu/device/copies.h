@@ -9,7 +9,11 @@
 
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
-enum { DT_GPU_COPY_SLOTS = 2 };
+enum {
+    DT_GPU_COPY_SLOTS = 2,
+    DT_GPU_COPY_CHUNK = 4 * 1024 * 1024, /* bytes of a slot, equal on all ranks */
+    DT_GPU_COPY_ROOM = DT_GPU_COPY_SLOTS * DT_GPU_COPY_CHUNK,
+};
 
 struct dt_gpu_copies {          /* all zero at first */
     struct dt_gpu_copies *next; /* in a list */

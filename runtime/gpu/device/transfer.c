@@ -10,8 +10,6 @@
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 
-enum { CHUNK = 4 * 1024 * 1024 };
-
 struct transfer {
     struct dt_comm *c;
     const char *name;
@@ -21,23 +19,23 @@ struct transfer {
     void *arg;
     struct dt_gpu_copies *copies;
     uint8_t *pinned;
-    struct dt_gpu_hostmem *hostmem; /* of a copy in one piece, */
-    uint8_t *place;                 /* which goes there */
+    struct dt_gpu_hostmem *hostmem; /* for a copy in one piece */
+    uint8_t *place;                 /* where it goes */
 };
 
 static int slot_of(uint64_t at)
 {
-    return (int)(at / CHUNK % DT_GPU_COPY_SLOTS);
+    return (int)(at / DT_GPU_COPY_CHUNK % DT_GPU_COPY_SLOTS);
 }
 
 static uint8_t *host_of(const struct transfer *t, uint64_t at)
 {
-    return t->pinned + (size_t)slot_of(at) * CHUNK;
+    return t->pinned + (size_t)slot_of(at) * DT_GPU_COPY_CHUNK;
 }
 
 static size_t length_at(const struct transfer *t, uint64_t at)
 {
-    return t->bytes - at < CHUNK ? (size_t)(t->bytes - at) : CHUNK;
+    return t->bytes - at < DT_GPU_COPY_CHUNK ? (size_t)(t->bytes - at) : DT_GPU_COPY_CHUNK;
 }
 
 static dt_result_t check_transfer(const struct transfer *t, CUresult result)
@@ -69,8 +67,8 @@ static dt_result_t fetch_chunks(struct transfer *t)
 {
     dt_result_t r = begin_fetch(t, 0);
 
-    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += CHUNK) {
-        r = begin_fetch(t, at + CHUNK);
+    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += DT_GPU_COPY_CHUNK) {
+        r = begin_fetch(t, at + DT_GPU_COPY_CHUNK);
         if (r == DT_OK)
             r = await_transfer(t, at);
         if (r == DT_OK)
@@ -86,7 +84,7 @@ static dt_result_t store_chunks(struct transfer *t)
 {
     dt_result_t r = DT_OK;
 
-    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += CHUNK) {
+    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += DT_GPU_COPY_CHUNK) {
         r = await_transfer(t, at);
         if (r == DT_OK)
             r = t->on_chunk(t->arg, host_of(t, at), length_at(t, at));
@@ -95,7 +93,7 @@ static dt_result_t store_chunks(struct transfer *t)
                                                       host_of(t, at), length_at(t, at)));
     }
     for (int slot = 0; r == DT_OK && slot < DT_GPU_COPY_SLOTS; slot++)
-        r = await_transfer(t, (uint64_t)slot * CHUNK);
+        r = await_transfer(t, (uint64_t)slot * DT_GPU_COPY_CHUNK);
     return r;
 }
 
@@ -105,7 +103,7 @@ static dt_result_t in_chunks(struct transfer *t, dt_result_t (*work)(struct tran
 {
     dt_result_t r;
 
-    t->pinned = dt_pinned_take((size_t)DT_GPU_COPY_SLOTS * CHUNK, t->copies);
+    t->pinned = dt_pinned_take(DT_GPU_COPY_ROOM, t->copies);
     if (!t->pinned)
         return dt_cuda_fail(t->name, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = work(t);

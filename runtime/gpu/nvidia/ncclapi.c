@@ -13,8 +13,8 @@
 #include "runtime/wire/nccllib.h"
 
 enum {
-    OLDEST = 21800,        /* NCCL's version, */
-    OWNS_ITS_JOBS = 22700, /* and the first in which calls that do not block are sound */
+    OLDEST = 21800,        /* the oldest version of NCCL that can be used */
+    OWNS_ITS_JOBS = 22700, /* the first whose calls are sound if they do not block */
     WHY = 2 * DT_NCCLCONF_TEXT,
 };
 
