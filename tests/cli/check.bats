@@ -101,7 +101,7 @@ fake_smi() {
     [ ! -e /proc/driver/nvidia ] || skip "there is a GPU here"
 }
 
-@test "--check prints driver, links and memory errors of GPUs as nvidia-smi reports them" {
+@test "--check prints driver, links and memory errors of GPUs as nvidia-smi reports them, and the version of NCCL" {
     fake_smi <<'END'
 case $1 in
 --query-gpu=*) printf 'NVIDIA H100 80GB HBM3, 580.65.06, 0\nNVIDIA H100 80GB HBM3, 580.65.06, 7\n' ;;
@@ -117,6 +117,11 @@ END
     code_is 0
     [[ $(head -1 "$OUT" | tr -s ' ') == *" bandwidth GPU links NCCL GPU errors" ]]
     [[ $(tail -1 "$OUT" | tr -s ' ') == *" 2 x H100 80GB HBM3 580.65.06 "*" NV18 "*" 7 ECC, "* ]]
+    clean
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libnccl.so.2" ] || skip "built without shared libraries"
+    DTRUN_NCCL="$DTRUN_BUILD/tests/standin/.libs/libnccl.so.2" dtrun --check
+    code_is 0
+    [[ $(tail -1 "$OUT" | tr -s ' ') == *" NV18 2.28.9 7 ECC, "* ]]
     clean
 }
 
