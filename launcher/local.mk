@@ -6,6 +6,7 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/clock.h \
+	launcher/base/closefrom.c launcher/base/closefrom.h \
 	launcher/base/program/elfneeds.c launcher/base/program/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
 	launcher/base/program/head.c launcher/base/program/head.h \

@@ -1,6 +1,5 @@
 #include "launcher/agent/ranks/rankproc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/facts/topology.h"
+#include "launcher/base/closefrom.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/program/horovodneeds.h"
 #include "launcher/base/program/mpineeds.h"
@@ -25,10 +25,6 @@
 #include "runtime/wire/ncclfile.h"
 
 enum { FIRST_PRIVATE_FD = DT_SPAWN_PMI_FD + 1 };
-
-#ifndef CLOSE_RANGE_CLOEXEC
-#define CLOSE_RANGE_CLOEXEC 4
-#endif
 
 _Static_assert(sizeof(struct dt_rank_report) <= PIPE_BUF, "reports would mix in the pipe");
 
@@ -69,23 +65,6 @@ static void default_signals(void)
         syscall(SYS_rt_sigaction, signo, zero, NULL, (_NSIG - 1) / 8);
 }
 
-/* Kernels before 5.11 lack the flag; then the open descriptors are listed. */
-static void close_on_exec_from(int first)
-{
-    DIR *dir;
-    const struct dirent *entry;
-
-    if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
-        return;
-    dir = opendir("/proc/self/fd");
-    while (dir && (entry = readdir(dir))) {
-        int fd = atoi(entry->d_name);
-
-        if (fd >= first)
-            fcntl(fd, F_SETFD, FD_CLOEXEC);
-    }
-}
-
 struct private_fds { /* as in struct dt_rankproc, but with numbers that no target needs */
     int gate, errors, go;
 };
@@ -112,7 +91,7 @@ static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
     if (dup2(p->in, STDIN_FILENO) < 0 || dup2(p->out, STDOUT_FILENO) < 0 ||
         dup2(p->err, STDERR_FILENO) < 0)
         return -1;
-    close_on_exec_from(STDERR_FILENO + 1);
+    dt_close_from(STDERR_FILENO + 1, true);
     return p->socket < 0 ? 0 : pass_sockets(p);
 }
 

@@ -10,6 +10,7 @@
 
 #include "launcher/agent/sweep/procenv.h"
 #include "launcher/agent/sweep/proclist.h"
+#include "launcher/base/closefrom.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/base/writeall.h"
@@ -119,7 +120,7 @@ static void run_look(const struct dt_procscan *s, int out, pid_t agent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent || dup2(out, STDIN_FILENO) < 0)
         _exit(1);
-    close_range(STDIN_FILENO + 1, UINT_MAX, 0);
+    dt_close_from(STDIN_FILENO + 1, false);
     look_at_all(&look, s, agent);
     dt_write_all(STDIN_FILENO, look.v, look.n * sizeof *look.v);
     _exit(0);

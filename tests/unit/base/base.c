@@ -1,9 +1,18 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/base/closefrom.h"
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/number.h"
@@ -177,6 +186,50 @@ static void slurp_reads_whole_files_up_to_its_limit(void **state)
     dt_strbuf_free(&b);
 }
 
+/* From now on the kernel seems to lack close_range. */
+static bool hide_close_range(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+           syscall(SYS_close_range, 1000, 1000, 0) < 0 && errno == ENOSYS;
+}
+
+enum { LAST_KEPT = 60, FIRST_CLOSED, LAST_CLOSED = 64 };
+
+static bool closes(bool on_exec)
+{
+    for (int fd = LAST_KEPT; fd <= LAST_CLOSED; fd++)
+        if (dup2(STDERR_FILENO, fd) < 0)
+            return false;
+    dt_close_from(FIRST_CLOSED, on_exec);
+    for (int fd = FIRST_CLOSED; fd <= LAST_CLOSED; fd++)
+        if (fcntl(fd, F_GETFD) != (on_exec ? FD_CLOEXEC : -1))
+            return false;
+    return fcntl(LAST_KEPT, F_GETFD) == 0;
+}
+
+static void descriptors_are_closed_also_where_close_range_is_missing(void **state)
+{
+    int status;
+    pid_t pid;
+
+    (void)state;
+    pid = fork();
+    if (pid == 0)
+        _exit(!closes(false) || !closes(true) || !hide_close_range() || !closes(false) ||
+              !closes(true));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_long_error_lacks_its_middle),
         cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(control_characters_are_replaced_and_text_is_not),
+        cmocka_unit_test(descriptors_are_closed_also_where_close_range_is_missing),
         cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
     };
 
