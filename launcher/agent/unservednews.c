@@ -17,7 +17,10 @@ static const struct library {
       "every rank that calls hvd.init() trains alone, as rank 0 of 1", "--env horovod tells them" },
     { DT_LIBRARY_OPENMPI, "Open MPI", "there is no PMIx server for it", MPI_RESULT,
       "--env mpi starts the server" },
-    { DT_LIBRARY_MPICH, "MPI", NULL, MPI_RESULT, NULL }, /* every rank's environment serves it */
+    /* every rank's environment serves these */
+    { DT_LIBRARY_MPICH, "MPI", NULL, MPI_RESULT, NULL },
+    { DT_LIBRARY_DTRUN, "libdtrun", NULL,
+      "every rank that calls dt_init is a job of its own, of size 1", NULL },
 };
 
 static const struct library *library_of(unsigned id)
@@ -53,10 +56,10 @@ static void on_found(void *arg, const struct dt_procscan_finding *finding)
     free(what);
 }
 
-/* The agent serves MPICH in every job. */
+/* The agent serves MPICH and libdtrun in every job. */
 static unsigned served(const struct dt_generation *g)
 {
-    return DT_LIBRARY_MPICH | (g->mpi_env.n ? DT_LIBRARY_OPENMPI : 0) |
+    return DT_LIBRARY_MPICH | DT_LIBRARY_DTRUN | (g->mpi_env.n ? DT_LIBRARY_OPENMPI : 0) |
            (g->rendezvous ? DT_LIBRARY_HOROVOD : 0);
 }
 
@@ -73,7 +76,8 @@ static unsigned announced(const struct dt_generation *g)
  * warned once. */
 void dt_unservednews_begin(struct dt_generation *g)
 {
-    const unsigned all = DT_LIBRARY_HOROVOD | DT_LIBRARY_OPENMPI | DT_LIBRARY_MPICH;
+    const unsigned all =
+        DT_LIBRARY_HOROVOD | DT_LIBRARY_OPENMPI | DT_LIBRARY_MPICH | DT_LIBRARY_DTRUN;
     const struct dt_procscan_set set = { all & ~announced(g), served(g) };
     uint32_t n = g->start.ranks.n;
     pid_t *pids;

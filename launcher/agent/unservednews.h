@@ -1,5 +1,5 @@
-/* Warns the user if the ranks of a generation use Horovod or MPI and are not served: dtrun has not
- * recognised their program, or something has removed their environment. */
+/* Warns the user if the ranks of a generation use Horovod, MPI or libdtrun and are not served:
+ * dtrun has not recognised their program, or something has removed their environment. */
 #ifndef DT_AGENT_UNSERVEDNEWS_H
 #define DT_AGENT_UNSERVEDNEWS_H
 

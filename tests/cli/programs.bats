@@ -125,6 +125,22 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     becomes_clean
 }
 
+@test "ranks of libdtrun that have lost their environment are warned of, unless they have DTRUN_ALONE" {
+    local library="$DTRUN_BUILD/runtime/.libs/libdtrun.so"
+
+    [ -e "$library" ] || skip "built without shared libraries"
+    make_load
+    is_not_warned -np 2 env -i DTRUN_ALONE=1 PATH="$PATH" python3 load.py "$library"
+    rm end
+    dtrun_start --no-tag -np 2 env -i PATH="$PATH" python3 load.py "$library"
+    await has_line 'has loaded libdtrun (/.*/libdtrun\.so\.[0-9.]*), but has none of the rank.s environment: every rank that calls dt_init is a job of its own, of size 1; env -i, sudo and containers may remove it$' "$ERR" || { show; false; }
+    : >end
+    dtrun_wait
+    code_is 0
+    err_lines 1
+    clean
+}
+
 @test "dtrun does not pass DTRUN_ALONE on to its ranks" {
     DTRUN_ALONE=1 dtrun --no-tag -np 2 "$HELLO"
     code_is 0

@@ -76,6 +76,8 @@ static void read_line(struct dt_mapped *m, const char *line, size_t n)
         m->openmpi_has_plugin = true;
     else if (begins_with(&map, "mca_ess_singleton.so"))
         m->openmpi_alone = true;
+    else if (begins_with(&map, "libdtrun.so."))
+        note(m->dtrun, &map);
     else if (is_horovod(&map))
         note(m->horovod, &map);
 }
@@ -95,7 +97,7 @@ void dt_mapped_add(struct dt_mapped *m, const char *maps, size_t n)
 
 bool dt_mapped_any(const struct dt_mapped *m)
 {
-    return *m->openmpi || *m->mpich || *m->horovod;
+    return *m->openmpi || *m->mpich || *m->horovod || *m->dtrun;
 }
 
 /* Up to version 4, Open MPI has its plugin for processes without a launcher in memory if it uses
@@ -126,9 +128,11 @@ static unsigned alone(const struct dt_mapped *m, const char *env, size_t n)
 
     if (*m->horovod)
         return horovod_is_alone(m, env, n, has_pmix) ? DT_LIBRARY_HOROVOD : 0;
-    if (*m->openmpi)
-        return openmpi_is_alone(m, has_pmix) ? DT_LIBRARY_OPENMPI : 0;
-    return *m->mpich && !has_pmi(env, n) ? DT_LIBRARY_MPICH : 0;
+    if (*m->openmpi && openmpi_is_alone(m, has_pmix))
+        return DT_LIBRARY_OPENMPI;
+    if (*m->mpich && !has_pmi(env, n))
+        return DT_LIBRARY_MPICH;
+    return *m->dtrun && !dt_procenv_find(env, n, DT_ENV_ALONE) ? DT_LIBRARY_DTRUN : 0;
 }
 
 bool dt_mapped_is_bare(const char *env, size_t n)
@@ -145,7 +149,14 @@ unsigned dt_mapped_unserved(const struct dt_mapped *m, const char *env, size_t n
 
 const char *dt_mapped_path(const struct dt_mapped *m, unsigned library)
 {
-    if (library == DT_LIBRARY_HOROVOD)
+    switch (library) {
+    case DT_LIBRARY_HOROVOD:
         return m->horovod;
-    return library == DT_LIBRARY_OPENMPI ? m->openmpi : m->mpich;
+    case DT_LIBRARY_OPENMPI:
+        return m->openmpi;
+    case DT_LIBRARY_MPICH:
+        return m->mpich;
+    default:
+        return m->dtrun;
+    }
 }

@@ -15,7 +15,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/base/writeall.h"
 
-enum { FINDINGS = 3 }; /* one for each library */
+enum { FINDINGS = 4 }; /* one for each library */
 
 /* When to look, in ms from the start. Programs may take minutes to load their libraries. */
 static const uint64_t looks_ms[] = { 1000, 3000, 10000, 30000, 100000 };

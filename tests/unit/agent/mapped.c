@@ -115,6 +115,21 @@ static void other_launchers_serve_mpich_too(void **state)
     assert_int_equal(dt_mapped_unserved(&m, "", 0, MPI), MPI);
 }
 
+static void libdtrun_is_served_unless_the_environment_is_gone(void **state)
+{
+    static const char maps[] = CODE("/lib/libdtrun.so.0.0.0") MPI4, alone[] = "DTRUN_ALONE=1";
+    const unsigned served = MPI | DT_LIBRARY_DTRUN;
+    struct dt_mapped m = { 0 };
+
+    (void)state;
+    dt_mapped_add(&m, maps, strlen(maps));
+    assert_true(dt_mapped_any(&m));
+    assert_string_equal(dt_mapped_path(&m, DT_LIBRARY_DTRUN), "/lib/libdtrun.so.0.0.0");
+    assert_int_equal(dt_mapped_unserved(&m, bare, sizeof bare, served), DT_LIBRARY_DTRUN);
+    assert_int_equal(dt_mapped_unserved(&m, plain, sizeof plain, served), 0);
+    assert_int_equal(dt_mapped_unserved(&m, alone, sizeof alone, served), 0);
+}
+
 static bool is_prefix(const char *part, const char *whole)
 {
     return strncmp(part, whole, strlen(part)) == 0;
@@ -158,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_and_environment_show_who_is_unserved),
         cmocka_unit_test(mpi_may_be_hidden_from_a_process_if_the_rank_is_served),
+        cmocka_unit_test(libdtrun_is_served_unless_the_environment_is_gone),
         cmocka_unit_test(other_launchers_serve_mpich_too),
         cmocka_unit_test(truncated_maps_are_read_as_far_as_they_go),
         cmocka_unit_test(a_path_that_is_too_long_is_truncated),
