@@ -11,8 +11,7 @@ void dt_restart_committed(struct dt_restart *r, int64_t step)
 {
     r->checkpoints = true;
     r->saved = true;
-    if (step > r->newest)
-        r->newest = step;
+    r->newest = step;
 }
 
 void dt_restart_restored(struct dt_restart *r, int64_t step)

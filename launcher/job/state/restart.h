@@ -38,7 +38,8 @@ enum dt_restart_verdict {
 };
 
 struct dt_restart dt_restart_init(int max_restarts);
-/* The program has committed this checkpoint. */
+/* The program has committed this checkpoint, which is now the newest one, also if its step is lower
+ * than that of another: a save sets later steps aside. */
 void dt_restart_committed(struct dt_restart *r, int64_t step);
 /* The program has restored this checkpoint (-1: none), perhaps of an earlier job. Newer ones are
  * lost. */

@@ -134,6 +134,17 @@ static void test_no_restart_begins_with_a_lost_checkpoint(void **state)
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
 }
 
+/* A program that goes back and saves an earlier step restores that one. */
+static void test_the_newest_checkpoint_is_the_one_saved_last(void **state)
+{
+    struct dt_restart r = dt_restart_init(-1);
+
+    (void)state;
+    dt_restart_committed(&r, 9);
+    dt_restart_committed(&r, 3);
+    assert_int_equal(r.newest, 3);
+}
+
 /* Committing again and again a checkpoint that is lost each time is no progress. But every
  * checkpoint newer than the one that a restart began with is, even if there was a still newer one
  * before. */
@@ -196,6 +207,7 @@ int main(void)
         cmocka_unit_test(restarts_without_progress_back_off),
         cmocka_unit_test(test_same_step_is_no_progress),
         cmocka_unit_test(test_no_restart_begins_with_a_lost_checkpoint),
+        cmocka_unit_test(test_the_newest_checkpoint_is_the_one_saved_last),
         cmocka_unit_test(test_progress_below_a_lost_checkpoint),
         cmocka_unit_test(test_lost_steps),
         cmocka_unit_test(test_lost_steps_are_known_only_from_exits),
