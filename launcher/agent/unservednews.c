@@ -5,9 +5,8 @@
 #include "launcher/base/mem.h"
 #include "launcher/place/frameworks.h"
 
-#define MPI_RESULT                                                                                 \
-    "every rank that calls MPI_Init is an MPI job of its own, of size 1" /* of all MPI libraries   \
-                                                                          */
+/* Of every MPI library. */
+#define MPI_RESULT "every rank that calls MPI_Init is an MPI job of its own, of size 1"
 
 static const struct library {
     unsigned id;
