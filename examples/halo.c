@@ -1,6 +1,6 @@
-/* halo: heats a metal bar at one end. Each rank computes one piece of the bar. The temperatures at
- * the piece's ends are the halos of the neighbours, and travel while the rank computes the cells
- * that do not depend on them. The result has the same bytes for any number of ranks. */
+/* halo: heats a metal bar at one end. Each rank computes one piece of the bar. Its halo is the
+ * nearest cell of each neighbour. While the halos travel, the rank computes the cells that do not
+ * depend on its halo. The result has the same bytes for any number of ranks. */
 #include <dtrun.h>
 #include <stdio.h>
 #include <stdlib.h>

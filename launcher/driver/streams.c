@@ -21,7 +21,8 @@ struct dt_streams {
     struct dt_job *job;
     struct dt_news news;
     struct dt_outmux *out;
-    /* If there are files: by stream, standard output of all processes, then standard error. */
+    /* With output files: one for each process's standard output, then one for each standard error;
+     * otherwise NULL. */
     struct tee *tees;
     struct dt_stdinpump *in;
 };

@@ -123,7 +123,7 @@ static int set_key(struct line *l, const char *name, const char *value, struct d
     return dt_error_usage(err, "%.200s= is unknown; known are:" KEYS(NAME), name);
 }
 
-/* Cuts the word at *at off and advances *at beyond it. */
+/* Cuts off the word at *at, and advances *at to the next one. */
 static char *take_word(char **at)
 {
     char *word = *at;

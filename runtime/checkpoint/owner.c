@@ -50,7 +50,7 @@ static enum lock_result try_lock(int fd)
     return errno == EWOULDBLOCK ? BUSY : FAILED;
 }
 
-/* Whether fd still is the file of that name: the last owner may have removed it. */
+/* Whether fd still is the file named OWNER: the last owner may have removed it. */
 static bool still_has_name(const struct dt_dir *d, int fd)
 {
     struct stat mine, named;
@@ -110,12 +110,11 @@ static dt_result_t replace_owner_file(struct dt_ownership *o, const struct dt_di
 /* OWNER, opened to be locked. */
 struct owner_file {
     int fd;
-    bool foreign; /* may only be read: another user's job has left it, or has it */
+    bool foreign; /* another user's job made it and may still hold it; it can only be read */
 };
 
-/* Opens OWNER, or makes it. Another user's file cannot be written to, but in a directory that
- * several users may write to it can be locked and replaced. *again: its owner has just removed it.
- */
+/* Opens OWNER, or makes it. Another user's file cannot be written, but it can be locked, and
+ * replaced if this user may write to the directory. *again: its owner has just removed it. */
 static dt_result_t open_owner_file(const struct dt_dir *d, struct owner_file *f, bool *again)
 {
     int why;

@@ -18,7 +18,7 @@
 #include "runtime/wire/env.h"
 
 enum { NS = 1000000000, TIME_TEXT = 48 };
-/* Bytes that go to dtrun, so that the message and the calls fit into one packet. */
+/* Limits of the texts sent to dtrun, so that they and the calls fit into one packet. */
 enum { DIR_SENT = 400, ERROR_SENT = 400 };
 
 /* ---- pure ---- */
@@ -233,7 +233,7 @@ void dt_dump_failure(const struct dt_world *w, uint64_t comm)
     if (w->settings.recorder_is_off || !w->settings.recorder_calls ||
         atomic_flag_test_and_set(&done))
         return;
-    /* dtrun is about to kill this process. It waits while the flag is set. */
+    /* dtrun is about to end this process. The agent delays SIGTERM while the flag is set. */
     atomic_fetch_or(flags, DT_HOSTSHM_DUMPING);
     dt_error_keep(&failure);
     dump_and_send(w, comm, &failure);

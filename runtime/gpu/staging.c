@@ -198,8 +198,8 @@ static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
     return r;
 }
 
-/* Once c has been stopped, the GPU may stand still, and the driver might wait for it where the
- * streams are made. */
+/* Checks c first: once it has been stopped, the GPU may hang, and a driver call that makes a stream
+ * might never return. */
 dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
 {
     dt_result_t r = dt_comm_check(c);

@@ -59,8 +59,8 @@ static dt_result_t receive_gpu(const struct gpu_transfer *p)
     return await_copy(p, dt_gpu_copies_store(p->copies, SLOT, p->o->out, p->pinned, p->bytes));
 }
 
-/* After a failure the streams would be made again, and the driver might wait for a stream of the
- * program that never goes on. */
+/* After a failure the copy's stream would have to be made again. The driver might then wait for a
+ * stream of the program that never finishes. */
 static dt_result_t check_stopped(struct dt_p2p *ch)
 {
     uint32_t culprit;

@@ -51,7 +51,7 @@ void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type, const voi
 {
     struct dt_put frames = { 0 };
 
-    dt_msg_frame(&frames, type, msg); /* once: a table of many ranks goes to many hosts */
+    dt_msg_frame(&frames, type, msg); /* once for all hosts: tables of ranks are large */
     for (size_t i = 0; i < l->hosts->n; i++) {
         if (dt_hostlink_has_ranks(l->v[i]))
             dt_hostlink_send_frames(l->v[i], type, &frames);

@@ -14,7 +14,7 @@
 
 enum {
     OLDEST = 21800,        /* the oldest version of NCCL that can be used */
-    OWNS_ITS_JOBS = 22700, /* the first whose calls are sound if they do not block */
+    OWNS_ITS_JOBS = 22700, /* the first whose nonblocking calls are safe */
     WHY = 2 * DT_NCCLCONF_TEXT,
 };
 
@@ -94,8 +94,8 @@ static bool has_fixed_id(char why[WHY])
 }
 
 /* NCCL_COMM_BLOCKING overrides what dtrun asks NCCL for, so dtrun reads it as NCCL does. Before
- * 2.27, NCCL's thread that launches works with thread-local variables of the thread that has made
- * the call, which may have ended. */
+ * 2.27, the thread that NCCL starts for a nonblocking call uses thread-local variables of the
+ * calling thread, which may have ended. */
 static bool choose_mode(struct dt_ncclapi *api, char why[WHY])
 {
     char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
