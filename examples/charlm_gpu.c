@@ -62,7 +62,7 @@ static void *find(void *driver, const char *name)
     return function;
 }
 
-/* Device 0 is the only one that the rank sees: dtrun has chosen it. */
+/* By default a rank sees only the GPU that dtrun has chosen for it, as device 0. */
 static void load_driver(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);

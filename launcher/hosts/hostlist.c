@@ -27,8 +27,7 @@ static void index_put(struct dt_hostlist *list, size_t position)
     list->index[at] = position + 1;
 }
 
-/* The table is twice as large as the number of hosts it serves, and list->v has room for all of
- * them. */
+/* Makes the table of names anew. It has two places for each host that list->v has room for. */
 static void index_build(struct dt_hostlist *list, size_t size)
 {
     free(list->index);
@@ -121,7 +120,7 @@ static int merge_text(char **into, const char *from, const char *host, const cha
     return 0;
 }
 
-/* 0 means no limit. So does a number above the slots that a host can have. */
+/* 0 means no limit. A sum above DT_SLOTS_MAX becomes DT_SLOTS_MAX, which limits nothing. */
 static int sum_of_limits(int a, int b)
 {
     if (!a || !b)

@@ -122,8 +122,8 @@ static dt_result_t write_manifest(struct save *w)
     return result;
 }
 
-/* Writes LINEAGE and makes it durable before what follows. begins: the checkpoint with which the
- * job begins anew, until the older ones have been set aside; else step is -1. */
+/* Writes LINEAGE and makes it durable before what follows. begins: with --fresh, the job's first
+ * checkpoint, until the older ones have been set aside; otherwise its step is -1. */
 static dt_result_t write_lineage(const struct save *w, const struct dt_beginning *begins)
 {
     const struct dt_store *s = w->store;

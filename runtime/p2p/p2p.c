@@ -15,7 +15,7 @@
 /* ---- making ---- */
 
 /* Two ranks have two sets of pipes and connections. One set is for the data that the lower rank
- * sends. A rank's pipes to itself have a writer each: the send and the receive. */
+ * sends. A rank has two pipes to itself: its send writes to one, its receive to the other. */
 static uint32_t direction(const struct dt_p2p *ch)
 {
     return (ch->comm->rank < ch->peer) != ch->sending;
@@ -187,7 +187,7 @@ static dt_result_t move_data(struct dt_p2p *ch, void *buf)
                        : dt_tcp_recv(&ch->mesh, call, buf, call->count, (uint32_t)ch->peer);
 }
 
-/* Ends the communicator for the coll_error. */
+/* Ends the communicator, with the channel's coll_error as the reason. */
 static dt_result_t stop_comm(struct dt_p2p *ch, dt_result_t r)
 {
     struct dt_comm *c = ch->comm;
@@ -296,8 +296,9 @@ static bool begin_without_waiting(struct dt_p2p *ch, void *buf, size_t count, dt
 }
 
 /* Begins a call whose data fit into the pipe, or for which there is a thread. If the peer still
- * needs something from this rank, or the calls do not match, the thread goes on with it. Without a
- * thread the call stays parked, and the thread that waits for it goes on. */
+ * needs something from this rank, or the calls do not match, the channel's thread completes it.
+ * Otherwise, or without such a thread, it stays parked until a thread waits for it and completes
+ * it. */
 static void begin_early(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
@@ -323,7 +324,7 @@ dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, si
     if (!buf || !is_local(ch) || dt_comm_stopped(ch->comm, NULL) ||
         !dt_async_hold_back(&ch->async, task))
         return dt_async_submit(&ch->async, task);
-    /* A call that has begun cannot be withdrawn if no thread can be started. */
+    /* The thread is started first, because a call that has begun cannot be withdrawn. */
     if (!fits_pipe(ch, buf, count * dt_dtype_size(dtype)))
         r = dt_async_start(&ch->async);
     if (r == DT_OK)

@@ -42,8 +42,8 @@ static void gone(struct dt_channel *c, const char *why)
     c->events.gone(c->arg, why);
 }
 
-/* Chooses all waiting control frames, or as many data frames as fit one frame; always complete
- * frames. */
+/* Chooses what to write next, always complete frames: all control frames, or else data frames that
+ * together are no longer than the longest frame. */
 static void choose(struct dt_channel *c)
 {
     size_t end = 0;

@@ -8,7 +8,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/session/hostnet.h"
 
-/* a report that comes later belongs to another signal of the same number */
+/* a report that comes later than this is of a new signal with the same number */
 enum { LATE_MS = 10000 };
 
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
