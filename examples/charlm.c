@@ -258,7 +258,7 @@ static void layer_backward(const struct layer *y, const struct layer *grad, stru
         k->slope[l][i] = k->value[l][i] > 0 ? k->slope[l][i] : 0;
 }
 
-/* After forward: adds the gradient of weight * loss, with the loss in bits, and the loss itself. */
+/* After forward: adds the gradient of weight * loss in nats, and weight * loss in bits. */
 static void backward(const struct net *net, const struct net *grad, struct work *k, float weight)
 {
     for (size_t i = 0; i < k->rows; i++) {

@@ -23,7 +23,7 @@ struct range {
     size_t nbefore;
     struct numbers *v;
     size_t n;
-    size_t item; /* the expansion has reached number, which belongs to v[item] */
+    size_t item; /* v[item] contains number, which the expansion has reached */
     int number;
 };
 

@@ -8,7 +8,7 @@
 enum {
     ALIGN = 128, /* blocks begin at multiples, so that no two ranks write one pair of cache lines */
     CHUNKS_LEAST = 4, /* with fewer chunks nothing would overlap */
-    /* Blocks do not become smaller for more chunks, because frames cost too much. */
+    /* More chunks never make blocks smaller than this, because every frame has a cost. */
     BLOCK_LEAST = 16 * 1024,
     BLOCK_LEAST_ONE_RANK = 96 * 1024, /* the same, if no host has several ranks */
     LEADERS_MOST = 8, /* one core each; more connections do not use a network better */

@@ -35,7 +35,7 @@ static struct dt_gpu_choice find_differing_wish(const struct dt_gpu_offer *offer
 }
 
 /* NCCL refuses ranks whose version differs from that of its rank 0, which is also rank 0 here.
- * leaders: only ranks that share no GPU with a lower rank count. */
+ * leaders: passes over ranks that share a GPU with a lower rank. */
 static struct dt_gpu_choice find_lack_of_nccl(const struct dt_gpu_offer *offers, int size,
                                               bool leaders)
 {
