@@ -8,7 +8,7 @@
 #include "launcher/base/mem.h"
 
 enum {
-    TOKENS = 32 * 1024,        /* a backlog of more pieces merges new ones */
+    TOKENS = 32 * 1024,        /* with more pieces than this, new ones are merged */
     SAME_NS = 1000 * 1000,     /* pieces of one stream that arrive within this time are merged */
     KEPT_WHEN_EMPTY = 4 * 1024 /* bytes of memory that an empty stream keeps */
 };

@@ -10,8 +10,8 @@ enum { NS_PER_MS = 1000 * 1000 };
 
 static pthread_mutex_t dti_queues = PTHREAD_MUTEX_INITIALIZER; /* protects all queues */
 
-/* Stands in for the holder of a place while the holder changes. The thread that stored it stores
- * the new holder without waiting. */
+/* Stands in for the holder of a place while the holder changes. The thread that stored it never
+ * waits before it stores the new holder. */
 static struct dt_pairnote dti_changing;
 
 /* A rank does not know dtrun's own limit, so a note without a limit is due last. */
@@ -105,9 +105,8 @@ static struct dt_pairnote *holder_of(struct dt_pairnotes *all, int place)
     return holder;
 }
 
-/* The holder that is due last; NULL: a place has just become free. No holder's note goes away
- * meanwhile: a leaving thread gives up its place first, then looks at the queue's length, and takes
- * the lock before its note ends. */
+/* The holder that is due last; NULL: a place has just become free. No holder's note ends
+ * meanwhile: the queue is not empty, so a thread that has left its place takes the lock first. */
 static struct dt_pairnote *last_due(struct dt_pairnotes *all, int *place)
 {
     struct dt_pairnote *last = NULL;

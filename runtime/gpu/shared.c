@@ -77,8 +77,8 @@ dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers
 
 /* ---- the end ---- */
 
-/* Releases the streams of this host again and again, since a stream of another rank may overwrite
- * the word that releases one. */
+/* Repeats the release of this host's streams, since a stream of another rank may overwrite a word
+ * that was set for it. */
 static bool streams_settle(const struct dt_shared *s)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;

@@ -7,9 +7,9 @@
 #include "runtime/shm/rounds.h"
 
 /* Each side stores only its own count, and so may load it relaxed. Its store is a release: the
- * writer's makes the bytes visible before the count that covers them, and the reader's frees space
- * only after it has been read. The other side loads with acquire. Waking works as in rounds: the
- * count is stored before the check for sleepers. */
+ * writer's makes the bytes visible before the count that covers them, and the reader's allows the
+ * writer to overwrite bytes only after they have been read. The other side loads with acquire.
+ * Waking works as in rounds: the count is stored before the check for sleepers. */
 
 size_t dt_pipe_capacity(const struct dt_shm *s)
 {

@@ -286,8 +286,8 @@ static bool is_plain_name(const char *name)
     }
 }
 
-/* The owner can write to a directory, because its content follows, and because it is removed at the
- * end. */
+/* Every directory is made writable for its owner, whatever its mode: its content follows, and it is
+ * removed at the end. */
 static void make_dir_or_link(struct dt_files *f, const struct dt_msg_file *m, const char *path)
 {
     struct dt_error err = { 0 };

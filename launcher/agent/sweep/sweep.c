@@ -31,8 +31,8 @@ static void kill_process(const struct dt_proclist_process *p)
 }
 
 /* Without children there are no descendants, because orphans become children of this process. The
- * kernel knows that at once. The list in /proc is long if many agents share a machine, and cannot
- * prove it, because processes come and go while it is read. */
+ * kernel answers this at once. Reading /proc takes long if many agents share a machine, and proves
+ * nothing, because processes come and go meanwhile. */
 static bool has_children(void)
 {
     siginfo_t info;
