@@ -148,8 +148,8 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
                r->restart.newest);
 }
 
-/* The record of the restart that a restore belongs to, if it is the first one since then; else
- * NULL. A late message may report a restore of the previous generation. */
+/* If a restore is the first since the last restart, the record of that restart; else NULL. A late
+ * message may report a restore of the previous generation. */
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);

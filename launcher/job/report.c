@@ -6,7 +6,8 @@
 #include "launcher/job/state/exitpolicy.h"
 #include "launcher/place/role.h"
 
-/* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
+/* null for a job that did not fail. rank is null unless a rank was the cause; code and signal are
+ * null unless a process was. */
 static void add_cause(const struct dt_core *c, cJSON *to)
 {
     const struct dt_death *d = c->outcome.has_cause ? &c->outcome.cause : NULL;

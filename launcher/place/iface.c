@@ -120,7 +120,7 @@ static bool item_fits(const struct list *l, const char *item, size_t n,
     return strncmp(a->iface, item, n) == 0 && (!l->whole || !a->iface[n]);
 }
 
-/* Returns the number of the item that a fits, or -1. */
+/* Returns the number of the item that address a fits, or -1. */
 static int place_in(const struct list *l, const struct dt_msg_netaddr *a)
 {
     const char *item = l->items;

@@ -25,7 +25,7 @@ enum {
 
 struct loading {
     struct dt_push_set *set;
-    /* some file contains the library's name, so it is taken to link the library */
+    /* some file contains the library's name, which suggests that it links the library */
     bool names_library;
     struct dt_error *err;
 };

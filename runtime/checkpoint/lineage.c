@@ -33,7 +33,7 @@ void dt_head_set(struct dt_head *h, const struct dt_dir *d, int64_t step)
     h->sum = step >= 0 ? sum_of_manifest(d, step) : (struct dt_checksum){ { 0 } };
 }
 
-/* The checkpoint that the job was about to begin with has got its name. */
+/* Whether the first checkpoint of the job that begins anew has got its name. */
 static bool beginning_is_committed(const struct dt_beginning *b, const struct dt_dir *d)
 {
     struct dt_dir from = { .fd = -1 };

@@ -94,8 +94,8 @@ static dt_result_t gather_among_hosts(struct ring_gather *d)
 
 /* ---- within the host ---- */
 
-/* The first n_blocks ranks of this host publish a block each: those of local ranks "from" and up of
- * the given host. */
+/* The first n_blocks ranks of this host publish one block each of the given host, beginning with
+ * that of its local rank "from". */
 static dt_result_t publish_blocks(const struct ring_gather *d, uint32_t host, size_t from,
                                   uint32_t n_blocks)
 {

@@ -18,8 +18,7 @@ struct words {
     const char *why; /* why the communicator was stopped, or "" */
 };
 
-/* Writes "barrier, call 7 on communicator 3.2": the second communicator whose first rank is rank
- * 3. */
+/* Writes "barrier, call 7 on communicator 3.2" (world.h). */
 static void describe_created(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     char name[DT_COMM_NAME];

@@ -155,8 +155,8 @@ static dt_result_t queue_copies(struct dt_comm *c, struct fuse_copies q,
 
 /* ---- the call ---- */
 
-/* The call states the size of each buffer: ranks whose buffers have the same number of elements in
- * another order must get an error. */
+/* The call states the size of each buffer: ranks whose buffers differ in size or order must get an
+ * error, even if the totals are equal. */
 static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
                                            const struct dt_operation *parts, size_t n)
 {
@@ -263,7 +263,7 @@ static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
     return r;
 }
 
-/* Between dt_join_begin and dt_join calls are staged, and ranks without data do not know which are
+/* Between dt_join_begin and dt_join, calls are staged, and ranks without data do not know which are
  * fused. Once c has failed, the memory stays unused, so that it need not be leaked. */
 dt_result_t dt_gpu_fuse_make(struct dt_comm *c, struct dt_gpu_fuse *f,
                              const struct dt_operation *parts, size_t n)

@@ -28,7 +28,8 @@ void dt_cma_introduce(struct dt_hostshm_card *card)
     memcpy(card->word, dti_word, sizeof dti_word);
 }
 
-/* Both return how many bytes were copied, which may be fewer; or less than 1. */
+/* read_some and write_some return how many bytes were copied, which may be fewer than asked for, or
+ * less than 1 after a failure. */
 static ssize_t read_some(uint64_t pid, void *to, uint64_t from, size_t bytes)
 {
     const struct iovec local = { to, bytes };
@@ -65,7 +66,7 @@ void dt_cma_refuse(struct dt_hostshm_target *target)
     atomic_store_explicit(&target->bytes, 0, memory_order_seq_cst);
 }
 
-/* The bytes to write are already in the target. */
+/* Writes what the peer's word contains already, so this changes nothing. */
 static bool may_write(const struct dt_hostshm_card *card)
 {
     const struct iovec local = { (void *)(uintptr_t)card->word, sizeof card->word };

@@ -98,7 +98,8 @@ static dt_result_t changed(const struct dt_world *w, const char *name, uint32_t 
 }
 
 /* A program that reads its size from the environment would partition its data for another size than
- * dt_size. And the other ranks could not reach a rank that, with one host, does not listen. */
+ * dt_size. And a rank that takes the job to have one host does not listen, so other hosts
+ * could not reach it. */
 static dt_result_t check_numbers(const struct dt_world *w, const struct dt_agentenv *env)
 {
     if (env->size != (uint32_t)w->size)

@@ -58,8 +58,8 @@ const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
                    dt_result_t result, uint32_t culprit, const char *why);
 
-/* The name of a communicator: "world", "checkpoints" (checkpoint/background.h), or "3.2" for the
- * second one whose first rank is rank 3. Returns text. */
+/* The name of a communicator: "world", "checkpoints" (checkpoint/background.h), or "3.2" for one
+ * whose first rank is rank 3; the 2 tells it from others that begin with rank 3. Returns text. */
 enum { DT_COMM_NAME = 32 };
 const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME]);
 
