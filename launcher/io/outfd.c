@@ -22,7 +22,7 @@ struct dt_outfd {
     struct dt_filewriter_file *written;
     bool failed;
     bool polling;
-    uv_prepare_t flush; /* writes what was added before the loop waits again */
+    uv_prepare_t flush; /* before the loop waits again, writes what was added */
     uv_poll_t poll;     /* active while the reader is slow */
     int open_handles;
 };

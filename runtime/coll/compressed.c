@@ -28,7 +28,7 @@ struct compression {
     bool counting;
     float step; /* with 2 bits: the value of a count of 1 */
 
-    size_t block;    /* numbers in each host's block but the last ones */
+    size_t block;    /* numbers in each host's block; the last may have fewer */
     size_t segments; /* of a block */
     size_t folded;   /* segments */
     struct dt_flow *flows;

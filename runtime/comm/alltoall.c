@@ -27,8 +27,8 @@ static dt_result_t sum_count_checks(struct dt_comm *c, const struct dt_call *cal
     return r == DT_OK ? dt_shm_share(&c->shm, count_check, sizeof *count_check, 0) : r;
 }
 
-/* Runs after the blocks have moved. Ranks whose own counts agree wait here for the checks of the
- * others. */
+/* Runs after the blocks have moved. If the sum shows a mismatch, ranks whose own counts agree wait
+ * here until a rank that has found it reports it. */
 static dt_result_t await_mismatch(struct dt_comm *c, uint64_t count_check)
 {
     dt_result_t r = count_check ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
