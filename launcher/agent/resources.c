@@ -19,8 +19,9 @@ enum {
     FILES_BESIDE = 48,     /* for everything else in the agent */
 };
 
-/* Warns if the user listed devices (gpus= or CUDA_VISIBLE_DEVICES) and there are fewer than ranks.
- * If there are more ranks than slots, the launcher has warned already. */
+/* Warns if the user or Slurm has said which devices to use (gpus=, CUDA_VISIBLE_DEVICES,
+ * SLURM_GPUS_ON_NODE) and there are fewer than ranks. If there are more ranks than slots, the
+ * launcher has warned already. */
 static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_source *source)
 {
     uint32_t ranks = g->start.ranks.n, devices = g->config.devices.n;

@@ -134,7 +134,7 @@ void dt_segment_release(void)
 
 /* ---- making ---- */
 
-/* If the kernel cannot allocate all pages at once, they are allocated on first use. */
+/* A kernel that does not know this advice (EINVAL) allocates the pages on first use. */
 static bool populate_pages(void *p, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
