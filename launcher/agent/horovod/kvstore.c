@@ -11,7 +11,7 @@ enum {
     OTHER_BYTES = 16 * 1024, /* any other body: the network addresses of an elastic rank */
     SCOPES = 3, /* that a rank is in at a time: all ranks, those of its host, those with its local
                    rank */
-    KEYS_PER_RANK = 1024, /* two in each scope, and that for each of 170 process sets */
+    KEYS_PER_RANK = 1024, /* two in each scope, for each of 170 process sets */
 };
 
 struct record {
