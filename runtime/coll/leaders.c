@@ -233,8 +233,8 @@ dt_result_t dt_leaders_barrier_sum(struct dt_leaders *l, const struct dt_call *c
 
 /* ---- broadcast ----
  *
- * The barrier's frames carry the data. Small data travel down a tree, in the first frame from a
- * host that has them to one that does not. Large data follow the first frame of step 0, segment by
+ * The barrier's frames carry the data. Small data travel down a tree: a host gets them with the
+ * first frame from a host that has them. Large data follow the first frame of step 0, segment by
  * segment along a chain of hosts. */
 
 struct leader_broadcast {

@@ -254,8 +254,8 @@ static struct count_ledger read_ledgers(struct dt_pairwise *m, const struct coun
 }
 
 /* Stages, meets the other ranks, and compares what all ranks give and expect. Data that others can
- * access are not staged at first. If that is not possible for all ranks, it is done later, in a
- * round of its own. */
+ * access are not staged here. If others cannot access the data of every rank, all data are staged
+ * later, in a round of its own. */
 static dt_result_t first_round(struct dt_pairwise *m, bool *open)
 {
     struct dt_shm *s = m->s;
