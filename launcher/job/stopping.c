@@ -11,7 +11,7 @@
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */
-    CUT_MS = 50,             /* leaves time to write the messages that dtrun has just printed */
+    CUT_MS = 500,            /* leaves time to write the messages that dtrun has just printed */
 };
 
 static uint32_t grace_ms(const struct dt_core *c)

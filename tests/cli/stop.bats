@@ -409,7 +409,7 @@ only_dtrun_is_left() {
         [ $how = TIMEOUT ] && expire_timer 600 || kill -$how "$BACKGROUND"
         dtrun_wait
         case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
-        grep -q "dtrun: the last output was not read for 2 s and is dropped" "$ERR"
+        grep "the last output was not read for 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
         clean
         rm written
     done
