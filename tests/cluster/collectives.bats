@@ -159,8 +159,8 @@ shm_is() { # COMMAND: runs on host1, to change /dev/shm, and /dev of its process
 
 @test "check 42: ranks of a host need no /dev/shm: it may be full or missing" {
     shm_is 'mount -t tmpfs -o size=4k small /dev/shm && head -c 4096 /dev/zero >/dev/shm/full'
-    cluster_on 1 umount /dev/shm
+    cluster_on 1 umount -l /dev/shm
     shm_is 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/zero c 1 5 &&
         mknod -m 666 /dev/urandom c 1 9 && mknod -m 666 /dev/random c 1 8'
-    cluster_on 1 umount /dev
+    cluster_on 1 umount -l /dev # a process that ends may still use it
 }

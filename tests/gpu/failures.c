@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "tests/gpu/probe.h"
@@ -33,7 +34,7 @@ static void warm_up(float *buf)
 
 /* ---- a rank is killed ---- */
 
-static void note_death(const char *file)
+static void note_time(const char *file)
 {
     FILE *f = fopen(file, "w");
 
@@ -71,7 +72,7 @@ static _Noreturn void die(float *buf, const char *file)
     struct gate gate;
 
     keep_waiting(buf, &gate);
-    note_death(file);
+    note_time(file);
     raise(SIGKILL);
     exit(2);
 }
@@ -125,23 +126,34 @@ void probe_grace(const char *arg)
 
 /* ---- a rank aborts ---- */
 
+/* Rank 0's call could still succeed if rank 1's GPU went on before rank 0 has seen the abort. */
+static void await_file(const char *file)
+{
+    for (int i = 0; i < 2000 && access(file, F_OK) != 0; i++)
+        usleep(5000);
+}
+
 /* Seconds from rank 1's abort until this rank's call has returned. Also waits until the GPU is
  * idle. */
 void probe_abort(const char *arg)
 {
     float *buf = begin();
+    char seen[4096];
     struct gate gate;
 
+    snprintf(seen, sizeof seen, "%s.seen", arg);
     if (dt_rank() == 1) {
         keep_waiting(buf, &gate);
-        note_death(arg);
+        note_time(arg);
         need(dt_comm_abort(DT_WORLD));
+        await_file(seen);
         gate_open(&gate);
         DRIVE(cuCtxSynchronize());
         exit(3);
     }
     printf("= %.3f s\n", fail_after(buf, arg, DT_ERR_ABORTED));
     fflush(stdout);
+    note_time(seen);
     exit(3);
 }
 
