@@ -45,11 +45,10 @@ about() { # FILE
 }
 
 # Starts the training so that it waits in step 50 until something happens: rank $STUCK, on host1, stops there.
-# SAVES=--isave: it saves in the background.
 start_stuck() { # OPTION...
     rm -rf disturbed
     cluster_dtrun_start -np "${NP:-4}" --checkpoint-dir disturbed --report report.json \
-        --inject "stop:rank=${STUCK:-1},step=50,restart=0" "$@" "$CHARLM" $SMALL ${SAVES:-} "$TEXT"
+        --inject "stop:rank=${STUCK:-1},step=50,restart=0" "$@" "$CHARLM" $SMALL "$TEXT"
     await is_stuck || { cat "$OUT" "$ERR"; return 1; }
 }
 
@@ -107,9 +106,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     undisturbed
     for t in libssh2 ssh; do
         for what in worker keeper session; do
-            [ $what = keeper ] || SAVES=--isave
             start_stuck --transport $t -H host1:2,host2:2
-            SAVES=
             case $what in
             session) victim=$(cluster_on 2 ps -eo pid=,args= | awk '/sshd: root@notty/ { print $1; exit }') ;;
             *) victim=$(agents 2 | awk -v what=$what '$1 == what { print $2 }') ;;
