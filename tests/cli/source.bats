@@ -10,54 +10,57 @@
     [ -z "$output" ]
 }
 
-@test "tests/circles.py finds and names a circle" {
+# Goes to an empty folder, in which the test makes a source tree and builds it.
+enter_small_tree() {
     type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
     cd "$BATS_TEST_TMPDIR"
+}
+
+circles_finds_something() {
+    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
+    [ "$status" -eq 1 ]
+}
+
+@test "tests/circles.py finds and names a circle" {
+    enter_small_tree
     mkdir -p launcher/{a,b}
     echo 'void b(void); void a(void) { b(); }' >launcher/a/a.c
     echo 'void a(void); void b(void) { a(); }' >launcher/b/b.c
     for f in a b; do cc -c -o launcher/$f/liblauncher_a-$f.o launcher/$f/$f.c; done
-    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
-    [ "$status" -eq 1 ]
+    circles_finds_something
     [ "${lines[0]}" = "a circle of files: launcher/a/a launcher/b/b" ]
     [ "${lines[1]}" = "a circle of folders: launcher/a launcher/b" ]
 }
 
 @test "tests/circles.py names a symbol that two files define" {
-    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
-    cd "$BATS_TEST_TMPDIR"
+    enter_small_tree
     mkdir -p launcher/base runtime/base
     echo 'int dt_a(void) { return 0; }' | tee launcher/base/a.c >runtime/base/a.c
     for f in {launcher,runtime}/base; do cc -c -o $f/lib_a-a.o $f/a.c; done
-    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
-    [ "$status" -eq 1 ]
+    circles_finds_something
     [ "$output" = "defined twice: dt_a in launcher/base/a and in runtime/base/a" ]
 }
 
 @test "tests/circles.py names an include that goes against the layers" {
-    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
-    cd "$BATS_TEST_TMPDIR"
+    enter_small_tree
     mkdir -p runtime/{api,coll,base}
     touch runtime/api/a.h runtime/coll/c.h runtime/base/b.h runtime/dtrun.h
     printf '#include "runtime/coll/c.h"\n#include "runtime/base/b.h"\n' >runtime/api/a.c
     printf '#include "runtime/dtrun.h"\n#include "runtime/api/a.h"\n' >runtime/coll/c.c
     cc -I. -c -o runtime/api/libruntime_a-a.o runtime/api/a.c
-    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
-    [ "$status" -eq 1 ]
+    circles_finds_something
     [ "$output" = "an include against the layers: runtime/coll/c.c includes runtime/api/a.h" ]
 }
 
 @test "in launcher, tests/circles.py also names includes of the runtime's own headers" {
-    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
-    cd "$BATS_TEST_TMPDIR"
+    enter_small_tree
     mkdir -p launcher/{job/core,session,io,remote} runtime/{api,wire}
     touch launcher/job/j.h launcher/io/i.h runtime/api/a.h runtime/wire/w.h
     printf '#include "%s"\n' launcher/job/j.h runtime/wire/w.h >launcher/job/core/c.c
     printf '#include "%s"\n' launcher/io/i.h launcher/job/j.h >launcher/session/s.c
     printf '#include "%s"\n' launcher/io/i.h runtime/api/a.h >launcher/remote/r.c
     cc -I. -c -o launcher/job/core/libengine_a-c.o launcher/job/core/c.c
-    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
-    [ "$status" -eq 1 ]
+    circles_finds_something
     [ "${lines[0]}" = "an include against the layers: launcher/remote/r.c includes launcher/io/i.h" ]
     [ "${lines[1]}" = "an include against the layers: launcher/remote/r.c includes runtime/api/a.h" ]
     [ "${lines[2]}" = "an include against the layers: launcher/session/s.c includes launcher/job/j.h" ]
@@ -65,13 +68,11 @@
 }
 
 @test "tests/circles.py names a folder with more than 40 files, subfolders not counted" {
-    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
-    cd "$BATS_TEST_TMPDIR"
+    enter_small_tree
     mkdir -p cmd tests/{cli/more,unit}
     touch cmd/a.c tests/cli/{1..38}.bats tests/cli/{a.c,b.h} tests/cli/more/c.c tests/unit/{1..41}.c
     cc -c -o cmd/dtrun-a.o cmd/a.c
-    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
-    [ "$status" -eq 1 ]
+    circles_finds_something
     [ "$output" = "a crowded folder: tests/unit has 41 files, 40 at most are allowed" ]
 }
 
