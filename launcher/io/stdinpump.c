@@ -82,7 +82,7 @@ static void end_input(struct dt_stdinpump *p)
 
 static void read_some(struct dt_stdinpump *p)
 {
-    char chunk[CHUNK];
+    static char chunk[CHUNK]; /* not on the stack, which may be small */
     ssize_t n;
 
     if (in_background(p)) {
