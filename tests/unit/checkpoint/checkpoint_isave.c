@@ -118,15 +118,23 @@ static int start(void)
     return 0;
 }
 
-static int in_all_placements(int (*body)(int rank, void *arg))
+/* arg is a counter for testjob_meet. */
+static int pass_all(const char *const *hosts, int (*body)(int rank, void *arg))
 {
-    for (const char *const *hosts = placements; *hosts; hosts++) {
-        const struct testjob_plan plan = { .hosts = *hosts, .body = body };
+    for (; *hosts; hosts++) {
+        const struct testjob_plan plan = { .hosts = *hosts,
+                                           .body = body,
+                                           .arg = testjob_shared(sizeof(_Atomic int)) };
 
         if (testjob_pass(&plan) != 0 || remove_base(NULL) != 0 || make_base(NULL) != 0)
             return 1;
     }
     return 0;
+}
+
+static int in_all_placements(int (*body)(int rank, void *arg))
+{
+    return pass_all(placements, body);
 }
 
 /* ---- while a save is under way ---- */
@@ -569,10 +577,10 @@ static int aborts(int rank, void *arg)
 {
     dt_request_t request;
 
-    (void)arg;
     NEED(saves_two() == 0);
     gate = SHUT;
     NEED(dt_checkpoint_isave(2, &request) == DT_OK);
+    testjob_meet(arg, dt_size());
     if (rank == 0)
         NEED(dt_comm_abort(DT_WORLD) == DT_OK);
     NEED(dt_barrier(DT_WORLD) == DT_ERR_ABORTED);
@@ -600,10 +608,10 @@ static int exceeds_its_limit(int rank, void *arg)
     dt_error_info_t info = { .size = sizeof info };
     dt_request_t request;
 
-    (void)arg;
     NEED(saves_two() == 0);
     gate = SHUT;
     NEED(dt_checkpoint_isave(2, &request) == DT_OK);
+    testjob_meet(arg, dt_size());
     if (rank == 0)
         dt_slots_visit(stop_checkpoints, NULL);
     gate = OPEN;
@@ -620,7 +628,7 @@ static void a_save_that_exceeds_its_limit_ends_the_job(void **state)
     static const char *const few[] = { "2", "1 1", "2 1", NULL };
 
     (void)state;
-    assert_int_equal(testjob_pass_all(few, exceeds_its_limit), 0);
+    assert_int_equal(pass_all(few, exceeds_its_limit), 0);
 }
 
 #define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
