@@ -168,6 +168,13 @@ tests_unit_coll_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_coll_mismatches_LDADD = $(TESTJOB_LIBS) -lm
 
 tests_unit_api_misuse_SOURCES = tests/unit/api/misuse.c tests/unit/rankcheck.h
+nodist_tests_unit_api_misuse_SOURCES = tests/unit/api/calls.h
+tests/unit/api/misuse-misuse.$(OBJEXT): tests/unit/api/calls.h
+tests/unit/api/calls.h: $(srcdir)/runtime/dtrun.h $(srcdir)/tests/unit/api/calls.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	$(AWK) -f $(srcdir)/tests/unit/api/calls.awk $(srcdir)/runtime/dtrun.h >$@.new && mv $@.new $@
+CLEANFILES += tests/unit/api/calls.h
+EXTRA_DIST += tests/unit/api/calls.awk
 tests_unit_api_misuse_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_misuse_LDADD = $(TESTJOB_LIBS)
 

@@ -34,8 +34,8 @@ declared() {
 }
 
 @test "tests/unit/api/misuse makes every call of the header in wrong ways" {
-    test="$DTRUN_SOURCE/tests/unit/api/misuse.c"
-    { grep -oE 'dt_[a-z_]+' "$test"; sed -nE 's/^ *ROWS\(([a-z_]+),.*/dt_\1\ndt_i\1/p' "$test"; } >misused
+    { cat "$DTRUN_SOURCE/tests/unit/api/misuse.c"; awk -f "$DTRUN_SOURCE/tests/unit/api/calls.awk" "$HEADER"; } |
+        grep -oE 'dt_[a-z_]+' >misused
     declared | grep -vxFf misused >left || true
     [ ! -s left ] || { cat left; false; }
 }

@@ -1,6 +1,7 @@
 /* Every public call as a careless or hostile program makes it: at the wrong time, without a valid
  * communicator, and with impossible arguments. Each call must fail in its own name and leave the
- * job as it was. library.bats checks that no call is missing here. */
+ * job as it was. The collectives and other calls with the usual parameters are in calls.h, which
+ * calls.awk makes from dtrun.h. library.bats checks that no call is missing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,9 +30,9 @@ struct given {
     dt_comm_t *comm;
     const void *in;
     void *out;
-    size_t count;
+    size_t size;
     const size_t *counts;
-    dt_dtype_t dtype;
+    dt_dtype_t type;
     dt_op_t op;
     int root;
     dt_request_t *request;
@@ -51,32 +52,13 @@ enum needs {
     ALWAYS = 1 << 9, /* may be called at any time */
 };
 
-#define NOW_AND_LATER(name, ...)                                                                   \
-    static dt_result_t name##_now(const struct given *g)                                           \
+#define CALL(name, needs, ...)                                                                     \
+    static dt_result_t make_##name(const struct given *g)                                          \
     {                                                                                              \
-        return dt_##name(__VA_ARGS__);                                                             \
-    }                                                                                              \
-    static dt_result_t name##_later(const struct given *g)                                         \
-    {                                                                                              \
-        return dt_i##name(__VA_ARGS__, g->request);                                                \
+        return name(__VA_ARGS__);                                                                  \
     }
-
-NOW_AND_LATER(all_reduce, g->comm, g->in, g->out, g->count, g->dtype, g->op)
-NOW_AND_LATER(all_reduce_with, g->comm, g->in, g->out, g->count, g->dtype, g->op, NULL)
-NOW_AND_LATER(broadcast, g->comm, g->out, g->count, g->dtype, g->root)
-NOW_AND_LATER(reduce, g->comm, g->in, g->out, g->count, g->dtype, g->op, g->root)
-NOW_AND_LATER(reduce_scatter, g->comm, g->in, g->out, g->count, g->dtype, g->op)
-NOW_AND_LATER(reduce_scatterv, g->comm, g->in, g->out, g->counts, g->dtype, g->op)
-NOW_AND_LATER(all_gather, g->comm, g->in, g->out, g->count, g->dtype)
-NOW_AND_LATER(all_gatherv, g->comm, g->in, g->out, g->counts, g->dtype)
-NOW_AND_LATER(all_to_all, g->comm, g->in, g->out, g->count, g->dtype)
-NOW_AND_LATER(all_to_allv, g->comm, g->in, g->counts, g->out, g->counts, g->dtype)
-NOW_AND_LATER(gather, g->comm, g->in, g->out, g->count, g->dtype, g->root)
-NOW_AND_LATER(gatherv, g->comm, g->in, g->count, g->out, g->counts, g->dtype, g->root)
-NOW_AND_LATER(scatter, g->comm, g->in, g->out, g->count, g->dtype, g->root)
-NOW_AND_LATER(scatterv, g->comm, g->in, g->counts, g->out, g->count, g->dtype, g->root)
-NOW_AND_LATER(send, g->comm, g->in, g->count, g->dtype, g->root)
-NOW_AND_LATER(recv, g->comm, g->out, g->count, g->dtype, g->root)
+#include "tests/unit/api/calls.h"
+#undef CALL
 
 #define ALONE(name, expression)                                                                    \
     static dt_result_t name(const struct given *g)                                                 \
@@ -91,69 +73,37 @@ static void *memory;
 static int64_t step;
 static dt_request_t stray = { 77 };
 
-ALONE(barrier_now, dt_barrier(g->comm))
-ALONE(barrier_later, dt_ibarrier(g->comm, g->request))
 ALONE(comm_split, dt_comm_split(g->comm, 0, 0, &made))
 ALONE(comm_dup, dt_comm_dup(g->comm, &made))
-ALONE(comm_free, dt_comm_free(g->comm)) /* never succeeds with DT_WORLD */
-ALONE(comm_abort, dt_comm_abort(g->comm))
 ALONE(comm_set_timeout, dt_comm_set_timeout(g->comm, 1))
-ALONE(comm_status, dt_comm_status(g->comm))
 ALONE(comm_on_stream, dt_comm_on_stream(g->comm, NULL, &made))
 ALONE(stream_wait, dt_stream_wait(g->comm)) /* never succeeds without a view */
 ALONE(comm_tune, dt_comm_tune(g->comm, NULL))
 ALONE(mem_alloc, dt_mem_alloc(g->comm, 64, &memory))
-ALONE(join_begin, dt_join_begin(g->comm))
 ALONE(join, dt_join(g->comm, NULL))
-ALONE(bucket_create, dt_bucket_create(g->comm, 0, g->dtype, g->op, &bucket))
-ALONE(checkpoint_register, dt_checkpoint_register("x", g->out, g->count))
+ALONE(bucket_create, dt_bucket_create(g->comm, 0, g->type, g->op, &bucket))
+ALONE(checkpoint_register, dt_checkpoint_register("x", g->out, g->size))
 ALONE(checkpoint_save, dt_checkpoint_save(7))
 ALONE(checkpoint_isave, dt_checkpoint_isave(7, g->request))
 ALONE(checkpoint_restore, dt_checkpoint_restore(&step))
 ALONE(recorder_dump, dt_recorder_dump("/dev/null"))
 ALONE(finalize, dt_finalize())
 
-#define ROWS(name, needs)                                                                          \
-    { "dt_" #name, name##_now, needs },                                                            \
-    {                                                                                              \
-        "dt_i" #name, name##_later, (needs) | REQUEST                                              \
-    }
-
-enum { FOLDS = SIZE | TYPE | OP, MOVES = SIZE | TYPE };
-
 static const struct row {
     const char *name;
     dt_result_t (*make)(const struct given *g);
     unsigned needs;
 } rows[] = {
-    ROWS(all_reduce, COMM | IN | OUT | FOLDS),
-    ROWS(all_reduce_with, COMM | IN | OUT | FOLDS),
-    ROWS(broadcast, COMM | OUT | MOVES | ROOT),
-    ROWS(reduce, COMM | IN | OUT | FOLDS | ROOT),
-    ROWS(reduce_scatter, COMM | IN | OUT | FOLDS),
-    ROWS(reduce_scatterv, COMM | IN | OUT | TYPE | OP | COUNTS),
-    ROWS(all_gather, COMM | IN | OUT | MOVES),
-    ROWS(all_gatherv, COMM | IN | OUT | TYPE | COUNTS),
-    ROWS(all_to_all, COMM | IN | OUT | MOVES),
-    ROWS(all_to_allv, COMM | IN | OUT | TYPE | COUNTS),
-    ROWS(gather, COMM | IN | OUT | MOVES | ROOT),
-    ROWS(gatherv, COMM | IN | OUT | MOVES | COUNTS | ROOT),
-    ROWS(scatter, COMM | IN | OUT | MOVES | ROOT),
-    ROWS(scatterv, COMM | IN | OUT | MOVES | COUNTS | ROOT),
-    ROWS(send, COMM | IN | MOVES | ROOT),
-    ROWS(recv, COMM | OUT | MOVES | ROOT),
-    ROWS(barrier, COMM),
+#define CALL(name, needs, ...) { #name, make_##name, needs },
+#include "tests/unit/api/calls.h"
+#undef CALL
     { "dt_comm_split", comm_split, COMM },
     { "dt_comm_dup", comm_dup, COMM },
-    { "dt_comm_free", comm_free, COMM },
-    { "dt_comm_abort", comm_abort, COMM },
     { "dt_comm_set_timeout", comm_set_timeout, COMM },
-    { "dt_comm_status", comm_status, COMM },
     { "dt_comm_on_stream", comm_on_stream, COMM },
     { "dt_stream_wait", stream_wait, COMM },
     { "dt_comm_tune", comm_tune, COMM },
     { "dt_mem_alloc", mem_alloc, COMM },
-    { "dt_join_begin", join_begin, COMM },
     { "dt_join", join, COMM },
     { "dt_bucket_create", bucket_create, COMM | TYPE | OP },
     { "dt_checkpoint_register", checkpoint_register, OUT | SIZE },
@@ -179,9 +129,9 @@ static struct given sane(const struct row *row)
     return (struct given){ .comm = DT_WORLD,
                            .in = buffers,
                            .out = buffers + ROOM,
-                           .count = COUNT,
+                           .size = COUNT,
                            .counts = counts,
-                           .dtype = DT_I32,
+                           .type = DT_I32,
                            .op = DT_SUM,
                            .root = root,
                            .request = &pending };
@@ -210,7 +160,7 @@ static int all_refuse(dt_result_t expected)
 {
     for (size_t i = 0; i < N_ROWS; i++) {
         struct given g = sane(&rows[i]);
-        dt_result_t r = rows[i].make == comm_free ? DT_ERR_ARG : expected;
+        dt_result_t r = rows[i].make == make_dt_comm_free ? DT_ERR_ARG : expected;
 
         if (!(rows[i].needs & ALWAYS) || dt_rank() < 0)
             NEED(refuses(&rows[i], &g, r) == 0);
@@ -292,7 +242,7 @@ static int wrong_types(const struct row *row)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct given g = sane(row);
 
-        g.dtype = (dt_dtype_t)wrong[i];
+        g.type = (dt_dtype_t)wrong[i];
         NEED(refuses(row, &g, DT_ERR_ARG) == 0 && strstr(dt_last_error(), "is not a dt_dtype_t"));
     }
     return 0;
@@ -306,7 +256,7 @@ static int wrong_ops(const struct row *row)
         struct given g = sane(row);
 
         g.op = (dt_op_t)wrong[i];
-        g.dtype = DT_BF16;
+        g.type = DT_BF16;
         NEED(refuses(row, &g, DT_ERR_ARG) == 0);
     }
     return 0;
@@ -322,7 +272,7 @@ static int wrong_sizes(const struct row *row)
         struct given g = sane(row);
 
         if (row->needs & SIZE)
-            g.count = wrong[i];
+            g.size = wrong[i];
         if (row->needs & COUNTS)
             g.counts = counts;
         NEED(refuses(row, &g, DT_ERR_ARG) == 0);
