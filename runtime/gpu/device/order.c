@@ -104,7 +104,7 @@ static dt_result_t check_buffer(const char *name, const void *ptr, const struct 
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
                    "%s: the buffer belongs to another context of device %d than the stream: "
-                   "allocate it in the stream's context, or use a stream of its own",
+                   "allocate it in the stream's context, or use a stream of the buffer's context",
                    name, device);
 }
 
