@@ -194,7 +194,7 @@ spoiled() { # OPTIONS
     local fake="$DTRUN_BUILD/tests/fake/.libs/libspoiled.so"
 
     [ -e "$fake" ] || skip "built without shared libraries"
-    dtrun --no-tag -np 2 env LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" LD_PRELOAD="$fake" \
+    dtrun --no-tag ${where:--np 2} env LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" LD_PRELOAD="$fake" \
         "$DTRUN_BUILD/cmd/.libs/dtrun-perf" "$@"
 }
 
@@ -248,9 +248,9 @@ spoiled() { # OPTIONS
     clean
 }
 
-# Before the measured calls there are two others in each round.
+# Before the measured calls there are two others in each round. Between hosts, messages are smaller.
 @test "-n sets the number of measured calls, also for --tune" {
-    local one three
+    local one three where="--transport local -H a,b"
 
     DTRUN_TUNING="$T/tuning" spoiled --tune -n 1
     code_is 0
