@@ -85,7 +85,8 @@ SCRIPT
 }
 
 # Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]. With CLUSTER_HIDE=hide it sees neither source nor
-# build tree. CLUSTER_STARTUPS is MaxStartups of its sshd, whose last line counts.
+# build tree. CLUSTER_STARTUPS is MaxStartups of its sshd, whose last line counts. CLUSTER_KEX are its key exchanges:
+# that which ssh chooses by default takes ten times as much time as the rest of a login.
 cluster_host() {
     local i=$1 shell=${2:-/bin/bash} ns=$CLUSTER_TAG-h$1 dir=$CLUSTER_DIR/host$1 pid
 
@@ -107,6 +108,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
 MaxStartups ${CLUSTER_STARTUPS:-500}
+KexAlgorithms ${CLUSTER_KEX:-curve25519-sha256}
 AuthorizedKeysFile $CLUSTER_DIR/authorized_keys
 CONFIG
     ip netns add "$ns"
@@ -198,10 +200,11 @@ cluster_run() { (_cluster_exec "$@"); }
 
 # Prints the process id that the first process of a host has on this machine.
 cluster_init() { # N
-    local pid
+    local pid init=
 
     read -r pid <"$CLUSTER_DIR/host$1/pid"
-    cat "/proc/$pid/task/$pid/children" 2>/dev/null | tr -d ' '
+    { read -r init <"/proc/$pid/task/$pid/children" || true; } 2>/dev/null
+    echo "$init"
 }
 
 # Runs dtrun on the launching side, under a watchdog. Sets RC to its exit code; its output is in $OUT and
@@ -278,16 +281,17 @@ cluster_on() { # N COMMAND...: runs the command on the host, without SSH
     nsenter -t "$pid" -a -- "$@" 3>&-
 }
 
-# Lists what runs on the hosts except sshd, "host2 PID ARGS" in each line, and what is left of cluster_run.
+# Lists what runs on the hosts except sshd, "host2 PID ARGS" in each line, and what is left of cluster_run. It reads
+# each host's own /proc, because a ps on each would take several times as long.
 cluster_processes() {
-    local dir i p
+    local host process p name
 
-    for dir in "$CLUSTER_DIR"/host*/; do
-        i=${dir%/}
-        i=${i##*/host}
-        [ -z "$(cluster_init "$i")" ] ||
-            cluster_on "$i" ps -eo pid=,comm=,args= | awk -v host="host$i" \
-                '$2 != "sshd" && $2 != "ps" { $2 = ""; print host, $0 }'
+    for host in "$CLUSTER_DIR"/host*/; do
+        host=${host%/} host=${host##*/}
+        for process in "/proc/$(cluster_init "${host#host}")/root/proc"/[0-9]*; do
+            { read -r name <"$process/comm"; } 2>/dev/null && [ "$name" != sshd ] || continue
+            echo "$host ${process##*/} $(tr '\0\n' ' ' <"$process/cmdline")"
+        done
     done
     grep -lzFx "CLUSTER_TOKEN=$CLUSTER_TAG" /proc/[0-9]*/environ 2>/dev/null |
         while IFS=/ read -r _ _ p _; do
