@@ -10,7 +10,7 @@ setup() {
     export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent"
     # The settings of the user who runs the tests do not matter, but what Python has for that user does.
     export PYTHONUSERBASE="${PYTHONUSERBASE:-$HOME/.local}" HOME="$BATS_FILE_TMPDIR/home"
-    mkdir -p "$HOME"
+    [ -d "$HOME" ] || mkdir "$HOME"
     TOKEN="DTRUN_TEST_TOKEN=$$.$BATS_TEST_NUMBER.$RANDOM$RANDOM"
     T="$BATS_TEST_TMPDIR"
     OUT="$T/out" ERR="$T/err"
@@ -21,7 +21,7 @@ setup() {
 
 teardown() {
     [ -z "$BACKGROUND" ] || kill -KILL "$BACKGROUND" 2>/dev/null || true
-    for pid in $(left_behind); do
+    is_clean || for pid in $(left_behind); do
         kill -KILL "$pid" 2>/dev/null || true
     done
 }
@@ -103,10 +103,10 @@ dtrun_wait() {
 }
 
 gone() {
-    case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in
-    '' | Z*) return 0 ;;
-    esac
-    return 1
+    local stat
+
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+    [[ ${stat##*) } == Z* ]]
 }
 
 left_behind() {
@@ -114,7 +114,7 @@ left_behind() {
 }
 
 is_clean() {
-    [ -z "$(left_behind)" ]
+    ! grep -qzFx "$TOKEN" /proc/[0-9]*/environ 2>/dev/null
 }
 
 # Checks that nothing of the job is left after a dtrun that ended by itself.
