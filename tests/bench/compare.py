@@ -4,8 +4,8 @@
     compare.py ROUNDS NAME=COMMAND ...
 
 A COMMAND runs by itself, or by bash if it needs a shell. In each round every command runs once, and each
-round begins with another command, so that disturbances of the machine affect all alike. A first round is not
-counted: it warms caches and sends agents. A command that fails ends the whole measurement.
+round begins with another command, so that disturbances of the machine affect all alike. If there are several, another
+one comes first and is not counted: it warms caches and sends agents. A command that fails ends the whole measurement.
 
 The table has, for each command, the median and the quartiles of the wall time, the median of the CPU time of
 the whole machine (because SSH servers are no children of the command), and the median over the rounds of the
@@ -51,11 +51,12 @@ def measure(rounds, commands):
     """Returns for each name a list with a pair (seconds, cpu) for each round."""
     names = list(commands)
     times = {name: [] for name in names}
-    for i in range(rounds + 1):
+    warm = int(rounds > 1)
+    for i in range(warm + rounds):
         start = i % len(names)
         for name in names[start:] + names[:start]:
             pair = run(name, commands[name])
-            if i > 0:
+            if i >= warm:
                 times[name].append(pair)
     return times
 

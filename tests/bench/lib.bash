@@ -18,6 +18,7 @@ export DTRUN_SOURCE DTRUN_BUILD
 
 BENCH_ROUNDS=15
 BENCH_QUICK=
+CLUSTER_KEX=+curve25519-sha256 # what sshd offers by default
 
 # The other launchers with their fastest settings here: no search for networks, and what they need to run as
 # root. (Open MPI and Hydra start their daemons with one ssh each, all at once, up to 64 hosts.)

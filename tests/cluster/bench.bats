@@ -65,7 +65,7 @@ bench() { # NAME: skips the test if the bench says SKIP
 
 @test "checks 46, 47, 51: tests/bench/allreduce prints times and ratios beside other libraries, and costs of waiting" {
     bench allreduce
-    [ "$(grep -A 1 '^a rank that waits 2 s for another uses, in per cent of them$' <<<"$output" |
+    [ "$(grep -A 1 '^a rank that waits 0.1 s for another uses, in per cent of them$' <<<"$output" |
         grep -cE '^ +dtrun [0-9.]+$')" = 1 ]
     [ "$(grep -cE '^ +[0-9]+( +[0-9]+\.[0-9]{3}){6}$' <<<"$output")" = 6 ]
     grep -qE '^ +bytes +dtrun +Open MPI ' <<<"$output"

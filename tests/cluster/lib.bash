@@ -86,7 +86,7 @@ SCRIPT
 
 # Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]. With CLUSTER_HIDE=hide it sees neither source nor
 # build tree. CLUSTER_STARTUPS is MaxStartups of its sshd, whose last line counts. CLUSTER_KEX are its key exchanges:
-# that which ssh chooses by default takes ten times as much time as the rest of a login.
+# what ssh and sshd choose by default takes ten times as long as the rest of a login.
 cluster_host() {
     local i=$1 shell=${2:-/bin/bash} ns=$CLUSTER_TAG-h$1 dir=$CLUSTER_DIR/host$1 pid
 
@@ -108,7 +108,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
 MaxStartups ${CLUSTER_STARTUPS:-500}
-KexAlgorithms ${CLUSTER_KEX:-curve25519-sha256}
+KexAlgorithms ${CLUSTER_KEX:-ecdh-sha2-nistp256}
 AuthorizedKeysFile $CLUSTER_DIR/authorized_keys
 CONFIG
     ip netns add "$ns"

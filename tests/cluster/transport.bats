@@ -3,6 +3,7 @@
 load lib
 
 setup_file() {
+    CLUSTER_KEX=curve25519-sha256 # what libssh2 prefers
     cluster_up 1
     [ -z "$CLUSTER_SKIP" ] || return 0
     cluster_host 2 /bin/bash "Port 2222" "RekeyLimit 1M"
