@@ -4,6 +4,14 @@ bats_require_minimum_version 1.5.0
 load common
 load ../standin/standin
 
+# The program itself: libtool's script in its place starts five processes for each rank.
+PERF="$DTRUN_BUILD/cmd/.libs/dtrun-perf"
+if [ -x "$PERF" ]; then
+    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs"
+else
+    PERF="$DTRUN_BUILD/cmd/dtrun-perf"
+fi
+
 # Prints the rows as scripts for nccl-tests find them: rows begin with a size, and columns are where theirs
 # are.
 rows() { # [FILE]
@@ -11,7 +19,7 @@ rows() { # [FILE]
 }
 
 @test "check 54: the table has nccl-tests' columns, then percentiles and the bound" {
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 8 -n 20
+    dtrun -np 2 "$PERF" all_reduce -b 4 -e 64K -f 8 -n 20
     code_is 0
     [ "$(rows | wc -l)" -eq 5 ]
     rows | awk '
@@ -35,13 +43,12 @@ rows() { # [FILE]
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
     use_standin 2
     for name in all_reduce all_gatherv all_to_allv reduce_scatter reduce_scatterv gatherv scatter broadcast sendrecv; do
-        dtrun -np 2 -x DTRUN_DEVICE=staging "$DTRUN_BUILD/cmd/dtrun-perf" $name -d cuda -d int32 -b 4K -e 64K -f 16 -n 3
+        dtrun -np 2 -x DTRUN_DEVICE=staging "$PERF" $name -d cuda -d int32 -b 4K -e 64K -f 16 -n 3
         code_is 0
         grep -q '^# Out of bounds values : 0 OK$' "$OUT"
         [ "$(rows | awk '{ print $3, $NF }' | sort -u)" = "int32 N/A" ]
         grep -qE '^#  Rank  1 .* device \[0000:02:00.0\] ' "$OUT"
     done
-    unset LD_LIBRARY_PATH
     clean
 }
 
@@ -51,7 +58,7 @@ rows() { # [FILE]
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
     use_standin 2
     for name in all_reduce reduce broadcast all_gather reduce_scatter; do
-        dtrun -np 2 -x DTRUN_DEVICE=nccl "$DTRUN_BUILD/cmd/dtrun-perf" $name -d cuda --raw -b 4K -e 64K -f 16 -n 3
+        dtrun -np 2 -x DTRUN_DEVICE=nccl "$PERF" $name -d cuda --raw -b 4K -e 64K -f 16 -n 3
         code_is 0
         grep -q '^# Out of bounds values : 0 OK$' "$OUT"
         grep -q ' %bound     time   ratio$' "$OUT"
@@ -59,35 +66,35 @@ rows() { # [FILE]
             { r = $6 / $17 } $18 < r * 0.9 - 0.001 || $18 > r * 1.1 + 0.001 { exit 1 }' || { show; false; }
         [ "$(rows | wc -l)" = 2 ]
     done
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -d cuda --raw -d all -o band -b 4K -n 3 --json table
+    dtrun -np 2 "$PERF" all_reduce -d cuda --raw -d all -o band -b 4K -n 3 --json table
     code_is 0
     [ "$(rows | awk '{ print $(NF - 1), $NF }' | sort -u)" = "N/A N/A" ]
     [ "$(grep -c '"raw": null, "ratio": null' table)" = 8 ]
-    dtrun -np 2 -H localhost:1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -d cuda --raw -b 4K
+    dtrun -np 2 -H localhost:1 "$PERF" all_reduce -d cuda --raw -b 4K
     code_is 1
     grep -q 'dtrun-perf: --raw: ncclCommInitRank: ' "$ERR"
-    unset LD_LIBRARY_PATH
-    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --raw
+    LD_LIBRARY_PATH=${LD_LIBRARY_PATH#*:} # without the stand-in
+    dtrun -np 1 "$PERF" all_reduce --raw
     code_is 2
     grep -q 'add -d cuda' "$ERR"
-    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_all --raw -d cuda
+    dtrun -np 1 "$PERF" all_to_all --raw -d cuda
     code_is 2
     grep -q -- '--raw: NCCL has no all_to_all of its own' "$ERR"
     clean
 }
 
 @test "--device cuda without a GPU says what is missing" {
-    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --device cuda
+    dtrun -np 1 "$PERF" all_reduce --device cuda
     code_is 1
     grep -q 'dtrun-perf: --device cuda: ' "$ERR"
-    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --device gpu
+    dtrun -np 1 "$PERF" all_reduce --device gpu
     code_is 2
     grep -q "dtrun-perf: --device: 'gpu' is not a value it takes" "$ERR"
     clean
 }
 
 @test "the table has labels only if --tag asks for them" {
-    dtrun -np 2 --tag "$DTRUN_BUILD/cmd/dtrun-perf" barrier -n 1
+    dtrun -np 2 --tag "$PERF" barrier -n 1
     code_is 0
     grep -q '^\[0\] # Out of bounds values' "$OUT"
     clean
@@ -96,7 +103,7 @@ rows() { # [FILE]
 @test "the head of the table is printed before the first row is measured" {
     local pid
 
-    "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4M -n 1000000000 >table &
+    "$PERF" all_reduce -b 4M -n 1000000000 >table &
     pid=$!
     await grep -q '(GB/s)' table || true
     kill "$pid"
@@ -109,13 +116,13 @@ rows() { # [FILE]
 
 @test "check 54: scripts for nccl-tests can read the table" {
     command -v python3 >/dev/null || skip "python3 is not installed"
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_gather -b 1M -e 64M -f 64 -n 2 -d double
+    dtrun -np 2 "$PERF" all_gather -b 1M -e 64M -f 64 -n 2 -d double
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
     [ "$(cut -d' ' -f1-5 parsed | head -2 | tr '\n' ' ')" = "1048576 65536 double none -1 67108864 4194304 double none -1 " ]
     [ "$(tail -1 parsed)" = "rows 2 ranks 2 average True wrong 0 OK" ]
     [ "$(grep "Avg bus bandwidth" "$OUT" | awk '{ print ($NF > 0) }')" -eq 1 ]
-    dtrun --transport local -H a,b "$DTRUN_BUILD/cmd/dtrun-perf" broadcast_perf -b 4K -n 2 -c 0
+    dtrun --transport local -H a,b "$PERF" broadcast_perf -b 4K -n 2 -c 0
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
     [ "$(head -1 parsed | cut -d' ' -f1-5,9,13)" = "4096 1024 float none 0 N/A N/A" ]
@@ -128,7 +135,7 @@ rows() { # [FILE]
 
     command -v python3 >/dev/null || skip "python3 is not installed"
     for name in all_reduce reduce broadcast all_gather reduce_scatter alltoall gather scatter sendrecv; do
-        dtrun -np 3 "$DTRUN_BUILD/cmd/dtrun-perf" ${name}_perf -b 12K -n 2
+        dtrun -np 3 "$PERF" ${name}_perf -b 12K -n 2
         code_is 0
         python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed || { cat parsed; false; }
         wrong=0
@@ -140,7 +147,7 @@ rows() { # [FILE]
 
 # measured ROWS COLLECTIVE [IN_PLACE]: every row is right. #wrong in place is IN_PLACE if that is given.
 measured() {
-    dtrun -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all --link 1
+    dtrun -np 3 "${where[@]}" "$PERF" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all --link 1
     code_is 0
     awk -v rows="$1" -v in_place="${3:-0}" '/^[^#]/ { n++; if ($9 != "0" || $13 != in_place) bad++ }
         END { exit n != rows || bad }' "$OUT" || { show; false; }
@@ -177,7 +184,7 @@ measure_all() { # rows: types times operations times roots
 
 # weighed WHERE...: four ranks measure Adasum of every floating-point type, and the results are right.
 weighed() {
-    dtrun -np 4 "$@" "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1000 -e 100K -f 100 -n 1 -w 0 -d all -o adasum --link 1
+    dtrun -np 4 "$@" "$PERF" all_reduce -b 1000 -e 100K -f 100 -n 1 -w 0 -d all -o adasum --link 1
     code_is 0
     [ "$(rows | awk '{ print $3, $4, $9 + $13 }' | uniq -c | awk '{ print $1, $2, $3, $4 }' | tr '\n' ,)" = \
         "2 half adasum 0,2 bfloat16 adasum 0,2 float adasum 0,2 double adasum 0," ]
@@ -194,8 +201,7 @@ spoiled() { # OPTIONS
     local fake="$DTRUN_BUILD/tests/fake/.libs/libspoiled.so"
 
     [ -e "$fake" ] || skip "built without shared libraries"
-    dtrun --no-tag ${where:--np 2} env LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" LD_PRELOAD="$fake" \
-        "$DTRUN_BUILD/cmd/.libs/dtrun-perf" "$@"
+    dtrun --no-tag ${where:--np 2} env LD_PRELOAD="$fake" "$PERF" "$@"
 }
 
 @test "wrong results are counted and fail the job, and -c 0 skips the check" {
@@ -272,13 +278,13 @@ bound_by_network() {
 
 @test "between hosts the bound is the measured rate of their network, unless --link gives one" {
     command -v jq >/dev/null || skip "jq is not installed"
-    dtrun --transport local -H a:2,b "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1M -n 2 -J "$T/measured"
+    dtrun --transport local -H a:2,b "$PERF" all_reduce -b 1M -n 2 -J "$T/measured"
     code_is 0
     [ "$(grep -cE '^# network: [0-9.e+]+ Gbit/s each way, measured$' "$OUT")" -eq 1 ]
     rows | awk '{ exit NF != 16 || $16 !~ /^[0-9.]+$/ || $16 <= 0 }'
     jq -e '.network.measured' measured
     bound_by_network measured
-    dtrun --transport local -H a:2,b "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1M -n 2 -J "$T/told" --link 2.5
+    dtrun --transport local -H a:2,b "$PERF" all_reduce -b 1M -n 2 -J "$T/told" --link 2.5
     code_is 0
     grep -qx '# network: 2.5 Gbit/s each way, as --link says' "$OUT"
     [ "$(jq -c .network told)" = '{"gbits":2.5,"measured":false}' ]
@@ -290,7 +296,7 @@ bound_by_network() {
     local -a where
 
     while read -r -a where; do
-        dtrun "${where[@]:1}" "$DTRUN_BUILD/cmd/dtrun-perf" "${where[0]}" -b 4K -n 1 --link 1 -J "$T/file"
+        dtrun "${where[@]:1}" "$PERF" "${where[0]}" -b 4K -n 1 --link 1 -J "$T/file"
         code_is 0
         ! grep -q '^# network' "$OUT" || { show; false; }
         grep -qF '"network": null' file
@@ -303,16 +309,16 @@ END
 
 @test "--json writes the same figures as JSON, beside the table or instead of it" {
     command -v jq >/dev/null || skip "jq is not installed"
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 1K -e 4K -f 2 -n 5 -d half -r 1 --json -
+    dtrun -np 2 "$PERF" broadcast -b 1K -e 4K -f 2 -n 5 -d half -r 1 --json -
     code_is 0
     [ "$(jq -r '"\(.collective) \(.ranks) \(.rows | length) \(.wrong)"' "$OUT")" = "broadcast 2 3 0" ]
     jq -e '.rows | all(.count * 2 == .bytes and .type == "half" and .op == "none" and .root == 1)' "$OUT"
     jq -e '.rows | all(.out_of_place.time_us > 0 and .in_place.wrong == 0)' "$OUT"
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_allv -b 8K -n 5 -J "$T/file" -c 0
+    dtrun -np 2 "$PERF" all_to_allv -b 8K -n 5 -J "$T/file" -c 0
     code_is 0
     [ "$(rows | awk '{ print $1, $2 }')" = "$(jq -r '.rows[0] | "\(.bytes) \(.count)"' file)" ]
     jq -e '.rows[0] | .in_place == null and .out_of_place.wrong == null and .root == -1' file
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" barrier --json "$T/nowhere/file"
+    dtrun -np 2 "$PERF" barrier --json "$T/nowhere/file"
     [ "$RC" -ne 0 ]
     [ "$(grep -c "^dtrun-perf: --json $T/nowhere/file: No such file or directory" "$ERR")" -eq 1 ]
     clean
@@ -321,7 +327,7 @@ END
 @test "--tune writes what it measured to the file that the runtime reads" {
     mkdir home home/.config home/.config/dtrun
     printf '# mine\nshm_direct[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
-    HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
+    HOME="$T/home" dtrun -np 2 "$PERF" --tune -n 1
     code_is 0
     [ ! -s "$ERR" ] || { show; false; }
     file=home/.config/dtrun/tuning
@@ -335,10 +341,10 @@ END
     grep -qE '^shm_huge\[2\] = [0-9]+ (as before|instead of 5: )' "$OUT"
     grep -qx "written to $T/$file" "$OUT"
     [ "$(ls home/.config/dtrun)" = tuning ]
-    HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 16 -n 5
+    HOME="$T/home" dtrun -np 2 "$PERF" all_reduce -b 4 -e 64K -f 16 -n 5
     code_is 0
     [ ! -s "$ERR" ] || { show; false; }
-    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    dtrun -np 1 "$PERF" --tune
     code_is 1
     grep -q 'a job of one rank has no thresholds to measure: start more ranks' "$ERR"
     clean
@@ -347,13 +353,13 @@ END
 @test "--tune says before it measures that its file cannot be written" {
     : >plain
     for case in "$T/plain/tuning: Not a directory" "/dev/null is not a regular file: name one with DTRUN_TUNING"; do
-        DTRUN_TUNING=${case%%[: ]*} dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+        DTRUN_TUNING=${case%%[: ]*} dtrun -np 2 "$PERF" --tune
         code_is 1
         [ "$(grep -cx "dtrun-perf: $case" "$ERR")" -eq 1 ] || { show; false; }
         ! grep -q ' = ' "$OUT"
     done
     mkdir home
-    HOME="$T/home" dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    HOME="$T/home" dtrun -np 1 "$PERF" --tune
     code_is 1
     [ -z "$(ls home/.config/dtrun)" ]
     clean
@@ -362,7 +368,7 @@ END
 @test "--tune measures the thresholds between hosts" {
     export DTRUN_TUNING="$T/tuning"
     : >tuning
-    dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1 # the test looks at which thresholds are written, not at their values
+    dtrun --transport local -H a,b,c "$PERF" --tune -n 1 # the test looks at which thresholds are written, not at their values
     code_is 0
     for name in exchange direct streams; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
@@ -374,7 +380,7 @@ END
 @test "--tune measures the thresholds for several ranks on every host" {
     export DTRUN_TUNING="$T/tuning"
     : >tuning
-    dtrun --transport local -H a:2,b:2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
+    dtrun --transport local -H a:2,b:2 "$PERF" --tune -n 1
     code_is 0
     for name in exchange leader streams; do
         [ "$(grep -c "^net_$name\[2\] = " tuning)" -eq 1 ]
@@ -385,14 +391,14 @@ END
 
 @test "dtrun-perf says so if memory does not suffice" {
     for options in "all_reduce -b 1G" --tune; do
-        run -1 timeout "$PATIENCE" bash -c 'ulimit -v 120000; exec "$@"' - "$DTRUN_BUILD/cmd/dtrun-perf" $options
+        run -1 timeout "$PATIENCE" bash -c 'ulimit -v 120000; exec "$@"' - "$PERF" $options
         [[ $output == "dtrun-perf: out of memory; "* ]] || { echo "$options: $output"; false; }
     done
 }
 
 @test "dtrun-perf reports a wrong command line and exits with 2" {
     while IFS='|' read -r options message; do
-        run -2 timeout "$PATIENCE" "$DTRUN_BUILD/cmd/dtrun-perf" $options
+        run -2 timeout "$PATIENCE" "$PERF" $options
         [ "$output" = "dtrun-perf: $message; --help lists everything" ] || { echo "$options: $output"; false; }
     done <<'END'
 |name a collective, such as all_reduce
@@ -417,17 +423,17 @@ all_reduce --tune|--tune chooses the collectives itself: leave out all_reduce
 --tune --link 10|--tune chooses what to measure: leave out --link
 all_reduce -n|-n needs a value
 END
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
+    dtrun -np 2 "$PERF" broadcast -b 4 -r 2
     code_is 2
     [ "$(grep -c '^dtrun-perf: --root: there are ranks 0 to 1$' "$ERR")" -eq 1 ]
-    dtrun -np 3 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -o adasum
+    dtrun -np 3 "$PERF" all_reduce -b 4 -o adasum
     code_is 2
     [ "$(grep -c '^dtrun-perf: --op adasum: 3 ranks are not a power of two$' "$ERR")" -eq 1 ]
     clean
 }
 
 @test "dtrun-perf(1) lists exactly the options of dtrun-perf --help" {
-    "$DTRUN_BUILD/cmd/dtrun-perf" --help | grep '^  ' | grep -v 'dtrun-perf' | grep -oE -- '(^|[ ,])--?[A-Za-z_]+' | tr -d ' ,' | sort -u >help
+    "$PERF" --help | grep '^  ' | grep -v 'dtrun-perf' | grep -oE -- '(^|[ ,])--?[A-Za-z_]+' | tr -d ' ,' | sort -u >help
     sed -nE 's/^\.It (Fl .*)/\1/p' "$DTRUN_SOURCE/man/dtrun-perf.1" | grep -oE 'Fl Fl [a-z_]+|Fl [A-Za-z]\b' |
         sed -E 's/Fl Fl /--/; s/Fl /-/' | sort -u >page
     [ "$(wc -l <page)" -gt 20 ]
@@ -436,14 +442,13 @@ END
 
 # (quickstart runs the unit tests with each sanitizer.)
 @test "check 53: valgrind finds no error, neither within a host nor between two" {
-    local check="valgrind -q --error-exitcode=9 $DTRUN_BUILD/cmd/.libs/dtrun-perf"
+    local check="valgrind -q --error-exitcode=9 $PERF"
 
     command -v valgrind >/dev/null || skip "valgrind is not installed"
-    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" # without libtool's script
-    dtrun --no-tag -np 3 -x LD_LIBRARY_PATH $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
+    dtrun --no-tag -np 3 $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
     code_is 0
     [ "$(rows | wc -l)" -eq 3 ]
-    dtrun --no-tag --transport local -H here:2,there:1 -x LD_LIBRARY_PATH $check all_to_all -b 4 -e 64K -f 64 -n 1 -w 0
+    dtrun --no-tag --transport local -H here:2,there:1 $check all_to_all -b 4 -e 64K -f 64 -n 1 -w 0
     code_is 0
     [ "$(rows | wc -l)" -eq 3 ]
     clean
