@@ -123,8 +123,8 @@ THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/ap
 	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
 	tests/unit/p2p/p2p
 
-# Only the unit tests that need no static agent, so that they can run under a sanitizer.
-CHECKED_UNITS = $(UNIT_TESTS)
+# What needs no static agent can run under a sanitizer: these unit tests, and the fuzz targets.
+CHECKED_UNITS = $(UNIT_TESTS) $(FUZZ_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
 units: $(CHECKED_UNITS)
 libraries: $(lib_LTLIBRARIES) $(noinst_LIBRARIES)
