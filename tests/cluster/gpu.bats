@@ -38,7 +38,7 @@ share() { # WHAT [dtrun option...]
     local what=$1
     shift
     cluster_dtrun --no-tag -x STANDIN_DEVICES=4 -x LD_LIBRARY_PATH="$DTRUN_BUILD/tests/standin/.libs" "$@" \
-        "$DTRUN_BUILD/tests/rank/gpushared" $what
+        ${WRAPPER-} "$DTRUN_BUILD/tests/rank/gpushared" $what
 }
 
 # The stand-in for NCCL reports calls that do not match and launch orders that differ.
@@ -84,6 +84,28 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
         [ "$(grep weights "$OUT" | sort | uniq -c | tr -s ' ')" = " 16 $calm" ]
         grep -q "rank $victim (host2, .*) was killed by signal 9" "$ERR"
     done
+}
+
+# In later generations host2 has no device.
+@test "a rank whose host has lost its GPU is named, and moves to another host after three failures" {
+    local program="$CLUSTER_SHARED/loses-gpu"
+
+    share train -np 2 -H host1:2,host2:1 --map-by node --checkpoint-dir "$CLUSTER_SHARED/all-gpus"
+    [ "$RC" = 0 ]
+    calm=$(sort -u "$OUT" | grep weights)
+    cat >"$program" <<'END'
+#!/bin/sh
+[ "$DTRUN_GENERATION" -eq 1 ] || [ "$(hostname)" != host2 ] || export STANDIN_DEVICES=0
+exec "$@"
+END
+    chmod +x "$program"
+    WRAPPER=$program share train -np 2 -H host1:2,host2:1 --map-by node --checkpoint-dir "$CLUSTER_SHARED/lost-gpu" \
+        --inject "kill:rank=1,step=6"
+    [ "$RC" = 0 ]
+    [ "$(grep -c 'no CUDA-capable device is detected' "$OUT")" = 2 ]
+    [ "$(grep -cE 'dtrun: rank 1 \(host2, pid [0-9]+\) exited with code 4' "$ERR")" = 2 ]
+    cluster_err_has "dtrun: going on without host2 "
+    [ "$(grep weights "$OUT" | sort | uniq -c | tr -s ' ')" = " 2 $calm" ]
 }
 
 @test "-np 16 -H host1:4,host2:4: communicators of each host share the memory of its GPUs" {
