@@ -27,13 +27,17 @@ static char *copy_line(const char *line)
     return text;
 }
 
+/* A rank may have made several calls that look alike: some waits have no number of their own. */
 static void add_rank(struct dt_u32s *ranks, uint32_t rank)
 {
     uint32_t i = ranks->n;
 
+    while (i > 0 && ranks->v[i - 1] > rank)
+        i--;
+    if (i > 0 && ranks->v[i - 1] == rank)
+        return;
     ranks->v = dt_xrealloc(ranks->v, ranks->n + 1, sizeof *ranks->v);
-    for (; i > 0 && ranks->v[i - 1] > rank; i--)
-        ranks->v[i] = ranks->v[i - 1];
+    memmove(&ranks->v[i + 1], &ranks->v[i], (ranks->n - i) * sizeof *ranks->v);
     ranks->v[i] = rank;
     ranks->n++;
 }

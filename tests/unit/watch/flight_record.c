@@ -59,6 +59,20 @@ static void equal_calls_are_listed_once(void **state)
             "| call 8: barrier, DT_ERR_MISMATCH by shm (rank 3)\n");
 }
 
+/* A rank chooses twice how its GPU's calls are executed, before call 3. */
+static void a_rank_is_listed_once(void **state)
+{
+    struct dt_msg_last_call choice = call(2, 0, "a first call on GPU memory", "ok", "tcp");
+    struct dt_msg_last_call calls[] = { choice, choice };
+    struct dt_flight_record l = { 0 };
+
+    (void)state;
+    for (uint32_t rank = 3; rank-- > 0;)
+        add(&l, rank, 0, calls, 2);
+    are(&l, "the last calls on DT_WORLD:\n"
+            "| call 2: a first call on GPU memory, ok by tcp (ranks 0-2)\n");
+}
+
 static void ranks_that_were_ended_without_a_report_are_named(void **state)
 {
     struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
@@ -209,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_calls_are_listed_once),
+        cmocka_unit_test(a_rank_is_listed_once),
         cmocka_unit_test(ranks_that_were_ended_without_a_report_are_named),
         cmocka_unit_test(ranks_that_reported_earlier_are_not_named),
         cmocka_unit_test(communicators_are_listed_separately),
