@@ -407,7 +407,7 @@ static size_t reserve_in_ring(struct dt_shm *s, size_t bytes)
 {
     size_t at;
 
-    if (s->next == 0)
+    if (s->next == 0 && s->n > 1) /* a rank that is alone on its host stages nothing */
         populate_pages(s);
     if (s->next == 0 || bytes > s->map.room - s->next)
         s->next = 2 * place_bytes(s);
