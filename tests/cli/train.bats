@@ -60,7 +60,7 @@ losses() {
 
 @test "examples/charlm learns to write" {
     training
-    dtrun -np 2 "$CHARLM" --steps 250 --batch 256 --checkpoint-every 0 "$TEXT"
+    dtrun -np 2 "$CHARLM" --steps 250 --batch 128 --checkpoint-every 0 "$TEXT"
     code_is 0
     show
     grep -q '^\[0\] step     1 of 250  loss [78]\.' "$OUT"
