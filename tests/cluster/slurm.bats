@@ -25,10 +25,9 @@ teardown() {
     echo "--- output"
     cat "$OUT" "$ERR"
     # An agent that was sent is called "dtrun-agent-x86_64-..."; pgrep sees its first 15 characters.
-    no_agent() { ! in_lab pgrep '^dtrun-[ap]' >/dev/null; }
-    no_rank() { ! in_lab pgrep -x signals >/dev/null; }
+    no_process() { ! in_lab pgrep '^(dtrun-[ap]|signals$)' >/dev/null; }
     no_job() { [ -z "$(in_lab squeue -h)" ]; }
-    await no_agent && await no_rank && await no_job
+    await no_process && await no_job
 }
 
 # Runs dtrun in an allocation of two nodes with four tasks, and sets RC to its exit code. (salloc's own
