@@ -11,7 +11,7 @@ teardown_file() { cluster_down; }
 setup() {
     cluster_require
     cluster_examples
-    SMALL="--steps 120 --batch 64 --width 32 --checkpoint-every 20 --sample 50"
+    SMALL="--steps 120 --batch 32 --width 16 --checkpoint-every 20 --sample 50"
     cd "$CLUSTER_SHARED"
 }
 
@@ -53,7 +53,7 @@ start_stuck() { # OPTION...
 }
 
 is_stuck() {
-    [ -e disturbed/step_000000000040/MANIFEST ] && cluster_on 1 ps -eo stat=,args= | grep -q '^T.*charlm'
+    [ -e disturbed/step_000000000040/MANIFEST ] && grep -qs '(charlm) T' "/proc/$(cluster_init 1)/root/proc"/[0-9]*/stat
 }
 
 recovered() {
