@@ -234,7 +234,8 @@ int reference_try(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op,
     const uint8_t *want;
 
     NEED(bytes <= EXPECTED_BYTES);
-    memset(in, 0xa5, room);
+    memset(in, 0xa5, REFERENCE_CANARY + offset);
+    memset(i0 + bytes, 0xa5, REFERENCE_CANARY);
     memset(out, 0xa5, room);
     reference_fill(i0, dt_rank(), count, dtype, op);
     memcpy(mine, i0, bytes);

@@ -1,6 +1,7 @@
 #include "tests/unit/testjob.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/wire/env.h"
 
-enum { GENERATION = 3, TICK_MS = 5, PATIENCE_MS = 300 * 1000 };
+enum { GENERATION = 3, TICK_MS = 5, PATIENCE_MS = 300 * 1000, KEPT_BYTES = 32 * 1024 * 1024 };
 
 struct host {
     struct testjob *job;
@@ -289,12 +290,20 @@ static void set_number(const char *name, unsigned value)
     setenv(name, text, 1);
 }
 
+/* Large buffers that a rank allocates again and again keep their pages. */
+static void keep_freed_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+
 /* In the child: sets up what a rank of an agent would find. */
 static void become_rank(struct host *h, uint32_t local)
 {
     int fd = dt_ranksock_child_fd(h->sock, local);
 
     signal(SIGCHLD, SIG_DFL);
+    keep_freed_memory();
     fd = fcntl(fd, F_DUPFD, 1000);
     syscall(SYS_close_range, 3, fd - 1, 0);
     syscall(SYS_close_range, fd + 1, ~0U, 0);
