@@ -3,6 +3,7 @@
  * made from the buffers, and from copies of them as in the background. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,10 +18,10 @@
 
 #include "runtime/checkpoint/snapshot.h"
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
-#include "tests/unit/sanitized.h"
 #include "tests/unit/unit.h"
 
-static char dir[64];
+static char base[64], original[80], copy[80];
+static const char *dir; /* one of the latter two: the checkpoint directory */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
@@ -30,26 +31,112 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
-static void empty_dir(void)
+static void remove_all(const char *path)
 {
-    assert_true(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
+    assert_true(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
 }
 
-static int make_dir(void **state)
+static int make_base(void **state)
 {
     (void)state;
     /* Uses a file system in memory if possible: an fsync costs nothing there, and is checked all
      * the same. */
-    snprintf(dir, sizeof dir, "%s/dtrun-crash-XXXXXX",
+    snprintf(base, sizeof base, "%s/dtrun-crash-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    return mkdtemp(dir) ? 0 : -1;
+    if (!mkdtemp(base))
+        return -1;
+    snprintf(original, sizeof original, "%s/original", base);
+    snprintf(copy, sizeof copy, "%s/copy", base);
+    dir = original;
+    return 0;
 }
 
-static int remove_dir(void **state)
+static int remove_base(void **state)
 {
     (void)state;
-    empty_dir();
+    remove_all(base);
     return 0;
+}
+
+/* A directory's entries, each followed by its content. None if there is no directory. */
+struct image {
+    size_t n;
+    uint8_t bytes[1 << 17];
+};
+
+struct entry {
+    char path[112]; /* begins at the directory */
+    bool is_dir;
+    size_t bytes;
+};
+
+static struct image *image; /* that image_one fills */
+
+static void *image_add(size_t n)
+{
+    void *at = image->bytes + image->n;
+
+    assert_true(n <= sizeof image->bytes - image->n);
+    image->n += n;
+    return at;
+}
+
+static int image_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    struct entry e = { .is_dir = kind == FTW_D, .bytes = kind == FTW_D ? 0 : (size_t)st->st_size };
+    int fd;
+
+    (void)ftw;
+    assert_true(kind == FTW_D || kind == FTW_F);
+    assert_true(strlen(path + strlen(dir)) < sizeof e.path);
+    strcpy(e.path, path + strlen(dir));
+    memcpy(image_add(sizeof e), &e, sizeof e);
+    if (e.is_dir)
+        return 0;
+    fd = open(path, O_RDONLY);
+    assert_int_equal(read(fd, image_add(e.bytes), e.bytes), e.bytes);
+    close(fd);
+    return 0;
+}
+
+static void image_take(struct image *im)
+{
+    im->n = 0;
+    image = im;
+    assert_true(nftw(dir, image_one, 8, FTW_PHYS) == 0 || errno == ENOENT);
+}
+
+static bool image_equals(const struct image *a, const struct image *b)
+{
+    return a->n == b->n && memcmp(a->bytes, b->bytes, a->n) == 0;
+}
+
+static void make_entry(const struct entry *e, const uint8_t *content)
+{
+    char path[sizeof copy + sizeof e->path];
+    int fd;
+
+    snprintf(path, sizeof path, "%s%s", dir, e->path);
+    if (e->is_dir) {
+        assert_int_equal(mkdir(path, 0777), 0);
+        return;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    assert_int_equal(write(fd, content, e->bytes), e->bytes);
+    close(fd);
+}
+
+/* Makes the directory what it was when the image was taken. */
+static void image_put(const struct image *im)
+{
+    struct entry e;
+
+    remove_all(dir);
+    for (size_t at = 0; at < im->n; at += e.bytes) {
+        memcpy(&e, im->bytes + at, sizeof e);
+        at += sizeof e;
+        make_entry(&e, im->bytes + at);
+    }
 }
 
 static const char this_job[] = "job-01234567", job_before[] = "before-01234567",
@@ -138,13 +225,13 @@ static pid_t trace(dt_result_t (*run)(const struct scenario *s), const struct sc
     return pid;
 }
 
-static pid_t start_traced(const struct scenario *s, bool copied)
+/* Makes the directory as it is before the disturbed save. */
+static void prepare(const struct scenario *s)
 {
-    empty_dir();
+    remove_all(dir);
     for (const int64_t *step = s->before; *step >= 0; step++)
         assert_int_equal(save(s->fresh ? job_before : this_job, 0, *step, *step, false, false),
                          DT_OK);
-    return trace(copied ? save_scenario_copied : save_scenario, s);
 }
 
 /* Runs to the next edge (entry or return) of a system call. Returns false, and the status, when the
@@ -268,43 +355,48 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
                 other_jobs_checkpoint_survives(*old);
 }
 
-/* Kills the process after this many system calls, which is before the next one. Returns whether it
- * had ended by itself. */
-static bool kill_after(pid_t pid, int calls)
+/* Runs the process to its end. Killed between two system calls, it would leave the directory as it
+ * is then: check sees a copy of each such state, which nobody has locked, and how it is in the
+ * end. */
+static void kill_everywhere(pid_t pid, const struct scenario *s,
+                            void (*check)(const struct scenario *s, bool ended))
 {
+    static struct image images[2];
     bool ended = false;
-    int status = 0;
+    int calls = 0, states = 0, status;
 
-    for (int i = 0; i < calls && !ended; i++)
+    for (; !ended; calls++) {
+        struct image *now = &images[states % 2];
+
         ended = !next_edge(pid, &status) || !next_edge(pid, &status);
-    if (ended) {
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    } else {
-        assert_int_equal(kill(pid, SIGKILL), 0);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-    }
-    return ended;
-}
-
-static void kill_everywhere(int i, bool copied)
-{
-    bool ended = false;
-    int calls = SANITIZED ? i % 3 : 0;
-
-    while (!ended) {
-        calls += SANITIZED ? 3 : 1;
-        ended = kill_after(start_traced(&scenarios[i], copied), calls);
-        check_what_is_left(&scenarios[i], ended, false);
+        if (ended)
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        image_take(now);
+        if (!ended && states > 0 && image_equals(&images[0], &images[1]))
+            continue;
+        states++;
+        dir = copy;
+        image_put(now);
+        check(s, ended);
+        dir = original;
     }
     assert_in_range(calls, 20, 1000);
+    assert_in_range(states, 10, calls);
+}
+
+static void check_killed(const struct scenario *s, bool ended)
+{
+    check_what_is_left(s, ended, false);
 }
 
 static void d8_d28_a_save_may_be_killed_at_any_system_call(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
-        kill_everywhere(i, false);
-        kill_everywhere(i, true);
+        prepare(&scenarios[i]);
+        kill_everywhere(trace(save_scenario, &scenarios[i]), &scenarios[i], check_killed);
+        prepare(&scenarios[i]);
+        kill_everywhere(trace(save_scenario_copied, &scenarios[i]), &scenarios[i], check_killed);
     }
 }
 
@@ -328,30 +420,33 @@ static dt_result_t resume(const struct scenario *s)
     return result;
 }
 
+static void check_set_aside(const struct scenario *s, bool ended)
+{
+    struct scenario again = *s;
+
+    (void)ended;
+    again.fill = 8;
+    assert_int_equal(resume(&again), DT_OK);
+    only_checkpoints_are_left();
+    other_jobs_checkpoint_survives(10);
+    other_jobs_checkpoint_survives(20);
+    assert_false(is_old(".", 10) || is_old(".", 20));
+    assert_true(is_old(".", 5) && has(".", 7, 8));
+}
+
 /* A fresh job began with step 5; steps 10 and 20 are older. The next job saves step 7 after it has
  * set them aside, and is killed. */
 static void d28_a_job_may_be_killed_while_it_finishes_setting_aside(void **state)
 {
     static const struct scenario s = { .before = { 5 }, .step = 7, .fill = 7 };
     const struct dt_lineage none = { .id = "" };
-    bool ended = false;
 
     (void)state;
-    for (int calls = 1; !ended; calls++) {
-        empty_dir();
-        assert_int_equal(save(job_before, 0, 10, 10, false, false), DT_OK);
-        assert_int_equal(save(job_before, 0, 20, 20, false, false), DT_OK);
-        assert_int_equal(save(this_job, 0, 5, 5, true, false), DT_OK);
-        job_undo_setting_aside(dir, 5, &none);
-        ended = kill_after(trace(resume, &s), calls);
-        assert_int_equal(resume(&(struct scenario){ .before = { 5 }, .step = 7, .fill = 8 }),
-                         DT_OK);
-        only_checkpoints_are_left();
-        other_jobs_checkpoint_survives(10);
-        other_jobs_checkpoint_survives(20);
-        assert_false(is_old(".", 10) || is_old(".", 20));
-        assert_true(is_old(".", 5) && has(".", 7, 8));
-    }
+    assert_int_equal(save(job_before, 0, 10, 10, false, false), DT_OK);
+    assert_int_equal(save(job_before, 0, 20, 20, false, false), DT_OK);
+    assert_int_equal(save(this_job, 0, 5, 5, true, false), DT_OK);
+    job_undo_setting_aside(dir, 5, &none);
+    kill_everywhere(trace(resume, &s), &s, check_set_aside);
 }
 
 #ifdef __x86_64__
@@ -385,47 +480,50 @@ static enum verdict verdict_of(const struct user_regs_struct *regs, unsigned lon
     }
 }
 
+static void set_register(pid_t pid, size_t offset, long value)
+{
+    assert_int_equal(ptrace(PTRACE_POKEUSER, pid, offset, value), 0);
+}
+
 /* Lets file call number "at" fail with EIO, and runs to the end. */
 static enum verdict run_with_failure(pid_t pid, int at, int *status)
 {
     struct user_regs_struct regs;
-    enum verdict result = NOT_INJECTED;
     unsigned long long written = (unsigned long long)-1;
-    int calls = 0;
 
     while (next_edge(pid, status)) {
         enum verdict v;
-        bool fail;
 
         assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
         v = verdict_of(&regs, &written);
-        fail = v != NOT_INJECTED && ++calls == at;
-        if (fail) {
-            result = v;
-            regs.orig_rax = (unsigned long long)-1; /* no such call, so it is skipped */
-            assert_int_equal(ptrace(PTRACE_SETREGS, pid, NULL, &regs), 0);
-        }
+        at -= v != NOT_INJECTED;
+        if (at == 0) /* no such call, so it is skipped */
+            set_register(pid, offsetof(struct user_regs_struct, orig_rax), -1);
         if (!next_edge(pid, status))
             break;
-        if (fail) {
-            assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
-            regs.rax = (unsigned long long)-EIO;
-            assert_int_equal(ptrace(PTRACE_SETREGS, pid, NULL, &regs), 0);
+        if (at == 0) {
+            set_register(pid, offsetof(struct user_regs_struct, rax), -EIO);
+            assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+            assert_int_equal(waitpid(pid, status, 0), pid);
+            return v;
         }
     }
-    return result;
+    return NOT_INJECTED;
 }
 
-static void fail_everywhere(const struct scenario *s, bool copied)
+static void fail_everywhere(dt_result_t (*run)(const struct scenario *s), const struct scenario *s)
 {
+    static struct image before;
     enum verdict v = MAY_SUCCEED;
 
+    prepare(s);
+    image_take(&before);
     for (int at = 1; v != NOT_INJECTED; at++) {
-        pid_t pid = start_traced(s, copied);
         bool failed;
         int status;
 
-        v = run_with_failure(pid, at, &status);
+        image_put(&before);
+        v = run_with_failure(trace(run, s), at, &status);
         assert_true(WIFEXITED(status));
         failed = WEXITSTATUS(status) != 0;
         check_what_is_left(s, !failed, failed);
@@ -438,8 +536,8 @@ static void no_error_goes_unseen(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
-        fail_everywhere(&scenarios[i], false);
-        fail_everywhere(&scenarios[i], true);
+        fail_everywhere(save_scenario, &scenarios[i]);
+        fail_everywhere(save_scenario_copied, &scenarios[i]);
     }
 }
 
@@ -448,12 +546,12 @@ static void no_error_goes_unseen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(d8_d28_a_save_may_be_killed_at_any_system_call, make_dir,
-                                        remove_dir),
+        cmocka_unit_test_setup_teardown(d8_d28_a_save_may_be_killed_at_any_system_call, make_base,
+                                        remove_base),
         cmocka_unit_test_setup_teardown(d28_a_job_may_be_killed_while_it_finishes_setting_aside,
-                                        make_dir, remove_dir),
+                                        make_base, remove_base),
 #ifdef __x86_64__
-        cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_base, remove_base),
 #endif
     };
 
