@@ -234,16 +234,17 @@ static dt_result_t read_exactly(struct dt_file *f, uint8_t *p, size_t n)
 
 dt_result_t dt_file_read(struct dt_file *f, void *data, uint64_t n)
 {
+    const size_t chunk = n < CHUNK ? n : CHUNK;
     dt_result_t result = DT_OK;
     uint8_t *discarded;
 
     if (data)
         return read_exactly(f, data, n);
-    discarded = malloc(CHUNK);
+    discarded = malloc(chunk ? chunk : 1);
     if (!discarded)
         return dt_fail(DT_ERR_NOMEM, "out of memory for reading a checkpoint");
     while (n > 0 && result == DT_OK) {
-        size_t part = n < CHUNK ? n : CHUNK;
+        size_t part = n < chunk ? n : chunk;
 
         result = read_exactly(f, discarded, part);
         n -= part;
