@@ -116,7 +116,7 @@ rows() { # [FILE]
 
 @test "check 54: scripts for nccl-tests can read the table" {
     command -v python3 >/dev/null || skip "python3 is not installed"
-    dtrun -np 2 "$PERF" all_gather -b 1M -e 64M -f 64 -n 2 -d double
+    dtrun -np 2 "$PERF" all_gather -b 1M -e 64M -f 64 -n 2 -w 0 -d double
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
     [ "$(cut -d' ' -f1-5 parsed | head -2 | tr '\n' ' ')" = "1048576 65536 double none -1 67108864 4194304 double none -1 " ]
@@ -442,7 +442,7 @@ END
 
 # (quickstart runs the unit tests with each sanitizer.)
 @test "check 53: valgrind finds no error, neither within a host nor between two" {
-    local check="valgrind -q --error-exitcode=9 $PERF"
+    local check="valgrind -q --read-inline-info=no --error-exitcode=9 $PERF"
 
     command -v valgrind >/dev/null || skip "valgrind is not installed"
     dtrun --no-tag -np 3 $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
