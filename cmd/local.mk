@@ -64,9 +64,9 @@ cmd_dtrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 cmd_dtrun_pmix_LDADD = $(BASE_LIBS) $(PMIX_LIBS)
 endif
 
-# Needs only libdtrun and libc, like any program that is sent to hosts.
-cmd_dtrun_perf_SOURCES = \
-	cmd/dtrun-perf.c \
+# The parts of dtrun-perf. It is a library so that tests can link it.
+noinst_LIBRARIES += cmd/libperf.a
+cmd_libperf_a_SOURCES = \
 	cmd/perf/args.c cmd/perf/args.h \
 	cmd/perf/between.c cmd/perf/between.h \
 	cmd/perf/choice.c cmd/perf/choice.h \
@@ -80,10 +80,14 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/table.c cmd/perf/table.h \
 	cmd/perf/thresholds.c cmd/perf/thresholds.h \
 	cmd/perf/tune.c cmd/perf/tune.h \
-	cmd/perf/tunefile.c cmd/perf/tunefile.h \
+	cmd/perf/tunefile.c cmd/perf/tunefile.h
+
+# Needs only libdtrun and libc, like any program that is sent to hosts.
+cmd_dtrun_perf_SOURCES = \
+	cmd/dtrun-perf.c \
 	runtime/kernels/dtype.c runtime/kernels/dtype.h \
 	runtime/coll/layout.c runtime/coll/layout.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h
-cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
+cmd_dtrun_perf_LDADD = cmd/libperf.a runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
 cmd_dtrun_perf_LDFLAGS = $(AM_LDFLAGS)

@@ -132,28 +132,27 @@ check-unit: units
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)' check_PROGRAMS= check_LTLIBRARIES=
 endif
 
-tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c tests/unit/agent/agentproc.c \
-	tests/unit/agent/agentproc.h
+tests_unit_libagentproc_a_SOURCES = tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_libagentproc_a_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+
+tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c
 tests_unit_agent_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agent_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_agent_LDADD = tests/unit/libagentproc.a $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c tests/unit/agent/agentproc.c \
-	tests/unit/agent/agentproc.h
+tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c
 tests_unit_agent_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agentends_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_agentends_LDADD = tests/unit/libagentproc.a $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentends_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_agent_agentfaults_SOURCES = tests/unit/agent/agentfaults.c \
-	tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agentfaults_SOURCES = tests/unit/agent/agentfaults.c
 tests_unit_agent_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agentfaults_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_agentfaults_LDADD = tests/unit/libagentproc.a $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
 
-tests_unit_agent_agentrendezvous_SOURCES = tests/unit/agent/agentrendezvous.c \
-	tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agentrendezvous_SOURCES = tests/unit/agent/agentrendezvous.c
 tests_unit_agent_agentrendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_agentrendezvous_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_agentrendezvous_LDADD = tests/unit/libagentproc.a $(WIRE_LIBS) $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentrendezvous_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
 tests_unit_wire_codec_SOURCES = tests/unit/wire/codec.c
@@ -403,25 +402,24 @@ tests_unit_cmd_options_SOURCES = tests/unit/cmd/options.c tests/unit/cmd/optiont
 tests_unit_cmd_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_options_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_checkpoint_checkpoint_SOURCES = tests/unit/checkpoint/checkpoint.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
-	tests/unit/unit.h
+tests_unit_libcheckpoint_a_SOURCES = tests/unit/checkpoint/checkpoint_ranks.c \
+	tests/unit/checkpoint/checkpoint_ranks.h
+tests_unit_libcheckpoint_a_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+CHECKPOINT_LIBS = tests/unit/libcheckpoint.a $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_checkpoint_checkpoint_SOURCES = tests/unit/checkpoint/checkpoint.c tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_LDADD = $(CHECKPOINT_LIBS)
 
 tests_unit_checkpoint_checkpoint_anew_SOURCES = tests/unit/checkpoint/checkpoint_anew.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_anew_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_anew_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
-	$(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_anew_LDADD = $(CHECKPOINT_LIBS)
 
 tests_unit_checkpoint_checkpoint_crash_SOURCES = tests/unit/checkpoint/checkpoint_crash.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_crash_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_crash_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
-	$(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_crash_LDADD = $(CHECKPOINT_LIBS)
 
 tests_unit_checkpoint_checkpoint_format_SOURCES = tests/unit/checkpoint/checkpoint_format.c \
 	tests/unit/unit.h
@@ -430,11 +428,9 @@ tests_unit_checkpoint_checkpoint_format_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_
 	$(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_owner_SOURCES = tests/unit/checkpoint/checkpoint_owner.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_owner_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) \
-	$(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_owner_LDADD = $(CHECKPOINT_LIBS)
 
 tests_unit_watch_wait_graph_SOURCES = tests/unit/watch/wait_graph.c tests/unit/unit.h
 tests_unit_watch_wait_graph_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -521,15 +517,13 @@ tests_unit_remote_sruncommand_SOURCES = tests/unit/remote/sruncommand.c tests/un
 tests_unit_remote_sruncommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_remote_sruncommand_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_agent_pmi_SOURCES = tests/unit/agent/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
+tests_unit_agent_pmi_SOURCES = tests/unit/agent/pmi.c tests/unit/unit.h
 tests_unit_agent_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_pmi_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_pmi_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_agent_rendezvous_SOURCES = tests/unit/agent/rendezvous.c tests/unit/unit.h \
-	launcher/agent/horovod/answer.c launcher/agent/horovod/httprequest.c \
-	launcher/agent/horovod/kvstore.c
+tests_unit_agent_rendezvous_SOURCES = tests/unit/agent/rendezvous.c tests/unit/unit.h
 tests_unit_agent_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_rendezvous_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_rendezvous_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_rendezvousserver_SOURCES = tests/unit/agent/rendezvousserver.c tests/unit/unit.h
 tests_unit_agent_rendezvousserver_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

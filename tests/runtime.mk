@@ -48,17 +48,29 @@ UNIT_TESTS += \
 	tests/unit/api/join \
 	tests/unit/kernels/wireformat
 
+# What several tests share is compiled once. (Automake does not clean these archives.)
+EXTRA_LIBRARIES = $(SHARED_BY_TESTS)
+CLEANFILES += $(SHARED_BY_TESTS)
+SHARED_BY_TESTS = tests/unit/libtestjob.a tests/unit/libchecked.a tests/unit/libcheckpoint.a \
+	tests/unit/libagentproc.a tests/fuzz/libdriver.a
+
 # Plays agents and launcher.
-EXTRA_LIBRARIES = tests/unit/libtestjob.a
-CLEANFILES += tests/unit/libtestjob.a # automake does not clean it
-tests_unit_libtestjob_a_SOURCES = tests/unit/testjob.c tests/unit/testjob.h
+tests_unit_libtestjob_a_SOURCES = tests/unit/testjob.c tests/unit/testjob.h tests/unit/faults.c \
+	tests/unit/faults.h
 tests_unit_libtestjob_a_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 TESTJOB_LIBS = tests/unit/libtestjob.a launcher/libagent.a launcher/libbase.a $(RUNTIME_LIBS) \
 	$(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_api_buckets_SOURCES = tests/unit/api/buckets.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h
+# What results must be, and trials of every call under faults, which take the calls from dtrun-perf.
+tests_unit_libchecked_a_SOURCES = tests/unit/reference.c tests/unit/reference.h tests/unit/weighed.c \
+	tests/unit/weighed.h tests/unit/faults/everycall.c tests/unit/faults/everycall.h \
+	tests/unit/faults/failing.c tests/unit/faults/failing.h tests/unit/faults/trial.c \
+	tests/unit/faults/trial.h
+tests_unit_libchecked_a_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+CHECKED_LIBS = tests/unit/libchecked.a cmd/libperf.a $(TESTJOB_LIBS) -lm
+
+tests_unit_api_buckets_SOURCES = tests/unit/api/buckets.c tests/unit/rankcheck.h
 tests_unit_api_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_buckets_LDADD = $(TESTJOB_LIBS)
 tests_unit_api_buckets_LDFLAGS = $(FAULTS_WRAP)
@@ -109,8 +121,8 @@ tests_unit_shm_cma_SOURCES = tests/unit/shm/cma.c tests/unit/forbid.h tests/unit
 tests_unit_shm_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_shm_cma_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_shm_copied_SOURCES = tests/unit/shm/copied.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h tests/unit/algorithm.h
+tests_unit_shm_copied_SOURCES = tests/unit/shm/copied.c tests/unit/rankcheck.h \
+	tests/unit/algorithm.h
 tests_unit_shm_copied_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_shm_copied_LDADD = $(TESTJOB_LIBS)
 tests_unit_shm_copied_LDFLAGS = $(FAULTS_WRAP)
@@ -119,8 +131,7 @@ tests_unit_world_config_SOURCES = tests/unit/world/config.c tests/unit/rankcheck
 tests_unit_world_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_world_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_comm_error_report_SOURCES = tests/unit/comm/error_report.c tests/unit/faults.c \
-	tests/unit/faults.h tests/unit/rankcheck.h
+tests_unit_comm_error_report_SOURCES = tests/unit/comm/error_report.c tests/unit/rankcheck.h
 tests_unit_comm_error_report_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_comm_error_report_LDADD = $(TESTJOB_LIBS)
 tests_unit_comm_error_report_LDFLAGS = $(FAULTS_WRAP)
@@ -133,10 +144,9 @@ tests_unit_diag_recorder_SOURCES = tests/unit/diag/recorder.c
 tests_unit_diag_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_diag_recorder_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_coll_collectives_SOURCES = tests/unit/coll/collectives.c tests/unit/reference.c \
-	tests/unit/reference.h tests/unit/rankcheck.h
+tests_unit_coll_collectives_SOURCES = tests/unit/coll/collectives.c tests/unit/rankcheck.h
 tests_unit_coll_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_collectives_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_collectives_LDADD = $(CHECKED_LIBS)
 
 tests_unit_faults_failures_SOURCES = tests/unit/faults/failures.c tests/unit/rankcheck.h
 tests_unit_faults_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -162,10 +172,9 @@ tests_unit_world_listener_SOURCES = tests/unit/world/listener.c
 tests_unit_world_listener_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_world_listener_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h \
-	$(OPS_SOURCES)
+tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h
 tests_unit_coll_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_mismatches_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_coll_mismatches_LDADD = $(CHECKED_LIBS)
 
 tests_unit_api_misuse_SOURCES = tests/unit/api/misuse.c tests/unit/rankcheck.h
 nodist_tests_unit_api_misuse_SOURCES = tests/unit/api/calls.h
@@ -186,11 +195,10 @@ tests_unit_examples_charlm_SOURCES = tests/unit/examples/charlm.c tests/unit/uni
 tests_unit_examples_charlm_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/runtime $(CMOCKA_CFLAGS)
 tests_unit_examples_charlm_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c cmd/perf/between.c cmd/perf/choice.c \
-	cmd/perf/elements.c cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c \
-	cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
+tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c
 tests_unit_cmd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cmd_perf_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_cmd_perf_LDADD = tests/unit/libchecked.a cmd/libperf.a $(RUNTIME_LIBS) $(SODIUM_LIBS) \
+	$(CMOCKA_LIBS) -lm
 
 tests_unit_shm_pipe_SOURCES = tests/unit/shm/pipe.c
 tests_unit_shm_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -227,20 +235,17 @@ tests_unit_base_coll_error_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_base_tuning_SOURCES = tests/unit/base/tuning.c tests/unit/rankcheck.h
 tests_unit_base_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_base_tuning_LDADD = $(TESTJOB_LIBS)
-tests_unit_coll_adasum_SOURCES = tests/unit/coll/adasum.c tests/unit/reference.c \
-	tests/unit/reference.h tests/unit/weighed.c tests/unit/weighed.h tests/unit/rankcheck.h
+tests_unit_coll_adasum_SOURCES = tests/unit/coll/adasum.c tests/unit/rankcheck.h
 tests_unit_coll_adasum_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_adasum_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_coll_adasum_LDADD = $(CHECKED_LIBS)
 
-tests_unit_coll_hierarchical_SOURCES = tests/unit/coll/hierarchical.c tests/unit/reference.c \
-	tests/unit/reference.h tests/unit/rankcheck.h
+tests_unit_coll_hierarchical_SOURCES = tests/unit/coll/hierarchical.c tests/unit/rankcheck.h
 tests_unit_coll_hierarchical_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_hierarchical_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_hierarchical_LDADD = $(CHECKED_LIBS)
 
-tests_unit_coll_foldparts_SOURCES = tests/unit/coll/foldparts.c tests/unit/reference.c \
-	tests/unit/reference.h tests/unit/rankcheck.h
+tests_unit_coll_foldparts_SOURCES = tests/unit/coll/foldparts.c tests/unit/rankcheck.h
 tests_unit_coll_foldparts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_foldparts_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_foldparts_LDADD = $(CHECKED_LIBS)
 
 tests_unit_comm_communicators_SOURCES = tests/unit/comm/communicators.c tests/unit/rankcheck.h
 tests_unit_comm_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -287,30 +292,22 @@ tests_unit_api_sendrecv_SOURCES = tests/unit/api/sendrecv.c tests/unit/rankcheck
 tests_unit_api_sendrecv_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_sendrecv_LDADD = $(TESTJOB_LIBS)
 
-# The table of collectives of dtrun-perf, and what it needs, -lm included.
-OPS_SOURCES = cmd/perf/between.c cmd/perf/memory.c cmd/perf/ops.c
-
-TRIAL_SOURCES = tests/unit/faults/trial.c tests/unit/faults/trial.h tests/unit/faults/everycall.c \
-	tests/unit/faults/everycall.h tests/unit/faults.c tests/unit/faults.h $(OPS_SOURCES)
-FAILING_SOURCES = tests/unit/faults/failing.c tests/unit/faults/failing.h $(TRIAL_SOURCES)
-
-tests_unit_faults_deaths_SOURCES = tests/unit/faults/deaths.c $(TRIAL_SOURCES)
+tests_unit_faults_deaths_SOURCES = tests/unit/faults/deaths.c
 tests_unit_faults_deaths_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_faults_deaths_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_faults_deaths_LDADD = $(CHECKED_LIBS)
 tests_unit_faults_deaths_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c $(FAILING_SOURCES)
+tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c
 tests_unit_faults_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_faults_disturbed_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_faults_disturbed_LDADD = $(CHECKED_LIBS)
 tests_unit_faults_disturbed_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_faults_disturbed_hosts_SOURCES = tests/unit/faults/disturbed_hosts.c $(FAILING_SOURCES)
+tests_unit_faults_disturbed_hosts_SOURCES = tests/unit/faults/disturbed_hosts.c
 tests_unit_faults_disturbed_hosts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_faults_disturbed_hosts_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_faults_disturbed_hosts_LDADD = $(CHECKED_LIBS)
 tests_unit_faults_disturbed_hosts_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/faults.c \
-	tests/unit/faults.h tests/unit/rankcheck.h
+tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/rankcheck.h
 tests_unit_faults_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_faults_aborted_LDADD = $(TESTJOB_LIBS)
 tests_unit_faults_aborted_LDFLAGS = $(FAULTS_WRAP)

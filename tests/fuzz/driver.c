@@ -5,6 +5,7 @@
  * usage: PROGRAM [FILE...]      FILEs replace corpus and random inputs, to look at one failure
  * DTRUN_FUZZ_SECONDS (2) and DTRUN_FUZZ_SEED (the time) change what runs. */
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -144,7 +145,8 @@ int main(int argc, char **argv)
 {
     const char *source = getenv("DTRUN_SOURCE"), *seconds = getenv("DTRUN_FUZZ_SECONDS");
     const char *seed = getenv("DTRUN_FUZZ_SEED");
-    char *directory = dt_xasprintf("%s/tests/fuzz/corpus/" FUZZ_CORPUS, source ? source : ".");
+    char *directory = dt_xasprintf("%s/tests/fuzz/corpus/%s", source ? source : ".",
+                                   program_invocation_short_name);
     int rc = 0;
 
     for (int i = 1; i < argc && rc == 0; i++)
