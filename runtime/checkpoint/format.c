@@ -15,7 +15,8 @@ enum { MANIFEST_FIXED = 8 + 4 + 8 + 4, MANIFEST_PER_SHARD = 8 + DT_CHECKSUM_BYTE
 
 int dt_buffers_add(struct dt_buffers *b, const char *name, void *data, uint64_t bytes)
 {
-    struct dt_buffer *v = realloc(b->v, ((size_t)b->n + 1) * sizeof *v);
+    const bool full = (b->n & (b->n - 1)) == 0; /* the room is always a power of two */
+    struct dt_buffer *v = full ? realloc(b->v, (b->n ? 2 * (size_t)b->n : 1) * sizeof *v) : b->v;
     char *copy = strdup(name);
 
     if (v)

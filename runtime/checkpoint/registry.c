@@ -1,6 +1,8 @@
 #include "runtime/checkpoint/registry.h"
 
+#include <search.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/api/context.h"
@@ -11,6 +13,7 @@
 /* A thread that holds DT_WORLD's slot uses it. */
 static struct {
     struct dt_buffers buffers;
+    void *names; /* of the buffers, as a tree */
     bool closed;
     struct dt_comm *comm; /* of the call that reads or writes the buffers */
     const char *call;     /* its name */
@@ -28,8 +31,15 @@ void dt_registry_close(void)
     dti_registry.closed = true;
 }
 
+static void keep_name(void *name)
+{
+    (void)name; /* it belongs to its buffer */
+}
+
 void dt_registry_free(void)
 {
+    tdestroy(dti_registry.names, keep_name);
+    dti_registry.names = NULL;
     dt_buffers_free(&dti_registry.buffers);
 }
 
@@ -66,6 +76,11 @@ static const struct dt_device_access *device_access_of(const void *buf, size_t b
 
 /* ---- registering ---- */
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
 static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
 {
     size_t len = name ? strlen(name) : 0;
@@ -79,14 +94,29 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
         return dt_fail(DT_ERR_ARG,
                        "dt_checkpoint_register: \"%s\": %zu bytes are more than memory can hold",
                        name, bytes);
-    for (uint32_t i = 0; i < dti_registry.buffers.n; i++)
-        if (strcmp(dti_registry.buffers.v[i].name, name) == 0)
-            return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
-                           name);
+    if (tfind(name, &dti_registry.names, compare_names))
+        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already", name);
     if (bytes && memory_of(buf, bytes) == DT_MEMORY_MIXED)
         return dt_fail(DT_ERR_ARG,
                        "dt_checkpoint_register: \"%s\" lies in the memory of a GPU only in part",
                        name);
+    return DT_OK;
+}
+
+static dt_result_t add_buffer(const char *name, void *buf, size_t bytes)
+{
+    struct dt_buffers *b = &dti_registry.buffers;
+    struct dt_buffer *added;
+
+    if (dt_buffers_add(b, name, buf, bytes) != 0)
+        return dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
+    added = &b->v[b->n - 1];
+    if (!tsearch(added->name, &dti_registry.names, compare_names)) {
+        free(added->name);
+        b->n--;
+        return dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
+    }
+    added->device = device_access_of(buf, bytes);
     return DT_OK;
 }
 
@@ -104,10 +134,8 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
                          name ? name : "");
     else
         result = check_buffer(name, buf, bytes);
-    if (result == DT_OK && dt_buffers_add(&dti_registry.buffers, name, buf, bytes) != 0)
-        result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
-    else if (result == DT_OK)
-        dti_registry.buffers.v[dti_registry.buffers.n - 1].device = device_access_of(buf, bytes);
+    if (result == DT_OK)
+        result = add_buffer(name, buf, bytes);
     dt_context_leave(c);
     return result;
 }
