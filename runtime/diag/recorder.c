@@ -9,6 +9,7 @@ static struct {
     struct dt_ring *rings;
     uint32_t calls;
     uint64_t closed; /* number of rings closed so far */
+    uint64_t reused; /* number of them that have been opened again */
 } dti_recorder = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 void dt_recorder_start(uint32_t calls)
@@ -23,6 +24,8 @@ static struct dt_ring *find_closed_first(void)
 {
     struct dt_ring *best = NULL;
 
+    if (dti_recorder.reused == dti_recorder.closed)
+        return NULL;
     for (struct dt_ring *r = dti_recorder.rings; r; r = r->next) {
         if (r->closed && (!best || r->closed < best->closed))
             best = r;
@@ -51,7 +54,9 @@ struct dt_ring *dt_ring_open(uint64_t comm)
         return NULL;
     pthread_mutex_lock(&dti_recorder.mutex);
     r = find_closed_first();
-    if (!r)
+    if (r)
+        dti_recorder.reused++;
+    else
         r = make_ring();
     if (r) {
         r->closed = 0;

@@ -286,6 +286,7 @@ static int saves_odd_buffers(int rank, void *arg)
         snprintf(name, sizeof name, "%d", i);
         NEED(dt_checkpoint_register(name, i % 3 ? &many[i] : NULL, i % 3 != 0) == DT_OK);
         many[i] = (char)(i % 100);
+        NEED(dt_checkpoint_register(name, many, 1) == DT_ERR_ARG); /* again */
     }
     NEED(dt_checkpoint_isave(1, &request) == DT_OK);
     memset(many, 0, sizeof many);
