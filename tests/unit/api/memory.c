@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/api/context.h"
+#include "runtime/base/checksum.h"
 #include "runtime/dtrun_tune.h"
 #include "runtime/shm/segment.h"
 #include "runtime/wire/env.h"
@@ -49,7 +50,7 @@ enum mode { PLAIN, SHARED, MIXED, MODES };
 
 struct tried { /* what a call did */
     const char *name;
-    uint64_t hash; /* of both its buffers after the call */
+    struct dt_checksum in, out; /* of its buffers after the call */
     uint64_t rounds;
 };
 
@@ -77,25 +78,6 @@ static uint64_t rounds(dt_comm_t *comm)
     return round;
 }
 
-/* A word at any address. */
-struct word {
-    uint64_t v;
-} __attribute__((packed, may_alias));
-
-static uint64_t hash(const float *p, uint64_t h)
-{
-    const struct word *w = (const struct word *)(const void *)p;
-    uint32_t last;
-
-    _Static_assert(ROOM % 2 == 1, "the last word has one float");
-    for (size_t i = 0; i < ROOM / 2; i++) {
-        h = (h ^ w[i].v) * 0x9e3779b97f4a7c15U;
-        h ^= h >> 29;
-    }
-    memcpy(&last, (const uint8_t *)p + (ROOM - 1) * sizeof *p, sizeof last);
-    return h ^ last;
-}
-
 /* Makes numbers whose sums are rounded. */
 static void make(int rank, float *in, float *out)
 {
@@ -121,7 +103,9 @@ static void fill(const struct bench *b)
         before = rounds((b)->comm);                                                                \
         NEED((call) == DT_OK);                                                                     \
         (b)->tried[(b)->calls++] =                                                                 \
-            (struct tried){ #call, hash((b)->out, hash((b)->in, 1)), rounds((b)->comm) - before }; \
+            (struct tried){ #call, dt_checksum((b)->in, ROOM * sizeof *(b)->in),                   \
+                            dt_checksum((b)->out, ROOM * sizeof *(b)->out),                        \
+                            rounds((b)->comm) - before };                                          \
     } while (0)
 
 /* Only the block with the result is defined in out. */
@@ -202,7 +186,8 @@ static int compare(const struct tried *plain, const struct tried *now, int calls
                    bool one_host)
 {
     for (int i = 0; i < calls; i++) {
-        if (plain[i].hash != now[i].hash) {
+        if (memcmp(&plain[i].in, &now[i].in, sizeof now[i].in) != 0 ||
+            memcmp(&plain[i].out, &now[i].out, sizeof now[i].out) != 0) {
             fprintf(stderr, "rank %d, mode %d: %s: other bytes than of plain memory\n", dt_rank(),
                     (int)mode, plain[i].name);
             return 1;
