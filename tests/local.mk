@@ -127,7 +127,7 @@ THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/ap
 CHECKED_UNITS = $(UNIT_TESTS) $(FUZZ_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
 units: $(CHECKED_UNITS)
-libraries: $(lib_LTLIBRARIES) $(noinst_LIBRARIES)
+runtime-libraries: $(RUNTIME_LIBS)
 check-unit: units
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)' check_PROGRAMS= check_LTLIBRARIES=
 endif
@@ -630,7 +630,7 @@ gpu-kit: helpers
 clean-local: clean-gpu-kit
 clean-gpu-kit:
 	rm -rf gpu-kit
-.PHONY: units check-unit helpers gpu-kit clean-gpu-kit
+.PHONY: units runtime-libraries check-unit helpers gpu-kit clean-gpu-kit
 EXTRA_DIST += tests/gpu/assemble tests/gpu/run
 
 tests_rank_train_SOURCES = tests/rank/train.c

@@ -115,7 +115,7 @@ checked() {
         case "$target" in
         check) [ ! -e "$T/hang" ] || { touch "$T/tests-run"; exec sleep 600; }; echo "# PASS: 5" ;;
         check-unit | CHECKED_UNITS*) echo "# PASS: 2" ;;
-        libraries) [ ! -e "$T/hang" ] || { touch "$T/built-beside"; exec sleep 600; } ;;
+        runtime-libraries) [ ! -e "$T/hang" ] || { touch "$T/built-beside"; exec sleep 600; } ;;
         esac'
     export T
 }
