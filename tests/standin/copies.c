@@ -137,9 +137,15 @@ struct fill {
 static void do_fill(void *data)
 {
     struct fill *fill = data;
+    size_t bytes = fill->count * fill->width, done = fill->width;
 
-    for (size_t i = 0; i < fill->count; i++)
-        memcpy(fill->to + i * fill->width, &fill->value, fill->width);
+    if (!bytes)
+        return;
+    memcpy(fill->to, &fill->value, fill->width);
+    for (size_t more; done < bytes; done += more) {
+        more = done < bytes - done ? done : bytes - done;
+        memcpy(fill->to + done, fill->to, more);
+    }
 }
 
 static CUresult fill(CUdeviceptr ptr, unsigned value, size_t width, size_t count, CUstream stream)

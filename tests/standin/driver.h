@@ -28,6 +28,7 @@ struct CUstream_st {
     unsigned flags;
     struct work *first, **end;
     long queued;
+    pthread_cond_t wake; /* its thread has work, or is to end */
     struct mark *last;
     bool has_thread, destroyed;
     CUstreamCaptureStatus capture;
@@ -36,7 +37,7 @@ struct CUstream_st {
 };
 
 extern pthread_mutex_t standin_mutex;
-extern pthread_cond_t standin_changed;
+extern pthread_cond_t standin_changed; /* work is done, or a queue has room */
 
 /* devices.c: whether the calling thread may call the driver (after cuInit, not after a fork, not in
  * a host function). */

@@ -17,19 +17,20 @@ static size_t size_of(uint32_t dtype)
     return sizes[dtype];
 }
 
+/* All threads together fold each element once, so one may fold all of them, in order. */
 static void run(void *const *parameters, size_t threads)
 {
     struct dt_gpu_fold fold = *(const struct dt_gpu_fold *)parameters[0];
     size_t bytes = fold.count * size_of(fold.dtype);
 
+    (void)threads;
     fold.dst = view(fold.dst, bytes);
     fold.src = view(fold.src, (fold.n - 1) * fold.stride + bytes);
     if (!fold.dst || !fold.src) {
         fprintf(stderr, "stand-in: " DT_GPU_FOLD_NAME " touches memory that is not the device's\n");
         abort();
     }
-    for (size_t thread = 0; thread < threads; thread++)
-        dt_gpu_fold_some(&fold, thread, threads);
+    dt_gpu_fold_some(&fold, 0, 1);
 }
 
 static const size_t sizes[] = { sizeof(struct dt_gpu_fold) };

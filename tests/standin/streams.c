@@ -100,7 +100,7 @@ static void *stream_thread(void *data)
         struct work *work = stream->first;
 
         if (!work) {
-            pthread_cond_wait(&standin_changed, &standin_mutex);
+            pthread_cond_wait(&stream->wake, &standin_mutex);
             continue;
         }
         await_causes_locked(work);
@@ -168,7 +168,7 @@ static void put_last_locked(CUstream stream, struct work *work)
     stream->last = work->done;
     work->done->references = 2; /* one for the stream, one for its thread */
     start_thread_locked(stream);
-    pthread_cond_broadcast(&standin_changed);
+    pthread_cond_signal(&stream->wake);
 }
 
 static struct {
@@ -248,6 +248,7 @@ CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned fl
     stream->owner = pthread_self();
     stream->flags = flags;
     stream->end = &stream->first;
+    pthread_cond_init(&stream->wake, NULL);
     stream->next = context->streams;
     context->streams = stream;
     return stream;
@@ -261,9 +262,10 @@ void standin_end_stream_locked(CUstream stream)
         link = &(*link)->next;
     *link = stream->next;
     stream->destroyed = true;
-    if (!stream->has_thread)
+    if (stream->has_thread)
+        pthread_cond_signal(&stream->wake);
+    else
         free(stream);
-    pthread_cond_broadcast(&standin_changed);
 }
 
 void standin_await_context_locked(CUcontext context)

@@ -35,27 +35,30 @@ static size_t free_bytes(struct standin_pipe *pipe)
     return STANDIN_PIPE - (size_t)(atomic_load(&pipe->written) - atomic_load(&pipe->read));
 }
 
-static void write_pipe(struct standin_pipe *pipe, const void *from, size_t bytes)
-{
-    uint64_t at = atomic_load(&pipe->written);
-
-    for (size_t i = 0; i < bytes; i++)
-        pipe->bytes[(at + i) % STANDIN_PIPE] = ((const char *)from)[i];
-    atomic_store(&pipe->written, at + bytes);
-}
-
-static void read_pipe(struct standin_pipe *pipe, void *to, size_t bytes)
-{
-    uint64_t at = atomic_load(&pipe->read);
-
-    for (size_t i = 0; i < bytes; i++)
-        ((char *)to)[i] = pipe->bytes[(at + i) % STANDIN_PIPE];
-    atomic_store(&pipe->read, at + bytes);
-}
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+/* The bytes of a pipe are a ring. */
+static void write_pipe(struct standin_pipe *pipe, const char *from, size_t bytes)
+{
+    uint64_t written = atomic_load(&pipe->written);
+    size_t at = written % STANDIN_PIPE, first = least(bytes, STANDIN_PIPE - at);
+
+    memcpy(pipe->bytes + at, from, first);
+    memcpy(pipe->bytes, from + first, bytes - first);
+    atomic_store(&pipe->written, written + bytes);
+}
+
+static void read_pipe(struct standin_pipe *pipe, char *to, size_t bytes)
+{
+    uint64_t read = atomic_load(&pipe->read);
+    size_t at = read % STANDIN_PIPE, first = least(bytes, STANDIN_PIPE - at);
+
+    memcpy(to, pipe->bytes + at, first);
+    memcpy(to + first, pipe->bytes, bytes - first);
+    atomic_store(&pipe->read, read + bytes);
 }
 
 /* send_more and receive_more return whether data has moved. */
@@ -68,7 +71,7 @@ static bool send_more(struct transfer *transfer)
     if (!transfer->has_header) {
         if (free_bytes(pipe) < sizeof(header))
             return false;
-        write_pipe(pipe, &header, sizeof(header));
+        write_pipe(pipe, (const char *)&header, sizeof(header));
         return transfer->has_header = true;
     }
     bytes = least(free_bytes(pipe), transfer->bytes - transfer->done);
@@ -97,7 +100,7 @@ static bool receive_more(struct transfer *transfer)
     if (!transfer->has_header) {
         if (bytes < sizeof(header))
             return false;
-        read_pipe(pipe, &header, sizeof(header));
+        read_pipe(pipe, (char *)&header, sizeof(header));
         compare(transfer, &header);
         transfer->has_header = true;
         transfer->ended = !transfer->bytes && !transfer->unlike;
