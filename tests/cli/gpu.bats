@@ -396,7 +396,7 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
 # CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED is 115.
 @test "if one rank has no GPU memory for a bucket, all reduce its buffers one by one" {
     use_standin 4
-    for lack in STANDIN_MEMORY=3000000 STANDIN_LACKS=115; do
+    for lack in STANDIN_MEMORY=750000 STANDIN_LACKS=115; do
         rm -f "$T/log"
         dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" -x LACK=$lack \
             sh -c '[ "$DTRUN_RANK" != 1 ] || export "$LACK"; exec "$0" large' "$RANK/gpubucket"

@@ -29,7 +29,7 @@
 
 #include "tests/rank/device.h"
 
-enum { BUFFERS = 20, MOST = 400000, CAP = 1024 * 1024, LARGE = 3 * CAP, ROUNDS = 50 };
+enum { BUFFERS = 20, MOST = 100000, CAP = 256 * 1024, LARGE = 3 * CAP, ROUNDS = 50 };
 
 /* ---- buffers that hold one number ---- */
 
@@ -43,7 +43,7 @@ struct buffer {
 static void make_buffers(struct buffer *buffers)
 {
     for (size_t i = 0; i < BUFFERS; i++) {
-        size_t count = i == BUFFERS / 2 ? MOST : 1000 * i + 1;
+        size_t count = i == BUFFERS / 2 ? MOST : 250 * i + 1;
 
         buffers[i] = (struct buffer){ device_new(count * sizeof(float)), count, false };
     }
@@ -175,7 +175,7 @@ static void wait_round(dt_bucket_t *bucket, const struct buffer *buffers, dt_com
 /* Makes the communicator take all the GPU memory that it needs. */
 static void reduce_first(void)
 {
-    enum { COUNT = 600000 }; /* more than all buffers have */
+    enum { COUNT = 150000 }; /* more than all buffers have */
     float *buf = device_new(COUNT * sizeof *buf);
 
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
