@@ -46,6 +46,8 @@ static void write_pipe(struct standin_pipe *pipe, const char *from, size_t bytes
     uint64_t written = atomic_load(&pipe->written);
     size_t at = written % STANDIN_PIPE, first = least(bytes, STANDIN_PIPE - at);
 
+    if (!bytes) /* from may be NULL */
+        return;
     memcpy(pipe->bytes + at, from, first);
     memcpy(pipe->bytes, from + first, bytes - first);
     atomic_store(&pipe->written, written + bytes);
@@ -56,6 +58,8 @@ static void read_pipe(struct standin_pipe *pipe, char *to, size_t bytes)
     uint64_t read = atomic_load(&pipe->read);
     size_t at = read % STANDIN_PIPE, first = least(bytes, STANDIN_PIPE - at);
 
+    if (!bytes) /* to may be NULL */
+        return;
     memcpy(to, pipe->bytes + at, first);
     memcpy(to + first, pipe->bytes, bytes - first);
     atomic_store(&pipe->read, read + bytes);
