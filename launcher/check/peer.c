@@ -102,6 +102,14 @@ static int64_t own_wall_ahead_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (int64_t)boot;
 }
 
+/* Facts may come before the answers to PINGs or after them. */
+static void update_clock(struct dt_check_peer *p)
+{
+    if (p->host->has_facts && p->heartbeat.best_rtt_ns)
+        p->host->clock =
+            dt_check_clock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, own_wall_ahead_ns());
+}
+
 static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)
 {
     struct dt_check_host *h = p->host;
@@ -111,6 +119,7 @@ static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)
     h->facts = *facts;
     *facts = (struct dt_msg_facts){ 0 };
     h->has_facts = true;
+    update_clock(p);
 }
 
 /* Sends the next PING after the answer, so that no PING waits in a queue behind another. */
@@ -121,9 +130,7 @@ static void on_pong(struct dt_check_peer *p, const struct dt_msg_pong *m)
     dt_heartbeat_pong(&p->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
     if (p->asked_ns && ++p->pongs < PINGS)
         ping(p);
-    if (p->host->has_facts)
-        p->host->clock =
-            dt_check_clock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, own_wall_ahead_ns());
+    update_clock(p);
 }
 
 static void on_spawn_failed(struct dt_check_peer *p, const struct dt_msg_spawn_failed *m)
