@@ -138,6 +138,15 @@ END
     clean
 }
 
+# The facts come only when nvidia-smi has ended.
+@test "--check knows the clock of a host whose nvidia-smi is slow" {
+    fake_smi <<<'exec sleep 1'
+    dtrun --check --json
+    code_is 0
+    [ "$(json 'h[0]["clock_error"] > 0')" = True ]
+    clean
+}
+
 @test "--check reports a checkpoint directory that a job needs and cannot write, and makes none itself" {
     echo >file
     dtrun --check --checkpoint-dir file/run7
