@@ -4,8 +4,9 @@
     compare.py ROUNDS NAME=COMMAND ...
 
 A COMMAND runs by itself, or by bash if it needs a shell. In each round every command runs once, and each
-round begins with another command, so that disturbances of the machine affect all alike. If there are several, another
-one comes first and is not counted: it warms caches and sends agents. A command that fails ends the whole measurement.
+round begins with another command, so that disturbances of the machine affect all alike. Unless there is only one
+round, an extra one comes first and is not counted: it warms caches and sends agents. A command that fails ends the
+whole measurement.
 
 The table has, for each command, the median and the quartiles of the wall time, the median of the CPU time of
 the whole machine (because SSH servers are no children of the command), and the median over the rounds of the

@@ -19,7 +19,7 @@ BEGIN {
 function key(parameter)
 {
     gsub(/\*/, " ", parameter)
-    gsub(/^ +| +$|, */, "", parameter)
+    gsub(/^ +| +$/, "", parameter)
     gsub(/ +/, " ", parameter)
     if (parameter !~ /(^| )void /)
         sub(/.* /, "", parameter)
