@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +19,6 @@ enum {
     ROOM_MIN = 64 * 1024,
     PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes of a set, unless each would be less than a page */
     PIPE_MAX = 64 * 1024,
-    TELLER_TURNS = 1000,
 };
 
 size_t dt_hostshm_room(uint32_t local_size)
@@ -48,9 +46,19 @@ static size_t ranks_bytes(uint32_t local_size)
     return sizeof(struct dt_hostshm_head) + local_size * sizeof(struct dt_hostshm_rank);
 }
 
+static uint32_t reasons_of(uint32_t local_size)
+{
+    return local_size + 1;
+}
+
+static size_t reasons_bytes(uint32_t local_size)
+{
+    return reasons_of(local_size) * sizeof(struct dt_hostshm_reason);
+}
+
 static size_t control_bytes(uint32_t local_size, uint32_t size)
 {
-    size_t n = ranks_bytes(local_size) + size * sizeof(uint32_t);
+    size_t n = ranks_bytes(local_size) + reasons_bytes(local_size) + size * sizeof(uint32_t);
 
     return (n + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
 }
@@ -78,7 +86,8 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size, uint32_t size)
     *h = (struct dt_hostshm){
         .head = (struct dt_hostshm_head *)p,
         .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
-        .members = (_Atomic uint32_t *)(p + ranks_bytes(local_size)),
+        .reasons = (struct dt_hostshm_reason *)(p + ranks_bytes(local_size)),
+        .members = (_Atomic uint32_t *)(p + ranks_bytes(local_size) + reasons_bytes(local_size)),
         .local_size = local_size,
         .size = size,
         .staging = p + control,
@@ -170,42 +179,47 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
         dt_hostshm_ring(&h->ranks[i]);
 }
 
-/* Another process is about to stop the host for the reason that it has written, unless it dies. If
- * this one stopped the host before, nobody would read a reason. */
-static void await_teller(const struct dt_hostshm *h)
-{
-    for (int turn = 0; turn < TELLER_TURNS && !atomic_load(&h->head->stop); turn++)
-        sched_yield();
-}
-
+/* The text is whole before the host can stop for it. So whichever process stops the host, its text
+ * is there. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why)
 {
-    if (atomic_exchange(&h->head->teller, 1) == 0) {
-        snprintf(h->head->why, sizeof h->head->why, "%s", why);
-        atomic_store_explicit(&h->head->why_stop, stop_word(code, culprit), memory_order_release);
-    } else {
-        await_teller(h);
+    uint32_t i = dt_hostshm_stopped(h, NULL) ? UINT32_MAX : atomic_fetch_add(&h->head->reasons, 1);
+
+    if (i < reasons_of(h->local_size)) {
+        snprintf(h->reasons[i].text, sizeof h->reasons[i].text, "%s", why);
+        atomic_store_explicit(&h->reasons[i].stop, stop_word(code, culprit), memory_order_release);
     }
     dt_hostshm_stop(h, code, culprit);
 }
 
-const char *dt_hostshm_why(const struct dt_hostshm *h)
+/* The reason for which the host was stopped, or NULL. */
+static const struct dt_hostshm_reason *reason(const struct dt_hostshm *h)
 {
     uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
+    uint32_t n = stop ? atomic_load(&h->head->reasons) : 0;
 
-    return stop && atomic_load_explicit(&h->head->why_stop, memory_order_acquire) == stop
-               ? h->head->why
-               : "";
+    for (uint32_t i = 0; i < n && i < reasons_of(h->local_size); i++) {
+        if (atomic_load_explicit(&h->reasons[i].stop, memory_order_acquire) == stop)
+            return &h->reasons[i];
+    }
+    return NULL;
+}
+
+const char *dt_hostshm_why(const struct dt_hostshm *h)
+{
+    const struct dt_hostshm_reason *r = reason(h);
+
+    return r ? r->text : "";
 }
 
 const char *dt_hostshm_copy_why(const struct dt_hostshm *h, char text[DT_HOSTSHM_WHY])
 {
-    const char *why = dt_hostshm_why(h);
+    const struct dt_hostshm_reason *r = reason(h);
 
     text[0] = '\0';
-    if (why == h->head->why)
-        memcpy(text, why, DT_HOSTSHM_WHY);
+    if (r)
+        memcpy(text, r->text, DT_HOSTSHM_WHY);
     text[DT_HOSTSHM_WHY - 1] = '\0';
     return text;
 }

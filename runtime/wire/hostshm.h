@@ -153,13 +153,15 @@ struct dt_hostshm_head {
     _Atomic uint64_t ending;
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to sleep */
-    _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
-    _Atomic uint32_t teller; /* not 0: a process is writing, or has written, the following text */
+    _Atomic uint32_t fences;  /* not 0: some rank cannot use membarrier(2), see rounds.c */
+    _Atomic uint32_t reasons; /* reasons that processes have begun to write */
+};
 
-    /* Set by the process that has set "teller", before it sets "stop" to the same value. The text
-     * belongs to that value. */
-    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t why_stop;
-    char why[DT_HOSTSHM_WHY];
+/* Written by the process that wants to stop the host for this reason, before it tries to set the
+ * head's "stop" to the same value. */
+struct dt_hostshm_reason {
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t stop;
+    char text[DT_HOSTSHM_WHY];
 };
 
 /* Where a rank writes in another rank's memory (shm/cma.h). The kernel reads it as a struct iovec
@@ -181,12 +183,13 @@ static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
 static_assert(offsetof(struct dt_hostshm_post, data) + DT_HOSTSHM_INLINE == DT_HOSTSHM_LINE,
               "progress and data are seen together");
 static_assert(sizeof(struct dt_hostshm_rank) == 10 * DT_HOSTSHM_LINE, "layout is the protocol's");
-static_assert(sizeof(struct dt_hostshm_head) == 12 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_head) == 4 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
 
 struct dt_hostshm { /* a mapping; head is NULL if there is none */
     struct dt_hostshm_head *head;
     struct dt_hostshm_rank *ranks;
+    struct dt_hostshm_reason *reasons; /* one for each local rank, and one for the agent */
     /* By rank: 1 + the job's rank; 0: not written yet. All ranks write the same values. */
     _Atomic uint32_t *members;
     uint32_t local_size; /* a copy: others could change the head */

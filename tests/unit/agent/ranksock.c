@@ -698,8 +698,9 @@ static void a_lying_rank_ends_no_other(void **state)
     f->seen[0] = '\0';
     world.head->local_size = UINT32_MAX;
     atomic_store(&world.head->stop, (uint64_t)SECOND << 32 | 3);
-    atomic_store(&world.head->why_stop, (uint64_t)SECOND << 32 | 3);
-    memset(world.head->why, 'x', sizeof world.head->why);
+    atomic_store(&world.head->reasons, UINT32_MAX);
+    atomic_store(&world.reasons[0].stop, (uint64_t)SECOND << 32 | 3);
+    memset(world.reasons[0].text, 'x', sizeof world.reasons[0].text);
     look(f, 0, &comms);
     assert_non_null(strstr(f->seen, "failed(0,5,-3)[xxxx"));
     assert_int_equal(report_of(&comms, 0)->ranks.n, RANKS);

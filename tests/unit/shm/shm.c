@@ -371,11 +371,23 @@ static void the_reason_is_that_of_the_rank_that_stopped_the_host(void **state)
     pthread_barrier_destroy(&stopping);
 }
 
-static void a_reason_is_not_awaited_from_a_rank_that_died(void **state)
+/* Other ranks died, or stand still, while they wrote theirs. */
+static void a_rank_can_tell_its_reason_whatever_the_others_do(void **state)
 {
     (void)state;
     close(dt_hostshm_create(&map, 1, RANKS, 0));
-    atomic_store(&map.head->teller, 1);
+    atomic_store(&map.head->reasons, RANKS);
+    dt_hostshm_stop_because(&map, DT_ERR_NCCL, 1, "rank 1 fails");
+    assert_int_equal(dt_hostshm_stopped(&map, NULL), DT_ERR_NCCL);
+    assert_string_equal(dt_hostshm_why(&map), "rank 1 fails");
+    dt_hostshm_unmap(&map);
+}
+
+static void a_host_stops_also_without_room_for_a_reason(void **state)
+{
+    (void)state;
+    close(dt_hostshm_create(&map, 1, RANKS, 0));
+    atomic_store(&map.head->reasons, RANKS + 1);
     dt_hostshm_stop_because(&map, DT_ERR_NCCL, 1, "rank 1 fails");
     assert_int_equal(dt_hostshm_stopped(&map, NULL), DT_ERR_NCCL);
     assert_string_equal(dt_hostshm_why(&map), "");
@@ -447,7 +459,8 @@ int main(void)
         cmocka_unit_test(few_bytes_travel_with_the_word_that_announces_them),
         cmocka_unit_test(a_stop_wakes_sleepers),
         cmocka_unit_test(the_reason_is_that_of_the_rank_that_stopped_the_host),
-        cmocka_unit_test(a_reason_is_not_awaited_from_a_rank_that_died),
+        cmocka_unit_test(a_rank_can_tell_its_reason_whatever_the_others_do),
+        cmocka_unit_test(a_host_stops_also_without_room_for_a_reason),
         cmocka_unit_test(a_second_stop_wakes_sleepers_if_the_first_did_not),
     };
 
