@@ -4,8 +4,8 @@ TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver
 LOG_DRIVER = $(TAP_DRIVER)
 LOG_COMPILER = $(srcdir)/tests/unit/run
 BATS_LOG_DRIVER = $(TAP_DRIVER)
-BATS_LOG_COMPILER = $(BATS)
-AM_BATS_LOG_FLAGS = --tap
+BATS_LOG_COMPILER = $(srcdir)/tests/watched
+AM_BATS_LOG_FLAGS = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	DTRUN_BUILD='$(abs_top_builddir)'; export DTRUN_BUILD; \
@@ -712,7 +712,7 @@ CLUSTER_TESTS = \
 	tests/cluster/launch.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/circles.py tests/cluster/lib.bash \
+EXTRA_DIST += tests/await.bash tests/watched tests/unit/run tests/checks tests/circles.py tests/cluster/lib.bash \
 	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/unit/checks.h \
 	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 

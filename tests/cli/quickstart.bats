@@ -10,6 +10,7 @@ setup() {
     mkdir -p "$T/bin" "$T"/tree/tests/{cli,unit/{job,remote}}
     cd "$T/tree"
     cp "$DTRUN_SOURCE/quickstart" .
+    cp "$DTRUN_SOURCE"/tests/{await.bash,watched} tests
     cp "$DTRUN_SOURCE/tests/unit/run" tests/unit
     touch configure.ac Makefile.am
     printf 'UNIT_TESTS = \\\n\ttests/unit/remote/boot \\\n\ttests/unit/job/stop\n' >tests/local.mk
