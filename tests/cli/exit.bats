@@ -386,9 +386,10 @@ r.json" ]
     dtrun -np 1 --report fifo true # nobody reads
     code_is 125
     err_lines 1
-    cat fifo >got &
+    exec 7<>fifo 8<fifo 7>&-
     dtrun -np 1 --report fifo true
-    wait $!
+    timeout "$PATIENCE" cat <&8 >got
+    exec 8<&-
     [ -p fifo ] && [ "$(jq .exit_code got)" = 0 ]
     : >r.json
     ln -s r.json link

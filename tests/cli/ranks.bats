@@ -211,6 +211,7 @@ END'
 @test "NCCL of each job listens at a port of its own, unless the user names one" {
     local show='echo "$NCCL_RAS_ADDR"'
     mkfifo hold
+    exec 7<>hold
     dtrun_start --no-tag -np 2 sh -c "$show; read -r _ <hold"
     out_has 2 '^localhost:[0-9]'
     first=$(sort -u "$OUT")
@@ -218,7 +219,7 @@ END'
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --no-tag -np 1 sh -c "$show" >second
     grep -q '^localhost:[0-9]' second
     [ "$(cat second)" != "$first" ]
-    printf 'a\na\n' >hold
+    printf 'a\na\n' >&7
     dtrun_wait
     code_is 0
     echo NCCL_RAS_ADDR=localhost:8 >conf
