@@ -1,4 +1,4 @@
-# Waiting for events that are bound to happen, in black-box tests.
+# Waiting for events that are bound to happen, and finding processes, in black-box tests.
 
 # A watchdog in seconds, for what takes a moment if nothing is wrong, however slow and busy the machine is.
 # Set times that a test must not wait for (graces, leases, sleeping ranks) to more.
@@ -23,4 +23,9 @@ await() { # COMMAND...
         nap "0.0$pause"
         [ "$pause" -ge 90 ] || pause=$((pause + 5))
     done
+}
+
+# Prints the ids of all processes that have this in the environment.
+processes_with() { # NAME=VALUE
+    grep -lzFx "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
 }

@@ -51,14 +51,14 @@ static uint32_t reasons_of(uint32_t local_size)
     return local_size + 1;
 }
 
-static size_t reasons_bytes(uint32_t local_size)
+static size_t members_at(uint32_t local_size)
 {
-    return reasons_of(local_size) * sizeof(struct dt_hostshm_reason);
+    return ranks_bytes(local_size) + reasons_of(local_size) * sizeof(struct dt_hostshm_reason);
 }
 
 static size_t control_bytes(uint32_t local_size, uint32_t size)
 {
-    size_t n = ranks_bytes(local_size) + reasons_bytes(local_size) + size * sizeof(uint32_t);
+    size_t n = members_at(local_size) + size * sizeof(uint32_t);
 
     return (n + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
 }
@@ -87,7 +87,7 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size, uint32_t size)
         .head = (struct dt_hostshm_head *)p,
         .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
         .reasons = (struct dt_hostshm_reason *)(p + ranks_bytes(local_size)),
-        .members = (_Atomic uint32_t *)(p + ranks_bytes(local_size) + reasons_bytes(local_size)),
+        .members = (_Atomic uint32_t *)(p + members_at(local_size)),
         .local_size = local_size,
         .size = size,
         .staging = p + control,
@@ -179,17 +179,23 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
         dt_hostshm_ring(&h->ranks[i]);
 }
 
-/* The text is whole before the host can stop for it. So whichever process stops the host, its text
- * is there. */
-void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
-                             const char *why)
+static void write_reason(const struct dt_hostshm *h, uint64_t stop, const char *why)
 {
-    uint32_t i = dt_hostshm_stopped(h, NULL) ? UINT32_MAX : atomic_fetch_add(&h->head->reasons, 1);
+    uint32_t i = atomic_fetch_add(&h->head->reasons, 1);
 
     if (i < reasons_of(h->local_size)) {
         snprintf(h->reasons[i].text, sizeof h->reasons[i].text, "%s", why);
-        atomic_store_explicit(&h->reasons[i].stop, stop_word(code, culprit), memory_order_release);
+        atomic_store_explicit(&h->reasons[i].stop, stop, memory_order_release);
     }
+}
+
+/* Each process completes its text before it tries to stop the host. So the text of the one that
+ * succeeds is always there. */
+void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
+                             const char *why)
+{
+    if (!dt_hostshm_stopped(h, NULL))
+        write_reason(h, stop_word(code, culprit), why);
     dt_hostshm_stop(h, code, culprit);
 }
 

@@ -154,7 +154,7 @@ struct dt_hostshm_head {
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to sleep */
     _Atomic uint32_t fences;  /* not 0: some rank cannot use membarrier(2), see rounds.c */
-    _Atomic uint32_t reasons; /* reasons that processes have begun to write */
+    _Atomic uint32_t reasons; /* number of reasons that processes have begun to write */
 };
 
 /* Written by the process that wants to stop the host for this reason, before it tries to set the

@@ -110,7 +110,7 @@ gone() {
 }
 
 left_behind() {
-    grep -lzFx "$TOKEN" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
+    processes_with "$TOKEN"
 }
 
 is_clean() {

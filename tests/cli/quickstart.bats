@@ -73,6 +73,20 @@ quickstart() {
     out_has 1 "^I am tests/unit/remote/boot"
 }
 
+@test "a test that hangs is ended with all that it has started, and its processes are shown" {
+    configured
+    stand_in make 'mkdir -p build/tests/unit/remote
+        printf "#!/bin/sh\nsleep 600 &\nsetsid sleep 700 &\nexec sleep 800\n" >build/tests/unit/remote/boot
+        chmod +x build/tests/unit/remote/boot'
+    DTRUN_TEST_SECONDS=1 quickstart test boot
+    code_is 1
+    for seconds in 600 700 800; do
+        out_has 1 "^# .* sleep $seconds$"
+    done
+    out_has 1 "^Bail out! tests/unit/remote/boot still ran after 1 s$"
+    becomes_clean
+}
+
 @test "quickstart test NAME runs every test of that name, and quickstart test PATH only one" {
     configured
     quickstart test stop

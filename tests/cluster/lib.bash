@@ -293,10 +293,9 @@ cluster_processes() {
             echo "$host ${process##*/} $(tr '\0\n' ' ' <"$process/cmdline")"
         done
     done
-    grep -lzFx "CLUSTER_TOKEN=$CLUSTER_TAG" /proc/[0-9]*/environ 2>/dev/null |
-        while IFS=/ read -r _ _ p _; do
-            echo "launcher $p $(tr '\0' ' ' <"/proc/$p/cmdline")"
-        done 2>/dev/null || true
+    for p in $(processes_with "CLUSTER_TOKEN=$CLUSTER_TAG"); do
+        echo "launcher $p $(tr '\0' ' ' <"/proc/$p/cmdline")"
+    done 2>/dev/null || true
 }
 
 _cluster_kill() { # LINES of cluster_processes

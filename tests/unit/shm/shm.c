@@ -391,6 +391,7 @@ static void a_host_stops_also_without_room_for_a_reason(void **state)
     dt_hostshm_stop_because(&map, DT_ERR_NCCL, 1, "rank 1 fails");
     assert_int_equal(dt_hostshm_stopped(&map, NULL), DT_ERR_NCCL);
     assert_string_equal(dt_hostshm_why(&map), "");
+    assert_int_equal(atomic_load(&map.reasons[RANKS + 1].stop), 0); /* is other memory */
     dt_hostshm_unmap(&map);
 }
 
