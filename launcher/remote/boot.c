@@ -26,25 +26,28 @@ static const struct sign {
     { "DTRUN-FAIL ", DT_BOOT_FAIL },
 };
 
-static void take_line(struct dt_strbuf *in, struct dt_strbuf *line, size_t skip, size_t n,
+static void take_line(struct dt_bytequeue *in, struct dt_strbuf *line, size_t skip, size_t n,
                       size_t end)
 {
+    const char *text = dt_bytequeue_head(in);
+
     line->len = 0;
     for (size_t i = skip; i < n; i++) {
-        unsigned char c = (unsigned char)in->data[i];
+        unsigned char c = (unsigned char)text[i];
         char shown = c == '\t' || (c >= ' ' && c != 0x7f) ? (char)c : '?';
 
         if (c != '\r' || i + 1 < n)
             dt_strbuf_add(line, &shown, 1);
     }
     dt_strbuf_add(line, "", 0);
-    dt_strbuf_consume(in, end);
+    dt_bytequeue_consume(in, end);
 }
 
-bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all)
+bool dt_boot_text_line(struct dt_bytequeue *in, struct dt_strbuf *line, bool all)
 {
-    const char *newline = in->len ? memchr(in->data, '\n', in->len) : NULL;
-    size_t n = newline ? (size_t)(newline - in->data) : in->len;
+    const char *text = dt_bytequeue_head(in);
+    const char *newline = memchr(text, '\n', in->len);
+    size_t n = newline ? (size_t)(newline - text) : in->len;
 
     if (in->len == 0 || (!newline && !all))
         return false;
@@ -52,18 +55,19 @@ bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all)
     return true;
 }
 
-enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line)
+enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line)
 {
-    const char *newline = in->len ? memchr(in->data, '\n', in->len) : NULL;
+    const char *text = dt_bytequeue_head(in);
+    const char *newline = memchr(text, '\n', in->len);
     size_t n;
 
     if (!newline)
         return DT_BOOT_INCOMPLETE;
-    n = (size_t)(newline - in->data);
+    n = (size_t)(newline - text);
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         size_t len = strlen(signs[i].text);
-        const char *at = memmem(in->data, n, signs[i].text, len);
-        size_t before = at ? (size_t)(at - in->data) : 0;
+        const char *at = memmem(text, n, signs[i].text, len);
+        size_t before = at ? (size_t)(at - text) : 0;
 
         if (at && before) {
             take_line(in, line, 0, before, before);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/error.h"
 #include "launcher/base/strbuf.h"
 
@@ -19,11 +20,11 @@ enum dt_boot_line {
 
 /* Takes the next line out of in. Noise that ends without a newline right before a DTRUN line
  * becomes a line of its own. */
-enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line);
+enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line);
 
 /* Takes the next line out of in, whatever it is, and replaces characters that a terminal would
  * obey. Returns false if there is none. If all is set, an unfinished last line counts as one. */
-bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
+bool dt_boot_text_line(struct dt_bytequeue *in, struct dt_strbuf *line, bool all);
 
 struct dt_boot {
     const char *agent_path; /* the local file, as in struct dt_link_config */

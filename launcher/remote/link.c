@@ -37,16 +37,16 @@ struct dt_link {
     struct dt_transport *transport; /* NULL: opening failed before a transport existed */
     uv_timer_t timer;
     enum state state;
-    const char *carrier;  /* as the transport reported it last */
-    bool up;              /* the remote command runs */
-    bool ending;          /* END has been sent, so the agent will exit */
-    bool pushing;         /* the remote side has asked for the agent */
-    char *cached;         /* the file of a cached agent that was started, or NULL */
-    bool afresh;          /* the cached agent did not start; a new one replaces it */
-    size_t pushed;        /* bytes of the agent that the transport has */
-    size_t noise;         /* bytes of noise while booting */
-    struct dt_strbuf in;  /* bytes that arrived while booting */
-    struct dt_strbuf err; /* an unfinished line of standard error */
+    const char *carrier;     /* as the transport reported it last */
+    bool up;                 /* the remote command runs */
+    bool ending;             /* END has been sent, so the agent will exit */
+    bool pushing;            /* the remote side has asked for the agent */
+    char *cached;            /* the file of a cached agent that was started, or NULL */
+    bool afresh;             /* the cached agent did not start; a new one replaces it */
+    size_t pushed;           /* bytes of the agent that the transport has */
+    size_t noise;            /* bytes of noise while booting */
+    struct dt_bytequeue in;  /* bytes that arrived while booting */
+    struct dt_bytequeue err; /* an unfinished line of standard error */
     struct dt_strbuf line;
     char last_noise[256];
     struct dt_unframe unframe;
@@ -226,12 +226,12 @@ static void on_data(void *arg, const void *data, size_t n)
     struct dt_link *l = arg;
 
     if (l->state == BOOTING) {
-        dt_strbuf_add(&l->in, data, n);
+        dt_bytequeue_add(&l->in, data, n);
         boot(l);
         if (l->state != HELLO_NEXT)
             return;
-        take_frames(l, dt_strbuf_text(&l->in), l->in.len);
-        dt_strbuf_free(&l->in);
+        take_frames(l, dt_bytequeue_head(&l->in), l->in.len);
+        dt_bytequeue_free(&l->in);
     } else if (l->state != CLOSING) {
         take_frames(l, data, n);
     }
@@ -241,7 +241,7 @@ static void on_transport_noise(void *arg, const void *data, size_t n)
 {
     struct dt_link *l = arg;
 
-    dt_strbuf_add(&l->err, data, n);
+    dt_bytequeue_add(&l->err, data, n);
     while (l->state != CLOSING && dt_boot_text_line(&l->err, &l->line, l->err.len > NOISE_MAX))
         say_noise(l);
 }
@@ -282,8 +282,8 @@ static void on_link_timer_closed(uv_handle_t *handle)
     l->events.closed(l->arg, &l->why);
     free(l->cached);
     dt_strbuf_free(&l->command);
-    dt_strbuf_free(&l->in);
-    dt_strbuf_free(&l->err);
+    dt_bytequeue_free(&l->in);
+    dt_bytequeue_free(&l->err);
     dt_strbuf_free(&l->line);
     dt_unframe_free(&l->unframe);
     dt_bytequeue_free(&l->data);

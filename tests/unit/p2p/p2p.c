@@ -60,7 +60,7 @@ static int shift(int rank, size_t count, int way)
 
     for (size_t i = 0; i < count; i++)
         out[i] = value(rank, right, (int)i % 1000);
-    memset(in, 0, sizeof in);
+    memset(in, 0, count * sizeof *in);
     if (way == 0) {
         NEED(take(in, count, left, &request[0]) == DT_OK);
         NEED(give(out, count, right, &request[1]) == DT_OK);

@@ -149,7 +149,7 @@ static void reductions_are_right(void **state)
     static const char *const hosts[] = { "2", "3", "4", "7" };
 
     (void)state;
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i += SANITIZED ? 3 : 1) {
         struct testjob_plan plan = { .hosts = hosts[i], .body = sums };
 
         print_message("    %s ranks\n", hosts[i]);
@@ -213,7 +213,7 @@ static void refuse_all(const char *hosts, unsigned least)
         for (size_t k = 0; k < sizeof reductions / sizeof *reductions; k++) {
             unsigned calls;
 
-            if (SANITIZED && (i + k) % 2)
+            if (SANITIZED && (i + k) % 3)
                 continue;
             calls = refuse_each(hosts, &faults[i], &reductions[k], triggered);
             most = calls > most ? calls : most;

@@ -18,8 +18,16 @@
 #include "runtime/shm/rounds.h"
 #include "runtime/world/config.h"
 #include "tests/unit/forbid.h"
+#include "tests/unit/sanitized.h"
 
-enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000, UNTOUCHED = 0xa5 };
+enum {
+    RANKS = 4,
+    CALLS = 300,
+    LARGE = SANITIZED ? 50000 : 200000,
+    HUGE_CALL = 91,
+    MOST = SANITIZED ? 300000 : 2200000, /* if not sanitized, more bytes than shm_huge */
+    UNTOUCHED = 0xa5
+};
 
 static struct dt_hostshm map;
 static pthread_barrier_t stopping;
