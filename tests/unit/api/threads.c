@@ -132,14 +132,15 @@ static void *call_often(void *arg)
     static int64_t bufs[THREADS][3000];
     struct worker *w = arg;
     int64_t *buf = bufs[w->number];
+    int me = dt_rank(), size = dt_size();
 
     for (int call = 0; call < MANY_CALLS && !w->bad; call++) {
         size_t count =
             (size_t)(call % 100 ? call % 7 * 5 + w->number : call * 31 + w->number) % 3000;
-        int root = (call + w->number) % dt_size();
+        int root = (call + w->number) % size;
 
         for (size_t i = 0; i < count; i++)
-            buf[i] = dt_rank() + (int64_t)i * call + w->number;
+            buf[i] = me + (int64_t)i * call + w->number;
         if (call % 3 == 0) {
             w->bad =
                 dt_broadcast(w->comm, buf, count, DT_I64, root) != DT_OK ? "broadcast fails" : NULL;
@@ -151,8 +152,7 @@ static void *call_often(void *arg)
                      ? "all-reduce fails"
                      : NULL;
         for (size_t i = 0; i < count; i++)
-            w->bad = buf[i] != dt_size() * ((int64_t)i * call + w->number) +
-                                   dt_size() * (dt_size() - 1) / 2
+            w->bad = buf[i] != size * ((int64_t)i * call + w->number) + size * (size - 1) / 2
                          ? "wrong sum"
                          : w->bad;
     }
