@@ -483,7 +483,7 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
         clean
     done
     for blocks in $MODES; do
-        bucket after -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:4 --collective-timeout 3
+        bucket after -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:4
         code_is 124
         [ "$(grep -c -- '^-5: .*of a bucket in device memory.*timed out' "$OUT")" = 3 ]
         [ "$(grep -c '^the memory is kept$' "$OUT")" = 3 ] || { show; false; }
