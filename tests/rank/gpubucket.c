@@ -356,7 +356,7 @@ static void stuck(void)
     fail_after_round(begin_to_stick);
 }
 
-/* Starting, which can take long, is over. */
+/* NCCL starts in the first round. That can take long, so it has no such limit. */
 static void begin_to_hang(void)
 {
     need(dt_comm_set_timeout(DT_WORLD, 1));

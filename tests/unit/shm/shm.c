@@ -25,7 +25,7 @@ enum {
     CALLS = 300,
     LARGE = SANITIZED ? 50000 : 200000,
     HUGE_CALL = 91,
-    MOST = SANITIZED ? 300000 : 2200000, /* if not sanitized, more bytes than shm_huge */
+    MOST = SANITIZED ? 300000 : 2200000, /* without a sanitizer, more bytes than shm_huge */
     UNTOUCHED = 0xa5
 };
 
@@ -379,7 +379,7 @@ static void the_reason_is_that_of_the_rank_that_stopped_the_host(void **state)
     pthread_barrier_destroy(&stopping);
 }
 
-/* Other ranks died, or stand still, while they wrote theirs. */
+/* Other ranks died, or stand still, while they wrote their reasons. */
 static void a_rank_can_tell_its_reason_whatever_the_others_do(void **state)
 {
     (void)state;
