@@ -15,7 +15,18 @@ bool dt_gpu_is_same(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
     return is_at_same_place(a, b) && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
 }
 
-/* Whether the rank shares a GPU with a lower rank. */
+/* Hosts may be containers of one machine that see the same GPU. With DTRUN_DEVICE=nccl the user
+ * may let ranks of different nodes use one GPU (see NCCL_HOSTID in gpu.c). */
+static bool is_shared(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
+{
+    static const char unknown[DT_GPU_UUID];
+
+    return is_at_same_place(a, b) ||
+           (a->wish != DT_GPU_NCCL && memcmp(a->uuid, unknown, sizeof unknown) != 0 &&
+            memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0);
+}
+
+/* Whether the rank shares the GPU of a lower rank of its node. */
 static bool follows(const struct dt_gpu_offer *offers, int rank)
 {
     for (int before = 0; before < rank; before++) {
@@ -50,11 +61,14 @@ static struct dt_gpu_choice find_lack_of_nccl(const struct dt_gpu_offer *offers,
     return (struct dt_gpu_choice){ 0 };
 }
 
-static struct dt_gpu_choice find_sharers(const struct dt_gpu_offer *offers, int size)
+/* leaders: as above. */
+static struct dt_gpu_choice find_sharers(const struct dt_gpu_offer *offers, int size, bool leaders)
 {
     for (int b = 1; b < size; b++) {
+        if (leaders && follows(offers, b))
+            continue;
         for (int a = 0; a < b; a++) {
-            if (is_at_same_place(&offers[a], &offers[b]))
+            if (is_shared(&offers[a], &offers[b]))
                 return (struct dt_gpu_choice){ .obstacle = DT_GPU_IS_SHARED, .a = a, .b = b };
         }
     }
@@ -70,15 +84,16 @@ static bool is_one_group(const struct dt_gpu_offer *offers, int size)
     return true;
 }
 
-/* Ranks a and b, and maybe others, share a GPU. Returns what keeps all from sharing. */
-static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *offers, int size,
-                                                     struct dt_gpu_choice sharers)
+/* Returns what keeps ranks that share GPUs from sharing memory there. */
+static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *offers, int size)
 {
+    struct dt_gpu_choice sharers = find_sharers(offers, size, true);
+
     for (int rank = 0; rank < size; rank++) {
         if (offers[rank].unable)
             return (struct dt_gpu_choice){ .obstacle = DT_GPU_UNSHARABLE, .a = rank };
     }
-    if (!dt_gpu_is_same(&offers[sharers.a], &offers[sharers.b]))
+    if (sharers.obstacle)
         return sharers;
     if (is_one_group(offers, size))
         return (struct dt_gpu_choice){ 0 };
@@ -88,14 +103,14 @@ static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
 {
     struct dt_gpu_choice choice = find_differing_wish(offers, size);
-    struct dt_gpu_choice sharers = find_sharers(offers, size);
+    struct dt_gpu_choice sharers = find_sharers(offers, size, false);
 
     if (choice.obstacle || size == 1) {
         choice.path = DT_GPU_STAGING;
         return choice;
     }
     if (sharers.obstacle && offers[0].wish != DT_GPU_NCCL) {
-        choice = find_obstacle_to_sharing(offers, size, sharers);
+        choice = find_obstacle_to_sharing(offers, size);
         choice.path = choice.obstacle ? DT_GPU_STAGING : DT_GPU_SHARED;
         choice.shares = true;
         return choice;
@@ -163,8 +178,8 @@ const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
                  DT_GPU_BUS, a->bus, d->a, unable_text(a->unable));
         break;
     case DT_GPU_IS_SHARED:
-        snprintf(text, DT_GPU_TEXT, "%s and %s share a GPU (%.*s), which NCCL refuses", d->a, d->b,
-                 DT_GPU_BUS, a->bus);
+        snprintf(text, DT_GPU_TEXT, "%s and %s share a GPU (%.*s), which NCCL does not support",
+                 d->a, d->b, DT_GPU_BUS, a->bus);
         break;
     }
     return text;

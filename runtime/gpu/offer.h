@@ -30,7 +30,7 @@ struct dt_gpu_offer { /* made of whole words; each rank shows its own to all oth
     /* the GPU's place on its host; MIG devices of one GPU have the same place but different
      * UUIDs */
     char bus[DT_GPU_BUS];
-    char uuid[DT_GPU_UUID];
+    char uuid[DT_GPU_UUID]; /* zeros: unknown */
 };
 
 enum dt_gpu_obstacle {

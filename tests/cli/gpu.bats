@@ -655,7 +655,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
 @test "DTRUN_DEVICE=nccl names the ranks that share a GPU" {
     gpu calls -H localhost:1 -x DTRUN_DEVICE=nccl
     code_is 1
-    grep -q -- '-11: rank 0 (localhost) and rank 1 (localhost) share a GPU (0000:.*), which NCCL refuses, and DTRUN_DEVICE=nccl' "$OUT"
+    grep -q -- '-11: rank 0 (localhost) and rank 1 (localhost) share a GPU (0000:.*), which NCCL does not support, and DTRUN_DEVICE=nccl' "$OUT"
     clean
 }
 

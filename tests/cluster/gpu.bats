@@ -124,6 +124,16 @@ END
     cluster_err_has "go through host memory"
 }
 
+# To the stand-in both hosts are one machine, as two containers on it are.
+@test "hosts that see the same GPU stage calls between them, with one warning" {
+    gpu factors -np 2 -H host1:1,host2:1 -x STANDIN_DEVICES=1 -x STANDIN_HOST=machine
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 2 factors: 28 comparisons" ]
+    cluster_err_lines 1
+    cluster_err_has "rank 0 (host1) and rank 1 (host2) share a GPU"
+    cluster_err_has "go through host memory"
+}
+
 @test "device memory on one host and host memory on another do not match" {
     gpu unlike -np 2 -H host1:1,host2:1 -x DTRUN_DEVICE=staging
     [ "$RC" = 1 ]

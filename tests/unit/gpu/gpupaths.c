@@ -44,7 +44,7 @@ static void ranks_choose_together(void **state)
             { DT_GPU_NCCL, 22809, 0, "b" },
             { DT_GPU_NCCL, 22809, 0, "a" } },
           DT_GPU_STAGING,
-          "rank 0 and rank 2 share a GPU (a), which NCCL refuses" },
+          "rank 0 and rank 2 share a GPU (a), which NCCL does not support" },
         { { { 0, 22809, 0, "a" }, { 0, 0, 0, "b" } },
           DT_GPU_STAGING,
           "rank 1 cannot use NCCL (too old)" },

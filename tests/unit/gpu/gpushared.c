@@ -19,8 +19,9 @@
 enum { MOST_RANKS = 8 };
 
 /* "0a 0a 1b": the node and GPU of each rank. Letters after the GPU's: 'M', a MIG device that no
- * other rank has; 'm', a name of a MIG device; 'x', no NCCL; 'o', an older NCCL; 'v', no virtual
- * memory; 'f', no descriptors; 'w', no stream memory operations. */
+ * other rank has; 'm', a name of a MIG device; 's', a GPU that several nodes see; 'x', no NCCL;
+ * 'o', an older NCCL; 'v', no virtual memory; 'f', no descriptors; 'w', no stream memory
+ * operations. */
 static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_offer *offers)
 {
     int n = 0;
@@ -33,11 +34,14 @@ static int read_offers(const char *text, enum dt_gpu_path wish, struct dt_gpu_of
             continue;
         o->wish = wish;
         o->nccl = 22809;
+        o->uuid[2] = *at;
         o->node = (uint64_t)(*at++ - '0');
         o->bus[0] = o->uuid[0] = *at;
         for (; at[1] && at[1] != ' '; at++) {
             if (at[1] == 'M')
                 o->uuid[1] = (char)('0' + n);
+            else if (at[1] == 's')
+                o->uuid[2] = '*';
             else if (at[1] == 'x' || at[1] == 'o')
                 o->nccl = at[1] == 'x' ? 0 : 22105;
             else
@@ -78,9 +82,16 @@ static void ranks_that_share_choose_together(void **state)
         { "0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING, "rank 1 cannot use NCCL (too old)" },
         { "0a", DT_GPU_SHARED, DT_GPU_STAGING, "" },
         { "0a 0a", DT_GPU_NCCL, DT_GPU_STAGING,
-          "rank 0 and rank 1 share a GPU (a), which NCCL refuses" },
+          "rank 0 and rank 1 share a GPU (a), which NCCL does not support" },
         { "0aM 0aM", DT_GPU_AUTO, DT_GPU_STAGING,
-          "rank 0 and rank 1 share a GPU (a), which NCCL refuses" },
+          "rank 0 and rank 1 share a GPU (a), which NCCL does not support" },
+        { "0as 1as", DT_GPU_AUTO, DT_GPU_STAGING,
+          "rank 0 and rank 1 share a GPU (a), which NCCL does not support" },
+        { "0as 0as 1as 1as", DT_GPU_SHARED, DT_GPU_STAGING,
+          "rank 0 and rank 2 share a GPU (a), which NCCL does not support" },
+        { "0as 1as", DT_GPU_NCCL, DT_GPU_NCCL, "" },
+        { "0as 0as", DT_GPU_NCCL, DT_GPU_STAGING,
+          "rank 0 and rank 1 share a GPU (a), which NCCL does not support" },
         { "0a 0av", DT_GPU_AUTO, DT_GPU_STAGING,
           CANNOT("1", "a", "has no virtual memory management") },
         { "0a 0a 1bf", DT_GPU_AUTO, DT_GPU_STAGING,
