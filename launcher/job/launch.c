@@ -233,11 +233,12 @@ void dt_launch_maybe_go(struct dt_launch *l)
 
 void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m)
 {
-    if (m->generation != l->core->generation || h->phase != DT_HOST_STARTING ||
-        l->core->state != DT_JOB_STARTING)
+    if (m->generation != l->core->generation)
+        return;
+    h->orphans_ns = 0; /* the agent has swept its host */
+    if (h->phase != DT_HOST_STARTING || l->core->state != DT_JOB_STARTING)
         return;
     h->ready = true;
-    h->orphans_ns = 0; /* the agent has swept its host */
     if (h->host == l->core->plan.nodes[0].host)
         l->rendezvous_port = m->rendezvous_port;
     dt_launch_maybe_go(l);

@@ -642,6 +642,38 @@ static void a_host_that_was_sent_go_is_fenced(void **state)
     end(&w);
 }
 
+/* b comes back in generation 2, and has swept its host when a is lost. Then b is lost for good. */
+static void a_host_that_was_swept_while_the_job_recovers_is_not_fenced(void **state)
+{
+    struct world w;
+    union dt_msg ready = { .ready = { .generation = 2 } };
+
+    (void)state;
+    prepare(&w);
+    w.config.max_restarts = 2;
+    launch(&w);
+    w.hosts.v[0].slots = 2;
+    meet_and_start(&w);
+    disconnect(&w, 1);
+    answer_query(&w, 0, 1);
+    end_rank(&w, 0, -1, SIGKILL);
+    sweep(&w, 0);
+    greet(&w, 1);
+    assert_int_equal(w.generation[1], 2);
+    disconnect(&w, 0);
+    answer_query(&w, 1, 2);
+    dt_job_message(w.job, 1, DT_MSG_READY, &ready);
+    sweep(&w, 1);
+    greet(&w, 0);
+    disconnect(&w, 1);
+    disconnect(&w, 1);
+    assert_true(w.due_ns[DT_TIMER_FENCE] < w.now_ns + w.config.heartbeat_s * UINT64_C(1000000000));
+    w.now_ns = w.due_ns[DT_TIMER_FENCE];
+    dt_job_timer(w.job, DT_TIMER_FENCE);
+    assert_int_equal(w.generation[0], 3);
+    end(&w);
+}
+
 static void end_process(struct world *w, size_t host, struct dt_msg_exit m)
 {
     m.generation = w->generation[host];
@@ -943,6 +975,7 @@ int main(void)
         cmocka_unit_test(ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(a_host_that_was_never_sent_go_is_not_fenced),
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
+        cmocka_unit_test(a_host_that_was_swept_while_the_job_recovers_is_not_fenced),
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(the_loss_of_a_host_while_recovering_triggers_no_fault),
