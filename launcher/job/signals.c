@@ -62,7 +62,7 @@ void dt_signals_check_steps(struct dt_signals *s)
 /* h: the host that reports the signal, or NULL. */
 static void gather(struct dt_signals *s, struct dt_hostlink *h, int signo)
 {
-    if (!dt_signal_gather_add(&s->gather, &s->core->timers, signo))
+    if (!dt_signal_gather_add(&s->gather, &s->core->timers, signo, h != NULL))
         return;
     if (h)
         h->signalled |= dt_signal_bit(signo);
@@ -101,7 +101,7 @@ void dt_signals_on_gathered(struct dt_signals *s)
     uint64_t signals = dt_signal_gather_over(&s->gather, &s->core->timers);
 
     /* Later reports even of those that gave way to a signal that ends the job are late ones. */
-    dt_hostlinks_end_gathering(&s->core->links, s->gather.acted, dt_core_now(s->core));
+    dt_hostlinks_end_gathering(&s->core->links, s->gather.reported, dt_core_now(s->core));
     for (int signo = 1; signo < 64; signo++) {
         if (signals & dt_signal_bit(signo))
             act_on(s, signo);

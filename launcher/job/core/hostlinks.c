@@ -145,12 +145,8 @@ bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals)
     return false;
 }
 
-void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t signals, uint64_t now_ns)
+void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t reported, uint64_t now_ns)
 {
-    uint64_t reported = 0;
-
-    for (size_t i = 0; i < l->hosts->n; i++)
-        reported |= l->v[i] ? l->v[i]->signalled & signals : 0;
     for (size_t i = 0; i < l->hosts->n; i++) {
         if (l->v[i])
             dt_hostlink_end_gathering(l->v[i], reported, now_ns);

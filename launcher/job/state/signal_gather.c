@@ -26,16 +26,19 @@ static void act(struct dt_signal_gather *g, const struct dt_timers *timers, uint
     g->acted_ns = dt_timers_now_ns(timers);
 }
 
-bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
+bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo,
+                          bool reported)
 {
     if (is_echo(g, timers, signo))
         return false;
     if (!dt_timers_is_running(timers, DT_TIMER_GATHER)) {
-        g->gathered = 0;
+        g->gathered = g->reported = 0;
         g->began_ns = dt_timers_now_ns(timers);
         dt_timers_set(timers, DT_TIMER_GATHER, DT_GATHER_STEP_MS);
     }
     g->gathered |= dt_signal_bit(signo);
+    if (reported)
+        g->reported |= dt_signal_bit(signo);
     return true;
 }
 
@@ -43,6 +46,7 @@ void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers,
 {
     act(g, timers, dt_signal_bit(signo));
     g->gathered &= ~dt_signal_bit(signo);
+    g->reported &= g->gathered;
     if (!g->gathered)
         dt_timers_stop(timers, DT_TIMER_GATHER);
 }

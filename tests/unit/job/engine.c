@@ -905,6 +905,25 @@ static void a_late_report_of_a_signal_that_gave_way_is_no_new_one(void **state)
     end(&w);
 }
 
+/* Step 0 has reported the signal, and is then lost. */
+static void a_late_report_is_late_even_if_the_first_step_is_gone(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_in_steps(&w);
+    signal_step(&w, 0, SIGUSR1);
+    disconnect(&w, 0);
+    answer_query(&w, 1, 1);
+    assert_true(w.open[0]); /* it gets a new connection */
+    w.now_ns += UINT64_C(2000) * 1000000;
+    dt_job_timer(w.job, DT_TIMER_GATHER);
+    w.now_ns += UINT64_C(3000) * 1000000;
+    signal_step(&w, 1, SIGUSR1);
+    assert_false(gathers(&w, 0));
+    end(&w);
+}
+
 static void a_step_that_has_reported_a_signal_reports_another(void **state)
 {
     struct world w;
@@ -984,6 +1003,7 @@ int main(void)
         cmocka_unit_test(a_signal_does_not_wait_for_a_step_that_ends),
         cmocka_unit_test(a_late_report_does_not_pass_a_signal_on_again),
         cmocka_unit_test(a_late_report_of_a_signal_that_gave_way_is_no_new_one),
+        cmocka_unit_test(a_late_report_is_late_even_if_the_first_step_is_gone),
         cmocka_unit_test(a_step_that_has_reported_a_signal_reports_another),
         cmocka_unit_test(a_report_that_is_too_late_is_of_another_signal),
         cmocka_unit_test(no_report_is_late_after_a_signal_for_dtrun_alone),
