@@ -42,7 +42,7 @@ static void on_host_lost(struct dt_job *j, struct dt_hostlink *h, bool had_ranks
     if (!node)
         return;
     dt_failure_lose_processes(&j->failure, node);
-    if (had_ranks)
+    if (had_ranks && h->went)
         note_injected_loss(j, h, node);
     if ((j->core.state == DT_JOB_STARTING || j->core.state == DT_JOB_RUNNING ||
          j->core.state == DT_JOB_FAILING) &&

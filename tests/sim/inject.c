@@ -48,9 +48,12 @@ void sim_check_triggered(struct sim_world *w, const char *fault)
         w->triggered[i] |= strcmp(w->s->inject[i], fault) == 0;
 }
 
-/* An agent killed by a fault can report nothing. dtrun takes the loss of its host for the fault. */
+/* An agent killed by a fault can report nothing. dtrun takes the loss of a host whose ranks may run
+ * for the fault. */
 void sim_check_injected_loss(struct sim_world *w, struct sim_conn *c)
 {
+    if (c->went != c->started)
+        return;
     for (uint32_t i = 0; i < w->s->ninject; i++) {
         struct dt_inject f = parse(w, i);
 

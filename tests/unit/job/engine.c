@@ -748,6 +748,21 @@ static void the_loss_of_a_host_while_recovering_triggers_no_fault(void **state)
     end(&w);
 }
 
+static void the_loss_of_a_host_before_its_ranks_run_triggers_no_fault(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_injecting(&w, "host:node=1");
+    greet(&w, 0);
+    greet(&w, 1);
+    assert_last_sent(&w, 1, DT_MSG_START);
+    disconnect(&w, 1);
+    answer_query(&w, 0, 1);
+    assert_true(w.open[1]); /* like any lost host it gets a new connection */
+    end(&w);
+}
+
 static void begin_in_steps(struct world *w)
 {
     prepare(w);
@@ -998,6 +1013,7 @@ int main(void)
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(the_loss_of_a_host_while_recovering_triggers_no_fault),
+        cmocka_unit_test(the_loss_of_a_host_before_its_ranks_run_triggers_no_fault),
         cmocka_unit_test(a_signal_waits_until_every_step_has_it),
         cmocka_unit_test(a_signal_for_dtrun_alone_stops_the_job),
         cmocka_unit_test(a_signal_does_not_wait_for_a_step_that_ends),
