@@ -101,7 +101,7 @@ tests_unit_checkpoint_checkpoint_isave_SOURCES = tests/unit/checkpoint/checkpoin
 	tests/unit/rankcheck.h
 tests_unit_checkpoint_checkpoint_isave_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_checkpoint_checkpoint_isave_LDADD = $(TESTJOB_LIBS)
-tests_unit_checkpoint_checkpoint_isave_LDFLAGS = -Wl,--wrap=pthread_create
+tests_unit_checkpoint_checkpoint_isave_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_comm_limits_SOURCES = tests/unit/comm/limits.c tests/unit/rankcheck.h
 tests_unit_comm_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -25,7 +25,8 @@ static dt_result_t split_communicator(const char *name, dt_comm_t *parent, enum 
     if (r != DT_OK)
         return r;
     c->world->was_split = true;
-    r = dt_comm_split_into(c, kind, color < 0 ? 0 : (uint64_t)color + 1, key, &fresh);
+    r = dt_comm_split_into(c, kind, color < 0 ? 0 : (uint64_t)color + 1, key, dt_split_alloc(c),
+                           &fresh);
     if (r == DT_OK && fresh)
         *out = fresh->slot->handle;
     dt_context_leave(c);

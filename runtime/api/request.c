@@ -112,40 +112,51 @@ static bool copy_counts(struct request *q, size_t n)
     return q->counts != NULL;
 }
 
-static struct request *alloc_request_locked(uint32_t *i)
+dt_result_t dt_request_reserve(const char *name, dt_request_t *request)
 {
-    struct request *q = NULL;
+    uint32_t i;
 
     pthread_mutex_lock(&dti_requests.mutex);
-    *i = alloc_request();
-    if (*i != NONE)
-        q = dti_requests.all[*i];
+    i = alloc_request();
+    *request =
+        (dt_request_t){ i == NONE ? 0 : (uint64_t)dti_requests.all[i]->uses << 32 | (i + 1) };
     pthread_mutex_unlock(&dti_requests.mutex);
-    return q;
+    return i == NONE ? dt_fail(DT_ERR_NOMEM, "%s: out of memory", name) : DT_OK;
+}
+
+void dt_request_release(dt_request_t *request)
+{
+    uint32_t i;
+
+    if (find_request(*request, &i, true))
+        free_request(i);
+    *request = (dt_request_t){ 0 };
 }
 
 /* Copies the parts of the operation that belong to the program. */
-dt_result_t dt_request_submit(const char *name, const struct dt_operation *o, int size,
-                              dt_request_t *request)
+dt_result_t dt_request_submit_reserved(const char *name, const struct dt_operation *o, int size,
+                                       dt_request_t *request)
 {
     uint32_t i;
-    struct request *q = alloc_request_locked(&i);
+    struct request *q = find_request(*request, &i, false);
     dt_result_t r;
 
-    if (!q)
-        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     q->operation = *o;
     q->task.run = run_request;
     q->task.ahead = o->direct != NULL;
-    request->id = (uint64_t)q->uses << 32 | (i + 1);
     r = copy_counts(q, (size_t)size) ? dt_operation_submit(name, o, &q->task)
                                      : dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
-    if (r == DT_OK)
-        return r;
-    find_request(*request, &i, true);
-    *request = (dt_request_t){ 0 };
-    free_request(i);
+    if (r != DT_OK)
+        dt_request_release(request);
     return r;
+}
+
+dt_result_t dt_request_submit(const char *name, const struct dt_operation *o, int size,
+                              dt_request_t *request)
+{
+    dt_result_t r = dt_request_reserve(name, request);
+
+    return r == DT_OK ? dt_request_submit_reserved(name, o, size, request) : r;
 }
 
 /* Errors name the call that the program made. */

@@ -21,5 +21,11 @@ dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request);
  * size: of the communicator. name is the public call's. */
 dt_result_t dt_request_submit(const char *name, const struct dt_operation *o, int size,
                               dt_request_t *request);
+/* Does the same in two steps. Only the first can run out of memory, unless the operation has
+ * counts. Between them the request can also be released, as one that is 0 can. */
+dt_result_t dt_request_reserve(const char *name, dt_request_t *request);
+dt_result_t dt_request_submit_reserved(const char *name, const struct dt_operation *o, int size,
+                                       dt_request_t *request);
+void dt_request_release(dt_request_t *request);
 
 #endif

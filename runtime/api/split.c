@@ -135,24 +135,27 @@ static void discard_communicator(struct dt_comm *c)
     dt_comm_destroy(c);
 }
 
-dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, uint64_t color,
-                               int64_t key, struct dt_comm **out)
+/* The words of all ranks, and behind them room for the members. */
+struct dt_split_word *dt_split_alloc(const struct dt_comm *parent)
 {
-    size_t n = (size_t)parent->size;
-    struct dt_split_word *words = calloc(n, sizeof *words);
-    uint32_t *members = calloc(n, sizeof *members);
-    struct split_result o = { .parent = parent, .words = words, .members = members };
+    return calloc((size_t)parent->size, sizeof(struct dt_split_word) + sizeof(uint32_t));
+}
+
+dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, uint64_t color,
+                               int64_t key, struct dt_split_word *words, struct dt_comm **out)
+{
+    struct split_result o = { .parent = parent, .words = words };
     dt_result_t r;
 
     *out = NULL;
-    if (!words || !members) {
-        r = dt_comm_fail(parent,
-                         dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank));
+    if (!words) {
+        r = dt_comm_fail_no_memory(parent);
     } else {
         struct dt_world *w = parent->world;
 
         /* before any rank knows the new communicator and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
+        o.members = (uint32_t *)(words + parent->size);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w, kind) };
         r = join_communicator(&o, kind,
                               dt_comm_all_gather_table_and(parent, kind, words, sizeof *words,
@@ -166,6 +169,5 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     if (r != DT_OK && o.comm)
         discard_communicator(o.comm);
     free(words);
-    free(members);
     return r;
 }

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/background.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "runtime/api/context.h"
 #include "runtime/api/request.h"
@@ -18,22 +19,38 @@ static struct {
     dt_background_save_f save;
 } dti_background;
 
-dt_result_t dt_background_open(struct dt_comm *world)
+/* A rank that lacks memory before it waits for others would end world. */
+dt_result_t dt_background_open(struct dt_comm *world, const struct dt_group *g)
 {
-    dt_result_t r = DT_OK;
+    struct dt_split_word *words;
+    dt_result_t r;
 
-    if (!dti_background.comm)
-        r = dt_comm_split_into(world, DT_CALL_ISAVE, 1, 0, &dti_background.comm);
+    if (dti_background.comm)
+        return DT_OK;
+    words = dt_split_alloc(world);
+    r = dt_group_agree(g,
+                       words ? DT_OK : dt_fail(DT_ERR_NOMEM, "out of memory for a communicator"));
+    if (r != DT_OK) {
+        free(words);
+        return r;
+    }
+    r = dt_comm_split_into(world, DT_CALL_ISAVE, 1, 0, words, &dti_background.comm);
     if (r == DT_OK)
         dti_background.handle = dti_background.comm->slot->handle;
     return r;
 }
 
-dt_result_t dt_background_prepare(const struct dt_buffers *buffers)
+dt_result_t dt_background_prepare(const struct dt_comm *world, const struct dt_buffers *buffers,
+                                  dt_request_t *request)
 {
+    dt_result_t r;
+
     if (dt_async_start(&dti_background.comm->slot->async) != DT_OK)
         return dt_fail(DT_ERR_NOMEM, "no thread for the save can be started (RLIMIT_NPROC?)");
-    return dt_snapshot_take(&dti_background.snapshot, buffers);
+    r = dt_context_set_limit(call_name, dti_background.handle, world->limit_ms);
+    if (r == DT_OK)
+        r = dt_request_reserve(call_name, request);
+    return r == DT_OK ? dt_snapshot_take(&dti_background.snapshot, buffers) : r;
 }
 
 static void visit_stop(struct dt_comm *world, void *failed)
@@ -59,11 +76,10 @@ dt_result_t dt_background_start(struct dt_comm *world, dt_background_save_f save
                                 dt_request_t *request)
 {
     struct dt_operation o = { .kind = &isave_kind, .comm = dti_background.comm->slot->handle };
-    dt_result_t r = dt_context_set_limit(call_name, o.comm, world->limit_ms);
+    dt_result_t r;
 
     dti_background.save = save;
-    if (r == DT_OK)
-        r = dt_request_submit(call_name, &o, world->size, request);
+    r = dt_request_submit_reserved(call_name, &o, world->size, request);
     return r == DT_OK ? r : dt_comm_fail(world, r);
 }
 

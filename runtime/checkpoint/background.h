@@ -11,12 +11,17 @@
 #define DT_CHECKPOINT_BACKGROUND_H
 
 #include "runtime/checkpoint/format.h"
+#include "runtime/checkpoint/group.h"
 #include "runtime/comm/comm.h"
 
-/* Collective on world until it has succeeded once. Makes the communicator. */
-dt_result_t dt_background_open(struct dt_comm *world);
-/* Does all that may fail on one rank alone: starts the thread, and copies the buffers. */
-dt_result_t dt_background_prepare(const struct dt_buffers *buffers);
+/* Collective on world, whose ranks form the group, until it has succeeded once. Makes the
+ * communicator. */
+dt_result_t dt_background_open(struct dt_comm *world, const struct dt_group *g);
+/* Does all that may fail on one rank alone: starts the thread, sets the limit of its calls to that
+ * of world's, reserves the request, and copies the buffers. If that fails on any rank, the caller
+ * releases the request. */
+dt_result_t dt_background_prepare(const struct dt_comm *world, const struct dt_buffers *buffers,
+                                  dt_request_t *request);
 /* Lets the thread make the save from the copies. All ranks have prepared it. A failure that ends
  * the communicator also ends world, as in a save that the program waits for. */
 typedef dt_result_t (*dt_background_save_f)(struct dt_comm *c, const struct dt_buffers *copies);

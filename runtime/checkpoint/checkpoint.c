@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/api/context.h"
+#include "runtime/api/request.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/background.h"
@@ -247,27 +248,32 @@ static dt_result_t save_in_background(struct dt_comm *c, const struct dt_buffers
 }
 
 /* In a job that has been stopped a GPU may stand still. */
-static dt_result_t prepare_isave(struct dt_comm *c, int64_t step)
+static dt_result_t prepare_isave(struct dt_comm *c, int64_t step, dt_request_t *request)
 {
     dt_result_t result = dt_comm_check(c);
 
     if (result == DT_OK && step < 0)
         result = dt_store_fail_step(step);
-    return result == DT_OK ? dt_background_prepare(dt_registry_buffers(c, DT_CALL_ISAVE)) : result;
+    if (result != DT_OK)
+        return result;
+    return dt_background_prepare(c, dt_registry_buffers(c, DT_CALL_ISAVE), request);
 }
 
 /* All ranks begin the save, or none does. */
 static dt_result_t begin_isave(struct dt_comm *c, const struct checkpoint_call *call, int64_t step,
                                dt_request_t *request)
 {
+    const struct dt_group *g = &dti_checkpoint.store.group;
     dt_result_t result = set_up_store(c);
 
     if (result == DT_OK)
-        result = dt_background_open(c);
+        result = dt_background_open(c, g);
     if (result == DT_OK)
-        result = dt_group_agree(&dti_checkpoint.store.group, prepare_isave(c, step));
-    if (result != DT_OK)
+        result = dt_group_agree(g, prepare_isave(c, step, request));
+    if (result != DT_OK) {
+        dt_request_release(request);
         return result;
+    }
     dti_checkpoint.background.step = step;
     dti_checkpoint.background.call = *call;
     return dt_background_start(c, save_in_background, request);

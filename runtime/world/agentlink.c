@@ -132,8 +132,9 @@ static dt_result_t send_with_fd(struct dt_agentlink *l, const struct dt_rankmsg 
         return DT_OK;
     if (errno == EPIPE || errno == ECONNRESET)
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
-    return dt_fail(DT_ERR_IO, "the socket to dtrun-agent, descriptor %d: %s%s", l->fd,
-                   strerror(errno), errno == EBADF ? "; the program must leave it open" : "");
+    return dt_fail(errno == ENOMEM ? DT_ERR_NOMEM : DT_ERR_IO,
+                   "the socket to dtrun-agent, descriptor %d: %s%s", l->fd, strerror(errno),
+                   errno == EBADF ? "; the program must leave it open" : "");
 }
 
 static dt_result_t send_message(struct dt_agentlink *l, const struct dt_rankmsg *msg)

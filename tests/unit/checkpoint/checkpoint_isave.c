@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,7 +25,9 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
 #include "runtime/wire/env.h"
+#include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
 enum { WORDS = 50000, CALLS = 100, SMALL_BUFFERS = 5000 };
@@ -36,7 +39,6 @@ static char base[] = "/tmp/dtrun-isave-XXXXXX";
 static int64_t kept[WORDS];
 static _Atomic enum gate gate; /* of this process */
 static _Atomic bool reached;   /* a save has reached it */
-static bool lacks_threads;     /* this process can start none */
 
 /* The linker prefers it to libc's. */
 int fsync(int fd)
@@ -47,17 +49,6 @@ int fsync(int fd)
     if (gate == DEADLY)
         raise(SIGKILL);
     return (int)syscall(SYS_fsync, fd);
-}
-
-/* The linker sends all calls here. */
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-                          void *arg);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-                          void *arg);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-                          void *arg)
-{
-    return lacks_threads ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -478,16 +469,18 @@ static void no_rank_saves_if_one_has_no_memory_for_the_copies(void **state)
 
 static int lacks_a_thread(int rank, void *arg)
 {
+    static const struct fault fault = { "pthread_create", EAGAIN, false };
     static const struct expected_error expected = { DT_ERR_NOMEM, 1, "host1", ENOMEM };
     dt_request_t request;
 
     (void)arg;
     NEED(start() == 0);
-    lacks_threads = rank == 1;
+    if (rank == 1)
+        faults_arm(&fault, 1);
     NEED(dt_checkpoint_isave(1, &request) == DT_ERR_NOMEM && request.id == 0);
     NEED(check_error(&expected) == 0);
     NEED(strncmp(dt_last_error(), "rank 1: no thread ", 18) == 0);
-    lacks_threads = false;
+    faults_disarm();
     NEED(dt_checkpoint_isave(1, &request) == DT_OK && dt_wait(&request) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -499,6 +492,85 @@ static void no_rank_saves_if_one_can_start_no_thread(void **state)
 
     (void)state;
     assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* The k-th call of a function that allocates memory fails on one rank. */
+struct shortage {
+    int victim;
+    struct fault fault;
+    unsigned k;
+    bool *triggered;
+};
+
+static int is_clean(void)
+{
+    char pattern[64];
+    glob_t unfinished;
+
+    snprintf(pattern, sizeof pattern, "%s/.[!.]*", base);
+    NEED(glob(pattern, 0, NULL, &unfinished) == GLOB_NOMATCH);
+    return 0;
+}
+
+static int saves_step(int64_t step)
+{
+    dt_request_t request;
+
+    NEED(dt_checkpoint_isave(step, &request) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(has_step(step));
+    return 0;
+}
+
+/* Rank 0 removes the files of a failed save. */
+static int lacks_an_allocation(int rank, void *arg)
+{
+    const struct shortage *s = arg;
+    dt_request_t request;
+    dt_result_t r;
+
+    NEED(start() == 0);
+    if (rank == s->victim)
+        faults_arm(&s->fault, s->k);
+    r = dt_checkpoint_isave(1, &request);
+    if (r == DT_OK)
+        r = dt_wait(&request);
+    if (rank == s->victim) {
+        faults_disarm();
+        *s->triggered = faults_triggered();
+    }
+    NEED(r == DT_OK || r == DT_ERR_NOMEM);
+    NEED(request.id == 0 && has_step(1) == (r == DT_OK));
+    NEED(rank != 0 || is_clean() == 0);
+    NEED(make_calls() == 0 && saves_step(2) == 0 && saves_step(3) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void lack_each_allocation(int victim, const char *call)
+{
+    struct shortage s = { victim, { call, ENOMEM, false }, 0, testjob_shared(sizeof(bool)) };
+    const struct testjob_plan plan = { .hosts = "2", .body = lacks_an_allocation, .arg = &s };
+
+    do {
+        s.k++;
+        *s.triggered = false;
+        if (testjob_pass(&plan) != 0)
+            fail_msg("rank %d, %s, call %u", victim, call, s.k);
+        assert_int_equal(remove_base(NULL), 0);
+        assert_int_equal(make_base(NULL), 0);
+    } while (*s.triggered);
+    assert_true(s.k > 1);
+}
+
+static void a_failed_allocation_fails_one_save_on_all_ranks(void **state)
+{
+    static const char *const calls[] = { "malloc", "calloc", "realloc", "strdup", "mmap" };
+
+    (void)state;
+    for (int victim = SANITIZED; victim < 2; victim++) {
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            lack_each_allocation(victim, calls[i]);
+    }
 }
 
 /* The program has made as many communicators as there may be. */
@@ -647,6 +719,7 @@ int main(void)
         ON_DISK(wrong_arguments_are_reported_on_all_ranks),
         ON_DISK(no_rank_saves_if_one_has_no_memory_for_the_copies),
         ON_DISK(no_rank_saves_if_one_can_start_no_thread),
+        ON_DISK(a_failed_allocation_fails_one_save_on_all_ranks),
         ON_DISK(a_save_without_a_communicator_can_be_tried_again),
         ON_DISK(a_lost_rank_fails_the_save_and_is_named),
         ON_DISK(an_abort_ends_the_save),
