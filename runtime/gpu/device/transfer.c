@@ -209,42 +209,34 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
     return r;
 }
 
-static dt_result_t transfer_in_chunks(struct transfer *t, dt_result_t (*work)(struct transfer *t))
-{
-    dt_result_t r = transfer(t, work);
-
-    dt_gpu_copies_close(t->copies);
-    return r;
-}
-
-dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
-                         dt_gpu_chunk_f consume, void *arg)
+static dt_result_t transfer_in_chunks(struct dt_comm *c, const char *name, const void *device,
+                                      uint64_t bytes, dt_gpu_chunk_f on_chunk, void *arg,
+                                      dt_result_t (*work)(struct transfer *t))
 {
     struct dt_gpu_copies copies = { 0 };
     struct transfer t = { .c = c,
                           .name = name,
                           .device = (uint8_t *)(uintptr_t)device,
                           .bytes = bytes,
-                          .on_chunk = consume,
+                          .on_chunk = on_chunk,
                           .arg = arg,
                           .copies = &copies };
+    dt_result_t r = transfer(&t, work);
 
-    return transfer_in_chunks(&t, fetch_in_chunks);
+    dt_gpu_copies_close(&copies);
+    return r;
+}
+
+dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
+                         dt_gpu_chunk_f consume, void *arg)
+{
+    return transfer_in_chunks(c, name, device, bytes, consume, arg, fetch_in_chunks);
 }
 
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
                          dt_gpu_chunk_f produce, void *arg)
 {
-    struct dt_gpu_copies copies = { 0 };
-    struct transfer t = { .c = c,
-                          .name = name,
-                          .device = device,
-                          .bytes = bytes,
-                          .on_chunk = produce,
-                          .arg = arg,
-                          .copies = &copies };
-
-    return transfer_in_chunks(&t, store_in_chunks);
+    return transfer_in_chunks(c, name, device, bytes, produce, arg, store_in_chunks);
 }
 
 dt_result_t dt_gpu_fetch_to(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
