@@ -180,27 +180,33 @@ static const struct scenario {
     int64_t step, fill;
     bool fresh;   /* the existing ones are another job's */
     bool resumed; /* by another job; otherwise the same job starts again */
+    bool copied;  /* the save is made from copies of the buffers */
 } scenarios[] = {
-    { { 10, 20, -1 }, 30, 30, false, false }, /* retires 10 */
-    { { 10, -1 }, 10, 11, false, false },     /* saves the only one again */
-    { { 10, 20, -1 }, 20, 21, false, false },
-    { { -1 }, 10, 10, false, false }, /* the first, in a directory that does not exist */
-    { { 10, 20, -1 }, 5, 5, true, false },
-    { { 10, 20, -1 }, 5, 5, true, true },
-    { { 10, 20, -1 }, 20, 21, true, false },
-    { { 10, 20, -1 }, 20, 21, true, true },
-    { { 10, 20, -1 }, 5, 5, false, false }, /* sets 10 and 20 aside */
+    { { 10, 20, -1 }, 30, 30, false, false, false }, /* retires 10 */
+    { { 10, -1 }, 10, 11, false, false, false },     /* saves the only one again */
+    { { 10, 20, -1 }, 20, 21, false, false, false },
+    { { -1 }, 10, 10, false, false, false }, /* the first, in a directory that does not exist */
+    { { 10, 20, -1 }, 5, 5, true, false, false },
+    { { 10, 20, -1 }, 5, 5, true, true, false },
+    { { 10, 20, -1 }, 20, 21, true, false, false },
+    { { 10, 20, -1 }, 20, 21, true, true, false },
+    { { 10, 20, -1 }, 5, 5, false, false, false }, /* sets 10 and 20 aside */
 };
-enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static void in_each_scenario(void (*disturb)(const struct scenario *s))
+{
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        struct scenario s = scenarios[i];
+
+        disturb(&s);
+        s.copied = true;
+        disturb(&s);
+    }
+}
 
 static dt_result_t save_scenario(const struct scenario *s)
 {
-    return save(this_job, 1, s->step, s->fill, s->fresh, false);
-}
-
-static dt_result_t save_scenario_copied(const struct scenario *s)
-{
-    return save(this_job, 1, s->step, s->fill, s->fresh, true);
+    return save(this_job, 1, s->step, s->fill, s->fresh, s->copied);
 }
 
 static pid_t trace(dt_result_t (*run)(const struct scenario *s), const struct scenario *s)
@@ -296,6 +302,16 @@ static void other_jobs_checkpoint_survives(int64_t step)
         fail_msg("step %lld of the job before is lost", (long long)step);
 }
 
+/* The job starts again, or another one resumes. */
+static void start_next(struct job *j, uint32_t generation, bool another)
+{
+    job_init(j, 1, dir, generation, -7);
+    if (!another)
+        return;
+    j->ranks[0].store.owner.job_id = job_after;
+    j->ranks[0].store.resume = true;
+}
+
 /* A job that does not start afresh restores the newest of the saved checkpoints, or the disturbed
  * one in full. */
 static void check_restored(const struct scenario *s, bool must_be_new, bool must_be_old)
@@ -307,11 +323,7 @@ static void check_restored(const struct scenario *s, bool must_be_new, bool must
 
     while (newest[0] >= 0 && newest[1] >= 0)
         newest++;
-    job_init(&j, 1, dir, 2, -7);
-    if (s->fresh) {
-        j.ranks[0].store.owner.job_id = job_after;
-        j.ranks[0].store.resume = true;
-    }
+    start_next(&j, 2, s->fresh);
     assert_int_equal(job_restore(&j, &step), DT_OK);
     if (step == s->step && job_holds(&j, s->fill))
         assert_false(must_be_old);
@@ -338,12 +350,8 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
     int64_t step;
 
     check_restored(s, must_be_new, must_be_old);
-    job_init(&j, 1, dir, 3, -7);
+    start_next(&j, 3, s->resumed);
     j.ranks[0].store.fresh = s->fresh && !s->resumed && !must_be_new;
-    if (s->resumed) {
-        j.ranks[0].store.owner.job_id = job_after;
-        j.ranks[0].store.resume = true;
-    }
     assert_int_equal(job_restore(&j, &step), DT_OK);
     assert_true(step == -1 || !j.ranks[0].store.fresh);
     assert_int_equal(job_save(&j, 1000), DT_OK);
@@ -390,15 +398,16 @@ static void check_killed(const struct scenario *s, bool ended)
     check_what_is_left(s, ended, false);
 }
 
+static void kill_save_everywhere(const struct scenario *s)
+{
+    prepare(s);
+    kill_everywhere(trace(save_scenario, s), s, check_killed);
+}
+
 static void d8_d28_a_save_may_be_killed_at_any_system_call(void **state)
 {
     (void)state;
-    for (int i = 0; i < SCENARIOS; i++) {
-        prepare(&scenarios[i]);
-        kill_everywhere(trace(save_scenario, &scenarios[i]), &scenarios[i], check_killed);
-        prepare(&scenarios[i]);
-        kill_everywhere(trace(save_scenario_copied, &scenarios[i]), &scenarios[i], check_killed);
-    }
+    in_each_scenario(kill_save_everywhere);
 }
 
 /* Another job goes on from the existing checkpoints. */
@@ -408,9 +417,7 @@ static dt_result_t resume(const struct scenario *s)
     dt_result_t result;
     int64_t step;
 
-    job_init(&j, 1, dir, 0, -7);
-    j.ranks[0].store.owner.job_id = job_after;
-    j.ranks[0].store.resume = true;
+    start_next(&j, 0, true);
     result = job_restore(&j, &step);
     if (result == DT_OK && step != s->before[0] && step != s->step)
         result = dt_fail(DT_ERR_IO, "step %lld was restored", (long long)step);
@@ -483,21 +490,10 @@ static enum verdict verdict_of(const struct user_regs_struct *regs, unsigned lon
 
 /* Saves again and again, and stops after each save to say how it ended. A new process for each save
  * would cost most of the time under a sanitizer. */
-static void save_repeatedly(dt_result_t (*run)(const struct scenario *s), const struct scenario *s)
+static dt_result_t save_repeatedly(const struct scenario *s)
 {
     for (;;)
-        raise(run(s) == DT_OK ? SIGUSR1 : SIGUSR2); /* the tracer lets neither through */
-}
-
-static dt_result_t saves_of_scenario(const struct scenario *s)
-{
-    save_repeatedly(save_scenario, s);
-    return DT_OK;
-}
-
-static dt_result_t saves_of_scenario_copied(const struct scenario *s)
-{
-    save_repeatedly(save_scenario_copied, s);
+        raise(save_scenario(s) == DT_OK ? SIGUSR1 : SIGUSR2); /* the tracer lets neither through */
     return DT_OK;
 }
 
@@ -534,8 +530,7 @@ static enum verdict save_with_failure(pid_t pid, int at, bool *failed)
     return at > 0 ? NOT_INJECTED : v;
 }
 
-static void fail_everywhere(dt_result_t (*saves)(const struct scenario *s),
-                            const struct scenario *s)
+static void fail_everywhere(const struct scenario *s)
 {
     static struct image before;
     enum verdict v = MAY_SUCCEED;
@@ -543,7 +538,7 @@ static void fail_everywhere(dt_result_t (*saves)(const struct scenario *s),
 
     prepare(s);
     image_take(&before);
-    pid = trace(saves, s);
+    pid = trace(save_repeatedly, s);
     for (int at = 1; v != NOT_INJECTED; at += SANITIZED ? 3 : 1) {
         bool failed;
 
@@ -560,10 +555,7 @@ static void fail_everywhere(dt_result_t (*saves)(const struct scenario *s),
 static void no_error_goes_unseen(void **state)
 {
     (void)state;
-    for (int i = 0; i < SCENARIOS; i++) {
-        fail_everywhere(saves_of_scenario, &scenarios[i]);
-        fail_everywhere(saves_of_scenario_copied, &scenarios[i]);
-    }
+    in_each_scenario(fail_everywhere);
 }
 
 #endif
