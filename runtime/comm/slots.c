@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "runtime/comm/comm.h"
 #include "runtime/comm/views.h"
@@ -246,18 +247,11 @@ bool dt_slots_enter_all(void)
     return all;
 }
 
-/* NULL: no communicator is left. */
-static struct dt_slot *find_newest(void)
+static int compare_newest_first(const void *a, const void *b)
 {
-    struct dt_slot *newest = NULL;
+    const struct dt_slot *const *x = a, *const *y = b;
 
-    for (size_t i = 0; i < dti_slots.used; i++) {
-        struct dt_slot *s = &dti_slots.slots[i];
-
-        if (s->comm && (!newest || s->comm->id > newest->comm->id))
-            newest = s;
-    }
-    return newest;
+    return (*x)->comm->id < (*y)->comm->id ? 1 : -1;
 }
 
 /* NCCL frees a communicator when all of its ranks on the host do so. Several communicators must be
@@ -265,14 +259,19 @@ static struct dt_slot *find_newest(void)
  * they have been reused. */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 {
-    struct dt_slot *s;
+    static struct dt_slot *full[DT_SLOTS];
+    size_t n = 0;
 
-    for (size_t i = dti_slots.used; i-- > 0;)
+    for (size_t i = dti_slots.used; i-- > 0;) {
         dt_async_close(&dti_slots.slots[i].async);
-    while ((s = find_newest())) {
-        struct dt_comm *c = s->comm;
+        if (dti_slots.slots[i].comm)
+            full[n++] = &dti_slots.slots[i];
+    }
+    qsort(full, n, sizeof *full, compare_newest_first);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_comm *c = full[i]->comm;
 
-        dt_slot_clear(s);
+        dt_slot_clear(full[i]);
         c->slot = NULL;
         drop(c);
     }
