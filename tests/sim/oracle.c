@@ -75,10 +75,14 @@ bool sim_is_exit_grace_over(const struct sim_world *w)
            w->now_ns - x->first_end_ns >= (uint64_t)w->s->exit_grace_s * SIM_S;
 }
 
-/* By now dtrun has had time to act on --exit-grace. */
+/* By now dtrun has had time to act on --exit-grace, unless it has stood still. */
 static void expect_exit_grace(struct sim_world *w, struct sim_event *e)
 {
-    if (w->witness.generation == e->n && w->witness.norders == 0 && sim_is_exit_grace_over(w))
+    uint64_t acts_ns = w->standing_until + GRACE_LATE_MS * SIM_MS;
+
+    if (w->now_ns < acts_ns)
+        sim_later(w, acts_ns - w->now_ns, *e);
+    else if (w->witness.generation == e->n && w->witness.norders == 0 && sim_is_exit_grace_over(w))
         sim_broken(w, "--exit-grace is over, and ranks still run");
 }
 
@@ -241,8 +245,10 @@ static bool counts(const struct sim_witness *x, const struct sim_cause *c)
 /* Whether it ends the job, however many restarts are allowed. */
 static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
+    bool exited = c->kind == SIM_BY_EXIT || c->kind == SIM_BY_PEER;
+
     return !x->may_restart || c->kind == SIM_BY_REFUSAL ||
-           (c->kind == SIM_BY_EXIT && c->code == DT_EXIT_PREEMPTED && !c->auxiliary);
+           (exited && c->code == DT_EXIT_PREEMPTED && !c->auxiliary);
 }
 
 /* ---- the verdict ---- */
