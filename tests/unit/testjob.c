@@ -17,6 +17,7 @@
 #include "launcher/agent/ranklink/ranksock.h"
 #include "runtime/dtrun.h"
 #include "runtime/wire/env.h"
+#include "tests/unit/unit.h"
 
 enum { GENERATION = 3, TICK_MS = 5, PATIENCE_MS = 300 * 1000, KEPT_BYTES = 32 * 1024 * 1024 };
 
@@ -507,6 +508,15 @@ int testjob_pass(const struct testjob_plan *plan)
         passed = false;
     }
     return passed ? 0 : -1;
+}
+
+void testjob_must_pass(const char *hosts, int (*body)(int rank, void *arg), const void *arg)
+{
+    const struct testjob_plan plan = { .hosts = hosts,
+                                       .body = body,
+                                       .arg = (void *)(uintptr_t)arg };
+
+    assert_int_equal(testjob_pass(&plan), 0);
 }
 
 int testjob_pass_all(const char *const *placements, int (*body)(int rank, void *arg))

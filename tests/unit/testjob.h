@@ -51,6 +51,8 @@ int testjob_run(const struct testjob_plan *plan, struct testjob_result *result);
 /* Returns 0 if every rank has ended by itself, in time and with 0, and the agents had nothing to
  * report. Otherwise prints to standard error what was wrong. */
 int testjob_pass(const struct testjob_plan *plan);
+/* Fails the test unless a job of this body, with arg, passes in this placement. */
+void testjob_must_pass(const char *hosts, int (*body)(int rank, void *arg), const void *arg);
 /* Does the same in each of these placements, up to NULL. */
 int testjob_pass_all(const char *const *placements, int (*body)(int rank, void *arg));
 

@@ -313,24 +313,17 @@ static int all_calls(int rank, void *arg)
 
 static struct testjob_result result;
 
-static void run_all(const char *hosts, int (*body)(int, void *))
-{
-    struct testjob_plan plan = { .hosts = hosts, .body = body };
-
-    assert_int_equal(testjob_pass(&plan), 0);
-}
-
 static void every_rank_gets_its_block(void **state)
 {
     (void)state;
-    run_all("1", all_calls);
-    run_all("2", all_calls);
-    run_all("6", all_calls);
-    run_all("1 1", all_calls);
-    run_all("@0110", all_calls);
-    run_all("2 1 1", all_calls);
-    run_all("3 1 2", all_calls);
-    run_all("1 7", all_calls);
+    testjob_must_pass("1", all_calls, NULL);
+    testjob_must_pass("2", all_calls, NULL);
+    testjob_must_pass("6", all_calls, NULL);
+    testjob_must_pass("1 1", all_calls, NULL);
+    testjob_must_pass("@0110", all_calls, NULL);
+    testjob_must_pass("2 1 1", all_calls, NULL);
+    testjob_must_pass("3 1 2", all_calls, NULL);
+    testjob_must_pass("1 7", all_calls, NULL);
 }
 
 /* Bytes of any kind at an odd address, among them NaNs and subnormal numbers. */
@@ -423,18 +416,18 @@ static int folds_of_every_type(int rank, void *arg)
 static void every_reduction_has_the_bytes_of_all_reduce(void **state)
 {
     (void)state;
-    run_all("1", folds_of_every_type);
-    run_all("5", folds_of_every_type);
-    run_all("3 1 2", folds_of_every_type);
+    testjob_must_pass("1", folds_of_every_type, NULL);
+    testjob_must_pass("5", folds_of_every_type, NULL);
+    testjob_must_pass("3 1 2", folds_of_every_type, NULL);
 }
 
 static void blocks_of_any_size_have_the_bytes_of_the_whole(void **state)
 {
     (void)state;
-    run_all("1", varied_folds);
-    run_all("5", varied_folds);
-    run_all("3 1 2", varied_folds);
-    run_all("1 1", varied_folds);
+    testjob_must_pass("1", varied_folds, NULL);
+    testjob_must_pass("5", varied_folds, NULL);
+    testjob_must_pass("3 1 2", varied_folds, NULL);
+    testjob_must_pass("1 1", varied_folds, NULL);
 }
 
 /* ---- misuse ---- */
@@ -495,9 +488,9 @@ static int misuser(int rank, void *arg)
 static void wrong_arguments_leave_the_job_usable(void **state)
 {
     (void)state;
-    run_all("2", misuser);
+    testjob_must_pass("2", misuser, NULL);
     background = true;
-    run_all("2", misuser);
+    testjob_must_pass("2", misuser, NULL);
     background = false;
 }
 

@@ -244,10 +244,8 @@ static int make_large_bucket(int rank, void *arg)
 
 static void many_ranks_do_not_share_large_buckets(void **state)
 {
-    struct testjob_plan plan = { .hosts = "20", .body = make_large_bucket };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("20", make_large_bucket, NULL);
 }
 
 /* ---- a child of the rank's process ---- */
@@ -354,10 +352,7 @@ static void different_counts_are_an_error(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = orders[i].hosts,
-                                                              .body = push_other_counts,
-                                                              .arg = &orders[i] }),
-                         0);
+        testjob_must_pass(orders[i].hosts, push_other_counts, &orders[i]);
 }
 
 /* Ranks without data learn the counts of the others' calls. */
@@ -429,7 +424,7 @@ static int fail_calls(int rank, void *arg)
 static void errors_name_rank_and_call(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = fail_calls }), 0);
+    testjob_must_pass("2", fail_calls, NULL);
 }
 
 /* Pushes after dt_comm_free and after dt_finalize, when no other rank would reduce the data. */
@@ -457,8 +452,7 @@ static int push_too_late(int rank, void *arg)
 static void a_push_after_the_end_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = push_too_late }),
-                     0);
+    testjob_must_pass("2", push_too_late, NULL);
 }
 
 /* Rank 1's first push fails, so its bucket stays empty. Rank 0 has pushed nothing then. */
@@ -485,7 +479,7 @@ static int push_nothing(int rank, void *arg)
 static void an_empty_bucket_is_not_reduced(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = push_nothing }), 0);
+    testjob_must_pass("2", push_nothing, NULL);
 }
 
 int main(void)

@@ -395,10 +395,8 @@ static int announce_too_much(int rank, void *arg)
 static void an_impossible_count_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = announce_too_much }), 0);
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_too_much }), 0);
+    testjob_must_pass("3", announce_too_much, NULL);
+    testjob_must_pass("1 1 1", announce_too_much, NULL);
 }
 
 /* AddressSanitizer's allocator must return NULL as others do, instead of ending the process. */
@@ -437,8 +435,7 @@ static int join_without_memory(int rank, void *arg)
 static void all_ranks_learn_which_rank_lacks_memory(void **state)
 {
     (void)state;
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = join_without_memory }), 0);
+    testjob_must_pass("3", join_without_memory, NULL);
 }
 
 int main(void)

@@ -29,13 +29,6 @@
 #include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
-static void run(const char *hosts, int (*body)(int, void *), void *arg)
-{
-    const struct testjob_plan plan = { .hosts = hosts, .body = body, .arg = arg };
-
-    assert_int_equal(testjob_pass(&plan), 0);
-}
-
 /* ---- every call, with buffers of every kind ---- */
 
 enum {
@@ -236,7 +229,7 @@ static void calls_have_the_same_bytes_as_with_plain_memory(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i += 1 + SANITIZED)
-        run(placements[i], tries_everything, (void *)(uintptr_t)placements[i]);
+        testjob_must_pass(placements[i], tries_everything, placements[i]);
 }
 
 /* ---- which memory serves which calls ---- */
@@ -339,13 +332,13 @@ static int keeps_all(int rank, void *arg)
 static void a_rank_that_sends_nothing_needs_no_shared_memory(void **state)
 {
     (void)state;
-    run("3", keeps_all, NULL);
+    testjob_must_pass("3", keeps_all, NULL);
 }
 
 static void any_shared_allocation_serves(void **state)
 {
     (void)state;
-    run("4", owner, NULL);
+    testjob_must_pass("4", owner, NULL);
 }
 
 /* ---- misuse ---- */
@@ -415,7 +408,7 @@ static void misuse_is_an_error(void **state)
     const struct testjob_plan plan = { .hosts = "2 1", .body = misuser };
 
     (void)state;
-    run("1", misuser, NULL);
+    testjob_must_pass("1", misuser, NULL);
     assert_int_equal(testjob_run(&plan, &result), 0);
     for (int i = 0; i < result.n; i++)
         assert_int_equal(result.ranks[i].status, 0);
@@ -454,7 +447,7 @@ static void an_allocation_fails_on_all_ranks_if_it_fails_on_one(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* sanitizers take more address space than the limit */
 #endif
-    run("3", poor, NULL);
+    testjob_must_pass("3", poor, NULL);
 }
 
 /* ---- nothing grows ---- */
@@ -514,7 +507,7 @@ static void repeated_allocations_leave_nothing(void **state)
     int descriptors = count_descriptors();
 
     (void)state;
-    run("2", again_and_again, NULL);
+    testjob_must_pass("2", again_and_again, NULL);
     assert_int_equal(count_descriptors(), descriptors);
 }
 
@@ -657,7 +650,7 @@ static int aborts(int rank, void *arg)
 static void an_abort_ends_the_call(void **state)
 {
     (void)state;
-    run("3", aborts, NULL);
+    testjob_must_pass("3", aborts, NULL);
 }
 
 /* ---- with other parts ---- */
@@ -691,7 +684,7 @@ static void shared_memory_is_saved_and_restored(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    run("2", saves, dir);
+    testjob_must_pass("2", saves, dir);
     snprintf(command, sizeof command, "rm -r %s", dir);
     assert_int_equal(system(command), 0);
 }
@@ -741,7 +734,7 @@ static int threads(int rank, void *arg)
 static void threads_have_their_own_allocations(void **state)
 {
     (void)state;
-    run("2", threads, NULL);
+    testjob_must_pass("2", threads, NULL);
 }
 
 /* ---- ranks that share CPUs ---- */
@@ -787,7 +780,7 @@ static void ranks_that_share_cpus_stage_only_few_bytes(void **state)
 
     (void)state;
     snprintf(hosts, sizeof hosts, "%d", MOST);
-    run(hosts, share_a_cpu, &program);
+    testjob_must_pass(hosts, share_a_cpu, &program);
 }
 
 int main(void)

@@ -432,23 +432,18 @@ static int with_anything(int rank, void *arg)
     return 0;
 }
 
-static void pass(const char *hosts, int (*body)(int rank, void *arg))
-{
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = hosts, .body = body }), 0);
-}
-
 static void calls_at_the_wrong_time_are_refused(void **state)
 {
     (void)state;
-    pass("2", at_all_times);
-    pass("1 1", at_all_times);
+    testjob_must_pass("2", at_all_times, NULL);
+    testjob_must_pass("1 1", at_all_times, NULL);
 }
 
 static void wrong_arguments_are_refused_and_leave_the_job_as_it_was(void **state)
 {
     (void)state;
-    pass("2", with_anything);
-    pass("1 1", with_anything);
+    testjob_must_pass("2", with_anything, NULL);
+    testjob_must_pass("1 1", with_anything, NULL);
 }
 
 /* ---- checkpoints ---- */

@@ -61,11 +61,6 @@ static const char *run_all(void *(*work)(void *arg))
         NEED(!bad);                                                                                \
     } while (0)
 
-static void pass(const char *hosts, int (*body)(int rank, void *arg))
-{
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = hosts, .body = body }), 0);
-}
-
 /* ---- beginning and end ---- */
 
 static _Atomic int began, refused;
@@ -104,7 +99,7 @@ static int begin_together(int rank, void *arg)
 static void one_thread_may_initialise_and_another_finalise(void **state)
 {
     (void)state;
-    pass("2", begin_together);
+    testjob_must_pass("2", begin_together, NULL);
 }
 
 static _Atomic int *hellos;
@@ -182,7 +177,7 @@ static int begin_in_child(int rank, void *arg)
 static void a_child_whose_parent_is_no_rank_may_be_one(void **state)
 {
     (void)state;
-    pass("2", begin_in_child);
+    testjob_must_pass("2", begin_in_child, NULL);
 }
 
 /* ---- communicators ---- */
@@ -226,8 +221,8 @@ static int own_communicators(int rank, void *arg)
 static void each_thread_may_have_its_communicator(void **state)
 {
     (void)state;
-    pass("2", own_communicators);
-    pass("1 1", own_communicators);
+    testjob_must_pass("2", own_communicators, NULL);
+    testjob_must_pass("1 1", own_communicators, NULL);
 }
 
 static void *swap_on_own(void *arg)
@@ -265,8 +260,8 @@ static int tune_meanwhile(int rank, void *arg)
 static void channels_are_chosen_while_thresholds_change(void **state)
 {
     (void)state;
-    pass("2", tune_meanwhile);
-    pass("1 1", tune_meanwhile);
+    testjob_must_pass("2", tune_meanwhile, NULL);
+    testjob_must_pass("1 1", tune_meanwhile, NULL);
 }
 
 /* ---- what any thread may do while another is inside a call ---- */
@@ -337,8 +332,8 @@ static int look_while_inside(int rank, void *arg)
 static void any_thread_may_abort_dump_and_ask(void **state)
 {
     (void)state;
-    pass("2", look_while_inside);
-    pass("1 1", look_while_inside);
+    testjob_must_pass("2", look_while_inside, NULL);
+    testjob_must_pass("1 1", look_while_inside, NULL);
 }
 
 static void *set_limits(void *arg)
@@ -388,8 +383,8 @@ static int call_while_limits_change(int rank, void *arg)
 static void timeouts_may_be_set_while_calls_are_made(void **state)
 {
     (void)state;
-    pass("2", call_while_limits_change);
-    pass("1 1", call_while_limits_change);
+    testjob_must_pass("2", call_while_limits_change, NULL);
+    testjob_must_pass("1 1", call_while_limits_change, NULL);
 }
 
 /* ---- signal handlers ---- */
@@ -495,7 +490,7 @@ static int ask_for_others(int rank, void *arg)
 static void any_thread_may_wait_for_a_request(void **state)
 {
     (void)state;
-    pass("2", ask_for_others);
+    testjob_must_pass("2", ask_for_others, NULL);
 }
 
 /* ---- buckets and memory ---- */
@@ -569,7 +564,7 @@ static int own_buckets_and_memory(int rank, void *arg)
 static void threads_have_buckets_and_memory(void **state)
 {
     (void)state;
-    pass("2", own_buckets_and_memory);
+    testjob_must_pass("2", own_buckets_and_memory, NULL);
 }
 
 /* ---- errors ---- */
@@ -604,7 +599,7 @@ static int fail_together(int rank, void *arg)
 static void each_thread_has_its_own_last_error(void **state)
 {
     (void)state;
-    pass("2", fail_together);
+    testjob_must_pass("2", fail_together, NULL);
 }
 
 int main(void)

@@ -385,12 +385,10 @@ static int formats(int rank, void *arg)
 
 static void run_as(const char *hosts, int (*body)(int, void *))
 {
-    struct testjob_plan plan = { .hosts = hosts, .body = body };
-
     placement = hosts;
     for (int i = 0; i < EXPECTED && !expected[i]; i++)
         expected[i] = testjob_shared(MOST * sizeof **expected);
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass(hosts, body, NULL);
 }
 
 static void every_format_gives_its_documented_results(void **state)

@@ -247,11 +247,8 @@ static void the_file_of_rank_0_holds_for_all(void **state)
     write_file("first", "shm_small = 3\nshm_small[2] = 100\n"
                         "net_exchange = 7\nnet_exchange[3] = 200\n");
     write_file("second", "shm_small = 1M\nnet_exchange = 1M\nnet_direct = 1\n");
-    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
-        struct testjob_plan plan = { .hosts = placements[i], .body = rank_among_others };
-
-        assert_int_equal(testjob_pass(&plan), 0);
-    }
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        testjob_must_pass(placements[i], rank_among_others, NULL);
 }
 
 static int rank_that_tunes(int rank, void *arg)
@@ -292,11 +289,8 @@ static void a_communicator_has_its_own_thresholds(void **state)
     static const char *const placements[] = { "1", "3", "1 1", "2 1 2" };
 
     (void)state;
-    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
-        struct testjob_plan plan = { .hosts = placements[i], .body = rank_that_tunes };
-
-        assert_int_equal(testjob_pass(&plan), 0);
-    }
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        testjob_must_pass(placements[i], rank_that_tunes, NULL);
 }
 
 static int rank_with_file(int rank, void *arg)

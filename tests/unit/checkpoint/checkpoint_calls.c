@@ -63,13 +63,6 @@ static int start(const char *dir, size_t bytes)
     return 0;
 }
 
-static int run(const char *hosts, int (*body)(int, void *))
-{
-    const struct testjob_plan plan = { .hosts = hosts, .body = body };
-
-    return testjob_pass(&plan);
-}
-
 /* ---- failures ---- */
 
 struct expected_error {
@@ -188,7 +181,7 @@ static void a_failure_names_call_rank_host_and_errno(void **state)
                                                   gives_wrong_arguments };
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        assert_int_equal(run(bodies[i] == gives_wrong_arguments ? "2 1" : "1 1", bodies[i]), 0);
+        testjob_must_pass(bodies[i] == gives_wrong_arguments ? "2 1" : "1 1", bodies[i], NULL);
         assert_int_equal(remove_base(state), 0);
         assert_int_equal(make_base(state), 0);
     }
@@ -236,7 +229,7 @@ static int saves_below_nothing(int rank, void *arg)
 static void a_directory_below_a_removed_one_is_an_error(void **state)
 {
     (void)state;
-    assert_int_equal(run("1 1", saves_below_nothing), 0);
+    testjob_must_pass("1 1", saves_below_nothing, NULL);
 }
 
 #define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)

@@ -408,10 +408,8 @@ static int fails_once(int rank, void *arg)
 
 static void a_save_that_fails_is_reported_by_its_request(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "1 1", .body = fails_once };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("1 1", fails_once, NULL);
 }
 
 static int gives_wrong_arguments(int rank, void *arg)
@@ -435,10 +433,8 @@ static int gives_wrong_arguments(int rank, void *arg)
 
 static void wrong_arguments_are_reported_on_all_ranks(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "2 1", .body = gives_wrong_arguments };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("2 1", gives_wrong_arguments, NULL);
 }
 
 /* No machine has memory for a copy of rank 1's buffer. */
@@ -461,10 +457,8 @@ static int lacks_memory(int rank, void *arg)
 
 static void no_rank_saves_if_one_has_no_memory_for_the_copies(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "1 1", .body = lacks_memory };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("1 1", lacks_memory, NULL);
 }
 
 static int lacks_a_thread(int rank, void *arg)
@@ -488,10 +482,8 @@ static int lacks_a_thread(int rank, void *arg)
 
 static void no_rank_saves_if_one_can_start_no_thread(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "1 1", .body = lacks_a_thread };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("1 1", lacks_a_thread, NULL);
 }
 
 /* The k-th call of a function that allocates memory fails on one rank. */
@@ -595,10 +587,8 @@ static int lacks_a_communicator(int rank, void *arg)
 
 static void a_save_without_a_communicator_can_be_tried_again(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "1", .body = lacks_a_communicator };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("1", lacks_a_communicator, NULL);
 }
 
 /* ---- failures of the job ---- */

@@ -62,13 +62,6 @@ static int all_sizes(int rank, void *arg)
     return 0;
 }
 
-static void pass(const char *hosts, int (*body)(int, void *), const void *arg)
-{
-    struct testjob_plan plan = { .hosts = hosts, .body = body, .arg = (void *)(uintptr_t)arg };
-
-    assert_int_equal(testjob_pass(&plan), 0);
-}
-
 /* Without the ring, only the order of ranks and hosts counts. */
 static void leaders_combine_in_rank_order(void **state)
 {
@@ -79,7 +72,7 @@ static void leaders_combine_in_rank_order(void **state)
     (void)state;
     reference_inputs(false);
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
-        pass(jobs[i].hosts, all_sizes, &jobs[i]);
+        testjob_must_pass(jobs[i].hosts, all_sizes, &jobs[i]);
 }
 
 /* Sums of integers do not depend on the order. */
@@ -92,7 +85,7 @@ static void other_placements_have_one_leader(void **state)
     (void)state;
     reference_inputs(true);
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
-        pass(jobs[i].hosts, all_sizes, &jobs[i]);
+        testjob_must_pass(jobs[i].hosts, all_sizes, &jobs[i]);
 }
 
 /* Counts around the built-in thresholds. */
@@ -119,9 +112,9 @@ static void the_threshold_does_not_change_results(void **state)
 
     (void)state;
     reference_inputs(false);
-    pass(two.hosts, around_the_threshold, &two);
+    testjob_must_pass(two.hosts, around_the_threshold, &two);
     reference_inputs(true);
-    pass(three.hosts, around_the_threshold, &three);
+    testjob_must_pass(three.hosts, around_the_threshold, &three);
 }
 
 /* The ranks of the communicator are in another order than in the job, and other ranks of its hosts
@@ -151,7 +144,7 @@ static int subsets(int rank, void *arg)
 static void subsets_have_leaders_of_their_own(void **state)
 {
     (void)state;
-    pass("3 2", subsets, NULL);
+    testjob_must_pass("3 2", subsets, NULL);
 }
 
 enum { NOBODY = -1 };
@@ -266,7 +259,7 @@ static void every_block_reaches_every_rank(void **state)
     (void)state;
     reference_inputs(false);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
-        pass(placements[i], gathers, NULL);
+        testjob_must_pass(placements[i], gathers, NULL);
 }
 
 /* For hosts of 1 to 1000 ranks the memory for each rank neither only grows nor only shrinks with

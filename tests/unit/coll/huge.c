@@ -163,10 +163,8 @@ static void bytes_and_counts_need_more_than_32_bits(void **state)
     print_message("a sanitizer would take minutes to see what it sees in smaller calls\n");
     skip();
 #endif
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = calls, .arg = &u8 }), 0);
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "1 1", .body = calls, .arg = &u64 }), 0);
+    testjob_must_pass("2", calls, &u8);
+    testjob_must_pass("1 1", calls, &u64);
 }
 
 int main(void)

@@ -496,10 +496,8 @@ static const char *const placements[] = { "3",       "1 1",   "2 2", "1 1 1", "1
 
 static void try_all(const char *hosts)
 {
-    struct testjob_plan plan = { .hosts = hosts, .body = mismatching_rank };
-
     shared->longest = 0;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass(hosts, mismatching_rank, NULL);
     assert_in_range(shared->longest, 0, SOON_MS * 1000);
     print_message("# hosts %s: known after %.1f ms at most\n", hosts,
                   (double)shared->longest / 1000);
@@ -636,10 +634,8 @@ static void a_rank_that_leaves_others_in_a_call_is_named(void **state)
 {
     (void)state;
     for (const char *const *hosts = placements; *hosts; hosts++) {
-        struct testjob_plan plan = { .hosts = *hosts, .body = leaver };
-
         shared->ready = 0;
-        assert_int_equal(testjob_pass(&plan), 0);
+        testjob_must_pass(*hosts, leaver, NULL);
     }
 }
 
@@ -671,11 +667,8 @@ static void checkpoint_calls_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; few[i]; i++) {
-        const struct testjob_plan save_plan = { .hosts = few[i], .body = confuser },
-                                  isave_plan = { few[i], confuser, .arg = &isave };
-
-        assert_int_equal(testjob_pass(&save_plan), 0);
-        assert_int_equal(testjob_pass(&isave_plan), 0);
+        testjob_must_pass(few[i], confuser, NULL);
+        testjob_must_pass(few[i], confuser, &isave);
     }
 }
 

@@ -72,13 +72,8 @@ static int take_routes(int rank, void *arg)
 
 static void take(const struct placement *places, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct testjob_plan plan = { .hosts = places[i].hosts,
-                                     .body = take_routes,
-                                     .arg = (void *)(uintptr_t)&places[i] };
-
-        assert_int_equal(testjob_pass(&plan), 0);
-    }
+    for (size_t i = 0; i < n; i++)
+        testjob_must_pass(places[i].hosts, take_routes, &places[i]);
 }
 
 static void the_algorithm_within_a_host_is_as_documented(void **state)

@@ -139,8 +139,7 @@ static int leave_too_early(int rank, void *arg)
 static void dt_finalize_waits_for_the_last_request(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = leave_too_early }),
-                     0);
+    testjob_must_pass("2", leave_too_early, NULL);
 }
 
 /* ---- beside other threads ---- */
@@ -268,8 +267,7 @@ static void dt_step_works_during_and_after_dt_finalize(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++)
-        assert_int_equal(
-            testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = step_while_leaving }), 0);
+        testjob_must_pass("2", step_while_leaving, NULL);
 }
 
 static int dump_while_leaving(int rank, void *arg)
@@ -293,8 +291,7 @@ static void dumps_are_whole_during_and_after_dt_finalize(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++)
-        assert_int_equal(
-            testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = dump_while_leaving }), 0);
+        testjob_must_pass("2", dump_while_leaving, NULL);
 }
 
 /* ---- communicators ---- */

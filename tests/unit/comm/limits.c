@@ -107,10 +107,8 @@ static void run(int (*body)(int rank, void *arg))
 {
     follows = body;
     for (int i = 0; placements[i]; i++) {
-        struct testjob_plan plan = { .hosts = placements[i], .body = pass };
-
         *come = 0;
-        assert_int_equal(testjob_pass(&plan), 0);
+        testjob_must_pass(placements[i], pass, NULL);
     }
 }
 

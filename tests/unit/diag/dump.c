@@ -205,8 +205,7 @@ static void a_failure_is_dumped_and_reported(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
-        assert_int_equal(
-            testjob_pass(&(struct testjob_plan){ .hosts = placements[i], .body = disagree }), 0);
+        testjob_must_pass(placements[i], disagree, NULL);
         assert_int_equal(remove_dir(NULL), 0);
         assert_int_equal(mkdir(dir, 0700), 0);
     }
@@ -352,8 +351,7 @@ static int dump_without_records(int rank, void *arg)
 static void without_records_a_dump_is_an_error(void **state)
 {
     (void)state;
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "1", .body = dump_without_records }), 0);
+    testjob_must_pass("1", dump_without_records, NULL);
 }
 
 int main(void)

@@ -75,8 +75,7 @@ static void run_all(int (*body)(int rank, void *arg))
     static const char *const placements[] = { "3", "2 1" };
 
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
-        assert_int_equal(
-            testjob_pass(&(struct testjob_plan){ .hosts = placements[i], .body = body }), 0);
+        testjob_must_pass(placements[i], body, NULL);
 }
 
 /* ---- signals ---- */

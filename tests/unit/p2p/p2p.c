@@ -537,9 +537,7 @@ static void a_call_behind_a_request_is_seen_to_wait(void **state)
     seen = testjob_shared(sizeof *seen);
     for (int i = 0; i < 4; i++) {
         *seen = 0;
-        assert_int_equal(testjob_pass(&(struct testjob_plan){
-                             .hosts = pairs[i / 2], .body = send_behind, .arg = &counts[i % 2] }),
-                         0);
+        testjob_must_pass(pairs[i / 2], send_behind, &counts[i % 2]);
     }
 }
 
@@ -586,8 +584,7 @@ static void each_wait_for_a_request_is_seen_separately(void **state)
     seen = testjob_shared(sizeof *seen);
     for (int i = 0; pairs[i]; i++) {
         *seen = 0;
-        assert_int_equal(
-            testjob_pass(&(struct testjob_plan){ .hosts = pairs[i], .body = give_slowly }), 0);
+        testjob_must_pass(pairs[i], give_slowly, NULL);
     }
 }
 
@@ -680,9 +677,7 @@ static void every_one_of_many_waits_is_seen_in_the_end(void **state)
     seen = testjob_shared(sizeof *seen);
     for (size_t i = 0; i < 4; i++) {
         *seen = 0;
-        assert_int_equal(testjob_pass(&(struct testjob_plan){
-                             .hosts = sixes[i / 2], .body = wait_in_crowd, .arg = &due[i % 2] }),
-                         0);
+        testjob_must_pass(sixes[i / 2], wait_in_crowd, &due[i % 2]);
     }
 }
 
@@ -727,8 +722,7 @@ static void a_free_that_waits_in_vain_is_seen_and_can_be_aborted(void **state)
     seen = testjob_shared(sizeof *seen);
     for (int i = 0; pairs[i]; i++) {
         *seen = 0;
-        assert_int_equal(
-            testjob_pass(&(struct testjob_plan){ .hosts = pairs[i], .body = free_in_vain }), 0);
+        testjob_must_pass(pairs[i], free_in_vain, NULL);
     }
 }
 
@@ -877,16 +871,13 @@ static void a_call_that_cannot_have_its_thread_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = bodies[i] }),
-                         0);
+        testjob_must_pass("2", bodies[i], NULL);
 }
 
 static void parked_requests_need_no_thread(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "2", .body = swap_often };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("2", swap_often, NULL);
 }
 
 /* The sender makes no other call before the end. */
@@ -908,10 +899,8 @@ static int give_and_forget(int rank, void *arg)
 
 static void a_parked_request_is_done_when_the_peer_has_completed_it(void **state)
 {
-    const struct testjob_plan plan = { .hosts = "2", .body = give_and_forget };
-
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("2", give_and_forget, NULL);
 }
 
 /* Tests and waits in every way, one after another, with calls that wait in between. */

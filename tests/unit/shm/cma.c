@@ -250,10 +250,8 @@ static int hindered(int rank, void *arg)
 
 static void run(const struct hindrance *h)
 {
-    struct testjob_plan plan = { .hosts = "2", .body = hindered, .arg = (void *)(uintptr_t)h };
-
     print_message("    %s\n", h->name);
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("2", hindered, (void *)(uintptr_t)h);
 }
 
 static void data_is_copied_directly_unless_a_rank_refuses(void **state)
@@ -363,9 +361,8 @@ static void no_data_arrives_after_a_call_has_failed(void **state)
     (void)state;
     for (int mapped = 0; mapped < 2; mapped++) {
         bool arg = mapped;
-        struct testjob_plan plan = { .hosts = "2", .body = stop_often, .arg = &arg };
 
-        assert_int_equal(testjob_pass(&plan), 0);
+        testjob_must_pass("2", stop_often, &arg);
     }
 }
 

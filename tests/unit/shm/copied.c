@@ -150,10 +150,8 @@ static void reductions_are_right(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i += SANITIZED ? 3 : 1) {
-        struct testjob_plan plan = { .hosts = hosts[i], .body = sums };
-
         print_message("    %s ranks\n", hosts[i]);
-        assert_int_equal(testjob_pass(&plan), 0);
+        testjob_must_pass(hosts[i], sums, NULL);
     }
 }
 
@@ -292,11 +290,10 @@ static void memory_of_another_kind_is_staged(void **state)
     }
     for (int i = 0; i < 4; i++) {
         struct secret x = { i & 1, i >> 1 };
-        struct testjob_plan plan = { .hosts = "3", .body = keep_secret, .arg = &x };
 
         print_message("    %s%s\n", x.second_half ? "the second half" : "all of it",
                       x.in_place ? ", in place" : "");
-        assert_int_equal(testjob_pass(&plan), 0);
+        testjob_must_pass("3", keep_secret, &x);
     }
 }
 
@@ -332,10 +329,9 @@ static int keep_away(int rank, void *arg)
 static void a_rank_that_publishes_nothing_reads_nothing(void **state)
 {
     bool *triggered = testjob_shared(sizeof *triggered);
-    struct testjob_plan plan = { .hosts = "2", .body = keep_away, .arg = triggered };
 
     (void)state;
-    assert_int_equal(testjob_pass(&plan), 0);
+    testjob_must_pass("2", keep_away, triggered);
     assert_false(*triggered);
 }
 

@@ -202,7 +202,7 @@ static int init_twice(int rank, void *arg)
 static void a_job_starts_with_the_requested_settings(void **state)
 {
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2 1", .body = init_twice }), 0);
+    testjob_must_pass("2 1", init_twice, NULL);
 }
 
 static int init_differently(int rank, void *arg)
