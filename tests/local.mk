@@ -403,7 +403,7 @@ tests_unit_cmd_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_options_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_libcheckpoint_a_SOURCES = tests/unit/checkpoint/checkpoint_ranks.c \
-	tests/unit/checkpoint/checkpoint_ranks.h
+	tests/unit/checkpoint/checkpoint_ranks.h tests/unit/checkpoint/scratch.h
 tests_unit_libcheckpoint_a_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 CHECKPOINT_LIBS = tests/unit/libcheckpoint.a $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 

@@ -14,34 +14,25 @@
 #include <utime.h>
 
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
+#include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/unit.h"
 
 enum { TEXT_MAX = 1024 };
 
-static char base[64]; /* this test's directory; the store is base/a/b */
-static char dir[80];
+static char dir[80]; /* of the store */
 
-static int make_base(void **state)
+static int begin_test(void **state)
 {
-    (void)state;
-    /* Uses a file system in memory if possible: an fsync costs nothing there, and is checked all
-     * the same. */
-    snprintf(base, sizeof base, "%s/dtrun-checkpoint-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(base))
-        return -1;
+    int r = make_base(state);
+
     snprintf(dir, sizeof dir, "%s/a/b", base);
-    return 0;
+    return r;
 }
 
-static int remove_base(void **state)
+static int end_test(void **state)
 {
-    char command[100];
-
-    (void)state;
     umount2(base, MNT_DETACH); /* a test may have mounted something there */
-    snprintf(command, sizeof command, "rm -rf %s", base);
-    return system(command);
+    return remove_base(state);
 }
 
 static char synced[4096];         /* names that have been made durable, one a line */
@@ -797,7 +788,7 @@ static void new_directories_are_durable(void **state)
     assert_string_equal(synced, want);
 }
 
-#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, begin_test, end_test)
 
 int main(void)
 {

@@ -9,32 +9,18 @@
 #include <unistd.h>
 
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
+#include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/unit.h"
 
-static char base[64];
 static char dir[80];
 static int moves_left = -1; /* checkpoints that can still be set aside; -1: all of them */
 
-static int make_base(void **state)
+static int begin_test(void **state)
 {
-    (void)state;
-    snprintf(base, sizeof base, "%s/dtrun-anew-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(base))
-        return -1;
+    int r = make_base(state);
+
     snprintf(dir, sizeof dir, "%s/c", base);
-    return 0;
-}
-
-static int remove_base(void **state)
-{
-    char command[100];
-
-    (void)state;
-    if (seteuid(getuid()) != 0) /* if a test failed as another user */
-        return -1;
-    snprintf(command, sizeof command, "rm -rf %s", base);
-    return system(command);
+    return r;
 }
 
 /* Replaces libc's. */
@@ -249,7 +235,7 @@ static void a_truncated_file_does_not_mark_a_fresh_start(void **state)
     }
 }
 
-#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, begin_test, remove_base)
 
 int main(void)
 {

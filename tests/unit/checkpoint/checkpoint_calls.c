@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,34 +16,13 @@
 #include <unistd.h>
 
 #include "runtime/wire/env.h"
+#include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
 enum { SMALL = 100, LARGE = 100000 };
 
-static char base[] = "/tmp/dtrun-calls-XXXXXX";
 static char kept[LARGE];
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-static int make_base(void **state)
-{
-    (void)state;
-    strcpy(base + sizeof base - 7, "XXXXXX");
-    return mkdtemp(base) ? 0 : -1;
-}
-
-static int remove_base(void **state)
-{
-    (void)state;
-    return nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 static const char *below(const char *name)
 {

@@ -18,10 +18,11 @@
 
 #include "runtime/checkpoint/snapshot.h"
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
+#include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/unit.h"
 
-static char base[64], original[80], copy[80];
+static char original[80], copy[80];
 static const char *dir; /* one of the latter two: the checkpoint directory */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -37,26 +38,14 @@ static void remove_all(const char *path)
     assert_true(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
 }
 
-static int make_base(void **state)
+static int begin_test(void **state)
 {
-    (void)state;
-    /* Uses a file system in memory if possible: an fsync costs nothing there, and is checked all
-     * the same. */
-    snprintf(base, sizeof base, "%s/dtrun-crash-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(base))
-        return -1;
+    int r = make_base(state);
+
     snprintf(original, sizeof original, "%s/original", base);
     snprintf(copy, sizeof copy, "%s/copy", base);
     dir = original;
-    return 0;
-}
-
-static int remove_base(void **state)
-{
-    (void)state;
-    remove_all(base);
-    return 0;
+    return r;
 }
 
 /* A directory's entries, each followed by its content. None if there is no directory. */
@@ -560,15 +549,15 @@ static void no_error_goes_unseen(void **state)
 
 #endif
 
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, begin_test, remove_base)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(d8_d28_a_save_may_be_killed_at_any_system_call, make_base,
-                                        remove_base),
-        cmocka_unit_test_setup_teardown(d28_a_job_may_be_killed_while_it_finishes_setting_aside,
-                                        make_base, remove_base),
+        ON_DISK(d8_d28_a_save_may_be_killed_at_any_system_call),
+        ON_DISK(d28_a_job_may_be_killed_while_it_finishes_setting_aside),
 #ifdef __x86_64__
-        cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_base, remove_base),
+        ON_DISK(no_error_goes_unseen),
 #endif
     };
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +23,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
 #include "runtime/wire/env.h"
+#include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/sanitized.h"
@@ -35,7 +34,6 @@ enum gate { OPEN, SHUT, SHUT_UNLESS_CALLED, DEADLY };
 
 static const char *const placements[] = { "1", "2", "2 1", "1 1 1", NULL };
 
-static char base[] = "/tmp/dtrun-isave-XXXXXX";
 static int64_t kept[WORDS];
 static _Atomic enum gate gate; /* of this process */
 static _Atomic bool reached;   /* a save has reached it */
@@ -49,27 +47,6 @@ int fsync(int fd)
     if (gate == DEADLY)
         raise(SIGKILL);
     return (int)syscall(SYS_fsync, fd);
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-static int make_base(void **state)
-{
-    (void)state;
-    strcpy(base + sizeof base - 7, "XXXXXX");
-    return mkdtemp(base) ? 0 : -1;
-}
-
-static int remove_base(void **state)
-{
-    (void)state;
-    return nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static bool has_step(int64_t step)
@@ -496,7 +473,7 @@ struct shortage {
 
 static int is_clean(void)
 {
-    char pattern[64];
+    char pattern[80];
     glob_t unfinished;
 
     snprintf(pattern, sizeof pattern, "%s/.[!.]*", base);

@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
+#include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/unit.h"
 
 static int rounds = 200;
-static char base[64];
 static char dir[80];
 
 static struct {
@@ -35,30 +35,21 @@ static struct {
     void (*on_manifest)(void); /* called when a rank starts reading one */
 } fault;
 
-static int make_base(void **state)
+static int begin_test(void **state)
 {
-    (void)state;
+    int r = make_base(state);
+
     alarm(120 +
           (unsigned)rounds); /* ranks of a broken library could wait for each other for ever */
     memset(&fault, 0, sizeof fault); /* a failed test may have left a fault */
-    snprintf(base, sizeof base, "%s/dtrun-owner-XXXXXX",
-             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-    if (!mkdtemp(base))
-        return -1;
     snprintf(dir, sizeof dir, "%s/c", base);
-    return 0;
+    return r;
 }
 
-static int remove_base(void **state)
+static int end_test(void **state)
 {
-    char command[100];
-
-    (void)state;
     alarm(0);
-    if (seteuid(getuid()) != 0) /* if a test failed as another user */
-        return -1;
-    snprintf(command, sizeof command, "rm -rf %s", base);
-    return system(command);
+    return remove_base(state);
 }
 
 static const char *owner_path(void)
@@ -910,7 +901,7 @@ static void racing_jobs_neither_lose_nor_restore_each_others_steps(void **state)
     munmap(seen, sizeof *seen);
 }
 
-#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, begin_test, end_test)
 
 int main(int argc, char **argv)
 {
