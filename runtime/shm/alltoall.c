@@ -132,6 +132,20 @@ static void set_rooted_ranges(struct dt_range *of_root, struct dt_range *own,
         set_block_ranges(of_root, s, blocks, element, local);
 }
 
+/* What the calls have in common. The caller has yet to set the ranges. */
+static struct dt_pairwise pairwise(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                   struct dt_range *give, void *out, struct dt_range *take)
+{
+    return (struct dt_pairwise){ .s = s,
+                                 .call = call,
+                                 .in = in,
+                                 .give = give,
+                                 .out = out,
+                                 .take = take,
+                                 .gives = true,
+                                 .takes = true };
+}
+
 static size_t element_bytes(const struct dt_call *call)
 {
     return dt_dtype_size((dt_dtype_t)call->dtype);
@@ -141,16 +155,9 @@ dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, cons
                               void *out, const struct dt_blocks *blocks)
 {
     struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = { .s = s,
-                             .call = call,
-                             .in = in,
-                             .give = give,
-                             .out = out,
-                             .take = take,
-                             .one_window = true,
-                             .gives = true,
-                             .takes = true };
+    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
+    m.one_window = true;
     set_block_ranges(take, s, blocks, element_bytes(call), ALL_LOCAL);
     set_equal_ranges(give, s->n, take[s->me].bytes);
     return exchange_blocks(&m);
@@ -161,17 +168,10 @@ dt_result_t dt_shm_all_to_all_local(struct dt_shm *s, const struct dt_call *call
                                     const struct dt_blocks *taken, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = { .s = s,
-                             .call = call,
-                             .in = in,
-                             .give = give,
-                             .out = out,
-                             .take = take,
-                             .gives = true,
-                             .takes = true,
-                             .word = local.word,
-                             .overwrites = in == out };
+    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
+    m.word = local.word;
+    m.overwrites = in == out;
     set_block_ranges(give, s, given, element_bytes(call), local);
     set_block_ranges(take, s, taken, element_bytes(call), local);
     return exchange_blocks(&m);
@@ -182,17 +182,12 @@ dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, co
                                 uint32_t root, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = { .s = s,
-                             .call = call,
-                             .in = in,
-                             .give = give,
-                             .out = out,
-                             .take = take,
-                             .one_window = true,
-                             .gives = s->me != root,
-                             .takes = s->me == root,
-                             .word = local.word };
+    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
+    m.one_window = true;
+    m.gives = s->me != root;
+    m.takes = s->me == root;
+    m.word = local.word;
     set_rooted_ranges(take, give, s, blocks, count, element_bytes(call), root, local);
     return exchange_blocks(&m);
 }
@@ -202,16 +197,11 @@ dt_result_t dt_shm_scatter_local(struct dt_shm *s, const struct dt_call *call, c
                                  uint32_t root, struct dt_shm_local local)
 {
     struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = { .s = s,
-                             .call = call,
-                             .in = in,
-                             .give = give,
-                             .out = out,
-                             .take = take,
-                             .gives = s->me == root,
-                             .takes = s->me != root,
-                             .word = local.word };
+    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
+    m.gives = s->me == root;
+    m.takes = s->me != root;
+    m.word = local.word;
     set_rooted_ranges(give, take, s, blocks, count, element_bytes(call), root, local);
     return exchange_blocks(&m);
 }
@@ -239,16 +229,9 @@ dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, 
                                   void *out, const struct dt_blocks *blocks, int divisor)
 {
     struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = { .s = s,
-                             .call = call,
-                             .in = in,
-                             .give = give,
-                             .out = out,
-                             .take = take,
-                             .gives = true,
-                             .takes = true,
-                             .divisor = divisor };
+    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
+    m.divisor = divisor;
     set_block_ranges(give, s, blocks, element_bytes(call), ALL_LOCAL);
     set_equal_ranges(take, s->n, give[s->me].bytes);
     return exchange_blocks(&m);
