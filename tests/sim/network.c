@@ -187,6 +187,7 @@ void sim_conn_break(struct sim_world *w, struct sim_conn *c)
 
 struct decoding {
     struct sim_world *w;
+    struct sim_conn *c;
     union dt_msg *msg;
 };
 
@@ -196,13 +197,15 @@ static int take(void *arg, uint8_t type, const uint8_t *payload, size_t n)
 
     if (dt_msg_decode(type, payload, n, d->msg) < 0)
         sim_broken(d->w, "dtrun sends a malformed %s", dt_msg_name(type));
+    sim_check_sent(d->w, d->c, type, d->msg);
     return 0;
 }
 
-static void decode(struct sim_world *w, uint8_t type, const struct dt_put *frames,
-                   union dt_msg *msg)
+/* Data in *msg are in the frame, so they are checked here and not readable afterwards. */
+static void decode(struct sim_world *w, struct sim_conn *c, uint8_t type,
+                   const struct dt_put *frames, union dt_msg *msg)
 {
-    struct decoding d = { w, msg };
+    struct decoding d = { w, c, msg };
     struct dt_unframe unframe;
     const char *why = NULL;
 
@@ -210,6 +213,7 @@ static void decode(struct sim_world *w, uint8_t type, const struct dt_put *frame
         struct dt_get get = dt_get_init(frames->data + DT_FRAME_HEADER, 4);
 
         msg->table = (struct dt_msg_table){ .generation = dt_get_u32(&get) };
+        sim_check_sent(w, c, type, msg);
         return;
     }
     unframe.have = 0;
@@ -233,8 +237,7 @@ static void ops_send(void *arg, size_t host, uint8_t type, const struct dt_put *
         return;
     }
     e.msg = dt_xcalloc(1, sizeof *e.msg);
-    decode(w, type, frames, e.msg);
-    sim_check_sent(w, c, type, e.msg);
+    decode(w, c, type, frames, e.msg);
     e.at_ns = put_on_its_way(w, c, SIM_TO_AGENT, dt_frame_is_data(type));
     if (e.at_ns == UINT64_MAX || c->over)
         sim_event_free(&e);
