@@ -27,7 +27,7 @@ enum {
 /* The share of a flow that uses one stream. The legs of a flow are adjacent. */
 struct dt_leg {
     struct dt_flow *flow;
-    struct dt_mesh_conn *link;
+    struct dt_mesh_link *link;
     uint32_t stream;
     size_t next; /* its first frame that has not moved completely */
 
@@ -65,10 +65,10 @@ static bool would_wait(void)
 }
 
 /* If a rank died or failed, the agent will soon say so. If it does not, the peer is blamed. */
-static void link_broke(struct dt_mesh_conn *link)
+static void link_broke(struct dt_mesh_link *link)
 {
-    if (!link->broken)
-        link->broken = dt_clock_ms() + GOODBYE_MS;
+    if (!link->blame_at)
+        link->blame_at = dt_clock_ms() + GOODBYE_MS;
 }
 
 static bool leg_has_ended(const struct dt_leg *g)
@@ -86,7 +86,7 @@ static size_t frames_ready(const struct flow_run *r, const struct dt_flow *f)
 
 static bool may_move(const struct flow_run *r, const struct dt_leg *g)
 {
-    return !leg_has_ended(g) && !g->link->broken &&
+    return !leg_has_ended(g) && !g->link->blame_at &&
            (g->begun || frames_ready(r, g->flow) > g->next);
 }
 
@@ -226,7 +226,7 @@ static dt_result_t check_header(const struct flow_run *r, const struct dt_leg *g
 
 static void send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
 {
-    struct dt_mesh_conn *link = g->link;
+    struct dt_mesh_link *link = g->link;
     struct batch b;
     struct msghdr m = { .msg_iov = b.iov };
     ssize_t n;
@@ -311,13 +311,13 @@ static dt_result_t move_leg(struct flow_run *r, struct dt_leg *g)
  * can be done with less. */
 static void set_low_water(const struct dt_leg *g)
 {
-    struct dt_mesh_conn *link = g->link;
+    struct dt_mesh_link *link = g->link;
     size_t bytes = g->at < HEADER ? HEADER : HEADER + g->data.iov_len;
     int least = (int)(bytes - g->at);
 
-    if (link->wanted == least)
+    if (link->low_water == least)
         return;
-    link->wanted = least;
+    link->low_water = least;
     setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
 
@@ -333,8 +333,8 @@ static void sleep_until_readable(struct flow_run *r)
         const struct dt_leg *g = &r->legs[i];
         bool out = g->flow->out;
 
-        if (g->link->broken && g->link->broken < until)
-            until = g->link->broken;
+        if (g->link->blame_at && g->link->blame_at < until)
+            until = g->link->blame_at;
         if (!may_move(r, g))
             continue;
         if (!out)
@@ -352,16 +352,16 @@ static dt_result_t check_for_reason(const struct flow_run *r)
 
     for (size_t i = 0; result == DT_OK && i < r->n; i++) {
         const struct dt_leg *g = &r->legs[i];
-        int64_t broken = g->link->broken;
+        int64_t blame_at = g->link->blame_at;
 
-        if (broken && broken <= dt_clock_ms())
+        if (blame_at && blame_at <= dt_clock_ms())
             result = dt_coll_error(r->mesh->alarm.coll_error, DT_ERR_PEER,
                                    dt_mesh_rank(r->mesh, g->flow->peer));
     }
     return result;
 }
 
-static bool flow_reads_link(const struct flow_run *r, const struct dt_mesh_conn *link)
+static bool flow_reads_link(const struct flow_run *r, const struct dt_mesh_link *link)
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_leg *g = &r->legs[i];
@@ -374,7 +374,7 @@ static bool flow_reads_link(const struct flow_run *r, const struct dt_mesh_conn 
 
 /* Looks at what a peer has sent that this call does not read: a frame of a later call, or of
  * another call in place of this one. */
-static dt_result_t check_unread_frame(const struct flow_run *r, struct dt_mesh_conn *link)
+static dt_result_t check_unread_frame(const struct flow_run *r, struct dt_mesh_link *link)
 {
     struct dt_coll_error *t = r->mesh->alarm.coll_error;
     struct dt_call ours = *r->t->call;
@@ -407,9 +407,9 @@ static dt_result_t check_unread_frames(struct flow_run *r)
     if (now < r->overhear_at)
         return DT_OK;
     r->overhear_at = now + OVERHEAR_MS;
-    result = dt_mesh_hear(r->mesh);
+    result = dt_mesh_serve(r->mesh);
     for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
-        struct dt_mesh_conn *link = &r->mesh->links[i];
+        struct dt_mesh_link *link = &r->mesh->links[i];
 
         if (link->fd >= 0 && !flow_reads_link(r, link))
             result = check_unread_frame(r, link);
@@ -484,10 +484,10 @@ static void complete_frames(struct flow_run *r)
 
     for (size_t i = 0; i < r->n; i++) {
         struct dt_leg *g = &r->legs[i];
-        const struct dt_mesh_conn *link = g->link;
+        const struct dt_mesh_link *link = g->link;
         int64_t left = 0;
 
-        while (g->flow->out && link->mid_frame && !link->broken &&
+        while (g->flow->out && link->mid_frame && !link->blame_at &&
                (left = deadline - dt_clock_ms()) > 0) {
             struct pollfd p = { link->fd, POLLOUT, 0 };
 
@@ -589,7 +589,7 @@ dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
     return result;
 }
 
-static void say_goodbye(const struct dt_mesh_conn *link, const uint8_t *bytes, int64_t deadline)
+static void say_goodbye(const struct dt_mesh_link *link, const uint8_t *bytes, int64_t deadline)
 {
     size_t at = 0;
 

@@ -15,7 +15,7 @@ enum {
 };
 
 struct connect_attempt { /* an attempt to connect to a higher rank */
-    struct dt_mesh_conn *link;
+    struct dt_mesh_link *link;
     struct dt_auth auth;
     struct dt_handshake shake;
     int64_t retry_at;
@@ -28,8 +28,8 @@ struct mesh_connect {
     const uint32_t *peers;
     size_t n;
     uint32_t streams;
-    size_t awaited; /* connections still missing, in both directions */
-    size_t incoming;
+    size_t awaited;  /* connections still missing, in both directions */
+    size_t incoming; /* those of them that lower ranks make */
     size_t n_attempts;
     struct connect_attempt *attempts;
     struct pollfd *polls; /* of the alarm, the attempts and the listener */
@@ -147,7 +147,7 @@ static void take_accepted_of(struct mesh_connect *g, uint32_t stream)
     struct dt_mesh *m = g->mesh;
 
     for (size_t i = 0; i < g->n && g->incoming; i++) {
-        struct dt_mesh_conn *link = dt_mesh_link(m, g->peers[i], stream);
+        struct dt_mesh_link *link = dt_mesh_link(m, g->peers[i], stream);
 
         if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
@@ -191,7 +191,7 @@ static dt_result_t check_lost(const struct dt_mesh *m)
                : DT_OK;
 }
 
-dt_result_t dt_mesh_hear(const struct dt_mesh *m)
+dt_result_t dt_mesh_serve(const struct dt_mesh *m)
 {
     dt_listener_turn(m->listener);
     dt_listener_leave(m->listener);
@@ -225,7 +225,7 @@ static dt_result_t await_connections(struct mesh_connect *g)
 static void plan_connection(struct mesh_connect *g, uint32_t peer, uint32_t stream)
 {
     struct dt_mesh *m = g->mesh;
-    struct dt_mesh_conn *link = dt_mesh_link(m, peer, stream);
+    struct dt_mesh_link *link = dt_mesh_link(m, peer, stream);
     struct connect_attempt *c = &g->attempts[g->n_attempts];
 
     if (link->needed)
@@ -285,13 +285,13 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
 
 static dt_result_t make_links(struct dt_mesh *m, size_t n)
 {
-    struct dt_mesh_conn *links = realloc(m->links, n * sizeof *links);
+    struct dt_mesh_link *links = realloc(m->links, n * sizeof *links);
 
     if (!links)
         return dt_mesh_no_memory(m);
     m->links = links;
     for (; m->n_links < n; m->n_links++)
-        links[m->n_links] = (struct dt_mesh_conn){ .fd = -1 };
+        links[m->n_links] = (struct dt_mesh_link){ .fd = -1 };
     return DT_OK;
 }
 
@@ -319,26 +319,26 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
     return connect_all(m, peers, n, streams);
 }
 
-/* The rank of the communicator at the other end of the link. */
-static uint32_t link_peer(const struct dt_mesh *m, const struct dt_mesh_conn *link)
+/* The rank of the communicator at the other end of the link. The inverse of dt_mesh_link. */
+static uint32_t link_peer(const struct dt_mesh *m, const struct dt_mesh_link *link)
 {
     return (uint32_t)((size_t)(link - m->links) % m->size);
 }
 
-static uint32_t link_stream(const struct dt_mesh *m, const struct dt_mesh_conn *link)
+static uint32_t link_stream(const struct dt_mesh *m, const struct dt_mesh_link *link)
 {
     return (uint32_t)((size_t)(link - m->links) / m->size);
 }
 
-static void replace_link(struct dt_mesh_conn *link, int fd)
+static void replace_link(struct dt_mesh_link *link, int fd)
 {
     if (fd < 0)
         return;
     close(link->fd);
-    *link = (struct dt_mesh_conn){ .fd = fd, .needed = true };
+    *link = (struct dt_mesh_link){ .fd = fd, .needed = true };
 }
 
-void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
+void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_link *link)
 {
     uint32_t peer = link_peer(m, link);
 
@@ -351,7 +351,7 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
     dt_listener_leave(m->listener);
 }
 
-void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link)
+void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_link *link)
 {
     uint32_t peer = link_peer(m, link);
 

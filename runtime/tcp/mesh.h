@@ -16,16 +16,17 @@
 enum {
     DT_MESH_CONNECT_S = 60,
     DT_MESHES = 3,    /* meshes of a communicator: collectives, and each direction of p2p */
-    DT_MESH_FEW = 16, /* up to this many ranks, each may be connected with every other */
+    DT_MESH_FEW = 16, /* up to this many ranks, all may be connected with each other */
 };
 
-struct dt_mesh_conn {
-    int fd; /* non-blocking; -1: not connected */
-    bool needed;
-    bool used;      /* something was sent along it */
-    int wanted;     /* bytes needed before a sleeping rank is woken; 0: none set yet */
-    bool mid_frame; /* a frame has been sent in part */
-    int64_t broken; /* if the connection ended: until when to wait for the reason; else 0 */
+struct dt_mesh_link { /* the place for one connection with a peer */
+    int fd;           /* non-blocking; -1: not connected */
+    bool needed;      /* a call has asked for the connection */
+    bool used;        /* something was sent along it */
+    int low_water;    /* its SO_RCVLOWAT; 0: not set yet */
+    bool mid_frame;   /* a frame has been sent in part */
+    int64_t blame_at; /* if the connection ended: when the peer is blamed unless another reason is
+                         known by then; else 0 */
 };
 
 struct dt_mesh {
@@ -40,15 +41,15 @@ struct dt_mesh {
     struct dt_listener *listener;
     struct dt_alarm alarm;
     unsigned spins;             /* polls without success before a wait sleeps */
-    struct dt_mesh_conn *links; /* by stream, then by rank: see dt_mesh_link */
+    struct dt_mesh_link *links; /* by stream, then by rank: see dt_mesh_link */
     size_t n_links;             /* 0 before the first connection is needed */
-    struct dt_leg *legs;        /* memory for the legs of "room" connections (flow.c), */
-    struct pollfd *polls;       /* and to poll them */
-    size_t room;
+    struct dt_leg *legs;        /* memory for a call's legs (flow.c) */
+    struct pollfd *polls;       /* memory to poll them */
+    size_t room;                /* number of connections for which both suffice */
 };
 
-/* An existing link. */
-static inline struct dt_mesh_conn *dt_mesh_link(const struct dt_mesh *m, uint32_t peer,
+/* Returns a link, which must exist: dt_mesh_need makes links. */
+static inline struct dt_mesh_link *dt_mesh_link(const struct dt_mesh *m, uint32_t peer,
                                                 uint32_t stream)
 {
     return &m->links[(size_t)stream * m->size + peer];
@@ -66,17 +67,17 @@ bool dt_mesh_has(const struct dt_mesh *m, uint32_t peer, uint32_t streams);
 dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams);
 
 /* For a link that has ended and that nothing waits for. A peer that has not heard that the
- * connection was complete connects again. If it has done so, the new connection replaces the link.
+ * connection was complete connects again. If it has done so, the link gets the new connection.
  * Never waits. */
-void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link);
+void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_link *link);
 
 /* Call before the first send along a link. If the peer has connected again because it did not learn
- * that it was accepted, the link becomes that newer connection. */
-void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_conn *link);
+ * that it was accepted, the link gets that newer connection. */
+void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_link *link);
 
 /* Serves peers that connect, without waiting. Returns DT_ERR_PEER, and sets the coll_error, if a
  * peer has connected again after this rank sent it data along any mesh: those data may be lost. */
-dt_result_t dt_mesh_hear(const struct dt_mesh *m);
+dt_result_t dt_mesh_serve(const struct dt_mesh *m);
 
 /* Stores as the coll_error that this rank lacks memory. Returns DT_ERR_NOMEM. */
 dt_result_t dt_mesh_no_memory(const struct dt_mesh *m);

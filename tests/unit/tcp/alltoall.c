@@ -568,10 +568,10 @@ static dt_result_t call_twice(struct rank *r)
 
     EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     if (r->mesh.me == 0) {
-        struct dt_mesh_conn *link = dt_mesh_link(&r->mesh, peer, 1);
+        struct dt_mesh_link *link = dt_mesh_link(&r->mesh, peer, 1);
 
         close(link->fd);
-        *link = (struct dt_mesh_conn){ .fd = -1 };
+        *link = (struct dt_mesh_link){ .fd = -1 };
         EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
         EXPECT(dt_tcp_send(&r->mesh, &call, buf, 1, peer) == DT_OK);
         fill(buf, 0, 1, BIG);
@@ -601,7 +601,7 @@ static dt_result_t lose_what_was_sent(struct rank *r)
     struct dt_mesh other = r->mesh;
     struct dt_call call = next(r, DT_CALL_SEND, -1);
     uint32_t peer = 1 - r->mesh.me;
-    struct dt_mesh_conn *link;
+    struct dt_mesh_link *link;
     int32_t word = 0;
     dt_result_t result;
     char byte = 0;
@@ -615,7 +615,7 @@ static dt_result_t lose_what_was_sent(struct rank *r)
         while (recv(link->fd, &byte, 1, 0) < 0)
             sched_yield();
         close(link->fd);
-        *link = (struct dt_mesh_conn){ .fd = -1 };
+        *link = (struct dt_mesh_link){ .fd = -1 };
         result = dt_tcp_recv(&r->mesh, &call, &word, 1, peer);
     } else {
         dt_mesh_use(&r->mesh, link);
