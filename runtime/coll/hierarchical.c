@@ -517,7 +517,7 @@ dt_result_t dt_hierarchical_reduce(const struct dt_hierarchical *t, const struct
         r = make_round(&d);
     /* A rank that is not a leader has not heard from the other hosts. */
     if (r == DT_OK && !d.distributes && t->shm->n > d.layout.n_leaders)
-        r = dt_shm_share(t->shm, NULL, 0, 0);
+        r = dt_shm_broadcast(t->shm, NULL, 0, 0);
     if (d.huge)
         dt_stream_settle();
     return r;

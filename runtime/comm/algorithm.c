@@ -94,7 +94,7 @@ dt_result_t dt_algorithm_all_reduce(struct dt_comm *c, const struct dt_call *cal
     r = reduce_within_host(c, call, in, out);
     if (r == DT_OK && dt_comm_leads(c))
         r = all_reduce_among_hosts(c, call, o, out, out);
-    return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
+    return r == DT_OK ? dt_shm_broadcast(&c->shm, out, bytes, 0) : r;
 }
 
 /* Root gives the data to its host's leader, unless it is the leader. The leaders broadcast them,
@@ -108,12 +108,12 @@ dt_result_t dt_algorithm_pass_on(struct dt_comm *c, const struct dt_call *call, 
     dt_result_t r = DT_OK;
 
     if (c->nodes == 1)
-        return dt_shm_share(&c->shm, buf, bytes, from);
+        return dt_shm_broadcast(&c->shm, buf, bytes, from);
     if (from)
-        r = dt_shm_share(&c->shm, buf, bytes, from);
+        r = dt_shm_broadcast(&c->shm, buf, bytes, from);
     if (r == DT_OK && dt_comm_leads(c))
         r = dt_leaders_broadcast(&c->leaders, call, buf, bytes, root_host);
-    return r == DT_OK ? dt_shm_share(&c->shm, buf, from ? 0 : bytes, 0) : r;
+    return r == DT_OK ? dt_shm_broadcast(&c->shm, buf, from ? 0 : bytes, 0) : r;
 }
 
 dt_result_t dt_algorithm_broadcast(struct dt_comm *c, const struct dt_call *call, void *buf,
@@ -134,7 +134,7 @@ dt_result_t dt_algorithm_barrier(struct dt_comm *c, const struct dt_call *call)
     if (r == DT_OK && dt_comm_leads(c))
         r = dt_leaders_barrier(&c->leaders, call);
     if (r == DT_OK && c->nodes > 1)
-        r = dt_shm_share(&c->shm, NULL, 0, 0);
+        r = dt_shm_broadcast(&c->shm, NULL, 0, 0);
     return r;
 }
 

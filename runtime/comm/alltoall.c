@@ -24,7 +24,7 @@ static dt_result_t sum_count_checks(struct dt_comm *c, const struct dt_call *cal
     dt_result_t r =
         dt_comm_leads(c) ? dt_leaders_barrier_sum(&c->leaders, call, count_check) : DT_OK;
 
-    return r == DT_OK ? dt_shm_share(&c->shm, count_check, sizeof *count_check, 0) : r;
+    return r == DT_OK ? dt_shm_broadcast(&c->shm, count_check, sizeof *count_check, 0) : r;
 }
 
 /* Runs after the blocks have moved. If the sum shows a mismatch, ranks whose own counts agree wait

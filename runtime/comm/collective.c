@@ -19,7 +19,7 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
 static bool can_publish_small(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes == 1 && c->size > 1 && !c->announce && !c->on_device && c->failed == DT_OK &&
-           dt_shm_is_small(&c->shm, bytes);
+           dt_shm_can_publish_small(&c->shm, bytes);
 }
 
 /* Publishes this rank's data first. The bookkeeping follows while the data of all ranks travel

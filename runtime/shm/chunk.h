@@ -19,7 +19,7 @@ struct dt_chunk {
     uint8_t *out; /* NULL: this rank gets no result */
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
-    bool few;     /* the data are so small that each rank reduces all of them */
+    bool small;   /* the data are so small that each rank reduces all of them */
     bool huge;    /* the result exceeds the caches, and what it overwrites is not in them */
     int divisor;
     uint32_t root; /* the rank that gets the result, or DT_CHUNK_EVERYBODY */

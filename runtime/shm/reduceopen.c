@@ -13,14 +13,14 @@
 static_assert(sizeof(struct dt_reduceopen_terms) <= DT_HOSTSHM_INLINE,
               "travels with the signature");
 
-enum { FEWEST = 4 * 1024 }; /* bytes */
+enum { CROWDED_STAGES_MAX = 4 * 1024 }; /* bytes that ranks which share CPUs rather stage */
 
 /* ---- terms ---- */
 
 /* Oversubscribed ranks lose more by a second synchronisation than they gain for small data. */
-bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
+bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool small)
 {
-    return bytes >= DT_SEGMENT_LEAST && !(s->crowded && few && bytes <= FEWEST);
+    return bytes >= DT_SEGMENT_LEAST && !(s->crowded && small && bytes <= CROWDED_STAGES_MAX);
 }
 
 bool dt_reduceopen_reaches_all(struct dt_shm *s)
@@ -37,7 +37,7 @@ bool dt_reduceopen_reaches_all(struct dt_shm *s)
 /* Whether the data are of a size for which ranks access each other's memory through the kernel. */
 static bool may_copy(const struct dt_shm *s, const struct dt_chunk *whole)
 {
-    return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_reduce;
+    return s->n > 1 && !whole->small && whole->bytes >= s->tuning->shm_direct_reduce;
 }
 
 /* A result that should bypass the caches does so only if its own rank stores it. */
@@ -46,7 +46,7 @@ struct dt_reduceopen_terms dt_reduceopen_offer(struct dt_shm *s, const struct dt
     bool collects = dt_chunk_is_for(whole, s->me);
     struct dt_reduceopen_terms t = { 0 };
 
-    if (dt_reduceopen_may_map(s, whole->bytes, whole->few)) {
+    if (dt_reduceopen_may_map(s, whole->bytes, whole->small)) {
         t.in = dt_segment_place(s->comm, whole->in, whole->bytes);
         t.out = collects ? dt_segment_place(s->comm, whole->out, whole->bytes) : t.in;
     }
@@ -80,7 +80,7 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
 {
     struct offers o = { 0 };
 
-    if (!dt_reduceopen_may_map(s, whole->bytes, whole->few) && !may_copy(s, whole))
+    if (!dt_reduceopen_may_map(s, whole->bytes, whole->small) && !may_copy(s, whole))
         return o;
     for (uint32_t i = 0; i < s->n; i++) {
         const struct dt_reduceopen_terms *t = &terms[i];
@@ -136,8 +136,9 @@ static dt_result_t await_all_slices(struct dt_shm *s)
 {
     dt_result_t r = dt_round_await_all(s, DT_REDUCED);
 
-    return r == DT_OK && dt_hostshm_stopped(&s->map, NULL) && dt_round_is_left(s) ? dt_shm_check(s)
-                                                                                  : r;
+    return r == DT_OK && dt_hostshm_stopped(&s->map, NULL) && dt_round_some_left(s)
+               ? dt_shm_check(s)
+               : r;
 }
 
 /* All ranks can access all data directly. The buffers are their own again when all have reduced. */
@@ -267,8 +268,8 @@ static dt_result_t compare_progress(struct dt_shm *s, const struct dt_chunk *who
     return r;
 }
 
-/* dt_round_is_left can be trusted here: this round's posts are next written in the round after the
- * next, which no rank can begin while another is still in this one. */
+/* dt_round_some_left can be trusted here: this round's posts are next written in the round after
+ * the next, which no rank can begin while another is still in this one. */
 static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
                                  const struct dt_reduceopen_terms *terms, size_t step,
                                  struct dt_reduceopen_end *end)
@@ -281,7 +282,7 @@ static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
     if (r == DT_OK)
         r = await_all_slices(s);
     end->quiet = r == DT_OK;
-    end->over = !dt_round_is_left(s);
+    end->over = !dt_round_some_left(s);
     return r == DT_OK && !end->over ? compare_progress(s, whole, end) : r;
 }
 

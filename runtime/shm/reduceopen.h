@@ -28,8 +28,9 @@ struct dt_reduceopen_end {
     size_t folded; /* like folded of dt_chunk */
 };
 
-/* Whether a message of this size is worth reading directly from mapped memory. */
-bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few);
+/* Whether a message of this size is worth reading directly from mapped memory. small: as in
+ * dt_chunk. */
+bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool small);
 /* Whether the kernel lets this rank access the memory of all other ranks. */
 bool dt_reduceopen_reaches_all(struct dt_shm *s);
 

@@ -17,15 +17,15 @@ enum {
      * ranks on one CPU yield a few times in every call. Both come before the first sleep. */
     LASTING = 1000,
     YIELDING = 4,
-    GLANCES = 64,            /* polls that take about as long as two context switches */
-    FEW = 4 * 1024,          /* bytes of a small message, unless ranks share CPUs */
-    TAKEN = 2 * 1024,        /* bytes of cache lines that can be requested at once */
+    POLLS_FOR_YIELD = 64,    /* polls that take about as long as two context switches */
+    FIXED_MAX = 4 * 1024,    /* bytes that a fixed place is used for, unless ranks share CPUs */
+    LINES_MAX = 2 * 1024,    /* bytes of cache lines that can be requested at once */
     COPY_CHUNK = 256 * 1024, /* bytes copied between two checks for a stop */
     SPINS = 2000,            /* polls before yielding: some tens of microseconds */
     YIELDS = 200,            /* yields after that, before a sleep */
     YIELDS_CROWDED = 50,     /* yields before a sleep if ranks share CPUs */
-    LOOKS_YIELDING = 200,    /* polls of dt_shm_outlast, each with a yield; then: */
-    LOOKS_RESTING = 1000,    /* polls, each with a rest of a millisecond */
+    OUTLAST_YIELDS = 200,    /* polls of dt_shm_outlast, each with a yield, */
+    OUTLAST_RESTS = 1000,    /* and after them polls, each with a rest of a millisecond */
 };
 
 /* ---- falling asleep ----
@@ -42,8 +42,8 @@ static int membarrier(int command)
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* Up to this size a message needs one synchronisation instead of two. That saves more if ranks
- * share CPUs. */
+/* Up to this size, each rank reduces all of a message: the call then needs one synchronisation
+ * instead of two, which saves more if ranks share CPUs. */
 static uint64_t small_limit(const struct dt_shm *s)
 {
     return s->tuning->shm_small * (s->crowded ? DT_TUNING_CROWDED : 1);
@@ -61,7 +61,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->yields = YIELDS_CROWDED;
     s->small = small_limit(s);
     s->round = 0;
-    s->few = FEW;
+    s->fixed_max = FIXED_MAX;
     s->next = 0;
     s->settled = 0;
     if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
@@ -83,13 +83,13 @@ static uint32_t count_cpus(const struct dt_shm *s)
     return cpus;
 }
 
-/* The size of each of the two places for small messages. It does not depend on s->few, which
+/* The size of each of the two places for small messages. It does not depend on s->fixed_max, which
  * dt_shm_choose_wait may change while data are still read from a place. */
 static size_t place_bytes(const struct dt_shm *s)
 {
     size_t most = dt_round_most(s) / 8;
 
-    return most > FEW ? most : FEW;
+    return most > FIXED_MAX ? most : FIXED_MAX;
 }
 
 void dt_shm_choose_wait(struct dt_shm *s)
@@ -100,7 +100,7 @@ void dt_shm_choose_wait(struct dt_shm *s)
     s->packed = s->n >= 2 * cpus;
     s->spins = s->crowded ? 0 : SPINS;
     s->yields = s->crowded ? YIELDS_CROWDED : YIELDS;
-    s->few = s->crowded ? place_bytes(s) : FEW;
+    s->fixed_max = s->crowded ? place_bytes(s) : FIXED_MAX;
     s->small = small_limit(s);
 }
 
@@ -190,11 +190,11 @@ static void demote_line(const void *line)
 #endif
 }
 
-void dt_round_give(const struct dt_shm *s)
+void dt_round_demote(const struct dt_shm *s)
 {
     const uint8_t *mine = dt_round_staging(s, s->me);
 
-    for (size_t at = 0; !s->crowded && at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+    for (size_t at = 0; !s->crowded && at < s->staged && at < LINES_MAX; at += DT_HOSTSHM_LINE)
         demote_line(mine + at);
 }
 
@@ -208,7 +208,7 @@ static void prefetch_next_lines(const struct dt_shm *s)
     if (s->crowded)
         return;
     prefetch_line(&s->map.ranks[s->me].posts[~s->round & 1]);
-    for (size_t at = 0; at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+    for (size_t at = 0; at < s->staged && at < LINES_MAX; at += DT_HOSTSHM_LINE)
         prefetch_line(next + at);
 }
 
@@ -298,8 +298,8 @@ bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer)
 /* Counts polls instead of time: time also passes while a job is paused, when no rank finishes. */
 void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
 {
-    for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING && !ended(arg); looks++) {
-        if (looks < LOOKS_YIELDING)
+    for (unsigned polls = 0; polls < OUTLAST_YIELDS + OUTLAST_RESTS && !ended(arg); polls++) {
+        if (polls < OUTLAST_YIELDS)
             sched_yield();
         else
             poll(NULL, 0, 1);
@@ -337,7 +337,7 @@ static bool poll_instead_of_yield(struct dt_shm *s, uint32_t peer, uint64_t targ
     publish_cpu(s);
     if (rank_on_this_cpu_is_behind(s, target))
         return false;
-    for (int i = 0; i < GLANCES; i++) {
+    for (int i = 0; i < POLLS_FOR_YIELD; i++) {
         if (has_reached(s, peer, target))
             return true;
         cpu_relax();
@@ -419,8 +419,8 @@ static size_t reserve_in_ring(struct dt_shm *s, size_t bytes)
 void dt_round_join(struct dt_shm *s, size_t bytes)
 {
     s->round++;
-    s->staged = bytes <= s->few ? bytes : 0;
-    s->at = bytes <= s->few ? (s->round & 1) * place_bytes(s) : reserve_in_ring(s, bytes);
+    s->staged = bytes <= s->fixed_max ? bytes : 0;
+    s->at = bytes <= s->fixed_max ? (s->round & 1) * place_bytes(s) : reserve_in_ring(s, bytes);
 }
 
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
@@ -444,7 +444,7 @@ bool dt_round_has_published(const struct dt_shm *s, enum dt_phase phase)
     return has_reached(s, s->me, progress_of(s, phase));
 }
 
-bool dt_round_is_left(const struct dt_shm *s)
+bool dt_round_some_left(const struct dt_shm *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (atomic_load_explicit(&dt_round_post(s, i)->progress, memory_order_acquire) ==

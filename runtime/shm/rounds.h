@@ -2,17 +2,17 @@
  * others. shm.c is built on them.
  *
  * A rank writes its own posts and staging area, and reads those of all ranks. It announces its
- * progress in one of its two posts, chosen by the parity of the round. It begins a round only when
- * all ranks have left the round before the last one, so nobody still reads what it wrote there.
+ * progress in one of its two posts, chosen by the parity of the round. It begins round n only when
+ * all ranks have left round n - 2, so no rank still reads what it wrote to that post.
  *
  * Small messages are staged in one of two fixed places, chosen by the parity of the round. These
- * stay in the caches, which gains most where ranks share a core and its caches. The rest of the
- * staging area is a ring, of which each round takes the next bytes. All ranks take the same number,
- * and so know where the data of the others are. A round takes at most a quarter of the ring: so its
- * bytes are never those of the round before, which may still be read, wherever the ring wraps
- * around. The ring is not restarted for each call because a cache line that another CPU has just
- * read is slow to write; by the time the ring wraps around, that line has left the other CPU's
- * cache. */
+ * places stay in the caches, which helps most where ranks share a core and its caches. The rest of
+ * the staging area is a ring, of which each round takes the next bytes. All ranks take the same
+ * number, and so know where the data of the others are. A round takes at most a quarter of the
+ * staging area. So wherever the ring wraps around, its bytes are never those of the round before,
+ * which may still be read. Calls do not start at the beginning of the ring, because a cache line
+ * that another CPU has just read is slow to write. By the time the ring wraps around, that line has
+ * left the other CPU's cache. */
 #ifndef DT_SHM_ROUNDS_H
 #define DT_SHM_ROUNDS_H
 
@@ -21,7 +21,7 @@
 /* The phases of a round. A post's progress is 4 * round + one of these. */
 enum dt_phase {
     DT_IN = 1,      /* the rank's data are in its post or its staging area */
-    DT_REDUCED = 2, /* its slice of the result is there */
+    DT_REDUCED = 2, /* its slice of the result is in its staging area or at its destination */
     DT_LEFT = 3,    /* it does not read other ranks' data any more */
 };
 
@@ -30,13 +30,15 @@ enum dt_phase {
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 /* Likewise, for a rank that only reads in this round. */
 void dt_round_join(struct dt_shm *s, size_t bytes);
-/* Called after staging small data, before publishing: readers then get the data sooner. */
-void dt_round_give(const struct dt_shm *s);
+/* Called after staging small data, before publishing them: moves them to a cache from which the
+ * readers get them sooner. */
+void dt_round_demote(const struct dt_shm *s);
 /* Announces that this rank has reached the phase, and makes its earlier writes visible. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
-/* Whether this rank has announced the phase, and whether some rank has left the round. */
+/* Whether this rank has announced the phase. */
 bool dt_round_has_published(const struct dt_shm *s, enum dt_phase phase);
-bool dt_round_is_left(const struct dt_shm *s);
+/* Whether at least one rank has left the round. */
+bool dt_round_some_left(const struct dt_shm *s);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
@@ -59,9 +61,9 @@ dt_result_t dt_shm_check(const struct dt_shm *s);
 /* Call this after a call was stopped, before looking for ranks that may be writing to this rank's
  * memory. A rank that has not announced a write by then sees the stop. */
 void dt_shm_fence(const struct dt_shm *s);
-/* Call one of these afterwards. The first waits until those writes have ended, the second until all
- * other live ranks have announced the phase. Both give up after about a second, because a rank may
- * be suspended (SIGSTOP). */
+/* After dt_shm_fence: dt_shm_outlast waits until those writes have ended, dt_round_outlast until
+ * all other live ranks have announced the phase. Both give up after about a second, because a rank
+ * may be suspended (SIGSTOP). */
 void dt_shm_outlast(bool (*ended)(void *arg), void *arg);
 void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase);
 /* Whether this rank's death has stopped the communicator. */

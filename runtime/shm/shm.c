@@ -59,9 +59,9 @@ static void stage_for_others(struct dt_shm *s, const struct dt_chunk *c)
     uint8_t *mine = dt_round_staging(s, s->me);
     size_t at = dt_chunk_slice_at(c, s->me), after = dt_chunk_slice_at(c, s->me + 1);
 
-    if (c->few) {
+    if (c->small) {
         dt_copy(mine, c->in, c->bytes);
-        dt_round_give(s);
+        dt_round_demote(s);
         return;
     }
     dt_copy(mine, c->in, at);
@@ -88,8 +88,8 @@ static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
     }
 }
 
-/* Publishes this rank's slice of the result. */
-static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
+/* Puts this rank's slice of the result where the ranks that get it will read it. */
+static void place_slice(struct dt_shm *s, const struct dt_chunk *c)
 {
     size_t at = dt_chunk_slice_at(c, s->me);
 
@@ -119,7 +119,7 @@ static dt_result_t collect_slices(struct dt_shm *s, const struct dt_chunk *c)
 
 /* ---- small messages, in the posts or the staging areas ---- */
 
-/* Whether one synchronisation is faster. */
+/* Whether the call is faster with one synchronisation, in which each rank reduces all data. */
 static bool one_sync_is_faster(const struct dt_shm *s, size_t bytes)
 {
     return bytes <= s->small && bytes <= dt_round_most(s);
@@ -130,9 +130,9 @@ static bool takes_small(const struct dt_shm *s, size_t bytes)
     return one_sync_is_faster(s, bytes) && !dt_reduceopen_may_map(s, bytes, true);
 }
 
-/* A rank that published data after a stop could let the call succeed on other ranks and fail
- * here. */
-bool dt_shm_is_small(const struct dt_shm *s, size_t bytes)
+/* After a stop a rank must not publish: the call could then succeed on other ranks and fail here.
+ */
+bool dt_shm_can_publish_small(const struct dt_shm *s, size_t bytes)
 {
     return takes_small(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
 }
@@ -142,20 +142,20 @@ static size_t call_bytes(const struct dt_call *call)
     return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
-/* The bytes of such a message that are staged; the others are in the post. */
+/* How many bytes of a small message are staged: none if the post has room for them, else all. */
 static size_t staged_of_small(size_t bytes)
 {
     return bytes <= DT_HOSTSHM_INLINE ? 0 : bytes;
 }
 
-/* In the round that has begun. */
+/* Call it in the round that has begun. */
 static void publish_small(struct dt_shm *s, const struct dt_call *call, const void *in)
 {
     size_t bytes = call_bytes(call), staged = staged_of_small(bytes);
 
     if (staged) {
         dt_copy(dt_round_staging(s, s->me), in, staged);
-        dt_round_give(s);
+        dt_round_demote(s);
     }
     dt_call_match_post(s, call, in, bytes - staged);
     dt_round_publish(s, DT_IN);
@@ -191,7 +191,7 @@ static dt_result_t reduce_small(struct dt_shm *s, const struct dt_chunk *c)
                                    c->divisor);
 }
 
-/* terms: of the first chunk; NULL: this is a later chunk, or the first again. */
+/* terms: NULL for a later chunk, and for the first one when it is staged late. */
 static dt_result_t publish_chunk(struct dt_shm *s, const struct dt_chunk *c,
                                  const struct dt_reduceopen_terms *terms)
 {
@@ -208,12 +208,12 @@ static dt_result_t publish_chunk(struct dt_shm *s, const struct dt_chunk *c,
 
 static dt_result_t finish_chunk(struct dt_shm *s, const struct dt_chunk *c)
 {
-    if (c->few) {
+    if (c->small) {
         if (dt_chunk_is_for(c, s->me))
             reduce_all_ranks(s, c->call, c->in, c->out, c->divisor, true);
         return DT_OK;
     }
-    give_slice(s, c);
+    place_slice(s, c);
     dt_round_publish(s, DT_REDUCED);
     return dt_chunk_is_for(c, s->me) ? collect_slices(s, c) : DT_OK;
 }
@@ -257,8 +257,8 @@ static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_
     return r;
 }
 
-/* Stages only if it must. If some ranks must stage and others need not, the others stage the first
- * chunk late. */
+/* A rank that offers its buffer does not stage. If other ranks turn out to stage, it stages the
+ * first chunk late. */
 static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
 {
     size_t step = dt_round_most(s), done[s->n];
@@ -279,11 +279,11 @@ static dt_result_t reduce_whole(struct dt_shm *s, struct dt_chunk *whole)
 {
     dt_result_t r;
 
-    whole->few = one_sync_is_faster(s, whole->bytes);
+    whole->small = one_sync_is_faster(s, whole->bytes);
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
     if (takes_small(s, whole->bytes))
         return reduce_small(s, whole);
-    if (!whole->few)
+    if (!whole->small)
         s->algorithm = "shm-slices";
     r = reduce_chunks(s, whole);
     if (whole->huge)
@@ -326,7 +326,7 @@ static struct dt_place *shared_place(const struct dt_shm *s, uint32_t root)
     return (struct dt_place *)dt_round_post(s, root)->data;
 }
 
-static dt_result_t send_share(struct dt_shm *s, const uint8_t *buf, size_t bytes)
+static dt_result_t send_broadcast(struct dt_shm *s, const uint8_t *buf, size_t bytes)
 {
     struct dt_place place = { 0 };
     size_t at = 0, most = dt_round_most(s);
@@ -345,7 +345,7 @@ static dt_result_t send_share(struct dt_shm *s, const uint8_t *buf, size_t bytes
             *shared_place(s, s->me) = place;
         if (m && !place.segment) {
             dt_copy(dt_round_staging(s, s->me), buf + at, m);
-            dt_round_give(s);
+            dt_round_demote(s);
         }
         dt_round_publish(s, DT_LEFT);
         at += m;
@@ -353,8 +353,8 @@ static dt_result_t send_share(struct dt_shm *s, const uint8_t *buf, size_t bytes
     return place.segment ? dt_round_await_all(s, DT_LEFT) : DT_OK;
 }
 
-static dt_result_t copy_mapped_share(struct dt_shm *s, void *buf, struct dt_place place,
-                                     size_t bytes, uint32_t root)
+static dt_result_t copy_mapped_broadcast(struct dt_shm *s, void *buf, struct dt_place place,
+                                         size_t bytes, uint32_t root)
 {
     const uint8_t *from;
     dt_result_t r;
@@ -372,7 +372,7 @@ static dt_result_t copy_mapped_share(struct dt_shm *s, void *buf, struct dt_plac
 }
 
 /* Root may be one round ahead of the slowest reader. */
-static dt_result_t receive_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
+static dt_result_t receive_broadcast(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
 {
     size_t at = 0, most = dt_round_most(s);
 
@@ -385,7 +385,7 @@ static dt_result_t receive_share(struct dt_shm *s, uint8_t *buf, size_t bytes, u
         if (r != DT_OK)
             return r;
         if (at == 0 && shared_place(s, root)->segment)
-            return copy_mapped_share(s, buf, *shared_place(s, root), bytes, root);
+            return copy_mapped_broadcast(s, buf, *shared_place(s, root), bytes, root);
         if (m)
             dt_copy(buf + at, dt_round_staging(s, root), m);
         dt_round_publish(s, DT_LEFT);
@@ -394,9 +394,9 @@ static dt_result_t receive_share(struct dt_shm *s, uint8_t *buf, size_t bytes, u
     return DT_OK;
 }
 
-dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root)
+dt_result_t dt_shm_broadcast(struct dt_shm *s, void *buf, size_t bytes, uint32_t root)
 {
     if (s->n == 1)
         return DT_OK;
-    return s->me == root ? send_share(s, buf, bytes) : receive_share(s, buf, bytes, root);
+    return s->me == root ? send_broadcast(s, buf, bytes) : receive_broadcast(s, buf, bytes, root);
 }

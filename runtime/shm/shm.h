@@ -1,10 +1,10 @@
 /* Collectives among the ranks of one host, in memory that their agent provides.
  *
  * All ranks of the host make the same calls in the same order. A call is a series of rounds. In
- * each round a rank uses the next part of its staging area, which it writes only after all ranks
- * have left the round before the previous one (rounds.h). So a round needs no more synchronisations
- * than its data flow requires. If the communicator is stopped (hostshm.h), every wait ends, with
- * that reason as its result.
+ * each round a rank uses the next part of its staging area. It begins round n, and writes that
+ * part, only after all ranks have left round n - 2 (rounds.h). So a round needs no more
+ * synchronisations than its data flow requires. If the communicator is stopped (hostshm.h), every
+ * wait ends, with that reason as its result.
  *
  * If the buffers of all ranks are in segments (segment.h), nothing is staged: in the first round
  * each rank's post says where its buffer is, and other ranks read the data there. All ranks decide
@@ -30,9 +30,9 @@ struct dt_shm {
     const uint32_t *ranks; /* the job's rank by local rank, for coll_error */
     uint64_t round;
     uint64_t signature; /* of this rank's call, as in its post: see call_match.c */
-    size_t at;          /* offset in every staging area of this round's data */
+    size_t at;          /* offset of this round's data in every staging area */
     size_t staged;      /* bytes of this round, if they are in a fixed place; else 0 */
-    size_t few;         /* largest message that has a fixed place */
+    size_t fixed_max;   /* bytes of the largest message that is staged in a fixed place */
     size_t next;        /* next offset in the ring behind the fixed places; 0: never used */
     uint64_t settled;   /* all ranks are known to have made this much progress */
     const struct dt_tuning *tuning; /* NULL: the defaults */
@@ -71,15 +71,15 @@ dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const vo
                           uint32_t root, int divisor);
 /* An all-reduce in two halves; in between, the caller does work that the other ranks need not wait
  * for. The first half publishes this rank's data and does not wait. The second half waits for all
- * ranks' data and reduces them. dt_shm_is_small tells whether this is possible: the data are
- * small, and nothing has to be waited for first. Both halves read "in". out: NULL, or the buffer
- * for the result. */
-bool dt_shm_is_small(const struct dt_shm *s, size_t bytes);
+ * ranks' data and reduces them. dt_shm_can_publish_small says whether this is possible: the data
+ * are small, and the round can begin without waiting. Both halves read "in". out: NULL, or the
+ * buffer for the result. */
+bool dt_shm_can_publish_small(const struct dt_shm *s, size_t bytes);
 void dt_shm_publish_small(struct dt_shm *s, const struct dt_call *call, const void *in);
 dt_result_t dt_shm_all_reduce_small(struct dt_shm *s, const struct dt_call *call, const void *in,
                                     void *out, int divisor);
 /* Broadcasts local rank root's buffer. Part of a call that has begun. bytes may be 0: then all
  * ranks wait for root. When it returns, the buffer is root's own again. */
-dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);
+dt_result_t dt_shm_broadcast(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);
 
 #endif

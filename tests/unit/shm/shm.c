@@ -79,7 +79,7 @@ static bool share_is_right(struct dt_shm *s, const struct dt_call *call, int64_t
 
     for (size_t i = 0; i < call->count; i++)
         buf[i] = s->me == root ? (int64_t)(i + call->number) : -1;
-    if (dt_shm_share(s, buf, call->count * sizeof *buf, root) != DT_OK)
+    if (dt_shm_broadcast(s, buf, call->count * sizeof *buf, root) != DT_OK)
         return false;
     for (size_t i = 0; i < call->count; i++) {
         if (buf[i] != (int64_t)(i + call->number))
