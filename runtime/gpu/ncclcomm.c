@@ -21,8 +21,8 @@ enum {
     INIT_RANKS_A_S = 8, /* every so many ranks add a second to it */
     ABORT_MS = 1000,    /* part of the grace period that ranks of a lost job have */
     DESTROY_MS = 5000,
-    LEAVE_MS = 200,       /* for threads to leave NCCL's functions */
-    FREED_MS = 10 * 1000, /* the same once NCCL's kernels have ended */
+    LEAVE_MS = 200,               /* for threads to leave NCCL's functions */
+    LEAVE_ABORTED_MS = 10 * 1000, /* the same after ncclCommAbort, which ends NCCL's kernels */
 };
 
 ncclResult_t dt_ncclcomm_state(const struct dt_ncclcomm *n)
@@ -119,19 +119,20 @@ static bool nccl_thread_settles_within(ncclComm_t comm, unsigned ms)
 }
 
 /* A thread that waits for the driver or a peer leaves NCCL's function only after ncclCommAbort.
- * Inside a group, that frees the communicator only at the end of the group. If the thread does not
- * leave, the group is not ended and the communicator is leaked. */
+ * Inside a group, ncclCommAbort frees the communicator only at the end of the group. If the thread
+ * does not leave, the group is not ended and the communicator is leaked. */
 static void abort_under_threads(const struct ending *e)
 {
     dt_nccl()->ncclGroupStart();
     dt_nccl()->ncclCommAbort(e->comm);
-    if (threads_leave_within(e->guard, FREED_MS) && nccl_thread_settles_within(e->comm, FREED_MS))
+    if (threads_leave_within(e->guard, LEAVE_ABORTED_MS) &&
+        nccl_thread_settles_within(e->comm, LEAVE_ABORTED_MS))
         dt_nccl()->ncclGroupEnd();
 }
 
-/* NCCL before 2.22 frees the communicator at once, even in a group. Then nothing but an abort would
- * end the wait of a thread inside, and an abort would free the communicator under it. So this waits
- * until the thread leaves by itself. */
+/* Before 2.22 NCCL's abort frees the communicator at once, even in a group, so it must not be
+ * called while a thread is inside. Nothing else would end that thread's wait. So with such a
+ * version this waits until the thread leaves by itself. */
 static bool await_threads(const struct ending *e)
 {
     bool gone = threads_leave_within(e->guard, LEAVE_MS);
@@ -152,17 +153,18 @@ static void destroy_or_abort(const struct ending *e)
         dt_nccl()->ncclCommAbort(e->comm);
 }
 
-static void end_thread(void *arg)
+/* Runs in a thread of its own, which may wait in NCCL for ever. */
+static void end_comm(void *arg)
 {
     const struct ending *e = arg;
     struct dt_cuda_scope scope;
-    bool entered = !dt_cuda_enter(&scope, e->context), there;
+    bool entered = !dt_cuda_enter(&scope, e->context), alive;
 
     if (entered) {
         destroy_or_abort(e);
-        there = dt_gpu_life(e->context) == e->life;
+        alive = dt_gpu_life(e->context) == e->life; /* the context, with the memory in it */
         for (int i = 0; i < DT_NCCLCOMM_KEPT; i++) {
-            if (there && e->kept[i])
+            if (alive && e->kept[i])
                 dt_cuda()->cuMemFree_v2(e->kept[i]);
         }
         dt_cuda_leave(&scope);
@@ -187,7 +189,7 @@ static void free_stream(struct dt_ncclcomm *n)
     dt_cuda_leave(&scope);
 }
 
-static void start_end_thread(struct dt_comm *c, bool gently)
+static void start_ending(struct dt_comm *c, bool gently)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     struct ending e = {
@@ -198,7 +200,7 @@ static void start_end_thread(struct dt_comm *c, bool gently)
     dt_direct_shut(c);
     dt_ncclguard_shut(n->guard);
     dt_ncclguard_hold(n->guard);
-    n->ending = dt_errand_start(end_thread, NULL, &e, sizeof e);
+    n->ending = dt_errand_start(end_comm, NULL, &e, sizeof e);
     if (!n->ending)
         dt_ncclguard_drop(n->guard);
     atomic_store(&n->end, ENDING);
@@ -228,7 +230,7 @@ static void leave_if_inside(struct dt_comm *c)
 static void end_stuck(struct dt_comm *c)
 {
     if (claim_end(&c->gpu->nccl))
-        start_end_thread(c, false);
+        start_ending(c, false);
     leave_if_inside(c);
 }
 
@@ -238,7 +240,7 @@ static bool await_end(struct dt_comm *c, bool gently)
     bool ended;
 
     if (claim_end(n))
-        start_end_thread(c, gently);
+        start_ending(c, gently);
     for (unsigned turn = 0; atomic_load(&n->end) != ENDING; turn++)
         dt_gpu_pause(turn);
     ended = n->ending && dt_errand_await(n->ending, gently ? DESTROY_MS : ABORT_MS);
@@ -302,7 +304,7 @@ struct init {
 };
 
 /* Runs in a thread of its own, which may wait in NCCL for ever. */
-static void init_thread(void *arg)
+static void init_comm(void *arg)
 {
     struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
     struct init *init = arg;
@@ -399,16 +401,20 @@ static dt_result_t share_unique_id(struct dt_comm *c, ncclUniqueId *id)
     return r == DT_OK ? dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, id, sizeof *id, 0) : r;
 }
 
-static CUresult make_stream(struct dt_ncclcomm *n)
+/* Returns an error with the function that failed in *function. */
+static CUresult make_stream(struct dt_ncclcomm *n, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = dt_cuda_make_stream(&n->stream);
     int pools = 0;
 
+    *function = "cuStreamCreate";
+    if (result)
+        return result;
     if (!cuda->cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, n->device))
         n->has_pools = pools != 0;
-    if (!result)
-        result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
+    *function = "cuEventCreate";
+    result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
     return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);
 }
 
@@ -422,7 +428,7 @@ static dt_result_t connect_ranks(struct dt_comm *c)
 
     if (r != DT_OK || n->rank < 0)
         return r;
-    errand = dt_errand_start(init_thread, abort_abandoned_init, &init, sizeof init);
+    errand = dt_errand_start(init_comm, abort_abandoned_init, &init, sizeof init);
     if (!errand)
         return dt_comm_fail_no_memory(c);
     c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
@@ -439,6 +445,7 @@ dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *or
                                 int size)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
+    const char *function = NULL;
     CUresult result;
 
     if (n->comm)
@@ -455,8 +462,8 @@ dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *or
     n->context = order->context;
     n->life = dt_gpu_life(n->context);
     n->device = order->device;
-    result = rank < 0 ? CUDA_SUCCESS : make_stream(n);
-    return result ? dt_gpu_fail(c, "cuStreamCreate", result) : connect_ranks(c);
+    result = rank < 0 ? CUDA_SUCCESS : make_stream(n, &function);
+    return result ? dt_gpu_fail(c, function, result) : connect_ranks(c);
 }
 
 dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order)

@@ -1,6 +1,6 @@
-/* NCCL's communicator of a communicator: connected at the first call that needs it, ended when the
- * communicator is freed or has failed. Its ranks are all ranks if each has a GPU of its own, else
- * the leaders of ranks that share GPUs (shared.h). */
+/* The NCCL communicator that serves one communicator of libdtrun. It is connected at the first call
+ * that needs it, and ended when the other one is freed or has failed. Its ranks are all ranks if
+ * each has a GPU of its own, else the leaders of ranks that share GPUs (shared.h). */
 #ifndef DT_GPU_NCCLCOMM_H
 #define DT_GPU_NCCLCOMM_H
 
@@ -32,12 +32,13 @@ struct dt_ncclcomm { /* one per communicator; all zero at first */
     CUevent begun, done; /* of the current call */
     CUdeviceptr scratch; /* for the current call, allocated in stream order; 0: none */
     bool has_pools;  /* whether the device has stream-ordered memory; else scratch memory is kept */
-    _Atomic int end; /* enum in ncclcomm.c: whether a thread has begun to end it */
+    _Atomic int end; /* enum in ncclcomm.c: whether a thread ends the communicator */
     struct dt_errand *ending; /* ends it; NULL: no thread could be started */
-    CUdeviceptr
-        kept[DT_NCCLCOMM_KEPT];    /* scratch memory by the logarithm of its size; 0: none yet */
+    /* scratch memory by the logarithm of its size; 0: none yet */
+    CUdeviceptr kept[DT_NCCLCOMM_KEPT];
     struct dt_gpu_watched watched; /* for the communicator's thread inside a call that blocks */
-    uint64_t inside_ns; /* since when a thread that should leave has been inside; 0: none */
+    /* since when a thread that should leave NCCL's functions has been inside one; 0: none */
+    uint64_t inside_ns;
 };
 
 /* Collective, in the context of the first call's memory: connects ranks 0 to size - 1 of NCCL's

@@ -77,9 +77,9 @@ dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers
 
 /* ---- the end ---- */
 
-/* Repeats the release of this host's streams, since a stream of another rank may overwrite a word
- * that was set for it. */
-static bool streams_settle(const struct dt_shared *s)
+/* Returns whether this rank's stream comes to its end in time. Releases the words again and again,
+ * because another rank's stream may overwrite a released word with an ordinary step. */
+static bool stream_ends_in_time(const struct dt_shared *s)
 {
     uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;
 
@@ -100,7 +100,7 @@ static void give_up(struct dt_comm *c)
     if (s->words.memory)
         dt_gpu_words_release(&s->words, s->step);
     dt_ncclcomm_abort(c);
-    if (s->stream && s->words.memory && !streams_settle(s))
+    if (s->stream && s->words.memory && !stream_ends_in_time(s))
         *s = (struct dt_shared){ .groups = s->groups };
     dt_shared_free(s);
 }
@@ -228,7 +228,7 @@ static CUresult queue_copy(struct queueing *q, CUdeviceptr to, CUdeviceptr from)
                       : dt_cuda()->cuMemcpyDtoDAsync_v2(to, from, bytes, q->s->stream);
 }
 
-static CUresult write_own(struct queueing *q, enum dt_gpu_word word)
+static CUresult queue_write_word(struct queueing *q, enum dt_gpu_word word)
 {
     q->function = "cuStreamWriteValue32";
     return dt_gpu_words_write(&q->s->words, q->s->stream, (uint32_t)q->c->local_rank, word,
@@ -245,7 +245,7 @@ static CUresult queue_await_word(struct queueing *q, int member, enum dt_gpu_wor
                              step);
 }
 
-static CUresult await_others(struct queueing *q, enum dt_gpu_word word, uint32_t step)
+static CUresult queue_await_others(struct queueing *q, enum dt_gpu_word word, uint32_t step)
 {
     CUresult result = CUDA_SUCCESS;
 
@@ -262,10 +262,10 @@ static CUresult queue_give(struct queueing *q)
     CUresult result = CUDA_SUCCESS;
 
     if (dt_gpu_groups_leads(g))
-        result = await_others(q, DT_GPU_TAKEN, q->s->step - 1);
+        result = queue_await_others(q, DT_GPU_TAKEN, q->s->step - 1);
     if (!result && (q->step.folds || q->step.from == q->c->rank))
         result = queue_copy(q, slot_of(q->s, g->me), (CUdeviceptr)(uintptr_t)q->step.in);
-    return result || dt_gpu_groups_leads(g) ? result : write_own(q, DT_GPU_GIVEN);
+    return result || dt_gpu_groups_leads(g) ? result : queue_write_word(q, DT_GPU_GIVEN);
 }
 
 static CUresult queue_take(struct queueing *q)
@@ -277,7 +277,7 @@ static CUresult queue_take(struct queueing *q)
         result = queue_await_word(q, 0, DT_GPU_RESULT, q->s->step);
     if (!result && (q->step.to == DT_GPU_ALL_RANKS || q->step.to == q->c->rank))
         result = queue_copy(q, (CUdeviceptr)(uintptr_t)q->step.out, slot_of(q->s, 0));
-    return result || dt_gpu_groups_leads(g) ? result : write_own(q, DT_GPU_TAKEN);
+    return result || dt_gpu_groups_leads(g) ? result : queue_write_word(q, DT_GPU_TAKEN);
 }
 
 /* ---- the leader's part of a step ---- */
@@ -314,11 +314,11 @@ static CUresult queue_fold(struct queueing *q, struct dt_gpu_fold f)
 static CUresult queue_group_fold(struct queueing *q)
 {
     const dt_all_reduce_options_t *how = &q->o->how;
-    bool is_all = q->s->groups.n == 1;
+    bool finishes = q->s->groups.n == 1; /* else queue_finish does */
     struct dt_gpu_fold f = { .n = (uint32_t)q->s->groups.members,
                              .prescale = how->size ? how->prescale : 1,
                              .divisor = early_divisor(q),
-                             .postscale = how->size && is_all ? how->postscale : 1 };
+                             .postscale = how->size && finishes ? how->postscale : 1 };
 
     return queue_fold(q, f);
 }
@@ -338,7 +338,7 @@ static CUresult queue_finish(struct queueing *q)
 static CUresult queue_group_result(struct queueing *q)
 {
     const struct dt_gpu_groups *g = &q->s->groups;
-    CUresult result = await_others(q, DT_GPU_GIVEN, q->s->step);
+    CUresult result = queue_await_others(q, DT_GPU_GIVEN, q->s->step);
 
     if (!result && q->step.folds)
         return queue_group_fold(q);
@@ -390,7 +390,7 @@ static dt_result_t queue_leader_part(struct queueing *q)
         if (r == DT_OK)
             r = report_queued(q, queue_finish(q));
     }
-    return r == DT_OK ? report_queued(q, write_own(q, DT_GPU_RESULT)) : r;
+    return r == DT_OK ? report_queued(q, queue_write_word(q, DT_GPU_RESULT)) : r;
 }
 
 static dt_result_t queue_step(struct queueing *q)
@@ -425,9 +425,9 @@ static dt_result_t queue_call(struct queueing *q)
     return r == DT_OK ? report_queued(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
 }
 
-/* The words are released only after the rank that gives up has stopped the communicator, so the
- * reason is known here. */
-static dt_result_t accept_call(const struct queueing *q)
+/* If the words were released, what the stream has copied is wrong. A rank that gives up stops the
+ * communicator before it releases them, so the reason is known here. */
+static dt_result_t result_of_call(const struct queueing *q)
 {
     struct dt_comm *c = q->c;
     uint32_t culprit;
@@ -450,7 +450,7 @@ static dt_result_t await_call(struct queueing *q)
         dt_result_t r;
 
         if (result == CUDA_SUCCESS)
-            return accept_call(q);
+            return result_of_call(q);
         if (result != CUDA_ERROR_NOT_READY)
             return dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
         r = dt_nccl_check(c);

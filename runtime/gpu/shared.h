@@ -1,10 +1,11 @@
 /* Calls on GPU memory of ranks that share GPUs, which NCCL refuses. The ranks of one GPU share an
- * arena: memory of their leader that all have mapped. Each copies its data into the arena. The
- * leader folds it with a kernel and, if there are several GPUs, takes part in NCCL for the group.
- * Then each copies the result out of the arena.
+ * arena: memory of their leader that all have mapped. Each rank copies its data into the arena. The
+ * leader reduces the data with a kernel and, if there are several GPUs, takes part in NCCL for its
+ * group. Then each rank copies the result out of the arena.
  *
- * Streams order themselves by words in host memory (words.h): no kernel spins while it waits for a
- * process on the same GPU, and hosts wait only for the end. */
+ * The ranks' streams wait for each other by words in host memory (words.h). So no kernel spins
+ * while it waits for a process on the same GPU, and a rank's thread waits only for the end of the
+ * call. */
 #ifndef DT_GPU_SHARED_H
 #define DT_GPU_SHARED_H
 
@@ -37,7 +38,7 @@ struct dt_shared { /* one per communicator; all zero at first */
 
 /* Why memory of the device cannot be shared. */
 enum dt_gpu_unable dt_shared_unable(CUdevice device);
-/* Begins with this path, after all ranks have chosen it from these offers. */
+/* Sets up this path for c, after all ranks have chosen it from these offers. */
 dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers);
 /* Whether such a communicator can make the operation. */
 bool dt_shared_serves(const struct dt_comm *c, const struct dt_operation *o);
@@ -48,7 +49,8 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
 /* Collective: does the same for all later operations. */
 dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *order,
                               char why[DT_GPU_TEXT]);
-/* Makes an operation that dt_shared_serves accepts. It is prepared and has taken its order. */
+/* Executes an operation that dt_shared_serves accepts, after dt_shared_prepare and with its place
+ * in the program's streams (dt_gpu_order_take). */
 dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o);
 void dt_shared_close(struct dt_comm *c);
 
