@@ -58,24 +58,26 @@ static uint64_t ms_since(uint64_t time_ns)
     return (dt_now_ns() - time_ns) / 1000000;
 }
 
-/* Returns for how many more ms the worker may be silent. A stuck worker would not notice the end of
- * its own lease, and a stopped one would not notice that dtrun has gone. So the keeper also watches
- * the channel. alone_ns is when that was closed, or 0. */
+/* Returns for how many more ms the worker may be silent. The keeper enforces the lease and also
+ * watches the channel to dtrun, because a worker that is stuck or stopped does neither. closed_ns:
+ * when the channel was closed, or 0. */
 static uint64_t silence_allowed_ms(const struct dt_keeper *keeper, uint64_t heard_ns,
-                                   uint64_t alone_ns)
+                                   uint64_t closed_ns)
 {
     uint64_t now = dt_now_ns();
-    uint64_t left = dt_clock_ms_left(heard_ns, now, keeper->lease_ms), alone_left = left;
+    uint64_t left = dt_clock_ms_left(heard_ns, now, keeper->lease_ms), closed_left = left;
 
-    if (alone_ns)
-        alone_left =
-            dt_clock_ms_left(alone_ns > heard_ns ? alone_ns : heard_ns, now, DT_KEEPER_ALONE_MS);
-    return alone_left < left ? alone_left : left;
+    if (closed_ns)
+        closed_left =
+            dt_clock_ms_left(closed_ns > heard_ns ? closed_ns : heard_ns, now, DT_KEEPER_CLOSED_MS);
+    return closed_left < left ? closed_left : left;
 }
 
-/* Polls for part of the time that is left, and so notices if the keeper itself stood still. In that
- * case it sets *forgiven to the time when the keeper ran again. */
-static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms, uint64_t *forgiven)
+/* Polls for part of the time that is left, and so notices if the keeper itself stood still. Such a
+ * time does not count as the worker's silence: *heard_ns becomes the time when the keeper ran
+ * again. */
+static int poll_for_turn(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms,
+                         uint64_t *heard_ns)
 {
     uint64_t turn_ms = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;
     uint64_t due = dt_now_ns() + turn_ms * 1000000, now;
@@ -83,7 +85,7 @@ static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms,
 
     now = dt_now_ns();
     if (dt_clock_stood_still(due, now, limit_ms))
-        *forgiven = now;
+        *heard_ns = now;
     return n;
 }
 
@@ -93,13 +95,13 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
                             { .fd = STDIN_FILENO, .events = POLLRDHUP } };
     uint64_t heard = dt_now_ns();
-    uint64_t alone = 0; /* when dtrun closed the channel */
+    uint64_t closed = 0; /* when dtrun closed the channel, or 0 */
     char beats[64];
 
     for (;;) {
-        uint32_t limit =
-            alone && keeper->lease_ms > DT_KEEPER_ALONE_MS ? DT_KEEPER_ALONE_MS : keeper->lease_ms;
-        int n = poll_awake(fds, silence_allowed_ms(keeper, heard, alone), limit, &heard);
+        uint32_t limit = closed && keeper->lease_ms > DT_KEEPER_CLOSED_MS ? DT_KEEPER_CLOSED_MS
+                                                                          : keeper->lease_ms;
+        int n = poll_for_turn(fds, silence_allowed_ms(keeper, heard, closed), limit, &heard);
 
         if (n > 0 && fds[0].revents) {
             ssize_t got = read(fd, beats, sizeof beats);
@@ -109,10 +111,10 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
             heard = dt_now_ns();
         }
         if (n > 0 && fds[1].revents) {
-            alone = dt_now_ns();
+            closed = dt_now_ns();
             fds[1].fd = -1;
         }
-        if (n == 0 && silence_allowed_ms(keeper, heard, alone) == 0)
+        if (n == 0 && silence_allowed_ms(keeper, heard, closed) == 0)
             return ms_since(heard);
     }
 }

@@ -37,7 +37,7 @@ size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example);
 
 /* Kills and reaps until no descendant is left, or until the deadline: a process in uninterruptible
  * sleep cannot be ended. Blocks; keeper and worker call it when they end. Returns false if
- * processes are left that it cannot find without /proc. */
+ * processes may be left because there is no /proc to find them in. */
 bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms);
 
 #endif
