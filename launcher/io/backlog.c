@@ -54,7 +54,7 @@ size_t dt_backlog_waiting(const struct dt_backlog *b, size_t stream)
     return s->bytes.len - (s == b->taken ? b->taken_n : 0);
 }
 
-static void drop_taken(struct dt_backlog *b)
+static void drop_tokens(struct dt_backlog *b)
 {
     if (b->head <= b->ntokens / 2)
         return;
@@ -80,7 +80,7 @@ static int64_t between_ns(const struct timespec *a, const struct timespec *b)
 }
 
 /* Returns the token that further bytes of the stream may join, or NULL. */
-static struct token *joined(struct dt_backlog *b, size_t stream, const struct timespec *now)
+static struct token *token_to_join(struct dt_backlog *b, size_t stream, const struct timespec *now)
 {
     uint64_t last = b->streams[stream].last;
     struct token *t;
@@ -102,7 +102,7 @@ void dt_backlog_add(struct dt_backlog *b, size_t stream, const void *data, size_
 
     if (n == 0)
         return;
-    t = joined(b, stream, &now);
+    t = token_to_join(b, stream, &now);
     dt_bytequeue_add(&b->streams[stream].bytes, data, n);
     if (t)
         t->n += n;
@@ -115,7 +115,7 @@ void dt_backlog_end(struct dt_backlog *b, size_t stream)
     add_token(b, &(struct token){ .stream = stream });
 }
 
-/* A stream that has become quiet keeps little memory. */
+/* A stream without waiting bytes keeps little memory. */
 static void drop_piece(struct dt_backlog *b)
 {
     if (!b->taken)
@@ -132,7 +132,7 @@ bool dt_backlog_take(struct dt_backlog *b, size_t max, struct dt_backlog_piece *
     struct stream *s;
 
     drop_piece(b);
-    drop_taken(b);
+    drop_tokens(b);
     if (dt_backlog_is_empty(b))
         return false;
     t = &b->tokens[b->head];

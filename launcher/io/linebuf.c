@@ -4,17 +4,17 @@
 
 static void release(struct dt_linebuf *b, const char *text, size_t n, dt_linebuf_f emit, void *arg)
 {
-    unsigned piece = b->inside ? 0 : DT_PIECE_BEGINS;
+    unsigned flags = b->inside ? 0 : DT_PIECE_BEGINS;
     char last = text[n - 1];
 
     if (last == '\n' || last == '\r')
-        piece |= DT_PIECE_ENDS;
-    b->inside = !(piece & DT_PIECE_ENDS);
+        flags |= DT_PIECE_ENDS;
+    b->inside = !(flags & DT_PIECE_ENDS);
     b->cr = last == '\r';
-    emit(arg, text, n, piece);
+    emit(arg, text, n, flags);
 }
 
-/* Returns the length of the first line of data including its end, or 0 if it does not end here. */
+/* Returns the length of the first line with its end, or 0 if the data do not contain its end. */
 static size_t line_length(const char *data, size_t n)
 {
     const char *lf = memchr(data, '\n', n);

@@ -11,13 +11,13 @@
 
 #include "launcher/base/strbuf.h"
 
-enum dt_piece {
+enum dt_piece_flags {
     DT_PIECE_BEGINS = 1, /* a line begins here and needs a label */
     DT_PIECE_ENDS = 2,   /* the piece ends with the end of its line */
     DT_PIECE_LF = 4,     /* the piece is only the "\n" of a "\r\n" whose "\r" was released before */
 };
 
-typedef void (*dt_linebuf_f)(void *arg, const char *text, size_t n, unsigned piece);
+typedef void (*dt_linebuf_f)(void *arg, const char *text, size_t n, unsigned flags);
 
 struct dt_linebuf {
     size_t max; /* length of the longest unfinished line that is held */

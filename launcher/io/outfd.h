@@ -10,8 +10,9 @@
 struct dt_outfd;
 
 struct dt_outfd_events {
-    void (*wrote)(void *arg);   /* less is pending than before, so more may be added */
-    void (*drained)(void *arg); /* nothing is pending, even after wrote(); o may be closed */
+    void (*wrote)(void *arg); /* less is pending than before, so more may be added */
+    /* nothing is pending, and wrote() has added nothing either; o may be closed */
+    void (*drained)(void *arg);
     void (*failed)(void *arg, int error); /* called once; queued and later bytes are dropped */
 };
 

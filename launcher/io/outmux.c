@@ -13,8 +13,8 @@
 #include "launcher/io/stamp.h"
 
 enum {
-    HELD_ALL = 64 * 1024 * 1024, /* of unfinished lines of all streams together */
-    HELD_MIN = 64 * 1024,
+    HELD_ALL = 64 * 1024 * 1024, /* bytes of unfinished lines of all streams together */
+    HELD_MIN = 64 * 1024,        /* bounds for the share of one stream, see held_max */
     HELD_MAX = 4 * 1024 * 1024,
     CREDIT_STEP = 32 * 1024,  /* smaller amounts wait until the stream has nothing queued */
     PENDING_MAX = 128 * 1024, /* lines are made only while less than this waits to be written */
@@ -102,25 +102,25 @@ static void begin_line(struct stream *s)
 
 /* Returns whether the piece is only the newline of a line that was shown unfinished, after another
  * stream has already ended that line. */
-static bool is_ended_already(const struct stream *s, const char *text, size_t n, unsigned piece)
+static bool is_ended_already(const struct stream *s, const char *text, size_t n, unsigned flags)
 {
     bool only_end = (n == 1 && text[0] == '\n') || (n == 2 && memcmp(text, "\r\n", 2) == 0);
 
     return s->sink->mux->marks && only_end && s->sink->open != s &&
-           !(piece & (DT_PIECE_BEGINS | DT_PIECE_LF));
+           !(flags & (DT_PIECE_BEGINS | DT_PIECE_LF));
 }
 
-static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
+static void on_piece(void *arg, const char *text, size_t n, unsigned flags)
 {
     struct stream *s = arg;
 
-    if (is_ended_already(s, text, n, piece))
+    if (is_ended_already(s, text, n, flags))
         return;
-    if (!(piece & DT_PIECE_LF) && ((piece & DT_PIECE_BEGINS) || s->sink->open != s))
+    if (!(flags & DT_PIECE_LF) && ((flags & DT_PIECE_BEGINS) || s->sink->open != s))
         begin_line(s);
     put(s, text, n);
-    if (!(piece & DT_PIECE_LF))
-        s->sink->open = (piece & DT_PIECE_ENDS) ? NULL : s;
+    if (!(flags & DT_PIECE_LF))
+        s->sink->open = (flags & DT_PIECE_ENDS) ? NULL : s;
 }
 
 static void end_stream(struct stream *s)
@@ -160,7 +160,10 @@ static void set_quiet(struct stream *s, bool quiet)
     if (s->quiet == quiet)
         return;
     s->quiet = quiet;
-    s->sink->nquiet += quiet ? 1 : -(size_t)1;
+    if (quiet)
+        s->sink->nquiet++;
+    else
+        s->sink->nquiet--;
 }
 
 /* Shows nothing while other output waits: it would follow at once, and split the unfinished line

@@ -17,9 +17,9 @@
 enum {
     /* for agents to answer QUERY; they first wait for ranks that are dying */
     ANSWER_MS = 10 * 1000,
-    /* after the answers: for a death that explains why a rank left or hangs, and for ranks to end
-     * that have learned of another's death */
-    GIVE_UP_MS = 1000,
+    /* after the answers: for a death that explains why a rank exited early or hangs, and for ranks
+     * that have learned of another's death to end */
+    EXPLAIN_MS = 1000,
     /* after the answers: for the rest of the culprit's standard error, which other processes may
      * hold open */
     LAST_WORDS_MS = 50,
@@ -47,6 +47,7 @@ const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_
                  });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
                dt_role_name(who, m->rank, ranks->np), m->code, m->signo, m->step, m->flags);
+    /* a rank that is stopped by a signal may answer that it was preempted */
     if (f->core->state == DT_JOB_STOPPING && f->core->outcome.ended_by &&
         dt_exit_is_preemption(&r->end))
         f->core->outcome.exit_code = DT_EXIT_PREEMPTED;
@@ -158,8 +159,8 @@ void dt_failure_collect(struct dt_failure *f)
     dt_timers_set(&f->core->timers, DT_TIMER_COLLECT, ANSWER_MS);
 }
 
-/* If a rank only left, or ended because it lost a peer, another death may prove to be the cause. If
- * an auxiliary died, it may prove to be no longer needed. */
+/* If a rank exited with 0, or ended because it lost a peer, another death may still prove to be the
+ * cause. An auxiliary that died may prove to be no longer needed. */
 static bool is_certain(const struct dt_failure *f, const struct dt_death *cause)
 {
     if (cause->auxiliary)
@@ -201,7 +202,7 @@ void dt_failure_settle(struct dt_failure *f)
     if (f->core->state != DT_JOB_FAILING || !dt_hostlinks_have_answered(&f->core->links))
         return;
     if (!cause || !is_certain(f, cause) || has_leaving_ranks(f))
-        wait_at_most(f, GIVE_UP_MS);
+        wait_at_most(f, EXPLAIN_MS);
     else if (has_said_all(f, cause))
         dt_core_event(f->core, DT_EV_SETTLED);
     else

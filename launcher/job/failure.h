@@ -30,7 +30,8 @@ void dt_failure_free(struct dt_failure *f);
 void dt_failure_forget(struct dt_failure *f); /* a generation begins */
 
 /* Returns how the process ended, or NULL if the process is not of this generation or its end was
- * already known. Records the death of a rank, but not that of an auxiliary. */
+ * already known. Adds the death to deaths if it is a rank's; whether an auxiliary's death is a
+ * failure is decided elsewhere (auxiliaries.h). */
 const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_hostlink *h,
                                           const struct dt_msg_exit *m);
 /* The connection to a host has ended, so its processes count as ended. */
@@ -45,9 +46,10 @@ void dt_failure_collect(struct dt_failure *f);                       /* DT_ACT_C
 /* Call this when something has arrived that dtrun waits for while FAILING. Raises SETTLED if
  * nothing else is missing. */
 void dt_failure_settle(struct dt_failure *f);
-/* DT_ACT_DECIDE. Returns true if the job recovers. *cause is then set, and text describes it.
- * Otherwise it has told the user and raised the event that follows. If a signal to the whole job
- * may explain the death, it also returns false, but has done neither, and is called again. */
+/* DT_ACT_DECIDE. Returns true if the job recovers. *cause is then set, and text describes it. If it
+ * returns false, it has told the user and raised the event that follows. The exception is a death
+ * that a signal to the whole job may explain: then it has done neither, and is called again if that
+ * signal does not arrive in time (DT_TIMER_COLLECT). */
 bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text);
 
 #endif

@@ -22,7 +22,7 @@ void dt_signals_on_gathered(struct dt_signals *s); /* DT_TIMER_GATHER */
 void dt_signals_check_steps(struct dt_signals *s);
 /* A rank has died of signo; the failure was noticed at failed_ns. Returns true if a batch system
  * may have sent the signal to the whole job. dtrun then waits to receive it too, in which case the
- * death is no failure. If it does not arrive, DT_TIMER_COLLECT expires. */
+ * death is no failure. If the signal does not arrive, DT_TIMER_COLLECT expires. */
 bool dt_signals_may_explain(const struct dt_signals *s, int signo, uint64_t failed_ns);
 
 #endif

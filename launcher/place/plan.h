@@ -1,4 +1,5 @@
-/* Placement: makes the rank table from hosts and -np. Pure; a plan never changes. */
+/* Placement: makes the rank table from hosts and -np. Pure. When ranks have to move, the job makes
+ * a new plan. */
 #ifndef DT_PLACE_PLAN_H
 #define DT_PLACE_PLAN_H
 
@@ -18,7 +19,7 @@ struct dt_placement {
     enum dt_map_by map_by;
     int per_node; /* number of ranks on each host; 0: as many as fit */
     bool no_oversubscribe;
-    /* of --env mxnet, or DT_SERVERS_AS_RANKS; if there are any, one scheduler runs, too */
+    /* for --env mxnet, or DT_SERVERS_AS_RANKS; if there are servers, one scheduler runs, too */
     int servers;
 };
 

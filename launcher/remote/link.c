@@ -40,7 +40,7 @@ struct dt_link {
     const char *carrier;     /* as the transport reported it last */
     bool up;                 /* the remote command runs */
     bool ending;             /* END has been sent, so the agent will exit */
-    bool pushing;            /* the remote side has asked for the agent */
+    bool pushing;            /* the host lacked the agent and has asked for it */
     char *cached;            /* the file of a cached agent that was started, or NULL */
     bool afresh;             /* the cached agent did not start; a new one replaces it */
     size_t pushed;           /* bytes of the agent that the transport has */
@@ -174,8 +174,8 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
         if (strcmp(text, "1") != 0)
             fail_link(
                 l,
-                "version: its dtrun-agent begins with another protocol (%s); install the same "
-                "version on both, or leave out --no-push",
+                "version: its dtrun-agent starts with version %s of the protocol, this dtrun with "
+                "version 1; install the same version on both, or leave out --no-push",
                 text);
         else
             l->state = HELLO_NEXT;
@@ -322,7 +322,7 @@ static void on_start_timeout(uv_timer_t *timer)
 
 static void on_transport_closed(void *arg, const struct dt_error *why);
 
-/* Returns -1, with the reason in l->why, if there is nothing to start. */
+/* Returns -1, with the reason in l->why, if the command that starts the agent cannot be made. */
 static int begin_link(struct dt_link *l)
 {
     static const struct dt_transport_events events = { on_up, on_data, on_transport_noise,

@@ -16,7 +16,7 @@ struct dt_link_events {
     void (*message)(void *arg, uint8_t type, union dt_msg *msg);
     /* A line that the remote shell or agent printed outside the protocol. */
     void (*noise)(void *arg, const char *line);
-    void (*drained)(void *arg);
+    void (*drained)(void *arg); /* all that was sent has left this process's queues */
     /* Called exactly once, last; the link is freed after it. why->text is as in
      * dt_transport_events, without the host's name. It is empty if the agent ended normally. */
     void (*closed)(void *arg, const struct dt_error *why);
@@ -25,10 +25,10 @@ struct dt_link_events {
 struct dt_link_config {
     const struct dt_transport_ops *transport;
     const struct dt_host *host;
-    const char *agent_path; /* the local dtrun-agent file, which is executed or sent */
-    bool push;              /* send the agent if it is missing; false with --no-push */
-    bool alone;             /* the job has no other host */
-    bool accept_new;
+    const char *agent_path;    /* the local dtrun-agent file, which is executed or sent */
+    bool push;                 /* send the agent if it is missing; false with --no-push */
+    bool alone;                /* the job has no other host */
+    bool accept_new;           /* --ssh-accept-new */
     const struct dt_strs *rsh; /* as in struct dt_remote */
 };
 

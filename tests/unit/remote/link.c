@@ -150,7 +150,7 @@ static void the_end_of_a_link_is_explained(void **state)
           "agent: dtrun-agent was killed by signal 9" },
         { "echo DTRUN-AGENT 1; cat other; cat", 0, "",
           "version: its dtrun-agent is version 0.0.9 (protocol 1), this dtrun is version " },
-        { "echo DTRUN-AGENT 7; cat", 0, "", "version: its dtrun-agent begins with another" },
+        { "echo DTRUN-AGENT 7; cat", 0, "", "version: its dtrun-agent starts with version 7" },
         { "echo DTRUN-AGENT 1; cat hello; echo this is no frame; cat", 1, "",
           "agent: its messages cannot be read: " },
         { "echo DTRUN-FAIL no room; cat", 0, "", "agent start: no room" },
