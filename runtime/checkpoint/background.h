@@ -1,12 +1,13 @@
 /* The thread that saves in the background, and the communicator on which it agrees with the threads
  * of the other ranks.
  *
- * Each step of a save ends with a small collective. On DT_WORLD these would have to take a place
- * among the program's own calls, which every rank makes while the save is at another step there.
- * So they have a communicator of their own, made in the first such save. It is like one that the
- * program makes: a lost peer or an abort of DT_WORLD ends its calls, dtrun sees which rank waits
- * for which, and it has a thread for nonblocking calls. Going through dtrun instead would need
- * messages and a limit of their own for all of that. */
+ * Each part of a save ends with a small collective. All ranks must make the calls on a communicator
+ * in the same order, but when a background save makes its next collective differs between ranks. So
+ * these collectives cannot take place on DT_WORLD, among the program's own calls. They have a
+ * communicator of their own, made in the first such save. It is like one that the program makes: a
+ * lost peer or an abort of DT_WORLD ends its calls, dtrun sees which rank waits for which, and it
+ * has a thread for nonblocking calls. If the ranks agreed through dtrun instead, all of that would
+ * need messages and a limit of its own. */
 #ifndef DT_CHECKPOINT_BACKGROUND_H
 #define DT_CHECKPOINT_BACKGROUND_H
 

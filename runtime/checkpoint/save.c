@@ -1,5 +1,4 @@
-/* dt_store_save: all ranks write their shards (phase 1), then rank 0 commits the checkpoint (phase
- * 2).
+/* dt_store_save, in two phases: all ranks write their shards, then rank 0 commits the checkpoint.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,8 +64,8 @@ static dt_result_t make_work_dir(struct save *w)
     return result;
 }
 
-/* On each host that has written there, one rank makes the directory's entries durable. Rank 0 does
- * so when it has added the manifest. */
+/* Makes the directory's entries durable. All hosts have written there, so one rank of each host
+ * does this. Rank 0 does it later, when it has added the manifest. */
 static dt_result_t sync_entries(const struct save *w)
 {
     const struct dt_store *s = w->store;
@@ -163,15 +162,15 @@ static dt_result_t publish_checkpoint(struct save *w)
     struct dt_name final = dt_name_checkpoint(w->head.step);
     struct dt_name older = dt_name_replaced(w->head.step);
     struct stat st;
-    bool again = fstatat(w->dir.fd, final.s, &st, 0) == 0;
-    dt_result_t result = again ? dt_dir_rename(&w->dir, final.s, older.s) : DT_OK;
+    bool replaces = fstatat(w->dir.fd, final.s, &st, 0) == 0;
+    dt_result_t result = replaces ? dt_dir_rename(&w->dir, final.s, older.s) : DT_OK;
 
     if (result != DT_OK)
         return result;
-    result = rename_to_final(w, final.s, again);
-    if (again && result != DT_OK)
+    result = rename_to_final(w, final.s, replaces);
+    if (replaces && result != DT_OK)
         renameat(w->dir.fd, older.s, w->dir.fd, final.s);
-    else if (again && !dt_store_begins_anew(w->store))
+    else if (replaces && !dt_store_begins_anew(w->store))
         dt_store_drop(w->store, &w->dir, older.s, w->head.step);
     return result;
 }
@@ -212,8 +211,8 @@ static dt_result_t publish_first_checkpoint(struct save *w)
     result = write_lineage(w, &begins);
     if (result == DT_OK)
         result = publish_checkpoint(w);
-    s->written = result == DT_OK;
-    if (s->written)
+    s->has_committed = result == DT_OK;
+    if (s->has_committed)
         return DT_OK;
     dt_error_keep(&why);
     dt_lineage_file_write(&before, &w->dir, &s->owner);
@@ -229,7 +228,7 @@ static dt_result_t commit_checkpoint(struct save *w)
     if (result == DT_OK)
         result = dt_owner_check(&s->ownership, &w->dir);
     if (result == DT_OK)
-        result = s->written ? publish_checkpoint(w) : publish_first_checkpoint(w);
+        result = s->has_committed ? publish_checkpoint(w) : publish_first_checkpoint(w);
     if (result != DT_OK)
         return result;
     s->committed(s->arg, w->head.step);

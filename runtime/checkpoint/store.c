@@ -45,7 +45,7 @@ static dt_result_t remove_trash(struct dt_store *s, struct dt_dir *d, const char
 
 bool dt_store_begins_anew(const struct dt_store *s)
 {
-    return s->fresh && !s->written;
+    return s->fresh && !s->has_committed;
 }
 
 /* Leaves in aside->steps those that must be moved, lowest first. */

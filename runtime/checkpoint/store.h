@@ -36,7 +36,7 @@ struct dt_store {
     bool has_found;            /* a restore has set what follows */
     struct dt_head found;      /* what the directory held */
     struct dt_lineage lineage; /* of this job's checkpoints, once the directory is ready */
-    bool written;              /* LINEAGE names this job */
+    bool has_committed;        /* this generation has committed, so LINEAGE names the job */
 
     bool ready;      /* the directory is this job's; it was checked and tidied */
     uint32_t saves;  /* number of saves so far: each has its own temporary name */
@@ -70,9 +70,10 @@ void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name,
 /* On rank 0: whether this job was told to begin anew (--fresh) and has not committed a checkpoint
  * yet, so that all checkpoints in the directory are older ones. */
 bool dt_store_begins_anew(const struct dt_store *s);
-/* Sets aside checkpoints to which a restore must not go back: all older ones when a job begins
- * anew, else the steps after the committed one, which the run has taken back. They move to a
- * directory "earlier-...", those of another user to a name beside it. The committed checkpoint
+/* Sets aside checkpoints to which a restore must not go back. When a job begins anew, these are all
+ * older ones. Otherwise they are those of higher steps than the committed one: the job has gone
+ * back to a lower step. They move to a directory "earlier-...", those of another user to a name
+ * beside it. The committed checkpoint
  * already has its name, so a crash leaves one to restore. The caller frees aside->steps.v, also
  * after a failure, and may undo the moves then (dt_store_put_back). */
 struct dt_aside {
