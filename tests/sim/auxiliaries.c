@@ -84,7 +84,7 @@ static void expect_stop(struct sim_world *w, struct sim_event *e)
     uint64_t answered_ns = x->lost_ns + (ANSWERS_MS + LATE_MS) * SIM_MS;
 
     /* dtrun first asks the other agents what they know of a loss. */
-    if (x->lost_ns > x->through_ns && answered_ns > w->now_ns) {
+    if (x->lost_ns >= x->through_ns && answered_ns > w->now_ns) {
         sim_later(w, answered_ns - w->now_ns,
                   (struct sim_event){ .act = expect_stop, .n = e->n, .for_engine = true });
         return;
