@@ -106,7 +106,7 @@ launcher_liblauncher_a_SOURCES = \
 	launcher/check/remarks.c launcher/check/remarks.h \
 	launcher/check/table.c launcher/check/table.h \
 	launcher/driver/driver.c launcher/driver/driver.h \
-	launcher/driver/news.c launcher/driver/news.h \
+	launcher/driver/eventqueue.c launcher/driver/eventqueue.h \
 	launcher/driver/reportfile.c launcher/driver/reportfile.h \
 	launcher/driver/streams.c launcher/driver/streams.h \
 	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \
@@ -184,7 +184,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
 	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
 	launcher/agent/horovod/server.c launcher/agent/horovod/server.h \
-	launcher/agent/horovodnews.c launcher/agent/horovodnews.h \
+	launcher/agent/horovodserve.c launcher/agent/horovodserve.h \
 	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/io/files.c launcher/agent/io/files.h \
 	launcher/agent/io/pipewriter.c launcher/agent/io/pipewriter.h \
@@ -198,7 +198,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
-	launcher/agent/mpinews.c launcher/agent/mpinews.h \
+	launcher/agent/mpirequests.c launcher/agent/mpirequests.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
 	launcher/agent/probe/probepath.c launcher/agent/probe/probepath.h \
 	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
@@ -207,7 +207,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
 	launcher/agent/ranklink/ratelimit.c launcher/agent/ranklink/ratelimit.h \
 	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h \
-	launcher/agent/ranknews.c launcher/agent/ranknews.h \
+	launcher/agent/rankmessages.c launcher/agent/rankmessages.h \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
 	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
@@ -223,6 +223,6 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/sweep/sweep.c launcher/agent/sweep/sweep.h \
 	launcher/agent/unserved/mapped.c launcher/agent/unserved/mapped.h \
 	launcher/agent/unserved/procscan.c launcher/agent/unserved/procscan.h \
-	launcher/agent/unservednews.c launcher/agent/unservednews.h
+	launcher/agent/unservedwarn.c launcher/agent/unservedwarn.h
 launcher_libagent_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 AGENT_LIBS = launcher/libagent.a $(BASE_LIBS)

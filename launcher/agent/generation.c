@@ -6,16 +6,16 @@
 #include <unistd.h>
 
 #include "launcher/agent/generationstate.h"
-#include "launcher/agent/horovodnews.h"
-#include "launcher/agent/mpinews.h"
+#include "launcher/agent/horovodserve.h"
+#include "launcher/agent/mpirequests.h"
 #include "launcher/agent/ranklink/callwatch.h"
-#include "launcher/agent/ranknews.h"
+#include "launcher/agent/rankmessages.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/deaths.h"
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
 #include "launcher/agent/sweep/procstat.h"
-#include "launcher/agent/unservednews.h"
+#include "launcher/agent/unservedwarn.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
@@ -78,7 +78,7 @@ static void sweep(struct dt_generation *g)
         say_unkillable(g, left, example);
     else
         dt_cgroup_remove(g->host->cgroup);
-    dt_mpinews_remove_dir(g);
+    dt_mpirequests_remove_dir(g);
     uv_timer_stop(&g->timer);
     g->phase = FLUSHING;
     if (g->failure)
@@ -93,7 +93,7 @@ static void sweep_if_all_ended(struct dt_generation *g)
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
         return;
     g->phase = SWEEPING;
-    dt_unservednews_end(g);
+    dt_unservedwarn_end(g);
     g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     uv_timer_stop(&g->timer);
     sweep(g);
@@ -181,13 +181,13 @@ static void on_ready(void *arg)
 {
     struct dt_generation *g = arg;
 
-    if (!dt_horovodnews_listen(g)) {
+    if (!dt_horovodserve_listen(g)) {
         refuse_start(g, DT_SPAWN_SYSTEM, errno,
                      (char *)(uintptr_t) "a port for Horovod's rendezvous");
         return;
     }
     g->all_wait = true;
-    dt_mpinews_maybe_ready(g);
+    dt_mpirequests_maybe_ready(g);
 }
 
 static const char *device_of(const struct dt_generation *g, uint32_t index)
@@ -211,7 +211,7 @@ static void on_running(void *arg)
     free(ranks);
     set_running(g);
     dt_injector_running(g->faults);
-    dt_unservednews_begin(g);
+    dt_unservedwarn_begin(g);
     dt_deaths_report(g);
     sweep_if_all_ended(g);
 }
@@ -235,7 +235,7 @@ static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *f
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { dt_mpinews_needs_pmix, dt_horovodnews_uses,
+    static const struct dt_spawn_events events = { dt_mpirequests_needs_pmix, dt_horovodserve_uses,
                                                    on_ready, on_running, on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
@@ -332,12 +332,12 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
         free(lack.what);
         return g;
     }
-    g->sock = dt_ranksock_create(host->loop, start, &dt_ranknews_events, g, &err);
+    g->sock = dt_ranksock_create(host->loop, start, &dt_rankmessages_events, g, &err);
     if (!g->sock) {
         refuse_start(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
-    g->pmi = dt_pmisock_create(host->loop, start, &dt_mpinews_pmi_events, g);
+    g->pmi = dt_pmisock_create(host->loop, start, &dt_mpirequests_pmi_events, g);
     if (!g->pmi) {
         refuse_start(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
         return g;
@@ -379,9 +379,9 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_relay_destroy(g->relay);
     dt_ranksock_destroy(g->sock);
     dt_pmisock_destroy(g->pmi);
-    dt_mpinews_free(g);
-    dt_horovodnews_close(g);
-    dt_unservednews_end(g);
+    dt_mpirequests_free(g);
+    dt_horovodserve_close(g);
+    dt_unservedwarn_end(g);
     if (g->failure)
         free(g->failure->what);
     free(g->failure);
@@ -423,7 +423,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;
 
-    if (dt_mpinews_died(g, info))
+    if (dt_mpirequests_died(g, info))
         return;
     while (i < g->config.numbers.n &&
            !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
@@ -547,7 +547,7 @@ void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
     go.mpi_env = g->mpi_env;
     if (!g->spawn || m->generation != g->start.generation)
         return;
-    dt_horovodnews_go(g, m);
+    dt_horovodserve_go(g, m);
     dt_spawn_go(g->spawn, &go);
 }
 

@@ -5,7 +5,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/driver/news.h"
+#include "launcher/driver/eventqueue.h"
 #include "launcher/io/outmux.h"
 #include "launcher/io/stdinpump.h"
 #include "launcher/job/job.h"
@@ -19,7 +19,7 @@ struct dt_streams {
     const struct dt_streams_config *config;
     uint32_t nprocs;
     struct dt_job *job;
-    struct dt_news news;
+    struct dt_eventqueue events;
     struct dt_outmux *out;
     /* With output files: one for each process's standard output, then one for each standard error;
      * otherwise NULL. */
@@ -39,7 +39,7 @@ static void note_tee(struct dt_streams *s, uint32_t number, int fd, size_t writt
     t->written -= both;
     t->shown -= both;
     if (both > 0)
-        dt_news_shown(&s->news, number, fd, both);
+        dt_eventqueue_shown(&s->events, number, fd, both);
 }
 
 static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
@@ -49,7 +49,7 @@ static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
     if (s->config->tee)
         note_tee(s, number, fd, n, 0);
     else
-        dt_news_shown(&s->news, number, fd, n);
+        dt_eventqueue_shown(&s->events, number, fd, n);
 }
 
 static void on_shown(void *arg, uint32_t number, int fd, uint32_t n)
@@ -59,14 +59,14 @@ static void on_shown(void *arg, uint32_t number, int fd, uint32_t n)
     if (s->config->files)
         note_tee(s, number, fd, 0, n);
     else
-        dt_news_shown(&s->news, number, fd, n);
+        dt_eventqueue_shown(&s->events, number, fd, n);
 }
 
 static void on_file_failed(void *arg, const char *name, int error)
 {
     struct dt_streams *s = arg;
 
-    dt_news_output_failed(&s->news, name, error);
+    dt_eventqueue_output_failed(&s->events, name, error);
 }
 
 /* Without standard error nothing can be reported, but the job continues. */
@@ -75,16 +75,16 @@ static void on_output_failed(void *arg, int fd, int error)
     struct dt_streams *s = arg;
 
     if (fd == STDERR_FILENO)
-        dt_news_output_moved(&s->news);
+        dt_eventqueue_output_moved(&s->events);
     else
-        dt_news_output_failed(&s->news, "standard output", error);
+        dt_eventqueue_output_failed(&s->events, "standard output", error);
 }
 
 static void on_output_drained(void *arg)
 {
     struct dt_streams *s = arg;
 
-    dt_news_output_moved(&s->news);
+    dt_eventqueue_output_moved(&s->events);
 }
 
 static void on_stdin(void *arg, const void *data, size_t n)
@@ -125,7 +125,7 @@ struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_conf
     s->config = config;
     s->nprocs = mux.nprocs;
     s->job = job;
-    dt_news_open(&s->news, loop, s->nprocs, job);
+    dt_eventqueue_open(&s->events, loop, s->nprocs, job);
     s->out = dt_outmux_open(loop, &mux, &out, s);
     if (config->files) {
         s->tees = dt_xcalloc(2 * (size_t)s->nprocs, sizeof *s->tees);
@@ -161,7 +161,7 @@ void dt_streams_end_all(struct dt_streams *s)
 
 const char *dt_streams_awaits(const struct dt_streams *s)
 {
-    if (s->news.nfailures > 0)
+    if (s->events.nfailures > 0)
         return "written";
     if (!dt_outmux_is_drained(s->out))
         return "read";
@@ -184,12 +184,12 @@ void dt_streams_close(struct dt_streams *s)
     dt_outmux_close(s->out);
     dt_outfiles_stop(s->config->files);
     dt_stdinpump_close(s->in);
-    dt_news_close(&s->news);
+    dt_eventqueue_close(&s->events);
 }
 
 void dt_streams_free(struct dt_streams *s)
 {
-    dt_news_free(&s->news);
+    dt_eventqueue_free(&s->events);
     free(s->tees);
     free(s);
 }

@@ -1,4 +1,4 @@
-#include "launcher/agent/ranknews.h"
+#include "launcher/agent/rankmessages.h"
 
 #include "launcher/agent/generationstate.h"
 
@@ -60,6 +60,6 @@ static bool has_room(void *arg)
     return dt_channel_has_room(g->host->channel);
 }
 
-const struct dt_ranksock_events dt_ranknews_events = {
+const struct dt_ranksock_events dt_rankmessages_events = {
     on_rank_hello, on_commit, on_step, on_log, on_call_failed, on_limit, on_last_calls, has_room,
 };

@@ -1,4 +1,4 @@
-#include "launcher/agent/horovodnews.h"
+#include "launcher/agent/horovodserve.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void say_left_alone(struct dt_generation *g, const char *why)
     free(text);
 }
 
-void dt_horovodnews_uses(void *arg, const char *why)
+void dt_horovodserve_uses(void *arg, const char *why)
 {
     struct dt_generation *g = arg;
 
@@ -44,7 +44,7 @@ static void on_overflow(void *arg, const char *text)
     dt_generation_log(arg, text);
 }
 
-bool dt_horovodnews_listen(struct dt_generation *g)
+bool dt_horovodserve_listen(struct dt_generation *g)
 {
     static const struct dt_rendezvous_events events = { on_overflow };
 
@@ -54,13 +54,13 @@ bool dt_horovodnews_listen(struct dt_generation *g)
     return g->rendezvous != NULL;
 }
 
-uint16_t dt_horovodnews_port(const struct dt_generation *g)
+uint16_t dt_horovodserve_port(const struct dt_generation *g)
 {
     return g->rendezvous ? dt_rendezvous_port(g->rendezvous) : 0;
 }
 
 /* An address without an interface does not belong to this host: a router translates it. */
-void dt_horovodnews_go(struct dt_generation *g, const struct dt_msg_go *go)
+void dt_horovodserve_go(struct dt_generation *g, const struct dt_msg_go *go)
 {
     bool own = *go->iface || g->start.nodes == 1;
 
@@ -68,7 +68,7 @@ void dt_horovodnews_go(struct dt_generation *g, const struct dt_msg_go *go)
         dt_rendezvous_open(g->rendezvous, own ? go->master_addr : NULL);
 }
 
-void dt_horovodnews_close(struct dt_generation *g)
+void dt_horovodserve_close(struct dt_generation *g)
 {
     dt_rendezvous_destroy(g->rendezvous);
     g->rendezvous = NULL;

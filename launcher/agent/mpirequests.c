@@ -1,9 +1,9 @@
-#include "launcher/agent/mpinews.h"
+#include "launcher/agent/mpirequests.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-#include "launcher/agent/horovodnews.h"
+#include "launcher/agent/horovodserve.h"
 #include "launcher/agent/ranks/removetree.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/frameworks.h"
@@ -74,9 +74,9 @@ static void on_log(void *arg, const char *text)
     dt_generation_log(arg, text);
 }
 
-void dt_mpinews_maybe_ready(struct dt_generation *g)
+void dt_mpirequests_maybe_ready(struct dt_generation *g)
 {
-    const struct dt_msg_ready m = { g->start.generation, dt_horovodnews_port(g) };
+    const struct dt_msg_ready m = { g->start.generation, dt_horovodserve_port(g) };
 
     if (g->all_wait && !g->pmix_pending)
         dt_channel_send(g->host->channel, DT_MSG_READY, &m);
@@ -89,7 +89,7 @@ static void on_pmix_ready(void *arg, struct dt_strs *env)
     g->mpi_env = *env;
     *env = (struct dt_strs){ 0 };
     g->pmix_pending = false;
-    dt_mpinews_maybe_ready(g);
+    dt_mpirequests_maybe_ready(g);
 }
 
 /* Without a server MPI_Init makes every process its own job. All would write the same results,
@@ -125,18 +125,18 @@ static void on_pmix_gone(void *arg, const char *why)
     if (g->pmix_pending) {
         say_singletons(g, why);
         g->pmix_pending = false;
-        dt_mpinews_maybe_ready(g);
+        dt_mpirequests_maybe_ready(g);
     } else if (g->phase <= RUNNING && !g->stopping && !g->stopped_at_once && !g->failure) {
         say_lost(g, why);
     }
 }
 
-bool dt_mpinews_died(struct dt_generation *g, const siginfo_t *info)
+bool dt_mpirequests_died(struct dt_generation *g, const siginfo_t *info)
 {
     return g->pmix && dt_pmixhelper_died(g->pmix, info);
 }
 
-void dt_mpinews_needs_pmix(void *arg, const char *why)
+void dt_mpirequests_needs_pmix(void *arg, const char *why)
 {
     static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence, on_pmix_abort,
                                                         on_log, on_pmix_gone };
@@ -147,7 +147,7 @@ void dt_mpinews_needs_pmix(void *arg, const char *why)
     g->pmix = dt_pmixhelper_create(g->host->loop, &g->start, g->host->mpi_dir, &events, g);
 }
 
-void dt_mpinews_remove_dir(struct dt_generation *g)
+void dt_mpirequests_remove_dir(struct dt_generation *g)
 {
     char *dir = g->host->mpi_dir;
 
@@ -155,11 +155,11 @@ void dt_mpinews_remove_dir(struct dt_generation *g)
         dir[0] = '\0';
 }
 
-void dt_mpinews_free(struct dt_generation *g)
+void dt_mpirequests_free(struct dt_generation *g)
 {
     dt_pmixhelper_destroy(g->pmix);
     dt_strs_free(&g->mpi_env);
     free(g->needs_pmix);
 }
 
-const struct dt_pmisock_events dt_mpinews_pmi_events = { on_pmi_fence, on_pmi_abort, on_log };
+const struct dt_pmisock_events dt_mpirequests_pmi_events = { on_pmi_fence, on_pmi_abort, on_log };

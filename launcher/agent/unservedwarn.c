@@ -1,4 +1,4 @@
-#include "launcher/agent/unservednews.h"
+#include "launcher/agent/unservedwarn.h"
 
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ static unsigned announced(const struct dt_generation *g)
 
 /* All ranks run the same program, so those of the first host show what it loads, and the user is
  * warned once. */
-void dt_unservednews_begin(struct dt_generation *g)
+void dt_unservedwarn_begin(struct dt_generation *g)
 {
     const unsigned all =
         DT_LIBRARY_HOROVOD | DT_LIBRARY_OPENMPI | DT_LIBRARY_MPICH | DT_LIBRARY_DTRUN;
@@ -90,7 +90,7 @@ void dt_unservednews_begin(struct dt_generation *g)
     free(pids);
 }
 
-void dt_unservednews_end(struct dt_generation *g)
+void dt_unservedwarn_end(struct dt_generation *g)
 {
     dt_procscan_destroy(g->procscan);
     g->procscan = NULL;
