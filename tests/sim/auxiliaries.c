@@ -81,9 +81,10 @@ static bool is_any_host_busy(const struct sim_world *w)
 static void expect_stop(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_witness *x = &w->witness;
-    uint64_t answered_ns = x->lost_ns + (ANSWERS_MS + LATE_MS) * SIM_MS;
+    uint64_t asked_ns = x->lost_ns > w->standing_until ? x->lost_ns : w->standing_until;
+    uint64_t answered_ns = asked_ns + (ANSWERS_MS + LATE_MS) * SIM_MS;
 
-    /* dtrun first asks the other agents what they know of a loss. */
+    /* dtrun first asks the other agents what they know of a loss, and may stand still meanwhile. */
     if (x->lost_ns >= x->through_ns && answered_ns > w->now_ns) {
         sim_later(w, answered_ns - w->now_ns,
                   (struct sim_event){ .act = expect_stop, .n = e->n, .for_engine = true });
