@@ -23,7 +23,7 @@
 #include "charlm.h"
 
 #ifndef TEXT_DIR
-#define TEXT_DIR "/usr/share/doc/dtrun" /* where the text is, if no file is named */
+#define TEXT_DIR "/usr/share/doc/dtrun/examples" /* where the text is, if no file is named */
 #endif
 
 static int context = 10; /* how many preceding bytes predict the next one */
@@ -99,7 +99,7 @@ static void share_text(char **names)
 
     if (dt_rank() == 0) {
         if (!*names)
-            glob(TEXT_DIR "/{*.md,examples/*.c}", GLOB_BRACE, NULL, &found);
+            glob(TEXT_DIR "/*.c", 0, NULL, &found);
         for (char **name = *names ? names : found.gl_pathv; name && *name; name++)
             read_file(*name);
         globfree(&found);
@@ -469,7 +469,7 @@ static const struct device *read_device(const char *name)
 static void print_help(void)
 {
     printf("usage: charlm [OPTION]... [FILE]...\n"
-           "Learns to write like the files, by default dtrun's documentation in\n"
+           "Learns to write like the files, by default the C files in\n"
            "%s.\n\n"
            "  --steps N             steps of training (%d)\n"
            "  --batch N             bytes that each step predicts (%d)\n"

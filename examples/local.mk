@@ -7,7 +7,7 @@ dist_examplesrc_DATA = examples/charlm.c examples/charlm.cu examples/charlm.h ex
 	examples/charlm_kernels.h examples/ddp.py examples/halo.c examples/hello.c
 
 examples_charlm_SOURCES = examples/charlm.c examples/charlm.h
-examples_charlm_CPPFLAGS = -I$(top_srcdir)/runtime -DTEXT_DIR='"$(docdir)"'
+examples_charlm_CPPFLAGS = -I$(top_srcdir)/runtime -DTEXT_DIR='"$(examplesrcdir)"'
 examples_charlm_LDADD = runtime/libdtrun.la -lm
 examples_charlm_LDFLAGS = $(AM_LDFLAGS)
 
