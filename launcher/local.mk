@@ -77,7 +77,7 @@ launcher_libengine_a_SOURCES = \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/state/restart.c launcher/job/state/restart.h \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \
-	launcher/watch/signals.c launcher/watch/signals.h \
+	launcher/watch/signal_meaning.c launcher/watch/signal_meaning.h \
 	launcher/job/signals.c launcher/job/signals.h \
 	launcher/job/start.c launcher/job/start.h \
 	launcher/job/stopping.c launcher/job/stopping.h \

@@ -22,7 +22,7 @@
 #include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/io/json.h"
 #include "launcher/session/loop.h"
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 
 enum { END_PATIENCE_MS = 2000 };
 

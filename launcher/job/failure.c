@@ -232,8 +232,8 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
                        f->core->ranks.v[cause->rank].pid);
 }
 
-/* Repeats the last lines of the failed process. If the job has only one process, the user has just
- * seen them. */
+/* Repeats the last lines of the failed process, unless it is the job's only one: the user has just
+ * seen them. Adds a hint if they show that CUDA refused LOCAL_RANK as a device. */
 static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
 {
     bool invalid_device = false;

@@ -5,7 +5,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 #include "launcher/watch/words.h"
 
 static void stop_by(struct dt_signals *s, int signo)

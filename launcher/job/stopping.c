@@ -7,7 +7,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */

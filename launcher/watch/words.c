@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "launcher/place/role.h"
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 #include "runtime/wire/hostshm.h"
 
 enum { RANGES_MAX = 8 }; /* of a longer list, these ranges and the last one are written */

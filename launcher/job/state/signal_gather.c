@@ -1,6 +1,6 @@
 #include "launcher/job/state/signal_gather.h"
 
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 
 enum { ECHO_MS = 1000 }; /* the same signal within this time is a duplicate */
 

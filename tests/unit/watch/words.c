@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 #include "launcher/watch/words.h"
 #include "tests/unit/unit.h"
 

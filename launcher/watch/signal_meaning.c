@@ -1,4 +1,4 @@
-#include "launcher/watch/signals.h"
+#include "launcher/watch/signal_meaning.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* What a signal to dtrun means for the job. Pure. */
-#ifndef DT_WATCH_SIGNALS_H
-#define DT_WATCH_SIGNALS_H
+/* What a signal to dtrun means for the job, and what signals are called. Pure. */
+#ifndef DT_WATCH_SIGNAL_MEANING_H
+#define DT_WATCH_SIGNAL_MEANING_H
 
 enum dt_signal_meaning {
     DT_SIGNAL_IGNORE,
