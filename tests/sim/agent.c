@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
+#include "runtime/dtrun.h"
 #include "runtime/wire/frame.h"
 #include "tests/sim/world.h"
 
@@ -222,6 +224,7 @@ static uint32_t flags_of(const struct sim_world *w, const struct sim_agent *a,
 
     if (w->s->linked && !sim_is_auxiliary(w, r->rank))
         flags |= DT_EXITED_LINKED | (code == 0 ? DT_EXITED_FINALIZED : 0);
+    flags |= r->careless ? DT_EXITED_COMM_FAILED : 0;
     return r->peer_lost ? flags | DT_EXITED_PEER_LOST : flags;
 }
 
@@ -315,6 +318,7 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
     a->n = a->left = m->ranks.n + m->auxiliaries.n;
     a->ranks = dt_xcalloc(a->n, sizeof *a->ranks);
     a->stopping = a->stdin_ended = false;
+    memset(a->failed, 0, sizeof a->failed);
     a->phase = SIM_SPAWNING;
     for (uint32_t i = 0; i < a->n; i++) {
         a->ranks[i] = (struct sim_rank){ .rank = i < a->nranks ? m->ranks.v[i]
@@ -483,8 +487,7 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
             sim_ranks_meet(w, a);
         break;
     case DT_MSG_ABORT:
-        if (m->abort.generation == a->generation)
-            sim_ranks_abort(w, a);
+        sim_agent_on_abort(w, a, &m->abort);
         break;
     case DT_MSG_END:
         leave(w, a, "");
@@ -497,7 +500,8 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
 /* Sends messages of the last generation again, as if the network had delayed them. */
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 {
-    static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_EXIT, DT_MSG_DONE };
+    static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_FAILED, DT_MSG_EXIT,
+                                     DT_MSG_DONE };
     uint32_t old = a->generation - 1;
 
     for (size_t i = 0; a->generation > 1 && i < sizeof types; i++) {
@@ -505,6 +509,11 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 
         if (types[i] == DT_MSG_COMMIT)
             m->commit = (struct dt_msg_commit){ old, 1000000, 0 };
+        else if (types[i] == DT_MSG_FAILED)
+            m->failed = (struct dt_msg_failed){ .generation = old,
+                                                .rank = a->ranks[0].rank,
+                                                .code = DT_ERR_MISMATCH,
+                                                .text = dt_xstrdup("late") };
         else if (types[i] == DT_MSG_EXIT)
             m->exit = (struct dt_msg_exit){ .generation = old,
                                             .rank = a->ranks[0].rank,

@@ -36,6 +36,9 @@ static void trigger_at_rank(struct sim_world *w, const struct sim_fault *f)
     case SIM_RANK_EXITS:
         sim_rank_fail(w, a, r, f->code, 0);
         break;
+    case SIM_CALL_FAILS:
+        sim_call_fails(w, a, r, f->code, f->ns % 2 ? SIM_OTHER : SIM_WORLD);
+        break;
     default:
         sim_rank_hangs(w, a, r);
     }

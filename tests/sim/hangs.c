@@ -18,7 +18,7 @@ static uint64_t limit_ns(const struct sim_world *w)
 static bool waits(const struct sim_world *w, const struct sim_agent *a, const struct sim_rank *r)
 {
     return w->hang.generation == a->generation && r->alive && r->next_ns && !r->stubborn &&
-           !r->peer_lost;
+           !r->failed;
 }
 
 /* ---- what an agent reports ---- */

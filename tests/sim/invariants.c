@@ -129,7 +129,11 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         sim_check_signal(w, c, m->signal.signo);
         break;
     case DT_MSG_ABORT:
-        sim_check_abort(w, &m->abort);
+        if (m->abort.generation != w->witness.generation || !c->started)
+            sim_broken(w, "ABORT of generation %u goes to %s, where none of its ranks runs",
+                       m->abort.generation, c->host->name);
+        if (!sim_check_passed_on(w, c, &m->abort))
+            sim_check_abort(w, &m->abort);
         break;
     case DT_MSG_STDIN:
         sim_check_stdin(w, c, &m->stdin);
@@ -206,6 +210,9 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     case DT_MSG_EXIT:
         sim_oracle_exit(w, c, &m->exit);
         break;
+    case DT_MSG_FAILED:
+        sim_check_failed(w, &m->failed);
+        break;
     case DT_MSG_RANK_HELLO:
         w->witness.restarts.met |= m->rank_hello.generation == w->witness.generation;
         break;
@@ -225,6 +232,12 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     default:
         break;
     }
+}
+
+void sim_check_handled(struct sim_world *w, uint8_t type)
+{
+    if (type == DT_MSG_FAILED)
+        sim_check_all_passed_on(w);
 }
 
 /* ---- connections that end ---- */

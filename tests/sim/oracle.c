@@ -22,6 +22,7 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->ncauses = x->decided_causes = x->ended_well = 0;
     x->ended = x->nodes = x->reached = x->running = 0;
     x->apart = x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
+    x->other_failed = x->ignored = false;
     x->decided = 0;
 }
 
@@ -117,6 +118,7 @@ static void count_end(struct sim_world *w, const struct dt_msg_exit *m)
     struct sim_witness *x = &w->witness;
 
     x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
+    x->ignored |= m->code == 0 && (m->flags & DT_EXITED_COMM_FAILED);
     x->ended++;
     if (!is_well(m))
         return;
@@ -318,6 +320,8 @@ static bool accepts_success(const struct verdict *v)
 {
     const struct sim_witness *x = &v->w->witness;
 
+    if (sim_are_errors_ignored(v->w))
+        return expect(v, DT_EXIT_LAUNCH, "a rank has ignored that calls had failed");
     for (size_t i = 0; i < x->norders; i++) {
         if (x->orders[i].late)
             return order_decides(v, &x->orders[i]);

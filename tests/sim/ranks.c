@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "launcher/base/mem.h"
+#include "runtime/dtrun.h"
 #include "tests/sim/world.h"
 
 enum { LINE = 32, STEP_MS = 100, FLOOD = 300 * 1024, AGAIN_MS = 50 };
@@ -187,34 +188,33 @@ static void follow(struct sim_world *w, struct sim_event *e)
     struct sim_rank *r = sim_come_to(w, e);
 
     if (r)
-        sim_agent_reap(w, e->who, r, 1, 0);
+        sim_agent_reap(w, e->who, r, r->peer_lost ? 1 : (int)sim_between(&w->program, 1, 3), 0);
 }
 
-/* A call returns DT_ERR_PEER, and the program ends. */
-static void lose_peer(struct sim_world *w, struct sim_event *e)
+/* A call on DT_WORLD returns an error, and the program ends. */
+static void fail(struct sim_world *w, struct sim_event *e)
 {
+    const struct sim_agent *a = e->who;
     struct sim_rank *r = sim_come_to(w, e);
 
-    if (!r || r->stubborn || r->peer_lost)
+    if (!r || r->stubborn || r->failed)
         return;
-    r->peer_lost = true;
+    r->failed = true;
+    r->peer_lost = a->failed[SIM_WORLD] == DT_ERR_PEER || a->failed[SIM_WORLD] == DT_ERR_TIMEOUT;
     sim_plan(w, e->who, r,
              sim_percent(&w->program, 10) ? 2 * SIM_S : sim_between(&w->program, 1, 60) * SIM_MS,
              follow, 0);
 }
 
-static void tell(struct sim_world *w, struct sim_agent *a)
+void sim_ranks_abort(struct sim_world *w, struct sim_agent *a, int32_t code)
 {
-    for (uint32_t i = 0; w->s->linked && i < a->nranks; i++) {
+    if (!w->s->linked || a->phase != SIM_RUNNING)
+        return;
+    a->failed[SIM_WORLD] = a->failed[SIM_WORLD] ? a->failed[SIM_WORLD] : code;
+    for (uint32_t i = 0; i < a->nranks; i++) {
         if (a->ranks[i].alive)
-            sim_plan(w, a, &a->ranks[i], sim_between(&w->program, 1, 30) * SIM_MS, lose_peer, 0);
+            sim_plan(w, a, &a->ranks[i], sim_between(&w->program, 1, 30) * SIM_MS, fail, 0);
     }
-}
-
-void sim_ranks_abort(struct sim_world *w, struct sim_agent *a)
-{
-    if (a->phase == SIM_RUNNING)
-        tell(w, a);
 }
 
 /* Ranks of the same host notice the death, and so does every second other host, from a connection
@@ -229,7 +229,7 @@ void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
     for (struct sim_agent *other = w->agents; other; other = other->next) {
         if (other->generation == a->generation && other->phase == SIM_RUNNING &&
             (other == a || (w->s->hosts <= SIM_HOSTS_MAX && sim_percent(&w->program, 50))))
-            tell(w, other);
+            sim_ranks_abort(w, other, DT_ERR_PEER);
     }
 }
 

@@ -4,8 +4,11 @@
 #include <inttypes.h>
 #include <signal.h>
 
+#include "runtime/dtrun.h"
+
 static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT };
 static const int codes[] = { 1, 2, 3, 7, 42, 75 };
+static const int call_codes[] = { DT_ERR_MISMATCH, DT_ERR_TIMEOUT, DT_ERR_ABORTED };
 static const int batch_signals[] = { SIGTERM, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 static const int user_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGTSTP };
 
@@ -20,7 +23,7 @@ static enum sim_fault_kind pick_kind(struct sim_chance *c)
         return SIM_RANK_KILLED;
     if (n < 44)
         return SIM_RANK_EXITS;
-    return (enum sim_fault_kind)sim_between(c, SIM_RANK_HANGS, SIM_SIGNAL);
+    return (enum sim_fault_kind)sim_between(c, SIM_CALL_FAILS, SIM_SIGNAL);
 }
 
 static uint64_t pick_duration(struct sim_chance *c, enum sim_fault_kind kind, int heartbeat_s)
@@ -40,6 +43,8 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
         return PICK(c, signals);
     case SIM_RANK_EXITS:
         return PICK(c, codes);
+    case SIM_CALL_FAILS:
+        return PICK(c, call_codes);
     case SIM_DTRUN_LOSES:
         return (int)sim_below(c, 2);
     case SIM_LINK_DIES:
@@ -208,25 +213,16 @@ void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
 }
 
 static const char *const names[SIM_FAULT_KINDS] = {
-    [SIM_RANK_KILLED] = "rank killed",
-    [SIM_RANK_EXITS] = "rank exits",
-    [SIM_RANK_HANGS] = "rank hangs",
-    [SIM_AGENT_DIES] = "agent dies",
-    [SIM_HOST_VANISHES] = "host vanishes",
-    [SIM_LINK_BREAKS] = "link breaks",
-    [SIM_DTRUN_LOSES] = "dtrun loses link",
-    [SIM_AGENT_LOSES] = "agent loses link",
-    [SIM_LINK_DIES] = "link dies",
-    [SIM_CUT_OFF] = "host cut off",
-    [SIM_HOST_FREEZES] = "host freezes",
-    [SIM_LINK_SLOW] = "link slow",
-    [SIM_SPAWN_FAILS] = "spawn fails",
-    [SIM_STALE] = "stale messages",
-    [SIM_DTRUN_STANDS] = "dtrun stands still",
-    [SIM_HOSTS_APART] = "hosts apart",
-    [SIM_OUTPUT_FAILS] = "output fails",
-    [SIM_BATCH_SIGNAL] = "batch signal",
-    [SIM_SIGNAL] = "signal",
+    [SIM_RANK_KILLED] = "rank killed",      [SIM_RANK_EXITS] = "rank exits",
+    [SIM_CALL_FAILS] = "call fails",        [SIM_RANK_HANGS] = "rank hangs",
+    [SIM_AGENT_DIES] = "agent dies",        [SIM_HOST_VANISHES] = "host vanishes",
+    [SIM_LINK_BREAKS] = "link breaks",      [SIM_DTRUN_LOSES] = "dtrun loses link",
+    [SIM_AGENT_LOSES] = "agent loses link", [SIM_LINK_DIES] = "link dies",
+    [SIM_CUT_OFF] = "host cut off",         [SIM_HOST_FREEZES] = "host freezes",
+    [SIM_LINK_SLOW] = "link slow",          [SIM_SPAWN_FAILS] = "spawn fails",
+    [SIM_STALE] = "stale messages",         [SIM_DTRUN_STANDS] = "dtrun stands still",
+    [SIM_HOSTS_APART] = "hosts apart",      [SIM_OUTPUT_FAILS] = "output fails",
+    [SIM_BATCH_SIGNAL] = "batch signal",    [SIM_SIGNAL] = "signal",
 };
 
 void sim_fault_print(const struct sim_fault *f, FILE *out)

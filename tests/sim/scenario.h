@@ -9,6 +9,8 @@
 enum sim_fault_kind {
     SIM_RANK_KILLED,   /* by the signal "code" */
     SIM_RANK_EXITS,    /* with status "code" */
+    SIM_CALL_FAILS,    /* a collective of the rank fails by itself with "code", on DT_WORLD or, if
+                          "ns" is odd, on another communicator of all ranks */
     SIM_RANK_HANGS,    /* until SIGKILL */
     SIM_AGENT_DIES,    /* with its ranks, and its connection ends */
     SIM_HOST_VANISHES, /* at once, and accepts new connections after "ns" */

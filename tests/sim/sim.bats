@@ -101,6 +101,18 @@ caught() {
 @test "the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"
 }
+@test "the simulator catches a failed call that other hosts do not hear of" {
+    caught "a failed call is not passed on"
+}
+@test "the simulator catches a failed call of an old generation that aborts ranks" {
+    caught "a failed call of an old generation is passed on"
+}
+@test "the simulator catches a failed call that is passed on after a death" {
+    caught "a failed call is passed on after a death"
+}
+@test "the simulator catches a job that ends with 0 although ranks ignored failed calls" {
+    caught "a job whose ranks ignore failed calls ends with 0"
+}
 @test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }

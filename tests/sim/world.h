@@ -2,10 +2,10 @@
  * them and dtrun, and a witness that sees everything.
  *
  * network.c carries messages and implements the engine's ops. agent.c follows PROTOCOL.md. ranks.c
- * is the program. faults.c breaks things. The judges look at what passes between the engine and the
- * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
- * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when auxiliaries are
- * ended), oracle.c (the exit code). */
+ * is the program, failed_calls.c calls that fail by themselves. faults.c breaks things. The judges
+ * look at what passes between the engine and the world, never at the engine's own state:
+ * invariants.c (what the engine sends and closes), output.c (what it shows), restarts.c (which
+ * restarts are allowed), auxiliaries.c (when auxiliaries are ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -13,6 +13,8 @@
 #include "tests/sim/scenario.h"
 
 enum { SIM_STREAMS = 2, SIM_CAUSES_MAX = 128 };
+
+enum sim_comm { SIM_WORLD, SIM_OTHER, SIM_COMMS }; /* communicators, each of all ranks */
 
 struct sim_stream { /* only lengths are kept, since sim_stream_bytes gives the contents */
     uint64_t produced, sent, credit;
@@ -23,7 +25,9 @@ struct sim_rank { /* a process: a rank or an auxiliary */
     uint32_t rank;
     bool alive;
     bool stubborn;  /* neither ends nor reacts to SIGTERM */
-    bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
+    bool failed;    /* its calls on DT_WORLD have failed, and it is about to end */
+    bool peer_lost; /* they have returned DT_ERR_PEER, or waited for too long */
+    bool careless;  /* calls on the other communicator have failed, and it has not freed that */
     bool asked;     /* has been sent a signal that ends it */
     bool stopped;   /* by SIGSTOP */
     uint64_t began_ns;
@@ -50,6 +54,7 @@ struct sim_agent {
     uint32_t n, left; /* all processes; those alive */
     uint32_t nranks;  /* these come first, then auxiliaries */
     bool stdin_ended;
+    int32_t failed[SIM_COMMS]; /* why calls on the communicator fail on this host; 0: they work */
     uint64_t heard_ns, lease_ns;
     bool in_doubt; /* its ranks are stopped, since others may run in their place */
     bool held;     /* its lease is suspended by Ctrl-Z */
@@ -86,6 +91,7 @@ struct sim_conn {
     uint64_t opened_ns, opened;       /* when the engine opened it: time, and the witness's count */
     uint64_t heard_ns;                /* when the engine last heard from it */
     uint64_t lost_ns;                 /* when it really ended, or 0 */
+    uint64_t aborted;                 /* the number of the last failed call that it was told of */
 };
 
 struct sim_host {
@@ -147,6 +153,16 @@ struct sim_batch { /* a signal of the batch system, sent to all agents */
     uint64_t acted_ns; /* or 0 */
 };
 
+struct sim_failed_call { /* reported by an agent; dtrun tells the other agents at once */
+    uint64_t number;
+    bool pending; /* dtrun is being told of it */
+    bool counts;  /* the ranks are starting or running, and nothing else has failed */
+    uint64_t comm;
+    uint32_t rank;
+    int32_t code;
+    char text[64];
+};
+
 enum { SIM_ORDERS_MAX = 8 };
 
 struct sim_order { /* something that ends a job by itself: a signal or a limit */
@@ -190,6 +206,9 @@ struct sim_witness {
     bool lost_early;  /* a connection ended before the first START */
     uint64_t lost_ns; /* when dtrun last lost or closed a connection */
     uint32_t went;    /* the newest generation that was sent GO */
+    struct sim_failed_call failed_call;
+    bool other_failed; /* calls on the other communicator have failed for good */
+    bool ignored;      /* a rank has exited with 0 without having freed that communicator */
 };
 
 struct sim_input { /* dtrun's standard input */
@@ -274,7 +293,8 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a); /* of the gener
 /* ranks.c */
 void sim_ranks_begin(struct sim_world *w, struct sim_agent *a);
 void sim_ranks_meet(struct sim_world *w, struct sim_agent *a); /* called when TABLE has come */
-void sim_ranks_abort(struct sim_world *w, struct sim_agent *a);
+/* Calls on DT_WORLD fail on this host, unless they have failed already. */
+void sim_ranks_abort(struct sim_world *w, struct sim_agent *a, int32_t code);
 void sim_rank_signal(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int signo);
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo);
@@ -308,6 +328,7 @@ void sim_faults_plan(struct sim_world *w);
 /* invariants.c */
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
+void sim_check_handled(struct sim_world *w, uint8_t type); /* the engine has handled a message */
 void sim_check_closed(struct sim_world *w, struct sim_conn *c); /* the engine closes it */
 void sim_check_fence(struct sim_world *w, uint64_t until_ns);   /* the engine sets DT_TIMER_FENCE */
 void sim_check_lost(struct sim_world *w, struct sim_conn *c);
@@ -338,6 +359,17 @@ bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
 void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r);
 void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct dt_msg_pong *pong);
 void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m);
+
+/* failed_calls.c */
+void sim_call_fails(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r,
+                    int32_t code, enum sim_comm comm);
+void sim_agent_on_abort(struct sim_world *w, struct sim_agent *a, const struct dt_msg_abort *m);
+void sim_check_failed(struct sim_world *w, const struct dt_msg_failed *m);
+/* Called when the engine sends ABORT. Returns whether it passes on a failed call. */
+bool sim_check_passed_on(struct sim_world *w, struct sim_conn *c, const struct dt_msg_abort *m);
+void sim_check_all_passed_on(struct sim_world *w); /* the engine has handled FAILED */
+/* Whether all ranks have exited with 0 although a call had failed for good. */
+bool sim_are_errors_ignored(const struct sim_world *w);
 
 /* inject.c */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
