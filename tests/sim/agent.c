@@ -314,6 +314,8 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
     free(a->ranks);
     a->generation = m->generation;
     a->np = m->np;
+    a->node = m->node_rank;
+    a->nodes = m->nodes;
     a->nranks = m->ranks.n;
     a->n = a->left = m->ranks.n + m->auxiliaries.n;
     a->ranks = dt_xcalloc(a->n, sizeof *a->ranks);
@@ -489,6 +491,9 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
     case DT_MSG_ABORT:
         sim_agent_on_abort(w, a, &m->abort);
         break;
+    case DT_MSG_FENCED:
+        sim_agent_on_fenced(w, a, &m->fenced);
+        break;
     case DT_MSG_END:
         leave(w, a, "");
         break;
@@ -500,8 +505,8 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
 /* Sends messages of the last generation again, as if the network had delayed them. */
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 {
-    static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_FAILED, DT_MSG_EXIT,
-                                     DT_MSG_DONE };
+    static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_FAILED,
+                                     DT_MSG_FENCE,  DT_MSG_EXIT,  DT_MSG_DONE };
     uint32_t old = a->generation - 1;
 
     for (size_t i = 0; a->generation > 1 && i < sizeof types; i++) {
@@ -522,7 +527,7 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
                                             .step = -1,
                                             .time_ns = sim_host_clock(w, a->host) };
         else
-            m->ready.generation = old; /* DONE has its generation in the same place */
+            m->ready.generation = old; /* DONE and FENCE have it in the same place */
         sim_send(w, a, types[i], m);
     }
 }

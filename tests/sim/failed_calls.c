@@ -21,19 +21,20 @@ static uint64_t number_of(enum sim_comm comm)
 
 /* ---- ranks and their agent ---- */
 
-/* A call on the other communicator returns an error. The program frees the communicator, goes on
- * without doing so, or ends. */
+/* A call on the other communicator returns an error. Most ranks of a program then do the same: end,
+ * go on, or go on without having freed the communicator. */
 static void fail_other(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     struct sim_rank *r = sim_come_to(w, e);
+    uint64_t habit = sim_percent(&w->program, 90) ? w->s->seed : sim_below(&w->program, 3);
 
     if (!r || r->stubborn || r->failed)
         return;
-    if (sim_percent(&w->program, 20))
+    if (habit % 3 == 0)
         sim_rank_fail(w, a, r, (int)sim_between(&w->program, 1, 3), 0);
     else
-        r->careless = a->failed[SIM_OTHER] != DT_ERR_ABORTED && sim_percent(&w->program, 50);
+        r->careless = a->failed[SIM_OTHER] != DT_ERR_ABORTED && habit % 3 == 1;
 }
 
 static void tell_other(struct sim_world *w, struct sim_agent *a, int32_t code)

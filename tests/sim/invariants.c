@@ -92,6 +92,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     x->nodes++;
     c->host->node = m->node_rank;
     c->host->apart = false;
+    c->host->fences = c->fenced = 0;
     sim_stdin_started(w, c, m);
     sim_check_injections(w, c, m);
     c->pausing = w->pausing;
@@ -134,6 +135,9 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
                        m->abort.generation, c->host->name);
         if (!sim_check_passed_on(w, c, &m->abort))
             sim_check_abort(w, &m->abort);
+        break;
+    case DT_MSG_FENCED:
+        sim_check_fenced(w, c, &m->fenced);
         break;
     case DT_MSG_STDIN:
         sim_check_stdin(w, c, &m->stdin);
@@ -213,6 +217,9 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     case DT_MSG_FAILED:
         sim_check_failed(w, &m->failed);
         break;
+    case DT_MSG_FENCE:
+        sim_check_fence_told(w, c, &m->fence);
+        break;
     case DT_MSG_RANK_HELLO:
         w->witness.restarts.met |= m->rank_hello.generation == w->witness.generation;
         break;
@@ -238,6 +245,8 @@ void sim_check_handled(struct sim_world *w, uint8_t type)
 {
     if (type == DT_MSG_FAILED)
         sim_check_all_passed_on(w);
+    else if (type == DT_MSG_FENCE)
+        sim_check_fence_passed_on(w);
 }
 
 /* ---- connections that end ---- */

@@ -97,7 +97,7 @@ static void finish(struct sim_world *w, struct sim_event *e)
 
     if (!r || r->stubborn || (w->s->linked && w->stuck_generation == a->generation))
         return;
-    if (sim_rank_awaits_stdin(w, a, r))
+    if (sim_rank_awaits_stdin(w, a, r) || sim_rank_awaits_fence(w, a))
         sim_plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
     else
         sim_agent_reap(w, a, r, 0, 0);
@@ -118,6 +118,7 @@ static void say_hello(struct sim_world *w, struct sim_event *e)
 
 void sim_ranks_begin(struct sim_world *w, struct sim_agent *a)
 {
+    sim_fences_begin(w, a);
     for (uint32_t i = 0; i < a->n; i++) {
         struct sim_rank *r = &a->ranks[i];
 

@@ -171,6 +171,7 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
     s->commit_ns = s->linked && sim_percent(&c, 70) ? s->work_ns / sim_between(&c, 2, 12) : 0;
     s->lines = (uint32_t)sim_below(&c, 8);
+    s->fences = !s->linked && sim_percent(&c, 40) ? (uint32_t)sim_between(&c, 1, 5) : 0;
     s->floods = s->lines == 1 && sim_percent(&c, 30);
     s->stdin_rank = sim_percent(&c, 70) ? DT_STDIN_NONE : sim_percent(&c, 60) ? 0 : DT_STDIN_ALL;
     s->stdin_bytes = sim_below(&c, sim_percent(&c, 60) ? 400000 : 1000);
@@ -249,9 +250,9 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
             s->timeout_s, s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
             s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
-    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",
+    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u fences, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
-            (double)s->commit_ns / 1e9, s->lines, s->floods ? ", floods" : "");
+            (double)s->commit_ns / 1e9, s->fences, s->lines, s->floods ? ", floods" : "");
     if (s->stdin_rank != DT_STDIN_NONE)
         fprintf(out, "# standard input of %" PRIu64 " bytes goes to %s\n", s->stdin_bytes,
                 s->stdin_rank == DT_STDIN_ALL ? "all ranks" : "rank 0");

@@ -52,6 +52,7 @@ struct sim_scenario {
     bool checkpoint_dir, stop_on_loss;
     bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */
+    uint32_t fences;    /* barriers of an MPI program, which is not linked */
     uint64_t work_ns;   /* how long the program runs */
     uint64_t commit_ns; /* between two checkpoints; 0: no checkpoints */
     uint32_t lines;     /* about how many each rank prints */

@@ -113,6 +113,18 @@ caught() {
 @test "the simulator catches a job that ends with 0 although ranks ignored failed calls" {
     caught "a job whose ranks ignore failed calls ends with 0"
 }
+@test "the simulator catches a fence of an old generation that counts" {
+    caught "a fence of an old generation counts"
+}
+@test "the simulator catches a fence that is over before all hosts have come" {
+    caught "a fence is over before all hosts have come"
+}
+@test "the simulator catches a fence that brings old data" {
+    caught "a fence brings the data of the one before"
+}
+@test "the simulator catches a fence that goes on in the next generation" {
+    caught "a fence goes on in the next generation"
+}
 @test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }

@@ -2,10 +2,11 @@
  * them and dtrun, and a witness that sees everything.
  *
  * network.c carries messages and implements the engine's ops. agent.c follows PROTOCOL.md. ranks.c
- * is the program, failed_calls.c calls that fail by themselves. faults.c breaks things. The judges
- * look at what passes between the engine and the world, never at the engine's own state:
- * invariants.c (what the engine sends and closes), output.c (what it shows), restarts.c (which
- * restarts are allowed), auxiliaries.c (when auxiliaries are ended), oracle.c (the exit code). */
+ * is the program, failed_calls.c its calls that fail by themselves, fences.c its barriers if it
+ * uses MPI. faults.c breaks things. The judges look at what passes between the engine and the
+ * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
+ * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when auxiliaries are
+ * ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -46,7 +47,8 @@ struct sim_agent {
     bool alive;
     enum sim_phase phase;
     uint32_t generation;
-    uint32_t np;
+    uint32_t np, node, nodes;
+    uint32_t fences, fenced; /* FENCE sent, FENCED arrived, in this generation */
     bool stopping;
     bool fenced_in_time; /* each message renewed the lease within half a second of its sending */
     bool refuses;        /* answers START with SPAWN_FAILED */
@@ -91,6 +93,7 @@ struct sim_conn {
     uint64_t opened_ns, opened;       /* when the engine opened it: time, and the witness's count */
     uint64_t heard_ns;                /* when the engine last heard from it */
     uint64_t lost_ns;                 /* when it really ended, or 0 */
+    uint32_t fenced;                  /* how often it was sent FENCED in this generation */
     uint64_t aborted;                 /* the number of the last failed call that it was told of */
 };
 
@@ -110,6 +113,7 @@ struct sim_host {
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
     uint32_t generation;                 /* the last one whose START went to it */
     uint32_t node;                       /* its number in that generation */
+    uint32_t fences;                     /* dtrun has got so many of its FENCEs there */
     bool apart; /* in that generation, some host and this one could not reach each other */
     int spawn_code;
 };
@@ -370,6 +374,15 @@ bool sim_check_passed_on(struct sim_world *w, struct sim_conn *c, const struct d
 void sim_check_all_passed_on(struct sim_world *w); /* the engine has handled FAILED */
 /* Whether all ranks have exited with 0 although a call had failed for good. */
 bool sim_are_errors_ignored(const struct sim_world *w);
+
+/* fences.c */
+void sim_fences_begin(struct sim_world *w, struct sim_agent *a);
+void sim_agent_on_fenced(struct sim_world *w, struct sim_agent *a, const struct dt_msg_fenced *m);
+/* Whether the agent's ranks have a barrier to come before they exit. */
+bool sim_rank_awaits_fence(const struct sim_world *w, const struct sim_agent *a);
+void sim_check_fence_told(struct sim_world *w, struct sim_conn *c, const struct dt_msg_fence *m);
+void sim_check_fenced(struct sim_world *w, struct sim_conn *c, const struct dt_msg_fenced *m);
+void sim_check_fence_passed_on(struct sim_world *w); /* the engine has handled FENCE */
 
 /* inject.c */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
