@@ -149,7 +149,7 @@ void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
     struct dt_hostshm_rank *rank = &s->map.ranks[peer];
 
     order_stores(s);
-    if (atomic_load_explicit(&rank->passing, memory_order_relaxed))
+    if (atomic_load_explicit(&rank->pipe_sleepers, memory_order_relaxed))
         dt_hostshm_ring(rank);
 }
 
@@ -233,10 +233,10 @@ static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const vo
     struct dt_hostshm_rank *me = &s->map.ranks[s->me];
     uint32_t seen = atomic_load(&me->doorbell);
 
-    atomic_fetch_add(&me->passing, 1);
+    atomic_fetch_add(&me->pipe_sleepers, 1);
     if (fence_all_ranks(s) && !done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
-    atomic_fetch_sub(&me->passing, 1);
+    atomic_fetch_sub(&me->pipe_sleepers, 1);
 }
 
 static void cpu_relax(void)

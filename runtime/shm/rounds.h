@@ -47,10 +47,12 @@ dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 bool dt_round_is_free(const struct dt_shm *s);
 bool dt_round_all_published(const struct dt_shm *s, enum dt_phase phase);
 
-/* For two ranks that communicate outside of the rounds, from threads that are in no round. Wakes
- * peer's threads that may sleep in dt_shm_wait, after a store that they wait for. */
+/* The next two are for ranks that communicate in pairs, outside of the rounds (sendrecv.h).
+ *
+ * Call this after a store for which peer's threads may wait: wakes those that sleep in dt_shm_wait.
+ */
 void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer);
-/* Waits, like a round, until done(arg) is true. A peer that makes it true calls dt_shm_wake_one. */
+/* Waits as in a round until done(arg) is true. A peer that makes it true calls dt_shm_wake_one. */
 dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg);
 
 /* Copies from or to another rank's memory. False: the communicator was stopped before the end. */

@@ -127,11 +127,11 @@ struct dt_hostshm_rank {
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* this rank's futex */
 
     /* Written by the rank. */
-    _Atomic uint32_t waits_for;  /* 1 + the local rank that it sleeps for, or 0 */
-    _Atomic uint32_t passing;    /* its threads that sleep at a pipe */
-    _Atomic uint32_t joining;    /* its threads that are making communicators */
-    struct dt_hostshm_card card; /* before it first meets the others */
-    _Atomic uint32_t cpu;        /* 1 + the CPU where it last waited, or 0 */
+    _Atomic uint32_t waits_for;     /* 1 + the local rank that it sleeps for, or 0 */
+    _Atomic uint32_t pipe_sleepers; /* its threads that sleep at a pipe */
+    _Atomic uint32_t joining;       /* its threads that are making communicators */
+    struct dt_hostshm_card card;    /* before it first meets the others */
+    _Atomic uint32_t cpu;           /* 1 + the CPU where it last waited, or 0 */
     /* Communicators other than DT_WORLD that failed for good, and that the program has neither
      * freed nor aborted. */
     _Atomic uint32_t failed;

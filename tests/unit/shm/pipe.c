@@ -267,7 +267,7 @@ static void a_stop_wakes_a_rank_that_waits_for_any(void **state)
     create();
     set(&seat, 0);
     assert_int_equal(pthread_create(&seat.thread, NULL, sleeps, &seat), 0);
-    while (atomic_load(&map.ranks[0].passing) == 0)
+    while (atomic_load(&map.ranks[0].pipe_sleepers) == 0)
         usleep(1000);
     dt_hostshm_stop(&map, DT_ERR_PEER, 99);
     pthread_join(seat.thread, NULL);
