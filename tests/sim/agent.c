@@ -9,7 +9,12 @@
 #include "runtime/wire/frame.h"
 #include "tests/sim/world.h"
 
-enum { OUTPUT_MAX = DT_FRAME_PAYLOAD_MAX - 16, FIRST_LEASE_S = 120, FREE_PORT = 40000 };
+enum {
+    OUTPUT_MAX = DT_FRAME_PAYLOAD_MAX - 16,
+    FIRST_LEASE_S = 120,
+    FREE_PORT = 40000,
+    QUIET_MS = 200
+};
 
 uint64_t sim_host_clock(const struct sim_world *w, const struct sim_host *h)
 {
@@ -182,6 +187,31 @@ static void flush_stream(struct sim_world *w, struct sim_agent *a, struct sim_ra
     }
 }
 
+/* Nothing has followed output that ends in the middle of a line. */
+static void say_quiet(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = sim_come_to(w, e);
+    int fd = (int)(e->n & 1) + 1;
+    const struct sim_stream *s = r ? &r->streams[fd - 1] : NULL;
+    union dt_msg *m;
+
+    if (!s || s->sent != s->produced || w->now_ns - s->printed_ns < QUIET_MS * SIM_MS ||
+        !sim_is_line_unfinished(s->sent))
+        return;
+    m = new_msg();
+    m->output_quiet = (struct dt_msg_output_quiet){ r->rank, (uint8_t)fd };
+    sim_send(w, e->who, DT_MSG_OUTPUT_QUIET, m);
+}
+
+void sim_agent_print(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int fd,
+                     uint64_t n)
+{
+    r->streams[fd - 1].produced += n;
+    r->streams[fd - 1].printed_ns = w->now_ns;
+    flush_stream(w, a, r, fd);
+    sim_plan(w, a, r, QUIET_MS * SIM_MS, say_quiet, fd - 1);
+}
+
 static void maybe_done(struct sim_world *w, struct sim_agent *a)
 {
     union dt_msg *m;
@@ -320,6 +350,7 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
     a->n = a->left = m->ranks.n + m->auxiliaries.n;
     a->ranks = dt_xcalloc(a->n, sizeof *a->ranks);
     a->stopping = a->stdin_ended = false;
+    a->limit_ms = 0;
     memset(a->failed, 0, sizeof a->failed);
     a->phase = SIM_SPAWNING;
     for (uint32_t i = 0; i < a->n; i++) {
@@ -509,7 +540,9 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
                                      DT_MSG_FENCE,  DT_MSG_EXIT,  DT_MSG_DONE };
     uint32_t old = a->generation - 1;
 
-    for (size_t i = 0; a->generation > 1 && i < sizeof types; i++) {
+    if (a->generation == 1)
+        return;
+    for (size_t i = 0; i < sizeof types; i++) {
         union dt_msg *m = new_msg();
 
         if (types[i] == DT_MSG_COMMIT)
@@ -530,4 +563,6 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
             m->ready.generation = old; /* DONE and FENCE have it in the same place */
         sim_send(w, a, types[i], m);
     }
+    sim_agent_tell_limit(w, a, old, 100);
+    sim_agent_tell_last_calls(w, a, a->ranks[0].rank, old, DT_ERR_MISMATCH);
 }

@@ -12,7 +12,7 @@
 
 #define OTHER_COMM ((UINT64_C(1) << 32) + 1)
 
-enum { NOTICE_MS = 30 };
+enum { NOTICE_MS = 30, LAST_CALLS_MS = 40, CALL = 100 };
 
 static uint64_t number_of(enum sim_comm comm)
 {
@@ -79,6 +79,54 @@ static bool may_notice(const struct sim_world *w, const struct sim_agent *a, enu
     return a->alive && a->phase == SIM_RUNNING && !a->in_doubt && !a->held &&
            w->now_ns >= a->host->frozen_until && !a->failed[SIM_WORLD] && !a->failed[comm];
 }
+
+/* ---- last calls ---- */
+
+/* One call that says of which generation it was. */
+static struct dt_msg_list list_calls(uint32_t generation, const char *result)
+{
+    struct dt_msg_last_call *call = dt_xcalloc(1, sizeof *call);
+
+    *call =
+        (struct dt_msg_last_call){ .call = CALL,
+                                   .what = dt_xasprintf("all-reduce of generation %u.", generation),
+                                   .result = dt_xstrdup(result),
+                                   .algorithm = dt_xstrdup("-") };
+    return (struct dt_msg_list){ call, 1 };
+}
+
+void sim_agent_tell_last_calls(struct sim_world *w, struct sim_agent *a, uint32_t rank,
+                               uint32_t generation, int32_t code)
+{
+    union dt_msg *m = dt_xcalloc(1, sizeof *m);
+
+    m->last_calls = (struct dt_msg_last_calls){
+        .generation = generation,
+        .rank = rank,
+        .code = code,
+        .dump = dt_xstrdup(rank % 3 ? "/tmp/dump" : ""),
+        .dump_error = dt_xstrdup(rank % 3 ? "" : "no space"),
+        .calls = list_calls(generation, code == DT_ERR_PEER ? "DT_ERR_PEER" : "DT_ERR_MISMATCH"),
+    };
+    sim_send(w, a, DT_MSG_LAST_CALLS, m);
+}
+
+static void tell_last_calls(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    const struct sim_rank *r = sim_come_to(w, e);
+
+    if (r)
+        sim_agent_tell_last_calls(w, a, r->rank, a->generation, a->failed[SIM_WORLD]);
+}
+
+void sim_rank_tells_last_calls(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
+{
+    if (sim_percent(&w->program, 70)) /* some never do, and others may have ended by then */
+        sim_plan(w, a, r, sim_between(&w->program, 0, LAST_CALLS_MS) * SIM_MS, tell_last_calls, 0);
+}
+
+/* ---- ranks that notice a failed call ---- */
 
 struct notice {
     enum sim_comm comm;
@@ -178,4 +226,37 @@ void sim_check_all_passed_on(struct sim_world *w)
 bool sim_are_errors_ignored(const struct sim_world *w)
 {
     return w->witness.other_failed && w->witness.ignored;
+}
+
+/* ---- last calls that dtrun prints ---- */
+
+void sim_check_last_calls_told(struct sim_world *w, const struct dt_msg_last_calls *m)
+{
+    struct sim_witness *x = &w->witness;
+
+    if (m->generation != x->generation)
+        return;
+    x->told_calls = true;
+    x->owes_calls |= m->code != DT_ERR_PEER && !x->decided && !x->norders;
+}
+
+/* Those of one generation, before the next one begins. */
+void sim_check_last_calls_said(struct sim_world *w, const char *line)
+{
+    struct sim_witness *x = &w->witness;
+    const char *of = strstr(line, "all-reduce of generation ");
+    unsigned generation = 0;
+
+    if (!of)
+        return;
+    sscanf(of, "all-reduce of generation %u", &generation);
+    if (generation != x->generation || !x->told_calls)
+        sim_broken(w, "dtrun prints last calls of generation %u in %u", generation, x->generation);
+    x->owes_calls = false;
+}
+
+void sim_check_last_calls_complete(struct sim_world *w)
+{
+    if (w->witness.owes_calls)
+        sim_broken(w, "dtrun does not print the last calls of ranks whose calls have failed");
 }

@@ -8,7 +8,7 @@
 #include "runtime/wire/hostshm.h"
 #include "tests/sim/world.h"
 
-enum { CALL = 100, LATE_NS = 4 * 1000 * 1000 * 1000ull };
+enum { CALL = 100, LATE_NS = 4 * 1000 * 1000 * 1000ull, TICK_MS = 50 };
 
 static uint64_t limit_ns(const struct sim_world *w)
 {
@@ -28,6 +28,7 @@ void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct
     struct dt_msg_called *called;
     struct dt_msg_comm *comm;
 
+    pong->limit_ms = a->limit_ms;
     if (!w->s->collective_timeout_s || a->phase != SIM_RUNNING)
         return;
     called = dt_xcalloc(a->n, sizeof *called);
@@ -46,6 +47,83 @@ void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct
     }
     comm->ranks.v = called;
     pong->comms = (struct dt_msg_list){ comm, 1 };
+}
+
+/* ---- limits of the program's own ---- */
+
+/* Ranks lower their limit step by step. Agents report only the lowest. */
+static void set_limit(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    uint32_t ms = (uint32_t)sim_between(&w->program, w->s->limit_ms, 2 * w->s->limit_ms);
+    const struct sim_rank *r = sim_come_to(w, e);
+
+    if (!r || r->stubborn || r->failed || (a->limit_ms && a->limit_ms <= ms))
+        return;
+    a->limit_ms = ms;
+    sim_agent_tell_limit(w, a, a->generation, ms);
+}
+
+void sim_agent_tell_limit(struct sim_world *w, struct sim_agent *a, uint32_t generation,
+                          uint32_t ms)
+{
+    union dt_msg *m = dt_xcalloc(1, sizeof *m);
+
+    m->limit = (struct dt_msg_limit){ generation, ms };
+    sim_send(w, a, DT_MSG_LIMIT, m);
+}
+
+void sim_rank_sets_limits(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
+{
+    for (uint64_t n = w->s->limit_ms ? sim_below(&w->program, 3) : 0; n > 0; n--)
+        sim_plan(w, a, r, sim_below(&w->program, w->s->work_ns), set_limit, 0);
+}
+
+/* ---- how often dtrun looks ---- */
+
+/* "often enough to notice within a tenth (at least 50 ms)"; in any case four times a lease */
+static uint64_t longest_tick_ms(const struct sim_world *w, uint32_t limit_ms)
+{
+    uint64_t beat_ms = (uint64_t)w->s->heartbeat_s * 1000 / 4;
+    uint64_t limited_ms = limit_ms / 10 > TICK_MS ? limit_ms / 10 : TICK_MS;
+
+    return limit_ms && limited_ms < beat_ms ? limited_ms : beat_ms;
+}
+
+void sim_check_tick(struct sim_world *w, uint64_t ms)
+{
+    struct sim_looks *l = &w->witness.looks;
+    uint32_t least_ms = l->least_ms;
+    uint64_t shortest_ms;
+
+    if (w->s->collective_timeout_s && (!least_ms || limit_ns(w) / SIM_MS < least_ms))
+        least_ms = (uint32_t)(limit_ns(w) / SIM_MS);
+    shortest_ms = longest_tick_ms(w, least_ms) / 3;
+    if (ms > longest_tick_ms(w, 0) || ms < shortest_ms)
+        sim_broken(w, "dtrun looks at its hosts after %" PRIu64 " ms", ms);
+    l->due_ns = w->now_ns + ms * SIM_MS;
+    l->set++;
+}
+
+void sim_check_limit_told(struct sim_world *w, const struct dt_msg_limit *m)
+{
+    struct sim_looks *l = &w->witness.looks;
+
+    l->told_ms = m->generation == w->witness.generation ? m->ms : 0;
+    l->set_before = l->set;
+    if (l->told_ms && (!l->least_ms || m->ms < l->least_ms))
+        l->least_ms = m->ms;
+}
+
+void sim_check_limit_handled(struct sim_world *w)
+{
+    const struct sim_looks *l = &w->witness.looks;
+
+    if (!l->told_ms && l->set != l->set_before)
+        sim_broken(w, "dtrun acts on a limit of an old generation");
+    if (l->told_ms && l->due_ns > w->now_ns + longest_tick_ms(w, l->told_ms) * SIM_MS)
+        sim_broken(w, "dtrun looks at its hosts in %" PRIu64 " ms, and calls may wait for %u ms",
+                   (l->due_ns - w->now_ns) / SIM_MS, l->told_ms);
 }
 
 /* ---- what must follow ---- */

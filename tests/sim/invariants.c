@@ -217,6 +217,15 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     case DT_MSG_FAILED:
         sim_check_failed(w, &m->failed);
         break;
+    case DT_MSG_LAST_CALLS:
+        sim_check_last_calls_told(w, &m->last_calls);
+        break;
+    case DT_MSG_OUTPUT_QUIET:
+        sim_check_quiet_told(w, &m->output_quiet);
+        break;
+    case DT_MSG_LIMIT:
+        sim_check_limit_told(w, &m->limit);
+        break;
     case DT_MSG_FENCE:
         sim_check_fence_told(w, c, &m->fence);
         break;
@@ -243,10 +252,22 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
 
 void sim_check_handled(struct sim_world *w, uint8_t type)
 {
-    if (type == DT_MSG_FAILED)
+    switch (type) {
+    case DT_MSG_FAILED:
         sim_check_all_passed_on(w);
-    else if (type == DT_MSG_FENCE)
+        break;
+    case DT_MSG_FENCE:
         sim_check_fence_passed_on(w);
+        break;
+    case DT_MSG_OUTPUT_QUIET:
+        sim_check_quiet_shown(w);
+        break;
+    case DT_MSG_LIMIT:
+        sim_check_limit_handled(w);
+        break;
+    default:
+        break;
+    }
 }
 
 /* ---- connections that end ---- */
@@ -301,6 +322,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     const char *from = strstr(line, "from the checkpoint of step ");
     long long step = -1;
 
+    sim_check_last_calls_said(w, line);
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;
     if (sim_is_about_to_end(w))
@@ -330,6 +352,7 @@ void sim_check_end(struct sim_world *w)
         else if (a->left && !sim_agent_is_fenced(w, a))
             sim_broken(w, "ranks on %s are left behind", a->host->name);
     }
+    sim_check_last_calls_complete(w);
     if (!w->witness.finished)
         sim_broken(w, "dtrun exits without ending the output");
     if (!sim_oracle_accepts(w, code, expected, sizeof expected))

@@ -360,6 +360,8 @@ static void ops_set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)
 {
     struct sim_world *w = arg;
 
+    if (timer == DT_TIMER_TICK)
+        sim_check_tick(w, ms);
     if (timer == DT_TIMER_FENCE)
         sim_check_fence(w, w->now_ns + ms * SIM_MS);
     sim_later(w, ms * SIM_MS,
@@ -404,9 +406,7 @@ static void ops_output(void *arg, uint32_t rank, int fd, const void *data, size_
 
 static void ops_output_quiet(void *arg, uint32_t rank, int fd)
 {
-    (void)arg;
-    (void)rank;
-    (void)fd;
+    sim_check_output_quiet(arg, rank, fd);
 }
 
 static void ops_output_eof(void *arg, uint32_t rank, int fd)

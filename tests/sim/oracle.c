@@ -22,7 +22,8 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->ncauses = x->decided_causes = x->ended_well = 0;
     x->ended = x->nodes = x->reached = x->running = 0;
     x->apart = x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
-    x->other_failed = x->ignored = false;
+    sim_check_last_calls_complete(w);
+    x->told_calls = x->owes_calls = x->other_failed = x->ignored = false;
     x->decided = 0;
 }
 

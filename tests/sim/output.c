@@ -35,6 +35,29 @@ void sim_check_output(struct sim_world *w, uint32_t rank, int fd, const char *da
     s->bytes += n;
 }
 
+void sim_check_quiet_told(struct sim_world *w, const struct dt_msg_output_quiet *m)
+{
+    w->witness.quiet = *m;
+}
+
+void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd)
+{
+    const struct sim_shown *s = stream_of(w, rank, fd);
+    struct dt_msg_output_quiet *quiet = &w->witness.quiet;
+
+    if (quiet->fd != fd || quiet->rank != rank)
+        sim_broken(w, "dtrun takes rank %u's stream %d for quiet by itself", rank, fd);
+    if (s->ended || !sim_is_line_unfinished(s->bytes))
+        sim_broken(w, "rank %u's stream %d has no unfinished line", rank, fd);
+    quiet->fd = 0;
+}
+
+void sim_check_quiet_shown(struct sim_world *w)
+{
+    if (w->witness.quiet.fd)
+        sim_broken(w, "an unfinished line of rank %u is not shown", w->witness.quiet.rank);
+}
+
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd)
 {
     stream_of(w, rank, fd)->ended = true;

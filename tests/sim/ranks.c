@@ -21,6 +21,11 @@ void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, u
     }
 }
 
+bool sim_is_line_unfinished(uint64_t bytes)
+{
+    return bytes % LINE != 0;
+}
+
 int64_t sim_rank_step(const struct sim_world *w, const struct sim_rank *r)
 {
     return r->next_ns ? (int64_t)((w->now_ns - r->began_ns) / (STEP_MS * SIM_MS)) : -1;
@@ -78,8 +83,8 @@ static void print(struct sim_world *w, struct sim_event *e)
 
     if (!r)
         return;
-    r->streams[what_of(e) & 1].produced += w->s->floods ? FLOOD : sim_between(&w->program, 1, 100);
-    sim_agent_flush(w, e->who);
+    sim_agent_print(w, e->who, r, (what_of(e) & 1) + 1,
+                    w->s->floods ? FLOOD : sim_between(&w->program, 1, 100));
 }
 
 static void plan_output(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
@@ -173,6 +178,7 @@ void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
         r->began_ns = w->now_ns - done_ns;
         r->next_ns = w->now_ns + left_ns + sim_between(&w->program, 1, 20) * SIM_MS;
         sim_plan(w, a, r, r->next_ns - w->now_ns, finish, 0);
+        sim_rank_sets_limits(w, a, r);
         if (r->stubborn)
             sim_rank_hangs(w, a, r);
         if (r->rank != 0 || w->s->commit_ns == 0)
@@ -202,6 +208,7 @@ static void fail(struct sim_world *w, struct sim_event *e)
         return;
     r->failed = true;
     r->peer_lost = a->failed[SIM_WORLD] == DT_ERR_PEER || a->failed[SIM_WORLD] == DT_ERR_TIMEOUT;
+    sim_rank_tells_last_calls(w, e->who, r);
     sim_plan(w, e->who, r,
              sim_percent(&w->program, 10) ? 2 * SIM_S : sim_between(&w->program, 1, 60) * SIM_MS,
              follow, 0);

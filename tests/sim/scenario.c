@@ -23,7 +23,9 @@ static enum sim_fault_kind pick_kind(struct sim_chance *c)
         return SIM_RANK_KILLED;
     if (n < 44)
         return SIM_RANK_EXITS;
-    return (enum sim_fault_kind)sim_between(c, SIM_CALL_FAILS, SIM_SIGNAL);
+    if (n < 50)
+        return SIM_CALL_FAILS;
+    return (enum sim_fault_kind)sim_between(c, SIM_RANK_HANGS, SIM_SIGNAL);
 }
 
 static uint64_t pick_duration(struct sim_chance *c, enum sim_fault_kind kind, int heartbeat_s)
@@ -168,6 +170,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->linked = sim_percent(&c, 60);
     if (s->linked && sim_percent(&c, 50))
         s->collective_timeout_s = (int)sim_between(&c, 4, 30);
+    if (s->linked && sim_percent(&c, 20))
+        s->limit_ms = (uint32_t)sim_between(&c, sim_percent(&c, 10) ? 100 : 2000, 30000);
     s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
     s->commit_ns = s->linked && sim_percent(&c, 70) ? s->work_ns / sim_between(&c, 2, 12) : 0;
     s->lines = (uint32_t)sim_below(&c, 8);

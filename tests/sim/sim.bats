@@ -125,6 +125,19 @@ caught() {
 @test "the simulator catches a fence that goes on in the next generation" {
     caught "a fence goes on in the next generation"
 }
+@test "the simulator catches last calls that are dropped" { caught "last calls are dropped"; }
+@test "the simulator catches last calls that belong to an old generation" {
+    caught "last calls of an old generation are printed"
+}
+@test "the simulator catches a limit of an old generation that counts" {
+    caught "a limit of an old generation counts"
+}
+@test "the simulator catches a limit of the program that changes nothing" {
+    caught "a limit of the program changes nothing"
+}
+@test "the simulator catches an unfinished line that is not shown" {
+    caught "an unfinished line is not shown"
+}
 @test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }

@@ -19,6 +19,7 @@ enum sim_comm { SIM_WORLD, SIM_OTHER, SIM_COMMS }; /* communicators, each of all
 
 struct sim_stream { /* only lengths are kept, since sim_stream_bytes gives the contents */
     uint64_t produced, sent, credit;
+    uint64_t printed_ns; /* when the process last wrote */
     bool ended;
 };
 
@@ -56,6 +57,7 @@ struct sim_agent {
     uint32_t n, left; /* all processes; those alive */
     uint32_t nranks;  /* these come first, then auxiliaries */
     bool stdin_ended;
+    uint32_t limit_ms;         /* the lowest that its ranks have set in this generation, or 0 */
     int32_t failed[SIM_COMMS]; /* why calls on the communicator fail on this host; 0: they work */
     uint64_t heard_ns, lease_ns;
     bool in_doubt; /* its ranks are stopped, since others may run in their place */
@@ -157,6 +159,13 @@ struct sim_batch { /* a signal of the batch system, sent to all agents */
     uint64_t acted_ns; /* or 0 */
 };
 
+struct sim_looks {            /* how often dtrun looks at its hosts */
+    uint64_t due_ns;          /* the next look */
+    uint64_t set, set_before; /* how often it has set the time; the same before the last LIMIT */
+    uint32_t told_ms;         /* the last LIMIT, or 0 if that was of an old generation */
+    uint32_t least_ms;        /* the lowest of all */
+};
+
 struct sim_failed_call { /* reported by an agent; dtrun tells the other agents at once */
     uint64_t number;
     bool pending; /* dtrun is being told of it */
@@ -210,9 +219,13 @@ struct sim_witness {
     bool lost_early;  /* a connection ended before the first START */
     uint64_t lost_ns; /* when dtrun last lost or closed a connection */
     uint32_t went;    /* the newest generation that was sent GO */
+    struct sim_looks looks;
     struct sim_failed_call failed_call;
-    bool other_failed; /* calls on the other communicator have failed for good */
-    bool ignored;      /* a rank has exited with 0 without having freed that communicator */
+    struct dt_msg_output_quiet quiet; /* dtrun is being told of it, unless fd is 0 */
+    bool told_calls;                  /* last calls of this generation have come */
+    bool owes_calls;                  /* ... and dtrun has to print them */
+    bool other_failed;                /* calls on the other communicator have failed for good */
+    bool ignored; /* a rank has exited with 0 without having freed that communicator */
 };
 
 struct sim_input { /* dtrun's standard input */
@@ -292,6 +305,9 @@ bool sim_agent_is_fenced(const struct sim_world *w, const struct sim_agent *a);
 void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                     int signo);
 void sim_agent_flush(struct sim_world *w, struct sim_agent *a);
+/* The process writes n bytes. */
+void sim_agent_print(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int fd,
+                     uint64_t n);
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a); /* of the generation before */
 
 /* ranks.c */
@@ -307,6 +323,8 @@ struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_ag
 /* The n bytes that the process prints from this position on. */
 void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, uint32_t rank,
                       int fd);
+
+bool sim_is_line_unfinished(uint64_t bytes); /* after so many bytes of a stream */
 
 /* Plans what the agent's process does after this time, unless it has ended by then. */
 void sim_plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
@@ -341,6 +359,10 @@ void sim_check_end(struct sim_world *w);
 
 /* output.c */
 void sim_check_output(struct sim_world *w, uint32_t rank, int fd, const char *data, size_t n);
+/* The engine gets OUTPUT_QUIET, says that the stream is quiet, and has handled the message. */
+void sim_check_quiet_told(struct sim_world *w, const struct dt_msg_output_quiet *m);
+void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd);
+void sim_check_quiet_shown(struct sim_world *w);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
 /* A host is done with the generation, so its ranks' output must have been shown as a whole. */
 void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
@@ -363,6 +385,12 @@ bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
 void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r);
 void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct dt_msg_pong *pong);
 void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m);
+void sim_rank_sets_limits(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r);
+void sim_agent_tell_limit(struct sim_world *w, struct sim_agent *a, uint32_t generation,
+                          uint32_t ms);
+void sim_check_tick(struct sim_world *w, uint64_t ms); /* the engine sets DT_TIMER_TICK */
+void sim_check_limit_told(struct sim_world *w, const struct dt_msg_limit *m);
+void sim_check_limit_handled(struct sim_world *w);
 
 /* failed_calls.c */
 void sim_call_fails(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r,
@@ -374,6 +402,14 @@ bool sim_check_passed_on(struct sim_world *w, struct sim_conn *c, const struct d
 void sim_check_all_passed_on(struct sim_world *w); /* the engine has handled FAILED */
 /* Whether all ranks have exited with 0 although a call had failed for good. */
 bool sim_are_errors_ignored(const struct sim_world *w);
+
+/* The rank's calls have failed: it may tell its last ones before it ends. */
+void sim_rank_tells_last_calls(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r);
+void sim_agent_tell_last_calls(struct sim_world *w, struct sim_agent *a, uint32_t rank,
+                               uint32_t generation, int32_t code);
+void sim_check_last_calls_told(struct sim_world *w, const struct dt_msg_last_calls *m);
+void sim_check_last_calls_said(struct sim_world *w, const char *line);
+void sim_check_last_calls_complete(struct sim_world *w); /* the generation or the job is over */
 
 /* fences.c */
 void sim_fences_begin(struct sim_world *w, struct sim_agent *a);
