@@ -104,21 +104,23 @@ static void watch_lease(struct sim_world *w, struct sim_agent *a, uint64_t lease
 static void say_hello(struct sim_world *w, struct sim_agent *a)
 {
     const struct sim_host *h = a->host;
-    struct dt_msg_netaddr *addr = dt_xcalloc(1, sizeof *addr);
+    struct dt_msg_netaddr *addrs = dt_xcalloc(SIM_NETWORKS, sizeof *addrs);
     union dt_msg *m = new_msg();
 
-    *addr = (struct dt_msg_netaddr){ dt_xstrdup("eth0"), dt_xstrdup(h->addr), 1500 };
+    for (int i = 0; i < SIM_NETWORKS; i++)
+        addrs[i] =
+            (struct dt_msg_netaddr){ dt_xasprintf("eth%d", i), dt_xstrdup(h->addrs[i]), 1500 };
     m->hello = (struct dt_msg_hello){
         .protocol = DT_PROTOCOL,
         .version = dt_xstrdup("0"),
         .identity = dt_xstrdup(h->identity),
         .hostname = dt_xstrdup(h->name),
-        .addr = dt_xstrdup(h->addr),
+        .addr = dt_xstrdup(h->addrs[0]),
         .peer_addr = dt_xstrdup("10.255.0.1"),
         .free_port = FREE_PORT,
         .probe_port = FREE_PORT + 100,
         .time_ns = sim_host_clock(w, h),
-        .addrs = { addr, 1 },
+        .addrs = { addrs, SIM_NETWORKS },
         .in_step = w->s->batch,
     };
     sim_send(w, a, DT_MSG_HELLO, m);

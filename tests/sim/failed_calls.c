@@ -1,7 +1,7 @@
 /* Calls that fail by themselves: because ranks make different calls, one of them aborts the
  * communicator, or a time limit of the program is over. The first rank that notices tells its
  * agent, and the agent tells dtrun. dtrun tells all agents once, before they hear of deaths that
- * follow. */
+ * follow. Ranks may also tell their last calls, which dtrun prints. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

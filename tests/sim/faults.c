@@ -123,6 +123,10 @@ static void trigger_at_host(struct sim_world *w, const struct sim_fault *f)
         if (w->s->hosts <= SIM_HOSTS_MAX)
             h->apart_until[(f->host + (unsigned)f->code) % w->s->hosts] = until(w, f);
         break;
+    case SIM_HOST_DIVIDED:
+        h->divided_until = until(w, f);
+        h->divided_completely = f->code;
+        break;
     case SIM_SPAWN_FAILS:
         h->spawn_fails = true;
         h->spawn_code = f->code;
@@ -171,6 +175,8 @@ static void trigger(struct sim_world *w, struct sim_event *e)
         sim_later(
             w, 0,
             (struct sim_event){ .act = give_signal, .n = (uint64_t)f->code, .for_engine = true });
+    else if (f->kind == SIM_CHECKPOINTS_LOST)
+        w->durable = f->code || w->durable < 2 ? -1 : w->durable / 2;
     else if (f->kind == SIM_DTRUN_STANDS)
         sim_later(w, 0, (struct sim_event){ .act = stand_up, .n = f->ns });
     else if (f->kind <= SIM_RANK_HANGS)

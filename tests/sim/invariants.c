@@ -69,6 +69,18 @@ static void check_left_out(struct sim_world *w)
     }
 }
 
+/* The slots of a machine with two names would count twice. */
+static void check_twin(struct sim_world *w, const struct sim_host *h)
+{
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        const struct sim_host *other = &w->hosts[i];
+
+        if (other != h && other->generation == w->witness.generation &&
+            strcmp(other->identity, h->identity) == 0)
+            sim_broken(w, "%s and %s are one machine, and both have ranks", h->name, other->name);
+    }
+}
+
 static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m)
 {
     struct sim_witness *x = &w->witness;
@@ -93,6 +105,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->host->node = m->node_rank;
     c->host->apart = false;
     c->host->fences = c->fenced = 0;
+    check_twin(w, c->host);
     sim_stdin_started(w, c, m);
     sim_check_injections(w, c, m);
     c->pausing = w->pausing;
@@ -145,6 +158,9 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     case DT_MSG_STDIN_EOF:
         sim_check_stdin_eof(w, c);
         break;
+    case DT_MSG_PROBE:
+        sim_check_probe(w, c, &m->probe);
+        break;
     case DT_MSG_GO:
         if (c->reads && c->stdin_ended != w->input.ended)
             sim_broken(w, "%s is not told that standard input has ended", c->host->name);
@@ -165,12 +181,21 @@ static void check_commit(struct sim_world *w, const struct dt_msg_commit *m)
 {
     struct sim_restarts *r = &w->witness.restarts;
 
+    w->witness.said_behind = r->behind = false;
     if (m->generation != w->witness.generation)
         return;
     if (!m->restored && m->step < r->newest)
         sim_broken(w, "step %" PRId64 " is committed after %" PRId64, m->step, r->newest);
     r->saved = true;
+    r->behind = m->restored && m->step < r->newest;
     r->newest = m->step;
+}
+
+static void check_behind(struct sim_world *w)
+{
+    if (w->witness.said_behind != w->witness.restarts.behind)
+        sim_broken(w, "dtrun %s that the ranks do not find the newest checkpoint",
+                   w->witness.said_behind ? "says" : "does not say");
 }
 
 static void check_done(struct sim_world *w, struct sim_conn *c, uint32_t generation)
@@ -259,6 +284,12 @@ void sim_check_handled(struct sim_world *w, uint8_t type)
     case DT_MSG_FENCE:
         sim_check_fence_passed_on(w);
         break;
+    case DT_MSG_REACH:
+        sim_check_reach_handled(w);
+        break;
+    case DT_MSG_COMMIT:
+        check_behind(w);
+        break;
     case DT_MSG_OUTPUT_QUIET:
         sim_check_quiet_shown(w);
         break;
@@ -323,6 +354,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     long long step = -1;
 
     sim_check_last_calls_said(w, line);
+    w->witness.said_behind |= strstr(line, "although a checkpoint of step ") != NULL;
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;
     if (sim_is_about_to_end(w))

@@ -20,9 +20,10 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
 
     x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
-    x->ended = x->nodes = x->reached = x->running = 0;
-    x->apart = x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
+    x->ended = x->nodes = x->running = 0;
+    x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
     sim_check_last_calls_complete(w);
+    sim_reach_started(w);
     x->told_calls = x->owes_calls = x->other_failed = x->ignored = false;
     x->decided = 0;
 }
@@ -182,10 +183,14 @@ void sim_oracle_refusal(struct sim_world *w, int code)
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
 }
 
-/* Whether a host that the job needed has no connection, and a new one has failed. */
-static bool is_lost_for_good(const struct sim_witness *x, const struct sim_host *h)
+/* Whether a host that the job needed has no connection, and a new one has failed; or it is a second
+ * name of a host that the job uses. */
+static bool is_lost_for_good(const struct sim_world *w, const struct sim_host *h)
 {
-    return h->conn && !h->conn->open && (h->lost || h->conn->opened > x->decided);
+    bool second_name = w->s->twin && h->index == w->s->twin && !h->generation;
+
+    return second_name ||
+           (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 
 static bool are_hosts_lost(const struct sim_world *w)
@@ -193,7 +198,7 @@ static bool are_hosts_lost(const struct sim_world *w)
     uint32_t lost = 0;
 
     for (uint32_t i = 0; i < w->s->hosts; i++)
-        lost += is_lost_for_good(&w->witness, &w->hosts[i]);
+        lost += is_lost_for_good(w, &w->hosts[i]);
     return w->s->stop_on_loss ? lost > 0 : lost == w->s->hosts;
 }
 
@@ -330,6 +335,16 @@ static bool accepts_success(const struct verdict *v)
     return expect(v, 0, "all ranks have exited with 0");
 }
 
+/* Whether the first plan takes one machine for two hosts. */
+static bool are_twins_planned(const struct sim_world *w)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < w->plan.nnodes && w->s->twin; i++)
+        found += w->plan.nodes[i].host == w->s->twin || w->plan.nodes[i].host == w->s->twin - 1;
+    return found == 2;
+}
+
 bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, size_t size)
 {
     const struct sim_witness *x = &w->witness;
@@ -343,7 +358,7 @@ bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, siz
         return order_decides(&v, o);
     if (x->cut_off && x->lost_for_good)
         return expect(&v, DT_EXIT_LAUNCH, "hosts are lost for good");
-    if (x->generation == 0 && x->lost_early)
+    if (x->generation == 0 && (x->lost_early || are_twins_planned(w)))
         return expect(&v, DT_EXIT_LAUNCH, "a host could not be used");
     if (x->generation > 0 && x->ended_well == w->s->np)
         return accepts_success(&v);

@@ -32,8 +32,8 @@ static uint64_t pick_duration(struct sim_chance *c, enum sim_fault_kind kind, in
 {
     uint64_t lease = (uint64_t)heartbeat_s * SIM_S;
 
-    if (sim_percent(c, 25) &&
-        (kind == SIM_HOST_VANISHES || kind == SIM_CUT_OFF || kind == SIM_HOSTS_APART))
+    if (sim_percent(c, 25) && (kind == SIM_HOST_VANISHES || kind == SIM_CUT_OFF ||
+                               kind == SIM_HOSTS_APART || kind == SIM_HOST_DIVIDED))
         return UINT64_MAX;
     return sim_between(c, 10 * SIM_MS, 3 * lease);
 }
@@ -55,6 +55,9 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
         return (int)sim_between(c, 1, 3);
     case SIM_HOSTS_APART:
         return (int)sim_between(c, 1, SIM_HOSTS_MAX - 1);
+    case SIM_HOST_DIVIDED:
+    case SIM_CHECKPOINTS_LOST:
+        return (int)sim_below(c, 2);
     case SIM_OUTPUT_FAILS:
         return sim_percent(c, 50) ? EPIPE : ENOSPC;
     case SIM_BATCH_SIGNAL:
@@ -76,12 +79,17 @@ static uint64_t pick_time(struct sim_chance *c, const struct sim_scenario *s)
     return sim_below(c, s->work_ns + SIM_S);
 }
 
+static bool divides(enum sim_fault_kind kind)
+{
+    return kind == SIM_HOSTS_APART || kind == SIM_HOST_DIVIDED;
+}
+
 static void add_fault(struct sim_chance *c, struct sim_scenario *s)
 {
     struct sim_fault *f = &s->faults[s->nfaults];
 
     f->kind = pick_kind(c);
-    f->at_ns = f->kind == SIM_HOSTS_APART && sim_percent(c, 30) ? 0 : pick_time(c, s);
+    f->at_ns = divides(f->kind) && sim_percent(c, 30) ? 0 : pick_time(c, s);
     f->ns = pick_duration(c, f->kind, s->heartbeat_s);
     f->host = (uint32_t)sim_below(c, s->hosts);
     f->rank = (uint32_t)sim_below(c, s->np);
@@ -100,6 +108,47 @@ static void hang_only(struct sim_chance *c, struct sim_scenario *s)
     s->faults[0] = (struct sim_fault){ .kind = SIM_RANK_HANGS,
                                        .at_ns = sim_below(c, s->work_ns),
                                        .rank = (uint32_t)sim_below(c, s->np) };
+}
+
+/* Several hosts cannot be reached by others, from the beginning or when ranks start again. */
+static void divide_hosts(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint64_t at_ns = sim_percent(c, 50) ? 0 : sim_below(c, s->work_ns);
+    uint64_t n = sim_between(c, 1, 4);
+
+    s->ninject = 0;
+    s->nfaults = 1;
+    s->faults[0] = (struct sim_fault){ .kind = SIM_RANK_KILLED,
+                                       .at_ns = sim_below(c, s->work_ns),
+                                       .rank = (uint32_t)sim_below(c, s->np),
+                                       .code = SIGKILL };
+    while (s->nfaults <= n) {
+        struct sim_fault *f = &s->faults[s->nfaults++];
+
+        f->kind = sim_percent(c, 30) ? SIM_HOSTS_APART : SIM_HOST_DIVIDED;
+        *f = (struct sim_fault){ .kind = f->kind,
+                                 .at_ns = at_ns,
+                                 .ns = pick_duration(c, f->kind, s->heartbeat_s),
+                                 .host = (uint32_t)sim_below(c, s->hosts),
+                                 .code = pick_code(c, f->kind) };
+    }
+}
+
+/* In half of these worlds the job gets to the second name only when it has lost a host. */
+static void name_host_twice(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->twin = (uint32_t)sim_between(c, 1, s->hosts - 1);
+    if (sim_percent(c, 50))
+        return;
+    s->np = 0;
+    for (uint32_t i = 0; i < s->twin; i++)
+        s->np += (uint32_t)s->slots[i];
+    s->max_restarts = (int)sim_between(c, 1, 5);
+    s->nfaults = 1;
+    s->faults[0] = (struct sim_fault){ .kind = SIM_HOST_VANISHES,
+                                       .at_ns = sim_below(c, s->work_ns),
+                                       .ns = pick_duration(c, SIM_HOST_VANISHES, s->heartbeat_s),
+                                       .host = (uint32_t)sim_below(c, s->twin) };
 }
 
 static void add_injection(struct sim_chance *c, struct sim_scenario *s)
@@ -193,6 +242,10 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         hang_only(&c, s);
     else if (sim_percent(&c, 20))
         add_auxiliaries(&c, s);
+    else if (s->hosts > 2 && sim_percent(&c, 8))
+        divide_hosts(&c, s);
+    if (s->hosts > 1 && sim_percent(&c, 5))
+        name_host_twice(&c, s);
 }
 
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
@@ -226,6 +279,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
     [SIM_CUT_OFF] = "host cut off",         [SIM_HOST_FREEZES] = "host freezes",
     [SIM_LINK_SLOW] = "link slow",          [SIM_SPAWN_FAILS] = "spawn fails",
     [SIM_STALE] = "stale messages",         [SIM_DTRUN_STANDS] = "dtrun stands still",
+    [SIM_HOST_DIVIDED] = "host divided",    [SIM_CHECKPOINTS_LOST] = "checkpoints lost",
     [SIM_HOSTS_APART] = "hosts apart",      [SIM_OUTPUT_FAILS] = "output fails",
     [SIM_BATCH_SIGNAL] = "batch signal",    [SIM_SIGNAL] = "signal",
 };
@@ -257,6 +311,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u fences, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
             (double)s->commit_ns / 1e9, s->fences, s->lines, s->floods ? ", floods" : "");
+    if (s->twin)
+        fprintf(out, "# h%u is another name of h%u\n", s->twin, s->twin - 1);
     if (s->stdin_rank != DT_STDIN_NONE)
         fprintf(out, "# standard input of %" PRIu64 " bytes goes to %s\n", s->stdin_bytes,
                 s->stdin_rank == DT_STDIN_ALL ? "all ranks" : "rank 0");

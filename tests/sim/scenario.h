@@ -26,13 +26,22 @@ enum sim_fault_kind {
     SIM_STALE,        /* the agent repeats messages of the previous generation */
     SIM_DTRUN_STANDS, /* for "ns" */
     SIM_HOSTS_APART,  /* the host and the one "code" after it do not reach each other for "ns" */
-    SIM_OUTPUT_FAILS, /* writing standard output fails with errno "code" */
-    SIM_BATCH_SIGNAL, /* signal "code" to agents and ranks; also to dtrun if "ns" is odd */
-    SIM_SIGNAL,       /* signal "code" to dtrun */
+    SIM_HOST_DIVIDED, /* hosts with odd numbers do not reach the host in its first network for "ns";
+                         if "code" is set, the others do not reach it in its second one */
+    SIM_CHECKPOINTS_LOST, /* the newest ones, or all if "code" is set */
+    SIM_OUTPUT_FAILS,     /* writing standard output fails with errno "code" */
+    SIM_BATCH_SIGNAL,     /* signal "code" to agents and ranks; also to dtrun if "ns" is odd */
+    SIM_SIGNAL,           /* signal "code" to dtrun */
     SIM_FAULT_KINDS,
 };
 
-enum { SIM_INJECT_MAX = 3, SIM_FAULTS_MAX = 10, SIM_HOSTS_MAX = 8, SIM_ROUNDS = 10 };
+enum {
+    SIM_INJECT_MAX = 3,
+    SIM_FAULTS_MAX = 10,
+    SIM_HOSTS_MAX = 8,
+    SIM_NETWORKS = 2,
+    SIM_ROUNDS = 10
+};
 
 struct sim_fault {
     enum sim_fault_kind kind;
@@ -54,6 +63,7 @@ struct sim_scenario {
     bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */
     uint32_t fences;    /* barriers of an MPI program, which is not linked */
+    uint32_t twin;      /* this host is another name of the one before it; 0: there is none */
     uint64_t work_ns;   /* how long the program runs */
     uint64_t commit_ns; /* between two checkpoints; 0: no checkpoints */
     uint32_t lines;     /* about how many each rank prints */

@@ -138,6 +138,15 @@ caught() {
 @test "the simulator catches an unfinished line that is not shown" {
     caught "an unfinished line is not shown"
 }
+@test "the simulator catches hosts that are not asked for all addresses" {
+    caught "hosts are not asked for all addresses"
+}
+@test "the simulator catches a machine with two names that is used twice" {
+    caught "a machine with two names is used twice"
+}
+@test "the simulator catches an older checkpoint that is restored without a word" {
+    caught "an older checkpoint is restored without a word"
+}
 @test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }

@@ -90,8 +90,11 @@ static void make_hosts(struct sim_world *w)
 
         h->index = i;
         snprintf(h->name, sizeof h->name, "h%u", i);
-        snprintf(h->addr, sizeof h->addr, "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
-        snprintf(h->identity, sizeof h->identity, "machine %u", i);
+        for (uint32_t k = 0; k < SIM_NETWORKS; k++)
+            snprintf(h->addrs[k], sizeof h->addrs[k], "10.%u.%u.%u", k * 16 + (i >> 16),
+                     i >> 8 & 255, i & 255);
+        snprintf(h->identity, sizeof h->identity, "machine %u",
+                 s->twin && i == s->twin ? i - 1 : i);
         h->clock_ns = sim_below(&w->network, 1000000 * SIM_S);
         h->drift_ppm = (int64_t)sim_below(&w->network, 161) - 80;
         w->list.v[i] = (struct dt_host){ .name = h->name, .slots = s->slots[i % SIM_HOSTS_MAX] };

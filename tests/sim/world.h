@@ -101,7 +101,7 @@ struct sim_conn {
 
 struct sim_host {
     size_t index;
-    char name[16], addr[24], identity[24];
+    char name[16], addrs[SIM_NETWORKS][24], identity[24];
     struct sim_conn *conn;    /* the newest */
     struct sim_agent *agents; /* every agent that has run here */
     uint64_t down_until, refuses_until, cut_until, frozen_until, slow_until;
@@ -113,10 +113,13 @@ struct sim_host {
                             might run; 0: no such agent, or a later one has swept the host */
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
-    uint32_t generation;                 /* the last one whose START went to it */
-    uint32_t node;                       /* its number in that generation */
-    uint32_t fences;                     /* dtrun has got so many of its FENCEs there */
-    bool apart; /* in that generation, some host and this one could not reach each other */
+    uint64_t divided_until;
+    bool divided_completely;
+    uint8_t common; /* in that generation, the addresses at which all callers so far reach it */
+    uint32_t generation; /* the last one whose START went to it */
+    uint32_t node;       /* its number in that generation */
+    uint32_t fences;     /* dtrun has got so many of its FENCEs there */
+    bool apart;          /* in that generation, some host and this one could not reach each other */
     int spawn_code;
 };
 
@@ -144,11 +147,12 @@ struct sim_cause { /* a failure of the generation that the engine was told of */
 
 struct sim_restarts { /* restarts, as the witness counts them */
     uint32_t n;
-    uint32_t fruitless;                        /* restarts in a row without a newer checkpoint */
-    bool barren;                               /* enough of these that hosts may be quarantined */
-    bool saved;                                /* a checkpoint was saved or restored */
-    bool met;                                  /* a rank has called dt_init */
-    int64_t newest;                            /* the newest committed step, or -1 */
+    uint32_t fruitless; /* restarts in a row without a newer checkpoint */
+    bool barren;        /* enough of these that hosts may be quarantined */
+    bool saved;         /* a checkpoint was saved or restored */
+    bool met;           /* a rank has called dt_init */
+    bool behind;        /* the last restore was of an older checkpoint than the newest */
+    int64_t newest;     /* the newest committed step, or -1 */
     int64_t newest_at_decision, newest_before; /* at the last decision, and at the one before */
 };
 
@@ -157,6 +161,13 @@ struct sim_batch { /* a signal of the batch system, sent to all agents */
     uint64_t sent_ns;
     bool heard;        /* dtrun has heard of it from an agent, and is about to act, or has acted */
     uint64_t acted_ns; /* or 0 */
+};
+
+struct sim_reach { /* what hosts say about the addresses of others, in this generation */
+    bool all;      /* dtrun has to ask for all addresses, and has asked this many hosts */
+    uint32_t asked;
+    uint32_t answers; /* to the last question */
+    bool cut;         /* some host does not reach another one at any address */
 };
 
 struct sim_looks {            /* how often dtrun looks at its hosts */
@@ -199,9 +210,9 @@ struct sim_witness {
     bool limit_over;          /* --timeout has passed */
     uint64_t first_end_ns;    /* when dtrun learnt that the first rank had exited with 0 */
     uint32_t running;         /* hosts whose ranks all run */
-    uint32_t nodes, reached;  /* hosts that were sent START; that have said which they reach */
-    bool apart;               /* some do not reach each other */
-    bool cut_off;             /* ... and the job must go on without them */
+    uint32_t nodes;           /* hosts that were sent START */
+    struct sim_reach reach;
+    bool cut_off; /* hosts do not reach each other, and the job must go on without some */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool may_restart;             /* whether the rules allowed a restart then */
     uint64_t finished;            /* the engine has shown that the job is over */
@@ -222,10 +233,11 @@ struct sim_witness {
     struct sim_looks looks;
     struct sim_failed_call failed_call;
     struct dt_msg_output_quiet quiet; /* dtrun is being told of it, unless fd is 0 */
-    bool told_calls;                  /* last calls of this generation have come */
-    bool owes_calls;                  /* ... and dtrun has to print them */
-    bool other_failed;                /* calls on the other communicator have failed for good */
-    bool ignored; /* a rank has exited with 0 without having freed that communicator */
+    bool said_behind;  /* dtrun has said that the ranks do not find the newest checkpoint */
+    bool told_calls;   /* last calls of this generation have come */
+    bool owes_calls;   /* ... and dtrun has to print them */
+    bool other_failed; /* calls on the other communicator have failed for good */
+    bool ignored;      /* a rank has exited with 0 without having freed that communicator */
 };
 
 struct sim_input { /* dtrun's standard input */
@@ -428,7 +440,10 @@ void sim_agent_inject(struct sim_world *w, struct sim_agent *a);
 
 /* reach.c */
 void sim_agent_on_probe(struct sim_world *w, struct sim_agent *a, const struct dt_msg_probe *m);
+void sim_reach_started(struct sim_world *w); /* a new generation */
+void sim_check_probe(struct sim_world *w, struct sim_conn *c, const struct dt_msg_probe *m);
 void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_msg_reach *m);
+void sim_check_reach_handled(struct sim_world *w);
 
 /* signals.c */
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
