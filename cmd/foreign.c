@@ -36,6 +36,9 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
     { launchers, 1, true, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
 #define ITEM_REFUSED(launchers, match, text, name)                                                 \
     { launchers, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
+/* The option has two values, a parameter of Open MPI and its value; the parameter matches "match". */
+#define MCA_IGNORED(match, text, ...)                                                              \
+    { M, 2, false, DT_FOREIGN_IGNORED, match, NULL, text, { __VA_ARGS__ } }
 
 /* Horovod's library reads this from a variable. */
 #define HOROVOD(variable, name) BECOMES(H, 1, "x=HOROVOD_" variable "=%", NULL, name)
@@ -293,8 +296,13 @@ static const struct dt_foreign table[] = {
     REFUSED(M, 0, of_debugger, "debug", "tv", "stop-on-exec", "stop-in-init", "stop-in-app"),
     REFUSED(M, 1, of_debugger, "debugger"),
 
-    IGNORED(M, 2, "dtrun has no MCA parameters; --iface chooses networks", "mca", "gmca", "omca",
-            "gomca", "prtemca", "pmixmca"),
+    MCA_IGNORED("plm_*", of_open_mpi, "mca", "gmca"),
+    MCA_IGNORED("orte_*", of_open_mpi, "mca", "gmca"),
+    MCA_IGNORED("oob_*", of_open_mpi, "mca", "gmca"),
+    MCA_IGNORED("rmaps_*", "--map-by slot or node places ranks", "mca", "gmca"),
+    BECOMES(M, 2, "x=OMPI_MCA_&", NULL, "mca", "gmca", "omca", "gomca"),
+    IGNORED(M, 2, of_open_mpi, "prtemca"),
+    IGNORED(M, 2, of_mpi, "pmixmca"),
     IGNORED(M, 1, "dtrun has no MCA parameters; ~/.config/dtrun/config holds options", "am", "amca",
             "tune"),
     NEEDLESS(M, 0, "root may start jobs", "allow-run-as-root"),

@@ -21,15 +21,15 @@ enum { DT_FOREIGN_NAMES = 6 };
 
 struct dt_foreign {
     unsigned launchers; /* a set of enum dt_launcher */
-    int values;         /* number of words that follow it */
+    int values;         /* number of words that follow it; two become one value */
     bool list;          /* its value is a comma-separated list; each item has a row */
     enum dt_foreign_kind kind;
-    const char *match; /* the row applies to values like this one, where * stands for any text;
-                          NULL: to all values that no earlier row matches */
-    const char *
-        becomes; /* "name=value name ...": % stands for the value, or for the text that * matched; #
-                    stands for that many MiB in bytes; "no" undoes an option that takes no value */
-    const char *text; /* a sentence that says what differs, or why nothing is done; or NULL */
+    const char *match;   /* the row applies to values like this one, where * stands for any text;
+                            NULL: to all values that no earlier row matches */
+    const char *becomes; /* "name=value name ...": % stands for the value, or for the text that *
+                            matched; # stands for that many MiB in bytes; & stands for the two
+                            values, joined by "="; "no" undoes an option that takes no value */
+    const char *text;    /* a sentence that says what differs, or why nothing is done; or NULL */
     const char *names[DT_FOREIGN_NAMES]; /* without dashes */
 };
 

@@ -507,6 +507,10 @@ static int expand_marks(struct dt_strbuf *b, const char *text, size_t n, const s
     for (const char *c = text; c < text + n; c++) {
         if (*c == '%') {
             dt_strbuf_puts(b, part);
+        } else if (*c == '&') {
+            size_t name = strcspn(part, " ");
+
+            dt_strbuf_printf(b, "%.*s=%s", (int)name, part, part + name + 1);
         } else if (*c != '#') {
             dt_strbuf_add(b, c, 1);
         } else {
@@ -603,6 +607,16 @@ static int take_foreign_items(struct dt_options *o, const struct word *w, const 
     return rc;
 }
 
+static int take_foreign_pair(struct dt_options *o, const struct word *w, const char *first,
+                             const char *second, struct dt_error *err)
+{
+    char *value = dt_xasprintf("%s %s", first, second);
+    int rc = take_foreign(o, w, value, err);
+
+    free(value);
+    return rc;
+}
+
 /* Takes the words that follow an option as its values; "values" says how many. what: their name in
  * messages. Sets *value to the first one, or to NULL. */
 static int take_values(const struct word *w, int values, const char *what, char **argv, int *i,
@@ -632,6 +646,8 @@ static int take_foreign_option(struct dt_options *o, const struct word *w, char 
         return refuse_option(w, err);
     if (take_values(w, row->values, "VALUE", argv, i, &value, err) < 0)
         return -1;
+    if (row->values == 2)
+        return take_foreign_pair(o, w, value, argv[*i], err);
     return row->list ? take_foreign_items(o, w, value, err) : take_foreign(o, w, value, err);
 }
 

@@ -48,13 +48,21 @@ plan() {
 }
 
 @test "an option without effect is reported once, and the job runs" {
-    dtrun -np 1 --mca btl tcp,self --master-port 29500 sh -c 'echo "ran with $#"' sh --mca a b
+    dtrun -np 1 --mca plm_rsh_agent ssh --master-port 29500 sh -c 'echo "ran with $#"' sh --mca a b
     code_is 0
     out_is 'ran with 3
 '
     err_lines 2
-    err_has "dtrun: --mca btl has no effect: dtrun has no MCA parameters; --iface chooses networks"
+    err_has "dtrun: --mca plm_rsh_agent ssh has no effect: it configures Open MPI's daemons"
     err_has "dtrun: --master-port 29500 has no effect: "
+}
+
+@test "what --mca sets reaches Open MPI's library" {
+    dtrun -np 1 --mca btl_tcp_if_include 'eth0, lo' sh -c 'echo "$OMPI_MCA_btl_tcp_if_include"'
+    code_is 0
+    out_is 'eth0, lo
+'
+    err_lines 0
 }
 
 @test "what horovodrun's options set reaches Horovod's library" {

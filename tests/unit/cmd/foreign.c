@@ -44,14 +44,17 @@ static void put(struct dt_strbuf *b, const char *text, char mark, const char *sa
     }
 }
 
-/* Writes text, from a row of the table, with the sample as its value. */
-static void put_value(struct dt_strbuf *b, const char *text, const char *sample, const char *bytes)
+/* Writes text, from a row of the table, with the sample as its value, or pair as its two values. */
+static void put_value(struct dt_strbuf *b, const char *text, const char *sample, const char *bytes,
+                      const char *pair)
 {
-    struct dt_strbuf half = { 0 };
+    struct dt_strbuf first = { 0 }, second = { 0 };
 
-    put(&half, text, '%', sample);
-    put(b, dt_strbuf_text(&half), '#', bytes);
-    dt_strbuf_free(&half);
+    put(&first, text, '%', sample);
+    put(&second, dt_strbuf_text(&first), '#', bytes);
+    put(b, dt_strbuf_text(&second), '&', pair);
+    dt_strbuf_free(&first);
+    dt_strbuf_free(&second);
 }
 
 /* Writes the line in which a user of the other launcher gives the option. */
@@ -82,7 +85,7 @@ static void write_ours(struct dt_strbuf *b, const char *becomes, const char *sam
             *value++ = '\0';
         dt_strbuf_printf(b, "%s%s ", dashes_of(word), word);
         if (value)
-            put_value(b, value, sample, "3145728"); /* for the sample that is a number */
+            put_value(b, value, sample, "3145728", "3=3"); /* for the sample that is a number */
         dt_strbuf_puts(b, value ? " " : "");
     }
     dt_strbuf_puts(b, "x");
@@ -235,9 +238,10 @@ static void lists_and_pairs_of_values_are_split(void **state)
         { "--output tag,timestamp,dir=d x", "tag=1 stamp=1 outdir=d tee=1 =x" },
         { "--preload-files a,b x", "push=a push=b =x" },
         { "--display map,bind x", "map=1 bindings=1 =x" },
-        { "--mca btl tcp,self -np 2 x", "np=2 =x" },
-        { "-mca btl tcp,self x", "=x" },
-        { "--mca=btl tcp,self x", "=x" },
+        { "--mca btl tcp,self -np 2 x", "np=2 env=x:OMPI_MCA_btl=tcp,self =x" },
+        { "-mca btl ^openib x", "env=x:OMPI_MCA_btl=^openib =x" },
+        { "--mca=btl tcp,self x", "env=x:OMPI_MCA_btl=tcp,self =x" },
+        { "--gmca plm_rsh_args x y", "=y" },
         { "--blacklist-cooldown-range 60 300 x", "=x" },
         { "--no-oversubscribe --oversubscribe x", "=x" },
         { "--oversubscribe --nooversubscribe x", "noover=1 =x" },
@@ -324,7 +328,7 @@ static void write_becomes(struct dt_strbuf *b, const char *becomes)
                          dashes_of(word), word);
         if (value && !undone) {
             dt_strbuf_puts(b, " ");
-            put_value(b, value, "VALUE", "VALUE*1048576");
+            put_value(b, value, "VALUE", "VALUE*1048576", "NAME=VALUE");
         }
     }
     free(copy);
