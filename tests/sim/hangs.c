@@ -182,29 +182,33 @@ void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r
               (struct sim_event){ .act = expect_end, .n = a->generation, .for_engine = true });
 }
 
-static bool hangs(const struct sim_world *w, uint32_t rank)
+/* The host on which the rank hangs, or NULL. */
+static const struct sim_host *find_hanging(const struct sim_world *w, uint32_t rank)
 {
     for (const struct sim_agent *a = w->agents; a; a = a->next) {
         for (uint32_t i = 0; a->generation == w->hang.generation && i < a->n; i++) {
             if (a->ranks[i].rank == rank && a->ranks[i].stubborn)
-                return true;
+                return a->host;
         }
     }
-    return false;
+    return NULL;
 }
 
 void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m)
 {
+    const struct sim_host *h = find_hanging(w, m->rank);
+
     if (m->code != DT_HOSTSHM_TIMED_OUT || w->hang.ended == m->generation)
         return;
     if (m->generation != w->witness.generation || w->hang.generation != m->generation)
         sim_broken(w, "dtrun reports a hang in generation %u, in which no rank hangs",
                    m->generation);
-    else if (!hangs(w, m->rank))
+    else if (!h)
         sim_broken(w, "dtrun says that rank %u hangs, and it does not", m->rank);
     else if (w->now_ns - w->hang.since_ns < limit_ns(w))
         sim_broken(w, "dtrun gives rank %u up after %" PRIu64 " ms", m->rank,
                    (w->now_ns - w->hang.since_ns) / SIM_MS);
     w->hang.ended = m->generation;
-    sim_oracle_hang(w);
+    if (h)
+        sim_oracle_hang(w, h);
 }

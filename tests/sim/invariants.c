@@ -92,6 +92,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
             sim_oracle_decided(w);
         check_left_out(w);
         sim_restarts_started(w);
+        sim_check_quarantine_over(w);
         sim_oracle_started(w, m->generation);
         check_alone(w, m->generation, false);
     }
@@ -106,6 +107,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->host->apart = false;
     c->host->fences = c->fenced = 0;
     check_twin(w, c->host);
+    sim_check_quarantine_kept(w, c->host);
     sim_stdin_started(w, c, m);
     sim_check_injections(w, c, m);
     c->pausing = w->pausing;
@@ -354,6 +356,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     long long step = -1;
 
     sim_check_last_calls_said(w, line);
+    sim_check_quarantine_said(w, line);
     w->witness.said_behind |= strstr(line, "although a checkpoint of step ") != NULL;
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;

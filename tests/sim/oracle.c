@@ -146,6 +146,7 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
                                              : m->signo                     ? SIM_BY_SIGNAL
                                                                             : SIM_BY_EXIT,
                                      .auxiliary = auxiliary,
+                                     .host = c->host->index,
                                      .code = code_of(m),
                                      .from_ns = less(died_ns, unsure_ns),
                                      .to_ns = died_ns + unsure_ns });
@@ -164,15 +165,17 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
     else if (w->standing_until <= c->heard_ns && c->host->cut_from >= c->heard_ns)
         to_ns = c->host->cut_from;
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_LOSS,
+                                     .host = c->host->index,
                                      .code = DT_EXIT_LAUNCH,
                                      .from_ns = c->heard_ns,
                                      .to_ns = to_ns });
 }
 
 /* The engine knows of the hang once it gives the rank up. */
-void sim_oracle_hang(struct sim_world *w)
+void sim_oracle_hang(struct sim_world *w, const struct sim_host *h)
 {
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_HANG,
+                                     .host = h->index,
                                      .code = DT_EXIT_TIMEOUT,
                                      .from_ns = w->now_ns,
                                      .to_ns = w->now_ns });
@@ -183,13 +186,16 @@ void sim_oracle_refusal(struct sim_world *w, int code)
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
 }
 
+bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h)
+{
+    return w->s->twin && h->index == w->s->twin && !h->generation;
+}
+
 /* Whether a host that the job needed has no connection, and a new one has failed; or it is a second
  * name of a host that the job uses. */
 static bool is_lost_for_good(const struct sim_world *w, const struct sim_host *h)
 {
-    bool second_name = w->s->twin && h->index == w->s->twin && !h->generation;
-
-    return second_name ||
+    return sim_is_second_name(w, h) ||
            (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 
@@ -248,6 +254,18 @@ static bool counts(const struct sim_witness *x, const struct sim_cause *c)
             return false;
     }
     return true;
+}
+
+uint64_t sim_oracle_blamed(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+    uint64_t hosts = 0;
+
+    for (size_t i = 0; i < x->decided_causes; i++) {
+        if (counts(x, &x->causes[i]))
+            hosts |= UINT64_C(1) << x->causes[i].host % 64;
+    }
+    return hosts;
 }
 
 /* Whether it ends the job, however many restarts are allowed. */

@@ -124,6 +124,7 @@ static void say_hello(struct sim_world *w, struct sim_event *e)
 void sim_ranks_begin(struct sim_world *w, struct sim_agent *a)
 {
     sim_fences_begin(w, a);
+    sim_defects_begin(w, a);
     for (uint32_t i = 0; i < a->n; i++) {
         struct sim_rank *r = &a->ranks[i];
 

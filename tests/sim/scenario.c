@@ -134,6 +134,24 @@ static void divide_hosts(struct sim_chance *c, struct sim_scenario *s)
     }
 }
 
+/* Failures keep beginning on one host, or in one rank. Other ranks fail later, so that dtrun may
+ * use a host again that it has left out. */
+static void add_defect(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->defect = sim_percent(c, 60) ? SIM_DEFECT_OF_HOST : SIM_DEFECT_OF_RANK;
+    s->defective = (uint32_t)sim_below(c, s->defect == SIM_DEFECT_OF_HOST ? s->hosts : s->np);
+    s->defect_starts = (uint32_t)sim_between(c, 2, 5);
+    s->max_restarts = sim_percent(c, 80) ? (int)sim_between(c, 4, 12) : -1;
+    s->timeout_s = 0;
+    s->work_ns = sim_between(c, SIM_S, sim_percent(c, 50) ? 100 * SIM_S : 5 * SIM_S);
+    s->nfaults = (uint32_t)sim_between(c, 0, 3);
+    for (uint32_t i = 0; i < s->nfaults; i++)
+        s->faults[i] = (struct sim_fault){ .kind = SIM_RANK_KILLED,
+                                           .at_ns = sim_below(c, s->work_ns + 30 * SIM_S),
+                                           .rank = (uint32_t)sim_below(c, s->np),
+                                           .code = SIGKILL };
+}
+
 /* In half of these worlds the job gets to the second name only when it has lost a host. */
 static void name_host_twice(struct sim_chance *c, struct sim_scenario *s)
 {
@@ -149,6 +167,34 @@ static void name_host_twice(struct sim_chance *c, struct sim_scenario *s)
                                        .at_ns = sim_below(c, s->work_ns),
                                        .ns = pick_duration(c, SIM_HOST_VANISHES, s->heartbeat_s),
                                        .host = (uint32_t)sim_below(c, s->twin) };
+}
+
+/* Other faults would hide what ranks make of a call that failed. */
+static void fail_call_only(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->ninject = 0;
+    s->nfaults = 1;
+    s->faults[0] = (struct sim_fault){ .kind = SIM_CALL_FAILS,
+                                       .at_ns = sim_below(c, s->work_ns),
+                                       .ns = sim_below(c, 4),
+                                       .rank = (uint32_t)sim_below(c, s->np),
+                                       .code = pick_code(c, SIM_CALL_FAILS) };
+}
+
+/* A batch system sends one signal several times, or dtrun gets it from elsewhere, too. */
+static void signal_again(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint64_t at_ns = sim_below(c, s->work_ns);
+    int signo = PICK(c, batch_signals);
+
+    s->batch = true;
+    s->nfaults = (uint32_t)sim_between(c, 2, 3);
+    for (uint32_t i = 0; i < s->nfaults; i++)
+        s->faults[i] =
+            (struct sim_fault){ .kind = sim_percent(c, 50) ? SIM_BATCH_SIGNAL : SIM_SIGNAL,
+                                .at_ns = at_ns + i * sim_below(c, 1500) * SIM_MS,
+                                .ns = sim_below(c, 2),
+                                .code = signo };
 }
 
 static void add_injection(struct sim_chance *c, struct sim_scenario *s)
@@ -242,6 +288,12 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         hang_only(&c, s);
     else if (sim_percent(&c, 20))
         add_auxiliaries(&c, s);
+    else if (s->linked && sim_percent(&c, 5))
+        fail_call_only(&c, s);
+    else if (sim_percent(&c, 4))
+        signal_again(&c, s);
+    else if (s->hosts > 1 && sim_percent(&c, 8))
+        add_defect(&c, s);
     else if (s->hosts > 2 && sim_percent(&c, 8))
         divide_hosts(&c, s);
     if (s->hosts > 1 && sim_percent(&c, 5))
@@ -311,6 +363,9 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u fences, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
             (double)s->commit_ns / 1e9, s->fences, s->lines, s->floods ? ", floods" : "");
+    if (s->defect)
+        fprintf(out, "# %s %u is defective until %u generations have begun\n",
+                s->defect == SIM_DEFECT_OF_HOST ? "host" : "rank", s->defective, s->defect_starts);
     if (s->twin)
         fprintf(out, "# h%u is another name of h%u\n", s->twin, s->twin - 1);
     if (s->stdin_rank != DT_STDIN_NONE)

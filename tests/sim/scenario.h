@@ -51,6 +51,8 @@ struct sim_fault {
     int code;
 };
 
+enum sim_defect { SIM_NO_DEFECT, SIM_DEFECT_OF_HOST, SIM_DEFECT_OF_RANK };
+
 struct sim_scenario {
     uint64_t seed;
     uint32_t hosts, np;
@@ -60,9 +62,11 @@ struct sim_scenario {
     int exit_grace_s, collective_timeout_s;
     uint32_t limit_ms; /* the lowest that the program sets for its own calls, or 0 */
     bool checkpoint_dir, stop_on_loss;
-    bool batch;         /* a batch system may signal dtrun and agents alike */
-    bool linked;        /* the program calls dt_init */
-    uint32_t fences;    /* barriers of an MPI program, which is not linked */
+    bool batch;                        /* a batch system may signal dtrun and agents alike */
+    bool linked;                       /* the program calls dt_init */
+    uint32_t fences;                   /* barriers of an MPI program, which is not linked */
+    enum sim_defect defect;            /* until this many generations have begun: */
+    uint32_t defective, defect_starts; /* the first rank on this host is killed; this rank exits */
     uint32_t twin;      /* this host is another name of the one before it; 0: there is none */
     uint64_t work_ns;   /* how long the program runs */
     uint64_t commit_ns; /* between two checkpoints; 0: no checkpoints */

@@ -147,6 +147,13 @@ caught() {
 @test "the simulator catches an older checkpoint that is restored without a word" {
     caught "an older checkpoint is restored without a word"
 }
+@test "the simulator catches a defective host that is not left out" { caught "no host is left out"; }
+@test "the simulator catches a host that is left out after two failures" {
+    caught "a host is left out after two failures"
+}
+@test "the simulator catches a host that never comes back from quarantine" {
+    caught "a host that was left out never comes back"
+}
 @test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }

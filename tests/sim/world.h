@@ -5,8 +5,9 @@
  * is the program, failed_calls.c its calls that fail by themselves, fences.c its barriers if it
  * uses MPI. faults.c breaks things. The judges look at what passes between the engine and the
  * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
- * (what it shows), restarts.c (which restarts are allowed), auxiliaries.c (when auxiliaries are
- * ended), oracle.c (the exit code). */
+ * (what it shows), restarts.c (which restarts are allowed), quarantine.c (which hosts are left
+ * out), reach.c (what follows if hosts do not reach each other), auxiliaries.c (when auxiliaries
+ * are ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -121,6 +122,9 @@ struct sim_host {
     uint32_t fences;     /* dtrun has got so many of its FENCEs there */
     bool apart;          /* in that generation, some host and this one could not reach each other */
     int spawn_code;
+    bool out; /* in quarantine until then */
+    uint64_t out_until_ns;
+    uint32_t exiles; /* how often it has been there */
 };
 
 struct sim_shown { /* a stream, as dtrun's user sees it */
@@ -141,6 +145,7 @@ enum sim_cause_kind {
 struct sim_cause { /* a failure of the generation that the engine was told of */
     enum sim_cause_kind kind;
     bool auxiliary;
+    size_t host;             /* where it began */
     int code;                /* the exit code that dtrun would have */
     uint64_t from_ns, to_ns; /* true time, as exactly as the engine can know it */
 };
@@ -233,11 +238,14 @@ struct sim_witness {
     struct sim_looks looks;
     struct sim_failed_call failed_call;
     struct dt_msg_output_quiet quiet; /* dtrun is being told of it, unless fd is 0 */
-    bool said_behind;  /* dtrun has said that the ranks do not find the newest checkpoint */
-    bool told_calls;   /* last calls of this generation have come */
-    bool owes_calls;   /* ... and dtrun has to print them */
-    bool other_failed; /* calls on the other communicator have failed for good */
-    bool ignored;      /* a rank has exited with 0 without having freed that communicator */
+    uint64_t blamed[3];    /* sets of hosts where the last failures may have begun, newest first */
+    uint32_t recalled;     /* the generation after which hosts had to be used again too early */
+    bool program_at_fault; /* a rank fails wherever it runs, so no host is left out */
+    bool said_behind;      /* dtrun has said that the ranks do not find the newest checkpoint */
+    bool told_calls;       /* last calls of this generation have come */
+    bool owes_calls;       /* ... and dtrun has to print them */
+    bool other_failed;     /* calls on the other communicator have failed for good */
+    bool ignored;          /* a rank has exited with 0 without having freed that communicator */
 };
 
 struct sim_input { /* dtrun's standard input */
@@ -432,6 +440,13 @@ void sim_check_fence_told(struct sim_world *w, struct sim_conn *c, const struct 
 void sim_check_fenced(struct sim_world *w, struct sim_conn *c, const struct dt_msg_fenced *m);
 void sim_check_fence_passed_on(struct sim_world *w); /* the engine has handled FENCE */
 
+/* quarantine.c */
+void sim_defects_begin(struct sim_world *w, struct sim_agent *a);
+void sim_check_quarantine_said(struct sim_world *w, const char *line);
+void sim_check_quarantine_over(struct sim_world *w); /* ranks are about to start again */
+/* START goes there. */
+void sim_check_quarantine_kept(struct sim_world *w, const struct sim_host *h);
+
 /* inject.c */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
 void sim_check_triggered(struct sim_world *w, const char *fault);
@@ -470,10 +485,14 @@ void sim_oracle_finished(struct sim_world *w);
 void sim_oracle_order(struct sim_world *w, struct sim_order order);
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m);
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
-void sim_oracle_hang(struct sim_world *w);
+void sim_oracle_hang(struct sim_world *w, const struct sim_host *h);
 void sim_oracle_refusal(struct sim_world *w, int code);
 /* Whether --exit-grace is over while ranks still run and nothing else ends them. */
 bool sim_is_exit_grace_over(const struct sim_world *w);
+/* The set of hosts where the failure that was decided on may have begun. */
+uint64_t sim_oracle_blamed(const struct sim_world *w);
+/* Whether it has never had ranks, and the host before it is the same machine. */
+bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h);
 /* Whether the rules of dtrun(1) allow this exit code. */
 bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, size_t size);
 

@@ -1,0 +1,163 @@
+/* A host on which ranks keep failing, or a rank that fails wherever it runs: which hosts dtrun
+ * leaves out for a while, and when it must use them again (launcher/job/state/quarantine.h). The
+ * witness knows which hosts may be to blame for each failure. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+enum { IN_A_ROW = 3, FIRST_S = 60, DEFECT_MS = 400 };
+
+/* ---- what is defective ---- */
+
+static void break_down(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = sim_come_to(w, e);
+    bool host = w->s->defect == SIM_DEFECT_OF_HOST;
+
+    if (r && !r->stubborn)
+        sim_rank_fail(w, e->who, r, host ? -1 : 3, host ? SIGSEGV : 0);
+}
+
+static bool is_defective(const struct sim_world *w, const struct sim_agent *a,
+                         const struct sim_rank *r)
+{
+    if (w->s->defect == SIM_DEFECT_OF_HOST)
+        return a->host->index == w->s->defective && r == a->ranks;
+    return w->s->defect == SIM_DEFECT_OF_RANK && r->rank == w->s->defective;
+}
+
+void sim_defects_begin(struct sim_world *w, struct sim_agent *a)
+{
+    for (uint32_t i = 0; i < a->nranks && a->generation <= w->s->defect_starts; i++) {
+        if (is_defective(w, a, &a->ranks[i]))
+            sim_plan(w, a, &a->ranks[i], sim_between(&w->program, 10, DEFECT_MS) * SIM_MS,
+                     break_down, 0);
+    }
+}
+
+/* ---- what dtrun says ---- */
+
+static uint64_t bit_of(const struct sim_host *h)
+{
+    return UINT64_C(1) << h->index % 64;
+}
+
+static struct sim_host *host_named(struct sim_world *w, const char *line, const char *before)
+{
+    const char *name = strstr(line, before);
+    unsigned i = 0;
+
+    if (!name || sscanf(name + strlen(before), "h%u", &i) != 1 || i >= w->s->hosts)
+        return NULL;
+    return &w->hosts[i];
+}
+
+static bool is_to_blame(const struct sim_world *w, const struct sim_host *h)
+{
+    const struct sim_witness *x = &w->witness;
+    uint64_t bit = bit_of(h);
+
+    return (sim_oracle_blamed(w) & bit) &&
+           (h->exiles > 0 || ((x->blamed[0] & bit) && (x->blamed[1] & bit)));
+}
+
+static void check_out(struct sim_world *w, struct sim_host *h, const char *line)
+{
+    const char *s = strstr(line, " for ");
+    unsigned long long seconds = 0;
+
+    if (s)
+        sscanf(s, " for %llu s at least", &seconds);
+    if (h->out || !is_to_blame(w, h))
+        sim_broken(w, "%s is left out, and not all of the last failures began there", h->name);
+    if (seconds < FIRST_S || (h->exiles == 0 && seconds != FIRST_S))
+        sim_broken(w, "%s is left out for %llu s", h->name, seconds);
+    h->out = true;
+    h->exiles++;
+    h->out_until_ns = w->witness.decided_ns + seconds * SIM_S;
+}
+
+/* Whether the job may do without the host: another one can be used, and need not be left out for
+ * the last failure. */
+static bool is_any_other_usable(const struct sim_world *w, const struct sim_host *h)
+{
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        const struct sim_host *other = &w->hosts[i];
+
+        if (other != h && other->conn && other->conn->open && !other->out &&
+            !sim_is_second_name(w, other) && !is_to_blame(w, other))
+            return true;
+    }
+    return false;
+}
+
+static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
+{
+    struct sim_witness *x = &w->witness;
+
+    if (!h->out)
+        sim_broken(w, "%s is used again, and was not left out", h->name);
+    if (elsewhere && !(sim_oracle_blamed(w) & ~bit_of(h)))
+        sim_broken(w, "%s is used again, and nothing has failed elsewhere", h->name);
+    if (!elsewhere && x->decided_ns < h->out_until_ns && is_any_other_usable(w, h))
+        sim_broken(w, "%s is used again %" PRIu64 " ms too soon", h->name,
+                   (h->out_until_ns - x->decided_ns) / SIM_MS);
+    x->program_at_fault |= elsewhere;
+    if (!elsewhere && x->decided_ns < h->out_until_ns)
+        x->recalled = x->generation;
+    h->out = false;
+}
+
+void sim_check_quarantine_said(struct sim_world *w, const char *line)
+{
+    struct sim_host *out = host_named(w, line, "going on without ");
+    struct sim_host *back = host_named(w, line, "going on with ");
+
+    if (out && strstr(line, " s at least"))
+        check_out(w, out, line);
+    if (back)
+        check_back(w, back, strstr(line, "since rank ") != NULL);
+}
+
+/* ---- where ranks start ---- */
+
+void sim_check_quarantine_over(struct sim_world *w)
+{
+    struct sim_witness *x = &w->witness;
+
+    if (x->generation == 0 || x->cut_off)
+        return;
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        if (w->hosts[i].out && w->hosts[i].out_until_ns <= x->decided_ns)
+            sim_broken(w, "%s is still left out, and its time is over", w->hosts[i].name);
+    }
+    x->program_at_fault &= x->restarts.fruitless > 1;
+    memmove(&x->blamed[1], &x->blamed[0], (IN_A_ROW - 1) * sizeof *x->blamed);
+    x->blamed[0] = sim_oracle_blamed(w);
+}
+
+/* Whether the last failures can have begun only there, without progress. */
+static bool is_proven(const struct sim_world *w, const struct sim_host *h)
+{
+    const struct sim_witness *x = &w->witness;
+
+    for (int i = 0; i < IN_A_ROW; i++) {
+        if (x->blamed[i] != bit_of(h))
+            return false;
+    }
+    return x->restarts.fruitless >= IN_A_ROW;
+}
+
+void sim_check_quarantine_kept(struct sim_world *w, const struct sim_host *h)
+{
+    const struct sim_witness *x = &w->witness;
+
+    if (h->out)
+        sim_broken(w, "%s gets ranks, and is to be left out", h->name);
+    if (is_proven(w, h) && !w->s->stop_on_loss && !x->program_at_fault &&
+        x->recalled + 1 != x->generation && is_any_other_usable(w, h))
+        sim_broken(w, "%s gets ranks, and the last %d failures began there", h->name, IN_A_ROW);
+}
