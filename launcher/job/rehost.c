@@ -178,6 +178,7 @@ static void move_for_quarantine(struct dt_rehost *r)
     for (size_t i = 0; i < r->core->config->hosts->n; i++) {
         char *how = describe_news(r, i);
 
+        r->quarantine.hosts[i].news = DT_QUARANTINE_NOTHING;
         dt_history_note_host(r->history, i, r->quarantine.hosts[i].out, r->core->generation + 1);
         if (how)
             say_moved(r, how);

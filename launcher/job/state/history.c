@@ -47,7 +47,10 @@ void dt_history_note_host(struct dt_history *h, size_t host, bool out, uint32_t 
         h->absences = dt_xrealloc(h->absences, h->nabsences + 1, sizeof *h->absences);
         h->absences[h->nabsences++] = (struct dt_absence){ host, generation, 0 };
     } else if (!out && absence) {
-        absence->until = generation;
+        if (absence->from == generation) /* no generation began without it */
+            *absence = h->absences[--h->nabsences];
+        else
+            absence->until = generation;
     }
 }
 

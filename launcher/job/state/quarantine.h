@@ -26,7 +26,7 @@ enum dt_quarantine_news {
 
 struct dt_quarantine_host {
     bool out;
-    enum dt_quarantine_news news; /* what the last failure changed */
+    enum dt_quarantine_news news; /* what the last failure changed, until the user is told */
     uint64_t until_ns;            /* when its time is over, if out */
     /* how often it has gone into quarantine since the last progress */
     unsigned times;
@@ -56,8 +56,7 @@ bool dt_quarantine_failed(struct dt_quarantine *q, const struct dt_quarantine_fa
 /* Returns how long its quarantine lasts or lasted. */
 uint64_t dt_quarantine_seconds(const struct dt_quarantine_host *h);
 /* Takes all hosts out of quarantine, because the job cannot run without them. Returns whether any
- * host comes back. One that only the last failure put there does not count, because it was in use
- * until now. */
+ * host comes back. One does not count if the user has not been told yet that it is left out. */
 bool dt_quarantine_end_all(struct dt_quarantine *q);
 void dt_quarantine_free(struct dt_quarantine *q);
 

@@ -571,6 +571,47 @@ static void ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(void **
     end(&w);
 }
 
+/* Failures begin on b, which goes into quarantine after the third. Then a is lost, before its ranks
+ * start: the job needs b after all. */
+static void a_host_in_quarantine_comes_back_if_all_others_are_lost(void **state)
+{
+    struct world w;
+    char *report;
+
+    (void)state;
+    prepare(&w);
+    w.config.max_restarts = 9;
+    launch(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    for (uint32_t failure = 1; failure <= 3; failure++) {
+        w.now_ns += UINT64_C(30000000000); /* no restart waits */
+        start_ranks(&w);
+        end_rank(&w, 1, 1, 0);
+        answer_query(&w, 0, failure);
+        answer_query(&w, 1, failure);
+        dt_job_timer(w.job, DT_TIMER_COLLECT);
+        end_rank(&w, 0, -1, SIGKILL);
+        sweep(&w, 0);
+        sweep(&w, 1);
+        if (failure < 3 && w.generation[1] == failure) {
+            w.now_ns = w.due_ns[DT_TIMER_FENCE];
+            dt_job_timer(w.job, DT_TIMER_FENCE);
+        }
+    }
+    assert_non_null(strstr(w.said, "going on without b for 60 s"));
+    disconnect(&w, 0);
+    disconnect(&w, 0);
+    w.now_ns = w.due_ns[DT_TIMER_FENCE];
+    dt_job_timer(w.job, DT_TIMER_FENCE);
+    assert_int_equal(w.generation[1], 4);
+    assert_non_null(strstr(w.said, "going on with b again"));
+    report = dt_job_report(w.job);
+    assert_null(strstr(report, "from_generation")); /* no generation has begun without b */
+    free(report);
+    end(&w);
+}
+
 /* a had one in the last recovery, which ended because a does not reach b. */
 static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state)
 {
@@ -1007,6 +1048,7 @@ int main(void)
         cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
         cmocka_unit_test(test_each_recovery_gives_a_lost_host_a_fresh_connection),
         cmocka_unit_test(ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
+        cmocka_unit_test(a_host_in_quarantine_comes_back_if_all_others_are_lost),
         cmocka_unit_test(a_host_that_was_never_sent_go_is_not_fenced),
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(a_host_that_was_swept_while_the_job_recovers_is_not_fenced),
