@@ -388,6 +388,7 @@ void sim_check_end(struct sim_world *w)
             sim_broken(w, "ranks on %s are left behind", a->host->name);
     }
     sim_check_last_calls_complete(w);
+    sim_check_report(w);
     if (!w->witness.finished)
         sim_broken(w, "dtrun exits without ending the output");
     if (!sim_oracle_accepts(w, code, expected, sizeof expected))

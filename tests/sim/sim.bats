@@ -154,6 +154,9 @@ caught() {
 @test "the simulator catches a host that never comes back from quarantine" {
     caught "a host that was left out never comes back"
 }
+@test "the simulator catches a report that forgets that a host is back" {
+    caught "the report forgets that a host is back"
+}
 @test "the simulator catches an auxiliary that fails the job as its ranks end" {
     caught "an auxiliary that fails as the ranks end fails the job"
 }

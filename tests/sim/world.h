@@ -6,7 +6,8 @@
  * uses MPI. faults.c breaks things. The judges look at what passes between the engine and the
  * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
  * (what it shows), restarts.c (which restarts are allowed), quarantine.c (which hosts are left
- * out), reach.c (what follows if hosts do not reach each other), auxiliaries.c (when auxiliaries
+ * out), reach.c (what follows if hosts do not reach each other), report.c (the report),
+ * auxiliaries.c (when auxiliaries
  * are ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
@@ -459,6 +460,9 @@ void sim_reach_started(struct sim_world *w); /* a new generation */
 void sim_check_probe(struct sim_world *w, struct sim_conn *c, const struct dt_msg_probe *m);
 void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_msg_reach *m);
 void sim_check_reach_handled(struct sim_world *w);
+
+/* report.c */
+void sim_check_report(struct sim_world *w); /* at the end */
 
 /* signals.c */
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
