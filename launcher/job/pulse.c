@@ -42,7 +42,7 @@ static void adapt_tick(struct dt_pulse *p)
 
     p->tick_ms = tick_ms(p);
     if (p->tick_ms < before && p->core->state != DT_JOB_OVER)
-        dt_timers_set(&p->core->timers, DT_TIMER_TICK, p->tick_ms);
+        dt_timers_shorten(&p->core->timers, DT_TIMER_TICK, p->tick_ms);
 }
 
 bool dt_pulse_on_pong(struct dt_pulse *p, struct dt_hostlink *h, const struct dt_msg_pong *m)

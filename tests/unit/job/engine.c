@@ -635,6 +635,27 @@ static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state
     end(&w);
 }
 
+/* Agents would end their ranks if PING came too late. */
+static void limits_of_ranks_do_not_put_off_the_next_ping(void **state)
+{
+    struct world w;
+    uint64_t due_ns;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    due_ns = w.due_ns[DT_TIMER_TICK];
+    for (uint32_t ms = 15000; ms > 14000; ms -= 100) {
+        union dt_msg m = { .limit = { .generation = w.generation[0], .ms = ms } };
+
+        w.now_ns += 50000000;
+        dt_job_message(w.job, 0, DT_MSG_LIMIT, &m);
+        assert_true(w.due_ns[DT_TIMER_TICK] <= due_ns);
+        due_ns = w.due_ns[DT_TIMER_TICK];
+    }
+    end(&w);
+}
+
 /* b does not reach a. Its ranks wait at the gate, and a goes on without it. */
 static void a_host_that_was_never_sent_go_is_not_fenced(void **state)
 {
@@ -1049,6 +1070,7 @@ int main(void)
         cmocka_unit_test(test_each_recovery_gives_a_lost_host_a_fresh_connection),
         cmocka_unit_test(ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(a_host_in_quarantine_comes_back_if_all_others_are_lost),
+        cmocka_unit_test(limits_of_ranks_do_not_put_off_the_next_ping),
         cmocka_unit_test(a_host_that_was_never_sent_go_is_not_fenced),
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(a_host_that_was_swept_while_the_job_recovers_is_not_fenced),
