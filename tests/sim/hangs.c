@@ -101,6 +101,9 @@ void sim_check_tick(struct sim_world *w, uint64_t ms)
     shortest_ms = longest_tick_ms(w, least_ms) / 3;
     if (ms > longest_tick_ms(w, 0) || ms < shortest_ms)
         sim_broken(w, "dtrun looks at its hosts after %" PRIu64 " ms", ms);
+    if (l->due_ns > w->now_ns && w->now_ns + ms * SIM_MS > l->due_ns)
+        sim_broken(w, "dtrun puts off the next look at its hosts by %" PRIu64 " ms",
+                   (w->now_ns + ms * SIM_MS - l->due_ns) / SIM_MS);
     l->due_ns = w->now_ns + ms * SIM_MS;
     l->set++;
 }

@@ -344,7 +344,7 @@ static void ring(struct sim_world *w, struct sim_event *e)
         return;
     sim_trace(w, "timer %d", (int)timer);
     w->witness.limit_over |= timer == DT_TIMER_TIMEOUT;
-    if (timer == DT_TIMER_TIMEOUT && !sim_are_ranks_through(w))
+    if (timer == DT_TIMER_TIMEOUT && (!sim_are_ranks_through(w) || w->witness.ncauses))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_START && !w->witness.went)
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });

@@ -135,6 +135,9 @@ caught() {
 @test "the simulator catches a limit of the program that changes nothing" {
     caught "a limit of the program changes nothing"
 }
+@test "the simulator catches a limit of the program that puts off the next look" {
+    caught "a limit of the program puts off the next look"
+}
 @test "the simulator catches an unfinished line that is not shown" {
     caught "an unfinished line is not shown"
 }

@@ -7,8 +7,7 @@
  * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
  * (what it shows), restarts.c (which restarts are allowed), quarantine.c (which hosts are left
  * out), reach.c (what follows if hosts do not reach each other), report.c (the report),
- * auxiliaries.c (when auxiliaries
- * are ended), oracle.c (the exit code). */
+ * auxiliaries.c (when auxiliaries are ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -358,7 +357,8 @@ struct sim_rank *sim_come_to(struct sim_world *w, struct sim_event *e);
 bool sim_is_auxiliary(const struct sim_world *w, uint32_t number);
 void sim_auxiliary_begins(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r);
 void sim_auxiliaries_rank_ended(struct sim_world *w, uint32_t generation); /* a rank exits with 0 */
-/* dtrun knows that all ranks have exited with 0, there are auxiliaries, and nothing has failed. */
+/* dtrun knows that all ranks have exited with 0, there are auxiliaries, and it has not begun to end
+ * the generation. */
 bool sim_are_ranks_through(const struct sim_world *w);
 /* dtrun learns that a rank has exited with 0. */
 void sim_auxiliaries_pardon(struct sim_world *w);
