@@ -3,7 +3,8 @@
  *
  * It talks to its agent over standard input, a socket, in messages of PROTOCOL.md. It receives
  * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED. It
- * sends EXIT for a rank that called MPI_Abort, and LOG. It exits when that socket ends. */
+ * sends EXIT for a rank that called MPI_Abort, MPI_STATE and LOG. It exits when that socket ends.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,13 @@ static void on_abort(uint32_t rank, int exit_code)
     send_message(DT_MSG_EXIT, &m);
 }
 
+static void on_state(uint32_t rank, bool inside)
+{
+    const struct dt_msg_mpi_state m = { dti_helper.start.start.generation, rank, inside };
+
+    send_message(DT_MSG_MPI_STATE, &m);
+}
+
 static void on_spawn_refused(uint32_t rank)
 {
     char *text = dt_xasprintf("rank %u (%s): MPI_Comm_spawn fails: dtrun starts all processes of a "
@@ -65,7 +73,7 @@ static void on_spawn_refused(uint32_t rank)
 
 static int on_start(const char *dir)
 {
-    static const struct dt_pmix_events events = { on_fence, on_abort, on_spawn_refused };
+    static const struct dt_pmix_events events = { on_fence, on_abort, on_state, on_spawn_refused };
     struct dt_msg_go go = { .generation = dti_helper.start.start.generation };
     struct dt_error err = { 0 };
 

@@ -79,6 +79,32 @@ static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
+static pmix_status_t tell_state(pmix_rank_t rank, bool inside)
+{
+    pthread_mutex_lock(&dti_server.lock);
+    dti_server.events.state(rank, inside);
+    pthread_mutex_unlock(&dti_server.lock);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+                                  void *arg)
+{
+    (void)object;
+    (void)done;
+    (void)arg;
+    return tell_state(proc->rank, true);
+}
+
+static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
+                                  void *arg)
+{
+    (void)object;
+    (void)done;
+    (void)arg;
+    return tell_state(proc->rank, false);
+}
+
 static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                               void *arg)
@@ -96,6 +122,8 @@ static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[],
 }
 
 static pmix_server_module_t dti_module = {
+    .client_connected = on_connected,
+    .client_finalized = on_finalized,
     .abort = on_abort,
     .fence_nb = on_fence,
     .direct_modex = on_direct_modex,

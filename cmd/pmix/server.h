@@ -3,6 +3,7 @@
 #ifndef DT_CMD_PMIX_SERVER_H
 #define DT_CMD_PMIX_SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,9 @@ struct dt_pmix_events { /* called in any thread, one at a time */
     /* All ranks of this host are in a fence. data is for dt_pmix_fenced on every host. */
     void (*fence)(const char *data, size_t n);
     void (*abort)(uint32_t rank, int exit_code); /* MPI_Abort */
-    void (*spawn_refused)(uint32_t rank);        /* MPI_Comm_spawn */
+    /* A rank has called MPI_Init, or (inside false) is about to return from MPI_Finalize. */
+    void (*state)(uint32_t rank, bool inside);
+    void (*spawn_refused)(uint32_t rank); /* MPI_Comm_spawn */
 };
 
 /* Starts the server for the ranks of start. Its files go into dir. Returns 0, or -1 with err. */

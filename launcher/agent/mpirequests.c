@@ -67,6 +67,24 @@ static void on_pmix_abort(void *arg, uint32_t rank, int code)
         on_pmi_abort(g, (uint32_t)local_rank, code);
 }
 
+/* ---- MPI_Init and MPI_Finalize ---- */
+
+static void on_pmix_state(void *arg, uint32_t rank, bool inside)
+{
+    struct dt_generation *g = arg;
+    int64_t local_rank = dt_u32s_find(&g->start.ranks, rank);
+
+    if (local_rank >= 0)
+        g->processes[local_rank].in_pmix = inside;
+}
+
+bool dt_mpirequests_is_inside(struct dt_generation *g, uint32_t local_rank)
+{
+    if (g->pmix)
+        dt_pmixhelper_drain(g->pmix);
+    return g->processes[local_rank].in_pmix || (g->pmi && dt_pmisock_is_inside(g->pmi, local_rank));
+}
+
 /* ---- the PMIx server ---- */
 
 static void on_log(void *arg, const char *text)
@@ -138,8 +156,9 @@ bool dt_mpirequests_died(struct dt_generation *g, const siginfo_t *info)
 
 void dt_mpirequests_needs_pmix(void *arg, const char *why)
 {
-    static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence, on_pmix_abort,
-                                                        on_log, on_pmix_gone };
+    static const struct dt_pmixhelper_events events = {
+        on_pmix_ready, on_pmix_fence, on_pmix_abort, on_pmix_state, on_log, on_pmix_gone
+    };
     struct dt_generation *g = arg;
 
     g->needs_pmix = dt_xstrdup(why);

@@ -87,7 +87,7 @@ static void on_rank_exit(struct dt_job *j, const struct dt_death *end)
     dt_restart_reached(&j->recovery.restart, end->step, true);
     if (end->code != 0)
         return;
-    dt_stragglers_watch(&j->stragglers);
+    dt_stragglers_watch(&j->stragglers, end);
     dt_auxiliaries_watch(&j->auxiliaries);
 }
 

@@ -168,7 +168,7 @@ static bool is_certain(const struct dt_failure *f, const struct dt_death *cause)
     if (cause->hung)
         /* the ranks that waited for it report their errors and end */
         return dt_ranks_alive(&f->core->ranks) <= 1;
-    return cause->host ||
+    return cause->host || cause->missed ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
 
@@ -370,7 +370,7 @@ void dt_failure_init(struct dt_failure *f, struct dt_core *core,
     *f = (struct dt_failure){
         .core = core, .hang_detect = hang_detect, .signals = signals, .restart = restart
     };
-    dt_deaths_init(&f->deaths, core->ranks.nprocs + core->config->hosts->n + 1);
+    dt_deaths_init(&f->deaths, core->ranks.nprocs + core->config->hosts->n + 2);
 }
 
 void dt_failure_free(struct dt_failure *f)

@@ -263,7 +263,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->io = (struct dt_rank_io){ .core = &j->core };
     dt_hang_detect_init(&j->hang_detect, &j->core, &j->failure.deaths);
     j->pulse = (struct dt_pulse){ .core = &j->core, .hang_detect = &j->hang_detect };
-    j->stragglers = (struct dt_stragglers){ .core = &j->core };
+    j->stragglers = (struct dt_stragglers){ .core = &j->core, .deaths = &j->failure.deaths };
     j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->failure.deaths };
     j->pause = (struct dt_pause){ .core = &j->core, .hang_detect = &j->hang_detect };
     j->signals =

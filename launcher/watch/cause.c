@@ -20,7 +20,7 @@ static enum weight weigh(const struct dt_death *d, bool peers_wait)
     if (d->flags & DT_EXITED_PEER_LOST)
         return CONSEQUENCE;
     if (d->code == 0 && d->signo == 0)
-        return !d->auxiliary && left_early(d) && peers_wait ? LEFT : NO_FAILURE;
+        return d->missed || (!d->auxiliary && left_early(d) && peers_wait) ? LEFT : NO_FAILURE;
     return d->signo ? KILLED : EXITED;
 }
 

@@ -7,6 +7,7 @@
 
 struct dt_death {
     bool hung;      /* it is alive, but has not reached a call in which other ranks wait */
+    bool missed;    /* it exited with 0 without MPI_Finalize, and others wait for it */
     bool host;      /* a whole host was lost; rank is its first rank */
     bool auxiliary; /* not a rank: "rank" is its number (role.h) */
     uint32_t rank;
@@ -23,7 +24,8 @@ struct dt_death {
  * Deaths by signal, lost hosts and hanging ranks come before exits. Ranks whose runtime had seen a
  * lost peer are consequences and come last. Among equals the earliest death wins, then the lowest
  * rank. A rank that exited with 0 but without dt_finalize or dt_init has failed only if linked
- * peers wait for it (peers_wait). An auxiliary that exited with 0 has not failed. */
+ * peers wait for it (peers_wait), or if it was missed. An auxiliary that exited with 0 has not
+ * failed. */
 int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers_wait);
 
 #endif

@@ -110,11 +110,17 @@ static void add_signal(struct dt_strbuf *out, const struct dt_death *d)
         dt_strbuf_puts(out, ", core dumped");
 }
 
+static const char *call_it_lacks(const struct dt_death *d)
+{
+    if (d->missed)
+        return "MPI_Finalize";
+    return d->flags & DT_EXITED_LINKED ? "dt_finalize" : "dt_init";
+}
+
 static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
 {
     if (d->code == 0 && !(d->flags & DT_EXITED_PEER_LOST)) {
-        dt_strbuf_printf(out, "exited without %s (the other ranks wait for it)",
-                         d->flags & DT_EXITED_LINKED ? "dt_finalize" : "dt_init");
+        dt_strbuf_printf(out, "exited without %s (the other ranks wait for it)", call_it_lacks(d));
         return;
     }
     dt_strbuf_printf(out, "exited with code %d", d->code);

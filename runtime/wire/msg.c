@@ -122,6 +122,8 @@ SHAPE(rank_hello,
 SHAPE(exit,
     F(exit, generation, U32), F(exit, rank, U32), F(exit, pid, U32), F(exit, code, U32),
     F(exit, signo, U32), F(exit, time_ns, U64), F(exit, step, U64), F(exit, flags, U32));
+SHAPE(mpi_state,
+    F(mpi_state, generation, U32), F(mpi_state, rank, U32), F(mpi_state, inside, U8));
 SHAPE(failed,
     F(failed, generation, U32), F(failed, comm, U64), F(failed, rank, U32), F(failed, code, U32),
     F(failed, text, STR, TEXT_MAX_BYTES));

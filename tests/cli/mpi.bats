@@ -140,6 +140,26 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
+@test "a rank that exits with 0 without MPI_Finalize fails if others wait for it" {
+    check() {
+        dtrun -np 3 --timeout 30 "$MPI" desert
+        code_is 1
+        err_has "dtrun: rank 1 (localhost, pid "
+        err_has ") exited without MPI_Finalize (the other ranks wait for it); stopping the other 2 ranks"
+        err_lines 1
+    }
+    with_each check
+}
+
+@test "ranks that all exit with 0 without MPI_Finalize have not failed" {
+    check() {
+        dtrun --no-tag -np 2 "$MPI" leave
+        code_is 0
+        err_is_empty
+    }
+    with_each check
+}
+
 @test "a rank that writes nonsense to its PMI-1 socket is reported, and the job goes on" {
     dtrun -np 1 bash -c 'echo hello >&$PMI_FD; read -t 10 -u $PMI_FD || exit 0'
     code_is 0

@@ -5,6 +5,7 @@
  * - leave: the same, but exits without MPI_Finalize, in which Debian's MPICH may hang between
  * hosts, even under its own mpiexec: one rank waits in UCX, the others in PMI's barrier
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
+ * - desert: rank 1 exits with 0 without MPI_Finalize, the others wait for it
  * - die: rank 1 is killed, the others wait for it
  * - die-once: the same in the first generation, and leave in the next one
  * - exit CODE: rank 1 exits with CODE after MPI_Finalize
@@ -62,6 +63,8 @@ int main(int argc, char **argv)
         spawn(rank);
     if (rank == 1 && strcmp(what, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
+    if (rank == 1 && strcmp(what, "desert") == 0)
+        _exit(0);
     if (rank == 1 && strcmp(what, "die") == 0)
         raise(SIGKILL);
     if (strcmp(what, "wait") == 0)

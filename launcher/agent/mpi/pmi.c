@@ -14,6 +14,7 @@ struct client { /* a rank */
     char line[DT_PMI_LINE_MAX];
     size_t have;
     bool greeted;
+    bool finalized;
     bool in_barrier;
     bool in_spawn;
     uint32_t puts; /* number of puts since the last barrier */
@@ -140,6 +141,7 @@ static const char *on_init(struct dt_pmi *p, uint32_t rank, const char *line)
     if (!number_of(line, "pmi_version", &version))
         return "it sends init without a version";
     p->clients[rank].greeted = version == 1;
+    p->clients[rank].finalized = false; /* a rank may run one MPI program after another */
     reply(p, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d",
           version == 1 ? 0 : -1);
     return NULL;
@@ -206,6 +208,14 @@ static const char *on_barrier_in(struct dt_pmi *p, uint32_t rank, const char *li
     return NULL;
 }
 
+static const char *on_finalize(struct dt_pmi *p, uint32_t rank, const char *line)
+{
+    (void)line;
+    p->clients[rank].finalized = true;
+    reply(p, rank, "cmd=finalize_ack rc=0");
+    return NULL;
+}
+
 static const char *on_abort(struct dt_pmi *p, uint32_t rank, const char *line)
 {
     int code = 1;
@@ -229,7 +239,7 @@ static const struct request {
     { "put", on_put, NULL },
     { "get", on_get, NULL },
     { "barrier_in", on_barrier_in, NULL },
-    { "finalize", NULL, "cmd=finalize_ack rc=0" },
+    { "finalize", on_finalize, NULL },
     { "abort", on_abort, NULL },
     { "publish_name", NULL, "cmd=publish_result rc=-1 msg=not_supported" },
     { "unpublish_name", NULL, "cmd=unpublish_result rc=-1 msg=not_supported" },
@@ -330,6 +340,11 @@ const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *byte
         wrong = serve(p, local_rank, c->line);
     }
     return wrong;
+}
+
+bool dt_pmi_is_inside(const struct dt_pmi *p, uint32_t local_rank)
+{
+    return p->clients[local_rank].greeted && !p->clients[local_rank].finalized;
 }
 
 static bool store_all(struct dt_pmi *p, const char *data, size_t n)

@@ -46,6 +46,9 @@ void dt_pmi_destroy(struct dt_pmi *p); /* accepts NULL */
  * its socket must be closed. */
 const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *bytes, size_t n);
 
+/* Returns whether the rank has sent init, and no finalize since. */
+bool dt_pmi_is_inside(const struct dt_pmi *p, uint32_t local_rank);
+
 /* The barrier is complete. data is the concatenation of what all hosts passed to fence, in any
  * order. Returns false if it is malformed, or no barrier is in progress. */
 bool dt_pmi_fenced(struct dt_pmi *p, const char *data, size_t n);

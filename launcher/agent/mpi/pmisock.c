@@ -190,6 +190,11 @@ void dt_pmisock_forked(struct dt_pmisock *s, uint32_t local_rank)
     close_fd(&s->peers[local_rank].child_fd);
 }
 
+bool dt_pmisock_is_inside(const struct dt_pmisock *s, uint32_t local_rank)
+{
+    return dt_pmi_is_inside(s->pmi, local_rank);
+}
+
 bool dt_pmisock_fenced(struct dt_pmisock *s, const char *data, size_t n)
 {
     return dt_pmi_fenced(s->pmi, data, n);

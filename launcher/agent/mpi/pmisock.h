@@ -24,6 +24,8 @@ struct dt_pmisock *dt_pmisock_create(uv_loop_t *loop, const struct dt_msg_start 
 /* Returns the end that a rank inherits. The agent closes its copy after the fork. */
 int dt_pmisock_child_fd(const struct dt_pmisock *s, uint32_t local_rank);
 void dt_pmisock_forked(struct dt_pmisock *s, uint32_t local_rank);
+/* Returns whether the rank has called MPI_Init, and not MPI_Finalize. */
+bool dt_pmisock_is_inside(const struct dt_pmisock *s, uint32_t local_rank);
 /* The barrier is complete. Returns false if no host can have sent this data. */
 bool dt_pmisock_fenced(struct dt_pmisock *s, const char *data, size_t n);
 void dt_pmisock_destroy(struct dt_pmisock *s); /* accepts NULL */

@@ -61,6 +61,9 @@ static bool serve(struct dt_pmixhelper *h, uint8_t type, union dt_msg *m)
     case DT_MSG_EXIT:
         h->events.abort(h->arg, m->exit.rank, m->exit.code);
         return true;
+    case DT_MSG_MPI_STATE:
+        h->events.state(h->arg, m->mpi_state.rank, m->mpi_state.inside);
+        return true;
     case DT_MSG_LOG:
         h->events.log(h->arg, m->log.text);
         return true;
@@ -136,6 +139,20 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         give_up(h, uv_strerror((int)n));
     else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_pmix_message, h, &why) != 0)
         give_up(h, why ? why : "dtrun-pmix sent a malformed message");
+}
+
+void dt_pmixhelper_drain(struct dt_pmixhelper *h)
+{
+    const char *why = NULL;
+    uv_os_fd_t fd;
+    ssize_t n;
+
+    if (h->closed || h->ended || uv_fileno((uv_handle_t *)&h->pipe, &fd) < 0)
+        return;
+    while (!h->closed && (n = recv(fd, h->bytes, sizeof h->bytes, MSG_DONTWAIT)) > 0) {
+        if (dt_unframe_feed(&h->unframe, h->bytes, (size_t)n, on_pmix_message, h, &why) != 0)
+            give_up(h, why ? why : "dtrun-pmix sent a malformed message");
+    }
 }
 
 /* ---- what it is sent ---- */

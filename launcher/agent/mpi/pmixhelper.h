@@ -18,6 +18,7 @@ struct dt_pmixhelper_events {                      /* none may destroy the helpe
     void (*ready)(void *arg, struct dt_strs *env); /* once; it may take over the contents of env */
     void (*fence)(void *arg, const char *data, size_t n);
     void (*abort)(void *arg, uint32_t rank, int exit_code);
+    void (*state)(void *arg, uint32_t rank, bool inside); /* of MPI: Init or Finalize was called */
     void (*log)(void *arg, const char *text);
     void (*gone)(void *arg, const char *why); /* it cannot be started, or has ended */
 };
@@ -29,6 +30,9 @@ struct dt_pmixhelper *dt_pmixhelper_create(uv_loop_t *loop, const struct dt_msg_
                                            void *arg);
 /* A child of the agent has died. Returns whether it was the helper. */
 bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info);
+/* Reads what it has sent. Call this when a rank was reaped, because a state of the rank may still
+ * be in its socket. It must not be called from an event. */
+void dt_pmixhelper_drain(struct dt_pmixhelper *h);
 void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m);
 void dt_pmixhelper_destroy(struct dt_pmixhelper *h); /* accepts NULL */
 

@@ -129,6 +129,20 @@ static void simple_requests_are_answered(void **state)
         ask(s, 1, cases[i].request, cases[i].answer);
 }
 
+static void a_rank_is_inside_mpi_between_init_and_finalize(void **state)
+{
+    struct seen *s = *state;
+
+    assert_false(dt_pmi_is_inside(s->pmi, 0));
+    for (int program = 0; program < 2; program++) {
+        ask(s, 0, INIT, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0");
+        assert_true(dt_pmi_is_inside(s->pmi, 0));
+        ask(s, 0, "cmd=finalize", "cmd=finalize_ack rc=0");
+        assert_false(dt_pmi_is_inside(s->pmi, 0));
+    }
+    assert_false(dt_pmi_is_inside(s->pmi, 1));
+}
+
 static void another_version_is_refused(void **state)
 {
     struct seen *s = *state;
@@ -320,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(simple_requests_are_answered),
+        TEST(a_rank_is_inside_mpi_between_init_and_finalize),
         TEST(another_version_is_refused),
         TEST(values_are_visible_after_the_barrier),
         TEST(the_latest_value_wins_and_each_barrier_has_its_own),

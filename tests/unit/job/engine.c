@@ -744,6 +744,44 @@ static void end_process(struct world *w, size_t host, struct dt_msg_exit m)
     dt_job_message(w->job, host, DT_MSG_EXIT, &(union dt_msg){ .exit = m });
 }
 
+static void a_rank_that_misses_mpi_finalize_fails_if_others_still_run(void **state)
+{
+    const struct dt_msg_exit left = { .rank = 0, .flags = DT_EXITED_IN_MPI };
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    end_process(&w, 0, left);
+    assert_int_equal(w.due_ns[DT_TIMER_STRAGGLERS] - w.now_ns, 5000000000);
+    w.now_ns = w.due_ns[DT_TIMER_STRAGGLERS];
+    dt_job_timer(w.job, DT_TIMER_STRAGGLERS);
+    assert_last_sent(&w, 1, DT_MSG_QUERY);
+    end(&w);
+}
+
+static void ranks_that_all_miss_mpi_finalize_have_not_failed(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    for (uint32_t r = 0; r < HOSTS; r++) {
+        end_process(&w, r, (struct dt_msg_exit){ .rank = r, .flags = DT_EXITED_IN_MPI });
+        sweep(&w, r);
+    }
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), 0);
+    end(&w);
+}
+
 /* A server, number 3, is killed. Rank 1 overlooks that a call has failed because of it. */
 static void a_server_is_needed_by_a_rank_that_overlooks_its_death(void **state)
 {
@@ -1074,6 +1112,8 @@ int main(void)
         cmocka_unit_test(a_host_that_was_never_sent_go_is_not_fenced),
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(a_host_that_was_swept_while_the_job_recovers_is_not_fenced),
+        cmocka_unit_test(a_rank_that_misses_mpi_finalize_fails_if_others_still_run),
+        cmocka_unit_test(ranks_that_all_miss_mpi_finalize_have_not_failed),
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(the_loss_of_a_host_while_recovering_triggers_no_fault),

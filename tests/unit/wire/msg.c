@@ -212,6 +212,7 @@ static const struct message {
     { DT_MSG_RANK_HELLO, "rank_hello", &(struct dt_msg_rank_hello){ 1, 2, 3 }, "w1 w2 h3" },
     { DT_MSG_EXIT, "exit", &(struct dt_msg_exit){ 1, 2, 3, -1, 9, 5, -6, 7 },
       "w1 w2 w3 w-1 w9 q5 q-6 w7" },
+    { DT_MSG_MPI_STATE, "mpi_state", &(struct dt_msg_mpi_state){ 1, 2, 1 }, "w1 w2 b1" },
     { DT_MSG_FAILED, "failed", &(struct dt_msg_failed){ 1, 7, 2, -3, "why" },
       "w1 q7 w2 w-3 'why'" },
     { DT_MSG_PONG, "pong",
