@@ -187,6 +187,7 @@ void sim_check_failed(struct sim_world *w, const struct dt_msg_failed *m)
         .code = m->code,
     };
     snprintf(f->text, sizeof f->text, "%s", m->text);
+    x->world_failed |= f->counts && !m->comm && m->code != DT_ERR_ABORTED;
     x->other_failed |= f->counts && m->comm && m->code != DT_ERR_ABORTED;
 }
 
@@ -225,7 +226,9 @@ void sim_check_all_passed_on(struct sim_world *w)
 
 bool sim_are_errors_ignored(const struct sim_world *w)
 {
-    return w->witness.other_failed && w->witness.ignored;
+    const struct sim_witness *x = &w->witness;
+
+    return x->world_failed || (x->other_failed && x->ignored);
 }
 
 /* ---- last calls that dtrun prints ---- */

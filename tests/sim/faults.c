@@ -21,6 +21,12 @@ static struct sim_agent *agent_of(struct sim_host *h)
     return h->conn && h->conn->agent && h->conn->agent->alive ? h->conn->agent : NULL;
 }
 
+/* Whether it is a failure that a rank exits with 0 too early, and nothing else follows from it. */
+static bool may_leave(const struct sim_world *w)
+{
+    return w->s->linked && !w->s->servers && !w->s->exit_grace_s;
+}
+
 static void trigger_at_rank(struct sim_world *w, const struct sim_fault *f)
 {
     struct sim_agent *a;
@@ -34,7 +40,7 @@ static void trigger_at_rank(struct sim_world *w, const struct sim_fault *f)
         sim_rank_fail(w, a, r, -1, f->code);
         break;
     case SIM_RANK_EXITS:
-        sim_rank_fail(w, a, r, f->code, 0);
+        sim_rank_fail(w, a, r, f->code || may_leave(w) ? f->code : 1, 0);
         break;
     case SIM_CALL_FAILS:
         sim_call_fails(w, a, r, f->code, f->ns % 2 ? SIM_OTHER : SIM_WORLD);

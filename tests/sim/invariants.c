@@ -106,6 +106,8 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->host->node = m->node_rank;
     c->host->apart = false;
     c->host->fences = c->fenced = 0;
+    for (uint32_t i = 0; i < m->ranks.n; i++)
+        w->known[m->ranks.v[i]] = (struct sim_known){ .host = c->host->index };
     check_twin(w, c->host);
     sim_check_quarantine_kept(w, c->host);
     sim_stdin_started(w, c, m);
@@ -258,6 +260,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         break;
     case DT_MSG_RANK_HELLO:
         w->witness.restarts.met |= m->rank_hello.generation == w->witness.generation;
+        w->known[m->rank_hello.rank].met |= m->rank_hello.generation == w->witness.generation;
         break;
     case DT_MSG_SPAWN_FAILED:
         check_refusal(w, c, &m->spawn_failed);

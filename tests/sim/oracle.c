@@ -24,8 +24,25 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
     sim_check_last_calls_complete(w);
     sim_reach_started(w);
-    x->told_calls = x->owes_calls = x->other_failed = x->ignored = false;
+    x->told_calls = x->owes_calls = x->world_failed = x->other_failed = x->ignored = false;
+    x->lost_peer = false;
     x->decided = 0;
+}
+
+/* A rank that has left has failed only if others wait for it, or one of them has noticed. */
+static void forgive_leaving(struct sim_world *w)
+{
+    struct sim_witness *x = &w->witness;
+    bool needed = x->lost_peer;
+    size_t n = 0;
+
+    for (uint32_t r = 0; r < w->s->np; r++)
+        needed |= w->known[r].met && !w->known[r].ended;
+    for (size_t i = 0; i < x->ncauses; i++) {
+        if (needed || x->causes[i].kind != SIM_BY_LEAVING)
+            x->causes[n++] = x->causes[i];
+    }
+    x->ncauses = n;
 }
 
 void sim_oracle_decided(struct sim_world *w)
@@ -36,6 +53,7 @@ void sim_oracle_decided(struct sim_world *w)
         return;
     x->decided = ++x->count;
     x->decided_ns = w->now_ns;
+    forgive_leaving(w);
     x->decided_causes = x->ncauses;
     x->may_restart = sim_restarts_allowed(w);
     sim_restarts_decided(w);
@@ -115,12 +133,28 @@ static int code_of(const struct dt_msg_exit *m)
     return m->code ? m->code : 1;
 }
 
+static bool has_left(const struct dt_msg_exit *m)
+{
+    return m->code == 0 && (m->flags & DT_EXITED_LINKED) && !(m->flags & DT_EXITED_FINALIZED);
+}
+
+static enum sim_cause_kind kind_of(const struct dt_msg_exit *m)
+{
+    if (m->flags & DT_EXITED_PEER_LOST)
+        return SIM_BY_PEER;
+    if (m->signo)
+        return SIM_BY_SIGNAL;
+    return has_left(m) ? SIM_BY_LEAVING : SIM_BY_EXIT;
+}
+
 static void count_end(struct sim_world *w, const struct dt_msg_exit *m)
 {
     struct sim_witness *x = &w->witness;
 
     x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
     x->ignored |= m->code == 0 && (m->flags & DT_EXITED_COMM_FAILED);
+    x->lost_peer |= (m->flags & DT_EXITED_PEER_LOST) != 0;
+    w->known[m->rank].ended = true;
     x->ended++;
     if (!is_well(m))
         return;
@@ -140,11 +174,9 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
         return;
     if (!auxiliary)
         count_end(w, m);
-    if (is_well(m) || (m->flags & DT_EXITED_STOPPED))
+    if ((is_well(m) && !has_left(m)) || (m->flags & DT_EXITED_STOPPED))
         return;
-    add_cause(w, (struct sim_cause){ .kind = m->flags & DT_EXITED_PEER_LOST ? SIM_BY_PEER
-                                             : m->signo                     ? SIM_BY_SIGNAL
-                                                                            : SIM_BY_EXIT,
+    add_cause(w, (struct sim_cause){ .kind = kind_of(m),
                                      .auxiliary = auxiliary,
                                      .host = c->host->index,
                                      .code = code_of(m),
@@ -158,6 +190,8 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
 {
     uint64_t to_ns = w->now_ns;
 
+    for (uint32_t r = 0; r < w->s->np; r++)
+        w->known[r].ended |= w->known[r].host == c->host->index;
     if (sim_are_ranks_through(w))
         return;
     if (w->standing_until <= c->heard_ns && c->lost_ns >= c->heard_ns)
@@ -221,8 +255,8 @@ void sim_oracle_finished(struct sim_world *w)
 
 /* ---- which failure counts ---- */
 
-/* Signals, lost hosts and hangs come before exits. Exits come before the consequences of a lost
- * peer. */
+/* Signals, lost hosts and hangs come before exits, exits before ranks that only left, and these
+ * before the consequences of a lost peer. */
 static int class_of(const struct sim_cause *c)
 {
     switch (c->kind) {
@@ -234,8 +268,10 @@ static int class_of(const struct sim_cause *c)
         return 1;
     case SIM_BY_EXIT:
         return 2;
-    default:
+    case SIM_BY_LEAVING:
         return 3;
+    default:
+        return 4;
     }
 }
 

@@ -139,25 +139,27 @@ void sim_check_quarantine_over(struct sim_world *w)
     x->blamed[0] = sim_oracle_blamed(w);
 }
 
-/* Whether the last failures can have begun only there, without progress. */
-static bool is_proven(const struct sim_world *w, const struct sim_host *h)
+/* Whether each of the last failures must have begun there; with may: can have begun there. */
+static bool did_all_begin(const struct sim_world *w, const struct sim_host *h, bool may)
 {
     const struct sim_witness *x = &w->witness;
 
     for (int i = 0; i < IN_A_ROW; i++) {
-        if (x->blamed[i] != bit_of(h))
+        if (may ? !(x->blamed[i] & bit_of(h)) : x->blamed[i] != bit_of(h))
             return false;
     }
-    return x->restarts.fruitless >= IN_A_ROW;
+    return true;
 }
 
-void sim_check_quarantine_kept(struct sim_world *w, const struct sim_host *h)
+void sim_check_quarantine_kept(struct sim_world *w, struct sim_host *h)
 {
     const struct sim_witness *x = &w->witness;
 
     if (h->out)
         sim_broken(w, "%s gets ranks, and is to be left out", h->name);
-    if (is_proven(w, h) && !w->s->stop_on_loss && !x->program_at_fault &&
-        x->recalled + 1 != x->generation && is_any_other_usable(w, h))
+    if (did_all_begin(w, h, false) && x->restarts.fruitless >= IN_A_ROW && !w->s->stop_on_loss &&
+        !x->program_at_fault && x->recalled + 1 != x->generation && is_any_other_usable(w, h))
         sim_broken(w, "%s gets ranks, and the last %d failures began there", h->name, IN_A_ROW);
+    /* It may have been left out and used again at once, because there was no other. */
+    h->exiles += did_all_begin(w, h, true);
 }

@@ -191,12 +191,22 @@ void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
 
 /* ---- deaths ---- */
 
+/* A few programs ignore all errors, and a few ranks do. */
+static int status_after_failure(struct sim_world *w, const struct sim_rank *r)
+{
+    bool ignores = w->s->seed % 5 == 0 || sim_percent(&w->program, 5);
+
+    if (ignores && !w->s->servers && !w->s->exit_grace_s)
+        return 0;
+    return r->peer_lost ? 1 : (int)sim_between(&w->program, 1, 3);
+}
+
 static void follow(struct sim_world *w, struct sim_event *e)
 {
     struct sim_rank *r = sim_come_to(w, e);
 
     if (r)
-        sim_agent_reap(w, e->who, r, r->peer_lost ? 1 : (int)sim_between(&w->program, 1, 3), 0);
+        sim_agent_reap(w, e->who, r, status_after_failure(w, r), 0);
 }
 
 /* A call on DT_WORLD returns an error, and the program ends. */
@@ -231,6 +241,7 @@ void sim_ranks_abort(struct sim_world *w, struct sim_agent *a, int32_t code)
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo)
 {
+    r->failed |= !sim_is_auxiliary(w, r->rank); /* it does not call dt_finalize */
     sim_agent_reap(w, a, r, code, signo);
     if (sim_is_auxiliary(w, r->rank)) /* no call of a rank fails because an auxiliary ends */
         return;

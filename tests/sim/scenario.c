@@ -7,7 +7,7 @@
 #include "runtime/dtrun.h"
 
 static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT };
-static const int codes[] = { 1, 2, 3, 7, 42, 75 };
+static const int codes[] = { 0, 1, 2, 3, 7, 42, 75 };
 static const int call_codes[] = { DT_ERR_MISMATCH, DT_ERR_TIMEOUT, DT_ERR_ABORTED };
 static const int batch_signals[] = { SIGTERM, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 static const int user_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGTSTP };
@@ -143,7 +143,8 @@ static void add_defect(struct sim_chance *c, struct sim_scenario *s)
     s->defect_starts = (uint32_t)sim_between(c, 2, 5);
     s->max_restarts = sim_percent(c, 80) ? (int)sim_between(c, 4, 12) : -1;
     s->timeout_s = 0;
-    s->work_ns = sim_between(c, SIM_S, sim_percent(c, 50) ? 100 * SIM_S : 5 * SIM_S);
+    s->work_ns = sim_percent(c, 60) ? sim_between(c, 70 * SIM_S, 100 * SIM_S)
+                                    : sim_between(c, SIM_S, 5 * SIM_S);
     s->nfaults = (uint32_t)sim_between(c, 0, 3);
     for (uint32_t i = 0; i < s->nfaults; i++)
         s->faults[i] = (struct sim_fault){ .kind = SIM_RANK_KILLED,

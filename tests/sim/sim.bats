@@ -101,6 +101,12 @@ caught() {
 @test "the simulator catches a host that is used again after a fault took it away" {
     caught "a host that a fault took away is used again"
 }
+@test "the simulator catches a rank that leaves others waiting without failing the job" {
+    caught "a rank that leaves others waiting has not failed"
+}
+@test "the simulator catches a failure of DT_WORLD that ranks may ignore" {
+    caught "a failure of DT_WORLD may be ignored"
+}
 @test "the simulator catches a failed call that other hosts do not hear of" {
     caught "a failed call is not passed on"
 }

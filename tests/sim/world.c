@@ -147,6 +147,7 @@ static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
     make_hosts(w);
     make_config(w);
     w->shown = dt_xcalloc((size_t)w->plan.nprocs, sizeof *w->shown);
+    w->known = dt_xcalloc((size_t)w->plan.nprocs, sizeof *w->known);
     dt_log_set_sink(on_line, w);
     w->job = dt_job_new(&w->config, &origin, &w->ops);
     sim_faults_plan(w);
@@ -194,6 +195,7 @@ void sim_world_free(struct sim_world *w)
         free(c);
     }
     free(w->shown);
+    free(w->known);
     dt_plan_free(&w->plan);
     dt_strs_free(&w->config.argv);
     dt_strs_free(&w->config.inject);

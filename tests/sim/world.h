@@ -124,7 +124,13 @@ struct sim_host {
     int spawn_code;
     bool out; /* in quarantine until then */
     uint64_t out_until_ns;
-    uint32_t exiles; /* how often it has been there */
+    uint32_t exiles; /* how often it has been there, at most */
+};
+
+struct sim_known { /* what dtrun knows of a rank in this generation */
+    size_t host;
+    bool met; /* it has called dt_init */
+    bool ended;
 };
 
 struct sim_shown { /* a stream, as dtrun's user sees it */
@@ -138,6 +144,7 @@ enum sim_cause_kind {
     SIM_BY_LOSS,
     SIM_BY_HANG,
     SIM_BY_EXIT,
+    SIM_BY_LEAVING, /* with 0, and others wait for it */
     SIM_BY_PEER,
     SIM_BY_REFUSAL
 };
@@ -235,6 +242,7 @@ struct sim_witness {
     bool lost_early;  /* a connection ended before the first START */
     uint64_t lost_ns; /* when dtrun last lost or closed a connection */
     uint32_t went;    /* the newest generation that was sent GO */
+    bool lost_peer;   /* a call of some rank has returned DT_ERR_PEER */
     struct sim_looks looks;
     struct sim_failed_call failed_call;
     struct dt_msg_output_quiet quiet; /* dtrun is being told of it, unless fd is 0 */
@@ -244,6 +252,7 @@ struct sim_witness {
     bool said_behind;      /* dtrun has said that the ranks do not find the newest checkpoint */
     bool told_calls;       /* last calls of this generation have come */
     bool owes_calls;       /* ... and dtrun has to print them */
+    bool world_failed;     /* calls on DT_WORLD have failed for good */
     bool other_failed;     /* calls on the other communicator have failed for good */
     bool ignored;          /* a rank has exited with 0 without having freed that communicator */
 };
@@ -282,6 +291,7 @@ struct sim_world {
     struct sim_agent *agents;
     struct sim_conn *conns;
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
+    struct sim_known *known;                /* by rank */
     struct sim_input input;
     struct sim_hang hang;
     bool triggered[SIM_INJECT_MAX]; /* dtrun knows that this fault of --inject was triggered */
@@ -446,7 +456,7 @@ void sim_defects_begin(struct sim_world *w, struct sim_agent *a);
 void sim_check_quarantine_said(struct sim_world *w, const char *line);
 void sim_check_quarantine_over(struct sim_world *w); /* ranks are about to start again */
 /* START goes there. */
-void sim_check_quarantine_kept(struct sim_world *w, const struct sim_host *h);
+void sim_check_quarantine_kept(struct sim_world *w, struct sim_host *h);
 
 /* inject.c */
 void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
