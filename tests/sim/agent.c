@@ -257,6 +257,7 @@ static uint32_t flags_of(const struct sim_world *w, const struct sim_agent *a,
     if (w->s->linked && !sim_is_auxiliary(w, r->rank))
         flags |= DT_EXITED_LINKED | (code == 0 && !r->failed ? DT_EXITED_FINALIZED : 0);
     flags |= r->careless ? DT_EXITED_COMM_FAILED : 0;
+    flags |= w->s->fences && code == 0 && r->failed ? DT_EXITED_IN_MPI : 0;
     return r->peer_lost ? flags | DT_EXITED_PEER_LOST : flags;
 }
 

@@ -10,7 +10,7 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { UNSURE_MS = 2, GRACE_LATE_MS = 150 };
+enum { UNSURE_MS = 2, GRACE_LATE_MS = 150, MISSED_MS = 5000 };
 
 /* ---- notes ---- */
 
@@ -25,7 +25,7 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     sim_check_last_calls_complete(w);
     sim_reach_started(w);
     x->told_calls = x->owes_calls = x->world_failed = x->other_failed = x->ignored = false;
-    x->lost_peer = false;
+    x->lost_peer = x->missed.any = false;
     x->decided = 0;
 }
 
@@ -115,6 +115,53 @@ static void note_first_end(struct sim_world *w)
                   .act = expect_exit_grace, .n = w->witness.generation, .for_engine = true });
 }
 
+/* Whether ranks wait in MPI_Finalize for one that has left, and nothing else ends them. */
+static bool is_any_missed(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    return x->missed.any && x->ended < w->s->np && !x->ncauses && !x->decided && !x->norders &&
+           x->running == x->nodes;
+}
+
+void sim_oracle_stragglers(struct sim_world *w)
+{
+    const struct sim_missed *m = &w->witness.missed;
+
+    if (!is_any_missed(w))
+        return;
+    if (w->now_ns - m->told_ns < MISSED_MS * SIM_MS)
+        sim_broken(w, "rank %u has failed because it left MPI less than 5 s ago", m->rank);
+    add_cause(w, (struct sim_cause){ .kind = SIM_BY_MPI, .host = m->host, .code = 1 });
+}
+
+static void expect_missed(struct sim_world *w, struct sim_event *e)
+{
+    uint64_t acts_ns = w->standing_until + GRACE_LATE_MS * SIM_MS;
+
+    if (w->now_ns < acts_ns)
+        sim_later(w, acts_ns - w->now_ns, *e);
+    else if (w->witness.generation == e->n && is_any_missed(w))
+        sim_broken(w, "ranks still wait for rank %u, which has left MPI", w->witness.missed.rank);
+}
+
+static void note_missed(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m)
+{
+    struct sim_missed *missed = &w->witness.missed;
+
+    if (missed->any && missed->rank < m->rank)
+        return;
+    if (!missed->any) {
+        missed->told_ns = w->now_ns;
+        sim_later(w, (MISSED_MS + GRACE_LATE_MS) * SIM_MS,
+                  (struct sim_event){
+                      .act = expect_missed, .n = w->witness.generation, .for_engine = true });
+    }
+    missed->any = true;
+    missed->rank = m->rank;
+    missed->host = c->host->index;
+}
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
@@ -174,6 +221,8 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
         return;
     if (!auxiliary)
         count_end(w, m);
+    if (m->code == 0 && (m->flags & DT_EXITED_IN_MPI))
+        note_missed(w, c, m);
     if ((is_well(m) && !has_left(m)) || (m->flags & DT_EXITED_STOPPED))
         return;
     add_cause(w, (struct sim_cause){ .kind = kind_of(m),
@@ -269,6 +318,7 @@ static int class_of(const struct sim_cause *c)
     case SIM_BY_EXIT:
         return 2;
     case SIM_BY_LEAVING:
+    case SIM_BY_MPI:
         return 3;
     default:
         return 4;

@@ -94,13 +94,15 @@ static void plan_output(struct sim_world *w, struct sim_agent *a, const struct s
                  (int)sim_below(&w->program, 2));
 }
 
-/* Linked ranks that wait for a rank which has died or hangs never reach dt_finalize. */
+/* Linked ranks that wait for a rank which has died or hangs never reach dt_finalize. Those of MPI
+ * stay in MPI_Finalize if a rank has left. */
 static void finish(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     struct sim_rank *r = sim_come_to(w, e);
 
-    if (!r || r->stubborn || (w->s->linked && w->stuck_generation == a->generation))
+    if (!r || r->stubborn || w->left_generation == a->generation ||
+        (w->s->linked && w->stuck_generation == a->generation))
         return;
     if (sim_rank_awaits_stdin(w, a, r) || sim_rank_awaits_fence(w, a))
         sim_plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
@@ -246,6 +248,8 @@ void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
     if (sim_is_auxiliary(w, r->rank)) /* no call of a rank fails because an auxiliary ends */
         return;
     w->stuck_generation = a->generation;
+    if (code == 0 && signo == 0)
+        w->left_generation = a->generation;
     for (struct sim_agent *other = w->agents; other; other = other->next) {
         if (other->generation == a->generation && other->phase == SIM_RUNNING &&
             (other == a || (w->s->hosts <= SIM_HOSTS_MAX && sim_percent(&w->program, 50))))

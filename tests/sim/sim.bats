@@ -104,6 +104,12 @@ caught() {
 @test "the simulator catches a rank that leaves others waiting without failing the job" {
     caught "a rank that leaves others waiting has not failed"
 }
+@test "the simulator catches a rank that leaves MPI and is not missed" {
+    caught "a rank that leaves MPI is not missed"
+}
+@test "the simulator catches a rank that leaves MPI and is missed too early" {
+    caught "a rank that leaves MPI is missed too early"
+}
 @test "the simulator catches a failure of DT_WORLD that ranks may ignore" {
     caught "a failure of DT_WORLD may be ignored"
 }

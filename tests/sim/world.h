@@ -145,6 +145,7 @@ enum sim_cause_kind {
     SIM_BY_HANG,
     SIM_BY_EXIT,
     SIM_BY_LEAVING, /* with 0, and others wait for it */
+    SIM_BY_MPI,     /* likewise, in MPI_Finalize */
     SIM_BY_PEER,
     SIM_BY_REFUSAL
 };
@@ -180,6 +181,13 @@ struct sim_reach { /* what hosts say about the addresses of others, in this gene
     uint32_t asked;
     uint32_t answers; /* to the last question */
     bool cut;         /* some host does not reach another one at any address */
+};
+
+struct sim_missed { /* the first rank that has left MPI, by its number */
+    bool any;
+    uint32_t rank;
+    size_t host;
+    uint64_t told_ns; /* when dtrun learnt that some rank had left */
 };
 
 struct sim_looks {            /* how often dtrun looks at its hosts */
@@ -243,6 +251,7 @@ struct sim_witness {
     uint64_t lost_ns; /* when dtrun last lost or closed a connection */
     uint32_t went;    /* the newest generation that was sent GO */
     bool lost_peer;   /* a call of some rank has returned DT_ERR_PEER */
+    struct sim_missed missed;
     struct sim_looks looks;
     struct sim_failed_call failed_call;
     struct dt_msg_output_quiet quiet; /* dtrun is being told of it, unless fd is 0 */
@@ -299,6 +308,7 @@ struct sim_world {
     uint32_t well_generation;       /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
+    uint32_t left_generation;  /* a rank of it has exited with 0 too early */
     uint32_t stuck_generation; /* its linked ranks wait for one that died or hangs */
     struct sim_witness witness;
     char broken[512]; /* the invariant that does not hold, or "" */
@@ -501,6 +511,8 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_hang(struct sim_world *w, const struct sim_host *h);
 void sim_oracle_refusal(struct sim_world *w, int code);
+/* The timer of stragglers is over: ranks that left MPI have failed if others still run. */
+void sim_oracle_stragglers(struct sim_world *w);
 /* Whether --exit-grace is over while ranks still run and nothing else ends them. */
 bool sim_is_exit_grace_over(const struct sim_world *w);
 /* The set of hosts where the failure that was decided on may have begun. */
