@@ -110,7 +110,8 @@ static const struct {
     { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
     { "TORCHELASTIC_RUN_ID", "every job gets its own" },
     { "CUDA_VISIBLE_DEVICES", "gpus= in a hostfile decides which devices a host's ranks share, and "
-                              "--gpu-bind which of them a rank sees" },
+                              "--gpu-bind which of them a rank sees; with --gpu-bind none, give "
+                              "\"env CUDA_VISIBLE_DEVICES=... PROGRAM\" as the program" },
 };
 
 static bool is_name(const char *s, size_t n)
