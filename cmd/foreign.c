@@ -56,6 +56,9 @@ static const char of_signals[] = "SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 a
                                  "on, and no other signal is";
 static const char of_size[] = "the number of ranks does not change during a job; a lost host's "
                               "ranks move, see --on-host-loss";
+static const char of_cores[] = "--bind-to core gives each rank an equal part of its host's cores";
+static const char of_sockets[] = "--npernode N starts N ranks on each host; --bind-to socket "
+                                 "distributes them over its sockets";
 static const char of_binding[] = "--bind-to none, core, socket, numa, l3 or hwthread binds ranks";
 
 static const struct dt_foreign table[] = {
@@ -187,8 +190,7 @@ static const struct dt_foreign table[] = {
     BECOMES(M, 0, "npernode=1", NULL, "pernode"),
     VALUE(M, "*:node", "npernode=%", NULL, "ppr"),
     SAME(M, 1, "a number alone means ranks on each host", "ppr"),
-    REFUSED(M, 1, "--npernode N starts N ranks on each host; --bind-to socket distributes "
-                  "them over its sockets", "npersocket"),
+    REFUSED(M, 1, of_sockets, "npersocket"),
     SAME(M, 1, "without slots a host has one", "H", "host"),
     SAME(M, 1, NULL, "machinefile"),
     BECOMES(M, 1, "hostfile=%", NULL, "default-hostfile"),
@@ -199,6 +201,16 @@ static const struct dt_foreign table[] = {
             "oversubscribe"),
     BECOMES(M, 0, "no-oversubscribe", NULL, "nooversubscribe"),
     VALUE(M, "ppr:*:node", "npernode=%", NULL, "map-by"),
+    VALUE_REFUSED(M, "*:PE=*", of_cores, "map-by"),
+    VALUE_REFUSED(M, "*:pe=*", of_cores, "map-by"),
+    VALUE_REFUSED(M, "ppr:*:socket", of_sockets, "map-by"),
+    VALUE(M, ":OVERSUBSCRIBE", "no-oversubscribe=no", NULL, "map-by"),
+    VALUE(M, "*:OVERSUBSCRIBE", "map-by=% no-oversubscribe=no", NULL, "map-by"),
+    VALUE(M, ":oversubscribe", "no-oversubscribe=no", NULL, "map-by"),
+    VALUE(M, "*:oversubscribe", "map-by=% no-oversubscribe=no", NULL, "map-by"),
+    VALUE_REFUSED(M, "core", "--map-by slot or node places ranks, and --bind-to core binds them", "map-by"),
+    VALUE_REFUSED(M, "socket", "--map-by slot or node places ranks, and --bind-to socket binds them", "map-by"),
+    VALUE_REFUSED(M, "numa", "--map-by slot or node places ranks, and --bind-to numa binds them", "map-by"),
     SAME(M, 1, "the known values are slot and node", "map-by"),
     BECOMES(M, 1, "map-by=%", NULL, "mapby"),
     BECOMES(M, 0, "map-by=node", NULL, "bynode"),
@@ -216,8 +228,7 @@ static const struct dt_foreign table[] = {
     BECOMES(M, 0, "bind-to=socket", NULL, "bind-to-socket"),
     REFUSED(M, 1, "--bind-to divides the CPUs that the host allows; taskset(1) limits these",
             "cpu-list", "cpu-set"),
-    IGNORED(M, 1, "--bind-to core gives each rank an equal part of its host's cores",
-            "cpus-per-proc", "cpus-per-rank"),
+    IGNORED(M, 1, of_cores, "cpus-per-proc", "cpus-per-rank"),
     IGNORED(M, 0, "-H and --hostfile say how many slots a host has; --bind-to hwthread binds to "
                   "hardware threads", "use-hwthread-cpus"),
     IGNORED(M, 1, "--bind-to takes the topology from the kernel", "cartofile", "cf"),

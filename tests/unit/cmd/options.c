@@ -184,7 +184,7 @@ static const struct {
     { "--max-restart 1 x", "--max-restart is not an option; did you mean --max-restarts?" },
     { "-npp 1 x", "-npp is not an option; see dtrun --help" },
     { "--completion csh", "--completion csh: bash, zsh or fish was expected" },
-    { "--map-by socket x", "--map-by socket: slot or node was expected" },
+    { "--map-by board x", "--map-by board: slot or node was expected" },
     { "--map-by slo x", "--map-by slo: slot or node was expected" },
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
