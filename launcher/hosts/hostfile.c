@@ -108,10 +108,20 @@ static const struct key {
     int (*set)(struct line *l, const char *value, struct dt_error *err);
 } keys[] = { KEYS(ROW) };
 
+/* Open MPI writes max-slots as well as max_slots. */
+static bool is_key(const char *key, const char *name)
+{
+    while (*key && (*name == *key || (*name == '-' && *key == '_'))) {
+        key++;
+        name++;
+    }
+    return !*key && !*name;
+}
+
 static int set_key(struct line *l, const char *name, const char *value, struct dt_error *err)
 {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (strcmp(keys[i].name, name) != 0)
+        if (!is_key(keys[i].name, name))
             continue;
         if (l->seen & 1u << i)
             return dt_error_usage(err, "%s= is given twice", name);
