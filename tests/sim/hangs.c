@@ -10,9 +10,15 @@
 
 enum { CALL = 100, LATE_NS = 4 * 1000 * 1000 * 1000ull, TICK_MS = 50 };
 
+static uint32_t collective_timeout_ms(const struct sim_world *w)
+{
+    return (uint32_t)w->s->collective_timeout_s * 1000;
+}
+
+/* How long ranks may wait for one that hangs. The program's own limit comes first. */
 static uint64_t limit_ns(const struct sim_world *w)
 {
-    return (uint64_t)w->s->collective_timeout_s * SIM_S;
+    return (w->s->call_limit_ms ? w->s->call_limit_ms : collective_timeout_ms(w)) * SIM_MS;
 }
 
 static bool waits(const struct sim_world *w, const struct sim_agent *a, const struct sim_rank *r)
@@ -37,11 +43,15 @@ void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct
         const struct sim_rank *r = &a->ranks[i];
         bool inside = waits(w, a, r);
 
+        if (inside)
+            pong->limit_ms = dt_hostshm_lesser_limit(pong->limit_ms, w->s->call_limit_ms);
+
         if (r->alive && r->next_ns)
             called[comm->ranks.n++] = (struct dt_msg_called){
                 .rank = r->rank,
                 .call = (uint64_t)(inside ? CALL : CALL - 1) << 8 |
                         (inside ? DT_HOSTSHM_INSIDE : 0) | DT_CALL_ALL_REDUCE,
+                .limit_ms = inside ? w->s->call_limit_ms : 0,
                 .waited_ms = inside ? (uint32_t)((w->now_ns - w->hang.since_ns) / SIM_MS) : 0,
             };
     }
@@ -96,8 +106,8 @@ void sim_check_tick(struct sim_world *w, uint64_t ms)
     uint32_t least_ms = l->least_ms;
     uint64_t shortest_ms;
 
-    if (w->s->collective_timeout_s && (!least_ms || limit_ns(w) / SIM_MS < least_ms))
-        least_ms = (uint32_t)(limit_ns(w) / SIM_MS);
+    least_ms = dt_hostshm_lesser_limit(least_ms, collective_timeout_ms(w));
+    least_ms = dt_hostshm_lesser_limit(least_ms, w->s->call_limit_ms);
     shortest_ms = longest_tick_ms(w, least_ms) / 3;
     if (ms > longest_tick_ms(w, 0) || ms < shortest_ms)
         sim_broken(w, "dtrun looks at its hosts after %" PRIu64 " ms", ms);

@@ -102,7 +102,7 @@ static void add_fault(struct sim_chance *c, struct sim_scenario *s)
 /* Other faults would hide that a hang goes unnoticed. */
 static void hang_only(struct sim_chance *c, struct sim_scenario *s)
 {
-    s->timeout_s = s->collective_timeout_s + 60;
+    s->timeout_s = s->collective_timeout_s + 60 + (int)s->call_limit_ms / 1000;
     s->ninject = 0;
     s->nfaults = 1;
     s->faults[0] = (struct sim_fault){ .kind = SIM_RANK_HANGS,
@@ -168,6 +168,22 @@ static void name_host_twice(struct sim_chance *c, struct sim_scenario *s)
                                        .at_ns = sim_below(c, s->work_ns),
                                        .ns = pick_duration(c, SIM_HOST_VANISHES, s->heartbeat_s),
                                        .host = (uint32_t)sim_below(c, s->twin) };
+}
+
+/* dtrun loses a host for good, about when its ranks begin to run. The agent learns of that later.
+ */
+static void lose_early(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint32_t host = (uint32_t)sim_below(c, s->hosts);
+
+    s->max_restarts = (int)sim_between(c, 1, 5);
+    s->latency_ns[host] = sim_between(c, 5 * SIM_MS, 60 * SIM_MS);
+    s->nfaults = 1;
+    s->faults[0] = (struct sim_fault){ .kind = SIM_DTRUN_LOSES,
+                                       .at_ns = sim_between(c, 50 * SIM_MS, 600 * SIM_MS),
+                                       .ns = 60 * SIM_S,
+                                       .host = host,
+                                       .code = 1 };
 }
 
 /* Other faults would hide what ranks make of a call that failed. */
@@ -266,6 +282,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->linked = sim_percent(&c, 60);
     if (s->linked && sim_percent(&c, 50))
         s->collective_timeout_s = (int)sim_between(&c, 4, 30);
+    if (s->collective_timeout_s && sim_percent(&c, 30))
+        s->call_limit_ms = (uint32_t)sim_between(&c, 500, 40000);
     if (s->linked && sim_percent(&c, 20))
         s->limit_ms = (uint32_t)sim_between(&c, sim_percent(&c, 10) ? 100 : 2000, 30000);
     s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
@@ -293,6 +311,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         fail_call_only(&c, s);
     else if (sim_percent(&c, 4))
         signal_again(&c, s);
+    else if (s->hosts > 1 && sim_percent(&c, 4))
+        lose_early(&c, s);
     else if (s->hosts > 1 && sim_percent(&c, 8))
         add_defect(&c, s);
     else if (s->hosts > 2 && sim_percent(&c, 8))
@@ -364,6 +384,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u fences, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
             (double)s->commit_ns / 1e9, s->fences, s->lines, s->floods ? ", floods" : "");
+    if (s->call_limit_ms)
+        fprintf(out, "# calls may wait %u ms (dt_comm_set_timeout)\n", s->call_limit_ms);
     if (s->defect)
         fprintf(out, "# %s %u is defective until %u generations have begun\n",
                 s->defect == SIM_DEFECT_OF_HOST ? "host" : "rank", s->defective, s->defect_starts);

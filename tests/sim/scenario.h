@@ -61,7 +61,8 @@ struct sim_scenario {
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
     int exit_grace_s, collective_timeout_s;
-    uint32_t limit_ms; /* the lowest that the program sets for its own calls, or 0 */
+    uint32_t call_limit_ms; /* the program's own for calls in which ranks wait for one that hangs */
+    uint32_t limit_ms;      /* the lowest that the program sets for its own calls, or 0 */
     bool checkpoint_dir, stop_on_loss;
     bool batch;                        /* a batch system may signal dtrun and agents alike */
     bool linked;                       /* the program calls dt_init */

@@ -110,6 +110,9 @@ caught() {
 @test "the simulator catches a rank that leaves MPI and is missed too early" {
     caught "a rank that leaves MPI is missed too early"
 }
+@test "the simulator catches a limit of a call that does not count" {
+    caught "a limit that the program sets for a call does not count"
+}
 @test "the simulator catches a failure of DT_WORLD that ranks may ignore" {
     caught "a failure of DT_WORLD may be ignored"
 }
