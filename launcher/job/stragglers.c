@@ -15,13 +15,22 @@ static bool is_missed(const struct dt_death *end)
     return end->code == 0 && end->signo == 0 && (end->flags & DT_EXITED_IN_MPI);
 }
 
-void dt_stragglers_watch(const struct dt_stragglers *s, const struct dt_death *end)
+/* A short --exit-grace ends the job before a rank that left MPI counts as failed. */
+static bool has_short_grace(const struct dt_stragglers *s)
 {
     int grace_s = s->core->config->exit_grace_s;
 
-    if (is_missed(end) && !dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS))
+    return grace_s && grace_s * 1000 <= MISSED_MS;
+}
+
+void dt_stragglers_watch(const struct dt_stragglers *s, const struct dt_death *end)
+{
+    int grace_s = s->core->config->exit_grace_s;
+    bool missed = is_missed(end) && !has_short_grace(s);
+
+    if (missed && !dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS))
         dt_timers_set(&s->core->timers, DT_TIMER_STRAGGLERS, MISSED_MS);
-    else if (is_missed(end))
+    else if (missed)
         dt_timers_shorten(&s->core->timers, DT_TIMER_STRAGGLERS, MISSED_MS);
     else if (!dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS) &&
              (grace_s || !s->warned))
@@ -88,7 +97,7 @@ void dt_stragglers_on_late(struct dt_stragglers *s)
         dt_timers_set(&s->core->timers, DT_TIMER_STRAGGLERS, AGAIN_MS);
     else if (s->core->state != DT_JOB_RUNNING || dt_ranks_alive(&s->core->ranks) == 0)
         return;
-    else if (missed)
+    else if (missed && !has_short_grace(s))
         fail(s, missed);
     else if (s->core->config->exit_grace_s)
         end(s);

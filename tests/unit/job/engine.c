@@ -762,6 +762,25 @@ static void a_rank_that_misses_mpi_finalize_fails_if_others_still_run(void **sta
     end(&w);
 }
 
+static void a_shorter_exit_grace_ends_a_job_that_misses_mpi_finalize(void **state)
+{
+    const struct dt_msg_exit left = { .rank = 0, .flags = DT_EXITED_IN_MPI };
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.exit_grace_s = 2;
+    launch(&w);
+    meet_and_start(&w);
+    end_process(&w, 0, left);
+    assert_int_equal(w.due_ns[DT_TIMER_STRAGGLERS] - w.now_ns, 2000000000);
+    w.now_ns = w.due_ns[DT_TIMER_STRAGGLERS];
+    dt_job_timer(w.job, DT_TIMER_STRAGGLERS);
+    assert_last_sent(&w, 1, DT_MSG_STOP);
+    assert_int_equal(dt_job_exit_code(w.job), DT_EXIT_TIMEOUT);
+    end(&w);
+}
+
 static void ranks_that_all_miss_mpi_finalize_have_not_failed(void **state)
 {
     struct world w;
@@ -1113,6 +1132,7 @@ int main(void)
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(a_host_that_was_swept_while_the_job_recovers_is_not_fenced),
         cmocka_unit_test(a_rank_that_misses_mpi_finalize_fails_if_others_still_run),
+        cmocka_unit_test(a_shorter_exit_grace_ends_a_job_that_misses_mpi_finalize),
         cmocka_unit_test(ranks_that_all_miss_mpi_finalize_have_not_failed),
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
