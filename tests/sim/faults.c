@@ -24,7 +24,7 @@ static struct sim_agent *agent_of(struct sim_host *h)
 /* Whether it is a failure that a rank exits with 0 too early, and nothing else follows from it. */
 static bool may_leave(const struct sim_world *w)
 {
-    return (w->s->linked || w->s->fences) && !w->s->servers && !w->s->exit_grace_s;
+    return !w->s->servers && (w->s->fences || (w->s->linked && !w->s->exit_grace_s));
 }
 
 static void trigger_at_rank(struct sim_world *w, const struct sim_fault *f)

@@ -115,13 +115,14 @@ static void note_first_end(struct sim_world *w)
                   .act = expect_exit_grace, .n = w->witness.generation, .for_engine = true });
 }
 
-/* Whether ranks wait in MPI_Finalize for one that has left, and nothing else ends them. */
+/* Whether ranks wait in MPI_Finalize for one that has left, and nothing else ends them: no
+ * --exit-grace in these worlds is longer. */
 static bool is_any_missed(const struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
 
-    return x->missed.any && x->ended < w->s->np && !x->ncauses && !x->decided && !x->norders &&
-           x->running == x->nodes;
+    return x->missed.any && !w->s->exit_grace_s && x->ended < w->s->np && !x->ncauses &&
+           !x->decided && !x->norders && x->running == x->nodes;
 }
 
 void sim_oracle_stragglers(struct sim_world *w)
