@@ -77,10 +77,11 @@ static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, co
     dt_result_t r;
     ncclResult_t queued;
 
-    if (!result)
-        result = cuda->cuEventRecord(n->begun, n->stream);
     if (result)
         return dt_gpu_coll_error(c, &c->coll_error, "cuStreamWaitEvent", result);
+    result = cuda->cuEventRecord(n->begun, n->stream);
+    if (result)
+        return dt_gpu_coll_error(c, &c->coll_error, "cuEventRecord", result);
     r = set_aside(c, o);
     if (r != DT_OK)
         return r;
@@ -201,7 +202,8 @@ static dt_result_t make_nccl_call(struct dt_comm *c, void *arg)
 
 /* ---- calls that another thread launches ---- */
 
-/* While a later call is launched NCCL is in progress, which says nothing about this one. */
+/* While a later call is being launched, NCCL reports ncclInProgress, which says nothing about this
+ * one. */
 static enum progress poll_direct(struct dt_comm *c, const struct dt_direct *d)
 {
     ncclResult_t state;
@@ -267,8 +269,8 @@ static dt_result_t agree_on_launch(struct dt_comm *c, struct dt_launchorder_call
 }
 
 /* A program with one communicator launches in the order of its calls. Every other communicator
- * descends from DT_WORLD, so all ranks know of the first one when they next make a call on
- * DT_WORLD. */
+ * descends from DT_WORLD, so all ranks know that DT_WORLD was split when they next make a call on
+ * it. */
 bool dt_nccl_needs_agreement(const struct dt_comm *c)
 {
     return c->id != 0 || c->world->was_split;

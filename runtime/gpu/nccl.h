@@ -13,8 +13,8 @@ struct dt_gpu_arrival;
 struct dt_launchorder_call;
 struct dt_operation;
 
-/* Makes an operation that dt_ncclcalls_serves accepts and that has taken its order. The first one
- * connects all ranks. After a failure NCCL's communicator has been aborted. */
+/* Makes an operation that dt_ncclcalls_serves accepts, and whose order has been taken (order.h).
+ * The first one connects all ranks. After a failure NCCL's communicator has been aborted. */
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o);
 
 /* The parts of dt_nccl_make, for calls of ranks that share GPUs.
@@ -28,8 +28,8 @@ dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o,
                           struct dt_launchorder_call *launch);
 dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launchorder_call *launch);
 /* Inside a call: dt_nccl_queue puts the operation, for NCCL's ranks, on the stream, and waits until
- * NCCL has launched it (a: of the whole call). dt_nccl_check returns an error if NCCL has failed
- * since. */
+ * NCCL has launched it; a describes the whole call. dt_nccl_check returns an error if NCCL has
+ * failed since. */
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream,
                           struct dt_gpu_arrival *a);
 dt_result_t dt_nccl_check(struct dt_comm *c);
