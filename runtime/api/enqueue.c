@@ -118,7 +118,7 @@ static dt_result_t begin_direct(const struct enqueued_call *e)
     CUresult result;
 
     if (r == DT_OK)
-        r = dt_gpu_order_name_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
+        r = dt_gpu_order_check_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
     if (r != DT_OK)
         return r;
     result = dt_direct_begin(e->comm, e->s->stream, &o->direct);

@@ -18,9 +18,9 @@ static CUresult current_on(CUdevice device, CUcontext *context)
     return result;
 }
 
-/* Finds the context that the memory belongs to. Memory of cuMemCreate belongs to none. Then it is
- * the thread's context or, without one, the device's primary context, which the runtime API uses
- * and never releases. */
+/* Finds the context that the memory belongs to. Memory of cuMemCreate belongs to none: for it this
+ * takes the thread's context or, without one, the device's primary context, which the runtime API
+ * uses and never releases. */
 static CUresult find_context(const void *ptr, struct dt_gpu_order *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -108,8 +108,8 @@ static dt_result_t check_buffer(const char *name, const void *ptr, const struct 
                    name, device);
 }
 
-dt_result_t dt_gpu_order_name_on(struct dt_gpu_order *o, const char *name, const void *ptr,
-                                 const struct dt_gpu_stream *s)
+dt_result_t dt_gpu_order_check_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+                                  const struct dt_gpu_stream *s)
 {
     *o = (struct dt_gpu_order){ .context = s->context, .device = s->device };
     return ptr ? check_buffer(name, ptr, s) : DT_OK;
@@ -118,7 +118,7 @@ dt_result_t dt_gpu_order_name_on(struct dt_gpu_order *o, const char *name, const
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s)
 {
-    dt_result_t r = dt_gpu_order_name_on(o, name, ptr, s);
+    dt_result_t r = dt_gpu_order_check_on(o, name, ptr, s);
 
     return r == DT_OK ? record_all(o, name, s->context, &s->stream, 1) : r;
 }

@@ -25,10 +25,10 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
  * buffer lies on another device than the stream's, or belongs to another context. */
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s);
-/* The same without taking a place in the stream's work: only checks the buffer, and that no graph
- * is being captured. */
-dt_result_t dt_gpu_order_name_on(struct dt_gpu_order *o, const char *name, const void *ptr,
-                                 const struct dt_gpu_stream *s);
+/* The same without taking a place in the stream's work: fills in context and device, and checks the
+ * buffer. The caller checks that no graph is being captured. */
+dt_result_t dt_gpu_order_check_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+                                  const struct dt_gpu_stream *s);
 /* Work that is queued on stream from now on comes after o. The context of o is current. */
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream);
 /* Accepts an order that was not taken. */
