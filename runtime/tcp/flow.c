@@ -18,8 +18,8 @@ enum {
     GOODBYE_MS = 1000,
     OVERHEAR_MS = 200, /* how often a waiting rank looks for frames of other calls */
     YIELDS = 100,      /* polls of work that waits for other ranks, before the thread sleeps */
-    LOOK_MS = 1,       /* how often a sleeping thread polls it */
-    LONG_LOOKS = 50,   /* a wait of more polls is a long one, which loses little by sleeping, */
+    WORK_POLL_MS = 1,  /* how often a sleeping thread polls such work */
+    LONG_POLLS = 50,   /* a wait of more polls is a long one, which loses little by sleeping, */
     LONG_NS = 50000,   /* and so is one that has slept longer than this */
     LONG_WAITS = 2,    /* after this many long waits in a row the next one is expected to be long */
 };
@@ -45,9 +45,9 @@ struct flow_run {
     uint32_t streams;
     struct dt_leg *legs;
     size_t n;
-    size_t left; /* legs that are not done */
-    bool moved;  /* since all legs were last polled */
-    bool looks;  /* the work waits for something that poll(2) cannot watch */
+    size_t left;     /* legs that are not done */
+    bool moved;      /* since all legs were last polled */
+    bool work_waits; /* for something that poll(2) cannot watch */
     int64_t overhear_at;
     unsigned idle;       /* polls since data last moved */
     uint64_t slept_ns;   /* meanwhile */
@@ -149,7 +149,7 @@ static void end_frame(struct flow_run *r, struct dt_leg *g)
 
 /* The data of one system call. Fewer calls fill packets better. */
 struct batch {
-    size_t frames;                              /* the first of them is the flow's current frame */
+    size_t frames;                              /* the first of them is the leg's current frame */
     uint8_t headers[DT_FLOW_BATCH + 1][HEADER]; /* of the other frames, and one read ahead */
     struct iovec iov[2 * DT_FLOW_BATCH + 1];
     size_t n;
@@ -322,11 +322,12 @@ static void set_low_water(const struct dt_leg *g)
 }
 
 /* Sleeps until something may have changed. The sockets are read before an alarm is acted upon. */
-static void sleep_until_readable(struct flow_run *r)
+static void sleep_until_ready(struct flow_run *r)
 {
     struct pollfd *p = r->mesh->polls;
     uint64_t begun = dt_clock_ns();
-    int64_t now = (int64_t)(begun / 1000000), until = r->looks ? now + LOOK_MS : r->overhear_at;
+    int64_t now = (int64_t)(begun / 1000000),
+            until = r->work_waits ? now + WORK_POLL_MS : r->overhear_at;
     nfds_t n = DT_ALARM_FDS;
 
     for (size_t i = 0; i < r->n; i++) {
@@ -422,14 +423,14 @@ static void do_other_work(struct flow_run *r)
     enum dt_flow_work did = r->t->work(r->t->arg);
 
     r->moved |= did == DT_FLOW_WORKED;
-    r->looks = did == DT_FLOW_WORK_WAITS;
+    r->work_waits = did == DT_FLOW_WORK_WAITS;
 }
 
 /* Counts polls instead of time: time also passes while other processes have the CPU, and yielding
  * to them costs nothing. */
 static void count_waits(struct flow_run *r)
 {
-    bool is_long = r->idle > LONG_LOOKS || r->slept_ns > LONG_NS;
+    bool is_long = r->idle > LONG_POLLS || r->slept_ns > LONG_NS;
 
     if (!r->moved) {
         r->idle++;
@@ -444,7 +445,7 @@ static void count_waits(struct flow_run *r)
 /* Data that trickle in over a slow link are not worth a busy CPU. */
 static bool may_sleep(const struct flow_run *r)
 {
-    if (r->looks)
+    if (r->work_waits)
         return r->idle > r->mesh->spins + YIELDS;
     return r->idle > r->mesh->spins || r->long_waits >= LONG_WAITS;
 }
@@ -465,7 +466,7 @@ static dt_result_t drive_flows(struct flow_run *r)
         if (r->idle && result == DT_OK)
             result = check_for_reason(r);
         if (result == DT_OK && r->idle && may_sleep(r)) {
-            sleep_until_readable(r);
+            sleep_until_ready(r);
             result = check_unread_frames(r);
         } else if (r->idle) {
             sched_yield(); /* a peer on the same CPU may need it, if hosts are emulated */

@@ -1,14 +1,15 @@
 /* Moves data between this rank and others over the connections of a mesh.
  *
  * A flow is a series of frames in one direction between two ranks, in order. A call has at most one
- * flow in each direction between two ranks. If the ranks have several streams, frame k uses stream
- * k modulo their number, so a flow of one frame needs only the first.
+ * flow in each direction between two ranks. If the call uses several streams, frame k uses stream
+ * k modulo their number, so a flow of one frame needs only the first. A call without batches uses
+ * one stream.
  *
  * The calling thread drives all flows of a call together, without blocking. It first polls the
  * connections, then sleeps until a header or a frame is complete. If the waits of this call have
  * been long, because a link is slow, it sleeps at once. Every frame names its call, and the
  * receiver refuses a frame of another call. Data that have already arrived are used before a stop
- * ends the call. So a call that could succeed on all ranks does. */
+ * ends the call, so that a call for which all data have arrived succeeds. */
 #ifndef DT_TCP_FLOW_H
 #define DT_TCP_FLOW_H
 
