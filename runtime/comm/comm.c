@@ -10,7 +10,7 @@
 static_assert((int)DT_HOSTSHM_MISMATCH == (int)DT_ERR_MISMATCH &&
                   (int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
                   (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
-              "the agent names the reason in our terms");
+              "the agent uses the error codes of libdtrun");
 
 enum { BRIEF = 8192 }; /* elements */
 

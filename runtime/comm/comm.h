@@ -5,8 +5,8 @@
  * that return dt_result_t set dt_last_error when they fail. Unless a function says otherwise, only
  * the thread that holds the communicator's slot may call it.
  *
- * Ranks are ranks of the communicator, except in struct dt_coll_error and in the words that stop
- * it: those name ranks of the job. */
+ * Ranks are ranks of the communicator, except in struct dt_coll_error and in the words of shared
+ * memory that stop it: those name ranks of the job. */
 #ifndef DT_COMM_COMM_H
 #define DT_COMM_COMM_H
 
@@ -63,10 +63,12 @@ struct dt_comm {
     _Atomic bool failure_counts;
     /* An eventfd: readable for good once this process has stopped c. -1: there is one host. */
     int bell;
-    struct dt_tuning tuning; /* the same on all ranks of the host, or of all hosts */
+    /* Thresholds of shared memory are the same on all ranks of the host, those of the network on
+     * all hosts. */
+    struct dt_tuning tuning;
     struct dt_shm shm;
     struct dt_mesh mesh;
-    uint32_t streams; /* of channels; dt_comm_tune may change those of the mesh */
+    uint32_t streams; /* of each p2p channel; dt_comm_tune changes only mesh.streams */
     /* With several hosts: the ranks with this local rank on each of them. */
     struct dt_leaders leaders;
     struct dt_hierarchical hierarchical;
@@ -81,11 +83,11 @@ struct dt_comm {
  * failure in dt_last_error. */
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind);
 /* The two steps of begin for a communicator that works and has no joining ranks. dt_comm_count
- * numbers the call. It must come before other ranks are shown anything. dt_comm_note tells the
- * agent and the recorder. It must come before this rank waits. */
+ * numbers the call, before this rank shows the others anything of it. dt_comm_note tells the agent
+ * and the recorder, before this rank waits. */
 void dt_comm_count(struct dt_comm *c, struct dt_call *call);
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call);
-/* dtrun sees a call that has begun as one of this kind, until it ends. */
+/* Shows dtrun a call that has begun under another kind, until the call ends. */
 void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind);
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r);
 /* Runs work between two calls, on this rank alone. The limit of calls applies to it, and other
@@ -117,10 +119,10 @@ int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit);
 /* Returns DT_OK, or what has ended this generation. Costs one load. */
 dt_result_t dt_comm_check(struct dt_comm *c);
 
-/* Ends c with a failure that was found outside of a call, so that no rank of this host keeps
+/* Ends c with a failure, if it is final and the first one, so that no rank of this host keeps
  * waiting. Takes the text of dt_last_error. Returns result. */
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result);
-/* The same for c->coll_error, which it describes first. Returns its code. */
+/* The same for c->coll_error, outside of a call: describes it first. Returns its code. */
 dt_result_t dt_comm_fail_outside(struct dt_comm *c);
 /* The same because this rank has no memory left. */
 dt_result_t dt_comm_fail_no_memory(struct dt_comm *c);
