@@ -61,7 +61,7 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m,
     uint8_t *data = NULL;
     dt_result_t result = dt_file_open(&f, d, DT_MANIFEST_NAME, &bytes);
 
-    errno = EBADMSG;
+    errno = EBADMSG; /* what fails below without ENOMEM is damage */
     if (result == DT_OK && bytes <= MANIFEST_MAX)
         data = malloc(bytes ? bytes : 1);
     if (data)
@@ -71,7 +71,7 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m,
     if (result == DT_OK && (!data || dt_manifest_decode(data, bytes, m) != 0))
         result = errno == ENOMEM
                      ? dt_fail(DT_ERR_NOMEM, "out of memory for a manifest")
-                     : dt_fail(DT_ERR_IO, "%s/%s: is damaged", d->path, DT_MANIFEST_NAME);
+                     : dt_fail(DT_ERR_IO, "%s/%s is damaged", d->path, DT_MANIFEST_NAME);
     free(data);
     dt_file_close(&f);
     return result;
@@ -107,7 +107,7 @@ static dt_result_t open_candidate(struct restore *r, int64_t step)
     if (result == DT_OK)
         result = read_manifest(&r->from, &m, &r->candidate.sum);
     if (result == DT_OK && m.step != step)
-        result = dt_fail(DT_ERR_IO, "%s/%s: is of step %lld", r->from.path, DT_MANIFEST_NAME,
+        result = dt_fail(DT_ERR_IO, "%s/%s belongs to step %lld", r->from.path, DT_MANIFEST_NAME,
                          (long long)m.step);
     if (result == DT_OK && m.np != g->size)
         result =
@@ -380,6 +380,7 @@ static dt_result_t restore_with_retries(struct restore *r)
 
         r->vanished = false;
         result = restore_once(r);
+        /* Buffers that an earlier attempt has overwritten must not pass for untouched ones. */
         r->vanished |= result == DT_OK && r->candidate.step < 0 && r->touched;
         if (!r->vanished) {
             if (result == DT_OK)
