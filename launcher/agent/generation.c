@@ -23,7 +23,7 @@
 enum {
     DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
-    SWEEP_MS = 10 * 1000, /* after that the generation ends even if a process is still there */
+    SWEEP_MS = 10 * 1000, /* after this long the generation ends even if a process is still there */
 };
 
 static void sweep(struct dt_generation *g);
@@ -261,10 +261,10 @@ static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct
 {
     bool one = n == 1;
     char *what = dt_xasprintf("%zu process%s from before the restart cannot be killed (pid %d%s: "
-                              "%s); the job can start again only without %s",
+                              "%s); the job cannot restart before %s gone",
                               n, one ? "" : "es", (int)left->pid, one ? "" : " and others",
                               left->error ? strerror(left->error) : "it waits inside the kernel",
-                              one ? "it" : "them");
+                              one ? "it is" : "they are");
 
     refuse_start(g, DT_SPAWN_SYSTEM, 0, what);
     free(what);

@@ -1,7 +1,7 @@
-/* The ranks of one START, from the fork until no process of them is left.
+/* The ranks of one START, from the fork until they and all their descendants have ended.
  *
  * A generation ends by sending either SPAWN_FAILED (no rank ran) or DONE, once every process of it
- * is gone. Then it is over and may be destroyed. */
+ * is gone or has survived SIGKILL for 10 s. Then it is over and may be destroyed. */
 #ifndef DT_AGENT_GENERATION_H
 #define DT_AGENT_GENERATION_H
 
@@ -38,9 +38,9 @@ void dt_generation_destroy(struct dt_generation *g); /* accepts NULL */
 
 bool dt_generation_over(const struct dt_generation *g);
 
-/* Returns whether others may have noticed a death that is not reported yet. A process closes its
- * files before it can be reaped, and reports of deaths are held back while other processes of the
- * host are being started. */
+/* Returns whether other hosts may have noticed a death that this one has not reported yet. A
+ * process closes its files before it can be reaped, and reports of deaths are held back while other
+ * processes of the host are being started. */
 bool dt_generation_owes_deaths(const struct dt_generation *g);
 
 /* Lists the living ranks in which a call has returned DT_ERR_PEER or may soon do so: they may still
