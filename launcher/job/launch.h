@@ -14,13 +14,13 @@ struct dt_launch { /* what it points to must outlive it */
     struct dt_core *core;
     struct dt_network *network;
     const struct dt_injections *injections;
-    struct dt_restart *restart; /* is told that a rank called dt_init */
+    struct dt_restart *restart; /* read, except that a rank's dt_init sets restart->linked */
     const char *job_id;
     const uint8_t *secret;
     const char *checkpoint_dir;
     struct dt_refusal refusal;
     struct dt_fence fence_of_mpi;
-    uint16_t rendezvous_port; /* on the first host, from its READY; 0: ranks need none */
+    uint16_t rendezvous_port; /* Horovod's, from the first host's READY; 0: ranks need none */
     bool table_sent;
 };
 
@@ -35,12 +35,12 @@ void dt_launch_refuse_network(struct dt_launch *l); /* the hosts do not reach ea
 void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
                           const struct dt_msg_started *m);
-/* Returns whether the message is of this generation. If so, the caller raises SPAWN_FAILED. */
+/* Returns false if the message is stale. Otherwise the caller raises SPAWN_FAILED. */
 bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
                                const struct dt_msg_spawn_failed *m);
 void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
                         const struct dt_msg_fence *m);
-/* Returns true if this rank has called dt_init and others have not yet. */
+/* Returns true if this was the rank's first dt_init and other ranks have yet to call theirs. */
 bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello *m);
 void dt_launch_on_timeout(struct dt_launch *l); /* DT_TIMER_START */
 

@@ -425,7 +425,8 @@ static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
     return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
-/* Removes variables of an enclosing job or of the host, even those that this job does not set. */
+/* Removes the frameworks' variables that an enclosing job or the host has set, even those that this
+ * job does not set. */
 static void drop_frameworks(struct dt_strs *env, unsigned set)
 {
     for (uint32_t i = 0; i < env->n;) {
@@ -466,8 +467,7 @@ static int put_interface(struct dt_strs *env, const struct dt_env_rank *rank, co
     return put_default(env, rank, "NCCL_SOCKET_IFNAME", exact);
 }
 
-/* Open MPI's own settings are defaults that the user may change; the address of the PMIx server is
- * not. */
+/* The user may override Open MPI's settings (OMPI_*), but not the address of the PMIx server. */
 static int put_mpi(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_strs *mpi)
 {
     const struct dt_envlist_number number = { "PMIX_RANK", rank->number };

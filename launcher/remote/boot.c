@@ -167,7 +167,7 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
 }
 
 /* %1$s is the pattern of the machine, %2$s the name of the agent there, %3$zu its size, %4$s the
- * token, %5$s the agent's arguments, and %6$s is 1 if the agent there must not be used.
+ * token, %5$s the agent's arguments. %6$s is 1 if a new agent must replace the one that is there.
  *
  * The script does not trust a directory that others may write to. It tests a directory by running a
  * small script in it, because that shows whether files there may be executed. It finds an agent in

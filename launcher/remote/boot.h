@@ -22,8 +22,8 @@ enum dt_boot_line {
  * becomes a line of its own. */
 enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line);
 
-/* Takes the next line out of in, whatever it is, and replaces characters that a terminal would
- * obey. Returns false if there is none. If all is set, an unfinished last line counts as one. */
+/* Takes the next line out of in, whatever it is, and replaces control characters. Returns false if
+ * there is none. If all is set, an unfinished last line counts as one. */
 bool dt_boot_text_line(struct dt_bytequeue *in, struct dt_strbuf *line, bool all);
 
 struct dt_boot {
@@ -42,7 +42,7 @@ struct dt_boot {
  * With push it runs the agent that an earlier job left on the host. The file's name contains its
  * hash. If there is none, or with afresh, it prints DTRUN-NEED and reads the file, whose bytes, and
  * nothing else, must follow at once. It then also removes other agents that were not used for a
- * month. Without push it runs the dtrun-agent that is installed there.
+ * month. Without push it runs the dtrun-agent that is installed there, at agent_path or in PATH.
  *
  * Returns -1 if the local file cannot be read. */
 int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struct dt_error *err);
