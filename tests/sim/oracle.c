@@ -132,7 +132,7 @@ void sim_oracle_stragglers(struct sim_world *w)
     if (!is_any_missed(w))
         return;
     if (w->now_ns - m->told_ns < MISSED_MS * SIM_MS)
-        sim_broken(w, "rank %u has failed because it left MPI less than 5 s ago", m->rank);
+        sim_broken(w, "rank %u counts as failed less than 5 s after it left MPI", m->rank);
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_MPI, .host = m->host, .code = 1 });
 }
 
@@ -163,7 +163,7 @@ static void note_missed(struct sim_world *w, const struct sim_conn *c, const str
     missed->host = c->host->index;
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t minus_or_zero(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
@@ -230,7 +230,7 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
                                      .auxiliary = auxiliary,
                                      .host = c->host->index,
                                      .code = code_of(m),
-                                     .from_ns = less(died_ns, unsure_ns),
+                                     .from_ns = minus_or_zero(died_ns, unsure_ns),
                                      .to_ns = died_ns + unsure_ns });
 }
 
@@ -333,7 +333,7 @@ static bool comes_before(const struct sim_cause *a, const struct sim_cause *b)
     return a->to_ns < b->from_ns;
 }
 
-/* Whether it may have been the first failure. */
+/* Whether c may have been the first failure. */
 static bool counts(const struct sim_witness *x, const struct sim_cause *c)
 {
     for (size_t i = 0; i < x->decided_causes; i++) {
@@ -355,7 +355,7 @@ uint64_t sim_oracle_blamed(const struct sim_world *w)
     return hosts;
 }
 
-/* Whether it ends the job, however many restarts are allowed. */
+/* Whether c ends the job without a restart. */
 static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
     bool exited = c->kind == SIM_BY_EXIT || c->kind == SIM_BY_PEER;
@@ -398,7 +398,7 @@ static const struct sim_order *order_before(const struct sim_witness *x, uint64_
     return NULL;
 }
 
-/* Whether c may have been the first failure. */
+/* Whether the exit code is right if c was the first failure. */
 static bool accepts_failure(const struct verdict *v, const struct sim_cause *c)
 {
     const struct sim_witness *x = &v->w->witness;
