@@ -128,7 +128,7 @@ static void on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 static void on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 {
     if (dt_launch_on_rank_hello(&j->launch, m) && dt_failure_cause(&j->failure))
-        /* a rank that has already ended never called dt_init */
+        /* one that has already ended never called dt_init, or has left it */
         dt_core_event(&j->core, DT_EV_RANK_FAILED);
 }
 

@@ -389,10 +389,9 @@ bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello
         return false;
     dt_ranks_hello(ranks, m->rank, m->port);
     l->restart->linked = true;
-    if (ranks->hellos < ranks->np || l->table_sent)
-        return true;
-    send_table(l);
-    return false;
+    if (ranks->hellos == ranks->np && !l->table_sent)
+        send_table(l);
+    return true;
 }
 
 void dt_launch_free(struct dt_launch *l)

@@ -40,7 +40,7 @@ bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
                                const struct dt_msg_spawn_failed *m);
 void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
                         const struct dt_msg_fence *m);
-/* Returns true if this was the rank's first dt_init and other ranks have yet to call theirs. */
+/* Returns true if this was the rank's first dt_init. The rank may wait for one that has ended. */
 bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello *m);
 void dt_launch_on_timeout(struct dt_launch *l); /* DT_TIMER_START */
 

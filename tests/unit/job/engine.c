@@ -467,6 +467,21 @@ static void say_hello(struct world *w, size_t host)
 
 /* The last rank calls dt_init just before it is killed. The table could contain addresses of a lost
  * host. */
+/* b's rank exits with 0 inside dt_init. a's rank then calls dt_init, and would wait for it. */
+static void a_rank_that_leaves_before_the_others_call_dt_init_has_failed(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    say_hello(&w, 1);
+    end_rank(&w, 1, 0, 0);
+    say_hello(&w, 0);
+    assert_last_sent(&w, 0, DT_MSG_QUERY);
+    end(&w);
+}
+
 static void test_no_table_is_sent_while_recovering(void **state)
 {
     struct world w;
@@ -1121,6 +1136,7 @@ int main(void)
         cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
         cmocka_unit_test(ranks_to_stop_include_those_whose_host_has_not_said_started),
+        cmocka_unit_test(a_rank_that_leaves_before_the_others_call_dt_init_has_failed),
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
         cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
