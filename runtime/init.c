@@ -11,6 +11,7 @@
 #include "runtime/base/tuningfile.h"
 #include "runtime/checkpoint/background.h"
 #include "runtime/checkpoint/checkpoint.h"
+#include "runtime/comm/async.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/diag/recorder.h"
@@ -230,6 +231,7 @@ dt_result_t dt_finalize(void)
     dt_background_await();
     if (world_gpu_is_done())
         dt_slot_await_ahead(DT_WORLD);
+    dt_async_await_ends();
     if (!dt_slots_enter_all())
         return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call, or a "
                                      "request or bucket is not done; wait for it first");

@@ -2,6 +2,7 @@
 
 #include "runtime/api/context.h"
 #include "runtime/base/inflight.h"
+#include "runtime/comm/async.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/gpu.h"
@@ -108,6 +109,15 @@ static dt_result_t make_p2p(struct dt_operation *o)
     return r;
 }
 
+/* Once the stream goes on, the program may call dt_finalize. */
+static void open_gate(const struct dt_operation *o)
+{
+    if (!o->gate)
+        return;
+    dt_async_end_soon();
+    dt_gpu_gate_open(o->gate);
+}
+
 /* Only the stream waits for an enqueued call, so its limit starts now. */
 static dt_result_t run_p2p(struct dt_operation *o, struct dt_task *task)
 {
@@ -117,7 +127,7 @@ static dt_result_t run_p2p(struct dt_operation *o, struct dt_task *task)
     task->channel->limit_ms = task->limit_ms;
     task->channel->since_ns = 0;
     r = transfer(task->channel, o, task->limit_ms, o->gate != NULL);
-    dt_gpu_gate_open(o->gate); /* before dt_p2p_done, after which the communicator may be freed */
+    open_gate(o); /* before dt_p2p_done, after which the communicator may be freed */
     dt_p2p_done(c);
     return r;
 }
@@ -239,7 +249,7 @@ static dt_result_t run_collective(struct dt_operation *o)
 {
     dt_result_t r = make_checked_collective(o);
 
-    dt_gpu_gate_open(o->gate);
+    open_gate(o);
     if (o->direct)
         dt_context_visit(o->kind->name, o->comm, visit_end_direct, o->direct);
     return r;

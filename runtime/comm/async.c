@@ -73,6 +73,30 @@ static void count_done(void)
         dt_futex_wake_all(&dti_any.done);
 }
 
+/* ---- tasks that are about to end ---- */
+
+static _Atomic uint32_t dti_ending; /* number of these tasks */
+static _Thread_local bool dti_ends; /* the task that this thread executes is one of them */
+
+void dt_async_end_soon(void)
+{
+    dti_ends = true;
+    atomic_fetch_add(&dti_ending, 1);
+}
+
+static void end_if_said(void)
+{
+    if (dti_ends)
+        atomic_fetch_sub(&dti_ending, 1);
+    dti_ends = false;
+}
+
+void dt_async_await_ends(void)
+{
+    while (atomic_load(&dti_ending))
+        sched_yield();
+}
+
 /* ---- executing tasks ---- */
 
 /* The owner may free the task as soon as done is set, so dt_futex_wake_all uses its address
@@ -85,6 +109,7 @@ void dt_async_make(struct dt_async *a, struct dt_task *task)
     if (task->result != DT_OK)
         dt_error_keep(&task->error);
     dt_ticketlock_leave(a->lock);
+    end_if_said();
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
     count_done();

@@ -65,6 +65,10 @@ dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task);
 void dt_async_make(struct dt_async *a, struct dt_task *task);
 /* Waits for the tasks that were submitted ahead. They are about to end. */
 void dt_async_await_ahead(struct dt_async *a);
+/* A task says that it is about to end, before others can see its results. */
+void dt_async_end_soon(void);
+/* Waits for all tasks of this process that are about to end. */
+void dt_async_await_ends(void);
 /* Ends the thread. All tasks must be done: the caller holds the lock, with a number drawn after the
  * last task. */
 void dt_async_close(struct dt_async *a);
