@@ -21,7 +21,7 @@ static CUresult current_on(CUdevice device, CUcontext *context)
 /* Finds the context that the memory belongs to. Memory of cuMemCreate belongs to none: for it this
  * takes the thread's context or, without one, the device's primary context, which the runtime API
  * uses and never releases. */
-static CUresult find_context(const void *ptr, struct dt_gpu_order *o)
+static dt_result_t find_context(const char *name, const void *ptr, struct dt_gpu_order *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
@@ -29,22 +29,28 @@ static CUresult find_context(const void *ptr, struct dt_gpu_order *o)
 
     result = cuda->cuPointerGetAttribute(&o->device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
     if (result)
-        return result;
+        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
     if (cuda->cuPointerGetAttribute(&o->context, CU_POINTER_ATTRIBUTE_CONTEXT, address))
         o->context = NULL;
+    if (o->context)
+        return DT_OK;
+    result = current_on(o->device, &o->context);
+    if (result)
+        return dt_cuda_fail(name, "cuCtxGetCurrent", result);
     if (!o->context)
-        result = current_on(o->device, &o->context);
-    if (!result && !o->context)
         result = cuda->cuDevicePrimaryCtxRetain(&o->context, o->device);
-    return result;
+    return result ? dt_cuda_fail(name, "cuDevicePrimaryCtxRetain", result) : DT_OK;
 }
 
-static CUresult record(CUevent *event, CUstream stream)
+static dt_result_t record(const char *name, CUevent *event, CUstream stream)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = cuda->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
 
-    return result ? result : cuda->cuEventRecord(*event, stream);
+    if (result)
+        return dt_cuda_fail(name, "cuEventCreate", result);
+    result = cuda->cuEventRecord(*event, stream);
+    return result ? dt_cuda_fail(name, "cuEventRecord", result) : DT_OK;
 }
 
 /* `context` is the one that the streams belong to. */
@@ -58,11 +64,9 @@ static dt_result_t record_all(struct dt_gpu_order *o, const char *name, CUcontex
     if (result)
         return dt_cuda_fail(name, "cuCtxPushCurrent", result);
     r = dt_gpu_stream_check_capture(streams, n, name);
-    for (int i = 0; r == DT_OK && !result && i < n; i++)
-        result = record(&o->events[i], streams[i]);
+    for (int i = 0; r == DT_OK && i < n; i++)
+        r = record(name, &o->events[i], streams[i]);
     dt_cuda_leave(&scope);
-    if (result)
-        r = dt_cuda_fail(name, "cuEventRecord", result);
     if (r != DT_OK)
         dt_gpu_order_drop(o);
     return r;
@@ -72,14 +76,12 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
 {
     static const CUstream streams[] = { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD };
     dt_result_t r = dt_cuda_check(name);
-    CUresult result;
 
     *o = (struct dt_gpu_order){ 0 };
+    if (r == DT_OK)
+        r = find_context(name, ptr, o);
     if (r != DT_OK)
         return r;
-    result = find_context(ptr, o);
-    if (result)
-        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
     return record_all(o, name, o->context, streams, 2);
 }
 
