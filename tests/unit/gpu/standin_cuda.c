@@ -150,6 +150,7 @@ static int start(void **state)
     OK(cuStreamCreate(&dti_gpu.free, CU_STREAM_NON_BLOCKING));
     OK(cuMemAlloc_v2(&dti_gpu.memory, BYTES));
     OK(cuMemsetD8_v2(dti_gpu.memory, 0, BYTES));
+    OK(cuCtxSynchronize());
     OK(cuMemHostAlloc(&word, sizeof(uint32_t), 0));
     OK(cuMemHostAlloc(&pinned, BYTES, 0));
     dti_gpu.word = word;
@@ -542,6 +543,7 @@ static int open_handle(const char *text)
     OK(cuIpcOpenMemHandle_v2(&ptr, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(ptr));
     OK(cuMemsetD8_v2(ptr, 43, 1));
+    OK(cuCtxSynchronize());
     OK(cuIpcCloseMemHandle(ptr));
     return 0;
 }
