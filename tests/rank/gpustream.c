@@ -265,6 +265,14 @@ static void requests(void)
     need_sum(buf[1], 1, "a call after requests");
 }
 
+static void await_word_of_others(void)
+{
+    uint8_t word;
+
+    for (int rank = 1; rank < dt_size(); rank++)
+        need(dt_recv(DT_WORLD, &word, 1, DT_U8, rank));
+}
+
 static void barrier(void)
 {
     CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
@@ -275,8 +283,12 @@ static void barrier(void)
         gate_shut(&gate, stream);
     need(dt_barrier(view));
     need_busy(stream, "a stream has left a barrier that rank 0 has not come to");
-    if (late)
+    if (late) {
+        await_word_of_others();
         gate_open(&gate);
+    } else {
+        need(dt_send(DT_WORLD, &late, 1, DT_U8, 0));
+    }
     need(dt_stream_wait(view));
 }
 
