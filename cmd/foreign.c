@@ -36,7 +36,7 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
     { launchers, 1, true, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
 #define ITEM_REFUSED(launchers, match, text, name)                                                 \
     { launchers, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
-/* The option has two values, a parameter of Open MPI and its value; the parameter matches "match". */
+/* The option has two values: a parameter of Open MPI, which matches "match", and its value. */
 #define MCA_IGNORED(match, text, ...)                                                              \
     { M, 2, false, DT_FOREIGN_IGNORED, match, NULL, text, { __VA_ARGS__ } }
 
@@ -208,9 +208,12 @@ static const struct dt_foreign table[] = {
     VALUE(M, "*:OVERSUBSCRIBE", "map-by=% no-oversubscribe=no", NULL, "map-by"),
     VALUE(M, ":oversubscribe", "no-oversubscribe=no", NULL, "map-by"),
     VALUE(M, "*:oversubscribe", "map-by=% no-oversubscribe=no", NULL, "map-by"),
-    VALUE_REFUSED(M, "core", "--map-by slot or node places ranks, and --bind-to core binds them", "map-by"),
-    VALUE_REFUSED(M, "socket", "--map-by slot or node places ranks, and --bind-to socket binds them", "map-by"),
-    VALUE_REFUSED(M, "numa", "--map-by slot or node places ranks, and --bind-to numa binds them", "map-by"),
+    VALUE_REFUSED(M, "core", "--map-by slot or node places ranks, and --bind-to core binds them",
+                  "map-by"),
+    VALUE_REFUSED(M, "socket",
+                  "--map-by slot or node places ranks, and --bind-to socket binds them", "map-by"),
+    VALUE_REFUSED(M, "numa", "--map-by slot or node places ranks, and --bind-to numa binds them",
+                  "map-by"),
     SAME(M, 1, "the known values are slot and node", "map-by"),
     BECOMES(M, 1, "map-by=%", NULL, "mapby"),
     BECOMES(M, 0, "map-by=node", NULL, "bynode"),

@@ -84,7 +84,7 @@ void dt_async_end_soon(void)
     atomic_fetch_add(&dti_ending, 1);
 }
 
-static void end_if_said(void)
+static void note_end(void)
 {
     if (dti_ends)
         atomic_fetch_sub(&dti_ending, 1);
@@ -109,7 +109,7 @@ void dt_async_make(struct dt_async *a, struct dt_task *task)
     if (task->result != DT_OK)
         dt_error_keep(&task->error);
     dt_ticketlock_leave(a->lock);
-    end_if_said();
+    note_end();
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
     count_done();

@@ -39,7 +39,7 @@ bool dt_hostlinks_any_closing(const struct dt_hostlinks *l);
 
 /* Returns whether some step of a batch system has not yet reported all of these signals. */
 bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);
-/* dt_hostlink_end_gathering for each connection. */
+/* Calls dt_hostlink_end_gathering for each connection. */
 void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t reported, uint64_t now_ns);
 
 /* Sends a new QUERY to all hosts that have ranks. */

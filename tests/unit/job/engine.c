@@ -766,9 +766,7 @@ static void a_rank_that_misses_mpi_finalize_fails_if_others_still_run(void **sta
 
     (void)state;
     begin(&w);
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     end_process(&w, 0, left);
     assert_int_equal(w.due_ns[DT_TIMER_STRAGGLERS] - w.now_ns, 5000000000);
     w.now_ns = w.due_ns[DT_TIMER_STRAGGLERS];
@@ -802,9 +800,7 @@ static void ranks_that_all_miss_mpi_finalize_have_not_failed(void **state)
 
     (void)state;
     begin(&w);
-    greet(&w, 0);
-    greet(&w, 1);
-    start_ranks(&w);
+    meet_and_start(&w);
     for (uint32_t r = 0; r < HOSTS; r++) {
         end_process(&w, r, (struct dt_msg_exit){ .rank = r, .flags = DT_EXITED_IN_MPI });
         sweep(&w, r);
