@@ -190,6 +190,11 @@ static void queue_on_nccl(struct dt_comm *c, const struct dt_operation *o, CUstr
     d->name = call.name;
     if (!dt_nccl_failed(d->result))
         d->result = await_launch(c, call.comm);
+    if (d->result)
+        return;
+    d->error = dt_ncclcalls_finish(&call, o);
+    if (d->error)
+        d->name = "cuMemcpyDtoDAsync";
 }
 
 static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
@@ -210,7 +215,7 @@ static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstr
     } else {
         refuse_direct(d);
     }
-    if (d->result)
+    if (d->result || d->error)
         return;
     all->last = stream;
     atomic_store(&all->done, d->done);

@@ -134,28 +134,42 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
 enum progress { WAITING, DONE, FAILED };
 
 /* The event stands for the call only once NCCL has put its kernel on the stream. */
-static enum progress poll_event(struct dt_comm *c, bool *recorded)
+static CUresult record_done(const struct dt_ncclcomm *n, const struct dt_operation *o,
+                            const char **function)
+{
+    const struct dt_ncclcall call = { .stream = n->stream, .rank = n->rank };
+    CUresult result = dt_ncclcalls_finish(&call, o);
+
+    *function = result ? "cuMemcpyDtoDAsync" : "cuEventRecord";
+    return result ? result : dt_cuda()->cuEventRecord(n->done, n->stream);
+}
+
+static enum progress poll_event(struct dt_comm *c, const struct dt_operation *o, bool *recorded)
 {
     const struct dt_ncclcomm *n = &c->gpu->nccl;
-    CUresult result = *recorded ? CUDA_SUCCESS : dt_cuda()->cuEventRecord(n->done, n->stream);
+    const char *function;
+    CUresult result = *recorded ? CUDA_SUCCESS : record_done(n, o, &function);
 
     *recorded = true;
-    if (!result)
+    if (!result) {
+        function = "cuEventQuery";
         result = dt_cuda()->cuEventQuery(n->done);
+    }
     if (result == CUDA_SUCCESS)
         return DONE;
     if (result == CUDA_ERROR_NOT_READY)
         return WAITING;
-    dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
+    dt_gpu_coll_error(c, &c->coll_error, function, result);
     return FAILED;
 }
 
-static enum progress poll_call(struct dt_comm *c, const char *name, bool *recorded)
+static enum progress poll_call(struct dt_comm *c, const struct dt_operation *o, const char *name,
+                               bool *recorded)
 {
     ncclResult_t state = dt_ncclcomm_state(&c->gpu->nccl);
 
     if (state == ncclSuccess)
-        return poll_event(c, recorded);
+        return poll_event(c, o, recorded);
     if (state == ncclInProgress)
         return WAITING;
     dt_ncclerror(c, name, state);
@@ -168,7 +182,7 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct launch
     bool recorded = false;
 
     for (unsigned turn = 0;; turn++) {
-        enum progress progress = poll_call(c, name, &recorded);
+        enum progress progress = poll_call(c, m->o, name, &recorded);
         dt_result_t r;
 
         if (recorded)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
 #include "runtime/kernels/dtype.h"
 
@@ -104,6 +105,15 @@ bool dt_ncclcalls_serves(const struct dt_operation *o, int size)
 
 /* ---- the calls ---- */
 
+/* In NCCL's reduce-scatter in place, a rank's result replaces the rank's own block. NCCL does not
+ * define other calls whose buffers overlap. */
+static void *result_of_scatter(const struct dt_ncclcall *n, const struct dt_operation *o)
+{
+    size_t block = o->count * dt_dtype_size(o->dtype);
+
+    return (uint8_t *)o->out + (o->in == o->out ? (size_t)n->rank * block : 0);
+}
+
 static ncclResult_t make_fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
                               const struct dt_operation *o, ncclRedOp_t op)
 {
@@ -115,7 +125,8 @@ static ncclResult_t make_fold(struct dt_ncclcall *n, const struct dt_ncclapi *ap
         return api->ncclReduce(o->in, o->out, o->count, type, op, o->root, n->comm, n->stream);
     case DT_CALL_REDUCE_SCATTER:
         n->name = "ncclReduceScatter";
-        return api->ncclReduceScatter(o->in, o->out, o->count, type, op, n->comm, n->stream);
+        return api->ncclReduceScatter(o->in, result_of_scatter(n, o), o->count, type, op, n->comm,
+                                      n->stream);
     default:
         n->name = "ncclAllReduce";
         return api->ncclAllReduce(o->in, o->out, o->count, type, op, n->comm, n->stream);
@@ -194,4 +205,18 @@ ncclResult_t dt_ncclcalls_queue(struct dt_ncclcall *n, const struct dt_operation
     default:
         return fold(n, api, o);
     }
+}
+
+CUresult dt_ncclcalls_finish(const struct dt_ncclcall *n, const struct dt_operation *o)
+{
+    const uint8_t *result;
+
+    if (o->kind->call != DT_CALL_REDUCE_SCATTER || !o->count)
+        return CUDA_SUCCESS;
+    result = result_of_scatter(n, o);
+    if (result == o->out)
+        return CUDA_SUCCESS;
+    return dt_cuda()->cuMemcpyDtoDAsync_v2((CUdeviceptr)(uintptr_t)o->out,
+                                           (CUdeviceptr)(uintptr_t)result,
+                                           o->count * dt_dtype_size(o->dtype), n->stream);
 }

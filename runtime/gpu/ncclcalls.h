@@ -21,5 +21,8 @@ struct dt_ncclcall {
 
 /* Queues the operation on the stream. */
 ncclResult_t dt_ncclcalls_queue(struct dt_ncclcall *call, const struct dt_operation *o);
+/* Queues what comes after NCCL's kernel, once NCCL has put that on the stream: a copy of the
+ * result, if NCCL does not put the result where the operation wants it. */
+CUresult dt_ncclcalls_finish(const struct dt_ncclcall *call, const struct dt_operation *o);
 
 #endif

@@ -29,7 +29,7 @@ by_staging() { # WHAT [dtrun option...]
     for numbers in 1 0; do
         rm -f "$T/log"
         by_staging calls -x STANDIN_NUMBERS=$numbers -x STANDIN_LOG="$T/log"
-        [ "$(sort -u "$OUT")" = "calls: 615 comparisons" ]
+        [ "$(sort -u "$OUT")" = "calls: 645 comparisons" ]
         grep -c ' pins ' "$T/log" >"$T/pins.$numbers"
     done
     cmp "$T/pins.1" "$T/pins.0" || { cat "$T"/pins.*; false; }
@@ -38,7 +38,7 @@ by_staging() { # WHAT [dtrun option...]
 @test "staging: four ranks that share two GPUs get the same results, also with Adasum" {
     gpu calls -np 4 -H localhost:2 -x DTRUN_DEVICE=staging
     code_is 0
-    [ "$(sort -u "$OUT")" = "calls: 623 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 653 comparisons" ]
     clean
 }
 
@@ -144,7 +144,7 @@ by_nccl() { # WHAT [dtrun option...]
 
 @test "NCCL: every collective, type and operation works, with staging for those that NCCL lacks" {
     by_nccl calls
-    [ "$(sort -u "$OUT")" = "calls: 615 comparisons" ]
+    [ "$(sort -u "$OUT")" = "calls: 645 comparisons" ]
 }
 
 @test "NCCL: factors, buckets and joins work" {
@@ -724,7 +724,7 @@ creates() { # blocks|'does not block' [dtrun option...]
 @test "NCCL before 2.22: every call has the right result, and none makes NCCL send" {
     for version in 21801 22105 22203; do
         by_nccl calls -x STANDIN_NCCL_VERSION=$version
-        [ "$(sort -u "$OUT")" = "calls: 615 comparisons" ]
+        [ "$(sort -u "$OUT")" = "calls: 645 comparisons" ]
         [ "$(grep -c 'sends are connected' "$T/log")" = $([ $version = 22203 ] && echo 3 || echo 0) ]
         rm "$T/log"
     done

@@ -234,6 +234,24 @@ static void fold_all(struct arrays *a, dt_op_t op)
     BOTH(a, "reduce-scatterv", op, dt_reduce_scatterv(COMM, IN, OUT, a->counts, a->dtype, op));
 }
 
+/* The result is stored at the beginning, or as in NCCL at the place of the rank's block. The rest
+ * of the buffer is undefined. */
+static void scatter_in_place(struct arrays *a, bool as_nccl)
+{
+    size_t block = a->count * size_of(a->dtype), at = as_nccl ? block * (size_t)dt_rank() : 0;
+    struct twins result = { (char *)a->out.host + at, (char *)a->out.device + at, block };
+
+    fill(a->out, a->dtype);
+    for (int side = 0; side < 2; side++) {
+        const void *in = side ? a->out.device : a->out.host;
+
+        need(dt_reduce_scatter(side ? device_comm : DT_WORLD, as_nccl ? in : DT_IN_PLACE,
+                               side ? result.device : result.host, a->count, a->dtype, DT_SUM));
+    }
+    settle();
+    compare(result, "reduce-scatter in place", a->dtype, DT_SUM);
+}
+
 static void move_all(struct arrays *a)
 {
     size_t mine = a->mine, own = a->count * size_of(a->dtype) * (size_t)dt_rank();
@@ -242,6 +260,8 @@ static void move_all(struct arrays *a)
 
     for (int r = 0; r < dt_size(); r++)
         same[r] = mine;
+    scatter_in_place(a, false);
+    scatter_in_place(a, true);
     BOTH(a, "broadcast", DT_SUM, dt_broadcast(COMM, OUT, a->count, a->dtype, last));
     BOTH(a, "all-gather", DT_SUM, dt_all_gather(COMM, IN, OUT, a->count, a->dtype));
     BOTH(a, "all-gather in place", DT_SUM, dt_all_gather(COMM, OUT + own, OUT, a->count, a->dtype));

@@ -1,9 +1,13 @@
-/* Rules ("Collective Communication Functions", enqueue.cc): collectives without elements do
- * nothing. Those of a communicator with one member are launched at once, even in a group. */
+/* Rules ("Collective Communication Functions", "In-place Operations", enqueue.cc): collectives
+ * without elements do nothing. Those of a communicator with one member are launched at once, even
+ * in a group. The buffers of a collective overlap only if both are the same, or if one has a block
+ * for each rank and the other is this rank's block of it. NCCL does not check that, but here any
+ * other overlap ends the process. */
 #include "tests/standin/nccl/operation.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/standin/nccl/elements.h"
@@ -52,6 +56,31 @@ static ncclResult_t check(struct ncclComm *comm, struct standin_operation *opera
     return standin_set_op(comm, operation, op);
 }
 
+static size_t distance(CUdeviceptr a, CUdeviceptr b)
+{
+    return a < b ? b - a : a - b;
+}
+
+static void need_apart(const struct ncclComm *comm, const struct standin_operation *operation)
+{
+    size_t block = operation->count * standin_element_size(operation->type);
+    size_t all = block * (size_t)comm->size, place = block * (size_t)comm->rank;
+    CUdeviceptr from = operation->from, to = operation->to;
+    bool gathers = operation->function == STANDIN_ALL_GATHER;
+    bool scatters = operation->function == STANDIN_REDUCE_SCATTER;
+    size_t lower = from < to ? (scatters ? all : block) : (gathers ? all : block);
+
+    if (!from || !to || distance(from, to) >= lower ||
+        to == (scatters  ? from + place
+               : gathers ? from - place
+                         : from))
+        return;
+    fprintf(stderr,
+            "libnccl stand-in: the buffers of nccl%s overlap, but are not in place (rank %d)\n",
+            standin_function_name(operation->function), comm->rank);
+    abort();
+}
+
 static void append(struct ncclComm *comm, const struct standin_operation *operation)
 {
     struct standin_operation *added = malloc(sizeof(*added));
@@ -67,6 +96,7 @@ static ncclResult_t add(struct ncclComm *comm, struct standin_operation *operati
 
     if (result || (!operation->count && standin_is_collective(operation)))
         return result;
+    need_apart(comm, operation);
     if (comm->size == 1 && standin_is_collective(operation))
         return standin_launch_alone(comm, operation);
     result = standin_group_add(comm);

@@ -84,6 +84,34 @@ static void two_threads_in_one_communicator_end_the_process(void **state)
     assert_int_equal(end, SIGABRT);
 }
 
+static void scatter_to(struct rank *me, size_t block)
+{
+    start_both(me);
+    OK(ncclReduceScatter((void *)me->from, (float *)me->from + block, 1, ncclFloat32, ncclSum,
+                         me->comm, me->stream));
+    end_comm(me);
+}
+
+static void scatter_to_own_block(struct rank *me)
+{
+    scatter_to(me, (size_t)me->rank);
+}
+
+static void scatter_to_first_block(struct rank *me)
+{
+    scatter_to(me, 0);
+}
+
+static void buffers_that_overlap_out_of_place_end_the_process(void **state)
+{
+    int ends[MAX_RANKS];
+
+    (void)state;
+    run_ranks(2, scatter_to_own_block, NULL);
+    run_ranks(2, scatter_to_first_block, ends);
+    assert_int_equal(ends[1], SIGABRT);
+}
+
 /* Uses two communicators of the same ranks, each on a stream of its own. If reversed, rank 1 uses
  * them in the other order than rank 0. */
 static void launch(struct rank *me, bool reversed)
@@ -236,6 +264,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         WITH_LOG(two_threads_in_one_communicator_end_the_process),
+        cmocka_unit_test(buffers_that_overlap_out_of_place_end_the_process),
         WITH_LOG(launch_orders_that_differ_are_reported),
         WITH_LOG(calls_that_do_not_match_are_reported),
         cmocka_unit_test(an_asynchronous_error_is_the_result_of_later_calls),
