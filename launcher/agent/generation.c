@@ -419,13 +419,6 @@ void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
     free(inside);
 }
 
-static void note_death(struct dt_generation *g, uint32_t index, const siginfo_t *info)
-{
-    bool in_mpi = index < g->start.ranks.n && dt_mpirequests_is_inside(g, index);
-
-    dt_deaths_note(g, &g->processes[index], info, in_mpi);
-}
-
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;
@@ -441,11 +434,12 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
     g->alive--;
     if (g->phase == SPAWNING) {
         if (g->sock && !g->failure)
-            note_death(g, i, info);
+            dt_deaths_note(g, &g->processes[i], info);
         if (g->spawn)
             dt_spawn_died(g->spawn, i);
     } else {
-        note_death(g, i, info);
+        dt_mpirequests_catch_up(g);
+        dt_deaths_note(g, &g->processes[i], info);
         dt_deaths_report(g);
     }
     sweep_if_all_ended(g);

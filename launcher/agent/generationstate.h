@@ -30,7 +30,6 @@ struct dt_process { /* a rank or an auxiliary */
     bool alive;    /* not reaped */
     bool reported; /* EXIT was sent */
     bool injected; /* an injected fault was meant to end it */
-    bool in_pmix;  /* by PMIx: it has called MPI_Init, but not MPI_Finalize */
     int aborted;   /* the code that it passed to MPI_Abort; 0: it has not called it */
     bool asked;    /* it was sent SIGTERM since the newest STOP */
     struct dt_msg_exit end;

@@ -72,17 +72,22 @@ static void on_pmix_abort(void *arg, uint32_t rank, int code)
 static void on_pmix_state(void *arg, uint32_t rank, bool inside)
 {
     struct dt_generation *g = arg;
-    int64_t local_rank = dt_u32s_find(&g->start.ranks, rank);
+    const struct dt_msg_mpi_state m = { g->start.generation, rank, inside };
 
-    if (local_rank >= 0)
-        g->processes[local_rank].in_pmix = inside;
+    dt_channel_send(g->host->channel, DT_MSG_MPI_STATE, &m);
 }
 
-bool dt_mpirequests_is_inside(struct dt_generation *g, uint32_t local_rank)
+static void on_pmi_state(void *arg, uint32_t local_rank, bool inside)
+{
+    struct dt_generation *g = arg;
+
+    on_pmix_state(g, g->start.ranks.v[local_rank], inside);
+}
+
+void dt_mpirequests_catch_up(struct dt_generation *g)
 {
     if (g->pmix)
         dt_pmixhelper_drain(g->pmix);
-    return g->processes[local_rank].in_pmix || (g->pmi && dt_pmisock_is_inside(g->pmi, local_rank));
 }
 
 /* ---- the PMIx server ---- */
@@ -181,4 +186,5 @@ void dt_mpirequests_free(struct dt_generation *g)
     free(g->needs_pmix);
 }
 
-const struct dt_pmisock_events dt_mpirequests_pmi_events = { on_pmi_fence, on_pmi_abort, on_log };
+const struct dt_pmisock_events dt_mpirequests_pmi_events = { on_pmi_fence, on_pmi_abort,
+                                                             on_pmi_state, on_log };

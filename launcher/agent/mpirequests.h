@@ -9,8 +9,8 @@ extern const struct dt_pmisock_events dt_mpirequests_pmi_events; /* arg: the gen
 
 /* The ranks' program needs a PMIx server, as why shows. arg is the generation. */
 void dt_mpirequests_needs_pmix(void *arg, const char *why);
-/* A rank was reaped. Returns whether it had called MPI_Init, but not MPI_Finalize. */
-bool dt_mpirequests_is_inside(struct dt_generation *g, uint32_t local_rank);
+/* A rank was reaped. Its last MPI_STATE must precede its EXIT. */
+void dt_mpirequests_catch_up(struct dt_generation *g);
 /* A child of the agent has died. Returns whether it was the PMIx server. */
 bool dt_mpirequests_died(struct dt_generation *g, const siginfo_t *info);
 /* Sends READY once all ranks wait at the gate, and a server that they need has started or failed.

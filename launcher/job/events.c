@@ -87,7 +87,7 @@ static void on_rank_exit(struct dt_job *j, const struct dt_death *end)
     dt_restart_reached(&j->recovery.restart, end->step, true);
     if (end->code != 0)
         return;
-    dt_stragglers_watch(&j->stragglers, end);
+    dt_stragglers_watch(&j->stragglers);
     dt_auxiliaries_watch(&j->auxiliaries);
 }
 
@@ -205,6 +205,9 @@ static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t
     switch (type) {
     case DT_MSG_PONG:
         on_pong(j, h, &msg->pong);
+        return true;
+    case DT_MSG_MPI_STATE:
+        dt_stragglers_on_mpi_state(&j->stragglers, &msg->mpi_state);
         return true;
     case DT_MSG_LIMIT:
         dt_pulse_on_limit(&j->pulse, h, &msg->limit);
@@ -387,6 +390,9 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         break;
     case DT_TIMER_STRAGGLERS:
         dt_stragglers_on_late(&j->stragglers);
+        break;
+    case DT_TIMER_MISSED:
+        dt_stragglers_on_missed(&j->stragglers);
         break;
     case DT_TIMER_AUXILIARIES:
         dt_auxiliaries_on_late(&j->auxiliaries);

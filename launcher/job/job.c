@@ -18,6 +18,7 @@ static void act_start(struct dt_job *j)
     dt_failure_forget(&j->failure);
     dt_hang_detect_forget(&j->hang_detect);
     dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
+    dt_timers_stop(&j->core.timers, DT_TIMER_MISSED);
     dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);
     dt_network_probe(&j->network);
     dt_launch_start(&j->launch);

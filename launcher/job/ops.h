@@ -26,6 +26,7 @@ enum dt_job_timer {
     DT_TIMER_START,       /* --start-timeout, until GO */
     DT_TIMER_TICK,        /* heartbeats */
     DT_TIMER_STRAGGLERS,  /* since the first rank of the generation exited with 0 */
+    DT_TIMER_MISSED,      /* since ranks of MPI wait for one that exited with 0 */
     DT_TIMER_AUXILIARIES, /* since the last rank exited with 0 */
     DT_JOB_TIMERS,
 };

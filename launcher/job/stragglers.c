@@ -10,32 +10,37 @@ enum {
     AGAIN_MS = 100, /* while ranks are starting, or dtrun looks for the cause of a failure */
 };
 
-static bool is_missed(const struct dt_death *end)
+static bool is_any_missed(const struct dt_ranks *r)
 {
-    return end->code == 0 && end->signo == 0 && (end->flags & DT_EXITED_IN_MPI);
+    return r->in_mpi > 0 && r->missed > 0;
 }
 
-/* A short --exit-grace ends the job before a rank that left MPI counts as failed. */
-static bool has_short_grace(const struct dt_stragglers *s)
+static void watch_mpi(const struct dt_stragglers *s)
+{
+    struct dt_timers *timers = &s->core->timers;
+
+    if (!is_any_missed(&s->core->ranks))
+        dt_timers_stop(timers, DT_TIMER_MISSED);
+    else if (!dt_timers_is_running(timers, DT_TIMER_MISSED))
+        dt_timers_set(timers, DT_TIMER_MISSED, MISSED_MS);
+}
+
+void dt_stragglers_watch(const struct dt_stragglers *s)
 {
     int grace_s = s->core->config->exit_grace_s;
 
-    return grace_s && grace_s * 1000 <= MISSED_MS;
-}
-
-void dt_stragglers_watch(const struct dt_stragglers *s, const struct dt_death *end)
-{
-    int grace_s = s->core->config->exit_grace_s;
-    bool missed = is_missed(end) && !has_short_grace(s);
-
-    if (missed && !dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS))
-        dt_timers_set(&s->core->timers, DT_TIMER_STRAGGLERS, MISSED_MS);
-    else if (missed)
-        dt_timers_shorten(&s->core->timers, DT_TIMER_STRAGGLERS, MISSED_MS);
-    else if (!dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS) &&
-             (grace_s || !s->warned))
+    if (!dt_timers_is_running(&s->core->timers, DT_TIMER_STRAGGLERS) && (grace_s || !s->warned))
         dt_timers_set(&s->core->timers, DT_TIMER_STRAGGLERS,
                       grace_s ? (uint64_t)grace_s * 1000 : WARN_MS);
+    watch_mpi(s);
+}
+
+void dt_stragglers_on_mpi_state(const struct dt_stragglers *s, const struct dt_msg_mpi_state *m)
+{
+    if (m->generation != s->core->generation || m->rank >= s->core->ranks.np)
+        return;
+    dt_ranks_mpi(&s->core->ranks, m->rank, m->inside);
+    watch_mpi(s);
 }
 
 static void warn(struct dt_stragglers *s)
@@ -70,37 +75,48 @@ static void end(struct dt_stragglers *s)
                 dt_xasprintf("ranks still ran %d s after the first had exited with 0", grace_s));
 }
 
-/* Returns the first rank that left MPI without MPI_Finalize, or NULL. */
-static const struct dt_death *find_missed(const struct dt_ranks *ranks)
+static bool is_to_wait(const struct dt_core *c)
 {
-    for (uint32_t r = 0; r < ranks->np; r++) {
-        if (ranks->v[r].ended && is_missed(&ranks->v[r].end))
-            return &ranks->v[r].end;
-    }
-    return NULL;
-}
-
-static void fail(const struct dt_stragglers *s, const struct dt_death *end)
-{
-    struct dt_death death = *end;
-
-    death.missed = true;
-    dt_deaths_add(s->deaths, &death);
-    dt_core_event(s->core, DT_EV_RANK_FAILED);
+    return c->state == DT_JOB_STARTING || c->state == DT_JOB_FAILING;
 }
 
 void dt_stragglers_on_late(struct dt_stragglers *s)
 {
-    const struct dt_death *missed = find_missed(&s->core->ranks);
-
-    if (s->core->state == DT_JOB_STARTING || s->core->state == DT_JOB_FAILING)
+    if (is_to_wait(s->core))
         dt_timers_set(&s->core->timers, DT_TIMER_STRAGGLERS, AGAIN_MS);
     else if (s->core->state != DT_JOB_RUNNING || dt_ranks_alive(&s->core->ranks) == 0)
         return;
-    else if (missed && !has_short_grace(s))
-        fail(s, missed);
     else if (s->core->config->exit_grace_s)
         end(s);
     else
         warn(s);
+}
+
+/* Returns the call without which the rank exited with 0, or NULL. */
+static const char *find_missed_call(const struct dt_rank *r)
+{
+    if (!r->ended || r->end.code != 0 || r->mpi == DT_MPI_FINALIZED)
+        return NULL;
+    return r->mpi == DT_MPI_INSIDE ? "MPI_Finalize" : "MPI_Init";
+}
+
+static void fail(const struct dt_stragglers *s)
+{
+    const struct dt_rank *r = s->core->ranks.v;
+    struct dt_death death;
+
+    while (!find_missed_call(r))
+        r++;
+    death = r->end;
+    death.missed = find_missed_call(r);
+    dt_deaths_add(s->deaths, &death);
+    dt_core_event(s->core, DT_EV_RANK_FAILED);
+}
+
+void dt_stragglers_on_missed(const struct dt_stragglers *s)
+{
+    if (is_to_wait(s->core))
+        dt_timers_set(&s->core->timers, DT_TIMER_MISSED, AGAIN_MS);
+    else if (s->core->state == DT_JOB_RUNNING && is_any_missed(&s->core->ranks))
+        fail(s);
 }

@@ -1,8 +1,8 @@
 /* Watches ranks that still run although others have exited with 0. They may wait forever for the
- * ranks that exited. If they link libdtrun, exiting early is a failure at once (cause.h). A rank of
- * MPI that exited without MPI_Finalize has failed if others still run after a few seconds: MPI
- * would let them wait for it in MPI_Finalize. Otherwise dtrun cannot see whether they wait, so it
- * warns the user, or ends the job after --exit-grace. */
+ * ranks that exited. If they link libdtrun, exiting early is a failure at once (cause.h). Ranks of
+ * MPI wait for all others in MPI_Init and in MPI_Finalize: one that exited without these calls has
+ * failed if they still wait after a few seconds. Otherwise dtrun cannot see whether ranks wait, so
+ * it warns the user, or ends the job after --exit-grace. */
 #ifndef DT_JOB_STRAGGLERS_H
 #define DT_JOB_STRAGGLERS_H
 
@@ -15,8 +15,9 @@ struct dt_stragglers {
     bool warned; /* once in a job */
 };
 
-/* A rank has exited with 0. */
-void dt_stragglers_watch(const struct dt_stragglers *s, const struct dt_death *end);
-void dt_stragglers_on_late(struct dt_stragglers *s); /* DT_TIMER_STRAGGLERS */
+void dt_stragglers_watch(const struct dt_stragglers *s); /* a rank has exited with 0 */
+void dt_stragglers_on_mpi_state(const struct dt_stragglers *s, const struct dt_msg_mpi_state *m);
+void dt_stragglers_on_late(struct dt_stragglers *s);         /* DT_TIMER_STRAGGLERS */
+void dt_stragglers_on_missed(const struct dt_stragglers *s); /* DT_TIMER_MISSED */
 
 #endif

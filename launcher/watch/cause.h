@@ -7,7 +7,6 @@
 
 struct dt_death {
     bool hung;      /* it is alive, but has not reached a call in which other ranks wait */
-    bool missed;    /* it exited with 0 without MPI_Finalize, and others wait for it */
     bool host;      /* a whole host was lost; rank is its first rank */
     bool auxiliary; /* not a rank: "rank" is its number (role.h) */
     uint32_t rank;
@@ -16,6 +15,8 @@ struct dt_death {
     uint32_t flags;   /* enum dt_exit_flags */
     int64_t step;     /* last step, or -1 */
     uint64_t time_ns; /* in dtrun's clock: the agent's time, corrected for the offset */
+    /* NULL, or the MPI call in which others wait for it, and before which it exited with 0 */
+    const char *missed;
 };
 
 /* deaths[last] has just been added. cause is the index of the cause among the earlier deaths, or -1

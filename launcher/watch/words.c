@@ -113,7 +113,7 @@ static void add_signal(struct dt_strbuf *out, const struct dt_death *d)
 static const char *call_it_lacks(const struct dt_death *d)
 {
     if (d->missed)
-        return "MPI_Finalize";
+        return d->missed;
     return d->flags & DT_EXITED_LINKED ? "dt_finalize" : "dt_init";
 }
 

@@ -73,7 +73,7 @@ enum {
     ROW(FACTS, 48, facts)               /* answer to CHECK */                                      \
     ROW(SIGNALLED, 53, signalled)       /* the agent received a signal, which is meant for the job */   \
     ROW(FENCE, 52, fence)               /* MPI: all ranks of this host are in a barrier */         \
-    ROW(MPI_STATE, 54, mpi_state)       /* from dtrun-pmix: a rank called MPI_Init or MPI_Finalize */ \
+    ROW(MPI_STATE, 54, mpi_state)       /* a rank called MPI_Init or MPI_Finalize */               \
     ROW(OUTPUT, 0xC0, output)           /* bytes of a rank's stdout (1) or stderr (2) */           \
     ROW(OUTPUT_EOF, 0xC1, output_eof)   /* that stream has ended */                                \
     ROW(OUTPUT_QUIET, 0xC3, output_quiet)/* its unfinished line has not been completed for a while */      \
@@ -370,7 +370,6 @@ enum dt_exit_flags {
     DT_EXITED_INJECTED = 64,     /* by --inject */
     DT_EXITED_COMM_FAILED = 128, /* a communicator but DT_WORLD had failed for good, and it has
                                     neither freed nor aborted that */
-    DT_EXITED_IN_MPI = 256,      /* it had called MPI_Init, but not MPI_Finalize */
 };
 
 struct dt_msg_exit {

@@ -151,6 +151,17 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
+@test "a rank that exits with 0 without MPI_Init fails if others wait for it" {
+    check() {
+        dtrun -np 3 --timeout 30 "$MPI" absent
+        code_is 1
+        err_has "dtrun: rank 1 (localhost, pid "
+        err_has ") exited without MPI_Init (the other ranks wait for it); stopping the other 2 ranks"
+        err_lines 1
+    }
+    with_each check
+}
+
 @test "ranks that all exit with 0 without MPI_Finalize have not failed" {
     check() {
         dtrun --no-tag -np 2 "$MPI" leave

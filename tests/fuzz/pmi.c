@@ -31,6 +31,13 @@ static void on_abort(void *arg, uint32_t local_rank, int exit_code)
     REQUIRE(local_rank < RANKS);
 }
 
+static void on_state(void *arg, uint32_t local_rank, bool inside)
+{
+    (void)arg;
+    (void)inside;
+    REQUIRE(local_rank < RANKS);
+}
+
 static void on_spawn_refused(void *arg, uint32_t local_rank)
 {
     (void)arg;
@@ -39,7 +46,8 @@ static void on_spawn_refused(void *arg, uint32_t local_rank)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static const struct dt_pmi_ops ops = { on_reply, on_fence, on_abort, on_spawn_refused };
+    static const struct dt_pmi_ops ops = { on_reply, on_fence, on_abort, on_state,
+                                           on_spawn_refused };
     static const struct dt_pmi_job job = { "job.1", "(vector,(0,1,2))", 2, RANKS };
     const uint8_t *end = data + n;
     const char *wrong = NULL;

@@ -1,10 +1,12 @@
 /* A rank of an MPI program, which does not use dtrun's API. The tests build it with each MPI's own
- * compiler. The first argument says what it does when all ranks have computed their sum:
+ * compiler. The first argument says what it does, in most cases when all ranks have computed their
+ * sum:
  *
  * - sum: prints the sum
  * - leave: the same, but exits without MPI_Finalize, in which Debian's MPICH may hang between
  * hosts, even under its own mpiexec: one rank waits in UCX, the others in PMI's barrier
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
+ * - absent: rank 1 exits with 0 without MPI_Init, the others wait for it
  * - desert: rank 1 exits with 0 without MPI_Finalize, the others wait for it
  * - die: rank 1 is killed, the others wait for it
  * - die-once: the same in the first generation, and leave in the next one
@@ -48,6 +50,8 @@ int main(int argc, char **argv)
     int rank, size, value, sum, local;
     MPI_Comm host;
 
+    if (strcmp(what, "absent") == 0 && strcmp(getenv("DTRUN_RANK"), "1") == 0)
+        return 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

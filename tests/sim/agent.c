@@ -257,7 +257,6 @@ static uint32_t flags_of(const struct sim_world *w, const struct sim_agent *a,
     if (w->s->linked && !sim_is_auxiliary(w, r->rank))
         flags |= DT_EXITED_LINKED | (code == 0 && !r->failed ? DT_EXITED_FINALIZED : 0);
     flags |= r->careless ? DT_EXITED_COMM_FAILED : 0;
-    flags |= w->s->fences && code == 0 && r->failed ? DT_EXITED_IN_MPI : 0;
     return r->peer_lost ? flags | DT_EXITED_PEER_LOST : flags;
 }
 
@@ -539,8 +538,8 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
 /* Sends messages of the last generation again, as if the network had delayed them. */
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 {
-    static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_FAILED,
-                                     DT_MSG_FENCE,  DT_MSG_EXIT,  DT_MSG_DONE };
+    static const uint8_t types[] = { DT_MSG_COMMIT,    DT_MSG_READY, DT_MSG_FAILED, DT_MSG_FENCE,
+                                     DT_MSG_MPI_STATE, DT_MSG_EXIT,  DT_MSG_DONE };
     uint32_t old = a->generation - 1;
 
     if (a->generation == 1)
@@ -555,6 +554,8 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
                                                 .rank = a->ranks[0].rank,
                                                 .code = DT_ERR_MISMATCH,
                                                 .text = dt_xstrdup("late") };
+        else if (types[i] == DT_MSG_MPI_STATE)
+            m->mpi_state = (struct dt_msg_mpi_state){ old, a->ranks[0].rank, 1 };
         else if (types[i] == DT_MSG_EXIT)
             m->exit = (struct dt_msg_exit){ .generation = old,
                                             .rank = a->ranks[0].rank,

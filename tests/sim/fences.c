@@ -1,5 +1,6 @@
-/* Barriers of MPI programs: an agent sends FENCE when all its ranks are in one, and dtrun answers
- * all hosts with FENCED once all have sent it. FENCED brings the data of every host once. */
+/* MPI programs. Each rank calls MPI_Init and MPI_Finalize, of which its agent sends MPI_STATE. An
+ * agent sends FENCE when all its ranks are in a barrier, and dtrun answers all hosts with FENCED
+ * once all have sent it. FENCED brings the data of every host once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,37 @@ static size_t write_line(char line[LINE_MAX], uint32_t generation, uint32_t node
     return n;
 }
 
-/* ---- an agent ---- */
+/* ---- MPI_Init and MPI_Finalize ---- */
+
+void sim_rank_tells_mpi_state(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
+                              bool inside)
+{
+    union dt_msg *m = dt_xcalloc(1, sizeof *m);
+
+    r->in_mpi = inside;
+    m->mpi_state = (struct dt_msg_mpi_state){ a->generation, r->rank, inside };
+    sim_send(w, a, DT_MSG_MPI_STATE, m);
+}
+
+static void init(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = sim_come_to(w, e);
+
+    if (r && !r->stubborn)
+        sim_rank_tells_mpi_state(w, e->who, r, true);
+}
+
+/* Some ranks call MPI_Init late, so that another one may have exited. */
+void sim_rank_plans_mpi(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
+{
+    if (w->s->fences)
+        sim_plan(w, a, r,
+                 sim_percent(&w->program, 20) ? sim_below(&w->program, w->s->work_ns)
+                                              : sim_between(&w->program, 5, 100) * SIM_MS,
+                 init, 0);
+}
+
+/* ---- barriers ---- */
 
 static bool has_several_hosts(const struct sim_agent *a)
 {
@@ -44,7 +75,7 @@ static void enter(struct sim_world *w, struct sim_event *e)
     for (uint32_t i = 0; i < a->nranks; i++) {
         if (!a->ranks[i].alive || a->ranks[i].stubborn) /* it never comes to the barrier */
             return;
-        late |= a->ranks[i].stopped;
+        late |= a->ranks[i].stopped || !a->ranks[i].in_mpi;
     }
     if (late) {
         if (a->host->frozen_until != UINT64_MAX)

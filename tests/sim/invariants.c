@@ -240,6 +240,9 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     case DT_MSG_COMMIT:
         check_commit(w, &m->commit);
         break;
+    case DT_MSG_MPI_STATE:
+        sim_oracle_mpi_state(w, &m->mpi_state);
+        break;
     case DT_MSG_EXIT:
         sim_oracle_exit(w, c, &m->exit);
         break;

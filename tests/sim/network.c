@@ -348,8 +348,8 @@ static void ring(struct sim_world *w, struct sim_event *e)
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_START && !w->witness.went)
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });
-    if (timer == DT_TIMER_STRAGGLERS)
-        sim_oracle_stragglers(w);
+    if (timer == DT_TIMER_MISSED)
+        sim_oracle_missed(w);
     if (timer == DT_TIMER_STRAGGLERS && sim_is_exit_grace_over(w))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_GATHER)

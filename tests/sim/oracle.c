@@ -115,25 +115,28 @@ static void note_first_end(struct sim_world *w)
                   .act = expect_exit_grace, .n = w->witness.generation, .for_engine = true });
 }
 
-/* Whether ranks wait in MPI_Finalize for one that has left, and nothing else ends them: no
- * --exit-grace in these worlds is longer. */
+/* Whether ranks of MPI wait for one that is absent, and nothing else ends them. */
 static bool is_any_missed(const struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
 
-    return x->missed.any && !w->s->exit_grace_s && x->ended < w->s->np && !x->ncauses &&
-           !x->decided && !x->norders && x->running == x->nodes;
+    return x->missed.any && !x->ncauses && !x->decided && !x->norders && x->running == x->nodes;
 }
 
-void sim_oracle_stragglers(struct sim_world *w)
+static bool is_missed_for_long(const struct sim_world *w)
 {
-    const struct sim_missed *m = &w->witness.missed;
+    return w->now_ns - w->witness.missed.told_ns >= MISSED_MS * SIM_MS;
+}
+
+void sim_oracle_missed(struct sim_world *w)
+{
+    uint32_t rank = w->witness.missed.rank;
 
     if (!is_any_missed(w))
         return;
-    if (w->now_ns - m->told_ns < MISSED_MS * SIM_MS)
-        sim_broken(w, "rank %u counts as failed less than 5 s after it left MPI", m->rank);
-    add_cause(w, (struct sim_cause){ .kind = SIM_BY_MPI, .host = m->host, .code = 1 });
+    if (!is_missed_for_long(w))
+        sim_broken(w, "rank %u counts as failed although others have waited less than 5 s", rank);
+    add_cause(w, (struct sim_cause){ .kind = SIM_BY_MPI, .host = w->known[rank].host, .code = 1 });
 }
 
 static void expect_missed(struct sim_world *w, struct sim_event *e)
@@ -142,25 +145,36 @@ static void expect_missed(struct sim_world *w, struct sim_event *e)
 
     if (w->now_ns < acts_ns)
         sim_later(w, acts_ns - w->now_ns, *e);
-    else if (w->witness.generation == e->n && is_any_missed(w))
-        sim_broken(w, "ranks still wait for rank %u, which has left MPI", w->witness.missed.rank);
+    else if (w->witness.generation == e->n && is_any_missed(w) && is_missed_for_long(w))
+        sim_broken(w, "ranks of MPI still wait for rank %u", w->witness.missed.rank);
 }
 
-static void note_missed(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m)
+static void note_missed(struct sim_world *w)
 {
-    struct sim_missed *missed = &w->witness.missed;
+    struct sim_missed *m = &w->witness.missed;
+    bool before = m->any, wait = false;
 
-    if (missed->any && missed->rank < m->rank)
-        return;
-    if (!missed->any) {
-        missed->told_ns = w->now_ns;
-        sim_later(w, (MISSED_MS + GRACE_LATE_MS) * SIM_MS,
-                  (struct sim_event){
-                      .act = expect_missed, .n = w->witness.generation, .for_engine = true });
+    m->rank = w->s->np;
+    for (uint32_t r = w->s->np; r-- > 0;) {
+        wait |= w->known[r].in_mpi && !w->known[r].ended;
+        m->rank = w->known[r].absent ? r : m->rank;
     }
-    missed->any = true;
-    missed->rank = m->rank;
-    missed->host = c->host->index;
+    m->any = wait && m->rank < w->s->np;
+    if (!m->any || before)
+        return;
+    m->told_ns = w->now_ns;
+    sim_later(
+        w, (MISSED_MS + GRACE_LATE_MS) * SIM_MS,
+        (struct sim_event){ .act = expect_missed, .n = w->witness.generation, .for_engine = true });
+}
+
+void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m)
+{
+    if (m->generation != w->witness.generation)
+        return;
+    w->known[m->rank].in_mpi = m->inside;
+    w->known[m->rank].finalized = !m->inside;
+    note_missed(w);
 }
 
 static uint64_t minus_or_zero(uint64_t a, uint64_t b)
@@ -203,6 +217,9 @@ static void count_end(struct sim_world *w, const struct dt_msg_exit *m)
     x->ignored |= m->code == 0 && (m->flags & DT_EXITED_COMM_FAILED);
     x->lost_peer |= (m->flags & DT_EXITED_PEER_LOST) != 0;
     w->known[m->rank].ended = true;
+    w->known[m->rank].absent = m->code == 0 && !w->known[m->rank].finalized;
+    if (w->s->fences)
+        note_missed(w);
     x->ended++;
     if (!is_well(m))
         return;
@@ -222,8 +239,6 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
         return;
     if (!auxiliary)
         count_end(w, m);
-    if (m->code == 0 && (m->flags & DT_EXITED_IN_MPI))
-        note_missed(w, c, m);
     if ((is_well(m) && !has_left(m)) || (m->flags & DT_EXITED_STOPPED))
         return;
     add_cause(w, (struct sim_cause){ .kind = kind_of(m),

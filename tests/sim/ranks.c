@@ -95,7 +95,7 @@ static void plan_output(struct sim_world *w, struct sim_agent *a, const struct s
 }
 
 /* Linked ranks that wait for a rank which has died or hangs never reach dt_finalize. Those of MPI
- * stay in MPI_Finalize if a rank has left. */
+ * stay in MPI_Init or MPI_Finalize if a rank has left. */
 static void finish(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
@@ -104,10 +104,14 @@ static void finish(struct sim_world *w, struct sim_event *e)
     if (!r || r->stubborn || w->left_generation == a->generation ||
         (w->s->linked && w->stuck_generation == a->generation))
         return;
-    if (sim_rank_awaits_stdin(w, a, r) || sim_rank_awaits_fence(w, a))
+    if (sim_rank_awaits_stdin(w, a, r) || sim_rank_awaits_fence(w, a) ||
+        (w->s->fences && !r->in_mpi)) {
         sim_plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
-    else
-        sim_agent_reap(w, a, r, 0, 0);
+        return;
+    }
+    if (w->s->fences)
+        sim_rank_tells_mpi_state(w, a, r, false);
+    sim_agent_reap(w, a, r, 0, 0);
 }
 
 static void say_hello(struct sim_world *w, struct sim_event *e)
@@ -141,6 +145,7 @@ void sim_ranks_begin(struct sim_world *w, struct sim_agent *a)
             sim_plan(w, a, r, sim_between(&w->program, 5, 100) * SIM_MS, say_hello, 0);
             continue;
         }
+        sim_rank_plans_mpi(w, a, r);
         sim_plan(w, a, r, w->s->work_ns + sim_below(&w->program, w->s->work_ns / 4), finish, 0);
     }
 }

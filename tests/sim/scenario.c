@@ -198,6 +198,18 @@ static void fail_call_only(struct sim_chance *c, struct sim_scenario *s)
                                        .code = pick_code(c, SIM_CALL_FAILS) };
 }
 
+/* A rank of MPI leaves, sometimes before others call MPI_Init. Other faults would hide that it is
+ * not missed. */
+static void leave_only(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->ninject = 0;
+    s->nfaults = 1;
+    s->faults[0] =
+        (struct sim_fault){ .kind = SIM_RANK_EXITS,
+                            .at_ns = sim_below(c, sim_percent(c, 50) ? SIM_S / 2 : s->work_ns),
+                            .rank = (uint32_t)sim_below(c, s->np) };
+}
+
 /* A batch system sends one signal several times, or dtrun gets it from elsewhere, too. */
 static void signal_again(struct sim_chance *c, struct sim_scenario *s)
 {
@@ -309,6 +321,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         add_auxiliaries(&c, s);
     else if (s->linked && sim_percent(&c, 5))
         fail_call_only(&c, s);
+    else if (s->fences && sim_percent(&c, 20))
+        leave_only(&c, s);
     else if (sim_percent(&c, 4))
         signal_again(&c, s);
     else if (s->hosts > 1 && sim_percent(&c, 4))

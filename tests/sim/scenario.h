@@ -8,7 +8,7 @@
 
 enum sim_fault_kind {
     SIM_RANK_KILLED,   /* by the signal "code" */
-    SIM_RANK_EXITS,    /* with status "code"; 0: without dt_finalize or
+    SIM_RANK_EXITS,    /* with status "code"; 0: without dt_finalize, or without MPI_Init or
                           MPI_Finalize, in which other ranks wait for it */
     SIM_CALL_FAILS,    /* a collective of the rank fails by itself with "code", on DT_WORLD or, if
                           "ns" is odd, on another communicator of all ranks */

@@ -107,6 +107,12 @@ caught() {
 @test "the simulator catches a rank that leaves MPI and is not missed" {
     caught "a rank that leaves MPI is not missed"
 }
+@test "the simulator catches a rank that never comes to MPI and is not missed" {
+    caught "a rank that never comes to MPI is not missed"
+}
+@test "the simulator catches a rank that is missed although no other waits in MPI" {
+    caught "a rank is missed although no other waits in MPI"
+}
 @test "the simulator catches a rank that leaves MPI and is missed too early" {
     caught "a rank that leaves MPI is missed too early"
 }

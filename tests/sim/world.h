@@ -31,6 +31,7 @@ struct sim_rank { /* a process: a rank or an auxiliary */
     bool failed;    /* its calls on DT_WORLD have failed, and it is about to end */
     bool peer_lost; /* they have returned DT_ERR_PEER, or waited for too long */
     bool careless;  /* calls on the other communicator have failed, and it has not freed that */
+    bool in_mpi;    /* it has called MPI_Init, but not MPI_Finalize */
     bool asked;     /* has been sent a signal that ends it */
     bool stopped;   /* by SIGSTOP */
     uint64_t began_ns;
@@ -129,8 +130,10 @@ struct sim_host {
 
 struct sim_known { /* what dtrun knows of a rank in this generation */
     size_t host;
-    bool met; /* it has called dt_init */
+    bool met;               /* it has called dt_init */
+    bool in_mpi, finalized; /* since the last call of MPI_Init, and of MPI_Finalize */
     bool ended;
+    bool absent; /* it has exited with 0 before MPI_Finalize, or without MPI_Init */
 };
 
 struct sim_shown { /* a stream, as dtrun's user sees it */
@@ -145,7 +148,7 @@ enum sim_cause_kind {
     SIM_BY_HANG,
     SIM_BY_EXIT,
     SIM_BY_LEAVING, /* with 0, and others wait for it */
-    SIM_BY_MPI,     /* likewise, in MPI_Finalize */
+    SIM_BY_MPI,     /* likewise, in MPI_Init or MPI_Finalize */
     SIM_BY_PEER,
     SIM_BY_REFUSAL
 };
@@ -183,11 +186,10 @@ struct sim_reach { /* what hosts say about the addresses of others, in this gene
     bool cut;         /* some host does not reach another one at any address */
 };
 
-struct sim_missed { /* the first rank that has left MPI, by its number */
+struct sim_missed { /* a rank of MPI that is absent while others are inside: the first one */
     bool any;
     uint32_t rank;
-    size_t host;
-    uint64_t told_ns; /* when dtrun learnt that some rank had left */
+    uint64_t told_ns; /* when dtrun learnt that there was one */
 };
 
 struct sim_looks {            /* how often dtrun looks at its hosts */
@@ -453,6 +455,9 @@ void sim_check_last_calls_said(struct sim_world *w, const char *line);
 void sim_check_last_calls_complete(struct sim_world *w); /* the generation or the job is over */
 
 /* fences.c */
+void sim_rank_plans_mpi(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r);
+void sim_rank_tells_mpi_state(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
+                              bool inside);
 void sim_fences_begin(struct sim_world *w, struct sim_agent *a);
 void sim_agent_on_fenced(struct sim_world *w, struct sim_agent *a, const struct dt_msg_fenced *m);
 /* Whether the agent's ranks have a barrier to come before they exit. */
@@ -511,8 +516,9 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_hang(struct sim_world *w, const struct sim_host *h);
 void sim_oracle_refusal(struct sim_world *w, int code);
-/* The timer of stragglers is over: ranks that left MPI have failed if others still run. */
-void sim_oracle_stragglers(struct sim_world *w);
+void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m);
+/* DT_TIMER_MISSED is over: ranks of MPI that are absent have failed. */
+void sim_oracle_missed(struct sim_world *w);
 /* Whether --exit-grace is over while ranks still run and nothing else ends them. */
 bool sim_is_exit_grace_over(const struct sim_world *w);
 /* The set of hosts where the failure that was decided on may have begun. */

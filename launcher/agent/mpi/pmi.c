@@ -14,7 +14,6 @@ struct client { /* a rank */
     char line[DT_PMI_LINE_MAX];
     size_t have;
     bool greeted;
-    bool finalized;
     bool in_barrier;
     bool in_spawn;
     uint32_t puts; /* number of puts since the last barrier */
@@ -141,7 +140,8 @@ static const char *on_init(struct dt_pmi *p, uint32_t rank, const char *line)
     if (!number_of(line, "pmi_version", &version))
         return "it sends init without a version";
     p->clients[rank].greeted = version == 1;
-    p->clients[rank].finalized = false; /* a rank may run one MPI program after another */
+    if (version == 1)
+        p->ops.state(p->arg, rank, true);
     reply(p, rank, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=%d",
           version == 1 ? 0 : -1);
     return NULL;
@@ -211,7 +211,7 @@ static const char *on_barrier_in(struct dt_pmi *p, uint32_t rank, const char *li
 static const char *on_finalize(struct dt_pmi *p, uint32_t rank, const char *line)
 {
     (void)line;
-    p->clients[rank].finalized = true;
+    p->ops.state(p->arg, rank, false);
     reply(p, rank, "cmd=finalize_ack rc=0");
     return NULL;
 }
@@ -340,11 +340,6 @@ const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *byte
         wrong = serve(p, local_rank, c->line);
     }
     return wrong;
-}
-
-bool dt_pmi_is_inside(const struct dt_pmi *p, uint32_t local_rank)
-{
-    return p->clients[local_rank].greeted && !p->clients[local_rank].finalized;
 }
 
 static bool store_all(struct dt_pmi *p, const char *data, size_t n)

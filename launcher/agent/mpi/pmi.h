@@ -28,7 +28,9 @@ struct dt_pmi_ops { /* none may destroy the server */
      * passed to dt_pmi_fenced on every host. */
     void (*fence)(void *arg, const char *data, size_t n);
     void (*abort)(void *arg, uint32_t local_rank, int exit_code); /* MPI_Abort */
-    void (*spawn_refused)(void *arg, uint32_t local_rank);        /* MPI_Comm_spawn */
+    /* A rank has called MPI_Init, or (inside false) MPI_Finalize. */
+    void (*state)(void *arg, uint32_t local_rank, bool inside);
+    void (*spawn_refused)(void *arg, uint32_t local_rank); /* MPI_Comm_spawn */
 };
 
 struct dt_pmi_job {
@@ -45,9 +47,6 @@ void dt_pmi_destroy(struct dt_pmi *p); /* accepts NULL */
 /* Processes bytes of a rank, in pieces of any size. Returns NULL, or what the rank did wrong; then
  * its socket must be closed. */
 const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *bytes, size_t n);
-
-/* Returns whether the rank has sent init, and no finalize since. */
-bool dt_pmi_is_inside(const struct dt_pmi *p, uint32_t local_rank);
 
 /* The barrier is complete. data is the concatenation of what all hosts passed to fence, in any
  * order. Returns false if it is malformed, or no barrier is in progress. */

@@ -93,6 +93,13 @@ static void on_abort(void *arg, uint32_t local_rank, int exit_code)
     s->events.abort(s->arg, local_rank, exit_code);
 }
 
+static void on_state(void *arg, uint32_t local_rank, bool inside)
+{
+    struct dt_pmisock *s = arg;
+
+    s->events.state(s->arg, local_rank, inside);
+}
+
 static void on_spawn_refused(void *arg, uint32_t local_rank)
 {
     struct dt_pmisock *s = arg;
@@ -102,7 +109,8 @@ static void on_spawn_refused(void *arg, uint32_t local_rank)
     s->refused_spawn = true;
 }
 
-static const struct dt_pmi_ops dti_pmi_ops = { on_reply, on_fence, on_abort, on_spawn_refused };
+static const struct dt_pmi_ops dti_pmi_ops = { on_reply, on_fence, on_abort, on_state,
+                                               on_spawn_refused };
 
 /* ---- what ranks send ---- */
 
@@ -188,11 +196,6 @@ int dt_pmisock_child_fd(const struct dt_pmisock *s, uint32_t local_rank)
 void dt_pmisock_forked(struct dt_pmisock *s, uint32_t local_rank)
 {
     close_fd(&s->peers[local_rank].child_fd);
-}
-
-bool dt_pmisock_is_inside(const struct dt_pmisock *s, uint32_t local_rank)
-{
-    return dt_pmi_is_inside(s->pmi, local_rank);
 }
 
 bool dt_pmisock_fenced(struct dt_pmisock *s, const char *data, size_t n)

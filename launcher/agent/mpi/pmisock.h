@@ -15,6 +15,8 @@ struct dt_pmisock_events { /* none may destroy the sockets */
     void (*fence)(void *arg, const char *data, size_t n);
     /* A rank called MPI_Abort with that code, and waits to be killed. */
     void (*abort)(void *arg, uint32_t local_rank, int exit_code);
+    /* A rank has called MPI_Init, or (inside false) MPI_Finalize. */
+    void (*state)(void *arg, uint32_t local_rank, bool inside);
     void (*log)(void *arg, const char *text); /* for the user */
 };
 
@@ -24,8 +26,6 @@ struct dt_pmisock *dt_pmisock_create(uv_loop_t *loop, const struct dt_msg_start 
 /* Returns the end that a rank inherits. The agent closes its copy after the fork. */
 int dt_pmisock_child_fd(const struct dt_pmisock *s, uint32_t local_rank);
 void dt_pmisock_forked(struct dt_pmisock *s, uint32_t local_rank);
-/* Returns whether the rank has called MPI_Init, and not MPI_Finalize. */
-bool dt_pmisock_is_inside(const struct dt_pmisock *s, uint32_t local_rank);
 /* The barrier is complete. Returns false if no host can have sent this data. */
 bool dt_pmisock_fenced(struct dt_pmisock *s, const char *data, size_t n);
 void dt_pmisock_destroy(struct dt_pmisock *s); /* accepts NULL */

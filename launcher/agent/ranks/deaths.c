@@ -14,8 +14,7 @@ static struct dt_rank_state last_state(struct dt_generation *g, uint32_t index)
     return dt_ranksock_state(g->sock, index);
 }
 
-void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info,
-                    bool in_mpi)
+void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)
 {
     uint32_t index = (uint32_t)(p - g->processes);
     struct dt_rank_state state = last_state(g, index);
@@ -34,7 +33,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
         .flags = (state.linked ? DT_EXITED_LINKED : 0) |
                  (state.finalized ? DT_EXITED_FINALIZED : 0) |
                  (state.peer_lost ? DT_EXITED_PEER_LOST : 0) |
-                 (state.failed ? DT_EXITED_COMM_FAILED : 0) | (in_mpi ? DT_EXITED_IN_MPI : 0) |
+                 (state.failed ? DT_EXITED_COMM_FAILED : 0) |
                  (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
                  (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
     };

@@ -10,9 +10,7 @@
 struct dt_generation;
 struct dt_process;
 
-/* in_mpi: it had called MPI_Init, but not MPI_Finalize */
-void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info,
-                    bool in_mpi);
+void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info);
 void dt_deaths_report(struct dt_generation *g); /* reports all that have not been reported */
 /* Returns whether a death has not been reported yet, or a process is about to end. */
 bool dt_deaths_owed(const struct dt_generation *g);

@@ -17,7 +17,7 @@ void dt_ranks_reset(struct dt_ranks *r)
         dt_tail_reset(&r->v[i].tail);
         r->v[i] = (struct dt_rank){ 0 };
     }
-    r->hellos = r->linked_alive = r->ended_well = 0;
+    r->hellos = r->linked_alive = r->ended_well = r->in_mpi = r->missed = 0;
     r->go = false;
 }
 
@@ -36,14 +36,27 @@ void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port)
     r->linked_alive += !rank->ended;
 }
 
+void dt_ranks_mpi(struct dt_ranks *r, uint32_t number, bool inside)
+{
+    struct dt_rank *rank = &r->v[number];
+
+    if (rank->ended)
+        return;
+    r->in_mpi -= rank->mpi == DT_MPI_INSIDE;
+    rank->mpi = inside ? DT_MPI_INSIDE : DT_MPI_FINALIZED;
+    r->in_mpi += inside;
+}
+
 void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end)
 {
     struct dt_rank *rank = &r->v[number];
 
     r->linked_alive -= rank->hello;
+    r->in_mpi -= rank->mpi == DT_MPI_INSIDE;
     rank->ended = true;
     rank->end = *end;
     r->ended_well += number < r->np && end->code == 0 && !(end->flags & DT_EXITED_PEER_LOST);
+    r->missed += number < r->np && end->code == 0 && rank->mpi != DT_MPI_FINALIZED;
 }
 
 static bool is_alive(const struct dt_ranks *r, uint32_t number)

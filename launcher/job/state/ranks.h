@@ -9,12 +9,15 @@
 #include "launcher/io/tail.h"
 #include "launcher/watch/cause.h"
 
+enum dt_mpi_state { DT_MPI_UNUSED, DT_MPI_INSIDE, DT_MPI_FINALIZED };
+
 struct dt_rank {  /* or an auxiliary */
     uint32_t pid; /* 0: unknown */
     char *device;
     bool hello; /* it called dt_init */
     uint16_t port;
     bool leaving; /* a call returned DT_ERR_PEER or is about to, as the agent's last ANSWER says */
+    enum dt_mpi_state mpi;
     bool ended;
     bool tail_eof;
     struct dt_death end; /* valid if ended */
@@ -28,6 +31,8 @@ struct dt_ranks {
     uint32_t ended_well;   /* ranks that exited with 0 and had no call return DT_ERR_PEER */
     uint32_t hellos;       /* ranks that called dt_init */
     uint32_t linked_alive; /* those of them that are alive */
+    uint32_t in_mpi;       /* ranks that are alive, between MPI_Init and MPI_Finalize */
+    uint32_t missed;       /* ranks that exited with 0 before MPI_Finalize, or without MPI_Init */
     bool go;               /* GO was sent: all ranks run */
 };
 
@@ -37,6 +42,8 @@ void dt_ranks_reset(struct dt_ranks *r); /* a generation begins */
 void dt_ranks_go(struct dt_ranks *r);
 /* The rank called dt_init, and listens at this port. */
 void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port);
+/* The rank called MPI_Init, or (inside false) MPI_Finalize. Does nothing if it has ended. */
+void dt_ranks_mpi(struct dt_ranks *r, uint32_t number, bool inside);
 void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end);
 uint32_t dt_ranks_alive(const struct dt_ranks *r); /* without auxiliaries */
 /* Writes the ranks that run (alive) or those that do not, as in "0, 2-3". */

@@ -31,6 +31,13 @@ static void ignore_abort(void *arg, uint32_t local_rank, int exit_code)
     (void)exit_code;
 }
 
+static void ignore_state(void *arg, uint32_t local_rank, bool inside)
+{
+    (void)arg;
+    (void)local_rank;
+    (void)inside;
+}
+
 static void ignore_log(void *arg, const char *text)
 {
     (void)arg;
@@ -47,7 +54,8 @@ static int lowest_free_fd(void)
 
 static int open_sockets(void **state)
 {
-    static const struct dt_pmisock_events events = { ignore_fence, ignore_abort, ignore_log };
+    static const struct dt_pmisock_events events = { ignore_fence, ignore_abort, ignore_state,
+                                                     ignore_log };
     struct fixture *f = calloc(1, sizeof *f);
 
     uv_loop_init(&f->loop);

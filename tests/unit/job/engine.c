@@ -465,8 +465,6 @@ static void say_hello(struct world *w, size_t host)
     dt_job_message(w->job, host, DT_MSG_RANK_HELLO, &m);
 }
 
-/* The last rank calls dt_init just before it is killed. The table could contain addresses of a lost
- * host. */
 /* b's rank exits with 0 inside dt_init. a's rank then calls dt_init, and would wait for it. */
 static void a_rank_that_leaves_before_the_others_call_dt_init_has_failed(void **state)
 {
@@ -482,6 +480,8 @@ static void a_rank_that_leaves_before_the_others_call_dt_init_has_failed(void **
     end(&w);
 }
 
+/* The last rank calls dt_init just before it is killed. The table could contain addresses of a lost
+ * host. */
 static void test_no_table_is_sent_while_recovering(void **state)
 {
     struct world w;
@@ -759,25 +759,86 @@ static void end_process(struct world *w, size_t host, struct dt_msg_exit m)
     dt_job_message(w->job, host, DT_MSG_EXIT, &(union dt_msg){ .exit = m });
 }
 
+static void tell_mpi_state(struct world *w, uint32_t rank, bool inside)
+{
+    union dt_msg m = { .mpi_state = { w->generation[rank], rank, inside } };
+
+    dt_job_message(w->job, rank, DT_MSG_MPI_STATE, &m);
+}
+
+static void leave(struct world *w, uint32_t rank)
+{
+    end_process(w, rank, (struct dt_msg_exit){ .rank = rank });
+}
+
+static void assert_missed_fails_after_5_s(struct world *w)
+{
+    assert_int_equal(w->due_ns[DT_TIMER_MISSED] - w->now_ns, 5000000000);
+    w->now_ns = w->due_ns[DT_TIMER_MISSED];
+    dt_job_timer(w->job, DT_TIMER_MISSED);
+    assert_last_sent(w, 1, DT_MSG_QUERY);
+}
+
 static void a_rank_that_misses_mpi_finalize_fails_if_others_still_run(void **state)
 {
-    const struct dt_msg_exit left = { .rank = 0, .flags = DT_EXITED_IN_MPI };
     struct world w;
 
     (void)state;
     begin(&w);
     meet_and_start(&w);
-    end_process(&w, 0, left);
-    assert_int_equal(w.due_ns[DT_TIMER_STRAGGLERS] - w.now_ns, 5000000000);
-    w.now_ns = w.due_ns[DT_TIMER_STRAGGLERS];
-    dt_job_timer(w.job, DT_TIMER_STRAGGLERS);
-    assert_last_sent(&w, 1, DT_MSG_QUERY);
+    tell_mpi_state(&w, 0, true);
+    tell_mpi_state(&w, 1, true);
+    leave(&w, 0);
+    assert_missed_fails_after_5_s(&w);
+    end(&w);
+}
+
+static void a_rank_that_misses_mpi_init_fails_if_others_come_to_it(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    leave(&w, 0);
+    w.now_ns += 1000000000;
+    tell_mpi_state(&w, 1, true);
+    assert_missed_fails_after_5_s(&w);
+    end(&w);
+}
+
+static void a_rank_is_not_missed_when_no_other_is_in_mpi(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    leave(&w, 0);
+    assert_int_equal(w.due_ns[DT_TIMER_MISSED], 0);
+    tell_mpi_state(&w, 1, true);
+    tell_mpi_state(&w, 1, false);
+    assert_int_equal(w.due_ns[DT_TIMER_MISSED], 0);
+    end(&w);
+}
+
+static void a_rank_is_not_missed_after_mpi_finalize(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    tell_mpi_state(&w, 0, true);
+    tell_mpi_state(&w, 1, true);
+    tell_mpi_state(&w, 0, false);
+    leave(&w, 0);
+    assert_int_equal(w.due_ns[DT_TIMER_MISSED], 0);
     end(&w);
 }
 
 static void a_shorter_exit_grace_ends_a_job_that_misses_mpi_finalize(void **state)
 {
-    const struct dt_msg_exit left = { .rank = 0, .flags = DT_EXITED_IN_MPI };
     struct world w;
 
     (void)state;
@@ -785,7 +846,9 @@ static void a_shorter_exit_grace_ends_a_job_that_misses_mpi_finalize(void **stat
     w.config.exit_grace_s = 2;
     launch(&w);
     meet_and_start(&w);
-    end_process(&w, 0, left);
+    tell_mpi_state(&w, 0, true);
+    tell_mpi_state(&w, 1, true);
+    leave(&w, 0);
     assert_int_equal(w.due_ns[DT_TIMER_STRAGGLERS] - w.now_ns, 2000000000);
     w.now_ns = w.due_ns[DT_TIMER_STRAGGLERS];
     dt_job_timer(w.job, DT_TIMER_STRAGGLERS);
@@ -802,7 +865,8 @@ static void ranks_that_all_miss_mpi_finalize_have_not_failed(void **state)
     begin(&w);
     meet_and_start(&w);
     for (uint32_t r = 0; r < HOSTS; r++) {
-        end_process(&w, r, (struct dt_msg_exit){ .rank = r, .flags = DT_EXITED_IN_MPI });
+        tell_mpi_state(&w, r, true);
+        leave(&w, r);
         sweep(&w, r);
     }
     disconnect(&w, 0);
@@ -1144,6 +1208,9 @@ int main(void)
         cmocka_unit_test(a_host_that_was_sent_go_is_fenced),
         cmocka_unit_test(a_host_that_was_swept_while_the_job_recovers_is_not_fenced),
         cmocka_unit_test(a_rank_that_misses_mpi_finalize_fails_if_others_still_run),
+        cmocka_unit_test(a_rank_that_misses_mpi_init_fails_if_others_come_to_it),
+        cmocka_unit_test(a_rank_is_not_missed_when_no_other_is_in_mpi),
+        cmocka_unit_test(a_rank_is_not_missed_after_mpi_finalize),
         cmocka_unit_test(a_shorter_exit_grace_ends_a_job_that_misses_mpi_finalize),
         cmocka_unit_test(ranks_that_all_miss_mpi_finalize_have_not_failed),
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),

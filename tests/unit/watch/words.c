@@ -136,7 +136,7 @@ static void a_death_names_its_cause_and_step(void **state)
           "9" },
         { { .code = 0, .step = -1 },
           "rank 0 (h, pid 47) exited without dt_init (the other ranks wait for it)" },
-        { { .missed = true, .step = -1, .flags = DT_EXITED_IN_MPI },
+        { { .missed = "MPI_Finalize", .step = -1 },
           "rank 0 (h, pid 47) exited without MPI_Finalize (the other ranks wait for it)" },
         { { .code = 1, .step = -1, .flags = DT_EXITED_LINKED | DT_EXITED_PEER_LOST },
           "rank 0 (h, pid 47) exited with code 1 because another rank was lost" },
