@@ -272,7 +272,7 @@ by_nccl() { # WHAT [dtrun option...]
 
 @test "NCCL: a kernel that never ends is given up at the time limit" {
     for blocks in $MODES; do
-        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 1
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 3
         code_is 124
         grep -q -- '^-5: .*all-reduce of 1000 i8 (sum) in device memory.*timed out' "$OUT"
         grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR"
@@ -292,7 +292,7 @@ by_nccl() { # WHAT [dtrun option...]
 
 # Where NCCL's calls block, the communicator's thread is inside and cannot say so.
 @test "NCCL: when NCCL does not launch a call, the timeout names its rank" {
-    gpu calls -x NCCL_COMM_BLOCKING=0 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:1:2 --collective-timeout 1
+    gpu calls -x NCCL_COMM_BLOCKING=0 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:1:2 --collective-timeout 3
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a launch by NCCL' "$OUT")" = 3 ] || { show; false; }
     clean
@@ -301,7 +301,7 @@ by_nccl() { # WHAT [dtrun option...]
 # A rank that waited longer than the grace period for its abort would print nothing.
 @test "NCCL: an abort that hangs delays no rank" {
     for blocks in $MODES; do
-        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1 \
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 3 \
             --kill-grace 3
         code_is 124
         [ "$(grep -c -- '^-5: .*timed out' "$OUT")" = 3 ]
@@ -521,7 +521,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
 }
 
 @test "recovery with NCCL: from a stopped rank" {
-    recovers 'for rank 1 ' train '' --inject stop:rank=1,step=7 --collective-timeout 1
+    recovers 'for rank 1 ' train '' --inject stop:rank=1,step=7 --collective-timeout 3
 }
 
 @test "recovery with NCCL: from an asynchronous error" {
@@ -534,16 +534,16 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
 
 @test "recovery with NCCL: from a kernel and an abort that hang" {
     recovers 'all-reduce of 1000 f32 (avg) in device memory, DT_ERR_TIMEOUT by nccl' train \
-        kernel-hang:1:7,abort-hang:0,abort-hang:1,abort-hang:2 --collective-timeout 1
+        kernel-hang:1:7,abort-hang:0,abort-hang:1,abort-hang:2 --collective-timeout 3
 }
 
 @test "recovery with NCCL: from a launch that hangs" {
     recovers 'all-reduce of 1000 f32 (avg) in device memory, DT_ERR_TIMEOUT by nccl' train \
-        launch-hang:1:7 --collective-timeout 1
+        launch-hang:1:7 --collective-timeout 3
 }
 
 @test "recovery with NCCL: from a GPU that does not finish earlier work" {
-    recovers 'for rank 1 .*, which is in a wait for its GPU' stucktrain '' --collective-timeout 1
+    recovers 'for rank 1 .*, which is in a wait for its GPU' stucktrain '' --collective-timeout 3
 }
 
 # Checks the same for training without NCCL, in which rank 1 is at fault.
@@ -553,7 +553,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     use_standin "$devices"
     dtrun -np 3 -H "localhost:$devices" -x DTRUN_DEVICE=$path --checkpoint-dir "$T/calm" "$RANK/gpu" train
     code_is 0
-    dtrun -np 3 -H "localhost:$devices" -x DTRUN_DEVICE=$path --collective-timeout 1 \
+    dtrun -np 3 -H "localhost:$devices" -x DTRUN_DEVICE=$path --collective-timeout 3 \
         --checkpoint-dir "$T/disturbed" "$@" "$RANK/gpu" "$what"
     code_is 0
     grep -q "rank 1 .*$message" "$ERR" || { show; false; }

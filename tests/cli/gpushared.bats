@@ -93,7 +93,7 @@ shared() { # the arguments of share
 
 @test "shared: when NCCL hangs between leaders, all calls time out, whether or not NCCL's calls block" {
     for blocks in 0 1; do
-        share 2 4 gpu factors -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=launch-hang:1:1 --collective-timeout 1
+        share 2 4 gpu factors -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=launch-hang:1:1 --collective-timeout 3
         code_is 124
         [ "$(grep -c -- '^-5: .*in device memory.*timed out' "$OUT")" = 4 ] || { show; false; }
         grep -q 'in device memory, DT_ERR_TIMEOUT by shared+nccl.*(ranks 0-3)' "$ERR" || { show; false; }
@@ -103,12 +103,12 @@ shared() { # the arguments of share
 
 # In the first launch, the ranks of NCCL wait for each other.
 @test "shared: when NCCL does not launch a call between leaders, the timeout names them" {
-    share 2 4 gpu factors -x NCCL_COMM_BLOCKING=0 -x STANDIN_NCCL_FAULTS=launch-hang:1:1 --collective-timeout 1
+    share 2 4 gpu factors -x NCCL_COMM_BLOCKING=0 -x STANDIN_NCCL_FAULTS=launch-hang:1:1 --collective-timeout 3
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out: ranks 0-1 have waited .* in a launch by NCCL .*: NCCL does not' "$OUT")" = 4 ] ||
         { show; false; }
     clean
-    share 2 4 gpu factors -x NCCL_COMM_BLOCKING=0 -x STANDIN_NCCL_FAULTS=launch-hang:1:2 --collective-timeout 1
+    share 2 4 gpu factors -x NCCL_COMM_BLOCKING=0 -x STANDIN_NCCL_FAULTS=launch-hang:1:2 --collective-timeout 3
     code_is 124
     [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a launch by NCCL' "$OUT")" = 4 ] || { show; false; }
     clean

@@ -131,7 +131,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     for blocks in 0 1; do
         local start=$SECONDS
         stream gpustream orders -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl \
-            -x STANDIN_NCCL_FAULTS=kernel-hang:1:0 --collective-timeout 1 --kill-grace 1000
+            -x STANDIN_NCCL_FAULTS=kernel-hang:1:0 --collective-timeout 3 --kill-grace 1000
         code_is 124
         [ $((SECONDS - start)) -lt 60 ] || { echo "it took $((SECONDS - start)) s"; false; }
         [ "$(grep -c -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT")" = 3 ] || { show; false; }
@@ -175,7 +175,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 
 @test "stream: a kernel of NCCL that hangs is given up at the time limit, even if the abort hangs too" {
     for blocks in 0 1; do
-        stream gpustream order -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
+        stream gpustream order -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 3
         code_is 124
         grep -q -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT" || { show; false; }
         grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR" || { show; false; }

@@ -11,7 +11,7 @@ enum {
     YIELDS = 2000, /* about a millisecond, within which most calls end */
     NAP_NS = 50 * 1000,
     SETTLE_NS = 1000 * 1000 * 1000,
-    LONG_WAIT = 1000, /* turns after which dtrun is told of a wait */
+    LONG_WAIT_NS = 10 * 1000 * 1000, /* after which dtrun is told of a wait */
 };
 
 void dt_gpu_pause(unsigned turn)
@@ -83,12 +83,14 @@ static enum dt_call_kind find_delay(const struct dt_gpu_arrival *a)
     return a->launching ? DT_CALL_GPU_LAUNCH : a->kind;
 }
 
-static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
+static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a)
 {
     struct dt_call call = { .number = c->calls };
     enum dt_call_kind in;
 
-    if (turn < LONG_WAIT || a->arrived)
+    if (!a->since_ns)
+        a->since_ns = dt_clock_ns();
+    if (a->arrived || dt_clock_ns() - a->since_ns < LONG_WAIT_NS)
         return;
     in = find_delay(a);
     a->arrived = in == a->kind;
@@ -106,7 +108,7 @@ dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned
     if (stopped)
         return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
     if (a)
-        tell_arrival(c, a, turn);
+        tell_arrival(c, a);
     dt_gpu_pause(turn);
     return DT_OK;
 }

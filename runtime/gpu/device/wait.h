@@ -33,6 +33,7 @@ void dt_gpu_pause(unsigned turn);
 struct dt_gpu_arrival {
     CUevent begun; /* recorded once the GPU has finished the work before the call */
     enum dt_call_kind kind;
+    uint64_t since_ns;      /* when the wait began, set by its first turn */
     bool launching;         /* NCCL has not launched the call yet */
     enum dt_call_kind told; /* what dtrun was told that the rank is in; 0: nothing yet */
     bool arrived;
