@@ -192,6 +192,18 @@ END
     clean
 }
 
+@test "the module mpi4py can be run, and used by the text of python3 -c" {
+    /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "needs python3-mpi4py"
+    needs_openmpi
+    dtrun --no-tag -np 2 /usr/bin/python3 -m mpi4py.bench helloworld
+    code_is 0
+    [ "$(grep -c 'process [01] of 2' "$OUT")" = 2 ] || { show; false; }
+    dtrun --no-tag -np 2 /usr/bin/python3 -c 'from mpi4py import MPI; print("of", MPI.COMM_WORLD.size)'
+    code_is 0
+    [ "$(grep -c 'of 2' "$OUT")" = 2 ] || { show; false; }
+    clean
+}
+
 @test "an Open MPI program can be started by a shell, by a script or by another program" {
     needs_openmpi
     one_job() { # COMMAND...

@@ -38,11 +38,23 @@ struct evidence {
     size_t size;
 };
 
-static bool is_linked_word(void *arg, const char *word)
+/* Matches "python3 -m mpi4py.bench", and "python3 -c 'from mpi4py import MPI'". */
+static bool is_module(const char *word)
+{
+    size_t n = strlen(module);
+
+    return strncmp(word, module, n) == 0 && (!word[n] || word[n] == '.');
+}
+
+static bool shows_use(void *arg, const char *word)
 {
     const struct evidence *e = arg;
     char path[PATH_MAX], library[128];
 
+    if (is_module(word)) {
+        snprintf(e->why, e->size, "%s", word);
+        return true;
+    }
     if (dt_program_find(path, sizeof path, word, e->search) != 0 ||
         !is_linked(path, library, sizeof library))
         return false;
@@ -61,5 +73,5 @@ bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char 
     script = dt_script_find(path, argv, has_module);
     if (script)
         snprintf(why, size, "%s in %s", module, script);
-    return script || dt_words_find(path, argv, is_linked_word, &e);
+    return script || dt_words_find(path, argv, shows_use, &e);
 }

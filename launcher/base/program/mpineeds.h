@@ -10,7 +10,7 @@
 
 /* path is the program. Its arguments argv, or a shell script among them, may name another; search
  * is its PATH. On success why (of size bytes) names the evidence: "libmpi.so.40", "mpi4py in
- * train.py", or "libmpi.so.40 in ./train". */
+ * train.py", "mpi4py.bench", or "libmpi.so.40 in ./train". */
 bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search, char *why,
                        size_t size);
 
