@@ -440,8 +440,9 @@ static void drop_frameworks(struct dt_strs *env, unsigned set)
 static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
                           const struct dt_msg_go *go)
 {
-    drop_frameworks(env,
-                    rank->start->frameworks | (go->rendezvous_port ? DT_FRAMEWORK_HOROVOD : 0u));
+    drop_frameworks(env, rank->start->frameworks |
+                             (go->rendezvous_port ? DT_FRAMEWORK_HOROVOD : 0u) |
+                             (go->mpi_env.n ? DT_FRAMEWORK_MPI : 0u));
     return dt_frameworks_values(env, rank->start, rank->number, go);
 }
 

@@ -130,7 +130,9 @@ static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uin
     return dt_envlist_put_texts(values, texts, sizeof texts / sizeof *texts);
 }
 
-/* Open MPI's "node rank" counts the processes of all jobs on a host. Here there is only one job. */
+/* Scripts that start a program of Open MPI read these, as in CUDA_VISIBLE_DEVICES=
+ * $OMPI_COMM_WORLD_LOCAL_RANK. Open MPI's "node rank" counts the processes of all jobs on a host.
+ * Here there is only one job. */
 static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
 {
     const struct dt_envlist_number numbers[] = {
@@ -199,7 +201,7 @@ int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *star
 
         if (go->rendezvous_port && add_horovod(values, start, local_rank, go) < 0)
             return -1;
-        if ((set & DT_FRAMEWORK_MPI) && add_mpi(values, start, local_rank) < 0)
+        if (((set & DT_FRAMEWORK_MPI) || go->mpi_env.n) && add_mpi(values, start, local_rank) < 0)
             return -1;
         if ((set & DT_FRAMEWORK_TENSORFLOW) && add_tensorflow(values, number, go->tf_cluster) < 0)
             return -1;

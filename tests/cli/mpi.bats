@@ -204,6 +204,16 @@ END
     clean
 }
 
+@test "a script that starts an Open MPI program can read the variables of Open MPI's ranks" {
+    needs_openmpi
+    printf '#!/bin/sh\necho "I am $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"\nexec "$@"\n' >script
+    chmod +x script
+    dtrun --no-tag -np 2 ./script "$BATS_FILE_TMPDIR/openmpi" sum
+    code_is 0
+    grep -qx 'I am 0 of 2' "$OUT" && grep -qx 'I am 1 of 2' "$OUT" || { show; false; }
+    clean
+}
+
 @test "an Open MPI program can be started by a shell, by a script or by another program" {
     needs_openmpi
     one_job() { # COMMAND...

@@ -493,6 +493,24 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
     dt_hostlist_free(&hosts);
 }
 
+static void ranks_of_open_mpi_get_its_variables_without_env_mpi(void **state)
+{
+    char *outer[] = { "OMPI_COMM_WORLD_SIZE=9", NULL }, *server[] = { "PMIX_SERVER_URI=u" };
+    struct dt_msg_start start = { .np = 4, .ranks = { (uint32_t[]){ 2, 3 }, 2 }, .universe = 4 };
+    struct dt_env_rank r = { .start = &start, .number = 3, .local_rank = 1 };
+    struct dt_msg_go go = { .master_addr = "", .iface = "", .mpi_env = { server, 1 } };
+    struct dt_strs env = { 0 };
+
+    (void)state;
+    assert_int_equal(dt_env_for_rank(&env, outer, &r), 0);
+    assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
+    assert_value(&env, "PMIX_SERVER_URI", "u");
+    assert_number(&env, "OMPI_COMM_WORLD_RANK", 3);
+    assert_number(&env, "OMPI_COMM_WORLD_SIZE", 4);
+    assert_number(&env, "OMPI_COMM_WORLD_LOCAL_RANK", 1);
+    dt_strs_free(&env);
+}
+
 static void uneven_hosts_get_contiguous_blocks(void **state)
 {
     (void)state;
@@ -845,6 +863,7 @@ int main(void)
         cmocka_unit_test(values_pass_byte_for_byte),
         cmocka_unit_test(rules_are_applied_in_order),
         cmocka_unit_test(rules_that_cannot_be_obeyed_are_refused),
+        cmocka_unit_test(ranks_of_open_mpi_get_its_variables_without_env_mpi),
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(later_layers_override_earlier_ones),
