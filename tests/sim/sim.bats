@@ -4,10 +4,13 @@
 
 readonly SIM="$DTRUN_BUILD/tests/sim/sim" WATCHDOG="timeout -k 5 300"
 
+setup_file() {
+    "$DTRUN_SOURCE/tests/sim/mutate" "$DTRUN_BUILD" "$BATS_FILE_TMPDIR"
+}
+
 # caught MISTAKE: an engine with that mistake breaks an invariant, and the simulator prints the seed.
 caught() {
-    "$DTRUN_SOURCE/tests/sim/mutate" "$DTRUN_BUILD" "$BATS_TEST_TMPDIR" "$1"
-    run $WATCHDOG "$BATS_TEST_TMPDIR/sim" --first
+    run $WATCHDOG "$BATS_FILE_TMPDIR/$1" --first
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"# seed "* ]]
