@@ -1,6 +1,7 @@
 #include "runtime/gpu/nccl.h"
 
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/direct.h"
@@ -325,7 +326,8 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    CUresult result = dt_cuda_enter(&scope, n->comm ? n->context : o->order.context);
+    CUresult result = n->comm ? dt_gpu_reenter(&scope, n->context, n->life)
+                              : dt_cuda_enter(&scope, o->order.context);
     dt_result_t r;
 
     if (result)

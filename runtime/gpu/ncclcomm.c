@@ -153,14 +153,15 @@ static void destroy_or_abort(const struct ending *e)
         dt_nccl()->ncclCommAbort(e->comm);
 }
 
-/* Runs in a thread of its own, which may wait in NCCL for ever. */
+/* Runs in a thread of its own, which may wait in NCCL for ever. If the program has destroyed the
+ * context, NCCL's communicator is leaked: NCCL would use streams and memory that are gone. */
 static void end_comm(void *arg)
 {
     const struct ending *e = arg;
     struct dt_cuda_scope scope;
-    bool entered = !dt_cuda_enter(&scope, e->context), alive;
+    bool alive;
 
-    if (entered) {
+    if (dt_gpu_enter_life(&scope, e->context, e->life)) {
         destroy_or_abort(e);
         alive = dt_gpu_life(e->context) == e->life; /* the context, with the memory in it */
         for (int i = 0; i < DT_NCCLCOMM_KEPT; i++) {
@@ -468,8 +469,10 @@ dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *or
 
 dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order)
 {
+    const struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    CUresult result = dt_cuda_enter(&scope, order->context);
+    CUresult result = n->comm ? dt_gpu_reenter(&scope, n->context, n->life)
+                              : dt_cuda_enter(&scope, order->context);
     dt_result_t r;
 
     if (result)

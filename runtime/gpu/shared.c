@@ -5,6 +5,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/fold/steps.h"
@@ -105,15 +106,18 @@ static void give_up(struct dt_comm *c)
     dt_shared_free(s);
 }
 
+/* If the program has destroyed the context, that has freed what was made there, and the arena is
+ * leaked. */
 void dt_shared_close(struct dt_comm *c)
 {
     struct dt_shared *s = &c->gpu->shared;
     struct dt_cuda_scope scope;
 
-    if (s->context && !dt_cuda_enter(&scope, s->context)) {
+    if (s->context && dt_gpu_enter_life(&scope, s->context, s->life)) {
         dt_shared_free(s);
         dt_cuda_leave(&scope);
     }
+    dt_gpu_words_close(&s->words);
     dt_gpu_groups_free(&s->groups);
     *s = (struct dt_shared){ 0 };
 }
@@ -157,19 +161,23 @@ static dt_result_t match_and_open(struct dt_comm *c, const struct dt_operation *
     return r == DT_OK ? open_all(c, &o->order, slot, why) : r;
 }
 
+/* Enters the context in which everything has been opened, or the call's own one before that. */
+static CUresult enter_context(struct dt_cuda_scope *scope, const struct dt_shared *s, CUcontext own)
+{
+    return s->context ? dt_gpu_reenter(scope, s->context, s->life) : dt_cuda_enter(scope, own);
+}
+
 dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *order,
                               char why[DT_GPU_TEXT])
 {
     struct dt_cuda_scope scope;
-    CUresult result;
-    dt_result_t r;
+    CUresult result = enter_context(&scope, &c->gpu->shared, order->context);
+    dt_result_t r = DT_OK;
 
-    if (c->gpu->shared.slot >= SLOT_MAX)
-        return DT_OK;
-    result = dt_cuda_enter(&scope, order->context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    r = open_all(c, order, SLOT_MAX, why);
+    if (c->gpu->shared.slot < SLOT_MAX)
+        r = open_all(c, order, SLOT_MAX, why);
     if (r != DT_OK)
         give_up(c);
     dt_cuda_leave(&scope);
@@ -192,7 +200,7 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
         if (r != DT_OK)
             return r;
     }
-    result = dt_cuda_enter(&scope, s->context ? s->context : o->order.context);
+    result = enter_context(&scope, s, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_open(c, o, slot, why);
@@ -494,7 +502,7 @@ dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
 
     if (r != DT_OK)
         return r;
-    result = dt_cuda_enter(&scope, c->gpu->shared.context);
+    result = enter_context(&scope, &c->gpu->shared, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_make(c, o);

@@ -26,6 +26,7 @@ struct dt_operation;
 struct dt_shared { /* one per communicator; all zero at first */
     struct dt_gpu_groups groups;
     CUcontext context;
+    uint64_t life; /* the context's life (device/life.h) */
     CUdevice device;
     CUstream stream;
     CUevent begun, done; /* of the current call */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/order.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -66,6 +67,7 @@ static bool open_stream(struct opening *o)
     if (s->stream)
         return true;
     s->context = o->order->context;
+    s->life = dt_gpu_life(s->context);
     s->device = o->order->device;
     result = dt_cuda_make_stream(&s->stream);
     if (!result)

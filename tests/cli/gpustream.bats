@@ -203,6 +203,23 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
+@test "after a reset of the device, NCCL and a shared GPU fail, but use nothing that is gone" {
+    for what in resetview resetcall; do
+        stream gpustream "$what" -x DTRUN_DEVICE=nccl
+        all_say_destroyed "$what: done"
+        DEVICES=1 stream gpustream "$what" -H localhost:1 -x DTRUN_DEVICE=shared
+        all_say_destroyed "$what: done"
+    done
+    clean
+}
+
+# dt_finalize returns the failure.
+all_say_destroyed() { # LINE
+    code_is 1
+    [ "$(grep -cx "$1" "$OUT")" = 3 ] || { show; false; }
+    grep -q '^-10: .*(CUDA_ERROR_CONTEXT_IS_DESTROYED)$' "$OUT" || { show; false; }
+}
+
 @test "two contexts on one device can have views, and a buffer of another context is refused" {
     stream gpustream contexts -x DTRUN_DEVICE=staging
     all_say 'contexts: done'
@@ -268,6 +285,16 @@ ends() { # CODE N LINE WHAT [dtrun option...]
         stream gpustream gone -x DTRUN_DEVICE=$path
         all_say 'gone: done'
     done
+    DEVICES=1 stream gpustream gone -H localhost:1 -x DTRUN_DEVICE=shared
+    all_say 'gone: done'
+    clean
+}
+
+@test "stream: a rank can leave the job after it has destroyed a context that it had created" {
+    stream gpustream destroyed -x DTRUN_DEVICE=staging
+    all_say 'destroyed: done'
+    DEVICES=1 stream gpustream destroyed -H localhost:1 -x DTRUN_DEVICE=shared
+    all_say 'destroyed: done'
     clean
 }
 

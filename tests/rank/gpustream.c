@@ -17,7 +17,9 @@
  * - aside: NCCL's all-to-all in place, which needs memory, while a stream never ends
  * - reset: a view from before a reset of the device, and one in the new context
  * - twice: dt_finalize twice
+ * - resetview, resetcall: a view, and a call, of a communicator whose memory a reset has freed
  * - gone: the device is reset before dt_finalize
+ * - destroyed: a context that the program has created is destroyed before dt_finalize
  * - turns: a call on a stream does not overtake an earlier one on another
  * - mixed: calls on two streams between others, with another communicator before and after them
  * - launching: a call is over while NCCL launches a later one, which on rank 0 takes until the end
@@ -572,10 +574,40 @@ static void reset(void)
     use_view("a call after a reset");
 }
 
+/* On the paths that keep a context's memory for a communicator. */
+static void reset_before_view(void)
+{
+    dt_comm_t *view;
+
+    use_view("a call before a reset");
+    device_reset();
+    expect(dt_comm_on_stream(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING), &view), DT_ERR_CUDA,
+           "a view after a reset");
+}
+
+static void reset_before_call(void)
+{
+    float *buf;
+
+    use_view("a call before a reset");
+    device_reset();
+    buf = device_new(COUNT * sizeof *buf);
+    expect(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM), DT_ERR_CUDA,
+           "a call after a reset");
+}
+
 static void finalize_gone(void)
 {
     use_view("a call before a reset");
     device_reset();
+}
+
+static void finalize_destroyed(void)
+{
+    CUcontext own = context_push(true, 0);
+
+    use_view("a call before the context is destroyed");
+    DRIVE(cuCtxDestroy_v2(own));
 }
 
 static void finalize_twice(void)
@@ -924,18 +956,37 @@ static void ahead(void)
 
 int main(int argc, char **argv)
 {
-    static const struct doing doings[] = {
-        { "order", order },       { "legacy", legacy },      { "orders", orders },
-        { "requests", requests }, { "barrier", barrier },    { "free", leave },
-        { "mismatch", mismatch }, { "args", args },          { "capture", capture },
-        { "die", die },           { "dielate", die_late },   { "abort", abort_world },
-        { "late", late },         { "endless", endless },    { "ahead", ahead },
-        { "pending", pending },   { "fork", fork_children }, { "beside", finalize_beside },
-        { "devices", devices },   { "mixed", mixed },        { "launching", launching },
-        { "reset", reset },       { "gone", finalize_gone }, { "twice", finalize_twice },
-        { "contexts", contexts }, { "pool", pool },          { "turns", take_turns },
-        { "aside", set_aside }
-    };
+    static const struct doing doings[] = { { "order", order },
+                                           { "legacy", legacy },
+                                           { "orders", orders },
+                                           { "requests", requests },
+                                           { "barrier", barrier },
+                                           { "free", leave },
+                                           { "mismatch", mismatch },
+                                           { "args", args },
+                                           { "capture", capture },
+                                           { "die", die },
+                                           { "dielate", die_late },
+                                           { "abort", abort_world },
+                                           { "late", late },
+                                           { "endless", endless },
+                                           { "ahead", ahead },
+                                           { "pending", pending },
+                                           { "fork", fork_children },
+                                           { "beside", finalize_beside },
+                                           { "devices", devices },
+                                           { "mixed", mixed },
+                                           { "launching", launching },
+                                           { "reset", reset },
+                                           { "resetview", reset_before_view },
+                                           { "resetcall", reset_before_call },
+                                           { "gone", finalize_gone },
+                                           { "destroyed", finalize_destroyed },
+                                           { "twice", finalize_twice },
+                                           { "contexts", contexts },
+                                           { "pool", pool },
+                                           { "turns", take_turns },
+                                           { "aside", set_aside } };
 
     device_join();
     gate_make(&gate);

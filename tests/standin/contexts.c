@@ -7,7 +7,8 @@
  * fault they return CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. A reset of the
  * device ends its primary context, whichever parts of the program have retained it. The next one
  * has the same handle, but everything made in the old one is gone. Using an event or a stream of
- * the old one ends the program here, as it may with the real driver. */
+ * the old one, or a context that the program has created and destroyed, ends the program here, as
+ * it may with the real driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -39,16 +40,29 @@ static bool exists(CUcontext context)
     return found;
 }
 
+static CUcontext dti_primaries[STANDIN_MOST_DEVICES];
+
 /* A primary context keeps its address for the device's next one. */
 static CUcontext room_for_locked(CUdevice device, bool primary)
 {
-    static CUcontext primaries[STANDIN_MOST_DEVICES];
-
     if (!primary)
         return calloc(1, sizeof(struct CUctx_st));
-    if (!primaries[device])
-        primaries[device] = calloc(1, sizeof(struct CUctx_st));
-    return primaries[device];
+    if (!dti_primaries[device])
+        dti_primaries[device] = calloc(1, sizeof(struct CUctx_st));
+    return dti_primaries[device];
+}
+
+/* Returns whether the context exists. The handle of a primary one stays valid after its end. */
+static bool check_handle(CUcontext context)
+{
+    bool valid = exists(context) || !context;
+
+    for (int i = 0; i < STANDIN_MOST_DEVICES; i++)
+        valid = valid || dti_primaries[i] == context;
+    if (valid)
+        return exists(context);
+    fprintf(stderr, "libcuda stand-in: a context was used after it had been destroyed\n");
+    abort();
 }
 
 static CUcontext new_context_locked(CUdevice device, bool primary)
@@ -231,7 +245,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 
     if (result)
         return result;
-    if (!exists(context) || dti_depth == MAX_STACK)
+    if (!check_handle(context) || dti_depth == MAX_STACK)
         return CUDA_ERROR_INVALID_CONTEXT;
     dti_stack[dti_depth++] = context;
     return CUDA_SUCCESS;
@@ -257,7 +271,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
     if (result)
         return result;
-    if (context && !exists(context))
+    if (context && !check_handle(context))
         return CUDA_ERROR_INVALID_CONTEXT;
     dti_depth -= dti_depth > 0;
     if (context)

@@ -98,12 +98,13 @@ uint64_t dt_gpu_life(CUcontext context)
     return add_life(l);
 }
 
+/* Looks before it enters, since the handle of a context that the program has destroyed may point to
+ * memory that the driver has freed. */
 bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)
 {
-    if (dt_cuda_enter(scope, context))
+    uint64_t now;
+
+    if (life && (!find_life(context, &now) || now != life))
         return false;
-    if (dt_gpu_life(context) == life)
-        return true;
-    dt_cuda_leave(scope);
-    return false;
+    return dt_cuda_enter(scope, context) == CUDA_SUCCESS;
 }

@@ -1,5 +1,7 @@
 #include "runtime/gpu/device/order.h"
 
+#include <stdbool.h>
+
 #include "runtime/base/error.h"
 #include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -136,11 +138,26 @@ CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream)
     return result;
 }
 
-void dt_gpu_order_drop(struct dt_gpu_order *o)
+static void destroy_events(const struct dt_gpu_order *o)
 {
+    struct dt_cuda_scope scope;
+
+    if (dt_cuda_enter(&scope, o->context))
+        return;
     for (int i = 0; i < DT_GPU_ORDER_EVENTS; i++) {
         if (o->events[i])
             dt_cuda()->cuEventDestroy_v2(o->events[i]);
     }
+    dt_cuda_leave(&scope);
+}
+
+void dt_gpu_order_drop(struct dt_gpu_order *o)
+{
+    bool any = false;
+
+    for (int i = 0; i < DT_GPU_ORDER_EVENTS; i++)
+        any = any || o->events[i];
+    if (any)
+        destroy_events(o);
     *o = (struct dt_gpu_order){ 0 };
 }

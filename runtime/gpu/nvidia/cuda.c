@@ -79,7 +79,10 @@ CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context)
     if (result)
         return result;
     scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    return cuda->cuThreadExchangeStreamCaptureMode(&scope->mode);
+    result = cuda->cuThreadExchangeStreamCaptureMode(&scope->mode);
+    if (result)
+        cuda->cuCtxPopCurrent_v2(&context);
+    return result;
 }
 
 void dt_cuda_leave(struct dt_cuda_scope *scope)
