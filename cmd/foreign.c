@@ -260,7 +260,7 @@ static const struct dt_foreign table[] = {
     ITEM(M, "dir=*", "output-dir=% tee", of_files, "output"),
     ITEM(M, "file=*", "output-dir=% tee", of_files, "output"),
     ITEM_REFUSED(M, NULL, "see --tag, --timestamp, --merge-stderr and --output-dir", "output"),
-    IGNORED(M, 1, "dtrun relays output by lines, and sets PYTHONUNBUFFERED", "stream-buffering"),
+    IGNORED(M, 1, "stdbuf -oL PROGRAM lets a program write each line at once", "stream-buffering"),
     REFUSED(M, 0, "--report FILE writes JSON", "xml"),
     REFUSED(M, 1, "--report FILE writes JSON", "xml-file"),
     REFUSED(M, 1, "--output-dir DIR writes each rank's output to files of its own", "xterm"),
