@@ -54,7 +54,10 @@ by_staging() { # WHAT [dtrun option...]
     by_nccl sooner
 }
 
-@test "managed memory is read only after the GPU has written it" { by_staging managed; }
+@test "managed memory is read only after the GPU has written it, wherever it lies" {
+    by_staging managed
+    by_staging managed -x STANDIN_MANAGED_ON_HOST=1
+}
 
 @test "staging: dt_join works between ranks with different numbers of calls" { by_staging join; }
 

@@ -6,8 +6,10 @@
  *
  * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order.
  * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
- * returns zeros. Managed memory is device memory that the host may touch. Host and registered
- * memory have the same address on the device. With STANDIN_REGISTERS=0 no memory is registered. */
+ * returns zeros. Managed memory is memory that the host may touch. Its type is that of the place
+ * where it lies, which is the device, or the host with STANDIN_MANAGED_ON_HOST=1. Host and
+ * registered memory have the same address on the device. With STANDIN_REGISTERS=0 no memory is
+ * registered. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,9 +347,10 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     return CUDA_SUCCESS;
 }
 
-static bool is_device(const struct block *block)
+static bool lies_on_device(const struct block *block)
 {
-    return block->kind <= STANDIN_MANAGED;
+    return block->kind < STANDIN_MANAGED ||
+           (block->kind == STANDIN_MANAGED && !standin_setting("STANDIN_MANAGED_ON_HOST", 0));
 }
 
 static size_t attribute_size(CUpointer_attribute attribute)
@@ -372,7 +375,7 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
         *value = block->kind == STANDIN_MAPPED ? 0 : (uintptr_t)block->context;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *value = is_device(block) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        *value = lies_on_device(block) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
         *value = ptr;

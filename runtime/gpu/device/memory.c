@@ -4,17 +4,17 @@
 
 struct dt_memory_hosts dti_memory_hosts;
 
+/* The type of managed memory is that of the place where the page lies at the moment. */
 static enum dt_memory look(const struct dt_cuda *cuda, const void *ptr)
 {
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
     unsigned type = 0, managed = 0;
 
-    if (cuda->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ||
-        type != CU_MEMORYTYPE_DEVICE)
+    if (cuda->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address))
         return DT_MEMORY_HOST;
     if (!cuda->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) && managed)
         return DT_MEMORY_MANAGED;
-    return DT_MEMORY_DEVICE;
+    return type == CU_MEMORYTYPE_DEVICE ? DT_MEMORY_DEVICE : DT_MEMORY_HOST;
 }
 
 enum dt_memory dt_memory_of(const void *a, const void *b)
