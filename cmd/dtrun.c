@@ -40,7 +40,7 @@ enum {
     PATH_BYTES_MAX = 4000,      /* PATH_MAX, less the names that a job appends */
     /* files that dtrun has open at a time, with room to spare */
     FILES_PER_HOST = 4,
-    FILES_BESIDE = 64, /* for everything else */
+    FILES_OTHER = 64, /* for everything but hosts */
 };
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
@@ -103,7 +103,8 @@ static int check_path(const char *what, const char *path, struct dt_error *err)
                           PATH_BYTES_MAX);
 }
 
-static int check(const struct dt_options *o, const struct dt_driver_config *d, struct dt_error *err)
+static int check_config(const struct dt_options *o, const struct dt_driver_config *d,
+                        struct dt_error *err)
 {
     const struct dt_job_config *c = &d->job;
 
@@ -130,8 +131,8 @@ static bool are_all_local(const struct dt_hostlist *hosts)
     return true;
 }
 
-/* Hosts to which dtrun sends the agent have no PMIx server either. dtrun sends it if the program
- * needs one, judged by the copy of the program on this machine. Returns a path to free, or NULL. */
+/* A host without an agent has no PMIx server either. dtrun sends it one if the program needs it,
+ * judged by the copy of the program on this machine. Returns a path to free, or NULL. */
 static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *hosts)
 {
     char path[PATH_MAX], why[PATH_MAX];
@@ -168,10 +169,10 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o,
 
 static uint64_t files_for_hosts(size_t n)
 {
-    return FILES_BESIDE + (uint64_t)n * FILES_PER_HOST;
+    return FILES_OTHER + (uint64_t)n * FILES_PER_HOST;
 }
 
-/* Failing is no error: some hosts may still work, and each of the others reports that a file could
+/* Ignores a failure: some hosts may still work, and each of the others reports that a file could
  * not be opened. */
 static void raise_file_limit(size_t hosts)
 {
@@ -193,13 +194,13 @@ static int open_output_files(struct dt_driver_config *d, const struct dt_options
         .hosts = hosts,
         .merged = o->job.merge_stderr,
     };
-    uint64_t beside = files_for_hosts(c->plan->nnodes);
+    uint64_t other_files = files_for_hosts(c->plan->nnodes);
 
     if (!o->output_dir)
         return 0;
     for (uint32_t i = 0; i < config.nprocs; i++)
         hosts[i] = c->hosts->v[dt_plan_node_of(c->plan, (int)i)->host].name;
-    if (dt_openfiles_need(dt_outfiles_count(&config) + beside, "--output-dir", err) < 0)
+    if (dt_openfiles_need(dt_outfiles_count(&config) + other_files, "--output-dir", err) < 0)
         return -1;
     if (o->check)
         return dt_outfiles_check(&config, err);
@@ -325,7 +326,7 @@ static int launch(const struct dt_options *o, const struct dt_hostlist *hosts,
     c->checkpoint_dir = checkpoints;
     c->has_checkpoints = checkpoints && dt_ckptdir_is_used(checkpoints);
     d.access.push = &push;
-    rc = check(o, &d, err);
+    rc = check_config(o, &d, err);
     if (rc == 0)
         rc = set_collective_timeout(&c->collective_timeout_s, err);
     if (rc == 0 && o->rsh)

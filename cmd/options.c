@@ -94,7 +94,7 @@ static const struct option options[] = {
     { { "unset" }, "NAME", ENV_UNSET, AT(env), 0, 0,
       "remove a variable on every host" },
     { { "env" }, "horovod|tensorflow|mpi|mxnet", FRAMEWORKS, AT(job.frameworks), 0, 0,
-      "also set the variables of these launchers; a,b: several" },
+      "also set these frameworks' variables (several: a,b)" },
     { { "num-servers" }, "N", NUMBER, AT(num_servers), 1, DT_RANKS_MAX,
       "with --env mxnet: N servers (default: one per rank)" },
     { { "gpu-bind" }, "rank|host|none", CHOICE, AT(job.gpu_bind), 0, 0,
@@ -116,7 +116,7 @@ static const struct option options[] = {
     { { "timeout" }, "SECONDS", NUMBER, AT(job.timeout_s), 1, SECONDS_MAX,
       "stop the job after this time (exit code 124)" },
     { { "collective-timeout" }, "SECONDS", NUMBER, AT(job.collective_timeout_s), 0, DT_WAIT_MAX_S,
-      "a rank that others await this long is lost (600; 0: never)" },
+      "a rank is lost if others wait this long (600; 0: never)" },
     { { "exit-grace" }, "SECONDS", NUMBER, AT(job.exit_grace_s), 1, SECONDS_MAX,
       "stop the job this long after a rank has exited with 0" },
     { { "kill-grace" }, "SECONDS", NUMBER, AT(job.kill_grace_s), 0, DT_WAIT_MAX_S,
@@ -136,7 +136,7 @@ static const struct option options[] = {
     { { "merge-stderr" }, NULL, FLAG, AT(job.merge_stderr), 0, 0,
       "send standard error of ranks to standard output" },
     { { "output-dir" }, "DIR", TEXT, AT(output_dir), 0, 0,
-      "each rank's output to DIR/rank.00000.out and .err (%r, %h)" },
+      "each rank's output to files in DIR (%r: rank, %h: host)" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
       "with --output-dir: also show it as usual" },
     { { "stdin" }, "RANK", STDIN_RANK, AT(job.stdin_rank), 0, DT_RANKS_MAX - 1,
@@ -369,8 +369,8 @@ static int set_per_node(int *count, const struct option *option, const char *val
     return 0;
 }
 
-/* word is the option as the user wrote it, n bytes, for messages. Those of environment rules and
- * faults name the option themselves. */
+/* word is the option as the user wrote it, n bytes, for messages. Messages about environment rules
+ * and faults already name the option. */
 static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
                const char *value, struct dt_error *err)
 {
@@ -421,11 +421,11 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
 }
 
-/* An option on the command line overrides the same option of the file. Those given here also
- * override another option of the file. */
+/* An option on the command line overrides the same option of the file. It may also override another
+ * option of the file. */
 static const struct {
-    size_t given;
-    size_t other;
+    size_t on_command_line;
+    size_t in_file;
 } overrides[] = {
     { AT(hostfile), AT(hosts) },       { AT(job.resume), AT(job.fresh) },
     { AT(job.fresh), AT(job.resume) }, { AT(push), AT(no_push) },
@@ -469,8 +469,8 @@ static void win_over_file(struct dt_options *o, const struct option *option)
 {
     drop_file_value(o, option);
     for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++)
-        for (size_t k = 0; overrides[i].given == option->offset && k < noptions; k++)
-            if (options[k].names[0] && options[k].offset == overrides[i].other)
+        for (size_t k = 0; overrides[i].on_command_line == option->offset && k < noptions; k++)
+            if (options[k].names[0] && options[k].offset == overrides[i].in_file)
                 drop_file_value(o, &options[k]);
 }
 
@@ -498,7 +498,7 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     return set(o, option, name, strlen(name), value, err);
 }
 
-/* Appends the n bytes of text, with part in place of the marks of struct dt_foreign. */
+/* Appends the n bytes of text, and replaces its marks (struct dt_foreign) by part. */
 static int expand_marks(struct dt_strbuf *b, const char *text, size_t n, const struct word *w,
                         const char *part, struct dt_error *err)
 {
@@ -542,8 +542,8 @@ static int set_equivalent(struct dt_options *o, const struct word *w, const char
     return rc;
 }
 
-/* Sets the options in "becomes", which another launcher's option stands for. Their marks stand for
- * the n bytes of part. */
+/* Sets the options in "becomes", which replace another launcher's option. The n bytes of part
+ * replace their marks. */
 static int set_equivalents(struct dt_options *o, const struct word *w, const char *becomes,
                            const char *part, size_t n, struct dt_error *err)
 {
@@ -569,7 +569,8 @@ static void note(struct dt_options *o, const struct word *w, const char *value, 
     free(text);
 }
 
-/* Handles another launcher's option with the first word of its value, or with one item of it. */
+/* Handles another launcher's option. value is its value, or one item of it if the value is a list;
+ * NULL: it takes none. */
 static int take_foreign(struct dt_options *o, const struct word *w, const char *value,
                         struct dt_error *err)
 {

@@ -26,7 +26,7 @@ enum { DT_PER_NODE_GPU = -1, DT_PER_NODE_CPU = -2, DT_PER_NODE_AUTO = -3 };
 enum { DT_OPTIONS_MAX = 96 };
 
 struct dt_options {
-    /* What the engine of a job is given. Options set its members directly; those that follow from
+    /* What the engine of a job is given. Options set its members directly. Members that follow from
      * several options (config.h) stay zero. */
     struct dt_job_config job;
     int np;               /* 0: not given */
@@ -65,7 +65,7 @@ struct dt_options {
     enum dt_shell completion;       /* the shell whose script to print */
     char *config;                   /* NULL: the user's own configuration file */
     struct dt_strs notes;           /* messages for the user before the job starts */
-    bool from_file[DT_OPTIONS_MAX]; /* for options.c: whether a file gave the option, by its row */
+    bool from_file[DT_OPTIONS_MAX]; /* by row of the table: the file gave this option */
 };
 
 void dt_options_init(struct dt_options *o); /* sets the defaults */

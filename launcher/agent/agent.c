@@ -59,8 +59,8 @@ static bool has_ranks(const struct agent *a)
     return a->generation && !dt_generation_over(a->generation);
 }
 
-/* Ends every process of the job on this host, whatever the reason (what and why, or NULL), then
- * exits. It prints the message last, because the write may block. */
+/* Ends every process of the job on this host, prints "what (why)" if what is given, and exits. It
+ * prints last, because the write may block. */
 static __attribute__((noreturn)) void leave(struct agent *a, int code, const char *what,
                                             const char *why)
 {
@@ -76,9 +76,9 @@ static __attribute__((noreturn)) void leave(struct agent *a, int code, const cha
 /* If the launcher closes the connection while no rank runs, it has told the user why. */
 static void on_gone(void *arg, const char *why)
 {
-    bool left = !why && !has_ranks(arg);
+    bool expected = !why && !has_ranks(arg);
 
-    leave(arg, DT_EXIT_LAUNCH, left ? NULL : "lost the launcher",
+    leave(arg, DT_EXIT_LAUNCH, expected ? NULL : "lost the launcher",
           why ? why : "it closed the connection");
 }
 
@@ -104,8 +104,8 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
     leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "it was killed");
 }
 
-/* If the socket is full, the keeper has not read the earlier bytes yet. They show as well that the
- * worker is alive. */
+/* If the socket is full, it holds bytes that the keeper has not read yet. They show that the
+ * worker is alive just as a new one would. */
 static void beat(const struct agent *a)
 {
     send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -202,7 +202,7 @@ static void on_query_look(uv_prepare_t *look)
 {
     struct agent *a = look->data;
 
-    if (!a->generation || !dt_generation_owes_deaths(a->generation))
+    if (!a->generation || !dt_generation_has_unreported_deaths(a->generation))
         send_answer(a);
 }
 
@@ -294,7 +294,7 @@ static void on_check(struct agent *a, const struct dt_msg_check *m)
     dt_gpuask_begin(&a->loop, facts, &a->keeper->groups, send_facts, a);
 }
 
-static void on_told(void *arg, int signo)
+static void on_job_signal(void *arg, int signo)
 {
     struct agent *a = arg;
     const struct dt_msg_signalled m = { signo };
@@ -477,7 +477,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     a->host.channel = dt_channel_open(&a->loop, STDIN_FILENO, STDOUT_FILENO, &events, a, err);
     if (!a->host.channel)
         return -1;
-    a->signals = dt_jobsignals_open(&a->loop, on_told, a, err);
+    a->signals = dt_jobsignals_open(&a->loop, on_job_signal, a, err);
     return a->signals ? 0 : -1;
 }
 

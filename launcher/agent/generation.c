@@ -400,7 +400,7 @@ bool dt_generation_over(const struct dt_generation *g)
     return g->phase == OVER;
 }
 
-bool dt_generation_owes_deaths(const struct dt_generation *g)
+bool dt_generation_has_unreported_deaths(const struct dt_generation *g)
 {
     return g->phase != OVER && dt_deaths_owed(g);
 }

@@ -41,7 +41,7 @@ bool dt_generation_over(const struct dt_generation *g);
 /* Returns whether other hosts may have noticed a death that this one has not reported yet. A
  * process closes its files before it can be reaped, and reports of deaths are held back while other
  * processes of the host are being started. */
-bool dt_generation_owes_deaths(const struct dt_generation *g);
+bool dt_generation_has_unreported_deaths(const struct dt_generation *g);
 
 /* Lists the living ranks in which a call has returned DT_ERR_PEER or may soon do so: they may still
  * report something. The caller frees list->v. */

@@ -16,7 +16,7 @@
 enum {
     RANKS_MAX = 32 * 1024, /* on one host: the memory that ranks share grows with their square */
     FILES_PER_RANK = 5,    /* three pipe ends and two sockets, one of which closes after the fork */
-    FILES_BESIDE = 48,     /* for everything else in the agent */
+    FILES_OTHER = 48,      /* for everything else in the agent */
 };
 
 /* Warns if the user or Slurm has said which devices to use (gpus=, CUDA_VISIBLE_DEVICES,
@@ -100,7 +100,7 @@ static bool fits_ranks_max(const struct dt_generation *g, struct dt_lack *lack)
 static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
 {
     uint32_t n = g->config.numbers.n;
-    uint64_t need = (uint64_t)n * FILES_PER_RANK + FILES_BESIDE;
+    uint64_t need = (uint64_t)n * FILES_PER_RANK + FILES_OTHER;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)

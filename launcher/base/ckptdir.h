@@ -1,4 +1,4 @@
-/* Whether a new job may use the checkpoint directory that the user named. */
+/* Whether the checkpoint directory that the user named already holds checkpoints. */
 #ifndef DT_BASE_CKPTDIR_H
 #define DT_BASE_CKPTDIR_H
 

@@ -19,7 +19,7 @@ struct conn { /* a connection to a host */
     size_t host;
     struct dt_session *session;
     uint64_t opened_ns;
-    bool closing; /* the engine closes it */
+    bool closing; /* the engine has closed it; it has not ended yet */
 };
 
 struct driver {

@@ -159,7 +159,7 @@ static void on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
                           const struct dt_msg_last_calls *m)
 {
     if (!j->core.told_to_stop)
-        dt_last_calls_on_told(&j->last_calls, h, m);
+        dt_last_calls_on_report(&j->last_calls, h, m);
 }
 
 static void on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)

@@ -59,8 +59,8 @@ static bool is_of_interest(const struct dt_last_calls *l, const struct dt_msg_la
            m->rank < l->core->ranks.np && l->core->state != DT_JOB_RECOVERING;
 }
 
-void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,
-                           const struct dt_msg_last_calls *m)
+void dt_last_calls_on_report(struct dt_last_calls *l, const struct dt_hostlink *h,
+                             const struct dt_msg_last_calls *m)
 {
     if (!is_of_interest(l, m))
         return;

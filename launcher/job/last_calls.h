@@ -11,8 +11,8 @@ struct dt_last_calls {
     struct dt_flight_record record; /* what has not been printed yet */
 };
 
-void dt_last_calls_on_told(struct dt_last_calls *l, const struct dt_hostlink *h,
-                           const struct dt_msg_last_calls *m);
+void dt_last_calls_on_report(struct dt_last_calls *l, const struct dt_hostlink *h,
+                             const struct dt_msg_last_calls *m);
 void dt_last_calls_say(struct dt_last_calls *l);
 void dt_last_calls_on_due(struct dt_last_calls *l); /* DT_TIMER_LAST_CALLS */
 void dt_last_calls_forget(struct dt_last_calls *l); /* all ranks begin again */

@@ -12,22 +12,22 @@
 
 #include "runtime/wire/codec.h"
 
-/* Setting a running timer restarts it. Each comment says what the timer waits for. */
+/* Setting a running timer restarts it. Each comment says what the timer is for. */
 enum dt_job_timer {
-    DT_TIMER_COLLECT,     /* for news that may change the cause of a failure */
-    DT_TIMER_LAST_CALLS,  /* until the last calls of ranks are printed */
-    DT_TIMER_FENCE,       /* until ranks may start again */
-    DT_TIMER_PAUSE,       /* until all ranks are stopped for Ctrl-Z */
-    DT_TIMER_GATHER,      /* for a signal to reach all processes that it was sent to */
-    DT_TIMER_GRACE,       /* for ranks to end by themselves */
-    DT_TIMER_PATIENCE,    /* for agents to end */
-    DT_TIMER_CUT,         /* until dtrun drops what is left */
+    DT_TIMER_COLLECT,     /* waits for news that may change the cause of a failure */
+    DT_TIMER_LAST_CALLS,  /* waits until the last calls of ranks are printed */
+    DT_TIMER_FENCE,       /* waits until ranks may start again */
+    DT_TIMER_PAUSE,       /* waits until all ranks are stopped for Ctrl-Z */
+    DT_TIMER_GATHER,      /* waits for a signal to reach all processes that it was sent to */
+    DT_TIMER_GRACE,       /* waits for ranks to end by themselves */
+    DT_TIMER_PATIENCE,    /* waits for agents to end */
+    DT_TIMER_CUT,         /* waits until dtrun drops what is left */
     DT_TIMER_TIMEOUT,     /* --timeout */
     DT_TIMER_START,       /* --start-timeout, until GO */
     DT_TIMER_TICK,        /* heartbeats */
-    DT_TIMER_STRAGGLERS,  /* since the first rank of the generation exited with 0 */
-    DT_TIMER_MISSED,      /* since ranks of MPI wait for one that exited with 0 */
-    DT_TIMER_AUXILIARIES, /* since the last rank exited with 0 */
+    DT_TIMER_STRAGGLERS,  /* runs once a rank of the generation has exited with 0 */
+    DT_TIMER_MISSED,      /* runs while ranks of MPI wait for one that exited with 0 */
+    DT_TIMER_AUXILIARIES, /* runs once all ranks have exited with 0 */
     DT_JOB_TIMERS,
 };
 

@@ -84,7 +84,7 @@ void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h)
 }
 
 /* Hosts that get ranks again need no fence: their agents kill what is left there first. */
-static void fence_left_out(struct dt_recovery *r)
+static void fence_unused_hosts(struct dt_recovery *r)
 {
     for (size_t i = 0; i < r->core->config->hosts->n; i++) {
         if (r->core->links.v[i] && !dt_plan_node_on(&r->core->plan, i))
@@ -98,11 +98,11 @@ static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
 
-    fence_left_out(r);
+    fence_unused_hosts(r);
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closing(&r->core->links))
-        return; /* a stopped agent on this machine dies only after its link has closed */
+        return; /* closing its link kills an agent on this machine even if it is suspended */
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else
@@ -148,8 +148,8 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
                r->restart.newest);
 }
 
-/* If a restore is the first since the last restart, the record of that restart; else NULL. A late
- * message may report a restore of the previous generation. */
+/* Returns the record of the last restart if a restore that was just reported is the first one since
+ * then, else NULL. A late message may report a restore of the previous generation. */
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);

@@ -34,7 +34,8 @@ void dt_recovery_relaunch(struct dt_recovery *r); /* DT_ACT_RELAUNCH */
 /* The connection to this host was lost while it had ranks. Moves the fence to the time by which
  * these have certainly ended. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h);
-/* The job continues. If restored_known: from this checkpoint (-1: from the beginning). */
+/* The job continues. If restored_known is set, it does so from the checkpoint of step restored, or
+ * from the beginning if that is -1. */
 void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t restored);
 void dt_recovery_on_commit(struct dt_recovery *r, const struct dt_msg_commit *m);
 

@@ -281,23 +281,24 @@ static bool is_stopped_in_call(const struct dt_wait_graph *w, const struct dt_wa
 static bool is_matching_pair(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
 {
     uint64_t one = g->waits[a].pair, other = g->waits[b].pair;
-    uint32_t number = dt_hostshm_pair_number(one), others = dt_hostshm_pair_number(other);
+    uint32_t one_number = dt_hostshm_pair_number(one);
+    uint32_t other_number = dt_hostshm_pair_number(other);
     unsigned kinds = (one ^ other) & (DT_HOSTSHM_INSIDE - 1);
 
     return kinds == (DT_CALL_SEND ^ DT_CALL_RECV) && dt_hostshm_pair_peer(one) == b % g->n &&
            dt_hostshm_pair_peer(other) == a % g->n &&
-           (number == others || number == 0 || others == 0);
+           (one_number == other_number || one_number == 0 || other_number == 0);
 }
 
-/* Returns whether the member is in the matching call of the pair, or, unless is_inside, was in it
- * last. */
+/* Returns whether a call of the member matches the slot's call. still: only if the member has not
+ * left it. */
 static bool has_reached_pair(const struct dt_waitgroup *g, uint32_t member, uint32_t slot,
-                             bool is_inside)
+                             bool still)
 {
     uint32_t at = member + g->n;
 
     while (at < g->nwaits &&
-           !(is_matching_pair(g, slot, at) && (!is_inside || dt_wait_call(&g->waits[at]))))
+           !(is_matching_pair(g, slot, at) && (!still || dt_wait_call(&g->waits[at]))))
         at += g->n;
     return at < g->nwaits;
 }
@@ -357,7 +358,7 @@ static bool is_in_same_collective(const struct dt_wait_graph *w, const struct dt
            has_number_of(g, member, slot);
 }
 
-/* In the first launch of a communicator NCCL waits for all ranks. */
+/* In a communicator's first launch, NCCL waits for all ranks. */
 static bool is_in_same_launch(const struct dt_waitgroup *g, uint32_t member, uint32_t slot)
 {
     return dt_wait_is_for_launch(&g->waits[member]) && dt_wait_is_for_launch(&g->waits[slot]) &&

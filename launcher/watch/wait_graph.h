@@ -43,7 +43,7 @@ struct dt_waiter { /* a rank of the job */
 
 struct dt_wait_graph {
     uint32_t generation; /* generation of the ranks */
-    uint64_t since_ns;   /* what was seen earlier is about other ranks, or from before a stop */
+    uint64_t since_ns;   /* answers to an earlier PING are ignored */
     uint32_t np;
     uint32_t *limits; /* by host: the lowest limit of its ranks' calls in ms, or 0 */
     uint32_t nhosts;
@@ -81,14 +81,14 @@ int dt_wait_graph_first_due(const struct dt_wait_graph *w, const struct dt_waitg
                             uint32_t limit_ms);
 /* Returns the limit of the call, or 0. */
 uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms);
-/* Returns how long the slot has waited, up to the time for which all ranks of the group are known:
- * a silent host may be further along than it seems. */
+/* Returns how long the slot has waited. Time after the oldest report on a rank of the group does
+ * not count: a silent host may be further along than it seems. */
 uint64_t dt_wait_graph_waited_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                                  uint32_t slot);
 /* Returns the call that it waits in, as in dt_hostshm_rank, or 0 if it is in none. */
 uint64_t dt_wait_call(const struct dt_wait *wait);
 /* Returns whether it waits for its GPU, or for NCCL to launch a call there, and for no other rank.
- * Then the call has the number of the previous one. */
+ * Such a wait has the number of the collective before it. */
 bool dt_wait_is_for_gpu(const struct dt_wait *wait);
 bool dt_wait_is_for_launch(const struct dt_wait *wait); /* only for the latter */
 static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t member)
@@ -96,8 +96,8 @@ static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t 
     return g->members ? g->members[member % g->n] : member % g->n;
 }
 
-/* The following functions list ranks of the job, ascending except for the last function. The caller
- * frees list->v.
+/* The functions from here to dt_wait_graph_chain_ends list ranks of the job, all but that one in
+ * ascending order. The caller frees list->v.
  *
  * The ranks that a slot waits for: those that have not reached its call yet. If all have, those
  * that are stopped in the call or on the way to it. Empty if unknown. */
