@@ -257,8 +257,8 @@ DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, siz
 /* The options of a call. All but the residual must be the same on all ranks. */
 typedef struct dt_all_reduce_options {
     size_t size;      /* of this structure: tells the library which version of it the program has */
-    double prescale;  /* for floats: "in" is multiplied by prescale first, */
-    double postscale; /* "out" by postscale last; in f32 (f64: in f64), then rounded */
+    double prescale;  /* for floats: "in" is multiplied by this first */
+    double postscale; /* "out" is multiplied by this last, in f32 (f64: in f64), then rounded */
     float *residual;  /* NULL, or count numbers, initially 0; see below */
     dt_wire_t wire;   /* formats other than exact: sums and averages of f32 */
     float threshold;  /* for DT_WIRE_2BIT: above 0 */

@@ -53,7 +53,7 @@ static void on_stop(void *arg, uint64_t comm, int code, uint32_t culprit)
     dt_slots_visit(pass_on, &stop);
 }
 
-/* The other ranks of the host get a cause of their own: the agent still runs for them. */
+/* Tells the host's other ranks why this rank fails: the agent, which still runs, does not know. */
 static void pass_on_loss(struct dt_comm *c, void *why)
 {
     if (c->size > 1)
@@ -143,7 +143,7 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
     return r;
 }
 
-/* Two threads may both register in_child. It may run twice. */
+/* Two threads may both register in_child. It then runs twice, which does no harm. */
 static dt_result_t watch_forks(void)
 {
     static _Atomic bool watched;
@@ -183,19 +183,19 @@ dt_result_t dt_init(void)
     return dt_init_with(NULL);
 }
 
-static void claim_ripe(struct dt_comm *c, void *arg)
+static void take_completed(struct dt_comm *c, void *arg)
 {
     struct dt_task **list = arg;
 
     *list = dt_p2p_take_all_completed(c, *list);
 }
 
-/* A parked receive that needs no more than a copy counts as complete for the program. */
-static void make_ripe(void)
+/* The program may take a receive for complete that is parked and needs only a copy. */
+static void finish_completed(void)
 {
     struct dt_task *list = NULL;
 
-    dt_slots_visit(claim_ripe, &list);
+    dt_slots_visit(take_completed, &list);
     while (list) {
         struct dt_task *task = list;
 
@@ -227,7 +227,7 @@ dt_result_t dt_finalize(void)
 
     if (r != DT_OK)
         return r;
-    make_ripe();
+    finish_completed();
     dt_background_await();
     if (world_gpu_is_done())
         dt_slot_await_ahead(DT_WORLD);

@@ -45,7 +45,7 @@ static void collect_oldest(struct dt_bucket *b)
     b->first = t->next;
     if (r != DT_OK && b->failed == DT_OK) {
         b->failed = r;
-        dt_error_keep(&b->error);
+        dt_error_save(&b->error);
     }
     if (dt_bucket_task_reuse(t)) {
         t->next = b->spare;
@@ -226,7 +226,7 @@ static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t
         r = report_refusal(&b->owner, dt_check_buffer(pushing, buf, count, b->common.dtype));
     if (r != DT_OK)
         return r;
-    return b->failed == DT_OK ? DT_OK : dt_error_again(&b->error);
+    return b->failed == DT_OK ? DT_OK : dt_error_restore(&b->error);
 }
 
 dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
@@ -250,7 +250,7 @@ static dt_result_t flush_and_wait(const char *name, struct dt_bucket *b)
 
     while (b->first)
         collect_oldest(b);
-    return b->failed == DT_OK ? r : dt_error_again(&b->error);
+    return b->failed == DT_OK ? r : dt_error_restore(&b->error);
 }
 
 dt_result_t dt_bucket_wait(dt_bucket_t *b)

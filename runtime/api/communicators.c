@@ -69,11 +69,11 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
         return r;
     s = c->slot;
     r = dt_comm_leave(c);
-    dt_error_keep(&error); /* a nonblocking call that is made now may fail and replace the error */
+    dt_error_save(&error); /* a nonblocking call that is made now may fail and replace the error */
     dt_comm_mark_handled(c);
     dt_comm_destroy(c);
     dt_slot_leave(s);
-    return r == DT_OK ? DT_OK : dt_error_again(&error);
+    return r == DT_OK ? DT_OK : dt_error_restore(&error);
 }
 
 static void keep_first_error(void *arg, unsigned line, const char *why)

@@ -23,8 +23,8 @@ struct enqueued_call {
     struct dt_comm *comm;
     struct dt_extents extents;
     bool direct;  /* this thread may pass the call to NCCL */
-    bool staged;  /* the call needs pinned memory, */
-    size_t bytes; /* this much of it */
+    bool staged;  /* the call needs pinned memory */
+    size_t bytes; /* how much pinned memory it needs */
 };
 
 /* In the thread that launches calls for NCCL, CU_STREAM_PER_THREAD would be another stream. */

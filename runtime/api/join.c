@@ -18,9 +18,9 @@ enum join_word {
     POSTSCALE,
     THRESHOLD,
     BUFFERS, /* the mark of a call's buffers in a bucket */
-    MARK,    /* the mark of the call, */
-    /* and its complement: all ranks with data make the same call if the two maxima are complements
-     */
+    /* The mark of the call, and its complement. All ranks with data make the same call if the two
+     * maxima are complements. */
+    MARK,
     UNMARK,
     WORDS,
 };

@@ -442,7 +442,7 @@ dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
         if (r == DT_OK || first != DT_OK)
             continue;
         first = r;
-        dt_error_keep(&error);
+        dt_error_save(&error);
     }
-    return first == DT_OK ? DT_OK : dt_error_again(&error);
+    return first == DT_OK ? DT_OK : dt_error_restore(&error);
 }

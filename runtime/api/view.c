@@ -79,7 +79,7 @@ static void keep_failure(struct view *v, dt_result_t r)
     if (r == DT_OK || v->failed != DT_OK)
         return;
     v->failed = r;
-    dt_error_keep(&v->error);
+    dt_error_save(&v->error);
 }
 
 /* Forgets the first n requests, which are done. */
@@ -112,7 +112,7 @@ static dt_result_t return_failure(struct view *v)
         return r;
     if (!dt_result_is_final(r))
         v->failed = DT_OK;
-    return dt_error_again(&v->error);
+    return dt_error_restore(&v->error);
 }
 
 /* Whether calls can be enqueued through the view. */

@@ -47,15 +47,15 @@ dt_error_info_t *dt_error_details(void)
     return &dti_last;
 }
 
-void dt_error_keep(dt_error_info_t *kept)
+void dt_error_save(dt_error_info_t *saved)
 {
-    *kept = dti_last;
+    *saved = dti_last;
 }
 
-dt_result_t dt_error_again(const dt_error_info_t *kept)
+dt_result_t dt_error_restore(const dt_error_info_t *saved)
 {
-    dti_last = *kept;
-    return kept->code;
+    dti_last = *saved;
+    return saved->code;
 }
 
 bool dt_result_is_final(dt_result_t result)

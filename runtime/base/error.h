@@ -21,8 +21,8 @@ dt_result_t dt_fail_errno(dt_result_t result, int error, const char *fmt, ...)
 /* After dt_fail: the other fields of dt_last_error_info, for the caller to fill in. */
 dt_error_info_t *dt_error_details(void);
 /* Save this thread's last error, and restore it, in any thread. The latter returns its code. */
-void dt_error_keep(dt_error_info_t *kept);
-dt_result_t dt_error_again(const dt_error_info_t *kept);
+void dt_error_save(dt_error_info_t *saved);
+dt_result_t dt_error_restore(const dt_error_info_t *saved);
 
 /* Returns "DT_ERR_PEER", for example. */
 const char *dt_result_name(dt_result_t result);

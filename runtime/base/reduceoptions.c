@@ -19,9 +19,10 @@ static const struct dt_versioned_struct stamp = { .name = "options",
 
 static const struct {
     const char *name;
-    const char *text;             /* the options as text, */
-    const char *text_with_number; /* with factors or a threshold, */
-    const char *text_of_bucket;   /* and of a bucket */
+    /* the options as text: alone, with factors or a threshold, and of a bucket */
+    const char *text;
+    const char *text_with_number;
+    const char *text_of_bucket;
 } wires[] = {
     [DT_WIRE_EXACT] = { "exact", "", " with factors", " of a bucket" },
     [DT_WIRE_F16] = { "f16", " as f16", " as f16 with factors", " as f16 of a bucket" },

@@ -188,7 +188,7 @@ static dt_result_t begin_checkpoint_call(enum dt_call_kind kind, struct dt_comm 
     dt_background_await();
     dti_checkpoint.ranks = (struct checkpoint_ranks){ *c, kind };
     *call = (struct checkpoint_call){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
-    dt_error_keep(&call->before);
+    dt_error_save(&call->before);
     return DT_OK;
 }
 
@@ -213,7 +213,7 @@ static dt_result_t end_checkpoint_call(struct dt_comm *c, const struct checkpoin
                                        dt_result_t result)
 {
     if (result == DT_OK) /* errors inside a call that succeeded do not count */
-        dt_error_again(&call->before);
+        dt_error_restore(&call->before);
     else
         complete_failure(c, call);
     dt_context_leave(c);

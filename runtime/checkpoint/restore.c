@@ -126,7 +126,7 @@ static void note_refusal(struct restore *r, int64_t step)
 {
     char text[DT_ERROR_TEXT + 100];
 
-    dt_error_keep(&r->why);
+    dt_error_save(&r->why);
     r->refused = true;
     if (r->store->group.rank != 0)
         return;
@@ -158,12 +158,12 @@ static dt_result_t open_newest_untried(struct restore *r)
         }
         if (result != DT_ERR_IO)
             return result;
-        dt_error_keep(&r->why);
+        dt_error_save(&r->why);
         if (!is_unchanged(r, step)) {
             r->candidate.step = VANISHED;
             return DT_OK;
         }
-        dt_error_again(&r->why);
+        dt_error_restore(&r->why);
         note_refusal(r, step);
         dt_dir_close(&r->from);
     }
@@ -263,12 +263,12 @@ static dt_result_t load_newest_sound(struct restore *r)
         result = load_candidate(r);
         if (result != DT_OK && result != DT_ERR_IO)
             return result;
-        dt_error_keep(&why);
+        dt_error_save(&why);
         checked = check_vanished(r);
         dt_dir_close(&r->from);
         if (checked != DT_OK || r->vanished || result == DT_OK)
             return checked;
-        dt_error_again(&why);
+        dt_error_restore(&why);
         if (r->hidden)
             return result;
         note_refusal(r, r->candidate.step);

@@ -214,9 +214,9 @@ static dt_result_t publish_first_checkpoint(struct save *w)
     s->has_committed = result == DT_OK;
     if (s->has_committed)
         return DT_OK;
-    dt_error_keep(&why);
+    dt_error_save(&why);
     dt_lineage_file_write(&before, &w->dir, &s->owner);
-    return dt_error_again(&why);
+    return dt_error_restore(&why);
 }
 
 /* Phase 2, on rank 0 alone. */
@@ -241,9 +241,9 @@ static void remove_failed_save(struct save *w)
 {
     dt_error_info_t why;
 
-    dt_error_keep(&why);
+    dt_error_save(&why);
     dt_dir_remove(&w->dir, w->temporary.s, DT_MANIFEST_NAME);
-    dt_error_again(&why);
+    dt_error_restore(&why);
 }
 
 static dt_result_t write_and_commit(struct save *w)

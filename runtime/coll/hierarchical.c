@@ -54,7 +54,7 @@ static uint8_t *kept_place(const struct hierarchical *d, size_t chunk, size_t at
 /* Whether the block that the leader reduces for its own host is its own block. */
 static bool result_is_own_block(const struct hierarchical *d, size_t chunk)
 {
-    return d->layout.whom == DT_LAYOUT_FOR_EACH &&
+    return d->layout.recipients == DT_LAYOUT_FOR_EACH &&
            dt_layout_owner(&d->layout, chunk, own_local_rank(d)) == own_local_rank(d);
 }
 
@@ -126,7 +126,7 @@ static uint8_t *staging_place(const struct hierarchical *d, uint32_t rank, uint3
            dt_layout_range_at(&d->layout, range);
 }
 
-static void stage_sums(const struct hierarchical *d)
+static void stage_input(const struct hierarchical *d)
 {
     struct dt_shm *s = d->t->shm;
 
@@ -142,7 +142,7 @@ static void stage_sums(const struct hierarchical *d)
 /* How much of a leader's share the host's ranks take. */
 static size_t result_bytes(const struct hierarchical *d, size_t chunk, uint32_t leader)
 {
-    if (d->layout.whom == DT_LAYOUT_FOR_EACH)
+    if (d->layout.recipients == DT_LAYOUT_FOR_EACH)
         return dt_layout_range(&d->layout, chunk, leader, d->t->leaders->me).bytes;
     return dt_layout_range(&d->layout, chunk, leader, 0).bytes;
 }
@@ -151,7 +151,7 @@ static void stage_result(const struct hierarchical *d)
 {
     struct dt_shm *s = d->t->shm;
     size_t chunk = d->rounds - BEHIND;
-    uint32_t host = d->layout.whom == DT_LAYOUT_FOR_EACH ? d->t->leaders->me : 0;
+    uint32_t host = d->layout.recipients == DT_LAYOUT_FOR_EACH ? d->t->leaders->me : 0;
 
     if (!result_is_own_block(d, chunk))
         dt_copy(dt_round_staging(s, s->me) + d->layout.chunk, result_of(d, chunk, host),
@@ -163,7 +163,7 @@ static void stage_result(const struct hierarchical *d)
 static void stage(const struct hierarchical *d)
 {
     if (d->rounds < d->layout.chunks)
-        stage_sums(d);
+        stage_input(d);
     if (d->distributes && d->rounds >= BEHIND && d->is_leader)
         stage_result(d);
 }
@@ -206,10 +206,11 @@ static void copy_shares(const struct hierarchical *d)
     for (uint32_t i = 0; i < c->n_leaders; i++) {
         uint32_t leader = (own_local_rank(d) + i) % c->n_leaders;
 
-        if (c->whom == DT_LAYOUT_FOR_EACH && dt_layout_owner(c, chunk, leader) == own_local_rank(d))
+        if (c->recipients == DT_LAYOUT_FOR_EACH &&
+            dt_layout_owner(c, chunk, leader) == own_local_rank(d))
             copy_share(d, dt_layout_offset(c, chunk), leader);
-        else if (c->whom == DT_LAYOUT_FOR_ALL ||
-                 (c->whom == DT_LAYOUT_FOR_ROOT && d->result->is_root))
+        else if (c->recipients == DT_LAYOUT_FOR_ALL ||
+                 (c->recipients == DT_LAYOUT_FOR_ROOT && d->result->is_root))
             copy_share(d, dt_layout_range(c, chunk, leader, 0).at, leader);
     }
 }
@@ -454,7 +455,7 @@ void dt_hierarchical_init(struct dt_hierarchical *t)
     }
     t->round = room / DT_HOSTSHM_ROUNDS;
     t->n_leaders = dt_layout_leaders(hosts, least_ranks, t->round);
-    t->for_few = hosts <= DT_MESH_FEW;
+    t->serves_blocks = hosts <= DT_MESH_FEW;
 }
 
 /* Between two hosts no other algorithm sends less to root's host, and for small data none is
@@ -469,11 +470,11 @@ static void choose_layout(struct hierarchical *d)
     const struct dt_hierarchical *t = d->t;
     size_t bytes = d->call->count * dt_dtype_size((dt_dtype_t)d->call->dtype);
 
-    d->layout = (struct dt_layout){ .whom = d->result->whom,
+    d->layout = (struct dt_layout){ .recipients = d->result->recipients,
                                     .hosts = t->leaders->n,
                                     .n_leaders = t->n_leaders,
                                     .root_host = d->result->root_host,
-                                    .collects = d->result->whom == DT_LAYOUT_FOR_ROOT &&
+                                    .collects = d->result->recipients == DT_LAYOUT_FOR_ROOT &&
                                                 root_host_reduces_all(t, bytes),
                                     .host_ranks = t->host_ranks,
                                     .bytes = bytes };
@@ -487,10 +488,10 @@ static void choose_places(struct hierarchical *d)
 {
     const struct dt_shm *s = d->t->shm;
     const struct dt_hierarchical_result *result = d->result;
-    bool for_root = result->whom == DT_LAYOUT_FOR_ROOT;
+    bool for_root = result->recipients == DT_LAYOUT_FOR_ROOT;
 
     d->is_leader = s->me < d->layout.n_leaders;
-    d->in_place = result->whom == DT_LAYOUT_FOR_ALL || (for_root && result->is_root);
+    d->in_place = result->recipients == DT_LAYOUT_FOR_ALL || (for_root && result->is_root);
     d->sends_in = s->n == 1 && result->host_divisor == 1 && (for_root || d->in != d->out);
     d->distributes = s->n > 1 && (for_root ? result->root_host == d->t->leaders->me
                                            : d->in_place || s->n > d->layout.n_leaders);
@@ -503,7 +504,7 @@ dt_result_t dt_hierarchical_reduce(const struct dt_hierarchical *t, const struct
     struct hierarchical d = { .t = t, .call = call, .result = result, .in = in, .out = out };
     dt_result_t r = DT_OK;
 
-    if (result->whom == DT_LAYOUT_FOR_ALL)
+    if (result->recipients == DT_LAYOUT_FOR_ALL)
         t->leaders->algorithm = "tcp-multileader";
     choose_layout(&d);
     choose_places(&d);

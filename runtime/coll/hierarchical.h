@@ -20,9 +20,9 @@ struct dt_hierarchical {
     const struct dt_host_ranks *host_ranks;
     uint32_t most_ranks; /* ranks of the largest host */
     uint32_t n_leaders;  /* leaders of each host: its first ranks; 1: no hierarchical all-reduce */
-    bool for_few; /* the hosts are few enough for reductions other than all-reduce, which also run
-                     with one leader */
-    size_t round; /* bytes that a round may have on every host */
+    bool serves_blocks;  /* the hosts are few enough for DT_LAYOUT_FOR_ROOT and DT_LAYOUT_FOR_EACH,
+                            which work even with one leader */
+    size_t round;        /* bytes that a round may have on every host */
 };
 
 /* Computes the members after host_ranks from the first three, with the same result on all hosts.
@@ -31,7 +31,7 @@ struct dt_hierarchical {
 void dt_hierarchical_init(struct dt_hierarchical *t);
 
 struct dt_hierarchical_result {
-    enum dt_layout_for whom;
+    enum dt_layout_for recipients;
     uint32_t root_host; /* with DT_LAYOUT_FOR_ROOT: root's host */
     bool is_root;       /* likewise: this rank is root */
     int host_divisor;   /* for DT_AVG: each host's sum is divided by this; else 1 */

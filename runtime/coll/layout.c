@@ -87,7 +87,7 @@ void dt_layout_make(struct dt_layout *c, size_t most)
     size_t blocks = (size_t)c->n_leaders * c->hosts, grain = blocks * ALIGN;
     size_t chunk = most / (c->n_leaders + 1) * c->n_leaders / grain * grain;
 
-    if (c->whom == DT_LAYOUT_FOR_EACH) {
+    if (c->recipients == DT_LAYOUT_FOR_EACH) {
         c->chunks_per_block = divide(c, c->bytes, 1, chunk / blocks, &c->block);
         c->chunks = c->chunks_per_block * blocks_per_leader(c);
         c->share = c->block * c->hosts;
@@ -102,12 +102,13 @@ void dt_layout_make(struct dt_layout *c, size_t most)
 
 size_t dt_layout_whole(const struct dt_layout *c)
 {
-    return c->whom == DT_LAYOUT_FOR_EACH ? c->bytes * c->host_ranks->first[c->hosts] : c->bytes;
+    return c->recipients == DT_LAYOUT_FOR_EACH ? c->bytes * c->host_ranks->first[c->hosts]
+                                               : c->bytes;
 }
 
 uint32_t dt_layout_ranges(const struct dt_layout *c)
 {
-    return c->whom == DT_LAYOUT_FOR_EACH ? c->hosts : 1;
+    return c->recipients == DT_LAYOUT_FOR_EACH ? c->hosts : 1;
 }
 
 uint32_t dt_layout_owner(const struct dt_layout *c, size_t chunk, uint32_t leader)
@@ -127,7 +128,7 @@ struct dt_range dt_layout_range(const struct dt_layout *c, size_t chunk, uint32_
     uint32_t owner;
     size_t block;
 
-    if (c->whom != DT_LAYOUT_FOR_EACH)
+    if (c->recipients != DT_LAYOUT_FOR_EACH)
         return nth_range(nth_range((struct dt_range){ 0, c->bytes }, c->chunk, chunk), c->share,
                          leader);
     owner = dt_layout_owner(c, chunk, leader);
@@ -152,9 +153,9 @@ struct dt_range dt_layout_block(const struct dt_layout *c, size_t chunk, uint32_
                                 uint32_t host)
 {
     struct dt_range range =
-        dt_layout_range(c, chunk, leader, c->whom == DT_LAYOUT_FOR_EACH ? host : 0);
+        dt_layout_range(c, chunk, leader, c->recipients == DT_LAYOUT_FOR_EACH ? host : 0);
 
-    if (c->whom == DT_LAYOUT_FOR_EACH)
+    if (c->recipients == DT_LAYOUT_FOR_EACH)
         return range;
     if (c->collects)
         return host == c->root_host ? range : (struct dt_range){ range.at, 0 };
@@ -165,9 +166,9 @@ struct dt_range dt_layout_block(const struct dt_layout *c, size_t chunk, uint32_
 
 unsigned dt_layout_series(const struct dt_layout *c, uint32_t to)
 {
-    if (c->whom == DT_LAYOUT_FOR_ALL)
+    if (c->recipients == DT_LAYOUT_FOR_ALL)
         return DT_LAYOUT_RAW | DT_LAYOUT_FOLDED;
-    if (c->whom == DT_LAYOUT_FOR_EACH)
+    if (c->recipients == DT_LAYOUT_FOR_EACH)
         return DT_LAYOUT_RAW;
     if (c->collects)
         return to == c->root_host ? DT_LAYOUT_RAW : 0;

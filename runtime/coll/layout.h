@@ -41,17 +41,18 @@ uint32_t dt_layout_leaders(size_t hosts, size_t least_ranks, size_t round);
 enum dt_layout_for { DT_LAYOUT_FOR_ALL, DT_LAYOUT_FOR_ROOT, DT_LAYOUT_FOR_EACH };
 
 struct dt_layout {
-    enum dt_layout_for whom;
+    enum dt_layout_for recipients;
     uint32_t hosts;
     uint32_t n_leaders;                     /* leaders of each host */
-    uint32_t root_host;                     /* for root: its host, */
-    bool collects;                          /* and whether that host reduces every block */
+    uint32_t root_host;                     /* for root: its host */
+    bool collects;                          /* for root: its host reduces every block */
     const struct dt_host_ranks *host_ranks; /* for each: which ranks are on which host */
     size_t bytes; /* of all data; for each: of one rank's block; at least one */
 
     /* dt_layout_make sets these */
     size_t chunks;
-    size_t chunk; /* bytes of all but the last ones; likewise: */
+    /* bytes; the last ones may be smaller */
+    size_t chunk;
     size_t share;
     size_t block;
     size_t segments;         /* frames of a block */

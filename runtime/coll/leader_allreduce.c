@@ -11,8 +11,10 @@ enum {
     WINDOW = 2,
     ALIGN = 64, /* blocks begin at multiples */
     SUM_BYTES = 8 * 1024,
-    GATHERED_EACH = 8 * 1024, /* bytes of each host, */
-    GATHERED_ALL = 64 * 1024, /* or of all together: few steps for any number of hosts */
+    /* Up to this many bytes of each host, or of all hosts together, are gathered, which takes few
+     * steps for any number of hosts. */
+    GATHERED_EACH = 8 * 1024,
+    GATHERED_ALL = 64 * 1024,
 };
 
 struct reduction {

@@ -85,7 +85,7 @@ dt_result_t dt_algorithm_all_reduce(struct dt_comm *c, const struct dt_call *cal
     if (c->local_size == 1 && host_divisor_of(c, call) == 1)
         return all_reduce_among_hosts(c, call, o, in, out);
     if (uses_all_leaders(c, o, bytes)) {
-        const struct dt_hierarchical_result all = { .whom = DT_LAYOUT_FOR_ALL,
+        const struct dt_hierarchical_result all = { .recipients = DT_LAYOUT_FOR_ALL,
                                                     .host_divisor = host_divisor_of(c, call),
                                                     .divisor = rest_divisor_of(c, call) };
 
@@ -144,7 +144,7 @@ dt_result_t dt_algorithm_barrier(struct dt_comm *c, const struct dt_call *call)
  * as fast; a rank that needs no result then passes a temporary buffer. */
 static bool uses_blocks(const struct dt_comm *c, size_t bytes)
 {
-    return c->nodes > 1 && c->hierarchical.for_few &&
+    return c->nodes > 1 && c->hierarchical.serves_blocks &&
            bytes >= (c->nodes <= FEW_HOSTS ? BLOCKS_LEAST_OF_FEW : BLOCKS_LEAST);
 }
 
@@ -168,7 +168,7 @@ dt_result_t dt_algorithm_reduce(struct dt_comm *c, const struct dt_call *call, c
 
     if (uses_blocks(c, bytes))
         return reduce_blocks(c, call, in, out,
-                             (struct dt_hierarchical_result){ .whom = DT_LAYOUT_FOR_ROOT,
+                             (struct dt_hierarchical_result){ .recipients = DT_LAYOUT_FOR_ROOT,
                                                               .root_host = c->node_of[call->root],
                                                               .is_root = c->rank == call->root },
                              bytes);
@@ -223,7 +223,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
         return dt_shm_reduce_scatter(&c->shm, call, in, out, blocks, dt_algorithm_divisor(c, call));
     if (!blocks->counts && uses_blocks(c, bytes * c->nodes * c->hierarchical.n_leaders))
         return reduce_blocks(c, call, in, out,
-                             (struct dt_hierarchical_result){ .whom = DT_LAYOUT_FOR_EACH },
+                             (struct dt_hierarchical_result){ .recipients = DT_LAYOUT_FOR_EACH },
                              bytes * (size_t)c->size);
     return all_reduce_and_keep_block(c, call, in, out, blocks);
 }

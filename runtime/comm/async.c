@@ -107,7 +107,7 @@ void dt_async_make(struct dt_async *a, struct dt_task *task)
     a->limit_ms = task->limit_ms;
     task->result = task->run(task);
     if (task->result != DT_OK)
-        dt_error_keep(&task->error);
+        dt_error_save(&task->error);
     dt_ticketlock_leave(a->lock);
     note_end();
     atomic_store_explicit(&task->done, 1, memory_order_release);
@@ -263,5 +263,5 @@ dt_result_t dt_task_await(struct dt_task *task)
 {
     while (!dt_task_is_done(task))
         dt_futex_wait(&task->done, 0);
-    return task->result == DT_OK ? DT_OK : dt_error_again(&task->error);
+    return task->result == DT_OK ? DT_OK : dt_error_restore(&task->error);
 }

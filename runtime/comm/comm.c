@@ -50,7 +50,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
         return result;
     c->failed = result;
     count_failure(c);
-    dt_error_keep(&c->error);
+    dt_error_save(&c->error);
     if (c->coll_error.code != result)
         dt_coll_error(&c->coll_error, result, (uint32_t)c->world->rank);
     if (c->shm.map.head)
@@ -87,7 +87,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
     int stopped;
 
     if (c->failed != DT_OK)
-        return dt_error_again(&c->error);
+        return dt_error_restore(&c->error);
     stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
         return DT_OK;
@@ -148,7 +148,7 @@ static void record_begin(struct dt_comm *c, const struct dt_call *call)
     c->leaders.algorithm = c->nodes > 1 ? "tcp" : NULL;
     dt_ring_begin(c->shm.ring, call);
     if (!is_brief(c, call))
-        dt_ring_lasts(c->shm.ring);
+        dt_ring_mark_long(c->shm.ring);
 }
 
 static void record_end(struct dt_comm *c, dt_result_t r)
@@ -197,7 +197,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     }
     dt_comm_count(c, call);
     if (c->failed != DT_OK)
-        return dt_error_again(&c->error);
+        return dt_error_restore(&c->error);
     dt_comm_note(c, call);
     stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
@@ -212,7 +212,7 @@ dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
     dt_result_t r;
 
     if (c->failed != DT_OK)
-        return dt_error_again(&c->error);
+        return dt_error_restore(&c->error);
     dt_comm_note(c, &call);
     c->shm.algorithm = "cuda";
     c->leaders.algorithm = NULL;

@@ -235,9 +235,9 @@ void dt_dump_failure(const struct dt_world *w, uint64_t comm)
         return;
     /* dtrun is about to end this process. The agent delays SIGTERM while the flag is set. */
     atomic_fetch_or(flags, DT_HOSTSHM_DUMPING);
-    dt_error_keep(&failure);
+    dt_error_save(&failure);
     dump_and_send(w, comm, &failure);
-    dt_error_again(&failure);
+    dt_error_restore(&failure);
     atomic_fetch_and(flags, ~(uint32_t)DT_HOSTSHM_DUMPING);
 }
 

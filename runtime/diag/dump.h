@@ -16,8 +16,8 @@ struct dt_dump_about {
     uint32_t generation;
     const char *host;
     const char *why; /* the failure, or "" */
-    uint64_t now;    /* CLOCK_MONOTONIC, in nanoseconds, */
-    uint64_t wall;   /* and CLOCK_REALTIME at the same moment */
+    uint64_t now;    /* CLOCK_MONOTONIC, in nanoseconds */
+    uint64_t wall;   /* CLOCK_REALTIME at the same moment */
 };
 
 /* Pure. */

@@ -92,7 +92,7 @@ void dt_ring_show(struct dt_ring *r)
 
 double dt_ring_seconds(const struct dt_ring *r)
 {
-    return r && r->lasts ? (double)(dt_clock_ns() - r->begun) / 1e9 : 0;
+    return r && r->is_long ? (double)(dt_clock_ns() - r->begun) / 1e9 : 0;
 }
 
 /* ---- reading ---- */

@@ -2,8 +2,9 @@
  * a failure (dump.h).
  *
  * Each communicator has a ring. Only the thread that holds its slot writes it, with plain stores,
- * so recording takes no lock. Reading the clock would cost more than everything else, so only calls
- * that last are timed; of brief calls, every fourth reads a coarse clock.
+ * so recording takes no lock. Reading the clock would cost more than everything else, so only long
+ * calls are timed: those that wait, leave the host or move much data (dt_ring_mark_long). Of the
+ * others, the brief calls, every fourth reads a coarse clock.
  *
  * Any thread may read all rings at any time. It skips entries that are overwritten meanwhile. A
  * ring outlives its communicator until another one reuses it. */
@@ -52,7 +53,7 @@ struct dt_ring {
 
     /* Only the writer uses these. */
     uint32_t at;                   /* the next entry */
-    bool lasts;                    /* the newest call lasts */
+    bool is_long;                  /* the newest call is a long one */
     uint64_t begun;                /* when the newest call began */
     uint64_t clock;                /* the time last read */
     const struct dt_call *pending; /* the newest call, until it is written to its entry */
@@ -70,7 +71,7 @@ struct dt_ring *dt_ring_open(uint64_t comm);
 /* Accepts NULL. */
 void dt_ring_close(struct dt_ring *r);
 
-/* One of this many brief calls reads the clock. */
+/* One of this many brief calls reads the coarse clock. */
 enum { DT_RING_CLOCKED = 4 };
 
 /* Every store is a release: a thread that reads a word of a new entry then also sees that the entry
@@ -83,7 +84,7 @@ static inline void dt_ring_begin(struct dt_ring *r, const struct dt_call *call)
     if (!r)
         return;
     r->pending = call;
-    r->lasts = false;
+    r->is_long = false;
 }
 
 /* Writes the call to the newest entry, which readers do not see yet. Returns the entry's number. */
@@ -108,20 +109,19 @@ static inline uint64_t dt_ring_write(struct dt_ring *r, struct dt_ring_entry *e)
 /* Makes a call that is still under way visible to readers, once. */
 void dt_ring_show(struct dt_ring *r);
 
-/* Marks the newest call as one that lasts, and so is timed. */
-static inline void dt_ring_lasts(struct dt_ring *r)
+/* Marks the newest call as a long one: shows it, and times it from now on. */
+static inline void dt_ring_mark_long(struct dt_ring *r)
 {
-    if (!r || r->lasts)
+    if (!r || r->is_long)
         return;
     dt_ring_show(r);
-    r->lasts = true;
+    r->is_long = true;
     r->begun = r->clock = dt_clock_ns();
     DT_RING_STORE(r->entries[r->at].begun, r->clock);
 }
 
-/* Ends the newest call, with its algorithms, and makes it visible if it was not. A call that fails
- * without having lasted is timed here: it is the most interesting one, and the coarse time may be
- * old. */
+/* Ends the newest call, with its algorithms, and makes it visible if it was not. A brief call
+ * that fails is timed here: it is the most interesting one, and the coarse time may be old. */
 static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char *within,
                                const char *between)
 {
@@ -132,9 +132,9 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
         return;
     e = &r->entries[r->at];
     hidden = r->pending ? dt_ring_write(r, e) : 0;
-    if (r->lasts || result != DT_OK)
+    if (r->is_long || result != DT_OK)
         r->clock = dt_clock_ns();
-    if (!r->lasts && result != DT_OK)
+    if (!r->is_long && result != DT_OK)
         DT_RING_STORE(e->begun, r->clock);
     DT_RING_STORE(e->result, result);
     DT_RING_STORE(e->within, within);
@@ -145,7 +145,7 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
     r->at = r->at + 1 == r->n ? 0 : r->at + 1;
 }
 
-/* When the newest call began, if it lasts. If nothing is recorded, the current time. */
+/* When the newest call began, if it is a long one. If nothing is recorded, the current time. */
 static inline uint64_t dt_ring_begun(const struct dt_ring *r)
 {
     return r ? r->begun : dt_clock_read(CLOCK_MONOTONIC_COARSE);

@@ -274,7 +274,7 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (c->failed != DT_OK)
-        return dt_error_again(&c->error);
+        return dt_error_restore(&c->error);
     if (o->memory == DT_MEMORY_MANAGED) {
         r = await_gpu_order(c, &o->order);
         return r == DT_OK ? o->kind->make(c, o) : r;

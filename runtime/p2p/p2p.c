@@ -170,7 +170,7 @@ static void begin_call(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dt
     if (!ch->sending)
         name_as_receive(&ch->reported, ch->peer);
     dt_ring_begin(ch->shm.ring, &ch->reported);
-    dt_ring_lasts(ch->shm.ring);
+    dt_ring_mark_long(ch->shm.ring);
     ch->shm.algorithm = is_local(ch) ? "shm" : NULL;
     if (is_local(ch))
         dt_sendrecv_begin(&ch->sendrecv, &ch->shm, &ch->call, buf, count * dt_dtype_size(dtype),

@@ -13,9 +13,9 @@
 #include "runtime/base/min.h"
 
 enum {
-    /* The recorder marks a call as one that lasts after this many polls, or after YIELDING yields:
+    /* The flight recorder counts a call as long after this many polls, or after YIELDING yields:
      * ranks on one CPU yield a few times in every call. Both come before the first sleep. */
-    LASTING = 1000,
+    LONG_POLLS = 1000,
     YIELDING = 4,
     POLLS_FOR_YIELD = 64,    /* polls that take about as long as two context switches */
     FIXED_MAX = 4 * 1024,    /* bytes that a fixed place is used for, unless ranks share CPUs */
@@ -24,8 +24,8 @@ enum {
     SPINS = 2000,            /* polls before yielding: some tens of microseconds */
     YIELDS = 200,            /* yields after that, before a sleep */
     YIELDS_CROWDED = 50,     /* yields before a sleep if ranks share CPUs */
-    OUTLAST_YIELDS = 200,    /* polls of dt_shm_outlast, each with a yield, */
-    OUTLAST_RESTS = 1000,    /* and after them polls, each with a rest of a millisecond */
+    OUTLAST_YIELDS = 200,    /* polls of dt_shm_outlast, each with a yield */
+    OUTLAST_RESTS = 1000,    /* later polls, each with a rest of a millisecond */
 };
 
 /* ---- falling asleep ----
@@ -137,9 +137,9 @@ static void wake_sleepers(const struct dt_shm *s)
     if (atomic_load_explicit(&s->map.head->sleepers, memory_order_relaxed) == 0)
         return;
     for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t whom = atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed);
+        uint32_t awaited = atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed);
 
-        if (whom == s->me + 1)
+        if (awaited == s->me + 1)
             dt_hostshm_ring(&s->map.ranks[i]);
     }
 }
@@ -252,8 +252,8 @@ static void cpu_relax(void)
 static bool pause_or_sleep(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
-    if (tries >= s->spins + dt_min(s->yields, YIELDING) || tries >= LASTING)
-        dt_ring_lasts(s->ring);
+    if (tries >= s->spins + dt_min(s->yields, YIELDING) || tries >= LONG_POLLS)
+        dt_ring_mark_long(s->ring);
     if (tries < s->spins)
         cpu_relax();
     else if (tries < s->spins + s->yields)

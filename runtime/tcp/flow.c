@@ -12,15 +12,15 @@
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
-    REASON_MS = 5000, /* agents may take this long to say which rank waited for which, */
-    HOW_MS = 25,      /* and this long to say how a rank died */
+    REASON_MS = 5000, /* agents may take this long to say which rank waited for which */
+    HOW_MS = 25,      /* agents may take this long to say how a rank died */
     /* Time to send the reason of a failure, and to learn why a connection ended. */
     GOODBYE_MS = 1000,
     OVERHEAR_MS = 200, /* how often a waiting rank looks for frames of other calls */
     YIELDS = 100,      /* polls of work that waits for other ranks, before the thread sleeps */
     WORK_POLL_MS = 1,  /* how often a sleeping thread polls such work */
-    LONG_POLLS = 50,   /* a wait of more polls is a long one, which loses little by sleeping, */
-    LONG_NS = 50000,   /* and so is one that has slept longer than this */
+    LONG_POLLS = 50,   /* a wait of more polls is a long one, which loses little by sleeping */
+    LONG_NS = 50000,   /* a wait that has slept longer than this is a long one, too */
     LONG_WAITS = 2,    /* after this many long waits in a row the next one is expected to be long */
 };
 

@@ -31,8 +31,8 @@ static bool number(const char *name, uint32_t *out)
  * SLURM_NTASKS for the whole allocation; it says nothing about one process. */
 static const struct launcher {
     const char *name;
-    const char *size; /* the variables with the number of processes, */
-    const char *rank; /* and with the rank of this one */
+    const char *size; /* the variable with the number of processes */
+    const char *rank; /* the variable with the rank of this one */
     const char *also; /* a variable that must also be set; NULL: none */
 } launchers[] = {
     { "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL },

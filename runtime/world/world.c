@@ -181,8 +181,8 @@ void dt_world_leave(struct dt_world *w)
     w->table = (struct dt_msg_table){ 0 };
 }
 
-/* Tells the agent before any rank can see the stop and exit. So the deaths of other ranks arrive
- * later everywhere, and are not taken for the cause. */
+/* Tells the agent before any rank can see the stop and exit. So the agent learns of this failure
+ * before it learns of the deaths that follow, and none of those is taken for the cause. */
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
                    dt_result_t result, uint32_t culprit, const char *why)
 {
@@ -192,7 +192,7 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
         atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     if (result != DT_ERR_PEER && !stopped)
         dt_agentlink_failed(&w->agent, comm, result, culprit, why, false);
-    /* the agent knows which rank died; no rank works with this one any more */
+    /* the agent knows which rank died; a lost peer ends all communicators */
     if (result == DT_ERR_PEER) {
         dt_hostshm_stop(shm, result, culprit);
         dt_hostshm_stop(&w->shm, result, culprit);

@@ -1,6 +1,6 @@
 /* What a process has once, however many communicators it makes: its rank, the other ranks and their
- * hosts, and the link to its agent. After dt_world_join only the agent link, the listener and, in
- * dt_init, the tuning change. */
+ * hosts, and the link to its agent. After dt_world_join only the agent link, the listener, the
+ * atomic members and, in dt_init, the tuning change. */
 #ifndef DT_WORLD_WORLD_H
 #define DT_WORLD_WORLD_H
 
@@ -34,15 +34,15 @@ struct dt_world {
     struct dt_hostshm shm;         /* of this host; its abort word is the job's */
 };
 
-/* Initialises w as a process of no job. Call it first. */
+/* Initialises w for a process that belongs to no job. Call it first. */
 void dt_world_none(struct dt_world *w);
 /* Makes this process a job of one rank, whatever the environment says. */
 dt_result_t dt_world_alone(struct dt_world *w);
 /* Joins the job as the rank that env names, and waits until every rank has joined. The caller has
- * set the agent link's stop and arg. */
+ * set the agent link's stop and lost. */
 dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
 /* Frees everything but the numbers, the settings and the host's name, which other threads may be
- * reading. The agent keeps its end. */
+ * reading. The agent's end of the socket stays open. */
 void dt_world_leave(struct dt_world *w);
 
 enum { DT_WORLD_NAME = 96 };

@@ -116,7 +116,7 @@ static void check_layout(struct dt_layout c, size_t bytes, size_t max)
     assert_true(c.chunk + c.share <= max);
     assert_int_equal(c.segments, dt_flow_segments(c.block));
     check_coverage(&c);
-    if (c.whom == DT_LAYOUT_FOR_EACH)
+    if (c.recipients == DT_LAYOUT_FOR_EACH)
         check_owners(&c);
     for (uint32_t to = 0; to < c.hosts; to++)
         check_frames(&c, to);
@@ -138,12 +138,12 @@ static void every_byte_is_in_one_block(void **state)
             for (uint32_t n_leaders = 1; n_leaders < 3; n_leaders++) {
                 struct dt_layout c = { .hosts = hosts,
                                        .n_leaders = n_leaders,
-                                       .whom = DT_LAYOUT_FOR_ALL };
+                                       .recipients = DT_LAYOUT_FOR_ALL };
 
                 check_layout(c, bytes, max);
-                c.whom = DT_LAYOUT_FOR_EACH;
+                c.recipients = DT_LAYOUT_FOR_EACH;
                 check_layout(c, bytes / 10 + 1, max);
-                c.whom = DT_LAYOUT_FOR_ROOT;
+                c.recipients = DT_LAYOUT_FOR_ROOT;
                 c.root_host = hosts - 1;
                 check_layout(c, bytes, max);
                 c.collects = true;

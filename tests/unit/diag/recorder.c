@@ -100,7 +100,7 @@ static void calls_on_a_freed_communicator_stay_for_a_while(void **state)
     assert_int_equal(count_of(102), CALLS);
 }
 
-static void a_call_that_lasts_is_shown_and_timed(void **state)
+static void a_long_call_is_shown_and_timed(void **state)
 {
     struct dt_ring *r = dt_ring_open(200);
     struct dt_call call = { .number = 1, .kind = DT_CALL_BARRIER, .root = -1 };
@@ -111,7 +111,7 @@ static void a_call_that_lasts_is_shown_and_timed(void **state)
     dt_ring_begin(r, &call);
     assert_int_equal(count_of(200), 0); /* the call is unknown before it waits */
     dt_ring_show(r);
-    dt_ring_lasts(r);
+    dt_ring_mark_long(r);
     assert_int_equal(count_of(200), 1);
     usleep(2000);
     assert_true(dt_ring_seconds(r) >= 0.002);
@@ -163,7 +163,7 @@ static void nothing_is_recorded_without_room(void **state)
     dt_recorder_start(0);
     assert_null(dt_ring_open(300));
     make_call(NULL, 1, DT_OK);
-    dt_ring_lasts(NULL);
+    dt_ring_mark_long(NULL);
     dt_ring_close(NULL);
     assert_true(dt_ring_seconds(NULL) == 0);
     dt_recorder_start(CALLS);
@@ -185,7 +185,7 @@ static void *write_on(void *ring)
 
         dt_ring_begin(ring, &c);
         if (call % 1000 == 0)
-            dt_ring_lasts(ring);
+            dt_ring_mark_long(ring);
         dt_ring_end(ring, result_of(call), "shm", call % 3 ? NULL : "tcp");
     }
     writing = 0;
@@ -226,7 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_calls_are_kept),
         cmocka_unit_test(calls_on_a_freed_communicator_stay_for_a_while),
-        cmocka_unit_test(a_call_that_lasts_is_shown_and_timed),
+        cmocka_unit_test(a_long_call_is_shown_and_timed),
         cmocka_unit_test(a_brief_call_that_fails_is_timed),
         cmocka_unit_test(nothing_is_recorded_without_room),
         cmocka_unit_test(readers_see_whole_calls_and_disturb_no_writer),
