@@ -8,7 +8,7 @@ setup() {
     DTRUN="${DTRUN_BUILD:?make check sets it}/cmd/dtrun"
     RANK="$DTRUN_BUILD/tests/rank"
     export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent"
-    # The settings of the user who runs the tests do not matter, but what Python has for that user does.
+    # Tests ignore the settings of the user who runs them, but find the Python packages that this user installed.
     export PYTHONUSERBASE="${PYTHONUSERBASE:-$HOME/.local}" HOME="$BATS_FILE_TMPDIR/home"
     [ -d "$HOME" ] || mkdir "$HOME"
     TOKEN="DTRUN_TEST_TOKEN=$$.$BATS_TEST_NUMBER.$RANDOM$RANDOM"
@@ -42,9 +42,9 @@ dtrun_start() {
     BACKGROUND=$!
 }
 
-# Makes a command for --rsh that runs every host's agent on this machine: ./on-list HOST COMMAND... It takes a
+# Makes ./on-list HOST COMMAND..., a command for --rsh that runs every host's agent on this machine. It takes a
 # list of arguments, as kubectl exec does.
-as_list() {
+make_on_list() {
     cat >on-list <<'END'
 #!/bin/sh
 export DTRUN_HOSTID=$1
@@ -147,8 +147,8 @@ END
     echo 'int f(void) { return 0; }' | gcc -shared -fPIC -o horovod/mpi_lib.so -xc -
 }
 
-# Waits until agents have looked at what the ranks that run already have loaded: starts another job and waits for the
-# warning about its ranks. Then makes ./end.
+# Waits until agents have looked at the libraries that the ranks now running have loaded: starts another job, and waits
+# for the warning about its ranks. Then makes ./end.
 await_look() {
     local pid
 
@@ -194,7 +194,7 @@ err_is_empty() {
 # Checks that dtrun printed exactly this many lines of its own.
 err_lines() {
     [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] && return
-    echo "dtrun did not say $1 lines"
+    echo "dtrun did not print exactly $1 lines of its own"
     show
     return 1
 }
@@ -219,7 +219,7 @@ has_line() {
 
 # Waits until $1 lines of standard output match $2.
 out_has() {
-    await enough "$1" "$2" || { echo "waited in vain for $1 x $2"; show; return 1; }
+    await enough "$1" "$2" || { echo "standard output never had $1 lines that match: $2"; show; return 1; }
 }
 
 enough() {

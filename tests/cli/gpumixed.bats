@@ -51,7 +51,7 @@ starts_nccl() { grep -q 'a communicator that' "$T/log"; }
 }
 
 @test "if one of two hosts lacks NCCL, all stage, and one warning names a rank" {
-    as_list
+    make_on_list
     mixed '2|3' DTRUN_NCCL=/none.so 2 4 --rsh './on-list %h' -H a:2,b:2
     computes 4 'rank 2 (b) cannot use NCCL (/none.so: .*):'
     ! starts_nccl || false
@@ -143,7 +143,7 @@ some_gpus() { # [dtrun option...]
 }
 
 @test "ranks with and without a GPU make calls whose counts differ, sends, and calls among their like" {
-    as_list
+    make_on_list
     some_gpus
     starts_nccl
     some_gpus -x DTRUN_DEVICE=staging

@@ -347,7 +347,7 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
 
 @test "any host that has no PMIx server says so" {
     [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
-    as_list
+    make_on_list
     mkdir bin
     cp "$DTRUN_AGENT" bin/dtrun-agent
     printf '#!/bin/sh\n[ "$DTRUN_HOSTID" = b ] || exec "%s" "$@"\nexit 127\n' \

@@ -330,7 +330,7 @@ cat /proc/net/tcp /proc/net/tcp6 |
         END { print n }'
 END
     chmod +x listeners
-    as_list
+    make_on_list
     dtrun --no-tag -np 1 ./listeners
     code_is 0
     out_is $'0\n'

@@ -73,7 +73,7 @@ load common
 }
 
 @test "a host whose ranks keep failing is left out, and the job succeeds on the other" {
-    as_list
+    make_on_list
     dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $DTRUN_HOSTID != b ] || exit 5; [ $DTRUN_RESTART_COUNT -lt 3 ] || exit 0; exec sleep 600'
     code_is 0
@@ -89,7 +89,7 @@ load common
 }
 
 @test "a host comes back if its rank fails elsewhere, too, and no other host is left out" {
-    as_list
+    make_on_list
     dtrun --rsh './on-list %h' --max-restarts 4 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
     code_is 5
@@ -103,7 +103,7 @@ load common
 }
 
 @test "neither the only host nor any host under --on-host-loss stop is left out" {
-    as_list
+    make_on_list
     for hosts in "-H b:2" "--on-host-loss stop -H a:1,b:1"; do
         dtrun --rsh './on-list %h' --max-restarts 3 $hosts sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
         code_is 5

@@ -26,7 +26,7 @@ b 3 of 4" ]
 readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
 
 @test "--rsh works with a command that takes a list of arguments" {
-    as_list
+    make_on_list
     dtrun --rsh './on-list %h' --no-tag -H a:2,b:2 sh -c "$SAY"
     code_is 0
     each_host_ran
@@ -42,7 +42,7 @@ readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
 }
 
 @test "--rsh carries large output, standard input and exit codes" {
-    as_list
+    make_on_list
     head -c 3000000 /dev/urandom | base64 >big
     STDIN=big dtrun --rsh './on-list %h' --no-tag -H a:1,b:1 sh -c 'cat; [ "$RANK" = 0 ] || exit 0; exit 7'
     code_is 7
@@ -73,7 +73,7 @@ END
 }
 
 @test "an --rsh command that is killed during the job counts as a lost host" {
-    as_list
+    make_on_list
     dtrun_start --rsh './on-list %h' -H a:1,b:1 sh -c 'echo up; exec sleep 600'
     await eval '[ "$(grep -c up "$OUT")" = 2 ]'
     kill -KILL "$(pgrep -P "$BACKGROUND" | head -1)"
@@ -86,7 +86,7 @@ END
 own_home() {
     export HOME=$T/home
     mkdir "$HOME"
-    as_list
+    make_on_list
 }
 
 cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }

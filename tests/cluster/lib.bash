@@ -249,18 +249,18 @@ _cluster_out_enough() { [ "$(grep -c -- "$2" "$OUT")" -ge "$1" ]; }
 # Waits until N lines of dtrun's output match.
 cluster_out_has() { # N PATTERN
     await _cluster_out_enough "$@" && return
-    echo "waited in vain for $1 x $2"
+    echo "standard output never had $1 lines that match: $2"
     cat "$OUT" "$ERR"
     return 1
 }
 
 cluster_err_has() {
-    grep -qF -- "$1" "$ERR" || { echo "dtrun did not say: $1"; return 1; }
+    grep -qF -- "$1" "$ERR" || { echo "dtrun did not print: $1"; return 1; }
 }
 
 # Checks that dtrun printed exactly this many lines of its own.
 cluster_err_lines() {
-    [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] || { echo "dtrun did not say $1 lines"; return 1; }
+    [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] || { echo "dtrun did not print exactly $1 lines of its own"; return 1; }
 }
 
 # Finds the example programs themselves, because libtool's scripts cannot be started side by side.

@@ -72,7 +72,7 @@ static void feed(struct dt_linebuf *b, const char *in, size_t step, struct dt_st
     dt_linebuf_feed(b, bytes, n, describe, out);
 }
 
-static void test_cases(void **state)
+static void lines_end_at_newlines_and_carriage_returns(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -94,7 +94,7 @@ static void collect(void *arg, const char *text, size_t n, unsigned piece)
 }
 
 /* However the input is divided, all its bytes come out. */
-static void test_no_byte_is_lost(void **state)
+static void no_byte_is_lost(void **state)
 {
     (void)state;
     for (size_t step = 1; step < 40; step++) {
@@ -118,7 +118,7 @@ static void test_no_byte_is_lost(void **state)
     }
 }
 
-static void test_stamp(void **state)
+static void a_stamp_has_local_time_and_milliseconds(void **state)
 {
     const struct timespec t = { .tv_sec = 1000000000, .tv_nsec = 7999999 };
     char stamp[DT_STAMP_MAX];
@@ -130,7 +130,7 @@ static void test_stamp(void **state)
     assert_string_equal(stamp, "2001-09-09 03:46:40.007 ");
 }
 
-static void test_label(void **state)
+static void a_label_names_the_rank_or_auxiliary(void **state)
 {
     char label[DT_LABEL_MAX];
 
@@ -158,7 +158,7 @@ static void assert_tail(struct dt_tail *t, const char *want)
     dt_strbuf_free(&got);
 }
 
-static void test_tail(void **state)
+static void the_tail_keeps_the_last_lines(void **state)
 {
     struct dt_tail t = { 0 };
     char wide[1000];
@@ -180,9 +180,11 @@ static void test_tail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases), cmocka_unit_test(test_no_byte_is_lost),
-        cmocka_unit_test(test_label), cmocka_unit_test(test_stamp),
-        cmocka_unit_test(test_tail),
+        cmocka_unit_test(lines_end_at_newlines_and_carriage_returns),
+        cmocka_unit_test(no_byte_is_lost),
+        cmocka_unit_test(a_label_names_the_rank_or_auxiliary),
+        cmocka_unit_test(a_stamp_has_local_time_and_milliseconds),
+        cmocka_unit_test(the_tail_keeps_the_last_lines),
     };
 
     return cmocka_run_group_tests_name("linebuf", tests, NULL, NULL);

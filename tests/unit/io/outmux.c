@@ -137,7 +137,7 @@ static void add(struct fixture *f, uint32_t rank, int fd, const char *text)
     dt_outmux_add(f->mux, rank, fd, text, strlen(text));
 }
 
-static void test_labels(void **state)
+static void lines_of_several_ranks_get_labels(void **state)
 {
     struct fixture f;
 
@@ -160,7 +160,7 @@ static void test_labels(void **state)
     close_fixture(&f);
 }
 
-static void test_without_labels(void **state)
+static void lines_stay_whole_without_labels(void **state)
 {
     struct fixture f;
 
@@ -176,7 +176,7 @@ static void test_without_labels(void **state)
     close_fixture(&f);
 }
 
-static void test_one_rank_labelled(void **state)
+static void lines_of_one_rank_can_have_labels(void **state)
 {
     struct fixture f;
 
@@ -200,7 +200,7 @@ static void hide_time(char *text)
             *text = '9';
 }
 
-static void test_stamps(void **state)
+static void lines_get_the_time(void **state)
 {
     static const struct {
         struct dt_outmux_config config;
@@ -228,7 +228,7 @@ static void test_stamps(void **state)
     }
 }
 
-static void test_auxiliaries_are_named(void **state)
+static void auxiliaries_are_named(void **state)
 {
     const struct dt_outmux_config config = { .np = 1, .nprocs = 3, .labels = true };
     struct fixture f;
@@ -247,7 +247,7 @@ static void test_auxiliaries_are_named(void **state)
     close_fixture(&f);
 }
 
-static void test_one_rank_passes_through(void **state)
+static void the_bytes_of_one_rank_pass_unchanged(void **state)
 {
     struct fixture f;
 
@@ -265,7 +265,7 @@ static void test_one_rank_passes_through(void **state)
 }
 
 /* "2>&1": there is one queue, so that lines do not cut each other. */
-static void test_one_file(void **state)
+static void order_is_kept_if_both_outputs_are_one_pipe(void **state)
 {
     struct fixture f;
 
@@ -309,20 +309,20 @@ static void credit_follows_reader(enum sort sort)
     close_fixture(&f);
 }
 
-static void test_slow_pipe(void **state)
+static void credit_follows_the_reader_of_a_pipe(void **state)
 {
     (void)state;
     credit_follows_reader(PIPES);
 }
 
-static void test_slow_socket(void **state)
+static void credit_follows_the_reader_of_a_socket(void **state)
 {
     (void)state;
     credit_follows_reader(SOCKETS);
 }
 
 /* Behind a reader that is always a little late, the record of written output is dropped, too. */
-static void test_never_drained(void **state)
+static void memory_stays_small_if_output_never_ends(void **state)
 {
     struct fixture f;
     bool busy = true;
@@ -380,7 +380,7 @@ static void labels_of_waiting_lines_take_no_memory(void **state)
 }
 
 /* A held line must not stop its stream, however long it is. */
-static void test_long_line(void **state)
+static void a_long_line_gets_one_label(void **state)
 {
     struct fixture f;
     char block[16384];
@@ -479,7 +479,7 @@ static void without_labels_lines_stay_whole(void **state)
     close_fixture(&f);
 }
 
-static void test_reader_left(void **state)
+static void a_reader_that_leaves_is_reported(void **state)
 {
     struct fixture f;
 
@@ -498,7 +498,7 @@ static void test_reader_left(void **state)
     close_fixture(&f);
 }
 
-static void test_file(void **state)
+static void output_to_a_file_is_written(void **state)
 {
     struct fixture f;
     char name[] = "/tmp/dtrun-outmux-XXXXXX";
@@ -591,7 +591,7 @@ static void write_while_files_are_small(uv_loop_t *loop, struct dt_outfiles *f)
 
 /* A file that cannot grow is reported once, with its name. The others go on, and all output is
  * credited. */
-static void test_outfiles(void **state)
+static void each_rank_has_files_and_a_failure_names_one(void **state)
 {
     char dir[] = "/tmp/dtrun-outfiles-XXXXXX", *name = NULL;
     const char *const hosts[] = { "a", "a" };
@@ -676,7 +676,7 @@ static void pump(int fd)
     dt_strbuf_free(&p.got);
 }
 
-static void test_stdin(void **state)
+static void standard_input_is_read_from_pipe_socket_and_file(void **state)
 {
     char name[] = "/tmp/dtrun-stdin-XXXXXX";
     int ends[2], fd;
@@ -703,26 +703,26 @@ static void test_stdin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_without_labels),
-        cmocka_unit_test(test_one_rank_labelled),
-        cmocka_unit_test(test_stamps),
-        cmocka_unit_test(test_auxiliaries_are_named),
-        cmocka_unit_test(test_one_rank_passes_through),
-        cmocka_unit_test(test_one_file),
-        cmocka_unit_test(test_slow_pipe),
-        cmocka_unit_test(test_slow_socket),
-        cmocka_unit_test(test_never_drained),
+        cmocka_unit_test(lines_of_several_ranks_get_labels),
+        cmocka_unit_test(lines_stay_whole_without_labels),
+        cmocka_unit_test(lines_of_one_rank_can_have_labels),
+        cmocka_unit_test(lines_get_the_time),
+        cmocka_unit_test(auxiliaries_are_named),
+        cmocka_unit_test(the_bytes_of_one_rank_pass_unchanged),
+        cmocka_unit_test(order_is_kept_if_both_outputs_are_one_pipe),
+        cmocka_unit_test(credit_follows_the_reader_of_a_pipe),
+        cmocka_unit_test(credit_follows_the_reader_of_a_socket),
+        cmocka_unit_test(memory_stays_small_if_output_never_ends),
         cmocka_unit_test(labels_of_waiting_lines_take_no_memory),
-        cmocka_unit_test(test_long_line),
+        cmocka_unit_test(a_long_line_gets_one_label),
         cmocka_unit_test(an_unfinished_line_waits_for_its_rest),
         cmocka_unit_test(a_prompt_is_shown_when_its_stream_is_quiet),
         cmocka_unit_test(a_prompt_waits_behind_what_came_before_it),
         cmocka_unit_test(without_labels_lines_stay_whole),
-        cmocka_unit_test(test_reader_left),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_outfiles),
-        cmocka_unit_test(test_stdin),
+        cmocka_unit_test(a_reader_that_leaves_is_reported),
+        cmocka_unit_test(output_to_a_file_is_written),
+        cmocka_unit_test(each_rank_has_files_and_a_failure_names_one),
+        cmocka_unit_test(standard_input_is_read_from_pipe_socket_and_file),
     };
 
     signal(SIGPIPE, SIG_IGN);

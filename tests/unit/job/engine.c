@@ -353,7 +353,7 @@ static void meet_and_start(struct world *w)
     start_ranks(w);
 }
 
-static void test_ranks_that_exit_with_0_end_the_job(void **state)
+static void ranks_that_exit_with_0_end_the_job(void **state)
 {
     struct world w;
 
@@ -404,7 +404,7 @@ static void tensorflow_is_refused_where_ranks_have_no_port(void **state)
     end(&w);
 }
 
-static void test_killed_rank_restarts_the_job_once_all_are_gone(void **state)
+static void a_killed_rank_restarts_the_job_once_all_are_gone(void **state)
 {
     struct world w;
 
@@ -482,7 +482,7 @@ static void a_rank_that_leaves_before_the_others_call_dt_init_has_failed(void **
 
 /* The last rank calls dt_init just before it is killed. The table could contain addresses of a lost
  * host. */
-static void test_no_table_is_sent_while_recovering(void **state)
+static void no_table_is_sent_while_recovering(void **state)
 {
     struct world w;
 
@@ -510,7 +510,7 @@ static void test_no_table_is_sent_while_recovering(void **state)
     end(&w);
 }
 
-static void test_silent_host_is_hung_up(void **state)
+static void the_connection_to_a_silent_host_is_closed(void **state)
 {
     struct world w;
 
@@ -628,7 +628,7 @@ static void a_host_in_quarantine_comes_back_if_all_others_are_lost(void **state)
 }
 
 /* a had one in the last recovery, which ended because a does not reach b. */
-static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state)
+static void each_recovery_gives_a_lost_host_a_fresh_connection(void **state)
 {
     struct world w;
 
@@ -1052,7 +1052,7 @@ static void a_signal_for_dtrun_alone_stops_the_job(void **state)
 }
 
 /* SIGUSR1 and SIGUSR2 mean different things to a program. Neither replaces the other. */
-static void test_another_signal_that_comes_meanwhile_is_forwarded_too(void **state)
+static void another_signal_that_comes_meanwhile_is_forwarded_too(void **state)
 {
     struct world w;
 
@@ -1172,7 +1172,7 @@ static void no_report_is_late_after_a_signal_for_dtrun_alone(void **state)
 }
 
 /* The second SIGINT would kill the ranks without grace. */
-static void test_steps_that_report_an_interrupt_do_not_interrupt_again(void **state)
+static void steps_that_report_an_interrupt_do_not_interrupt_again(void **state)
 {
     struct world w;
 
@@ -1190,17 +1190,17 @@ static void test_steps_that_report_an_interrupt_do_not_interrupt_again(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_another_signal_that_comes_meanwhile_is_forwarded_too),
-        cmocka_unit_test(test_steps_that_report_an_interrupt_do_not_interrupt_again),
-        cmocka_unit_test(test_ranks_that_exit_with_0_end_the_job),
+        cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
+        cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
+        cmocka_unit_test(ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
-        cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
+        cmocka_unit_test(a_killed_rank_restarts_the_job_once_all_are_gone),
         cmocka_unit_test(ranks_to_stop_include_those_whose_host_has_not_said_started),
         cmocka_unit_test(a_rank_that_leaves_before_the_others_call_dt_init_has_failed),
-        cmocka_unit_test(test_no_table_is_sent_while_recovering),
-        cmocka_unit_test(test_silent_host_is_hung_up),
+        cmocka_unit_test(no_table_is_sent_while_recovering),
+        cmocka_unit_test(the_connection_to_a_silent_host_is_closed),
         cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
-        cmocka_unit_test(test_each_recovery_gives_a_lost_host_a_fresh_connection),
+        cmocka_unit_test(each_recovery_gives_a_lost_host_a_fresh_connection),
         cmocka_unit_test(ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(a_host_in_quarantine_comes_back_if_all_others_are_lost),
         cmocka_unit_test(limits_of_ranks_do_not_put_off_the_next_ping),

@@ -3,9 +3,9 @@
 #include "launcher/job/state/restart.h"
 #include "tests/unit/unit.h"
 
-/* A job's life as a word: "b" restores nothing and starts from the beginning, "c" commits a newer
- * step, "f" fails, and restarts if it may. The verdicts are "y" yes, "n" no checkpoint, "l" limit,
- * "p" no progress. */
+/* The letters of "life" are what happens to a job: "b" it restores nothing and starts from the
+ * beginning, "c" it commits a newer step, "f" it fails, and is restarted if the verdict is yes.
+ * "want" has a verdict for each failure: "y" yes, "n" no checkpoint, "l" limit, "p" no progress. */
 static const struct {
     int max_restarts;
     bool linked;
@@ -61,7 +61,7 @@ static void live(struct dt_restart *r, const char *life, char *got)
     *got = '\0';
 }
 
-static void test_lives(void **state)
+static void each_failure_gets_the_right_verdict(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -98,7 +98,7 @@ static void restarts_without_progress_back_off(void **state)
 }
 
 /* Committing a step that was committed before the restart is no progress. */
-static void test_same_step_is_no_progress(void **state)
+static void the_same_step_is_no_progress(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -117,7 +117,7 @@ static void test_same_step_is_no_progress(void **state)
 
 /* If the newest checkpoint is lost, the next failure starts from the one that was found, and from
  * those committed since. */
-static void test_no_restart_begins_with_a_lost_checkpoint(void **state)
+static void no_restart_begins_with_a_lost_checkpoint(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -135,7 +135,7 @@ static void test_no_restart_begins_with_a_lost_checkpoint(void **state)
 }
 
 /* A program that goes back and saves an earlier step restores that one. */
-static void test_the_newest_checkpoint_is_the_one_saved_last(void **state)
+static void the_newest_checkpoint_is_the_one_saved_last(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -145,10 +145,10 @@ static void test_the_newest_checkpoint_is_the_one_saved_last(void **state)
     assert_int_equal(r.newest, 3);
 }
 
-/* Committing again and again a checkpoint that is lost each time is no progress. But every
- * checkpoint newer than the one that a restart began with is, even if there was a still newer one
- * before. */
-static void test_progress_below_a_lost_checkpoint(void **state)
+/* A checkpoint that is committed and lost again and again is no progress. A checkpoint that is
+ * newer than the one from which the last restart began is progress, even if one was lost that was
+ * newer still. */
+static void progress_below_a_lost_checkpoint_counts(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -172,7 +172,7 @@ static void test_progress_below_a_lost_checkpoint(void **state)
     }
 }
 
-static void test_lost_steps(void **state)
+static void lost_steps_are_never_negative_and_do_not_overflow(void **state)
 {
     (void)state;
     assert_int_equal(dt_restart_lost_steps(153, 150), 3);
@@ -186,7 +186,7 @@ static void test_lost_steps(void **state)
     assert_true(dt_restart_add_lost(4, dt_restart_lost_steps(INT64_MAX, -1)) == INT64_MAX);
 }
 
-static void test_lost_steps_are_known_only_from_exits(void **state)
+static void lost_steps_are_known_only_from_exits(void **state)
 {
     struct dt_restart r = dt_restart_init(-1);
 
@@ -203,14 +203,14 @@ static void test_lost_steps_are_known_only_from_exits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lives),
+        cmocka_unit_test(each_failure_gets_the_right_verdict),
         cmocka_unit_test(restarts_without_progress_back_off),
-        cmocka_unit_test(test_same_step_is_no_progress),
-        cmocka_unit_test(test_no_restart_begins_with_a_lost_checkpoint),
-        cmocka_unit_test(test_the_newest_checkpoint_is_the_one_saved_last),
-        cmocka_unit_test(test_progress_below_a_lost_checkpoint),
-        cmocka_unit_test(test_lost_steps),
-        cmocka_unit_test(test_lost_steps_are_known_only_from_exits),
+        cmocka_unit_test(the_same_step_is_no_progress),
+        cmocka_unit_test(no_restart_begins_with_a_lost_checkpoint),
+        cmocka_unit_test(the_newest_checkpoint_is_the_one_saved_last),
+        cmocka_unit_test(progress_below_a_lost_checkpoint_counts),
+        cmocka_unit_test(lost_steps_are_never_negative_and_do_not_overflow),
+        cmocka_unit_test(lost_steps_are_known_only_from_exits),
     };
 
     return cmocka_run_group_tests_name("restart", tests, NULL, NULL);

@@ -24,7 +24,7 @@ static void follow_clock(int64_t offset)
     assert_int_equal(dt_heartbeat_local(&h, now + (uint64_t)offset), now);
 }
 
-static void test_clock(void **state)
+static void the_clock_of_an_agent_is_followed(void **state)
 {
     (void)state;
     follow_clock(0);
@@ -62,7 +62,7 @@ static void a_slow_answer_does_not_replace_a_recent_one(void **state)
     assert_int_equal(dt_heartbeat_local(&h, now + 20 * S), now + 20 * S);
 }
 
-static void test_silence(void **state)
+static void a_silent_host_is_lost_after_the_heartbeat(void **state)
 {
     struct dt_heartbeat h = { .heard_ns = 100 * S };
 
@@ -76,7 +76,7 @@ static void test_silence(void **state)
 }
 
 /* dtrun was stopped for an hour. The agents were not silent, but dtrun did not listen. */
-static void test_own_absence(void **state)
+static void time_in_which_dtrun_was_stopped_is_no_silence(void **state)
 {
     struct dt_heartbeat h = { .heard_ns = 100 * S };
 
@@ -89,11 +89,11 @@ static void test_own_absence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock),
+        cmocka_unit_test(the_clock_of_an_agent_is_followed),
         cmocka_unit_test(drift_is_followed),
         cmocka_unit_test(a_slow_answer_does_not_replace_a_recent_one),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_own_absence),
+        cmocka_unit_test(a_silent_host_is_lost_after_the_heartbeat),
+        cmocka_unit_test(time_in_which_dtrun_was_stopped_is_no_silence),
     };
 
     return cmocka_run_group_tests_name("heartbeat", tests, NULL, NULL);

@@ -139,7 +139,7 @@ static int find(const struct dt_death *deaths, size_t n, bool peers_wait)
     return cause;
 }
 
-static void test_cause(void **state)
+static void the_cause_and_its_exit_code_are_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -153,7 +153,7 @@ static void test_cause(void **state)
 }
 
 /* The order in which the news arrives does not matter. */
-static void test_any_order(void **state)
+static void the_order_of_reports_does_not_matter(void **state)
 {
     const struct dt_death d[3] = { EXIT(0, 1, 0, 1), KILLED(1, SIGBUS, 0, 3), EXIT(2, 2, LOST, 2) };
     static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
@@ -167,7 +167,7 @@ static void test_any_order(void **state)
     }
 }
 
-static void test_exit_codes(void **state)
+static void exit_codes_are_those_of_a_shell(void **state)
 {
     (void)state;
     assert_int_equal(dt_exit_of_rank(0, 0), 0);
@@ -185,9 +185,9 @@ static void test_exit_codes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cause),
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(the_cause_and_its_exit_code_are_found),
+        cmocka_unit_test(the_order_of_reports_does_not_matter),
+        cmocka_unit_test(exit_codes_are_those_of_a_shell),
     };
 
     return cmocka_run_group_tests_name("cause", tests, NULL, NULL);
