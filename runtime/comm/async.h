@@ -19,8 +19,9 @@ struct dt_task {
     /* Executes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
     bool ahead; /* may be submitted only if every earlier task is done, or is such a task too */
-    struct dt_p2p *channel; /* of a send or receive; set when the task is submitted, */
-    uint32_t limit_ms;      /* like the time that its calls may wait (struct dt_comm) */
+    /* set when the task is submitted */
+    struct dt_p2p *channel; /* of a send or receive */
+    uint32_t limit_ms;      /* how long its calls may wait (struct dt_comm) */
 
     /* dt_async_submit sets the rest. Once the task is done it belongs to its owner again. */
     struct dt_task *next;

@@ -22,14 +22,15 @@ struct dt_p2p {
     bool sending;       /* this rank sends to peer */
 
     /* protected by the lock */
-    uint64_t calls;    /* each call has drawn a ticket; its number is the ticket plus one */
-    uint32_t limit_ms; /* of the call that the agent watches (struct dt_comm), */
-    uint64_t since_ns; /* and when it began (struct dt_pairnote) */
+    uint64_t calls; /* each call has drawn a ticket; its number is the ticket plus one */
+    /* of the call that the agent watches: its limit, and when it began (struct dt_pairnote) */
+    uint32_t limit_ms;
+    uint64_t since_ns;
     struct dt_coll_error coll_error;
     struct dt_shm shm; /* the fields that pipes use, if peer is on this host */
     struct dt_mesh mesh;
-    struct dt_call call;         /* the newest call, as both sides name it, */
-    struct dt_call reported;     /* and as this side reports it */
+    struct dt_call call;         /* the newest call, as both sides name it */
+    struct dt_call reported;     /* the newest call, as this side reports it */
     bool begun;                  /* the call has begun, and the next fields belong to it */
     struct dt_sendrecv sendrecv; /* if peer is on this host */
     struct dt_gpu_copies copies; /* for calls on GPU memory */

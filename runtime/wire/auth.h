@@ -2,7 +2,7 @@
  * that they know the job's secret, before any data flow. Pure: bytes in, bytes out.
  *
  *     connecting side                       listening side
- *     hello: who, to whom, generation,
+ *     hello: sender, receiver, generation,
  *            communicator, connection,
  *            nonce                   ->
  *                                    <-     answer: nonce, proof over hello and both nonces
