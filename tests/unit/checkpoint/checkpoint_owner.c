@@ -25,8 +25,8 @@ static int rounds = 200;
 static char dir[80];
 
 static struct {
-    bool restarts;      /* OWNER's job restarts while its successor's file is being written, */
-    int restarted;      /* and this is its file */
+    bool restarts;      /* OWNER's job restarts while its successor's file is being written */
+    int restarted;      /* the file of the job that has restarted */
     bool steals;        /* OWNER names another job by the time the manifest is durable */
     bool vanishes;      /* OWNER's owner removes it between this job's open and flock */
     int lock_error;     /* errno of flock */

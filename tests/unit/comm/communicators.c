@@ -202,9 +202,9 @@ static int misuser(int rank, void *arg)
     NEED(dt_comm_abort(a) == DT_ERR_STATE);
     NEED(dt_comm_size(a) == -1);
     NEED(dt_comm_dup(a, &c) == DT_ERR_STATE);
-    NEED(dt_comm_dup(DT_WORLD, &b) == DT_OK); /* gets the place of the first, */
+    NEED(dt_comm_dup(DT_WORLD, &b) == DT_OK); /* gets the place of the first */
     NEED(rank || dt_ibarrier(b, &held) == DT_OK);
-    NEED(dt_barrier(a) == DT_ERR_STATE); /* and this does not wait for it */
+    NEED(dt_barrier(a) == DT_ERR_STATE); /* does not wait for the call on b */
     NEED(rank || dt_size() == 1 || dt_send(DT_WORLD, &x, 1, DT_F32, 1) == DT_OK);
     NEED(!rank || (dt_recv(DT_WORLD, &x, 1, DT_F32, 0) == DT_OK && dt_barrier(b) == DT_OK));
     NEED(dt_wait(&held) == DT_OK);

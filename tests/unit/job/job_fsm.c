@@ -40,7 +40,7 @@ static const char *const want_next[DT_JOB_STATES] = {
 
 static const char states[] = "csrfvpeo";
 
-static void test_every_cell(void **state)
+static void every_event_has_the_wanted_step_in_every_state(void **state)
 {
     (void)state;
     for (int s = 0; s < DT_JOB_STATES; s++) {
@@ -59,7 +59,7 @@ static void test_every_cell(void **state)
 }
 
 /* Whatever the job is doing, the user can end it, and a second request ends it at once. */
-static void test_the_user_can_always_end_the_job(void **state)
+static void the_user_can_always_end_the_job(void **state)
 {
     (void)state;
     for (int s = 0; s < DT_JOB_OVER; s++) {
@@ -72,8 +72,8 @@ static void test_the_user_can_always_end_the_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_cell),
-        cmocka_unit_test(test_the_user_can_always_end_the_job),
+        cmocka_unit_test(every_event_has_the_wanted_step_in_every_state),
+        cmocka_unit_test(the_user_can_always_end_the_job),
     };
 
     return cmocka_run_group_tests_name("job_fsm", tests, NULL, NULL);
