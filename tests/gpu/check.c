@@ -211,6 +211,36 @@ void probe_contexts(const char *arg)
     printf("= %d\n", own + primary_contexts());
 }
 
+/* ---- streams that are held ---- */
+
+/* Calls that hold their stream until they have been made, on one stream after the other. If the
+ * stream shares a hardware queue with one that the call needs, the call may time out. Since there
+ * is a second communicator, NCCL's calls hold their streams, too. */
+void probe_held(const char *arg)
+{
+    enum { STREAMS = 32, LIMIT_S = 10 };
+    CUstream streams[STREAMS];
+    dt_comm_t *comm, *view;
+    float *buf;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    need(dt_comm_dup(DT_WORLD, &comm));
+    need(dt_comm_set_timeout(comm, LIMIT_S));
+    for (int i = 0; i < STREAMS; i++)
+        DRIVE(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < STREAMS; i++) {
+        printf("stream %d\n", i); /* the last one is the one that failed */
+        fflush(stdout);
+        need(dt_comm_on_stream(comm, streams[i], &view));
+        need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+        need(dt_stream_wait(view));
+        need(dt_comm_free(view));
+    }
+    printf("= %d of %d streams\n", STREAMS, STREAMS);
+}
+
 /* ---- the last error ---- */
 
 /* The last error of the runtime API, which keeps one for each thread. arg is the file of
