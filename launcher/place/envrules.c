@@ -95,6 +95,8 @@ static const struct {
     { "PMI_FD", "it is the rank's connection for MPI" },
     { "PMI_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
     { "PMI_SIZE", "-np decides it" },
+    { "MPI_LOCALRANKID", "the rank's place: the order of hosts in -H or --hostfile decides it" },
+    { "MPI_LOCALNRANKS", "the slots in -H or --hostfile decide it" },
     { "RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
     { "WORLD_SIZE", "-np decides it" },
     { "LOCAL_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
@@ -397,6 +399,8 @@ static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
         { "PMI_FD", rank->pmi_fd },
         { "PMI_RANK", rank->number },
         { "PMI_SIZE", s->np },
+        { "MPI_LOCALRANKID", rank->local_rank },
+        { "MPI_LOCALNRANKS", s->ranks.n },
     };
     const struct dt_envlist_text texts[] = {
         { "TORCHELASTIC_RUN_ID", s->job_id },

@@ -365,6 +365,7 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
         { "LOCAL_WORLD_SIZE", 2 }, { "DTRUN_LOCAL_SIZE", 2 },
         { "DTRUN_NODE_RANK", 3 },  { "NODE_RANK", 3 },
         { "GROUP_RANK", 3 },       { "ROLE_RANK", 0 },
+        { "MPI_LOCALRANKID", 1 },  { "MPI_LOCALNRANKS", 2 },
     };
     static const struct {
         const char *name, *value;
