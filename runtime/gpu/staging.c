@@ -137,7 +137,8 @@ static dt_result_t make_in_chunks(struct dt_comm *c, const struct dt_operation *
 
 /* ---- whole ---- */
 
-/* Positions in pinned memory: overlapping buffers keep their distance. */
+/* Positions in pinned memory: overlapping buffers keep their distance, and others have different
+ * positions even if the input has no elements, since one position would mean "in place". */
 struct mirror {
     struct dt_extents bytes;
     size_t in_at, out_at, total;
@@ -145,7 +146,7 @@ struct mirror {
 
 static struct mirror mirror_of(const struct dt_operation *o, struct dt_extents e)
 {
-    struct mirror m = { .bytes = e, .out_at = (e.in + 63) / 64 * 64 };
+    struct mirror m = { .bytes = e, .out_at = e.in ? (e.in + 63) / 64 * 64 : 64 };
     uintptr_t in = (uintptr_t)o->in, out = (uintptr_t)o->out;
 
     if (dt_buffers_overlap(o->in, e.in, o->out, e.out)) {
