@@ -169,6 +169,16 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     grep -qE "^dtrun: $T/nosuch: No such file or directory \(on [abc](, [abc])*\)$" "$ERR"
 }
 
+@test "a program that is in the working directory, but not in PATH, is reported with ./" {
+    printf '#!/bin/sh\n' >train
+    chmod +x train
+    dtrun -np 2 train
+    code_is 127
+    err_has "dtrun: train is not in PATH, but ./train exists: No such file or directory (on localhost)"
+    err_lines 1
+    clean
+}
+
 @test "a program that cannot be executed ends the job with 126 and one message" {
     echo data >plain
     dtrun -np 4 ./plain

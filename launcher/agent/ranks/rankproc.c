@@ -169,6 +169,16 @@ static int make_environment(struct dt_strs *env, const struct dt_spawn_config *c
     return config->start->file_dir[0] ? add_library_dir(env, config->start->file_dir) : 0;
 }
 
+/* Other launchers look in the working directory, too. */
+static int find_in_path(char *path, size_t size, const char *name, const char *search)
+{
+    int rc = dt_program_find(path, size, name, search);
+
+    if (rc == ENOENT && !strchr(name, '/') && access(name, X_OK) == 0)
+        snprintf(path, size, "%s is not in PATH, but ./%s exists", name, name);
+    return rc;
+}
+
 /* A pushed program runs from where it was put, whatever path the user gave. */
 static int find_program(char *path, size_t size, const struct dt_msg_start *start,
                         const struct dt_strs *env)
@@ -180,7 +190,7 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
         if (access(path, F_OK) == 0)
             return dt_program_find(path, size, dt_xstrdup(path), NULL);
     }
-    return dt_program_find(path, size, name, value_of(env, "PATH"));
+    return find_in_path(path, size, name, value_of(env, "PATH"));
 }
 
 static void inspect_program(struct dt_rank_report *report, const struct dt_msg_start *start,
