@@ -19,6 +19,29 @@ enum {
     FILES_OTHER = 48,      /* for everything else in the agent */
 };
 
+static const char *name_of(const struct dt_gpu_source *source)
+{
+    return source->given  ? "gpus= in the hostfile"
+           : source->mask ? "CUDA_VISIBLE_DEVICES"
+                          : "SLURM_GPUS_ON_NODE";
+}
+
+/* CUDA shows no device to a rank whose device does not exist, and does not say why. */
+static void warn_of_missing_device(struct dt_generation *g, const struct dt_gpu_source *source)
+{
+    uint32_t gpus = source->detected->n;
+    long missing =
+        gpus && (source->given || source->mask) ? dt_gpu_missing(&g->config.devices, gpus) : -1;
+    char *text;
+
+    if (g->start.generation > 1 || missing < 0)
+        return;
+    text = dt_xasprintf("there is no GPU %ld (%s): this host has %u GPU%s, from 0", missing,
+                        name_of(source), gpus, gpus == 1 ? "" : "s");
+    dt_generation_log(g, text);
+    free(text);
+}
+
 /* Warns if the user or Slurm has said which devices to use (gpus=, CUDA_VISIBLE_DEVICES,
  * SLURM_GPUS_ON_NODE) and there are fewer than ranks. If there are more ranks than slots, the
  * launcher has warned already. */
@@ -32,9 +55,7 @@ static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_
         !(source->given || source->mask || source->granted))
         return;
     text = dt_xasprintf("%u ranks share %u device%s (%s)", ranks, devices, devices == 1 ? "" : "s",
-                        source->given  ? "gpus= in the hostfile"
-                        : source->mask ? "CUDA_VISIBLE_DEVICES"
-                                       : "SLURM_GPUS_ON_NODE");
+                        name_of(source));
     dt_generation_log(g, text);
     free(text);
 }
@@ -61,6 +82,7 @@ void dt_resources_devices(struct dt_generation *g)
     };
 
     dt_gpu_list(&g->config.devices, &source);
+    warn_of_missing_device(g, &source);
     warn_of_shared_devices(g, &source);
     g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
     if (g->host->free_port)

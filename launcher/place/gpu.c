@@ -90,6 +90,24 @@ int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
     return source->bind == DT_GPU_BIND_HOST ? join(list) : 0;
 }
 
+static long index_of(const char *entry, size_t length)
+{
+    return length && strspn(entry, "0123456789") >= length ? strtol(entry, NULL, 10) : -1;
+}
+
+long dt_gpu_missing(const struct dt_strs *list, uint32_t gpus)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        for (const char *at = list->v[i]; *at;) {
+            size_t length = strcspn(at, ",");
+
+            if (index_of(at, length) >= (long)gpus)
+                return index_of(at, length);
+            at += length + (at[length] == ',');
+        }
+    return -1;
+}
+
 const char *dt_gpu_of(const struct dt_strs *list, uint32_t local_rank)
 {
     return list->n ? list->v[local_rank % list->n] : "";

@@ -161,6 +161,28 @@ END
     clean
 }
 
+@test "a device that its host does not have is named" {
+    mkdir fake dev
+    printf '#!/bin/sh\necho "GPU 0: A"; echo "GPU 1: B"\n' >fake/nvidia-smi
+    chmod +x fake/nvidia-smi
+    touch dev/nvidiactl
+    unshare -m mount -t overlay -o lowerdir="$T/dev":/dev overlay /dev 2>/dev/null || skip "cannot mount"
+    [ ! -e /proc/driver/nvidia ] || skip "there is a GPU here"
+    while IFS='|' read -r mask hostfile want; do
+        echo "localhost slots=4 $hostfile" >nodes
+        timeout "$PATIENCE" env PATH="$T/fake:$PATH" CUDA_VISIBLE_DEVICES="$mask" unshare -m sh -c \
+            'mount -t overlay -o lowerdir="$0/dev":/dev overlay /dev && exec "$@"' "$T" \
+            "$DTRUN" --hostfile nodes -np 1 true 2>"$ERR" || false
+        [ "$(cat "$ERR")" = "$want" ] || { show; false; }
+    done <<'END'
+0,1||
+1,GPU-8d,MIG-1f4a||
+0,2||dtrun: localhost: there is no GPU 2 (CUDA_VISIBLE_DEVICES): this host has 2 GPUs, from 0
+0|gpus=1,9|dtrun: localhost: there is no GPU 9 (gpus= in the hostfile): this host has 2 GPUs, from 0
+END
+    clean
+}
+
 @test "ranks that outnumber their devices share them in turn, and one line says so" {
     export CUDA_VISIBLE_DEVICES=2,3
     dtrun -H localhost:3 --no-tag sh -c 'echo "$RANK:$CUDA_VISIBLE_DEVICES"'

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <string.h>
 
 #include "launcher/base/strbuf.h"
@@ -127,11 +128,39 @@ static void no_rank_gets_more_than_was_granted(void **state)
         check(&granteds[i].choosing, granteds[i].granted);
 }
 
+static void a_gpu_that_the_host_lacks_is_found(void **state)
+{
+    static const struct {
+        const char *masks[3];
+        uint32_t gpus;
+        long want;
+    } rows[] = {
+        { { "0", "1" }, 2, -1 },
+        { { "0", "2", "9" }, 2, 2 },
+        { { "0,1,5" }, 2, 5 },
+        { { "GPU-8d", "MIG-1f4a,7" }, 8, -1 },
+        { { "GPU-8d", "MIG-1f4a,8" }, 8, 8 },
+        { { "" }, 1, -1 },
+        { { "99999999999999999999" }, 8, LONG_MAX },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_strs list = { 0 };
+
+        for (size_t k = 0; k < 3 && rows[i].masks[k]; k++)
+            assert_int_equal(dt_strs_add(&list, rows[i].masks[k]), 0);
+        assert_int_equal(dt_gpu_missing(&list, rows[i].gpus), rows[i].want);
+        dt_strs_free(&list);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_local_rank_gets_its_device),
         cmocka_unit_test(no_rank_gets_more_than_was_granted),
+        cmocka_unit_test(a_gpu_that_the_host_lacks_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
