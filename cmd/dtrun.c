@@ -142,7 +142,8 @@ static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *host
         return NULL;
     if (!(o->job.frameworks & DT_FRAMEWORK_MPI) &&
         (dt_program_find(path, sizeof path, o->job.argv.v[0], search) != 0 ||
-         !dt_mpi_needs_pmix(path, &o->job.argv, search, why, sizeof why)))
+         !dt_mpi_needs_pmix(path, &o->job.argv, search, getenv("LD_LIBRARY_PATH"), why,
+                            sizeof why)))
         return NULL;
     return dt_installed_pmix();
 }

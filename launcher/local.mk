@@ -23,6 +23,7 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/process.c launcher/base/process.h \
 	launcher/base/program/program.c launcher/base/program/program.h \
 	launcher/base/program/imports.c launcher/base/program/imports.h \
+	launcher/base/program/libraries.c launcher/base/program/libraries.h \
 	launcher/base/program/script.c launcher/base/program/script.h \
 	launcher/base/program/words.c launcher/base/program/words.h \
 	launcher/base/random.c launcher/base/random.h \

@@ -232,6 +232,25 @@ END
     one_job --env mpi sh hidden
 }
 
+@test "a program that uses Open MPI through other libraries is one job" {
+    needs_openmpi
+    mkdir lib near
+    sed 's/^int main(/int work(/' "$DTRUN_SOURCE/tests/rank/mpi.c" >work.c
+    mpicc.openmpi -shared -fPIC -o lib/libwork.so work.c
+    echo 'int work(int, char **); int outer(int c, char **v) { return work(c, v); }' |
+        gcc -shared -fPIC -o near/libouter.so -xc - -xnone -Llib -lwork -Wl,-rpath,'$ORIGIN/../lib'
+    echo 'int outer(int, char **); int main(int c, char **v) { return outer(c, v); }' |
+        gcc -o program -xc - -xnone -Lnear -louter -Wl,-rpath-link,lib
+    one_job() {
+        dtrun --no-tag -np 2 "$@"
+        code_is 0
+        [ "$(grep -c 'of 2: sum 3, 2 on this host' "$OUT")" = 2 ] || { show; return 1; }
+    }
+    LD_LIBRARY_PATH="$T/near" one_job ./program sum
+    LD_LIBRARY_PATH="$T/near" one_job sh -c './program sum'
+    clean
+}
+
 # Makes train.py, which uses mpi4py through an installed package only, so that dtrun does not recognise it.
 detour() {
     /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "needs python3-mpi4py"

@@ -194,9 +194,10 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
 }
 
 static void inspect_program(struct dt_rank_report *report, const struct dt_msg_start *start,
-                            const char *path, const char *search)
+                            const char *path, const struct dt_strs *env)
 {
-    if (!dt_mpi_needs_pmix(path, &start->argv, search, report->what, sizeof report->what))
+    if (!dt_mpi_needs_pmix(path, &start->argv, value_of(env, "PATH"),
+                           value_of(env, "LD_LIBRARY_PATH"), report->what, sizeof report->what))
         snprintf(report->what, sizeof report->what, "%s",
                  start->frameworks & DT_FRAMEWORK_MPI ? "--env mpi" : "");
     dt_horovod_is_used(path, &start->argv, report->horovod, sizeof report->horovod);
@@ -204,14 +205,14 @@ static void inspect_program(struct dt_rank_report *report, const struct dt_msg_s
 
 /* All ranks run the same program, so one rank of each host inspects it. */
 static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path,
-                         const char *search)
+                         const struct dt_strs *env)
 {
     struct dt_rank_report report = { .index = p->index, .ready = true };
     ssize_t n;
     char byte;
 
     if (p->index == 0)
-        inspect_program(&report, p->config->start, path, search);
+        inspect_program(&report, p->config->start, path, env);
     send_report(errors, &report);
     do
         n = read(gate, &byte, 1);
@@ -300,7 +301,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
         exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
-    wait_at_gate(fds.gate, fds.errors, p, path, value_of(&env, "PATH"));
+    wait_at_gate(fds.gate, fds.errors, p, path, &env);
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
         exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     report_binding(p);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SEGMENTS_MAX = 64, ENTRIES_MAX = 1024, LIBRARY_MAX = 128 };
+enum { SEGMENTS_MAX = 64, ENTRIES_MAX = 1024, LIBRARY_MAX = 128, FOLDERS_MAX = 1024 };
 
 struct elf {
     int fd;
@@ -62,32 +62,58 @@ static bool find_entry(const struct elf *e, int64_t tag, unsigned *i, Elf64_Dyn 
     return false;
 }
 
-static bool is_needed(const struct elf *e, const char *prefix, char *name, size_t size)
+static uint64_t find_strings(const struct elf *e)
 {
     Elf64_Dyn entry;
-    uint64_t strings = 0;
+    unsigned i = 0;
 
-    for (unsigned i = 0; find_entry(e, DT_STRTAB, &i, &entry); i++)
-        strings = offset_of(e, entry.d_un.d_ptr);
-    for (unsigned i = 0; strings && find_entry(e, DT_NEEDED, &i, &entry); i++) {
-        char text[LIBRARY_MAX + 1] = "";
+    return find_entry(e, DT_STRTAB, &i, &entry) ? offset_of(e, entry.d_un.d_ptr) : 0;
+}
 
-        if (pread(e->fd, text, LIBRARY_MAX, (off_t)(strings + entry.d_un.d_val)) <= 0)
-            continue;
-        if (strncmp(text, prefix, strlen(prefix)) == 0) {
-            snprintf(name, size, "%s", text);
+static bool read_string(const struct elf *e, uint64_t offset, char *text, size_t size)
+{
+    memset(text, 0, size);
+    return offset <= INT64_MAX && pread(e->fd, text, size - 1, (off_t)offset) > 0;
+}
+
+/* DT_RUNPATH replaces the older DT_RPATH. */
+static void read_folders(const struct elf *e, uint64_t strings, char *folders, size_t size)
+{
+    static const int64_t tags[] = { DT_RUNPATH, DT_RPATH };
+
+    *folders = '\0';
+    for (size_t t = 0; t < sizeof tags / sizeof *tags && !*folders; t++) {
+        Elf64_Dyn entry;
+        unsigned i = 0;
+
+        if (find_entry(e, tags[t], &i, &entry))
+            read_string(e, strings + entry.d_un.d_val, folders, size);
+    }
+}
+
+static bool visit_needed(const struct elf *e, dt_elf_visit *visit, void *arg)
+{
+    char folders[FOLDERS_MAX], name[LIBRARY_MAX];
+    uint64_t strings = find_strings(e);
+    Elf64_Dyn entry;
+
+    if (!strings)
+        return false;
+    read_folders(e, strings, folders, sizeof folders);
+    for (unsigned i = 0; find_entry(e, DT_NEEDED, &i, &entry); i++) {
+        if (read_string(e, strings + entry.d_un.d_val, name, sizeof name) &&
+            visit(arg, name, folders))
             return true;
-        }
     }
     return false;
 }
 
-bool dt_elf_needs(const char *path, const char *prefix, char *name, size_t size)
+bool dt_elf_needed(const char *path, dt_elf_visit *visit, void *arg)
 {
     struct elf e = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
-    bool needed = e.fd >= 0 && read_segments(&e) && is_needed(&e, prefix, name, size);
+    bool found = e.fd >= 0 && read_segments(&e) && visit_needed(&e, visit, arg);
 
     if (e.fd >= 0)
         close(e.fd);
-    return needed;
+    return found;
 }

@@ -1,13 +1,16 @@
-/* Finds the shared libraries that a program needs, without running it. */
+/* Reads which shared libraries a program or library names, without running it. */
 #ifndef DT_BASE_PROGRAM_ELFNEEDS_H
 #define DT_BASE_PROGRAM_ELFNEEDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns whether the file at path is a program for this kind of machine that needs a library whose
- * name begins with prefix. name (of size bytes) then holds the first such library. path may name
- * any file. */
-bool dt_elf_needs(const char *path, const char *prefix, char *name, size_t size);
+/* name is that of a library, and folders, which is not NULL, says where the file wants it to be
+ * found: "$ORIGIN/../lib:/opt/lib". Returns whether to stop. */
+typedef bool dt_elf_visit(void *arg, const char *name, const char *folders);
+
+/* Visits the libraries that the program or library at path needs. Returns whether a visit stopped
+ * it. path may name any file; one that is not for this kind of machine needs nothing. */
+bool dt_elf_needed(const char *path, dt_elf_visit *visit, void *arg);
 
 #endif

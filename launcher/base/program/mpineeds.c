@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/base/program/elfneeds.h"
+#include "launcher/base/program/libraries.h"
 #include "launcher/base/program/program.h"
 #include "launcher/base/program/script.h"
 #include "launcher/base/program/words.h"
@@ -23,20 +23,29 @@ static bool has_module(const char *text, size_t n)
     return memmem(text, n, module, strlen(module)) != NULL;
 }
 
-static bool is_linked(const char *path, char *why, size_t size)
+struct evidence {
+    const char *search, *libraries;
+    char *why;
+    size_t size;
+};
+
+static bool is_of_mpi(void *arg, const char *library)
 {
+    const struct evidence *e = arg;
+
     for (size_t i = 0; i < sizeof openmpi / sizeof *openmpi; i++) {
-        if (dt_elf_needs(path, openmpi[i], why, size))
-            return strcmp(why, mpich_abi) != 0;
+        if (strncmp(library, openmpi[i], strlen(openmpi[i])) == 0) {
+            snprintf(e->why, e->size, "%s", library);
+            return true;
+        }
     }
     return false;
 }
 
-struct evidence {
-    const char *search;
-    char *why;
-    size_t size;
-};
+static bool is_linked(const char *path, struct evidence *e)
+{
+    return dt_libraries_find(path, e->libraries, is_of_mpi, e) && strcmp(e->why, mpich_abi) != 0;
+}
 
 /* Matches "python3 -m mpi4py.bench", and "python3 -c 'from mpi4py import MPI'". */
 static bool is_module(const char *word)
@@ -48,27 +57,27 @@ static bool is_module(const char *word)
 
 static bool shows_use(void *arg, const char *word)
 {
-    const struct evidence *e = arg;
+    struct evidence *e = arg, of_word;
     char path[PATH_MAX], library[128];
 
     if (is_module(word)) {
         snprintf(e->why, e->size, "%s", word);
         return true;
     }
-    if (dt_program_find(path, sizeof path, word, e->search) != 0 ||
-        !is_linked(path, library, sizeof library))
+    of_word = (struct evidence){ e->search, e->libraries, library, sizeof library };
+    if (dt_program_find(path, sizeof path, word, e->search) != 0 || !is_linked(path, &of_word))
         return false;
     snprintf(e->why, e->size, "%s in %s", library, path);
     return true;
 }
 
-bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search, char *why,
-                       size_t size)
+bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search,
+                       const char *libraries, char *why, size_t size)
 {
-    struct evidence e = { search, why, size };
+    struct evidence e = { search, libraries, why, size };
     const char *script;
 
-    if (is_linked(path, why, size))
+    if (is_linked(path, &e))
         return true;
     script = dt_script_find(path, argv, has_module);
     if (script)

@@ -9,9 +9,9 @@
 #include "runtime/wire/codec.h"
 
 /* path is the program. Its arguments argv, or a shell script among them, may name another; search
- * is its PATH. On success why (of size bytes) names the evidence: "libmpi.so.40", "mpi4py in
- * train.py", "mpi4py.bench", or "libmpi.so.40 in ./train". */
-bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search, char *why,
-                       size_t size);
+ * is its PATH, and libraries its LD_LIBRARY_PATH, or NULL. On success why (of size bytes) names the
+ * evidence: "libmpi.so.40", "mpi4py in train.py", "mpi4py.bench", or "libmpi.so.40 in ./train". */
+bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char *search,
+                       const char *libraries, char *why, size_t size);
 
 #endif

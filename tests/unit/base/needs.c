@@ -83,7 +83,7 @@ static void scripts_are_searched(void **state)
 
         while (argv.n < 4 && argv.v[argv.n])
             argv.n++;
-        assert_int_equal(dt_mpi_needs_pmix(argv.v[0], &argv, NULL, why, sizeof why),
+        assert_int_equal(dt_mpi_needs_pmix(argv.v[0], &argv, NULL, NULL, why, sizeof why),
                          cases[i].why != NULL);
         if (cases[i].why)
             assert_string_equal(why, cases[i].why);
@@ -130,7 +130,7 @@ static void programs_that_a_command_line_names_are_found(void **state)
             argv.n++;
         if (dt_words_find(argv.v[0], &argv, is_prog, NULL) != lines[i].found)
             fail_msg("line %zu", i);
-        assert_false(dt_mpi_needs_pmix(argv.v[0], &argv, ".", why, sizeof why));
+        assert_false(dt_mpi_needs_pmix(argv.v[0], &argv, ".", NULL, why, sizeof why));
     }
 }
 
@@ -256,7 +256,8 @@ static void imported_files_are_searched(void **state)
     assert_string_equal(why, "import horovod in ./pkg/train.py");
     write_file("pkg/other.py", "from mpi4py import MPI\n");
     assert_false(is_used("python3", "./train.py", NULL));
-    assert_true(dt_mpi_needs_pmix("./train.py", &(struct dt_strs){ 0 }, ".", why, sizeof why));
+    assert_true(
+        dt_mpi_needs_pmix("./train.py", &(struct dt_strs){ 0 }, ".", NULL, why, sizeof why));
     assert_string_equal(why, "mpi4py in ./pkg/other.py");
 }
 
