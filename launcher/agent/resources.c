@@ -34,7 +34,7 @@ static void warn_of_missing_device(struct dt_generation *g, const struct dt_gpu_
         gpus && (source->given || source->mask) ? dt_gpu_missing(&g->config.devices, gpus) : -1;
     char *text;
 
-    if (g->start.generation > 1 || missing < 0)
+    if (g->start.generation > 1 || source->bind == DT_GPU_BIND_NONE || missing < 0)
         return;
     text = dt_xasprintf("there is no GPU %ld (%s): this host has %u GPU%s, from 0", missing,
                         name_of(source), gpus, gpus == 1 ? "" : "s");

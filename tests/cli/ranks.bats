@@ -168,17 +168,19 @@ END
     touch dev/nvidiactl
     unshare -m mount -t overlay -o lowerdir="$T/dev":/dev overlay /dev 2>/dev/null || skip "cannot mount"
     [ ! -e /proc/driver/nvidia ] || skip "there is a GPU here"
-    while IFS='|' read -r mask hostfile want; do
+    while IFS='|' read -r mask hostfile options want; do
         echo "localhost slots=4 $hostfile" >nodes
         timeout "$PATIENCE" env PATH="$T/fake:$PATH" CUDA_VISIBLE_DEVICES="$mask" unshare -m sh -c \
             'mount -t overlay -o lowerdir="$0/dev":/dev overlay /dev && exec "$@"' "$T" \
-            "$DTRUN" --hostfile nodes -np 1 true 2>"$ERR" || false
+            "$DTRUN" --hostfile nodes -np 1 $options true 2>"$ERR" || false
         [ "$(cat "$ERR")" = "$want" ] || { show; false; }
     done <<'END'
-0,1||
-1,GPU-8d,MIG-1f4a||
-0,2||dtrun: localhost: there is no GPU 2 (CUDA_VISIBLE_DEVICES): this host has 2 GPUs, from 0
-0|gpus=1,9|dtrun: localhost: there is no GPU 9 (gpus= in the hostfile): this host has 2 GPUs, from 0
+0,1|||
+1,GPU-8d,MIG-1f4a|||
+0,2||--gpu-bind none|
+0,2||--gpu-bind host|dtrun: localhost: there is no GPU 2 (CUDA_VISIBLE_DEVICES): this host has 2 GPUs, from 0
+0,2|||dtrun: localhost: there is no GPU 2 (CUDA_VISIBLE_DEVICES): this host has 2 GPUs, from 0
+0|gpus=1,9||dtrun: localhost: there is no GPU 9 (gpus= in the hostfile): this host has 2 GPUs, from 0
 END
     clean
 }
