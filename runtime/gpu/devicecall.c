@@ -3,7 +3,9 @@
 #include <stdatomic.h>
 
 #include "runtime/base/reduceoptions.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 static bool names_root(const struct dt_operation *o)
 {
@@ -40,6 +42,33 @@ dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o,
                                    "this communicator was on device %d; DTRUN_DEVICE=staging "
                                    "serves both",
                                    c->world->rank, o->kind->name, o->order.device, first));
+}
+
+static dt_result_t wait_for(struct dt_comm *c, void *event)
+{
+    return dt_gpu_await(c, &c->coll_error, event, 0);
+}
+
+dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, order->context);
+    dt_result_t r = DT_OK;
+
+    if (result)
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
+        if (order->events[i])
+            r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->events[i]);
+    }
+    dt_cuda_leave(&scope);
+    return r;
+}
+
+dt_result_t dt_gpu_await_gates(struct dt_comm *c, const struct dt_gpu_order *order,
+                               const struct dt_gpu_gate *own)
+{
+    return dt_gpu_gate_another_is_shut(own) ? dt_gpu_await_order(c, order) : DT_OK;
 }
 
 void dt_gpu_warn_once(struct dt_comm *c, _Atomic bool *warned, const char *text)

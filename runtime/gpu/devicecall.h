@@ -15,6 +15,14 @@ dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error)
 /* Returns DT_ERR_ARG, which is final, if the memory is on another device than that of the first
  * call. The path has made all its resources for that device. */
 dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first);
+/* Waits until the GPU has done what was queued before the call. Then managed memory counts as host
+ * memory. */
+dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *order);
+/* Does so if another gate than the call's own (NULL: it has none) is shut. Streams share hardware
+ * queues: if a stream of the library waited there for work behind a gate, the copies of the call
+ * that opens the gate might stand behind it. */
+dt_result_t dt_gpu_await_gates(struct dt_comm *c, const struct dt_gpu_order *order,
+                               const struct dt_gpu_gate *own);
 /* All ranks of c call this. Rank 0 of c sends the text to dtrun, unless *warned says that it has
  * been in such a call before, on any communicator. */
 void dt_gpu_warn_once(struct dt_comm *c, _Atomic bool *warned, const char *text);

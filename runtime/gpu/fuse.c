@@ -237,8 +237,12 @@ static dt_result_t make_in_context(struct dt_comm *c, struct dt_gpu_fuse *f,
                                    const struct dt_operation *parts, size_t n)
 {
     struct fuse_copies q = { .f = f, .packs = true, .memory = f->memory };
-    dt_result_t r = queue_copies(c, q, parts, n);
+    dt_result_t r = DT_OK;
 
+    for (size_t i = 0; r == DT_OK && i < n; i++)
+        r = dt_gpu_await_gates(c, &parts[i].order, NULL);
+    if (r == DT_OK)
+        r = queue_copies(c, q, parts, n);
     if (r == DT_OK)
         r = dt_gpu_make(c, whole);
     q.packs = false;

@@ -244,28 +244,6 @@ static bool is_alike(const struct dt_comm *c, const struct dt_operation *o)
     return !c->announce && (!(traits & DT_CALL_VARIED) || traits & DT_CALL_TELLS_OP);
 }
 
-static dt_result_t wait_for(struct dt_comm *c, void *event)
-{
-    return dt_gpu_await(c, &c->coll_error, event, 0);
-}
-
-/* Once the GPU has done what was queued before the call, managed memory counts as host memory. */
-static dt_result_t await_gpu_order(struct dt_comm *c, const struct dt_gpu_order *order)
-{
-    struct dt_cuda_scope scope;
-    CUresult result = dt_cuda_enter(&scope, order->context);
-    dt_result_t r = DT_OK;
-
-    if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
-        if (order->events[i])
-            r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->events[i]);
-    }
-    dt_cuda_leave(&scope);
-    return r;
-}
-
 /* Once c has failed, no path may make its streams again: the driver might wait there for a stream
  * of the program that stands still. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
@@ -276,10 +254,12 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     if (c->failed != DT_OK)
         return dt_error_restore(&c->error);
     if (o->memory == DT_MEMORY_MANAGED) {
-        r = await_gpu_order(c, &o->order);
+        r = dt_gpu_await_order(c, &o->order);
         return r == DT_OK ? o->kind->make(c, o) : r;
     }
-    r = settle_path(c, o);
+    r = dt_gpu_await_gates(c, &o->order, o->gate);
+    if (r == DT_OK)
+        r = settle_path(c, o);
     if (r != DT_OK)
         return r;
     if (c->gpu->path == DT_GPU_SHARED && can_make(c, o))

@@ -1,5 +1,6 @@
-/* The order in which a process launches the kernels of several communicators. It must be the same
- * on all ranks, since GPUs that get kernels in different orders may wait for each other for ever.
+/* The order in which a process puts the calls of several communicators on the GPU. It must be the
+ * same on all ranks, since GPUs that get calls in different orders may wait for each other for
+ * ever: kernels of NCCL, and streams of ranks that share a GPU, if they share a hardware queue.
  *
  * When all ranks have come to a call, each proposes a stamp above all that it knows. The highest
  * proposal becomes the call's stamp. A call is launched once no other call here has a lower stamp

@@ -216,7 +216,7 @@ struct queueing {
     struct dt_comm *c;
     struct dt_shared *s;
     const struct dt_operation *o;
-    struct dt_launchorder_call launch; /* if NCCL takes part */
+    struct dt_launchorder_call launch;
     struct dt_gpu_arrival arrival;
     struct dt_gpu_step step;
     const char *function; /* the last function called, for error messages */
@@ -486,7 +486,7 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct queueing q = { .c = c, .s = &c->gpu->shared, .o = o };
-    dt_result_t r = q.s->groups.n > 1 ? dt_nccl_agree(c, o, &q.launch) : DT_OK;
+    dt_result_t r = dt_nccl_agree(c, o, &q.launch);
 
     if (r == DT_OK)
         r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_shared_call, &q);

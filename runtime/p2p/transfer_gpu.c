@@ -2,6 +2,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -27,17 +28,36 @@ static dt_result_t fail_cuda(struct dt_p2p *ch, const char *function, CUresult e
     return dt_p2p_fail(ch);
 }
 
-static dt_result_t await_copy(const struct gpu_transfer *p, CUresult queued)
+static dt_result_t await_event(const struct gpu_transfer *p, CUevent event)
 {
     struct dt_p2p *ch = p->channel;
     bool limited = p->limit_ms && p->limit_ms != DT_HOSTSHM_NO_LIMIT;
     uint64_t until = limited ? dt_clock_ns() + (uint64_t)p->limit_ms * 1000000 : 0;
 
-    if (queued)
-        return fail_cuda(ch, "cuMemcpyAsync", queued);
-    if (dt_gpu_await(ch->comm, &ch->coll_error, p->copies->copied[SLOT], until) == DT_OK)
+    if (dt_gpu_await(ch->comm, &ch->coll_error, event, until) == DT_OK)
         return DT_OK;
     return dt_p2p_fail(ch);
+}
+
+static dt_result_t await_copy(const struct gpu_transfer *p, CUresult queued)
+{
+    return queued ? fail_cuda(p->channel, "cuMemcpyAsync", queued)
+                  : await_event(p, p->copies->copied[SLOT]);
+}
+
+/* As dt_gpu_await_gates (gpu/devicecall.h). */
+static dt_result_t await_gates(const struct gpu_transfer *p)
+{
+    const struct dt_gpu_order *order = &p->o->order;
+    dt_result_t r = DT_OK;
+
+    if (!dt_gpu_gate_another_is_shut(p->o->gate))
+        return DT_OK;
+    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
+        if (order->events[i])
+            r = await_event(p, order->events[i]);
+    }
+    return r;
 }
 
 static dt_result_t send_gpu(const struct gpu_transfer *p)
@@ -77,6 +97,8 @@ static dt_result_t transfer_in_context(struct gpu_transfer *p)
     dt_result_t r = check_stopped(p->channel);
     CUresult result;
 
+    if (r == DT_OK)
+        r = await_gates(p);
     if (r != DT_OK)
         return r;
     result = dt_gpu_copies_open(p->copies, p->o->order.context);

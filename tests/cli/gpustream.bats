@@ -59,6 +59,11 @@ all_say() { # LINE
 
 @test "stream: ranks may use two communicators in different orders" { by_all_paths 'orders: done' gpustream orders; }
 
+@test "stream: calls of communicators whose streams share a hardware queue do not wait for each other" {
+    by_all_paths 'orders: done' gpustream orders -x STANDIN_CONNECTIONS=1 --collective-timeout 20
+    by_all_paths 'mixed: done' gpustream mixed -x STANDIN_CONNECTIONS=1 --collective-timeout 20
+}
+
 @test "stream: a call does not overtake an earlier one on another stream" { by_all_paths 'turns: done' gpustream turns; }
 
 @test "stream: requests and enqueued calls share one order" { by_all_paths 'requests: done' gpustream requests; }

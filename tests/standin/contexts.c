@@ -75,7 +75,7 @@ static CUcontext new_context_locked(CUdevice device, bool primary)
     context->primary = primary;
     context->next = dti_contexts;
     dti_contexts = context;
-    standin_new_stream_locked(context, CU_STREAM_LEGACY, CU_STREAM_DEFAULT);
+    standin_new_stream_locked(context, CU_STREAM_LEGACY, CU_STREAM_DEFAULT, 0);
     standin_log("context pid %d device %d %s", (int)getpid(), device,
                 primary ? "primary" : "created");
     return context;

@@ -6,7 +6,9 @@
 
 #include "tests/standin/standin.h"
 
-enum { STANDIN_MOST_DEVICES = 16 };
+enum { STANDIN_MOST_DEVICES = 16, STANDIN_MOST_CONNECTIONS = 32 };
+
+struct mark; /* becomes done when a piece of a stream's work is done */
 
 struct CUctx_st {
     CUcontext next;
@@ -15,10 +17,10 @@ struct CUctx_st {
     unsigned retained;  /* the number of retains, for a primary context */
     bool primary;
     _Atomic bool faulted;
-    CUstream streams; /* includes the legacy default stream */
+    CUstream streams;                                   /* includes the legacy default stream */
+    unsigned high_streams;                              /* how many of them have a priority */
+    struct mark *queued_last[STANDIN_MOST_CONNECTIONS]; /* in each hardware queue of these */
 };
-
-struct mark; /* becomes done when a piece of a stream's work is done */
 
 struct CUstream_st {
     CUstream next;
@@ -26,6 +28,8 @@ struct CUstream_st {
     CUstream kind; /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (owner's) or NULL (created) */
     pthread_t owner;
     unsigned flags;
+    int priority;
+    unsigned number; /* among the context's streams that have a priority */
     struct work *first, **end;
     long queued;
     pthread_cond_t wake; /* its thread has work, or is to end */
@@ -67,7 +71,7 @@ void standin_await_context_locked(CUcontext context);
 void standin_await_stern(void);
 /* Waits while another thread waits for room in a stream's queue. */
 void standin_await_jam_locked(void);
-CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags);
+CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags, int priority);
 void standin_end_stream_locked(CUstream stream);
 CUresult standin_sync(CUstream handle);
 

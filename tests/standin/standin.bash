@@ -5,6 +5,7 @@
 #   STANDIN_DELAY_US       delays the start of each piece of a stream's work
 #   STANDIN_QUEUE          how many pieces of work a stream queues; a call that adds more waits, and so does
 #                          every other call of the driver
+#   STANDIN_CONNECTIONS    how many hardware queues the streams that have a priority share; 0: each has its own
 #   STANDIN_STERN          1: calls that wait for the whole device on some drivers do so here
 #   STANDIN_MEMORY         bytes of a device
 #   STANDIN_LACKS          the number of a CUdevice_attribute that no device has

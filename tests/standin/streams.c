@@ -7,10 +7,12 @@
  * the stream ends when its work is done.
  *
  * STANDIN_DELAY_US delays the start of each piece of work, so that code which forgets to wait reads
- * data that is not there yet. STANDIN_STERN=1 makes cuStreamCreate and cuMemHostAlloc wait for all
- * work of the context, as some drivers do. With STANDIN_QUEUE=n a stream queues at most n pieces of
- * work. A thread that adds another waits in the driver, and so does every other thread that calls
- * it. */
+ * data that is not there yet. With STANDIN_CONNECTIONS=n the streams that
+ * have a priority share n hardware queues, as with CUDA_DEVICE_MAX_CONNECTIONS: a queue does the
+ * work of all its streams in the order in which it was added. STANDIN_STERN=1 makes cuStreamCreate
+ * and cuMemHostAlloc wait for all work of the context, as some drivers do. With STANDIN_QUEUE=n a
+ * stream queues at most n pieces of work. A thread that adds another waits in the driver, and so
+ * does every other thread that calls it. */
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -159,6 +161,27 @@ static void add_implicit_causes_locked(CUstream stream, struct work *work)
             add_cause_locked(work, other->last);
 }
 
+static struct mark **queue_of(CUstream stream)
+{
+    long queues = standin_setting("STANDIN_CONNECTIONS", 0);
+
+    return stream->priority && queues > 0 && queues <= STANDIN_MOST_CONNECTIONS
+               ? &stream->context->queued_last[stream->number % queues]
+               : NULL;
+}
+
+static void join_queue_locked(CUstream stream, struct work *work)
+{
+    struct mark **last = queue_of(stream);
+
+    if (!last)
+        return;
+    add_cause_locked(work, *last);
+    standin_drop_locked(*last);
+    work->done->references++;
+    *last = work->done;
+}
+
 static void put_last_locked(CUstream stream, struct work *work)
 {
     stream->queued++;
@@ -166,7 +189,7 @@ static void put_last_locked(CUstream stream, struct work *work)
     stream->end = &work->next;
     standin_drop_locked(stream->last);
     stream->last = work->done;
-    work->done->references = 2; /* one for the stream, one for its thread */
+    work->done->references += 2; /* one for the stream, one for its thread */
     start_thread_locked(stream);
     pthread_cond_signal(&stream->wake);
 }
@@ -218,6 +241,7 @@ CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn functi
     work->done = calloc(1, sizeof(*work->done));
     add_cause_locked(work, after);
     add_implicit_causes_locked(stream, work);
+    join_queue_locked(stream, work);
     put_last_locked(stream, work);
     if (done)
         *done = standin_keep_locked(work->done);
@@ -239,7 +263,7 @@ CUresult standin_enqueue(CUstream handle, CUhostFn function, void *data)
     return result;
 }
 
-CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags)
+CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags, int priority)
 {
     CUstream stream = calloc(1, sizeof(*stream));
 
@@ -247,6 +271,9 @@ CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned fl
     stream->kind = kind;
     stream->owner = pthread_self();
     stream->flags = flags;
+    stream->priority = priority;
+    if (priority)
+        stream->number = context->high_streams++;
     stream->end = &stream->first;
     pthread_cond_init(&stream->wake, NULL);
     stream->next = context->streams;
@@ -283,7 +310,7 @@ static CUstream default_stream_locked(CUcontext context, CUstream kind)
         if (stream->kind == kind &&
             (kind == CU_STREAM_LEGACY || pthread_equal(stream->owner, pthread_self())))
             return stream;
-    return standin_new_stream_locked(context, kind, CU_STREAM_DEFAULT);
+    return standin_new_stream_locked(context, kind, CU_STREAM_DEFAULT, 0);
 }
 
 /* Gives up the lock for a moment, since standin_current takes it. */
@@ -319,6 +346,11 @@ void standin_await_stern(void)
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
     CUcontext context;
     CUresult result = standin_current(&context);
 
@@ -328,15 +360,9 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&standin_mutex);
-    *stream = standin_new_stream_locked(context, NULL, flags);
+    *stream = standin_new_stream_locked(context, NULL, flags, priority);
     pthread_mutex_unlock(&standin_mutex);
     return CUDA_SUCCESS;
-}
-
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
-{
-    (void)priority;
-    return cuStreamCreate(stream, flags);
 }
 
 CUresult cuStreamDestroy_v2(CUstream handle)

@@ -277,3 +277,15 @@ void dt_gpu_gate_open(struct dt_gpu_gate *gate)
     move_locked(at, &dti_gates.open);
     pthread_mutex_unlock(&dti_gates.mutex);
 }
+
+bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate)
+{
+    const struct dt_gpu_gate *g;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    g = dti_gates.shut;
+    while (g && g == gate)
+        g = g->next;
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return g;
+}

@@ -45,6 +45,9 @@ struct dt_gpu_watched {
  * has been stopped for a while, `stuck` is called again and again until all calls are over. */
 void dt_gpu_watch(struct dt_gpu_watched *w);
 void dt_gpu_unwatch(struct dt_gpu_watched *w);
+/* Whether a gate other than this one (NULL: any gate) is shut. Then work that has been queued on a
+ * stream of the program may stand behind that gate. */
+bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate);
 /* Lets the stream go on and makes the gate available for another stream. Accepts NULL. */
 void dt_gpu_gate_open(struct dt_gpu_gate *gate);
 

@@ -3,6 +3,7 @@
 #include "runtime/base/copy.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/copies.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/order.h"
 #include "runtime/gpu/device/pinned.h"
@@ -43,14 +44,19 @@ static dt_result_t check_transfer(const struct transfer *t, CUresult result)
     return result ? dt_cuda_fail(t->name, "cuMemcpyAsync", result) : DT_OK;
 }
 
-static dt_result_t await_transfer(const struct transfer *t, uint64_t at)
+static dt_result_t await_event(const struct transfer *t, CUevent event)
 {
     struct dt_coll_error error;
-    dt_result_t r = dt_gpu_await(t->c, &error, t->copies->copied[slot_of(at)], 0);
+    dt_result_t r = dt_gpu_await(t->c, &error, event, 0);
 
     if (r == DT_OK || r == DT_ERR_CUDA)
         return r;
     return dt_error_report(t->c, &error, NULL, NULL);
+}
+
+static dt_result_t await_transfer(const struct transfer *t, uint64_t at)
+{
+    return await_event(t, t->copies->copied[slot_of(at)]);
 }
 
 /* ---- from the GPU ---- */
@@ -179,6 +185,20 @@ void dt_gpu_hostmem_release(struct dt_gpu_hostmem *m)
 
 /* ---- all transfers ---- */
 
+/* As dt_gpu_await_gates (devicecall.h). */
+static dt_result_t await_gates(const struct transfer *t, const struct dt_gpu_order *order)
+{
+    dt_result_t r = DT_OK;
+
+    if (!dt_gpu_gate_another_is_shut(NULL))
+        return DT_OK;
+    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
+        if (order->events[i])
+            r = await_event(t, order->events[i]);
+    }
+    return r;
+}
+
 static dt_result_t open_and_move(struct transfer *t, const struct dt_gpu_order *order,
                                  dt_result_t (*work)(struct transfer *t))
 {
@@ -202,7 +222,9 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
     if (result) {
         r = dt_cuda_fail(t->name, "cuCtxPushCurrent", result);
     } else {
-        r = open_and_move(t, &order, work);
+        r = await_gates(t, &order);
+        if (r == DT_OK)
+            r = open_and_move(t, &order, work);
         dt_cuda_leave(&scope);
     }
     dt_gpu_order_drop(&order);
