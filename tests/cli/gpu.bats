@@ -686,6 +686,13 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
     code_is 1
     grep -q -- "^-11: .* cannot use NCCL (NCCL_COMM_ID is set (in $T/nccl.conf), which fits only one communicator" "$OUT"
+    mkdir "$T/home"
+    mv "$T/nccl.conf" "$T/home/.nccl.conf"
+    gpu split -x DTRUN_DEVICE=nccl -x HOME="$T/home" -x STANDIN_NCCL_VERSION=22907
+    code_is 0
+    gpu calls -x DTRUN_DEVICE=nccl -x HOME="$T/home" -x STANDIN_NCCL_VERSION=23003
+    code_is 1
+    grep -q -- "^-11: .* cannot use NCCL (NCCL_COMM_ID is set (in $T/home/.nccl.conf)" "$OUT"
     gpu calls -x DTRUN_DEVICE=nccl -x NCCL_COMM_ID=10.0.0.1:9999
     code_is 1
     grep -q -- '^-11: .* cannot use NCCL (NCCL_COMM_ID is set (in the environment)' "$OUT"

@@ -83,11 +83,11 @@ static const char *find_functions(void *library)
 }
 
 /* With NCCL_COMM_ID several communicators would meet at one address. */
-static bool has_fixed_id(char why[WHY])
+static bool has_fixed_id(const struct dt_ncclapi *api, char why[WHY])
 {
     char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
 
-    if (!dt_ncclconf_find("NCCL_COMM_ID", value, where))
+    if (!dt_ncclconf_find("NCCL_COMM_ID", api->version, value, where))
         return false;
     snprintf(why, WHY, "NCCL_COMM_ID is set (in %s), which fits only one communicator", where);
     return true;
@@ -99,7 +99,7 @@ static bool has_fixed_id(char why[WHY])
 static bool choose_mode(struct dt_ncclapi *api, char why[WHY])
 {
     char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
-    bool is_set = dt_ncclconf_find("NCCL_COMM_BLOCKING", value, where) && *value;
+    bool is_set = dt_ncclconf_find("NCCL_COMM_BLOCKING", api->version, value, where) && *value;
     long asked = is_set ? strtol(value, NULL, 0) : -1;
 
     api->blocks = asked == 1 || api->version < OWNS_ITS_JOBS;
@@ -117,8 +117,6 @@ static void load(void)
     const char *lacks;
     void *library;
 
-    if (has_fixed_id(dti_nccl.why))
-        return;
     library = open_library();
     if (!library) {
         snprintf(dti_nccl.why, sizeof dti_nccl.why, "%s", dlerror());
@@ -130,7 +128,8 @@ static void load(void)
         snprintf(dti_nccl.why, sizeof dti_nccl.why, DT_NCCLLIB_NAME " is older than NCCL 2.18%s%s",
                  lacks ? ": it lacks " : "", lacks ? lacks : "");
     else
-        dti_nccl.usable = choose_mode(&dti_nccl.api, dti_nccl.why);
+        dti_nccl.usable =
+            !has_fixed_id(&dti_nccl.api, dti_nccl.why) && choose_mode(&dti_nccl.api, dti_nccl.why);
 }
 
 const struct dt_ncclapi *dt_ncclapi(const char **why)

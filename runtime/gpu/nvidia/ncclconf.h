@@ -9,8 +9,10 @@
 
 enum { DT_NCCLCONF_TEXT = DT_NCCLFILE_TEXT };
 
-/* Fills in value (cut if it is too long) and where (a text such as "/etc/nccl.conf" or "the
- * environment"). Returns false if the setting is not set. */
-bool dt_ncclconf_find(const char *name, char value[DT_NCCLCONF_TEXT], char where[DT_NCCLCONF_TEXT]);
+/* Looks where this version of NCCL (such as 22809) does. Fills in value (cut if it is too long) and
+ * where (a text such as "/etc/nccl.conf" or "the environment"). Returns false if the setting is not
+ * set. */
+bool dt_ncclconf_find(const char *name, int version, char value[DT_NCCLCONF_TEXT],
+                      char where[DT_NCCLCONF_TEXT]);
 
 #endif
