@@ -310,6 +310,21 @@ static char *current_directory(struct dt_error *err)
     return here;
 }
 
+/* As with mpirun, a script can pass on variables that not every user sets. */
+static int make_environment(struct dt_job_config *c, const struct dt_strs *rules,
+                            struct dt_error *err)
+{
+    struct dt_strs absent = { 0 };
+    int rc = dt_env_base(&c->env, &c->unset, &absent, environ, rules, err);
+
+    for (uint32_t i = 0; rc == 0 && i < absent.n; i++)
+        dt_say(
+            "-x %s: the variable is not set here, so it is not passed on; to set it: -x %s=VALUE",
+            absent.v[i], absent.v[i]);
+    dt_strs_free(&absent);
+    return rc;
+}
+
 static int launch(const struct dt_options *o, const struct dt_hostlist *hosts,
                   const struct dt_plan *plan, struct dt_error *err)
 {
@@ -335,7 +350,7 @@ static int launch(const struct dt_options *o, const struct dt_hostlist *hosts,
     if (rc == 0)
         rc = load_push(&push, o, hosts, err);
     if (rc == 0)
-        rc = dt_env_base(&c->env, &c->unset, environ, &o->env, err);
+        rc = make_environment(c, &o->env, err);
     if (rc == 0)
         pass_output_dir(c, o, here);
     if (rc == 0)

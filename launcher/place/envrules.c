@@ -202,8 +202,8 @@ static const char *lookup(char *const *from, const char *name)
     return NULL;
 }
 
-static int apply_rule(struct dt_strs *env, struct dt_strs *unset, char *const *from,
-                      const char *rule, struct dt_error *err)
+static int apply_rule(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                      char *const *from, const char *rule, struct dt_error *err)
 {
     const char *name = rule + 2, *entry = name;
     size_t n = strcspn(name, "=");
@@ -220,8 +220,7 @@ static int apply_rule(struct dt_strs *env, struct dt_strs *unset, char *const *f
     if (!name[n])
         entry = lookup(from, name);
     if (!entry)
-        return dt_error_usage(err, "-x %s: the variable is not set here; to set it: -x %s=VALUE",
-                              name, name);
+        return dt_strs_add(absent, name);
     dt_envlist_drop(unset, name, n);
     return dt_envlist_put(env, entry);
 }
@@ -234,8 +233,8 @@ static bool goes_along(const char *entry)
            !matches_any(of_launchers, entry, n) && !decided_by(entry, n);
 }
 
-int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ_,
-                const struct dt_strs *rules, struct dt_error *err)
+int dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                char *const *environ_, const struct dt_strs *rules, struct dt_error *err)
 {
     int rc = 0;
 
@@ -244,7 +243,7 @@ int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ
         if (goes_along(*e))
             rc = dt_strs_add(env, *e);
     for (uint32_t i = 0; i < rules->n && rc == 0; i++)
-        rc = apply_rule(env, unset, environ_, rules->v[i], err);
+        rc = apply_rule(env, unset, absent, environ_, rules->v[i], err);
     return rc;
 }
 

@@ -19,9 +19,10 @@
 int dt_env_check_rule(const char *rule, struct dt_error *err);
 
 /* rules is the env list of the options. On success env holds what to send, unset what the hosts
- * must remove. */
-int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ_,
-                const struct dt_strs *rules, struct dt_error *err);
+ * must remove, and absent the names that -x gives without a value although they are not set here.
+ */
+int dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                char *const *environ_, const struct dt_strs *rules, struct dt_error *err);
 
 struct dt_env_rank {
     const struct dt_msg_start *start;

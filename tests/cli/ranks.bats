@@ -161,6 +161,17 @@ END
     clean
 }
 
+@test "-x warns of a variable that is not set, and the job runs" {
+    unset DT_TEST_NONE
+    DT_TEST_SET=1 dtrun -np 1 -x DT_TEST_NONE -x DT_TEST_SET --no-tag \
+        sh -c 'echo "${DT_TEST_NONE-unset} $DT_TEST_SET"'
+    code_is 0
+    out_is "unset 1"
+    err_lines 1
+    err_has "dtrun: -x DT_TEST_NONE: the variable is not set here, so it is not passed on; to set it: -x DT_TEST_NONE=VALUE"
+    clean
+}
+
 @test "a device that its host does not have is named" {
     mkdir fake dev
     printf '#!/bin/sh\necho "GPU 0: A"; echo "GPU 1: B"\n' >fake/nvidia-smi

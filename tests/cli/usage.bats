@@ -181,11 +181,6 @@ mentions() {
     mentions "this cannot be the name of a variable" -x 9=1 true
 }
 
-@test "-x refuses a variable that is not set" {
-    unset DT_TEST_NONE
-    mentions "-x DT_TEST_NONE: the variable is not set here" -x DT_TEST_NONE true
-}
-
 @test "options that contradict each other are refused" {
     mentions "--resume and --fresh contradict each other" --resume --fresh --checkpoint-dir d true
     mentions "--resume needs --checkpoint-dir" --resume true

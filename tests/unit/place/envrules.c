@@ -168,10 +168,10 @@ static void free_environ(char **environ_)
 static void variables_of_the_host_or_a_launcher_are_not_passed_on(void **state)
 {
     char **environ_ = make_environ(), want[64];
-    struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+    struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
 
     (void)state;
-    assert_int_equal(dt_env_base(&env, &unset, environ_, &rules, NULL), 0);
+    assert_int_equal(dt_env_base(&env, &unset, &absent, environ_, &rules, NULL), 0);
     for (size_t i = 0; i < NSTAYS; i++)
         assert_value(&env, stays[i], NULL);
     for (size_t i = 0; i < NGOES; i++) {
@@ -189,10 +189,10 @@ static void values_pass_byte_for_byte(void **state)
     char *environ_[] = {
         "A=", "B=x=y=z", "C=line\nline\r\n\t", "D=\xff\x01\xfe", "NOEQUALS", NULL
     };
-    struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+    struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
 
     (void)state;
-    assert_int_equal(dt_env_base(&env, &unset, environ_, &rules, NULL), 0);
+    assert_int_equal(dt_env_base(&env, &unset, &absent, environ_, &rules, NULL), 0);
     assert_int_equal(env.n, 4);
     for (uint32_t i = 0; i < env.n; i++)
         assert_string_equal(env.v[i], environ_[i]);
@@ -268,11 +268,12 @@ static void rules_are_applied_in_order(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rulings / sizeof *rulings; i++) {
-        struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+        struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
         struct dt_error err = { 0 };
 
         split(&rules, rulings[i].rules);
-        assert_int_equal(dt_env_base(&env, &unset, given, &rules, &err), 0);
+        assert_int_equal(dt_env_base(&env, &unset, &absent, given, &rules, &err), 0);
+        assert_int_equal(absent.n, 0);
         if (!same_words(&env, rulings[i].env) || !same_words(&unset, rulings[i].unset)) {
             for (uint32_t k = 0; k < env.n; k++)
                 print_error("%s\n", env.v[k]);
@@ -284,11 +285,29 @@ static void rules_are_applied_in_order(void **state)
     }
 }
 
+static void variables_to_pass_on_that_are_not_set_are_listed(void **state)
+{
+    struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
+    struct dt_error err = { 0 };
+
+    (void)state;
+    split(&rules, "x:NONE x:A x:NEITHER");
+    assert_int_equal(dt_env_base(&env, &unset, &absent, given, &rules, &err), 0);
+    assert_value(&env, "A", "1");
+    assert_value(&env, "NONE", NULL);
+    assert_int_equal(unset.n, 0);
+    assert_int_equal(absent.n, 2);
+    assert_string_equal(absent.v[0], "NONE");
+    assert_string_equal(absent.v[1], "NEITHER");
+    dt_strs_free(&env);
+    dt_strs_free(&absent);
+    dt_strs_free(&rules);
+}
+
 static const struct {
     const char *rule;
     const char *says;
 } refusals[] = {
-    { "x:NONE", "-x NONE: the variable is not set here; to set it: -x NONE=VALUE" },
     { "x:", "-x : this cannot be the name" },
     { "x:=1", "-x : this cannot be the name" },
     { "x:9A=1", "-x 9A: this cannot be the name" },
@@ -319,11 +338,11 @@ static void rules_that_cannot_be_obeyed_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+        struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
         struct dt_error err = { 0 };
 
         assert_int_equal(dt_strs_add(&rules, refusals[i].rule), 0);
-        if (dt_env_base(&env, &unset, given, &rules, &err) == 0)
+        if (dt_env_base(&env, &unset, &absent, given, &rules, &err) == 0)
             fail_msg("%s was obeyed", refusals[i].rule);
         if (!strstr(err.text, refusals[i].says) || err.exit_code != 2)
             fail_msg("%s: said (%d): %s", refusals[i].rule, err.exit_code, err.text);
@@ -863,6 +882,7 @@ int main(void)
         cmocka_unit_test(variables_of_the_host_or_a_launcher_are_not_passed_on),
         cmocka_unit_test(values_pass_byte_for_byte),
         cmocka_unit_test(rules_are_applied_in_order),
+        cmocka_unit_test(variables_to_pass_on_that_are_not_set_are_listed),
         cmocka_unit_test(rules_that_cannot_be_obeyed_are_refused),
         cmocka_unit_test(ranks_of_open_mpi_get_its_variables_without_env_mpi),
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
