@@ -217,8 +217,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
 
 /* Combines count elements of all ranks' "in" with op into every rank's "out". in and out are both
  * in host memory or both on the rank's GPU. They are one buffer (DT_IN_PLACE, or the same pointer)
- * or do not overlap, and need no alignment. "in" is not modified unless it is also "out". count may
- * be 0, on all ranks.
+ * or do not overlap, and need no alignment; on a GPU their addresses are multiples of an element's
+ * size. "in" is not modified unless it is also "out". count may be 0, on all ranks.
  *
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum, which may have wrapped, divided once by the
  * number of ranks; integers truncate toward zero. DT_MIN, DT_MAX: a number wins over a NaN. f16 and

@@ -78,3 +78,16 @@ dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
         return DT_OK;
     return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
 }
+
+dt_result_t dt_check_reduced_memory(const char *name, const void *in, const void *out,
+                                    dt_dtype_t dtype, enum dt_memory *memory)
+{
+    dt_result_t r = dt_check_memory(name, in, out, memory);
+    uintptr_t both = (uintptr_t)in | (uintptr_t)out;
+
+    if (r != DT_OK || *memory != DT_MEMORY_DEVICE || both % dt_dtype_size(dtype) == 0)
+        return r;
+    return dt_fail(DT_ERR_ARG,
+                   "%s: a buffer of %s in GPU memory must begin at a multiple of %zu bytes", name,
+                   dt_dtype_name(dtype), dt_dtype_size(dtype));
+}

@@ -49,5 +49,8 @@ dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, co
  */
 dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
                             enum dt_memory *memory);
+/* The same for a reduction. NCCL's kernels need GPU memory that is aligned for the type. */
+dt_result_t dt_check_reduced_memory(const char *name, const void *in, const void *out,
+                                    dt_dtype_t dtype, enum dt_memory *memory);
 
 #endif

@@ -25,7 +25,8 @@ static dt_result_t check_reduce(struct dt_operation *o, int rank, int size)
         r = dt_check_apart(name, o->in, bytes, o->out, bytes, o->out);
     if (r != DT_OK || !o->count)
         return r;
-    return dt_check_memory(name, o->in, rank == o->root ? o->out : NULL, &o->memory);
+    return dt_check_reduced_memory(name, o->in, rank == o->root ? o->out : NULL, o->dtype,
+                                   &o->memory);
 }
 
 static dt_result_t make_reduce(struct dt_comm *c, const struct dt_operation *o)
@@ -88,7 +89,8 @@ static dt_result_t check_reduce_scatter(struct dt_operation *o, int rank, int si
         r = dt_check_apart(name, o->in, total, o->out, o->count * dt_dtype_size(o->dtype), o->out);
     if (r != DT_OK)
         return r;
-    return dt_check_memory(name, total ? o->in : NULL, o->count ? o->out : NULL, &o->memory);
+    return dt_check_reduced_memory(name, total ? o->in : NULL, o->count ? o->out : NULL, o->dtype,
+                                   &o->memory);
 }
 
 static dt_result_t make_reduce_scatter(struct dt_comm *c, const struct dt_operation *o)

@@ -628,6 +628,11 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     clean
 }
 
+@test "reductions refuse buffers in GPU memory that are not aligned for their type" {
+    by_staging misaligned
+    by_nccl misaligned
+}
+
 @test "host memory on one rank and device memory on another do not match" {
     gpu unlike -x DTRUN_DEVICE=staging
     code_is 1

@@ -635,6 +635,28 @@ static void mixed(void)
     need(dt_all_reduce(DT_WORLD, &host, device, 1, DT_F32, DT_SUM));
 }
 
+static void misaligned(void)
+{
+    char *buf = device_new(64);
+    dt_bucket_t *bucket;
+    dt_result_t results[4];
+
+    need(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_SUM, &bucket));
+    results[0] = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf + 2, 1, DT_F32, DT_SUM);
+    results[1] = dt_reduce(DT_WORLD, buf, buf + 34, 1, DT_F32, DT_SUM, dt_rank());
+    results[2] = dt_reduce_scatter(DT_WORLD, buf + 1, buf + 32, 1, DT_F16, DT_SUM);
+    results[3] = dt_bucket_push(bucket, buf + 1, 1);
+    for (int i = 0; i < 4; i++) {
+        if (results[i] != DT_ERR_ARG) {
+            printf("misaligned buffer %d: %d\n", i, (int)results[i]);
+            exit(6);
+        }
+    }
+    need(dt_bucket_free(bucket));
+    need(dt_broadcast(DT_WORLD, buf + 1, 1, DT_F32, 0));
+    need(dt_all_gather(DT_WORLD, buf + 1, buf + 17, 1, DT_F16));
+}
+
 static void unlike(void)
 {
     float host = 1, *device = device_new(sizeof *device);
@@ -992,6 +1014,7 @@ int main(int argc, char **argv)
                                            { "split", split },
                                            { "factors", factors },
                                            { "mixed", mixed },
+                                           { "misaligned", misaligned },
                                            { "unlike", unlike },
                                            { "die", die },
                                            { "stuck", stuck },

@@ -4,9 +4,11 @@
  * Rules: no member has a result before all members have launched the collective. Sums have the same
  * bits on all ranks. An element is folded along the ring (device/all_reduce.h). In an all-reduce
  * over n ranks, part c of n goes from rank c + 1 to rank c; in a reduce-scatter the block of rank c
- * does so; in a reduce everything goes from root + 1 to root. Members whose collectives differ may
- * hang with NCCL. Here they always hang, and report it. */
+ * does so; in a reduce everything goes from root + 1 to root. A kernel that touches an element at
+ * an address that is no multiple of its size ends in a fault (common_kernel.h). Members whose
+ * collectives differ may hang with NCCL. Here they always hang, and report it. */
 #include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "tests/standin/nccl/elements.h"
@@ -34,6 +36,11 @@ struct collective {
     size_t size;       /* of an element */
     size_t at, length; /* of this round, in elements */
 };
+
+static bool is_aligned(const struct collective *now)
+{
+    return ((uintptr_t)now->from | (uintptr_t)now->to) % now->size == 0;
+}
 
 static bool touch(struct collective *now)
 {
@@ -208,6 +215,10 @@ bool standin_run_collective(const struct standin_kernel_plan *plan,
 
     if (!touch(&now))
         return false;
+    if (!is_aligned(&now)) {
+        standin_fault(now.comm->context);
+        return false;
+    }
     announce(plan, operation);
     if (standin_meet(plan->comm, STANDIN_KERNEL))
         return false;
