@@ -27,8 +27,8 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
     return DT_OK;
 }
 
-/* Drivers have stream memory operations of both widths or of neither, and report the 64-bit
- * ones. */
+/* Needs only the 32-bit operations, but drivers for CUDA 12 report only the 64-bit ones. GPUs older
+ * than Volta have none of these, so they are refused, too. */
 static dt_result_t check_device(const char *name, CUdevice device)
 {
     int able = 0;
