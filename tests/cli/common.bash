@@ -191,6 +191,17 @@ err_is_empty() {
     return 1
 }
 
+# Checks what jq -c FILTER prints of the report r.json. Without jq, bats says that it was not checked.
+report_has() { # FILTER VALUE
+    local value
+
+    type jq >/dev/null || { echo "# not checked, since jq is not installed: $1 of the report" >&3; return 0; }
+    value="$(jq -c "$1" r.json)"
+    [ "$value" = "$2" ] && return
+    echo "the report has $value instead of $2"
+    return 1
+}
+
 # Checks that dtrun printed exactly this many lines of its own.
 err_lines() {
     [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] && return

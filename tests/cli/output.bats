@@ -59,6 +59,8 @@ load common
     [ "$(sed -E 's/^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} //' "$ERR" | sort)" = "[0] err 0
 [1] err 1" ]
     dtrun --timestamp --no-tag -np 2 sh -c 'echo x'
+    code_is 0
+    [ "$(wc -l <"$OUT")" = 2 ]
     end="$(date '+%F %T')z"
     while read -r day time text; do
         [ "$text" = x ]
@@ -372,6 +374,7 @@ dtrun_start_still() {
 1 err
 1 out" ]
     dtrun --output-dir merged --merge-stderr -np 1 sh -c 'echo a >&2; echo b; echo c >&2'
+    code_is 0
     [ "$(cat merged/rank.00000.out)" = "a
 b
 c" ]

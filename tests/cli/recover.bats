@@ -4,10 +4,6 @@
 
 load common
 
-TRAIN() {
-    echo "$RANK/train"
-}
-
 # What "train STEPS" prints with this number of ranks if every step was done exactly once.
 sum() { # RANKS STEPS
     echo "[0] sum $(($1 * ($1 + 1) / 2 * $2 * ($2 + 1) / 2))"
@@ -48,30 +44,27 @@ ends_well() {
 }
 
 @test "a job whose rank is killed restarts from the newest checkpoint and has the same result" {
-    dtrun -np 4 --report r.json --inject kill:rank=2,step=57 "$(TRAIN)" 100 10
+    dtrun -np 4 --report r.json --inject kill:rank=2,step=57 "$RANK/train" 100 10
     result_is 4 100
     grep -qE '^dtrun: rank 2 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\) \(--inject\) after step 57$' "$ERR"
     err_has "dtrun: restarting 4 ranks from the checkpoint of step 50"
     grep -qE '^dtrun: recovered in [0-9.]+ m?s, 7 steps lost$' "$ERR"
     grep -qE '^dtrun: done in .*; recovered from 1 failure, lost 7 steps, [0-9.]+ m?s \([0-9.]+ % of the time went into training\)$' "$ERR"
-    if type jq >/dev/null; then
-        [ "$(jq -c '[.exit_code, .restarts, .lost_steps, .cause, .recoveries[0].from_step, .recoveries[0].source, .recoveries[0].generation]' r.json)" \
-            = '[0,1,7,null,50,"checkpoint",2]' ]
-    fi
+    report_has '[.exit_code, .restarts, .lost_steps, .cause, .recoveries[0].from_step, .recoveries[0].source, .recoveries[0].generation]' '[0,1,7,null,50,"checkpoint",2]'
     clean
 }
 
 @test "a restarted job that does not find the committed checkpoint says so" {
-    local lose='[ "$RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"'
+    local lose='[ "$DTRUN_RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"'
 
     GONE=ckpt/step_000000000050 dtrun --checkpoint-dir ckpt -np 2 --inject kill:rank=1,step=57 \
-        sh -c "$lose" sh "$(TRAIN)" 100 10
+        sh -c "$lose" sh "$RANK/train" 100 10
     result_is 2 100
     err_has "dtrun: restarting 2 ranks from the checkpoint of step 50"
     err_has "dtrun: going on from step 40, although a checkpoint of step 50 was committed; do all hosts"
     err_has ", 17 steps lost"
     GONE=away dtrun --checkpoint-dir away -np 2 --inject kill:rank=1,step=57 \
-        sh -c "$lose" sh "$(TRAIN)" 100 10
+        sh -c "$lose" sh "$RANK/train" 100 10
     result_is 2 100
     err_has "dtrun: starting from the beginning, although a checkpoint of step 50 was committed; do all hosts"
     err_has ", 57 steps lost"
@@ -81,23 +74,21 @@ ends_well() {
 @test "the loss of a checkpoint is reported once" {
     GONE=ckpt/step_000000000050 dtrun --checkpoint-dir ckpt -np 2 --report r.json --inject kill:rank=1,step=57 \
         --inject kill:rank=1,step=47,restart=1 \
-        sh -c '[ "$RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"' sh "$(TRAIN)" 100 10
+        sh -c '[ "$DTRUN_RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"' sh "$RANK/train" 100 10
     result_is 2 100
     [ "$(grep -c "dtrun: restarting 2 ranks from the checkpoint of step 50" "$ERR")" = 1 ]
     err_has "dtrun: restarting 2 ranks from the checkpoint of step 40"
     [ "$(grep -c "although a checkpoint of step 50 was committed" "$ERR")" = 1 ]
     err_has ", 7 steps lost"
-    if type jq >/dev/null; then
-        [ "$(jq -c '[.lost_steps, .recoveries[].from_step]' r.json)" = '[24,40,40]' ]
-    fi
+    report_has '[.lost_steps, .recoveries[].from_step]' '[24,40,40]'
     clean
 }
 
 @test "a job that finds a checkpoint of which dtrun did not know says so" {
-    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 50 10
     result_is 2 50
     dtrun --checkpoint-dir ckpt --resume --max-restarts 1 -np 2 \
-        sh -c '[ "$RANK$DTRUN_GENERATION" != 11 ] || exit 3; exec "$@"' sh "$(TRAIN)" 80 10
+        sh -c '[ "$DTRUN_RANK$DTRUN_GENERATION" != 11 ] || exit 3; exec "$@"' sh "$RANK/train" 80 10
     result_is 2 80
     err_has "dtrun: restarting 2 ranks from the beginning"
     err_has "dtrun: going on from step 50: the ranks found a newer checkpoint"
@@ -121,7 +112,7 @@ ends_well() {
 
 @test "dtrun reports at the end which --inject faults did not happen, and why" {
     dtrun -np 3 --inject kill:rank=2,step=500 --inject stop:rank=1,after=900 \
-        --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$(TRAIN)" 20 10
+        --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$RANK/train" 20 10
     result_is 3 20
     err_lines 4
     err_has "dtrun: --inject kill:rank=2,step=500 did not happen: the last step of rank 2 was 20"
@@ -149,10 +140,10 @@ is_stopped() { # RANK
 
 @test "each of several faults is triggered once, also one that only stops a rank" {
     dtrun -np 2 --inject kill:rank=0,step=25 --inject kill:rank=0,step=35 \
-        --inject exit:rank=0,step=15,restart=1 "$(TRAIN)" 40 10
+        --inject exit:rank=0,step=15,restart=1 "$RANK/train" 40 10
     result_is 2 40
     err_has "; recovered from 3 failures"
-    dtrun_start -np 2 --inject stop:rank=1,step=25 "$(TRAIN)" 40 10
+    dtrun_start -np 2 --inject stop:rank=1,step=25 "$RANK/train" 40 10
     await is_stopped 1
     kill -KILL "$(rank_pid 0)"
     dtrun_wait # rank 1 passes step 25 again
@@ -162,7 +153,7 @@ is_stopped() { # RANK
 }
 
 @test "two faults cause two recoveries, and each is triggered once" {
-    dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$(TRAIN)" 100 10
+    dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$RANK/train" 100 10
     result_is 3 100
     err_has "exited with code 5 (--inject) after step 71"
     err_has "; recovered from 2 failures, lost 4 steps, "
@@ -175,7 +166,7 @@ is_stopped() { # RANK
     for ((i = 0; i < kills; i++)); do
         faults+=(--inject "kill:rank=$((i % 3)),step=$((10 * i + 8)),restart=$i")
     done
-    dtrun -np 3 "${faults[@]}" "$(TRAIN)" $((10 * kills)) 5
+    dtrun -np 3 "${faults[@]}" "$RANK/train" $((10 * kills)) 5
     result_is 3 $((10 * kills))
     err_has "; recovered from $kills failures"
     clean
@@ -183,7 +174,7 @@ is_stopped() { # RANK
 
 @test "a job recovers from SIGSEGV, a failing exit, and a rank that leaves without dt_finalize" {
     for fault in segv fail leave; do
-        dtrun -np 3 "$(TRAIN)" 60 10 $fault 1 35
+        dtrun -np 3 "$RANK/train" 60 10 $fault 1 35
         result_is 3 60
         err_has "dtrun: restarting 3 ranks from the checkpoint of step 30"
         clean
@@ -227,20 +218,18 @@ is_stopped() { # RANK
     becomes_clean
 }
 
-@test "a job that restores and dies before its first checkpoint restarts from the beginning" {
-    dtrun -np 3 --report r.json "$(TRAIN)" 100 10 fail 1 5
+@test "a job that fails before its first checkpoint restarts from the beginning" {
+    dtrun -np 3 --report r.json "$RANK/train" 100 10 fail 1 5
     result_is 3 100
     err_has "exited with code 9 after step 5"
     grep -qxF "dtrun: restarting 3 ranks from the beginning" "$ERR" || { show; false; }
     err_has "recovered from 1 failure (1 from the beginning), lost 5 steps"
-    if type jq >/dev/null; then
-        [ "$(jq -c '[.restarts, .lost_steps, .recoveries[0].from_step, .recoveries[0].source]' r.json)" = '[1,5,null,"none"]' ]
-    fi
+    report_has '[.restarts, .lost_steps, .recoveries[0].from_step, .recoveries[0].source]' '[1,5,null,"none"]'
     clean
 }
 
 @test "--max-restarts overrides the limit of three restarts without progress" {
-    dtrun --max-restarts 4 -np 3 "$(TRAIN)" 100 10 fail-always 1 25
+    dtrun --max-restarts 4 -np 3 "$RANK/train" 100 10 fail-always 1 25
     code_is 9
     [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 4 ]
     err_has "dtrun: giving up after 4 restarts (--max-restarts 4)"
@@ -248,7 +237,7 @@ is_stopped() { # RANK
 }
 
 @test "three restarts without progress end the job with the failed rank's code" {
-    dtrun -np 3 "$(TRAIN)" 100 10 fail-always 1 25
+    dtrun -np 3 "$RANK/train" 100 10 fail-always 1 25
     code_is 9
     [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 3 ]
     err_has "dtrun: giving up: 3 restarts without progress (no newer checkpoint), and each time rank 1 failed in the same way"
@@ -256,36 +245,37 @@ is_stopped() { # RANK
 }
 
 @test "--max-restarts 0 forbids a restart even if there is a checkpoint" {
-    dtrun --max-restarts 0 -np 3 "$(TRAIN)" 100 10 fail 1 25
+    dtrun --max-restarts 0 -np 3 "$RANK/train" 100 10 fail 1 25
     code_is 9
     ! grep -q restarting "$ERR" || false
     clean
 }
 
 @test "--resume goes on where a job ended, and --fresh starts anew" {
-    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 50 10
     result_is 2 50
-    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 80 10
+    dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 80 10
     code_is 2
-    dtrun --checkpoint-dir ckpt --resume -np 2 "$(TRAIN)" 80 10
+    dtrun --checkpoint-dir ckpt --resume -np 2 --verbose "$RANK/train" 80 10
     result_is 2 80
-    dtrun --checkpoint-dir ckpt --fresh -np 2 --inject kill:rank=1,step=25 "$(TRAIN)" 40 10
+    err_has "checkpoint of step 50 restored"
+    dtrun --checkpoint-dir ckpt --fresh -np 2 --inject kill:rank=1,step=25 "$RANK/train" 40 10
     result_is 2 40
     err_has "from the checkpoint of step 20"
     clean
 }
 
 @test "a resumed job that fails before its own first checkpoint recovers from the one it resumed" {
-    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
-    dtrun --checkpoint-dir ckpt --resume -np 2 --inject kill:rank=1,step=55 "$(TRAIN)" 80 10
+    dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 50 10
+    dtrun --checkpoint-dir ckpt --resume -np 2 --inject kill:rank=1,step=55 "$RANK/train" 80 10
     result_is 2 80
     err_has "dtrun: restarting 2 ranks from the checkpoint of step 50"
     clean
 }
 
 @test "a fresh job that fails before its first checkpoint does not restore an old one" {
-    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
-    dtrun --checkpoint-dir ckpt --fresh --max-restarts 1 -np 2 --inject kill:rank=1,step=5 "$(TRAIN)" 40 10
+    dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 50 10
+    dtrun --checkpoint-dir ckpt --fresh --max-restarts 1 -np 2 --inject kill:rank=1,step=5 "$RANK/train" 40 10
     result_is 2 40
     err_has "dtrun: restarting 2 ranks from the beginning"
     clean
@@ -294,12 +284,12 @@ is_stopped() { # RANK
 @test "--resume continues a --fresh job that was killed before it set the old checkpoints aside" {
     local fake="$DTRUN_BUILD/tests/fake/.libs/libunfinished.so"
     [ -e "$fake" ] || skip "built without shared libraries"
-    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 50 10
     result_is 2 50
-    dtrun --checkpoint-dir ckpt --fresh --max-restarts 0 -np 2 env LD_PRELOAD="$fake" "$(TRAIN)" 40 10
+    dtrun --checkpoint-dir ckpt --fresh --max-restarts 0 -np 2 env LD_PRELOAD="$fake" "$RANK/train" 40 10
     code_is 137
     [ "$(newest)" = 50 ]
-    dtrun --checkpoint-dir ckpt --resume -np 2 --verbose "$(TRAIN)" 30 10
+    dtrun --checkpoint-dir ckpt --resume -np 2 --verbose "$RANK/train" 30 10
     result_is 2 30
     err_has "checkpoint of step 10 restored"
     [ "$(newest)" = 30 ]
@@ -308,9 +298,11 @@ is_stopped() { # RANK
 }
 
 @test "when a rank ends without dt_init, the job ends instead of waiting for it forever" {
-    local train="exec '$(TRAIN)' 60 10"
-    for ranks in "[ \$RANK = 1 ] || $train" "[ \$RANK = 1 ] || $train; sleep 0.5; exit 0" \
-        "[ \$RANK = 1 ] || { sleep 0.3; $train; }"; do
+    local train="exec '$RANK/train' 60 10"
+
+    # Rank 1 ends at any time, after the others have begun to wait, and before they begin.
+    for ranks in "[ \$DTRUN_RANK = 1 ] || $train" "[ \$DTRUN_RANK = 1 ] || $train; sleep 0.5; exit 0" \
+        "[ \$DTRUN_RANK = 1 ] || { sleep 0.3; $train; }"; do
         dtrun -np 3 sh -c "$ranks; exit 0"
         code_is 1
         err_has "dtrun: rank 1 (localhost, pid "
@@ -319,19 +311,20 @@ is_stopped() { # RANK
     done
 }
 
-@test "dtrun reports the steps lost with a host only where it knows their number" {
-    dtrun -np 3 --report r.json --inject agent:node=0,step=55 "$(TRAIN)" 100 10
+@test "steps that an agent took and did not report before its death are not in the number of lost steps" {
+    dtrun -np 3 --report r.json --inject agent:node=0,step=55 "$RANK/train" 100 10
     result_is 3 100
     grep -qE '^dtrun: recovered in [0-9.]+ m?s$' "$ERR" || { show; false; }
     grep -qE '^dtrun: done in .*; recovered from 1 failure, [0-9.]+ m?s \(' "$ERR" || { show; false; }
     grep -q '"lost_steps":[[:space:]]*null,' r.json
-    dtrun -np 3 --inject kill:rank=1,step=33 --inject agent:node=0,step=55 "$(TRAIN)" 100 10
+    dtrun -np 3 --inject kill:rank=1,step=33 --inject agent:node=0,step=55 "$RANK/train" 100 10
+    result_is 3 100
     err_has "; recovered from 2 failures, lost at least 3 steps, "
     clean
 }
 
 @test "with --transport local this machine plays several hosts, and the job survives the loss of one" {
-    dtrun --transport local -H here1:2,here2:1 --inject agent:node=1,step=55 "$(TRAIN)" 100 10
+    dtrun --transport local -H here1:2,here2:1 --inject agent:node=1,step=55 "$RANK/train" 100 10
     result_is 3 100
     err_has "dtrun: here2: agent: dtrun-agent was killed by signal 9 (Killed) (--inject); its rank 2 is taken as lost"
     err_has "from the checkpoint of step 50"
@@ -342,7 +335,7 @@ is_stopped() { # RANK
 }
 
 @test "--inject host takes a host away for good, and its ranks move" {
-    dtrun --transport local -H here1:2,here2:1 --report r.json --inject host:node=1,step=55 "$(TRAIN)" 100 10
+    dtrun --transport local -H here1:2,here2:1 --report r.json --inject host:node=1,step=55 "$RANK/train" 100 10
     result_is 3 100
     err_has " (--inject); its rank 2 is taken as lost"
     err_has "dtrun: going on without here2: 3 ranks on the 2 slots of 1 host"
@@ -351,14 +344,14 @@ is_stopped() { # RANK
 }
 
 @test "--inject host with --on-host-loss stop ends the job" {
-    dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject host:rank=2,step=55 "$(TRAIN)" 100 10
+    dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject host:rank=2,step=55 "$RANK/train" 100 10
     code_is 125
     err_has "dtrun: giving up: here2 cannot be used any more, and --on-host-loss stop was given"
     clean
 }
 
 @test "--inject agent loses a host that comes back" {
-    dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject agent:rank=2,step=55 "$(TRAIN)" 100 10
+    dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject agent:rank=2,step=55 "$RANK/train" 100 10
     result_is 3 100
     ! grep -q "going on without" "$ERR" || { show; false; }
     clean
@@ -395,13 +388,17 @@ is_stopped() { # RANK
     dtrun -np 3 --collective-timeout 2 --max-restarts 1 "$RANK/steps" hang
     code_is 0
     err_has "dtrun: restarting 3 ranks from the beginning"
+    clean
+}
+
+@test "a DTRUN_COLLECTIVE_TIMEOUT that is not a number is refused" {
     DTRUN_COLLECTIVE_TIMEOUT=soon dtrun -np 1 true
     code_is 2
     err_has "dtrun: DTRUN_COLLECTIVE_TIMEOUT=soon: a number from 0 to 1000000 was expected"
     clean
 }
 
-@test "a second job that saves in a checkpoint directory is refused by the name of the first" {
+@test "a second job that saves in a checkpoint directory is refused, and told which job uses it" {
     endless 2
     OUT=second.out ERR=second.err dtrun -np 2 --checkpoint-dir "$T/ckpt" --resume --max-restarts 0 \
         "$RANK/train" 200000000 50

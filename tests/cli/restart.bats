@@ -24,10 +24,7 @@ load common
     err_has "was killed by signal 9 (SIGKILL)"
     grep -qE '^dtrun: done in .*; restarted after 1 failure, without ranks for [0-9.]+ m?s$' "$ERR" ||
         { show; false; }
-    if type jq >/dev/null; then
-        [ "$(jq -c '[.exit_code, .restarts, .cause, .recoveries[0].generation, .recoveries[0].mode, .recoveries[0].source]' r.json)" \
-            = '[0,1,null,2,"restart","none"]' ]
-    fi
+    report_has '[.exit_code, .restarts, .cause, .recoveries[0].generation, .recoveries[0].mode, .recoveries[0].source]' '[0,1,null,2,"restart","none"]'
     clean
 }
 
@@ -56,9 +53,7 @@ load common
     grep -qxF "dtrun: restarting 2 ranks from the beginning" "$ERR" || { show; false; }
     err_has "dtrun: restarting 2 ranks from the beginning in 1 s (restart 2 without progress)"
     err_has "restarted after 2 failures, waited 1 s before restarts"
-    if type jq >/dev/null; then
-        [ "$(jq -c '[.recoveries[].delay_seconds]' r.json)" = '[0,1]' ]
-    fi
+    report_has '[.recoveries[].delay_seconds]' '[0,1]'
     clean
 }
 
@@ -81,10 +76,7 @@ load common
         { show; false; }
     grep -qE '^dtrun: done in .*; restarted after 3 failures, waited 3 s before restarts, left out b, ' "$ERR" ||
         { show; false; }
-    if type jq >/dev/null; then
-        [ "$(jq -c '[.restarts, .left_out, [.ranks[].host]]' r.json)" = \
-            '[3,[{"host":"b","from_generation":4,"until_generation":null}],["a","a"]]' ]
-    fi
+    report_has '[.restarts, .left_out, [.ranks[].host]]' '[3,[{"host":"b","from_generation":4,"until_generation":null}],["a","a"]]'
     clean
 }
 
@@ -96,9 +88,7 @@ load common
     grep -qxF "dtrun: going on with b again, since rank 1 fails elsewhere, too: 2 ranks on the 2 slots of 2 hosts" "$ERR" ||
         { show; false; }
     [ "$(grep -c 'going on' "$ERR")" = 2 ] || { show; false; }
-    if type jq >/dev/null; then
-        [ "$(jq -c .left_out r.json)" = '[{"host":"b","from_generation":4,"until_generation":5}]' ]
-    fi
+    report_has .left_out '[{"host":"b","from_generation":4,"until_generation":5}]'
     clean
 }
 

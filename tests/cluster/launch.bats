@@ -73,7 +73,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     uneven node 0/3@1 0/1@2 0/2@3 1/3@1 1/2@3 2/3@1
 }
 
-@test "arguments and environment arrive byte for byte and are on no command line" {
+@test "arguments and environment arrive byte for byte, and no command line of the host shows a value of -x" {
     local odd=$'a b\'c"d$HOME;`x`\n\tö\xff*'
 
     printf '%s\0' "$odd" '' '--' '-n' >"$BATS_TEST_TMPDIR/want"
@@ -87,6 +87,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     cmp "$OUT" "$BATS_TEST_TMPDIR/want"
     cluster_dtrun --no-tag -np 1 -H host2 -x SECRET=squeamish \
         sh -c 'cat /proc/[0-9]*/cmdline | tr "\0" "\n" | grep "s[q]ueamish"; echo "$SECRET"'
+    [ "$RC" = 0 ]
     [ "$(cat "$OUT")" = squeamish ]
 }
 

@@ -134,7 +134,7 @@ else:
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "a blocked network does no harm if there is another" {
+@test "a blocked network does no harm if there is another, and a host without a common address is named" {
     filter 1 "iif eth0 ip saddr $CLUSTER_NET.2 tcp dport != 22 ct state new drop"
     cluster_dtrun -np 3 -H host1,host2,host3 sh -c "$show"
     [ "$RC" = 0 ]
