@@ -340,6 +340,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+# Only the time shows a wrong order: each rank would wait 5 s for the others (DESTROY_MS).
 @test "NCCL: ranks leave their communicators in the same order, wherever their tables hold them" {
     local start=$SECONDS
     gpu slots -x DTRUN_DEVICE=nccl
