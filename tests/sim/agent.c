@@ -192,7 +192,7 @@ static void flush_stream(struct sim_world *w, struct sim_agent *a, struct sim_ra
 /* Nothing has followed output that ends in the middle of a line. */
 static void say_quiet(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
     int fd = (int)(e->n & 1) + 1;
     const struct sim_stream *s = r ? &r->streams[fd - 1] : NULL;
     union dt_msg *m;

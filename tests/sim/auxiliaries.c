@@ -17,7 +17,7 @@ bool sim_is_auxiliary(const struct sim_world *w, uint32_t number)
 
 static void end(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
 
     if (r && !r->stubborn)
         sim_agent_reap(w, e->who, r, sim_percent(&w->program, 15) ? 1 : 0, 0);

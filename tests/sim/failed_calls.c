@@ -26,7 +26,7 @@ static uint64_t number_of(enum sim_comm comm)
 static void fail_other(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
     uint64_t habit = sim_percent(&w->program, 90) ? w->s->seed : sim_below(&w->program, 3);
 
     if (!r || r->stubborn || r->failed)
@@ -114,7 +114,7 @@ void sim_agent_tell_last_calls(struct sim_world *w, struct sim_agent *a, uint32_
 static void tell_last_calls(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    const struct sim_rank *r = sim_come_to(w, e);
+    const struct sim_rank *r = sim_acting_process(w, e);
 
     if (r)
         sim_agent_tell_last_calls(w, a, r->rank, a->generation, a->failed[SIM_WORLD]);

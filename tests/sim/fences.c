@@ -35,7 +35,7 @@ void sim_rank_tells_mpi_state(struct sim_world *w, struct sim_agent *a, struct s
 
 static void init(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
 
     if (r && !r->stubborn)
         sim_rank_tells_mpi_state(w, e->who, r, true);

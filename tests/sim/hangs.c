@@ -66,7 +66,7 @@ static void set_limit(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     uint32_t ms = (uint32_t)sim_between(&w->program, w->s->limit_ms, 2 * w->s->limit_ms);
-    const struct sim_rank *r = sim_come_to(w, e);
+    const struct sim_rank *r = sim_acting_process(w, e);
 
     if (!r || r->stubborn || r->failed || (a->limit_ms && a->limit_ms <= ms))
         return;

@@ -9,7 +9,7 @@
 #include "tests/sim/world.h"
 
 enum {
-    LONG_MESSAGE = 64 * 1024, /* for longer messages, only the generation is decoded */
+    LONG_TABLE = 64 * 1024, /* of a longer TABLE, only the generation is decoded */
     SLOW_MS = 200,
 };
 
@@ -202,7 +202,8 @@ static int take(void *arg, uint8_t type, const uint8_t *payload, size_t n)
     return 0;
 }
 
-/* Data in *msg are in the frame, so they are checked here and not readable afterwards. */
+/* *msg points into the frame, which the caller frees. So the message is checked here, and nothing
+ * may follow its pointers afterwards. */
 static void decode(struct sim_world *w, struct sim_conn *c, uint8_t type,
                    const struct dt_put *frames, union dt_msg *msg)
 {
@@ -210,7 +211,7 @@ static void decode(struct sim_world *w, struct sim_conn *c, uint8_t type,
     struct dt_unframe unframe;
     const char *why = NULL;
 
-    if (type == DT_MSG_TABLE && frames->len > LONG_MESSAGE) {
+    if (type == DT_MSG_TABLE && frames->len > LONG_TABLE) {
         struct dt_get get = dt_get_init(frames->data + DT_FRAME_HEADER, 4);
 
         msg->table = (struct dt_msg_table){ .generation = dt_get_u32(&get) };

@@ -14,7 +14,7 @@ enum { IN_A_ROW = 3, FIRST_S = 60, DEFECT_MS = 400 };
 
 static void break_down(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
     bool host = w->s->defect == SIM_DEFECT_OF_HOST;
 
     if (r && !r->stubborn)

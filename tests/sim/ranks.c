@@ -55,7 +55,7 @@ void sim_plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r
                                   .epoch = (uint64_t)a->generation << 32 | r->life });
 }
 
-struct sim_rank *sim_come_to(struct sim_world *w, struct sim_event *e)
+struct sim_rank *sim_acting_process(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
     struct sim_rank *r = &a->ranks[e->n >> 32];
@@ -79,7 +79,7 @@ static int what_of(const struct sim_event *e)
 
 static void print(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
 
     if (!r)
         return;
@@ -99,7 +99,7 @@ static void plan_output(struct sim_world *w, struct sim_agent *a, const struct s
 static void finish(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
 
     if (!r || r->stubborn || w->left_generation == a->generation ||
         (w->s->linked && w->stuck_generation == a->generation))
@@ -117,7 +117,7 @@ static void finish(struct sim_world *w, struct sim_event *e)
 static void say_hello(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    const struct sim_rank *r = sim_come_to(w, e);
+    const struct sim_rank *r = sim_acting_process(w, e);
     union dt_msg *m;
 
     if (!r || r->stubborn)
@@ -163,7 +163,7 @@ static void send_commit(struct sim_world *w, struct sim_agent *a, bool restored)
 static void commit(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
-    const struct sim_rank *r = sim_come_to(w, e);
+    const struct sim_rank *r = sim_acting_process(w, e);
 
     if (!r || r->stubborn || w->stuck_generation == a->generation)
         return;
@@ -210,7 +210,7 @@ static int status_after_failure(struct sim_world *w, const struct sim_rank *r)
 
 static void follow(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
 
     if (r)
         sim_agent_reap(w, e->who, r, status_after_failure(w, r), 0);
@@ -220,7 +220,7 @@ static void follow(struct sim_world *w, struct sim_event *e)
 static void fail(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_agent *a = e->who;
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
 
     if (!r || r->stubborn || r->failed)
         return;
@@ -243,8 +243,8 @@ void sim_ranks_abort(struct sim_world *w, struct sim_agent *a, int32_t code)
     }
 }
 
-/* Ranks of the same host notice the death, and so does every second other host, from a connection
- * that ends. */
+/* Ranks of the same host notice the death. In a world of few hosts, ranks of about half of the
+ * other hosts notice it, too, from a connection that ends. */
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo)
 {
@@ -266,14 +266,14 @@ void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
 
 static void take_signal(struct sim_world *w, struct sim_event *e)
 {
-    struct sim_rank *r = sim_come_to(w, e);
+    struct sim_rank *r = sim_acting_process(w, e);
     int signo = what_of(e);
 
     if (!r)
         return;
     if (sim_percent(&w->program, 80))
         sim_agent_reap(w, e->who, r, -1, signo);
-    else
+    else /* 75 means that it was preempted */
         sim_agent_reap(w, e->who, r, sim_percent(&w->program, 30) ? 75 : 1, 0);
 }
 

@@ -4,7 +4,7 @@
 
 #include "tests/sim/world.h"
 
-enum { FRUITLESS_MAX = 3, DELAY_MAX_S = 30 };
+enum { FRUITLESS_MAX = 3, DOUBLINGS_MAX = 4, DELAY_MAX_S = 30 };
 
 /* "three restarts in a row without a newer checkpoint end it" */
 bool sim_restarts_allowed(const struct sim_world *w)
@@ -22,13 +22,14 @@ void sim_restarts_decided(struct sim_world *w)
     w->witness.restarts.newest_at_decision = w->witness.restarts.newest;
 }
 
-/* "the next ones wait 1, 2, 4, 8, 16 and then always 30 seconds" */
+/* "the next ones wait 1, 2, 4, 8 and 16 seconds, and then 30 seconds each time" */
 static uint64_t delay_ns(const struct sim_restarts *r)
 {
-    uint64_t s =
-        r->fruitless < 2 ? 0 : UINT64_C(1) << (r->fruitless - 2 < 5 ? r->fruitless - 2 : 5);
-
-    return (s < DELAY_MAX_S ? s : DELAY_MAX_S) * SIM_S;
+    if (r->fruitless < 2)
+        return 0;
+    if (r->fruitless - 2 > DOUBLINGS_MAX)
+        return DELAY_MAX_S * SIM_S;
+    return (UINT64_C(1) << (r->fruitless - 2)) * SIM_S;
 }
 
 static void count(struct sim_restarts *r)

@@ -371,9 +371,9 @@ bool sim_is_line_unfinished(uint64_t bytes); /* after so many bytes of a stream 
 /* Plans what the agent's process does after this time, unless it has ended by then. */
 void sim_plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
               sim_action_f act, int what);
-/* The process of the event. Returns NULL if it has ended, or if it stands still; then the event
- * comes again later. */
-struct sim_rank *sim_come_to(struct sim_world *w, struct sim_event *e);
+/* The process whose event it is. Returns NULL if that has ended, or if it stands still; then the
+ * event comes again later. */
+struct sim_rank *sim_acting_process(struct sim_world *w, struct sim_event *e);
 
 /* auxiliaries.c */
 bool sim_is_auxiliary(const struct sim_world *w, uint32_t number);

@@ -36,7 +36,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* A fault does not matter here. */
+/* Returns no fault: cuEventDestroy works in spite of one, and check_locked looks for one in the
+ * event's context. */
 static CUresult check_context(void)
 {
     CUcontext context;
@@ -125,8 +126,10 @@ CUresult cuEventSynchronize(CUevent event)
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
-    CUresult result = CUDA_SUCCESS;
+    CUresult result = check_context();
 
+    if (result)
+        return result;
     if (!start->recorded || !end->recorded ||
         ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;

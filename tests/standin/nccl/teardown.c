@@ -6,10 +6,10 @@
  * free device memory, which waits for all work of the device.
  *
  * ncclCommAbort ends running kernels, waits for no peer, and may be called by another thread. It
- * waits for work that the communicator's thread has handed to NCCL's own thread, but not for that
- * thread itself, which must not be inside another call when the communicator is freed. That happens
- * at the end of the outermost group, or before NCCL 2.22 at once. So in a group, the kernels of all
- * its communicators end first.
+ * waits for work that the program's thread has handed to NCCL's own thread. It does not wait for
+ * the program's thread, which must not be inside another call when the communicator is freed. It
+ * frees the communicator at the end of the outermost group, or before NCCL 2.22 at once. So in a
+ * group, the kernels of all its communicators end first.
  *
  * If the communicator is in progress or has an asynchronous error, ncclCommDestroy frees nothing
  * and leaves the calling thread inside a group that has not ended. */

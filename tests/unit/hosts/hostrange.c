@@ -10,7 +10,7 @@
 static const struct {
     const char *text;
     const char *names;
-} goods[] = {
+} cases[] = {
     { "", "" },
     { "node7", "node7" },
     { "n[7]", "n7" },
@@ -27,14 +27,14 @@ static const struct {
 static void ranges_are_expanded_in_order(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof goods / sizeof *goods; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_strs names = { 0 };
         struct dt_strbuf b = { 0 };
 
-        assert_int_equal(dt_hostrange_expand(&names, goods[i].text, NULL), 0);
+        assert_int_equal(dt_hostrange_expand(&names, cases[i].text, NULL), 0);
         for (uint32_t n = 0; n < names.n; n++)
             dt_strbuf_printf(&b, "%s%s", n ? " " : "", names.v[n]);
-        assert_string_equal(dt_strbuf_text(&b), goods[i].names);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].names);
         dt_strbuf_free(&b);
         dt_strs_free(&names);
     }

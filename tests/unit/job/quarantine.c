@@ -141,7 +141,7 @@ static void hosts_that_are_needed_come_back(void **state)
     dt_quarantine_free(&q);
 }
 
-static void the_time_has_a_limit(void **state)
+static void the_time_in_quarantine_has_a_limit(void **state)
 {
     struct dt_quarantine_host h = { .times = 1000 };
 
@@ -155,7 +155,7 @@ int main(void)
         cmocka_unit_test(a_host_where_failures_begin_is_left_out),
         cmocka_unit_test(changes_are_reported_once),
         cmocka_unit_test(hosts_that_are_needed_come_back),
-        cmocka_unit_test(the_time_has_a_limit),
+        cmocka_unit_test(the_time_in_quarantine_has_a_limit),
     };
 
     return cmocka_run_group_tests_name("quarantine", tests, NULL, NULL);

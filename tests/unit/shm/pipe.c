@@ -47,7 +47,7 @@ static void create(void)
 
 /* ---- one thread plays both ends ---- */
 
-static void a_pipe_is_full_and_empty(void **state)
+static void a_full_pipe_refuses_bytes_and_an_empty_one_has_none(void **state)
 {
     struct seat a = { 0 }, b = { 0 };
     uint8_t byte = 7, got = 0;
@@ -66,8 +66,8 @@ static void a_pipe_is_full_and_empty(void **state)
     assert_int_equal(errno, EAGAIN);
     assert_false(dt_pipe_may_write(&a.s, 1));
     assert_int_equal(held, map.pipe - sizeof(struct dt_hostshm_pipe));
-    assert_false(
-        dt_pipe_may_read(&a.s, 1)); /* neither the other direction nor another pair's pipe */
+    /* the other direction and another pair have pipes of their own */
+    assert_false(dt_pipe_may_read(&a.s, 1));
     assert_true(dt_pipe_may_write(&a.s, 2));
     for (; dt_pipe_read(&b.s, 0, &in, 1) == 1; held--)
         assert_int_equal(got, 7);
@@ -259,7 +259,7 @@ static void *sleeps(void *arg)
     return NULL;
 }
 
-static void a_stop_wakes_a_rank_that_waits_for_any(void **state)
+static void a_stop_wakes_a_rank_that_waits_for_its_pipes(void **state)
 {
     struct seat seat = { 0 };
 
@@ -275,8 +275,7 @@ static void a_stop_wakes_a_rank_that_waits_for_any(void **state)
     dt_hostshm_unmap(&map);
 }
 
-/* Unused pages take no memory, however many ranks there are. */
-static void many_ranks_have_small_pipes(void **state)
+static void pipes_are_smaller_the_more_ranks_a_host_has(void **state)
 {
     static const struct {
         uint32_t local_size;
@@ -302,13 +301,13 @@ static void many_ranks_have_small_pipes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipe_is_full_and_empty),
+        cmocka_unit_test(a_full_pipe_refuses_bytes_and_an_empty_one_has_none),
         cmocka_unit_test(pieces_are_written_and_read_in_order),
         cmocka_unit_test(all_pairs_transfer_while_waits_spin),
         cmocka_unit_test(all_pairs_transfer_while_waits_sleep),
         cmocka_unit_test(all_pairs_transfer_with_fences),
-        cmocka_unit_test(a_stop_wakes_a_rank_that_waits_for_any),
-        cmocka_unit_test(many_ranks_have_small_pipes),
+        cmocka_unit_test(a_stop_wakes_a_rank_that_waits_for_its_pipes),
+        cmocka_unit_test(pipes_are_smaller_the_more_ranks_a_host_has),
     };
 
     alarm(300); /* a watchdog */
