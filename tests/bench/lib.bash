@@ -7,7 +7,7 @@
 #     bench_title "2 hosts, labels"
 #     bench_compare "dtrun=dtrun -H ... true" "mpirun=$BENCH_MPIRUN -H ... true"
 #
-# DTRUN_BUILD names the build tree (default: build). --quick runs one round of everything, to check that the
+# DTRUN_BUILD names the build tree (default: build). --quick runs one round of a small choice, to check that the
 # benchmark works. Measurements on a busy machine mean little.
 
 BENCH_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
