@@ -562,6 +562,7 @@ HELPERS = \
 	tests/rank/stuck \
 	tests/rank/gpu \
 	tests/rank/gpubucket \
+	tests/rank/gpurandom \
 	tests/rank/gpushared \
 	tests/rank/gpusome \
 	tests/rank/gpustream \
@@ -604,6 +605,10 @@ tests_rank_gpu_LDFLAGS = -no-install
 tests_rank_gpubucket_SOURCES = tests/rank/gpubucket.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpubucket_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS)
 tests_rank_gpubucket_LDFLAGS = -no-install
+tests_rank_gpurandom_SOURCES = tests/rank/gpurandom.c tests/rank/gpuplain.c tests/rank/gpuplain.h \
+	tests/rank/device.c tests/rank/device.h
+tests_rank_gpurandom_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
+tests_rank_gpurandom_LDFLAGS = -no-install
 tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
 tests_rank_gpushared_LDFLAGS = -no-install
@@ -631,7 +636,7 @@ clean-local: clean-gpu-kit
 clean-gpu-kit:
 	rm -rf gpu-kit
 .PHONY: units runtime-libraries check-unit helpers gpu-kit clean-gpu-kit
-EXTRA_DIST += tests/gpu/assemble tests/gpu/run
+EXTRA_DIST += tests/gpu/assemble tests/gpu/random tests/gpu/run
 
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la
@@ -663,6 +668,7 @@ tests_kernels_bytes_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS)
 CLI_TESTS = \
 	tests/cli/gpu.bats \
 	tests/cli/gpumixed.bats \
+	tests/cli/gpurandom.bats \
 	tests/cli/gpushared.bats \
 	tests/cli/gpustream.bats \
 	tests/cli/gpukit.bats \
