@@ -210,7 +210,8 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     mkdir mine
     dtrun -np 2 --checkpoint-dir mine/sub/dir touch ran
     code_is 0
-    [ -e ran ] && [ -z "$(ls -A mine)" ] # it is made when it is needed
+    [ -e ran ]
+    [ -z "$(ls -A mine)" ] # it is made when it is needed
     rm ran
     dtrun -np 4 --checkpoint-dir file/sub touch ran
     code_is 125
@@ -400,7 +401,8 @@ r.json" ]
     dtrun -np 1 --report fifo true
     timeout "$PATIENCE" cat <&8 >got
     exec 8<&-
-    [ -p fifo ] && [ "$(jq .exit_code got)" = 0 ]
+    [ -p fifo ]
+    [ "$(jq .exit_code got)" = 0 ]
     : >r.json
     ln -s r.json link
     dtrun -np 1 --report link true

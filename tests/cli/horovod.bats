@@ -118,7 +118,7 @@ END
     code_is 0
     [ "$(sort -u "$OUT" | wc -l)" = 2 ]
     for port in $(cat "$OUT"); do
-        ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
+        ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "port $port still accepts connections"; false; }
     done
     clean
 }

@@ -201,7 +201,7 @@ start_forever() {
     dtrun_wait
     code_is 0
     err_has "; all ranks have exited with 0, so this is not a failure"
-    ! grep -q restarting "$ERR"
+    ! grep -q restarting "$ERR" || { show; false; }
     becomes_clean
 }
 

@@ -358,7 +358,8 @@ dtrun_start_still() {
     [ "$(ls logs | tr '\n' ' ')" = "rank.00000.err rank.00000.out rank.00001.err rank.00001.out " ]
     cmp bytes logs/rank.00000.out
     printf 'oops\nend' | cmp - logs/rank.00001.err
-    [ ! -s logs/rank.00000.err ] && [ ! -s logs/rank.00001.out ]
+    [ ! -s logs/rank.00000.err ]
+    [ ! -s logs/rank.00001.out ]
     clean
 }
 
@@ -432,7 +433,8 @@ $T/logs/rank.00001.1.nccl" ]
     [ "$(cat logs/*.out | wc -l)" = 40 ]
     (ulimit -n 200 && dtrun --output-dir more -np 100 touch started; code_is 125)
     err_has "dtrun: --output-dir: 268 open files are needed, and ulimit -Hn allows 200"
-    [ ! -e started ] && [ ! -e more ]
+    [ ! -e started ]
+    [ ! -e more ]
     clean
 }
 

@@ -356,7 +356,7 @@ END
         DTRUN_TUNING=${case%%[: ]*} dtrun -np 2 "$PERF" --tune
         code_is 1
         [ "$(grep -cx "dtrun-perf: $case" "$ERR")" -eq 1 ] || { show; false; }
-        ! grep -q ' = ' "$OUT"
+        ! grep -q ' = ' "$OUT" || { show; false; }
     done
     mkdir home
     HOME="$T/home" dtrun -np 1 "$PERF" --tune

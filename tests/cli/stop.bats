@@ -44,7 +44,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^C -- \
         bash -c 'for i in 1 2 3; do "$0" -np 2 sh -c "echo ready; exec sleep 600"; echo round; done' "$DTRUN" >"$OUT"
     out_has 2 ready
-    ! grep -q round "$OUT"
+    ! grep -q round "$OUT" || { show; false; }
     out_has 1 "exit code -2$"
     clean
 }
