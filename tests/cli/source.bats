@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Rules that the source tree keeps: files and folders depend on each other in one direction, no folder holds too
-# many files, and tests/checks lists which tests show what collectives must do.
+# many files, tests/checks lists which tests show what collectives must do, and assertions of bats files can fail.
 
 @test "no files or folders depend on each other in a circle, no folder is crowded, and no symbol is defined twice" {
     type python3 >/dev/null || skip "python3 is not installed"
@@ -106,4 +106,24 @@ listed() {
     [ ! -s unshown ] || { echo "no test names: $(tr '\n' ' ' <unshown)"; false; }
     [ ! -s excused ] || { echo "tests name what tests/checks says none does: $(tr '\n' ' ' <excused)"; false; }
     [ ! -s unknown ] || { echo "tests name what tests/checks does not have: $(tr '\n' ' ' <unknown)"; false; }
+}
+
+# Prints the lines of bats files that bash's set -e passes over if they fail: commands that begin with "!", and
+# conditions before "&&". Either may be the last line of a function.
+without_effect() { # FILE...
+    awk 'function tell() { if (line != "" && $0 != "}") print line; line = "" }
+        { tell() }
+        /\|\||; exit$/ { next }
+        /^ +! / || /^ +\[.* && (\[|!|grep|cmp) / { line = FILENAME ": " $0 }' "$@"
+}
+
+@test "each assertion of a bats file can fail" {
+    cd "$BATS_TEST_TMPDIR"
+    printf '    %s\n' '! grep -q a b' '[ -e a ] && [ -e b ]' '! grep -q a b || false' '[ -e a ] && return' \
+        '! grep -q a b' >bad.bats
+    echo '}' >>bad.bats
+    [ "$(without_effect bad.bats)" = "bad.bats:     ! grep -q a b
+bad.bats:     [ -e a ] && [ -e b ]" ]
+    without_effect "$DTRUN_SOURCE"/tests/{cli,cluster,sim}/*.bats "$DTRUN_SOURCE"/tests/{cli,cluster}/*.bash >bad
+    [ ! -s bad ] || { cat bad; false; }
 }

@@ -50,7 +50,7 @@ static void drift_is_followed(void **state)
 }
 
 /* On a busy network a slow answer still says less than a recent quick one. */
-static void a_slow_answer_does_not_replace_a_recent_one(void **state)
+static void a_slow_answer_does_not_replace_a_recent_quick_one(void **state)
 {
     struct dt_heartbeat h;
     uint64_t now = 100000 * S;
@@ -91,7 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_clock_of_an_agent_is_followed),
         cmocka_unit_test(drift_is_followed),
-        cmocka_unit_test(a_slow_answer_does_not_replace_a_recent_one),
+        cmocka_unit_test(a_slow_answer_does_not_replace_a_recent_quick_one),
         cmocka_unit_test(a_silent_host_is_lost_after_the_heartbeat),
         cmocka_unit_test(time_in_which_dtrun_was_stopped_is_no_silence),
     };
