@@ -11,7 +11,7 @@ enum {
     YIELDS = 2000, /* about a millisecond, within which most calls end */
     NAP_NS = 50 * 1000,
     SETTLE_NS = 1000 * 1000 * 1000,
-    LONG_WAIT_NS = 10 * 1000 * 1000, /* after which dtrun is told of a wait */
+    LONG_WAIT_NS = 1000 * 1000, /* after which dtrun is told of a wait */
 };
 
 void dt_gpu_pause(unsigned turn)
