@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# How a job ends by itself, and what dtrun prints then. A case number is its number in the project's list of
-# test cases.
+# How a job ends by itself, and what dtrun prints then.
 
 load common
 

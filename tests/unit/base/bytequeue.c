@@ -1,4 +1,4 @@
-/* The queue of bytes returns what was put in, in order, and moves few bytes. */
+/* The queue of bytes returns what was put in, in order, and reuses its memory. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
