@@ -190,8 +190,11 @@ void dt_recovery_on_commit(struct dt_recovery *r, const struct dt_msg_commit *m)
         dt_restart_committed(&r->restart, m->step);
     if (r->history.recovering && r->core->generation == dt_history_last(&r->history)->generation)
         dt_recovery_complete(r, m->restored, m->step);
-    dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
-               m->restored ? "restored" : "committed");
+    if (m->step >= 0)
+        dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
+                   m->restored ? "restored" : "committed");
+    else
+        dt_verbose("no checkpoint restored");
 }
 
 void dt_recovery_init(struct dt_recovery *r, struct dt_core *core, struct dt_network *network,
