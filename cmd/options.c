@@ -135,6 +135,8 @@ static const struct option options[] = {
       "put the time before every line" },
     { { "merge-stderr" }, NULL, FLAG, AT(job.merge_stderr), 0, 0,
       "send standard error of ranks to standard output" },
+    { { "unbuffered" }, NULL, FLAG, AT(job.unbuffered), 0, 0,
+      "ranks write to a terminal: each line at once" },
     { { "output-dir" }, "DIR", TEXT, AT(output_dir), 0, 0,
       "each rank's output to files in DIR (%r: rank, %h: host)" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,

@@ -213,6 +213,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
 	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
+	launcher/agent/ranks/pty.c launcher/agent/ranks/pty.h \
 	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
 	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \
 	launcher/agent/ranks/spawn.c launcher/agent/ranks/spawn.h \

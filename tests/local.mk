@@ -570,6 +570,7 @@ HELPERS = \
 	tests/gpu/fetch \
 	tests/rank/fds \
 	tests/rank/flood \
+	tests/rank/lastline \
 	tests/rank/train \
 	tests/rank/busy \
 	tests/rank/headless \
@@ -643,6 +644,7 @@ tests_rank_train_LDADD = runtime/libdtrun.la
 tests_rank_train_LDFLAGS = -no-install
 tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
+tests_rank_lastline_SOURCES = tests/rank/lastline.c
 tests_rank_busy_SOURCES = tests/rank/busy.c
 tests_rank_busy_LDADD = runtime/libdtrun.la
 tests_rank_busy_LDFLAGS = -no-install

@@ -113,7 +113,8 @@ struct dt_msg_start {
     uint8_t gpus_given;         /* 1: gpus= stood in the hostfile, even if empty */
     int32_t stdin_rank;         /* whose stdin is a pipe fed by STDIN, the others': /dev/null; or a
                                    DT_STDIN_ constant */
-    uint8_t merge_stderr;       /* 1: standard error goes into the pipe of standard output */
+    uint8_t merge_stderr;       /* 1: standard error goes where standard output goes */
+    uint8_t unbuffered;         /* 1: standard output is a pseudo-terminal; 0: a pipe */
     struct dt_u32s ranks;       /* that run here, ascending: the one at i has local rank i */
     struct dt_u32s auxiliaries; /* that run beside them: numbers from np on, ascending (role.h) */
     uint32_t servers;           /* of the job, among its auxiliaries */

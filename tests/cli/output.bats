@@ -169,12 +169,12 @@ no_rank_runs() {
     clean
 }
 
-# Succeeds if RANKS processes of this name wait in a write to their pipe.
+# Succeeds if RANKS processes of this name wait in a write to their pipe or terminal.
 stalled() { # COMMAND RANKS
     local pid n=0
     for pid in $(left_behind); do
         [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ] || continue
-        case "$(cat "/proc/$pid/wchan" 2>/dev/null)" in *pipe*) n=$((n + 1)) ;; esac
+        case "$(cat "/proc/$pid/wchan" 2>/dev/null)" in *pipe* | *tty* | wait_woken) n=$((n + 1)) ;; esac
     done
     [ "$n" = "$2" ]
 }
@@ -512,5 +512,107 @@ $T/logs/rank.00001.1.nccl" ]
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'echo x; exec sleep 600' </dev/null >/dev/full 2>"$ERR" || RC=$?
     OUT=/dev/null code_is 125
     OUT=/dev/null err_has "dtrun: standard output cannot be written: No space left on device"
+    clean
+}
+
+@test "with --unbuffered standard output is a terminal, and a rank that crashes loses no line" {
+    what='[ -t 0 ] && echo in; [ -t 1 ] && echo out; [ -t 2 ] && echo err; exit 0'
+    dtrun -np 1 sh -c "$what"
+    out_is ""
+    dtrun --unbuffered -np 1 sh -c "$what"
+    code_is 0
+    out_is "out
+"
+    dtrun --unbuffered --merge-stderr -np 1 sh -c "$what"
+    out_is "out
+err
+"
+    dtrun --unbuffered -np 1 "$RANK/fds"
+    out_has 1 "no terminal" # that controls it
+    dtrun -np 2 "$RANK/lastline"
+    code_is 139
+    out_is ""
+    dtrun --unbuffered -np 1 "$RANK/lastline"
+    code_is 139
+    out_is "the last line
+"
+    dtrun --unbuffered --output-dir logs -np 1 "$RANK/lastline"
+    [ "$(cat logs/rank.00000.out)" = "the last line" ]
+    clean
+}
+
+@test "--unbuffered changes no byte and loses none" {
+    head -c 1048576 /dev/urandom >bytes
+    for i in $(seq 0 255); do printf "\\$(printf %03o "$i")"; done >>bytes
+    dtrun --unbuffered -np 1 cat bytes
+    code_is 0
+    cmp bytes "$OUT"
+    dtrun --unbuffered --output-dir logs -np 8 cat bytes
+    for i in 0 1 2 3 4 5 6 7; do
+        cmp bytes logs/rank.0000$i.out
+    done
+    dtrun --unbuffered -np 64 "$RANK/flood" 1000
+    "$RANK/flood" check 64 1000 <"$OUT"
+    clean
+}
+
+@test "with --unbuffered a slow reader makes ranks wait, and nothing is lost" {
+    mkfifo slow
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --unbuffered -np 4 "$RANK/flood" 20000 </dev/null >slow 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    exec 8<slow
+    head -c 65536 <&8 >part
+    await stalled flood 4
+    cat part - <&8 >"$OUT"
+    exec 8<&-
+    dtrun_wait
+    code_is 0
+    "$RANK/flood" check 4 20000 <"$OUT"
+    clean
+}
+
+@test "with --unbuffered a prompt is shown even if its rank computes on" {
+    dtrun_start --unbuffered -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
+        printf "50%%"; while :; do :; done'
+    await has_line '50%' "$OUT"
+    out_is "[0] 50%"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    clean
+}
+
+@test "with --unbuffered neither a daemon nor a stranger that writes to the terminal makes dtrun hang" {
+    dtrun --unbuffered -np 2 sh -c 'echo said; setsid sleep 600 & exit 0'
+    code_is 0
+    [ "$(grep -c said "$OUT")" = 2 ]
+    dtrun --unbuffered -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
+    code_is 0
+    dtrun_start --unbuffered -np 1 sh -c 'echo $$ >rank; until [ -e go ]; do sleep 0.05; done; printf end'
+    await test -s rank
+    yes >"/proc/$(cat rank)/fd/1" 2>/dev/null 3>&- &
+    await test -s "$OUT"
+    touch go
+    dtrun_wait
+    code_is 0
+    grep -q end "$OUT"
+    wait $! || true # it ends with the terminal
+    clean
+}
+
+@test "too few pseudo-terminals for --unbuffered are reported, and no rank runs" {
+    limited='mount -t devpts -o max=1 none /dev/pts && exec "$@"'
+    unshare --mount sh -c "$limited" sh true 2>/dev/null || skip "cannot mount devpts"
+    RC=0
+    timeout "$PATIENCE" unshare --mount sh -c "$limited" sh env "$TOKEN" "$DTRUN" --unbuffered -np 2 touch ran \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 125
+    err_has "dtrun: too few pseudo-terminals are left for 2 processes (--unbuffered): kernel.pty.max is "
+    err_lines 1
+    [ ! -e ran ]
+    hide /dev/pts
+    dtrun --unbuffered -np 2 touch ran
+    code_is 125
+    err_has "dtrun: a pseudo-terminal from /dev/ptmx and /dev/pts (--unbuffered): No such "
+    [ ! -e ran ]
     clean
 }

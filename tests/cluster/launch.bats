@@ -170,6 +170,9 @@ stalled_for_good() {
     STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --no-tag -np 2 -H host2:1,host3:1 cat
     [ "$RC" = 0 ]
     cmp "$OUT" "$BATS_TEST_TMPDIR/in"
+    STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --unbuffered --no-tag -np 2 -H host2:1,host3:1 sh -c '[ -t 1 ] && exec cat'
+    [ "$RC" = 0 ]
+    cmp "$OUT" "$BATS_TEST_TMPDIR/in"
     cluster_dtrun -np 4 -H host1:2,host2:2 sh -c 'seq -f "$DTRUN_RANK line %06.0f" 20000; echo done >&2'
     [ "$RC" = 0 ]
     for r in 0 1 2 3; do

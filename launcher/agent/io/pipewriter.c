@@ -77,7 +77,8 @@ bool dt_pipewriter_is_awake(int fd)
 
     if (fstat(fd, &st) < 0)
         return false;
-    snprintf(pipe, sizeof pipe, "pipe:[%ju]", (uintmax_t)st.st_ino);
+    if (ptsname_r(fd, pipe, sizeof pipe) != 0)
+        snprintf(pipe, sizeof pipe, "pipe:[%ju]", (uintmax_t)st.st_ino);
     proc = opendir("/proc");
     while (proc && !awake && (entry = readdir(proc)))
         awake = is_awake_writer(number_of(entry), pipe);

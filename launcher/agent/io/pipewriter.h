@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-/* fd is either end of the pipe. Looks at every process of the machine except this one. */
+/* fd is either end of the pipe, or the reading end of a pseudo-terminal. Looks at every process of
+ * the machine except this one. */
 bool dt_pipewriter_is_awake(int fd);
 
 #endif

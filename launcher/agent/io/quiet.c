@@ -1,13 +1,17 @@
 #include "launcher/agent/io/quiet.h"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
+#include <poll.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "launcher/agent/io/pipewriter.h"
 
-enum { STDIO_BLOCK = 4096 };
+enum {
+    STDIO_BLOCK = 4096,
+    STDIO_TERMINAL_BLOCK = 1024,
+    TERMINAL_PIECE = 2048, /* the kernel cuts what is written to a terminal into such pieces */
+};
 
 void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied)
 {
@@ -22,6 +26,13 @@ void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied)
     q->due_ns = uv_hrtime() + q->wait_ns;
 }
 
+bool dt_quiet_is_empty(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return poll(&p, 1, 0) >= 0 && !(p.revents & POLLIN);
+}
+
 /* Returns the fewest bytes that can fill the pipe: each of its pages holds some, and two
  * neighbouring pages together hold more than fits into one, because the kernel would have merged
  * them otherwise. */
@@ -30,6 +41,8 @@ static size_t least_of_full(int fd)
     int size = fcntl(fd, F_GETPIPE_SZ);
     int page = (int)sysconf(_SC_PAGESIZE);
 
+    if (size < 0)
+        return TERMINAL_PIECE;
     return size > 2 * page ? (size_t)(size / 2 - page) : 0;
 }
 
@@ -41,16 +54,16 @@ static bool may_be_half_written(const struct dt_quiet *q, int fd)
 }
 
 /* A program that buffers its output, as C programs do when they write to pipes, writes whole
- * blocks. If the last block ends inside a line, that line is no prompt, and its rest will come. */
-static bool is_cut_by_buffer(const struct dt_quiet *q)
+ * blocks; on a terminal it does so with a long line. If the last block ends inside a line, that
+ * line is no prompt, and its rest will come. */
+static bool is_cut_by_buffer(const struct dt_quiet *q, int fd)
 {
-    return q->burst % STDIO_BLOCK == 0;
+    return q->burst % (isatty(fd) ? STDIO_TERMINAL_BLOCK : STDIO_BLOCK) == 0;
 }
 
 bool dt_quiet_begins(struct dt_quiet *q, int fd, bool *may_look)
 {
     uint64_t now = uv_hrtime();
-    int waiting = 0;
 
     if (!q->undecided || now < q->due_ns)
         return false;
@@ -67,5 +80,5 @@ bool dt_quiet_begins(struct dt_quiet *q, int fd, bool *may_look)
     /* The processes were examined before the pipe. What they have written since is visible here,
      * and is decided on when it has been read. */
     q->undecided = false;
-    return ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 0 && !is_cut_by_buffer(q);
+    return dt_quiet_is_empty(fd) && !is_cut_by_buffer(q, fd);
 }

@@ -21,6 +21,8 @@ struct dt_quiet {
     uint64_t wait_ns; /* how long the decision was delayed */
 };
 
+/* Whether there is nothing to read now from this pipe or terminal. */
+bool dt_quiet_is_empty(int fd);
 /* n > 0 bytes were read. emptied: the pipe had no more. */
 void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied);
 /* Call this from time to time while undecided. Returns true once, when the pipe is quiet. If

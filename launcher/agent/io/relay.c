@@ -13,6 +13,7 @@ enum {
     STREAMS = 2,                          /* of a rank: stdout and stderr */
     CHUNK = DT_FRAME_PAYLOAD_MAX - 4 - 1, /* leaves room for rank and stream */
     LOOK_MS = DT_QUIET_MS / 4,            /* between two checks whether streams are quiet */
+    TERMINAL_MAX = 64 * 1024,             /* a terminal holds less than this */
 };
 
 struct stream {
@@ -21,9 +22,10 @@ struct stream {
     uint32_t rank;
     uint8_t number; /* 1 or 2 */
     int fd;         /* -1: not open */
+    bool is_terminal;
     bool reading;
     uint32_t credit;
-    int left; /* bytes until the end once that is known, else -1 */
+    int left; /* the most bytes until the end once that is known, else -1 */
     struct dt_quiet quiet;
 };
 
@@ -111,6 +113,13 @@ static void note_read(struct stream *s, const uint8_t *data, size_t n, bool empt
         uv_timer_start(&r->look, on_look, DT_QUIET_MS, LOOK_MS);
 }
 
+/* Whether reading n of want bytes has left nothing. What is read of a terminal may be a part of
+ * what it holds. */
+static bool has_emptied(const struct stream *s, size_t n, size_t want)
+{
+    return n < want && (!s->is_terminal || dt_quiet_is_empty(s->fd));
+}
+
 /* Sends one frame of the stream. Returns false if nothing is there, or nothing more will come. */
 static bool forward(struct stream *s)
 {
@@ -133,7 +142,7 @@ static bool forward(struct stream *s)
         s->left -= (int)n;
     m.data = (struct dt_msg_blob){ buffer, (size_t)n };
     dt_channel_send(s->owner->channel, DT_MSG_OUTPUT, &m);
-    note_read(s, buffer, (size_t)n, (size_t)n < want);
+    note_read(s, buffer, (size_t)n, has_emptied(s, (size_t)n, want));
     if (s->left == 0)
         end_stream(s);
     return s->fd >= 0;
@@ -209,6 +218,7 @@ void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd)
         .rank = r->numbers->v[index],
         .number = (uint8_t)stream,
         .fd = fd,
+        .is_terminal = isatty(fd),
         .credit = DT_STREAM_CREDIT,
         .left = -1,
     };
@@ -247,6 +257,16 @@ void dt_relay_room(struct dt_relay *r)
     maybe_ended(r);
 }
 
+/* Of a terminal, FIONREAD counts only a part. */
+static int holds_at_most(const struct stream *s)
+{
+    int n;
+
+    if (s->is_terminal)
+        return TERMINAL_MAX;
+    return ioctl(s->fd, FIONREAD, &n) < 0 ? 0 : n;
+}
+
 void dt_relay_finish(struct dt_relay *r)
 {
     r->finishing = true;
@@ -256,8 +276,7 @@ void dt_relay_finish(struct dt_relay *r)
         if (s->fd < 0)
             continue;
         set_reading(s, false);
-        if (ioctl(s->fd, FIONREAD, &s->left) < 0)
-            s->left = 0;
+        s->left = holds_at_most(s);
         drain(s);
     }
     maybe_ended(r);

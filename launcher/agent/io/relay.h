@@ -16,7 +16,8 @@ struct dt_relay;
 struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
                                  const struct dt_u32s *numbers, void (*ended)(void *arg),
                                  void *arg);
-/* Takes over the reading end of the pipe that is stdout (1) or stderr (2) of numbers->v[index]. */
+/* Takes over the reading end of the pipe, or of the pseudo-terminal, that is stdout (1) or stderr
+ * (2) of numbers->v[index]. */
 void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd);
 void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes);
 void dt_relay_room(struct dt_relay *r); /* the channel has room again */

@@ -11,6 +11,7 @@
 
 #include "launcher/agent/facts/limits.h"
 #include "launcher/agent/ranks/cgroup.h"
+#include "launcher/agent/ranks/pty.h"
 #include "launcher/agent/ranks/rankproc.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
@@ -25,7 +26,8 @@ struct dt_spawn {
     int go;       /* the file that takes GO's payload */
     int child[3]; /* reading end of the gate, writing end of the error pipe, /dev/null */
     uint32_t ready;
-    bool over; /* an event was sent, or none is wanted any more */
+    bool no_pty; /* a pseudo-terminal could not be opened */
+    bool over;   /* an event was sent, or none is wanted any more */
     size_t have;
     struct dt_rank_report report; /* the report that is arriving */
 };
@@ -195,6 +197,14 @@ static pid_t fork_process(const struct dt_rankproc *p)
     return pid;
 }
 
+static int open_stdout(struct dt_spawn *s, int ends[2])
+{
+    if (!s->config->start->unbuffered)
+        return pipe2(ends, O_CLOEXEC);
+    s->no_pty = dt_pty_open(ends) < 0;
+    return s->no_pty ? -1 : 0;
+}
+
 /* Makes the pipes of a process and forks it. An auxiliary has no socket and no input. */
 static int start_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t i)
 {
@@ -208,7 +218,7 @@ static int start_process(struct dt_spawn *s, struct dt_spawned *process, uint32_
     pid_t pid = -1;
     int error;
 
-    if ((!has_stdin || pipe2(in, O_CLOEXEC) == 0) && pipe2(out, O_CLOEXEC) == 0 &&
+    if ((!has_stdin || pipe2(in, O_CLOEXEC) == 0) && open_stdout(s, out) == 0 &&
         pipe2(err, O_CLOEXEC) == 0) {
         const struct dt_rankproc p = {
             .config = s->config,
@@ -259,6 +269,8 @@ static char *name_lack(const struct dt_spawn *s, int *error, uint32_t n)
     } else if (*error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         text = dt_xasprintf("pipes for %u process%s, where %llu open files are allowed", n, es,
                             (unsigned long long)limit.rlim_cur);
+    } else if (s->no_pty) {
+        text = dt_pty_lack(error, n);
     } else if (s->go >= 0 && s->child[CHILD_NULL] < 0) {
         text = dt_xstrdup(dev_null);
     } else {

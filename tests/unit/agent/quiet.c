@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "launcher/agent/io/quiet.h"
+#include "launcher/agent/ranks/pty.h"
 #include "tests/unit/unit.h"
 
 enum { LONG_LINE = 1 << 20 };
@@ -18,16 +19,26 @@ struct fixture {
     pid_t writer;
 };
 
-static int set_up(void **state)
+static int set_up_with(void **state, int (*open_ends)(int ends[2]))
 {
     static struct fixture f;
 
     memset(&f, 0, sizeof f);
-    assert_int_equal(pipe(f.ends), 0);
+    assert_int_equal(open_ends(f.ends), 0);
     fcntl(f.ends[0], F_SETFL, O_NONBLOCK);
     alarm(300); /* a watchdog */
     *state = &f;
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, pipe);
+}
+
+static int set_up_terminal(void **state)
+{
+    return set_up_with(state, dt_pty_open);
 }
 
 static int tear_down(void **state)
@@ -56,7 +67,7 @@ static size_t take(struct fixture *f)
 
     if (n <= 0)
         return 0;
-    dt_quiet_read(&f->quiet, buffer, (size_t)n, (size_t)n < sizeof buffer);
+    dt_quiet_read(&f->quiet, buffer, (size_t)n, dt_quiet_is_empty(f->ends[0]));
     return (size_t)n;
 }
 
@@ -157,6 +168,20 @@ static void start_writer(struct fixture *f)
     }
 }
 
+static void a_long_line_that_is_cut_on_a_terminal_is_no_prompt(void **state)
+{
+    struct fixture *f = *state;
+    char block[1024 + 1] = "";
+
+    memset(block, 'x', 1024);
+    put(f, block);
+    take_all(f);
+    assert_false(becomes_quiet(f));
+    put(f, "rest");
+    take_all(f);
+    assert_true(becomes_quiet(f));
+}
+
 static void d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet(void **state)
 {
     struct fixture *f = *state;
@@ -201,6 +226,10 @@ static void a_look_at_all_processes_can_be_put_off(void **state)
 }
 
 #define QUIET_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TERMINAL_TEST(name)                                                                        \
+    {                                                                                              \
+#name " (terminal)", name, set_up_terminal, tear_down, NULL                                \
+    }
 
 int main(void)
 {
@@ -211,6 +240,10 @@ int main(void)
         QUIET_TEST(text_cut_by_an_output_buffer_is_no_prompt),
         QUIET_TEST(d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet),
         QUIET_TEST(a_look_at_all_processes_can_be_put_off),
+        TERMINAL_TEST(d11_a_prompt_is_quiet_once),
+        TERMINAL_TEST(d11_a_pipe_with_data_on_its_way_is_not_quiet),
+        TERMINAL_TEST(a_long_line_that_is_cut_on_a_terminal_is_no_prompt),
+        TERMINAL_TEST(d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

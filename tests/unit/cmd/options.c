@@ -53,6 +53,7 @@ static const struct {
     { "--collective-timeout 0 x", "colltimeout=0 =x" },
     { "--no-tag --no-oversubscribe x", "notag=1 noover=1 =x" },
     { "--tag --timestamp --merge-stderr x", "tag=1 stamp=1 merge=1 =x" },
+    { "--unbuffered x", "unbuffered=1 =x" },
     { "--output-dir d --tee x", "outdir=d tee=1 =x" },
     { "--stdin 3 x", "stdin=3 =x" },
     { "--stdin=none x", "stdin=-1 =x" },

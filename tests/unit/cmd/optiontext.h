@@ -88,6 +88,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "notag", o->no_tag, 0);
     add_number(b, "stamp", o->timestamp, 0);
     add_number(b, "merge", o->job.merge_stderr, 0);
+    add_number(b, "unbuffered", o->job.unbuffered, 0);
     add_text(b, "outdir", o->output_dir);
     add_number(b, "tee", o->tee, 0);
     add_number(b, "stdin", o->job.stdin_rank, 0);

@@ -80,6 +80,7 @@ static const struct dt_msg_start start = {
     .gpus_given = 1,
     .stdin_rank = -1,
     .merge_stderr = 1,
+    .unbuffered = 2,
     .ranks = { (uint32_t[]){ 3, 7, 0x12345678 }, 3 },
     .host = "host2",
     .wdir = "/w",
@@ -164,7 +165,7 @@ static const struct message {
     const char *bytes;
 } messages[] = {
     { DT_MSG_START, "start", &start,
-      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
+      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 b2 w3 w3 w7 w0x12345678 "
       "w2 w8 w0x12345678 w5 'host2' '/w' "
       "h40000 h40001 '/c' b3 b5 b6 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
       "b2 b7 b1 b1 b3 w16 w3 w0 w3 w2" },
