@@ -134,20 +134,18 @@ static dt_result_t run_p2p(struct dt_operation *o, struct dt_task *task)
 
 /* ---- collectives ---- */
 
+/* The driver may block any thread that uses it: until the GPU has finished its work, or while a
+ * queue is full that the program fills behind this call's gate. dt_comm_watch makes the limit of
+ * calls apply to that, too. */
 static dt_result_t make_collective(struct dt_comm *c, struct dt_operation *o)
 {
-    return o->memory == DT_MEMORY_HOST ? o->kind->make(c, o) : dt_gpu_make(c, o);
-}
-
-/* The call's stream waits at the gate. The program may fill the driver's queue behind it, which
- * could block this thread in the driver. dt_comm_watch makes the limit of calls apply to that, too.
- */
-static dt_result_t make_collective_behind_gate(struct dt_comm *c, struct dt_operation *o)
-{
+    bool on_host = o->memory == DT_MEMORY_HOST;
     dt_result_t r;
 
+    if (on_host && !o->gate)
+        return o->kind->make(c, o);
     dt_comm_watch(c, true);
-    r = make_collective(c, o);
+    r = on_host ? o->kind->make(c, o) : dt_gpu_make(c, o);
     dt_comm_watch(c, false);
     return r;
 }
@@ -158,7 +156,7 @@ static dt_result_t make_checked_collective(struct dt_operation *o)
     dt_result_t r = dt_context_enter(o->kind->name, o->comm, &c);
 
     if (r == DT_OK) {
-        r = o->gate ? make_collective_behind_gate(c, o) : make_collective(c, o);
+        r = make_collective(c, o);
         dt_context_leave(c);
     }
     dt_gpu_order_drop(&o->order);

@@ -16,7 +16,7 @@ compute() { # SEED...
 
 # In one of them, a rank sends nothing in an all-to-allv that is staged (223).
 @test "random programs on GPU memory compute what they must" {
-    compute 2 5 9 10 11 15 19 23 24 25 27 31 32 36 223
+    compute 2 9 11 19 24 31 36 223
 }
 
-@test "random programs that are disturbed end with the bytes of undisturbed ones" { compute 17 21 30 35; }
+@test "random programs that are disturbed end with the bytes of undisturbed ones" { compute 17 30; }

@@ -178,6 +178,10 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     ends 124 3 '^-5: .*timed out: ' ahead -x STANDIN_QUEUE=100
 }
 
+@test "a request whose memory the driver does not give times out" {
+    ends 124 3 '^-5: .*timed out: .*in a wait for its GPU' pinning -x DTRUN_DEVICE=staging
+}
+
 @test "stream: a kernel of NCCL that hangs is given up at the time limit, even if the abort hangs too" {
     for blocks in 0 1; do
         stream gpustream order -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 3

@@ -935,6 +935,22 @@ static void endless(void)
     need(dt_stream_wait(view));
 }
 
+/* The request needs pinned memory. A stern driver gives it only once the GPU has finished the call
+ * on the view, which comes after the request in the order of calls. */
+static void pinning(void)
+{
+    enum { MUCH = 3000000 };
+    size_t rank = (size_t)dt_rank(), n = (size_t)dt_size();
+    dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
+    float *gathered = device_new(MUCH * n * sizeof *gathered), *sum = device_new(sizeof *sum);
+    dt_request_t request;
+
+    need(dt_comm_set_timeout(DT_WORLD, 0.5));
+    need(dt_iall_gather(DT_WORLD, gathered + MUCH * rank, gathered, MUCH, DT_F32, &request));
+    need(dt_all_reduce(view, DT_IN_PLACE, sum, 1, DT_F32, DT_SUM));
+    need(dt_wait(&request));
+}
+
 /* Each of these pieces would wait for the call that rank 1 does not make. So would any call of the
  * library's threads, in a driver that accepts no more pieces. */
 static void ahead(void)
@@ -971,6 +987,7 @@ int main(int argc, char **argv)
                                            { "late", late },
                                            { "endless", endless },
                                            { "ahead", ahead },
+                                           { "pinning", pinning },
                                            { "pending", pending },
                                            { "fork", fork_children },
                                            { "beside", finalize_beside },
