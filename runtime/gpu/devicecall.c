@@ -49,18 +49,20 @@ static dt_result_t wait_for(struct dt_comm *c, void *event)
     return dt_gpu_await(c, &c->coll_error, event, 0);
 }
 
+static dt_result_t await_event(void *c, CUevent event)
+{
+    return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, event);
+}
+
 dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, order->context);
-    dt_result_t r = DT_OK;
+    dt_result_t r;
 
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
-        if (order->events[i])
-            r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->events[i]);
-    }
+    r = dt_gpu_order_await(order, await_event, c);
     dt_cuda_leave(&scope);
     return r;
 }

@@ -326,8 +326,8 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    CUresult result = n->comm ? dt_gpu_reenter(&scope, n->context, n->life)
-                              : dt_cuda_enter(&scope, o->order.context);
+    CUresult result =
+        dt_gpu_enter_made(&scope, n->comm ? n->context : NULL, n->life, o->order.context);
     dt_result_t r;
 
     if (result)

@@ -471,8 +471,8 @@ dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order
 {
     const struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    CUresult result = n->comm ? dt_gpu_reenter(&scope, n->context, n->life)
-                              : dt_cuda_enter(&scope, order->context);
+    CUresult result =
+        dt_gpu_enter_made(&scope, n->comm ? n->context : NULL, n->life, order->context);
     dt_result_t r;
 
     if (result)

@@ -161,22 +161,17 @@ static dt_result_t match_and_open(struct dt_comm *c, const struct dt_operation *
     return r == DT_OK ? open_all(c, &o->order, slot, why) : r;
 }
 
-/* Enters the context in which everything has been opened, or the call's own one before that. */
-static CUresult enter_context(struct dt_cuda_scope *scope, const struct dt_shared *s, CUcontext own)
-{
-    return s->context ? dt_gpu_reenter(scope, s->context, s->life) : dt_cuda_enter(scope, own);
-}
-
 dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *order,
                               char why[DT_GPU_TEXT])
 {
+    const struct dt_shared *s = &c->gpu->shared;
     struct dt_cuda_scope scope;
-    CUresult result = enter_context(&scope, &c->gpu->shared, order->context);
+    CUresult result = dt_gpu_enter_made(&scope, s->context, s->life, order->context);
     dt_result_t r = DT_OK;
 
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    if (c->gpu->shared.slot < SLOT_MAX)
+    if (s->slot < SLOT_MAX)
         r = open_all(c, order, SLOT_MAX, why);
     if (r != DT_OK)
         give_up(c);
@@ -200,7 +195,7 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
         if (r != DT_OK)
             return r;
     }
-    result = enter_context(&scope, s, o->order.context);
+    result = dt_gpu_enter_made(&scope, s->context, s->life, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_open(c, o, slot, why);
@@ -496,13 +491,14 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
 
 dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
 {
+    const struct dt_shared *s = &c->gpu->shared;
     struct dt_cuda_scope scope;
-    dt_result_t r = dt_gpu_check_device(c, o, c->gpu->shared.device);
+    dt_result_t r = dt_gpu_check_device(c, o, s->device);
     CUresult result;
 
     if (r != DT_OK)
         return r;
-    result = enter_context(&scope, &c->gpu->shared, o->order.context);
+    result = dt_gpu_enter_made(&scope, s->context, s->life, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_make(c, o);

@@ -28,8 +28,9 @@ static dt_result_t fail_cuda(struct dt_p2p *ch, const char *function, CUresult e
     return dt_p2p_fail(ch);
 }
 
-static dt_result_t await_event(const struct gpu_transfer *p, CUevent event)
+static dt_result_t await_event(void *transfer, CUevent event)
 {
+    const struct gpu_transfer *p = transfer;
     struct dt_p2p *ch = p->channel;
     bool limited = p->limit_ms && p->limit_ms != DT_HOSTSHM_NO_LIMIT;
     uint64_t until = limited ? dt_clock_ns() + (uint64_t)p->limit_ms * 1000000 : 0;
@@ -39,28 +40,21 @@ static dt_result_t await_event(const struct gpu_transfer *p, CUevent event)
     return dt_p2p_fail(ch);
 }
 
-static dt_result_t await_copy(const struct gpu_transfer *p, CUresult queued)
+static dt_result_t await_copy(struct gpu_transfer *p, CUresult queued)
 {
     return queued ? fail_cuda(p->channel, "cuMemcpyAsync", queued)
                   : await_event(p, p->copies->copied[SLOT]);
 }
 
 /* As dt_gpu_await_gates (gpu/devicecall.h). */
-static dt_result_t await_gates(const struct gpu_transfer *p)
+static dt_result_t await_gates(struct gpu_transfer *p)
 {
-    const struct dt_gpu_order *order = &p->o->order;
-    dt_result_t r = DT_OK;
-
-    if (!dt_gpu_gate_another_is_shut(p->o->gate))
-        return DT_OK;
-    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
-        if (order->events[i])
-            r = await_event(p, order->events[i]);
-    }
-    return r;
+    return dt_gpu_gate_another_is_shut(p->o->gate)
+               ? dt_gpu_order_await(&p->o->order, await_event, p)
+               : DT_OK;
 }
 
-static dt_result_t send_gpu(const struct gpu_transfer *p)
+static dt_result_t send_gpu(struct gpu_transfer *p)
 {
     dt_result_t r =
         await_copy(p, dt_gpu_copies_fetch(p->copies, SLOT, p->pinned, p->o->out, p->bytes));
@@ -70,7 +64,7 @@ static dt_result_t send_gpu(const struct gpu_transfer *p)
     return dt_p2p_transfer(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
 }
 
-static dt_result_t receive_gpu(const struct gpu_transfer *p)
+static dt_result_t receive_gpu(struct gpu_transfer *p)
 {
     dt_result_t r = dt_p2p_transfer(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
 

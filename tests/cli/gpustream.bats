@@ -40,6 +40,15 @@ all_say() { # LINE
     [ "$(sort "$OUT" | uniq -c | sed 's/^ *//')" = "3 $1" ] || { show; false; }
 }
 
+# Checks that all three ranks do WHAT on that path, and print nothing else on standard output.
+does() { # WHAT PATH [dtrun option...]
+    local what=$1 path=$2 devices=4
+    shift 2
+    [ "$path" != shared ] || { devices=1; set -- "$@" -H localhost:1; }
+    DEVICES=$devices stream gpustream "$what" -x DTRUN_DEVICE="$path" "$@"
+    all_say "$what: done"
+}
+
 @test "stream: every collective, type and operation has the results of host memory" {
     by_all_paths 'streamcalls: 645 comparisons' gpu streamcalls
 }
@@ -195,20 +204,17 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 @test "a view is freed only once its sends and receives are over" { by_all_paths 'pending: done' gpustream pending; }
 
 @test "all ranks refuse a second view on another device, and the first view still works" {
-    stream gpustream devices -x DTRUN_DEVICE=nccl --gpu-bind host
-    all_say 'devices: done'
+    does devices nccl --gpu-bind host
     clean
 }
 
 @test "pinned memory is not freed while a view exists, however much is returned" {
-    stream gpustream pool -x DTRUN_DEVICE=staging
-    all_say 'pool: done'
+    does pool staging
     clean
 }
 
 @test "after a reset of the device, a view in the new context works" {
-    stream gpustream reset -x DTRUN_DEVICE=staging
-    all_say 'reset: done'
+    does reset staging
     clean
 }
 
@@ -230,8 +236,7 @@ all_say_destroyed() { # LINE
 }
 
 @test "two contexts on one device can have views, and a buffer of another context is refused" {
-    stream gpustream contexts -x DTRUN_DEVICE=staging
-    all_say 'contexts: done'
+    does contexts staging
     clean
 }
 
@@ -248,8 +253,7 @@ all_say_destroyed() { # LINE
 # CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED is 115.
 @test "NCCL's all-to-all in place does not wait for a stream that never ends" {
     for lack in '' 'STANDIN_LACKS=115'; do
-        stream gpustream aside -x DTRUN_DEVICE=nccl ${lack:+-x $lack}
-        all_say 'aside: done'
+        does aside nccl ${lack:+-x $lack}
         clean
     done
 }
@@ -283,40 +287,33 @@ all_say_destroyed() { # LINE
 
 @test "stream: a second dt_finalize is refused" {
     for path in staging nccl; do
-        stream gpustream twice -x DTRUN_DEVICE=$path
-        all_say 'twice: done'
+        does twice $path
     done
     clean
 }
 
 @test "stream: a rank can leave the job after a reset of the device" {
-    for path in staging nccl; do
-        stream gpustream gone -x DTRUN_DEVICE=$path
-        all_say 'gone: done'
+    for path in staging nccl shared; do
+        does gone $path
     done
-    DEVICES=1 stream gpustream gone -H localhost:1 -x DTRUN_DEVICE=shared
-    all_say 'gone: done'
     clean
 }
 
 @test "stream: a rank can leave the job after it has destroyed a context that it had created" {
-    stream gpustream destroyed -x DTRUN_DEVICE=staging
-    all_say 'destroyed: done'
-    DEVICES=1 stream gpustream destroyed -H localhost:1 -x DTRUN_DEVICE=shared
-    all_say 'destroyed: done'
+    for path in staging shared; do
+        does destroyed $path
+    done
     clean
 }
 
 @test "a forked child can ask for a view's rank although another thread held the lock" {
-    stream gpustream fork -x DTRUN_DEVICE=staging
-    all_say 'fork: done'
+    does fork staging
     clean
 }
 
 @test "dt_finalize is refused while another thread is inside a call on a view" {
     for path in staging nccl; do
-        stream gpustream beside -x DTRUN_DEVICE=$path -x STANDIN_QUEUE=8
-        all_say 'beside: done'
+        does beside $path -x STANDIN_QUEUE=8
     done
     clean
 }

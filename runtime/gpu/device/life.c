@@ -108,3 +108,11 @@ bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t 
         return false;
     return dt_cuda_enter(scope, context) == CUDA_SUCCESS;
 }
+
+CUresult dt_gpu_enter_made(struct dt_cuda_scope *scope, CUcontext made, uint64_t life,
+                           CUcontext own)
+{
+    if (!made)
+        return dt_cuda_enter(scope, own);
+    return dt_gpu_enter_life(scope, made, life) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}

@@ -21,10 +21,9 @@ uint64_t dt_gpu_life(CUcontext context);
 /* Enters the context, until dt_cuda_leave, if it is still in this life. Returns false if it is not:
  * what was made in that life is gone. */
 bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life);
-/* The same as a result: CUDA_ERROR_CONTEXT_IS_DESTROYED if the life has ended. */
-static inline CUresult dt_gpu_reenter(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)
-{
-    return dt_gpu_enter_life(scope, context, life) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
+/* Enters the context in which something was made, if it is still in this life, or own if nothing
+ * was made yet (NULL). Returns CUDA_ERROR_CONTEXT_IS_DESTROYED if the life has ended. */
+CUresult dt_gpu_enter_made(struct dt_cuda_scope *scope, CUcontext made, uint64_t life,
+                           CUcontext own);
 
 #endif

@@ -138,6 +138,18 @@ CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream)
     return result;
 }
 
+dt_result_t dt_gpu_order_await(const struct dt_gpu_order *o,
+                               dt_result_t (*await)(void *arg, CUevent event), void *arg)
+{
+    dt_result_t r = DT_OK;
+
+    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
+        if (o->events[i])
+            r = await(arg, o->events[i]);
+    }
+    return r;
+}
+
 static void destroy_events(const struct dt_gpu_order *o)
 {
     struct dt_cuda_scope scope;

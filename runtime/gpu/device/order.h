@@ -31,6 +31,9 @@ dt_result_t dt_gpu_order_check_on(struct dt_gpu_order *o, const char *name, cons
                                   const struct dt_gpu_stream *s);
 /* Work that is queued on stream from now on comes after o. The context of o is current. */
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream);
+/* Awaits each event of the order until one fails. */
+dt_result_t dt_gpu_order_await(const struct dt_gpu_order *o,
+                               dt_result_t (*await)(void *arg, CUevent event), void *arg);
 /* Accepts an order that was not taken. */
 void dt_gpu_order_drop(struct dt_gpu_order *o);
 

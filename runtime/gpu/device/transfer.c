@@ -44,8 +44,9 @@ static dt_result_t check_transfer(const struct transfer *t, CUresult result)
     return result ? dt_cuda_fail(t->name, "cuMemcpyAsync", result) : DT_OK;
 }
 
-static dt_result_t await_event(const struct transfer *t, CUevent event)
+static dt_result_t await_event(void *transfer, CUevent event)
 {
+    const struct transfer *t = transfer;
     struct dt_coll_error error;
     dt_result_t r = dt_gpu_await(t->c, &error, event, 0);
 
@@ -54,7 +55,7 @@ static dt_result_t await_event(const struct transfer *t, CUevent event)
     return dt_error_report(t->c, &error, NULL, NULL);
 }
 
-static dt_result_t await_transfer(const struct transfer *t, uint64_t at)
+static dt_result_t await_transfer(struct transfer *t, uint64_t at)
 {
     return await_event(t, t->copies->copied[slot_of(at)]);
 }
@@ -186,17 +187,9 @@ void dt_gpu_hostmem_release(struct dt_gpu_hostmem *m)
 /* ---- all transfers ---- */
 
 /* As dt_gpu_await_gates (devicecall.h). */
-static dt_result_t await_gates(const struct transfer *t, const struct dt_gpu_order *order)
+static dt_result_t await_gates(struct transfer *t, const struct dt_gpu_order *order)
 {
-    dt_result_t r = DT_OK;
-
-    if (!dt_gpu_gate_another_is_shut(NULL))
-        return DT_OK;
-    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
-        if (order->events[i])
-            r = await_event(t, order->events[i]);
-    }
-    return r;
+    return dt_gpu_gate_another_is_shut(NULL) ? dt_gpu_order_await(order, await_event, t) : DT_OK;
 }
 
 static dt_result_t open_and_move(struct transfer *t, const struct dt_gpu_order *order,
