@@ -32,6 +32,7 @@
  * - late: the stream of rank 1 never reaches the call
  * - endless: a stream whose work after the call never ends
  * - ahead: rank 0 queues more work than the driver accepts after a call that rank 1 never joins */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -574,12 +575,33 @@ static void reset(void)
     use_view("a call after a reset");
 }
 
+static void file_of(char name[64], int rank)
+{
+    snprintf(name, 64, "met.%.40s.%d", getenv("DTRUN_JOB_ID"), rank);
+}
+
+/* Waits until all ranks have come here, by files: a rank that leaves a call of libdtrun first may
+ * fail DT_WORLD while others are still inside. */
+static void meet(void)
+{
+    char name[64];
+
+    file_of(name, dt_rank());
+    close(open(name, O_CREAT | O_WRONLY, 0600));
+    for (int rank = 0; rank < dt_size(); rank++) {
+        file_of(name, rank);
+        while (access(name, F_OK) != 0)
+            usleep(1000);
+    }
+}
+
 /* On the paths that keep a context's memory for a communicator. */
 static void reset_before_view(void)
 {
     dt_comm_t *view;
 
     use_view("a call before a reset");
+    meet();
     device_reset();
     expect(dt_comm_on_stream(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING), &view), DT_ERR_CUDA,
            "a view after a reset");
@@ -590,6 +612,7 @@ static void reset_before_call(void)
     float *buf;
 
     use_view("a call before a reset");
+    meet();
     device_reset();
     buf = device_new(COUNT * sizeof *buf);
     expect(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM), DT_ERR_CUDA,
