@@ -108,6 +108,16 @@ static const struct key {
     int (*set)(struct line *l, const char *value, struct dt_error *err);
 } keys[] = { KEYS(ROW) };
 
+/* Words of Open MPI that mean the same. */
+static const struct alias {
+    const char *name;
+    const char *key;
+} aliases[] = {
+    { "cpu", "slots" },           { "count", "slots" },       { "slots_max", "max_slots" },
+    { "cpu_max", "max_slots" },   { "max_cpu", "max_slots" }, { "count_max", "max_slots" },
+    { "max_count", "max_slots" }, { "username", "user" },     { "user_name", "user" },
+};
+
 /* Open MPI writes max-slots as well as max_slots. */
 static bool is_key(const char *key, const char *name)
 {
@@ -118,19 +128,32 @@ static bool is_key(const char *key, const char *name)
     return !*key && !*name;
 }
 
+/* Returns the index of the key that name stands for, or -1. */
+static int find_key(const char *name)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (is_key(aliases[i].name, name))
+            name = aliases[i].key;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (is_key(keys[i].name, name))
+            return (int)i;
+    return -1;
+}
+
 static int set_key(struct line *l, const char *name, const char *value, struct dt_error *err)
 {
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (!is_key(keys[i].name, name))
-            continue;
-        if (l->seen & 1u << i)
-            return dt_error_usage(err, "%s= is given twice", name);
-        l->seen |= 1u << i;
-        if (keys[i].set(l, value, err) < 0)
-            return dt_error_prefix(err, "%s=%.200s: ", name, value);
-        return 0;
-    }
-    return dt_error_usage(err, "%.200s= is unknown; known are:" KEYS(NAME), name);
+    int i = find_key(name);
+
+    if (i < 0)
+        return dt_error_usage(err, "%.200s= is unknown; known are:" KEYS(NAME), name);
+    if (l->seen & 1u << i)
+        return is_key(keys[i].name, name)
+                   ? dt_error_usage(err, "%s= is given twice", keys[i].name)
+                   : dt_error_usage(err, "%s= is given twice, once as %s=", keys[i].name, name);
+    l->seen |= 1u << i;
+    if (keys[i].set(l, value, err) < 0)
+        return dt_error_prefix(err, "%s=%.200s: ", name, value);
+    return 0;
 }
 
 /* Cuts off the word at *at, and advances *at to the next one. */
