@@ -8,8 +8,11 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
 #include "launcher/io/json.h"
+#include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/role.h"
+
+extern char **environ;
 
 /* What is known about a node before its host is asked. */
 struct known {
@@ -19,16 +22,29 @@ struct known {
     const char *interface; /* NULL: unknown */
 };
 
+/* start holds what -x and --unset say, which counts with --gpu-bind none. */
+static const char *mask_of(const struct dt_host *host, const struct dt_msg_start *start,
+                           enum dt_gpu_bind bind)
+{
+    static const char name[] = "CUDA_VISIBLE_DEVICES";
+    char *const nothing = NULL;
+
+    if (bind == DT_GPU_BIND_NONE)
+        return dt_env_given(start, host->local ? environ : &nothing, name);
+    return host->local ? getenv(name) : NULL;
+}
+
 static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *plan,
-                         const struct dt_plan_node *node, enum dt_gpu_bind bind)
+                         const struct dt_plan_node *node, const struct dt_msg_start *start,
+                         enum dt_gpu_bind bind)
 {
     struct known k = { .host = &hosts->v[node->host] };
     struct dt_gpu_source source = { .bind = bind, .slots = (uint32_t)k.host->slots };
 
     if (k.host->gpus_given && bind != DT_GPU_BIND_NONE)
         source.given = &k.host->gpus;
-    else if (k.host->local)
-        source.mask = getenv("CUDA_VISIBLE_DEVICES");
+    else
+        source.mask = mask_of(k.host, start, bind);
     k.devices_known = source.given || source.mask;
     if (k.devices_known && dt_gpu_list(&k.devices, &source) < 0)
         k.devices_known = false;
@@ -160,9 +176,15 @@ static struct known *know_all(const struct dt_hostlist *hosts, const struct dt_p
                               const struct dt_options *options)
 {
     struct known *nodes = dt_xcalloc(plan->nnodes, sizeof *nodes);
+    struct dt_msg_start start = { 0 };
+    struct dt_strs absent = { 0 };
 
+    dt_env_base(&start.env, &start.unset, &absent, environ, &options->env, NULL);
     for (size_t i = 0; i < plan->nnodes; i++)
-        nodes[i] = know(hosts, plan, &plan->nodes[i], options->job.gpu_bind);
+        nodes[i] = know(hosts, plan, &plan->nodes[i], &start, options->job.gpu_bind);
+    dt_strs_free(&start.env);
+    dt_strs_free(&start.unset);
+    dt_strs_free(&absent);
     return nodes;
 }
 

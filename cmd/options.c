@@ -753,17 +753,30 @@ bool dt_options_ask_for_text(const struct dt_options *o)
     return o->help || o->version || o->check_build || o->completion != DT_SHELL_NONE;
 }
 
-/* The user cannot set a variable that --env sets for every rank. */
+static bool is_mask(const char *name, size_t n)
+{
+    static const char mask[] = "CUDA_VISIBLE_DEVICES";
+
+    return n == strlen(mask) && memcmp(name, mask, n) == 0;
+}
+
+/* The user cannot set a variable that --env or --gpu-bind sets for every rank. */
 static int check_rules(const struct dt_options *o, struct dt_error *err)
 {
     for (uint32_t i = 0; i < o->env.n; i++) {
-        const char *name = o->env.v[i] + 2;
+        const char *option = o->env.v[i][0] == 'u' ? "--unset" : "-x", *name = o->env.v[i] + 2;
         size_t n = strcspn(name, "=");
         const char *owner = dt_frameworks_owner(o->job.frameworks, name, n);
 
         if (owner)
-            return dt_error_usage(err, "%s %.*s: --env %s sets it for every rank",
-                                  o->env.v[i][0] == 'u' ? "--unset" : "-x", (int)n, name, owner);
+            return dt_error_usage(err, "%s %.*s: --env %s sets it for every rank", option, (int)n,
+                                  name, owner);
+        if (o->job.gpu_bind != DT_GPU_BIND_NONE && is_mask(name, n))
+            return dt_error_usage(err,
+                                  "%s %.*s: dtrun sets it for every rank; gpus= in a hostfile "
+                                  "decides which devices a host's ranks share, and --gpu-bind "
+                                  "which of them a rank sees; with --gpu-bind none, %s decides",
+                                  option, (int)n, name, option);
     }
     return 0;
 }

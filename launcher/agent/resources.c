@@ -11,6 +11,7 @@
 #include "launcher/base/ckptdir.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
+#include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
 
 enum {
@@ -19,11 +20,11 @@ enum {
     FILES_OTHER = 48,      /* for everything else in the agent */
 };
 
+static const char mask[] = "CUDA_VISIBLE_DEVICES";
+
 static const char *name_of(const struct dt_gpu_source *source)
 {
-    return source->given  ? "gpus= in the hostfile"
-           : source->mask ? "CUDA_VISIBLE_DEVICES"
-                          : "SLURM_GPUS_ON_NODE";
+    return source->given ? "gpus= in the hostfile" : source->mask ? mask : "SLURM_GPUS_ON_NODE";
 }
 
 /* CUDA shows no device to a rank whose device does not exist, and does not say why. */
@@ -72,10 +73,11 @@ static uint32_t granted_gpus(void)
 
 void dt_resources_devices(struct dt_generation *g)
 {
+    enum dt_gpu_bind bind = (enum dt_gpu_bind)g->start.gpu_bind;
     const struct dt_gpu_source source = {
-        .bind = (enum dt_gpu_bind)g->start.gpu_bind,
+        .bind = bind,
         .given = g->start.gpus_given ? &g->start.gpus : NULL,
-        .mask = getenv("CUDA_VISIBLE_DEVICES"),
+        .mask = bind == DT_GPU_BIND_NONE ? dt_env_given(&g->start, environ, mask) : getenv(mask),
         .detected = &g->host->gpus,
         .granted = granted_gpus(),
         .slots = g->start.slots,
@@ -84,7 +86,7 @@ void dt_resources_devices(struct dt_generation *g)
     dt_gpu_list(&g->config.devices, &source);
     warn_of_missing_device(g, &source);
     warn_of_shared_devices(g, &source);
-    g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
+    g->config.has_mask = bind != DT_GPU_BIND_NONE;
     if (g->host->free_port)
         g->config.ras_port = (uint16_t)(g->host->free_port + DT_PORT_RAS);
 }

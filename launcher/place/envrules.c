@@ -111,9 +111,6 @@ static const struct {
     { "TORCHELASTIC_RESTART_COUNT", "it counts restarts; --max-restarts limits them" },
     { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
     { "TORCHELASTIC_RUN_ID", "every job gets its own" },
-    { "CUDA_VISIBLE_DEVICES", "gpus= in a hostfile decides which devices a host's ranks share, and "
-                              "--gpu-bind which of them a rank sees; with --gpu-bind none, give "
-                              "\"env CUDA_VISIBLE_DEVICES=... PROGRAM\" as the program" },
 };
 
 static bool is_name(const char *s, size_t n)
@@ -284,6 +281,17 @@ bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_envi
 
     return dt_envlist_find(&start->env, name, n) || is_unset(start, name, n) ||
            lookup(agent_environ, name);
+}
+
+const char *dt_env_given(const struct dt_msg_start *start, char *const *agent_environ,
+                         const char *name)
+{
+    size_t n = strlen(name);
+    const char *entry = dt_envlist_find(&start->env, name, n);
+
+    if (!entry && !is_unset(start, name, n))
+        entry = lookup(agent_environ, name);
+    return entry ? entry + n + 1 : NULL;
 }
 
 /* Takes the variables that dtrun sent, then adds the host's variables that have other names. */

@@ -46,6 +46,10 @@ int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env);
 bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
                        const char *name);
 
+/* Returns the value that a variable has for ranks unless dtrun sets it, or NULL: it is not set. */
+const char *dt_env_given(const struct dt_msg_start *start, char *const *agent_environ,
+                         const char *name);
+
 /* Makes the part of the environment that is known before all hosts are ready. Returns -1 if memory
  * ran out. */
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,

@@ -5,7 +5,8 @@
  * it has, else 0..slots-1. In the last two cases it has at most as many entries as the batch system
  * grants GPUs. Only its first "slots" entries count. A rank gets the entry at its local rank modulo
  * their number. An empty mask, or one that begins with -1, stays empty. --gpu-bind host shows all
- * entries to every rank. --gpu-bind none uses the host's own mask unchanged and no other source. */
+ * entries to every rank. --gpu-bind none leaves the mask as the host, -x or --unset sets it, and
+ * uses no other source. */
 #ifndef DT_PLACE_GPU_H
 #define DT_PLACE_GPU_H
 
@@ -18,7 +19,7 @@ enum dt_gpu_bind { DT_GPU_BIND_RANK, DT_GPU_BIND_HOST, DT_GPU_BIND_NONE };
 struct dt_gpu_source {
     enum dt_gpu_bind bind;
     const struct dt_strs *given; /* gpus=, or NULL if not given */
-    const char *mask;            /* the host's CUDA_VISIBLE_DEVICES, or NULL if unset */
+    const char *mask;            /* CUDA_VISIBLE_DEVICES before dtrun sets it; NULL: unset */
     /* indices or UUIDs of the GPUs; NULL or empty: none or unknown */
     const struct dt_strs *detected;
     uint32_t granted; /* how many the batch system grants, which may set no mask; 0: unknown */

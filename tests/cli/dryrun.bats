@@ -103,7 +103,11 @@ END
     [ "$(devices --hostfile nodes --gpu-bind none)" = '[null,null]' ]
     export CUDA_VISIBLE_DEVICES=2,3
     [ "$(devices --hostfile nodes --gpu-bind none)" = '["2,3","2,3"]' ]
+    [ "$(devices --hostfile nodes --gpu-bind none --unset CUDA_VISIBLE_DEVICES)" = '[null,null]' ]
     [ "$(devices -H host1:2 --gpu-bind host)" = '[null,null]' ]
+    [ "$(devices -H host1:2 --gpu-bind none)" = '[null,null]' ]
+    [ "$(devices -H host1:2 --gpu-bind none -x CUDA_VISIBLE_DEVICES)" = '["2,3","2,3"]' ]
+    [ "$(devices -H host1:2 --gpu-bind none -x CUDA_VISIBLE_DEVICES=4)" = '["4","4"]' ]
 }
 
 @test "--dry-run prints the value of --bind-to" {

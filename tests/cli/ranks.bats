@@ -155,12 +155,19 @@ GPU-8d,MIG-9e|||0:0:GPU-8d 1:1:MIG-9e
 2,3,4||--gpu-bind host|0:0:2,3 1:1:2,3
 2,3|gpus=6,7,8|--gpu-bind=host|0:0:6,7 1:1:6,7
 2,3|gpus=6,7|--gpu-bind none|0:0:2,3 1:1:2,3
+2,3||-x CUDA_VISIBLE_DEVICES=5 --gpu-bind none|0:0:5 1:1:5
+2,3||--gpu-bind none --unset CUDA_VISIBLE_DEVICES|0:0:unset 1:1:unset
+2,3||--gpu-bind none -x CUDA_VISIBLE_DEVICES|0:0:2,3 1:1:2,3
+2,3||-x CUDA_*|0:0:2 1:1:3
 unset|gpus=6,7|--gpu-bind none|0:0:unset 1:1:unset
 END
     dtrun -np 2 --gpu-bind host --report report true
     code_is 0
     [ "$(python3 -c 'import json; print([r["device"] for r in json.load(open("report"))["ranks"]])')" = \
         "['0,1', '0,1']" ]
+    dtrun -np 2 --gpu-bind none -x CUDA_VISIBLE_DEVICES=4,5 --report report true
+    [ "$(python3 -c 'import json; print([r["device"] for r in json.load(open("report"))["ranks"]])')" = \
+        "['4,5', '4,5']" ]
     clean
 }
 

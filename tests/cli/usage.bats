@@ -177,7 +177,7 @@ mentions() {
 @test "-x refuses variables that dtrun sets itself" {
     mentions "-np decides it" -x WORLD_SIZE=4 true
     mentions "gpus= in a hostfile" -x CUDA_VISIBLE_DEVICES=0 true
-    mentions "with --gpu-bind none, give" -x CUDA_VISIBLE_DEVICES=0 true
+    mentions "with --gpu-bind none, -x decides" -x CUDA_VISIBLE_DEVICES=0 true
     mentions "this cannot be the name of a variable" -x 9=1 true
 }
 

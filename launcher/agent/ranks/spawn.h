@@ -32,7 +32,7 @@ struct dt_spawn_config {
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
     struct dt_strs devices;    /* from dt_gpu_list */
-    bool has_mask;             /* ranks get a CUDA_VISIBLE_DEVICES */
+    bool has_mask;             /* dtrun sets CUDA_VISIBLE_DEVICES of ranks */
     uint16_t ras_port;         /* for NCCL; 0: not known */
     uint32_t cores;            /* of the host */
     struct dt_cpus cpus;       /* with --bind-to: the CPUs that ranks are bound to */

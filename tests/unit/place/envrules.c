@@ -226,9 +226,13 @@ static const struct ruling {
     { "x:NVIDIA_VISIBLE_DEVICES", "A=1 AB=2 CUDA_CACHE=6 NVIDIA_VISIBLE_DEVICES=7", "" },
     { "x:NEW=1", "A=1 AB=2 CUDA_CACHE=6 NEW=1", "" },
     { "x:HO*", "A=1 AB=2 CUDA_CACHE=6 HOME=/root HOROVOD_RANK=3", "" },
-    { "x:CUDA_*", "A=1 AB=2 CUDA_CACHE=6", "" },
+    { "x:CUDA_*", "A=1 AB=2 CUDA_VISIBLE_DEVICES=5 CUDA_CACHE=6", "" },
+    { "x:CUDA_VISIBLE_DEVICES", "A=1 AB=2 CUDA_CACHE=6 CUDA_VISIBLE_DEVICES=5", "" },
     { "x:NONE*", "A=1 AB=2 CUDA_CACHE=6", "" },
-    { "x:*", "A=1 AB=2 HOME=/root HOROVOD_RANK=3 CUDA_CACHE=6 NVIDIA_VISIBLE_DEVICES=7", "" },
+    { "x:*",
+      "A=1 AB=2 HOME=/root HOROVOD_RANK=3 CUDA_VISIBLE_DEVICES=5 CUDA_CACHE=6 "
+      "NVIDIA_VISIBLE_DEVICES=7",
+      "" },
     { "u:A", "AB=2 CUDA_CACHE=6", "A" },
     { "u:NONE", "A=1 AB=2 CUDA_CACHE=6", "NONE" },
     { "u:A u:A", "AB=2 CUDA_CACHE=6", "A" },
@@ -329,8 +333,6 @@ static const struct {
     { "x:DTRUN_RESTART_COUNT=1", "--max-restarts" },
     { "x:TORCHELASTIC_MAX_RESTARTS=1", "--max-restarts decides it" },
     { "x:MASTER_ADDR=h", "addr= of the first host in a hostfile" },
-    { "x:CUDA_VISIBLE_DEVICES=1", "gpus= in a hostfile" },
-    { "u:CUDA_VISIBLE_DEVICES", "--unset CUDA_VISIBLE_DEVICES: dtrun sets it" },
     { "u:RANK", "--unset RANK: dtrun sets it" },
 };
 
@@ -872,6 +874,12 @@ static void one_visible_device_goes_with_local_rank_0(void **state)
     dt_strs_free(&env);
     rank.device = NULL;
     layered(&env, "CUDA_VISIBLE_DEVICES=7", "", "", rank);
+    assert_value(&env, "CUDA_VISIBLE_DEVICES", "7");
+    dt_strs_free(&env);
+    layered(&env, "CUDA_VISIBLE_DEVICES=7", "CUDA_VISIBLE_DEVICES=8", "", rank);
+    assert_value(&env, "CUDA_VISIBLE_DEVICES", "8");
+    dt_strs_free(&env);
+    layered(&env, "CUDA_VISIBLE_DEVICES=7", "", "CUDA_VISIBLE_DEVICES", rank);
     assert_value(&env, "CUDA_VISIBLE_DEVICES", NULL);
     dt_strs_free(&env);
 }
