@@ -14,7 +14,10 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/place/mpimap.h"
 
-enum { INFOS = 24 };
+enum {
+    INFOS = 24,
+    ARGUMENTS_MAX = 64 * 1024, /* bytes; the kernel's limit is 128 KiB */
+};
 
 static struct {
     struct dt_pmix_events events;
@@ -388,6 +391,38 @@ static void add_settings(struct dt_strs *env)
     free(session);
 }
 
+/* Leaves the arguments out if they are longer than a variable may be. */
+static void add_arguments(struct dt_strs *env)
+{
+    const struct dt_strs *argv = &dti_server.start->argv;
+    struct dt_strbuf b = { 0 };
+
+    for (uint32_t i = 1; i < argv->n; i++)
+        dt_strbuf_printf(&b, "%s%s", i == 1 ? "OMPI_ARGV=" : " ", argv->v[i]);
+    if (b.len && b.len < ARGUMENTS_MAX)
+        dt_xstrs_add(env, dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+/* Adds the variables from which Open MPI makes MPI_INFO_ENV. */
+static void add_program(struct dt_strs *env)
+{
+    const struct dt_msg_start *start = dti_server.start;
+    char *command = dt_xasprintf("OMPI_COMMAND=%s", start->argv.v[0]);
+    char *wdir = dt_xasprintf("OMPI_MCA_initial_wdir=%s", start->wdir);
+    char *np = dt_xasprintf("OMPI_APP_CTX_NUM_PROCS=%u", start->np);
+
+    dt_xstrs_add(env, command);
+    add_arguments(env);
+    dt_xstrs_add(env, wdir);
+    dt_xstrs_add(env, np);
+    dt_xstrs_add(env, "OMPI_NUM_APP_CTX=1");
+    dt_xstrs_add(env, "OMPI_FIRST_RANKS=0");
+    free(command);
+    free(wdir);
+    free(np);
+}
+
 int dt_pmix_environment(struct dt_strs *env, struct dt_error *err)
 {
     static const char rank_is[] = "PMIX_RANK=";
@@ -406,5 +441,6 @@ int dt_pmix_environment(struct dt_strs *env, struct dt_error *err)
     }
     free(of_rank);
     add_settings(env);
+    add_program(env);
     return 0;
 }

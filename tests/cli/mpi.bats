@@ -123,6 +123,29 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
+@test "MPI_INFO_ENV describes the job, also inside a job of mpirun" {
+    needs_openmpi
+    mkdir there
+    export OMPI_COMMAND=outer OMPI_ARGV=outer OMPI_MCA_initial_wdir=/ OMPI_NUM_APP_CTX=9 OMPI_FIRST_RANKS=9 \
+        OMPI_APP_CTX_NUM_PROCS=9
+    dtrun --no-tag -np 2 --wdir there "$BATS_FILE_TMPDIR/openmpi" info 'a b'
+    code_is 0
+    out_is "command: $BATS_FILE_TMPDIR/openmpi
+argv: info a b
+maxprocs: 2
+soft: 2
+wdir: $T/there
+ompi_np: 2
+ompi_num_apps: 1
+ompi_first_rank: 0
+"
+    dtrun --no-tag -np 1 -x OMPI_COMMAND=mine "$BATS_FILE_TMPDIR/openmpi" info $(printf 'a %.0s' {1..70000})
+    code_is 0
+    out_has 1 '^command: mine$'
+    out_has 1 '^argv: not set$'
+    clean
+}
+
 @test "more MPI ranks than slots can run" {
     check() {
         dtrun --no-tag -H localhost:2 -np 6 "$MPI" sum

@@ -12,7 +12,8 @@
  * - die-once: the same in the first generation, and leave in the next one
  * - exit CODE: rank 1 exits with CODE after MPI_Finalize
  * - wait: prints where MPI has its files, and waits for a signal
- * - spawn: rank 0 tries MPI_Comm_spawn */
+ * - spawn: rank 0 tries MPI_Comm_spawn
+ * - info: rank 0 prints MPI_INFO_ENV; MPI_Init gets no arguments */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +32,19 @@ static void spawn(int rank)
     r = MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
                        MPI_ERRCODES_IGNORE);
     printf("spawn %s\n", r == MPI_SUCCESS ? "went well" : "refused");
+}
+
+static void print_info(int rank)
+{
+    static const char *const keys[] = { "command", "argv",    "maxprocs",      "soft",
+                                        "wdir",    "ompi_np", "ompi_num_apps", "ompi_first_rank" };
+    char value[MPI_MAX_INFO_VAL];
+    int found;
+
+    for (size_t i = 0; rank == 0 && i < sizeof keys / sizeof *keys; i++) {
+        MPI_Info_get(MPI_INFO_ENV, keys[i], sizeof value - 1, value, &found);
+        printf("%s: %s\n", keys[i], found ? value : "not set");
+    }
 }
 
 static void wait_for_signal(int rank)
@@ -52,7 +66,10 @@ int main(int argc, char **argv)
 
     if (strcmp(what, "absent") == 0 && strcmp(getenv("DTRUN_RANK"), "1") == 0)
         return 0;
-    MPI_Init(&argc, &argv);
+    if (strcmp(what, "info") == 0)
+        MPI_Init(NULL, NULL);
+    else
+        MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
@@ -65,6 +82,8 @@ int main(int argc, char **argv)
         printf("rank %d of %d: sum %d, %d on this host\n", rank, size, sum, local);
     if (strcmp(what, "spawn") == 0)
         spawn(rank);
+    if (strcmp(what, "info") == 0)
+        print_info(rank);
     if (rank == 1 && strcmp(what, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
     if (rank == 1 && strcmp(what, "desert") == 0)
