@@ -110,9 +110,11 @@ static void attempt_step(struct mesh_connect *g, struct connect_attempt *c)
     g->awaited--;
 }
 
-/* Too few descriptors: waiting does not help. */
-static dt_result_t fail_out_of_descriptors(const struct dt_mesh *m, int error)
+/* Too few descriptors, or too little memory: waiting does not help. */
+static dt_result_t fail_for_lack(const struct dt_mesh *m, int error)
 {
+    if (error == ENOMEM)
+        return dt_mesh_no_memory(m);
     dt_coll_error(m->alarm.coll_error, DT_ERR_IO, dt_mesh_rank(m, m->me));
     m->alarm.coll_error->error = error;
     return DT_ERR_IO;
@@ -137,7 +139,7 @@ static dt_result_t start_due_attempts(struct mesh_connect *g)
         if (idle && now >= c->retry_at)
             attempt_start(g, c);
         if (c->shake.fd < 0 && (c->error == EMFILE || c->error == ENFILE))
-            return fail_out_of_descriptors(g->mesh, c->error);
+            return fail_for_lack(g->mesh, c->error);
     }
     return DT_OK;
 }
@@ -213,7 +215,7 @@ static dt_result_t await_connections(struct mesh_connect *g)
         take_accepted(g);
         if (g->awaited == 0)
             return DT_OK;
-        result = error ? fail_out_of_descriptors(g->mesh, error) : check_lost(g->mesh);
+        result = error ? fail_for_lack(g->mesh, error) : check_lost(g->mesh);
         if (result == DT_OK)
             result = start_due_attempts(g);
         if (result == DT_OK)

@@ -1,5 +1,6 @@
 #include "runtime/wire/msg.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,14 +379,18 @@ void dt_msg_encode(struct dt_put *out, uint8_t type, const void *msg)
 int dt_msg_decode(uint8_t type, const void *payload, size_t len, union dt_msg *msg)
 {
     struct dt_get g = dt_get_init(payload, len);
+    int error;
 
     memset(msg, 0, sizeof *msg);
+    errno = EPROTO; /* an allocation that fails sets another */
     if (!shapes[type])
         return -1;
     get_shape(&g, shapes[type], msg);
     if (dt_get_end(&g) == 0)
         return 0;
+    error = errno;
     dt_msg_free(type, msg);
+    errno = error;
     return -1;
 }
 

@@ -541,7 +541,8 @@ const char *dt_msg_name(uint8_t type);
  * fit. */
 void dt_msg_encode(struct dt_put *out, uint8_t type, const void *msg);
 
-/* Returns 0, or -1 if the payload is not exactly one such message; msg then owns nothing. */
+/* Returns 0, or -1 with errno; msg then owns nothing. EPROTO: the payload is not exactly one such
+ * message. ENOMEM: memory has run out. */
 int dt_msg_decode(uint8_t type, const void *payload, size_t len, union dt_msg *msg);
 void dt_msg_free(uint8_t type, union dt_msg *msg);
 

@@ -142,6 +142,20 @@ static dt_result_t send_message(struct dt_agentlink *l, const struct dt_rankmsg 
     return send_with_fd(l, msg, -1);
 }
 
+static dt_result_t take_welcome(const struct dt_rankmsg *m, int fd, const struct dt_agentenv *env,
+                                struct dt_hostshm *shm)
+{
+    errno = EPROTO;
+    if (m->type == DT_RANK_WELCOME && fd >= 0 && m->welcome.rank == env->rank &&
+        dt_hostshm_map(shm, fd, env->generation, m->welcome.local_size, 0) == 0)
+        return DT_OK;
+    if (errno == ENOMEM)
+        return dt_fail(DT_ERR_NOMEM, "rank %u: the memory that ranks share: %s", env->rank,
+                       strerror(errno));
+    return dt_fail(DT_ERR_VERSION, "rank %u: dtrun-agent's welcome cannot be understood (%s)",
+                   env->rank, strerror(errno));
+}
+
 dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,
                                struct dt_rankmsg *welcome, struct dt_hostshm *shm)
 {
@@ -159,11 +173,8 @@ dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv 
     if (r == DT_OK && welcome->type == DT_RANK_REFUSED)
         r = dt_fail(welcome->refused.version ? DT_ERR_VERSION : DT_ERR_STATE, "rank %u: %s",
                     env->rank, welcome->refused.text);
-    else if (r == DT_OK &&
-             (welcome->type != DT_RANK_WELCOME || fd < 0 || welcome->welcome.rank != env->rank ||
-              dt_hostshm_map(shm, fd, env->generation, welcome->welcome.local_size, 0) < 0))
-        r = dt_fail(DT_ERR_VERSION, "rank %u: dtrun-agent's welcome cannot be understood (%s)",
-                    env->rank, strerror(errno));
+    else if (r == DT_OK)
+        r = take_welcome(welcome, fd, env, shm);
     if (fd >= 0)
         close(fd);
     return r;
@@ -183,7 +194,9 @@ static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
     if (p == MAP_FAILED)
         return dt_fail(DT_ERR_NOMEM, "the table of ranks: %s", strerror(errno));
     if (dt_msg_decode(DT_MSG_TABLE, p, bytes, table) < 0)
-        r = dt_fail(DT_ERR_VERSION, "dtrun-agent's table of ranks cannot be understood");
+        r = errno == ENOMEM
+                ? dt_fail(DT_ERR_NOMEM, "the table of ranks: %s", strerror(errno))
+                : dt_fail(DT_ERR_VERSION, "dtrun-agent's table of ranks cannot be understood");
     munmap(p, bytes);
     return r;
 }

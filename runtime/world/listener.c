@@ -125,16 +125,28 @@ static int take_accepted(struct dt_listener *d, uint64_t comm, uint32_t connecti
     return -1;
 }
 
+/* Makes room for all handshakes that may end well. */
+static bool make_room(struct dt_listener *d)
+{
+    size_t room = d->n_accepted + DT_LISTENER_PENDING;
+    struct dt_listener_accepted *p;
+
+    if (d->room >= room)
+        return true;
+    p = realloc(d->accepted, room * sizeof *p);
+    if (!p)
+        return false;
+    d->accepted = p;
+    d->room = room;
+    return true;
+}
+
 /* A rank whose connection broke connects again: the newer connection replaces the older. */
 static void keep_accepted(struct dt_listener *d, struct dt_listener_pending *g)
 {
-    struct dt_listener_accepted *p = realloc(d->accepted, (d->n_accepted + 1) * sizeof *p);
     struct dt_auth who;
     int older;
 
-    if (!p)
-        return;
-    d->accepted = p;
     dt_auth_caller(g->shake.hello, &who);
     if (is_used(d, &who)) {
         d->has_lost = true;
@@ -144,7 +156,7 @@ static void keep_accepted(struct dt_listener *d, struct dt_listener_pending *g)
     older = take_accepted(d, who.comm, who.connection, who.me);
     if (older >= 0)
         close(older);
-    p[d->n_accepted++] =
+    d->accepted[d->n_accepted++] =
         (struct dt_listener_accepted){ g->shake.fd, who.me, who.connection, who.comm };
     g->shake.fd = -1;
 }
@@ -176,8 +188,11 @@ static int accept_peers(struct dt_listener *d)
     struct dt_listener_pending *g;
 
     for (int i = 0; i < SOMAXCONN && (g = free_pending_entry(d)); i++) {
-        int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd;
 
+        if (!make_room(d))
+            return ENOMEM;
+        fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0)
             return errno == EMFILE || errno == ENFILE ? errno : 0;
         close_pending(g);

@@ -37,6 +37,7 @@ struct dt_listener {
         uint64_t comm;
     } * accepted, *used; /* used: data was sent along it; fd is -1 */
     size_t n_accepted, n_used;
+    size_t room;   /* of accepted */
     bool has_lost; /* data that was sent to lost_by */
     uint32_t lost_by;
 };
@@ -52,8 +53,8 @@ void dt_listener_close(struct dt_listener *d);
 
 /* Fills in the descriptors to poll. Returns their number. */
 size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLLS]);
-/* Serves all connections that are ready. Returns 0, or EMFILE or ENFILE: no connection can be
- * accepted, so a wait would be in vain. */
+/* Serves all connections that are ready. Returns 0, or EMFILE, ENFILE or ENOMEM: no connection can
+ * be accepted, so a wait would be in vain. */
 int dt_listener_turn(struct dt_listener *d);
 /* Call after the last turn: closes unverified connections, since this thread may not take a turn
  * again for hours. */

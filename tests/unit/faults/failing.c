@@ -73,6 +73,17 @@ static int disturbed(int rank, void *arg)
     return r != DT_OK && !*trial_shared->text[rank] ? SILENT : 0;
 }
 
+static bool is_lack_of_memory(const struct fault *f)
+{
+    static const char *const calls[] = { "malloc", "calloc", "realloc", "strdup", "mmap" };
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (strcmp(f->call, calls[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* One word for a trial that did not end as it must. "": all is well. */
 static const char *verdict(const struct trial *t, bool in_time)
 {
@@ -95,6 +106,9 @@ static const char *verdict(const struct trial *t, bool in_time)
             return "what the library has to get over ended a call";
         if (t->fault->error == ENOMEM && strstr(trial_shared->text[rank], "damaged"))
             return "a sound checkpoint is called damaged";
+        if (is_lack_of_memory(t->fault) && rank == t->victim && code != DT_OK &&
+            code != DT_ERR_NOMEM)
+            return "a lack of memory is called something else";
     }
     return "";
 }
