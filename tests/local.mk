@@ -93,6 +93,7 @@ UNIT_TESTS = \
 	tests/unit/remote/rshcommand \
 	tests/unit/remote/sruncommand \
 	tests/unit/agent/ratelimit \
+	tests/unit/agent/relay \
 	tests/unit/agent/quiet \
 	tests/unit/agent/removetree \
 	tests/unit/agent/segments \
@@ -301,6 +302,10 @@ tests_unit_agent_commshm_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_agent_quiet_SOURCES = tests/unit/agent/quiet.c tests/unit/unit.h
 tests_unit_agent_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_agent_quiet_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+
+tests_unit_agent_relay_SOURCES = tests/unit/agent/relay.c tests/unit/unit.h
+tests_unit_agent_relay_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_relay_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_agent_removetree_SOURCES = tests/unit/agent/removetree.c tests/unit/unit.h
 tests_unit_agent_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
