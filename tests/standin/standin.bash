@@ -15,8 +15,8 @@
 #   STANDIN_HOST           a name that tells "hosts" apart, with devices and NCCL members of their own; the
 #                          default is the host's name and network namespace. NCCL's hosts speak TCP
 #   STANDIN_LOG            a file that records contexts, pinned memory, the kernels that NCCL's stand-in
-#                          launches, and the mistakes that it reports (launch orders that differ, calls that
-#                          do not match); without it the mistakes go to stderr
+#                          launches, the communicators that ranks leave, and the mistakes that it reports (launch
+#                          orders that differ, calls that do not match); without it the mistakes go to stderr
 #   STANDIN_NCCL_VERSION   what ncclGetVersion returns, 22809 by default
 #   STANDIN_NCCL_FAULTS    which fault happens where, such as kernel-hang:1:3 (rank 1's third kernel never
 #                          ends): see nccl/inject.h

@@ -62,6 +62,7 @@ static ncclResult_t finalize(struct ncclComm *comm)
         result = ncclUnhandledCudaError;
     if (!result)
         result = standin_cuda(cuEventSynchronize(comm->launched));
+    standin_log("rank %d leaves communicator %llx", comm->rank, comm->shared->id);
     leave(comm);
     await_peers(comm);
     standin_flush(comm->shared);
