@@ -155,6 +155,9 @@ END
     dtrun --no-tag -np 2 sh start
     code_is 0
     sums_are 2 1
+    dtrun --no-tag -np 2 python3 -c "import os; os.execv('$RANK/horovod', ['horovod']); import horovod"
+    code_is 0
+    sums_are 2 1
     echo 'import train' >main.py
     dtrun --no-tag -np 2 python3 main.py
     code_is 0

@@ -96,12 +96,42 @@ static bool try_from(struct line *l)
     return try_module(l, "", word, n) || (take_keyword(l, "import") && try_list(l, package));
 }
 
-static bool try_line(struct line *l)
+static bool try_statement(struct line *l)
 {
     struct line again = *l;
 
     return take_keyword(l, "import") ? try_list(l, "")
                                      : take_keyword(&again, "from") && try_from(&again);
+}
+
+/* Advances behind the next semicolon that ends a statement. */
+static bool skip_statement(struct line *l)
+{
+    char quote = '\0';
+
+    while (l->left && (quote || *l->at != '#')) {
+        char c = *l->at;
+
+        advance(l, c == '\\' && l->left > 1 ? 2 : 1);
+        if (quote)
+            quote = c == quote ? '\0' : quote;
+        else if (c == ';')
+            return true;
+        else if (c == '"' || c == '\'')
+            quote = c;
+    }
+    return false;
+}
+
+static bool try_line(struct line l)
+{
+    do {
+        struct line statement = l;
+
+        if (try_statement(&statement))
+            return true;
+    } while (skip_statement(&l));
+    return false;
 }
 
 bool dt_imports_find(const char *text, size_t n, dt_import_test *passes, void *arg)
@@ -113,7 +143,7 @@ bool dt_imports_find(const char *text, size_t n, dt_import_test *passes, void *a
         struct line l = { text, (size_t)((stop ? stop : end) - text), passes, arg };
 
         text += l.left + 1;
-        if (try_line(&l))
+        if (try_line(l))
             return true;
     }
     return false;

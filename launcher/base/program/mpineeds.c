@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/base/program/imports.h"
 #include "launcher/base/program/libraries.h"
 #include "launcher/base/program/program.h"
 #include "launcher/base/program/script.h"
@@ -16,11 +17,34 @@ static const char mpich_abi[] = "libmpi.so.12";
 static const char *const openmpi[] = { "libmpi.so.", "libmpi_mpifh.so.", "libmpi_usempif08.so.",
                                        "libmpi_cxx.so." };
 
-static const char module[] = "mpi4py";
+/* Packages that start MPI when they are imported. */
+static const char *const packages[] = { "mpi4py",  "petsc4py", "slepc4py",
+                                        "dolfinx", "dolfin",   "firedrake" };
 
-static bool has_module(const char *text, size_t n)
+/* The package that has been found. */
+static const char *dti_package;
+
+/* Matches "mpi4py" and "mpi4py.bench". */
+static bool is_of_package(void *arg, const char *module)
 {
-    return memmem(text, n, module, strlen(module)) != NULL;
+    (void)arg;
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+        size_t n = strlen(packages[i]);
+
+        if (strncmp(module, packages[i], n) != 0 || (module[n] && module[n] != '.'))
+            continue;
+        dti_package = packages[i];
+        return true;
+    }
+    return false;
+}
+
+/* A script may import mpi4py in some way of its own. */
+static bool has_package(const char *text, size_t n)
+{
+    dti_package = packages[0];
+    return memmem(text, n, packages[0], strlen(packages[0])) ||
+           dt_imports_find(text, n, is_of_package, NULL);
 }
 
 struct evidence {
@@ -47,20 +71,12 @@ static bool is_linked(const char *path, struct evidence *e)
     return dt_libraries_find(path, e->libraries, is_of_mpi, e) && strcmp(e->why, mpich_abi) != 0;
 }
 
-/* Matches "python3 -m mpi4py.bench", and "python3 -c 'from mpi4py import MPI'". */
-static bool is_module(const char *word)
-{
-    size_t n = strlen(module);
-
-    return strncmp(word, module, n) == 0 && (!word[n] || word[n] == '.');
-}
-
 static bool shows_use(void *arg, const char *word)
 {
     struct evidence *e = arg, of_word;
     char path[PATH_MAX], library[128];
 
-    if (is_module(word)) {
+    if (is_of_package(NULL, word)) { /* as in "python3 -m mpi4py.bench" */
         snprintf(e->why, e->size, "%s", word);
         return true;
     }
@@ -79,8 +95,8 @@ bool dt_mpi_needs_pmix(const char *path, const struct dt_strs *argv, const char 
 
     if (is_linked(path, &e))
         return true;
-    script = dt_script_find(path, argv, has_module);
+    script = dt_script_find(path, argv, has_package);
     if (script)
-        snprintf(why, size, "%s in %s", module, script);
+        snprintf(why, size, "%s in %s", dti_package, script);
     return script || dt_words_find(path, argv, shows_use, &e);
 }

@@ -80,30 +80,56 @@ static bool add_module(void *arg, const char *module)
     return false;
 }
 
-/* An argument may name any file, so only scripts among arguments are read. The program itself is
- * always read. Returns the file that passes: the script, or one that it imports. */
-static const char *find_passing(const char *path, int root_n, bool is_program,
-                                dt_script_test *passes)
-{
-    static char bytes[DT_HEAD_BYTES];
-    bool named = has_script_name(path);
+static char bytes[DT_HEAD_BYTES];
 
-    if (!named && !is_program)
-        return NULL;
-    snprintf(dti_script.root, sizeof dti_script.root, "%.*s", root_n, path);
-    dti_script.n = 0;
-    add_file("", 0, path, "");
+static bool is_script(const char *path)
+{
+    return has_script_name(path) || names_python(bytes, dt_head_read(path, bytes));
+}
+
+static void begin_script(const char *root, int root_n)
+{
+    snprintf(dti_script.root, sizeof dti_script.root, "%.*s", root_n, root);
+    dti_script.n = dti_script.read = 0;
+    dti_script.paths[0][0] = '\0';
+}
+
+/* Returns the first file that passes, of those that are listed and those that they import. */
+static const char *find_in_files(dt_script_test *passes)
+{
     for (size_t i = 0; i < dti_script.n; i++) {
         size_t n = dt_head_read(dti_script.paths[i], bytes);
 
-        if (n && i == 0 && !named && !names_python(bytes, n))
-            return NULL;
         if (n && passes(bytes, n))
             return dti_script.paths[i];
         dti_script.read = i;
         dt_imports_find(bytes, n, add_module, NULL);
     }
     return NULL;
+}
+
+/* An argument may name any file, so only scripts among arguments are read. The program itself is
+ * always read. Returns the file that passes: the script, or one that it imports. */
+static const char *find_passing(const char *path, int root_n, bool is_program,
+                                dt_script_test *passes)
+{
+    if (is_program ? !is_script(path) : !has_script_name(path))
+        return NULL;
+    begin_script(path, root_n);
+    add_file("", 0, path, "");
+    return find_in_files(passes);
+}
+
+/* text is that of "python3 -c". Python looks for its modules in the working directory. */
+static const char *find_in_text(const char *text, dt_script_test *passes)
+{
+    size_t n = strlen(text);
+
+    if (passes(text, n))
+        return "the text of -c";
+    begin_script("", 0);
+    dt_imports_find(text, n, add_module, NULL);
+    return find_in_files(passes);
 }
 
 /* Finds the file of "python3 -m pkg.train", which looks for modules in the working directory. */
@@ -127,18 +153,27 @@ static const char *find_module(const char *name, dt_script_test *passes)
 
 struct hunt {
     dt_script_test *passes;
-    bool after_m; /* the last word was "-m" */
+    bool after_python; /* a word was Python, */
+    char option;       /* and the last one was "-m" or "-c" */
     char found[PATH_MAX];
 };
+
+static bool is_python(const char *word)
+{
+    return strncmp(basename(word), "python", strlen("python")) == 0;
+}
 
 static bool is_script_of_words(void *arg, const char *word)
 {
     struct hunt *h = arg;
     const char *found = find_passing(word, folder_length(word), false, h->passes);
 
-    if (!found && h->after_m)
+    if (!found && h->option == 'm')
         found = find_module(word, h->passes);
-    h->after_m = strcmp(word, "-m") == 0;
+    if (!found && h->option == 'c' && h->after_python)
+        found = find_in_text(word, h->passes);
+    h->option = strcmp(word, "-m") == 0 ? 'm' : strcmp(word, "-c") == 0 ? 'c' : '\0';
+    h->after_python |= is_python(word);
     if (found)
         snprintf(h->found, sizeof h->found, "%s", found);
     return found;
@@ -149,8 +184,7 @@ const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_scri
     static struct hunt h;
     const char *found = find_passing(path, folder_length(path), true, passes);
 
-    h.passes = passes;
-    h.after_m = false;
+    h = (struct hunt){ .passes = passes, .after_python = is_python(path) };
     if (found)
         return found;
     return dt_words_find(path, argv, is_script_of_words, &h) ? h.found : NULL;

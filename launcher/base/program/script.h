@@ -12,9 +12,9 @@ typedef bool dt_script_test(const char *text, size_t n);
 
 /* path is the program, argv its arguments. Returns the first script that passes the test, or NULL.
  * Scripts are the program, its arguments, the words in the text of a shell or shell script among
- * them, and, for "-m MODULE", the module's file. With each script it also tests the files that the
- * script imports, directly or not, from its folder or below: 32 files in all. The string is valid
- * until the next call. */
+ * them, for "-m MODULE" the module's file, and the text of "python3 -c". With each script it also
+ * tests the files that the script imports, directly or not, from its folder or below: 32 files in
+ * all. The string is valid until the next call. */
 const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes);
 
 #endif

@@ -29,6 +29,7 @@ static int remove_dir(void **state)
     unlink("long.sh");
     unlink("fifo");
     unlink("sum.py");
+    unlink("solve.py");
     unlink("train.py");
     unlink("train");
     unlink("pkg/train.py");
@@ -61,7 +62,12 @@ static const struct {
     { { "python3", "-u", "./sum.py" }, "mpi4py in ./sum.py" },
     { { "./sum.py" }, "mpi4py in ./sum.py" },
     { { "python3", "-m", "mpi4py.bench", "helloworld" }, "mpi4py.bench" },
-    { { "python3", "-c", "from mpi4py import MPI" }, "mpi4py" },
+    { { "python3", "-c", "from mpi4py import MPI" }, "mpi4py in the text of -c" },
+    { { "python3", "-c", "import sys; from petsc4py import PETSc" }, "petsc4py in the text of -c" },
+    { { "sh", "-c", "python3 -c 'import petsc4py.PETSc'" }, "petsc4py.PETSc" },
+    { { "python3", "solve.py" }, "dolfinx in solve.py" },
+    { { "python3", "-c", "import solve" }, "dolfinx in solve.py" },
+    { { "python3", "-c", "import dolfins, my.dolfinx" }, NULL },
     { { "python3", "-m", "mpi4pyx" }, NULL },
     { { "python3", "plain.py" }, NULL },
     { { "python3", "sum.txt" }, NULL },
@@ -75,7 +81,8 @@ static void scripts_are_searched(void **state)
 {
     (void)state;
     write_file("sum.py", "#!/usr/bin/python3\nfrom mpi4py import MPI\n");
-    write_file("plain.py", "import torch\n");
+    write_file("solve.py", "from dolfinx.fem import Function # and no petsc4py\n");
+    write_file("plain.py", "import torch # not petsc4py\n");
     write_file("sum.txt", "from mpi4py import MPI\n");
     assert_int_equal(mkfifo("pipe.py", 0600), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -172,6 +179,11 @@ static const struct {
     { "import os, horovod.torch as hvd\n", true },
     { "import os,sys,\thorovod", true },
     { "import os; x = 1\nimport\thorovod;", true },
+    { "import os; import horovod.torch as hvd; hvd.init()\n", true },
+    { "x = 'a\\'b'; from horovod import torch", true },
+    { "x = 'a; import horovod'\n", false },
+    { "x = 'a\\'; import horovod'\n", false },
+    { "x = 1 # this; import horovod\n", false },
     { "", false },
     { "import horovods\n", false },
     { "import horovod_like\n", false },
@@ -218,6 +230,12 @@ static void scripts_are_known_by_their_name_or_first_line(void **state)
     assert_true(is_used("sh", "-c", "cd .; exec python3 train.py --lr 1"));
     assert_string_equal(why, "import horovod in train.py");
     assert_true(is_used("bash", "-c", "python3 -m train"));
+    assert_true(is_used("python3", "-c", "import sys; import horovod.torch as hvd"));
+    assert_string_equal(why, "import horovod in the text of -c");
+    assert_true(is_used("/usr/bin/python3.11", "-c", "from train import main; main()"));
+    assert_string_equal(why, "import horovod in train.py");
+    assert_false(is_used("python3", "-c", "import torch"));
+    assert_false(is_used("tool", "-c", "import horovod"));
     write_file("my train.py", script);
     assert_true(is_used("python3", "-u", "my train.py"));
     assert_int_equal(unlink("my train.py"), 0);
