@@ -306,7 +306,8 @@ static void end_preempted(struct dt_failure *f, const struct dt_death *cause)
     struct dt_strbuf b = { 0 };
     char *reason;
 
-    dt_strbuf_printf(&b, "preempted: rank %u exited with %d", cause->rank, DT_EXIT_PREEMPTED);
+    dt_strbuf_puts(&b, "preempted: ");
+    describe(f, cause, &b);
     reason = dt_xstrdup(dt_strbuf_text(&b));
     add_stopping(f, cause, &b);
     dt_say("%s", dt_strbuf_text(&b));
