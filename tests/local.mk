@@ -576,6 +576,7 @@ HELPERS = \
 	tests/rank/fds \
 	tests/rank/flood \
 	tests/rank/lastline \
+	tests/rank/randomjob \
 	tests/rank/train \
 	tests/rank/busy \
 	tests/rank/headless \
@@ -647,6 +648,9 @@ EXTRA_DIST += tests/gpu/assemble tests/gpu/random tests/gpu/run
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la
 tests_rank_train_LDFLAGS = -no-install
+tests_rank_randomjob_SOURCES = tests/rank/randomjob.c
+tests_rank_randomjob_LDADD = runtime/libdtrun.la
+tests_rank_randomjob_LDFLAGS = -no-install
 tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
 tests_rank_lastline_SOURCES = tests/rank/lastline.c
@@ -720,13 +724,16 @@ CLUSTER_TESTS = \
 	tests/cluster/mpi.bats \
 	tests/cluster/slurm.bats \
 	tests/cluster/network.bats \
+	tests/cluster/random.bats \
 	tests/cluster/check.bats \
 	tests/cluster/bare.bats \
 	tests/cluster/launch.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/await.bash tests/watched tests/unit/run tests/checks tests/circles.py tests/cluster/lib.bash \
-	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/unit/checks.h \
+	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/cluster/random \
+	tests/cluster/jobs/__main__.py tests/cluster/jobs/draw.py tests/cluster/jobs/run.py \
+	tests/cluster/jobs/oracle.py tests/unit/checks.h \
 	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 
 # Run by hand: see CONTRIBUTING.md. (No benchmark has a C file of its own name, or make would

@@ -182,6 +182,7 @@ cluster_trust() {
     local key
 
     for key in "$CLUSTER_DIR"/host*/key.pub; do
+        [ -e "$key" ] || continue # there are no hosts
         read -r type blob name <"$key"
         echo "$name $type $blob"
     done >"$CLUSTER_HOME/.ssh/known_hosts"
