@@ -252,6 +252,7 @@ static void spawn(struct dt_generation *g)
         if (processes[i].in >= 0)
             dt_stdinfeed_add(g->in, processes[i].in);
     }
+    dt_stdinfeed_begin(g->in);
     free(processes);
     if (rc < 0)
         on_failed(g, &why);

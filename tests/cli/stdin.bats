@@ -166,6 +166,31 @@ load common
     clean
 }
 
+# After the restart the agent first ends what the rank has left behind. Meanwhile it gets what is in the file.
+restart_with_leftovers() { # FILE
+    STDIN="$1" dtrun_start --no-tag --max-restarts 1 -np 1 sh -c '
+        [ $DTRUN_RESTART_COUNT = 0 ] || { read n; read n; echo "now $n"; tail -1; exit 0; }
+        setsid sleep 600 & echo up; wait'
+    out_has 1 up
+    agent="$(keeper) $(worker)"
+    kill -STOP $agent # else one of them could end the ranks before it is killed
+    kill -KILL $agent
+    dtrun_wait
+    code_is 0
+}
+
+@test "a restarted rank gets standard input and its end also if processes of a killed agent are ended first" {
+    hide_cgroups
+    : >empty
+    restart_with_leftovers empty
+    seq 1 100000 >big
+    restart_with_leftovers big
+    [ "$(tail -1 "$OUT")" = 100000 ]
+    n="$(sed -n 's/^now //p' "$OUT")"
+    [ "$n" -lt 30000 ] || { echo "went on with line $n"; false; } # 128 KiB were given to the dead rank
+    clean
+}
+
 @test "--stdin none reads nothing even if an agent grants credit" {
     command -v python3 >/dev/null || skip "needs python3"
     export OVERPAID_AGENT="$DTRUN_AGENT"

@@ -19,6 +19,7 @@ struct dt_stdinfeed {
     uv_loop_t *loop;
     struct dt_channel *channel;
     uint32_t generation;
+    bool begun;
     bool eof;
     bool destroyed;
     uint32_t handles;            /* handles that libuv still uses */
@@ -115,6 +116,8 @@ static void feed_reader(struct reader *r)
 
 static void feed_all(struct dt_stdinfeed *f)
 {
+    if (!f->begun)
+        return;
     for (uint32_t i = 0; i < f->n; i++)
         feed_reader(&f->readers[i]);
     return_credit(f);
@@ -139,6 +142,12 @@ void dt_stdinfeed_add(struct dt_stdinfeed *f, int fd)
     uv_poll_init(f->loop, &r->poll, fd);
     r->poll.data = r;
     f->handles++;
+}
+
+void dt_stdinfeed_begin(struct dt_stdinfeed *f)
+{
+    f->begun = true;
+    feed_all(f);
 }
 
 bool dt_stdinfeed_put(struct dt_stdinfeed *f, const void *data, size_t n)

@@ -15,8 +15,10 @@ struct dt_stdinfeed;
 /* readers is the largest number of pipes that will be added. */
 struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *channel,
                                          uint32_t generation, uint32_t readers);
-/* Takes over the writing end of a rank's pipe. All are added before the first dt_stdinfeed_put. */
+/* Takes over the writing end of a rank's pipe. */
 void dt_stdinfeed_add(struct dt_stdinfeed *f, int fd);
+/* All pipes have been added. What came before this waits. */
+void dt_stdinfeed_begin(struct dt_stdinfeed *f);
 /* Returns false if the launcher has sent more than its credit. */
 bool dt_stdinfeed_put(struct dt_stdinfeed *f, const void *data, size_t n);
 void dt_stdinfeed_eof(struct dt_stdinfeed *f);
