@@ -106,7 +106,7 @@ def judge_messages(job, o):
         return
     if f.kind in ("exit", "signal") or (f.kind == "rank" and f.value != 19):
         host = host_of(job, o, f.rank)
-        name = rf"dtrun: rank {f.rank} \({re.escape(host) if host else '[a-z0-9]+'}, pid \d+\) "
+        name = rf"dtrun: (preempted: )?rank {f.rank} \({re.escape(host) if host else '[a-z0-9]+'}, pid \d+\) "
     elif f.kind in LOSSES and job.where == "ssh":
         name = rf"dtrun: .*{job.hosts[f.host]}\b"
     else:
