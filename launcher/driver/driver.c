@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/base/clock.h"
+#include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
@@ -237,13 +238,35 @@ static void op_stdin_hold(void *arg)
 
 /* ---- from beginning to end ---- */
 
-/* Closes all handles, so that uv_run returns. */
+static volatile sig_atomic_t late_signal;
+
+static void on_late_signal(int signo)
+{
+    late_signal = signo;
+}
+
+/* Until dtrun has exited, a signal is noted, so that the report is written nevertheless. Another
+ * one ends dtrun at once, because a file system may hang. */
+static void note_late_signals(void)
+{
+    static const int signos[] = { SIGINT, SIGTERM, SIGHUP };
+    const struct sigaction note = { .sa_handler = on_late_signal,
+                                    .sa_flags = SA_RESETHAND | SA_RESTART };
+
+    for (size_t i = 0; i < sizeof signos / sizeof *signos; i++) {
+        if (!dt_process_ignores(signos[i]))
+            sigaction(signos[i], &note, NULL);
+    }
+}
+
+/* Lets uv_run return. */
 static void op_end(void *arg)
 {
     struct driver *d = arg;
 
     dt_streams_close(d->streams);
-    dt_loop_close_signals(&d->signals);
+    dt_loop_release_signals(&d->signals);
+    note_late_signals();
     for (unsigned i = 0; i < DT_JOB_TIMERS; i++)
         uv_close((uv_handle_t *)&d->timers[i], NULL);
 }
@@ -313,13 +336,19 @@ int dt_driver_run(const struct dt_driver_config *config)
 
     begin(&d);
     uv_run(&d.loop, UV_RUN_DEFAULT);
-    uv_loop_close(&d.loop);
     dt_streams_free(d.streams);
     exit_code = dt_job_exit_code(d.job);
     if (config->report)
         exit_code = write_report(&d, exit_code);
+    dt_loop_close_signals(&d.signals);
+    uv_run(&d.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&d.loop);
     if (dt_job_ended_by(d.job))
         dt_process_ended_by(dt_job_ended_by(d.job));
+    if (exit_code == 0 && late_signal) {
+        exit_code = DT_EXIT_SIGNAL + late_signal;
+        dt_process_ended_by(late_signal);
+    }
     dt_job_free(d.job);
     free(d.conns);
     return exit_code;

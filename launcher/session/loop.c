@@ -45,6 +45,12 @@ void dt_loop_watch_signals(struct dt_loop_signals *signals, uv_loop_t *loop, con
     }
 }
 
+void dt_loop_release_signals(struct dt_loop_signals *signals)
+{
+    for (unsigned i = 0; i < signals->n; i++)
+        uv_unref((uv_handle_t *)&signals->v[i]);
+}
+
 void dt_loop_close_signals(struct dt_loop_signals *signals)
 {
     for (unsigned i = 0; i < signals->n; i++)

@@ -311,6 +311,31 @@ dtrun_start_still() {
     clean
 }
 
+@test "a signal while the report is written does not prevent it, and keeps a failed rank's exit code" {
+    for end in 0 7; do
+        rm -f r.json
+        dtrun_start_still --report r.json -np 1 sh -c "exit $end"
+        await test -e still.waits
+        kill -TERM "$BACKGROUND"
+        rm still still.waits
+        dtrun_wait
+        grep -q "\"exit_code\":[[:space:]]*$end," r.json
+        [ -z "$(ls ./*.tmp 2>/dev/null)" ]
+        [ $end = 7 ] || code_is 143
+    done
+    code_is 7
+}
+
+@test "a second signal ends dtrun even if its report cannot be written" {
+    dtrun_start_still --report r.json -np 1 true
+    await test -e still.waits
+    kill -INT "$BACKGROUND"
+    await eval 'kill -INT "$BACKGROUND"; gone "$BACKGROUND"'
+    rm still
+    dtrun_wait
+    code_is 130
+}
+
 @test "standard output and standard error stay apart" {
     dtrun -np 2 sh -c 'echo out $DTRUN_RANK; echo err $DTRUN_RANK >&2'
     code_is 0
