@@ -14,12 +14,14 @@ class Fault:
     step: int = 0  # 0: before the program does anything
     delay: float = 0  # seconds after that step
     start: bool = False  # the delay counts from the start of dtrun, not from a step
+    after: bool = False  # it counts from the first fault
     host: int = 0  # index in the job's hosts
     value: int = 0  # an exit code or a signal
     seconds: float = 0  # how long it lasts
 
     def __str__(self):
-        when = "the start" if self.start else f"step {self.step} of rank {self.rank}"
+        when = f"step {self.step} of rank {self.rank}"
+        when = "the start" if self.start else "the first fault" if self.after else when
         what = {"exit": f" code {self.value}", "signal": f" {self.value}", "rank": f" {self.value}"}.get(self.kind, "")
         return f"{self.kind}{what} {self.delay * 1000:.0f} ms after {when}, host {self.host}, {self.seconds:.1f} s"
 
@@ -35,6 +37,7 @@ class Job:
     every: int = 0  # steps between checkpoints, 0: none, -1: the program does not use the library
     words: list = field(default_factory=list)
     wrapped: bool = False
+    push: bool = False
     options: list = field(default_factory=list)
     hostfile: bool = False
     restarts: int = -1  # --max-restarts, -1: not given
@@ -46,7 +49,7 @@ class Job:
     output: str = "out"  # "out", "files" or "tee"
     full: str = ""  # "files" or "checkpoints": on a disk that fills up
     labels: bool = False
-    reader: str = "file"  # or "pipe"
+    reader: str = "file"  # or "pipe", or "slow", a pipe that is read now and then
     input: int = -1  # bytes of standard input, -1: none; -2: a pipe that nobody writes to
     reader_rank: int = 0
     faults: list = field(default_factory=list)
@@ -83,7 +86,7 @@ def draw_output(rng, job):
         job.options.append("--tag" if job.labels else "--no-tag")
     if rng.random() < 0.15:
         job.options.append("--unbuffered")
-    job.reader = rng.choice(["file", "pipe"])
+    job.reader = rng.choice(["file", "file", "pipe", "slow"])
     job.input = rng.choice([-1, -1, -2, 0, 10, 300000])
     if job.input >= 0 and rng.random() < 0.3:
         job.options += ["--stdin", "all"]
@@ -94,6 +97,7 @@ def draw_program(rng, job):
     job.every = rng.choice([-1, -1, 0, 0, 2, 3, 5, 5, 7])
     job.steps = rng.choice([10, 20, 30])
     job.wrapped = rng.random() < 0.2
+    job.push = rng.random() < 0.1
     job.words += [w for w in ("binary", "long", "family") if rng.random() < 0.3]
     if rng.random() < 0.1:
         job.words.append("ignore")
@@ -106,23 +110,36 @@ def draw_program(rng, job):
         job.on_loss = "stop"
 
 
-OWN = ["exit", "signal"]  # what a rank does to itself
-TO_DTRUN = ["INT", "INT2", "TERM", "HUP", "TSTP", "KILL", "FREEZE"]
-ON_HOSTS = ["rank", "keeper", "worker", "both", "frozen worker"]
+OWN = ("exit", "signal")  # what a rank does to itself
+ON_AGENTS = ("keeper", "worker", "both", "frozen worker", "agent INT", "agent TERM", "agent HUP")
+TO_DTRUN = ("INT", "INT2", "TERM", "HUP", "TSTP", "KILL", "FREEZE")
+NETWORK = ("session", "cut", "cut", "blip")
+
+
+def draw_kind(rng, job):
+    groups = [OWN, OWN, OWN, ("rank",), ("rank",), ON_AGENTS, ON_AGENTS, TO_DTRUN, TO_DTRUN, TO_DTRUN]
+    if job.where == "ssh":
+        groups += [NETWORK] * 3
+    if job.reader != "file" and job.output != "files":
+        groups.append(("reader leaves",))
+    return rng.choice(rng.choice(groups))
+
+
+def draw_moment(rng, job, fault):
+    fault.step = rng.randrange(1, job.steps)
+    fault.delay = rng.choice([0, 0.01, 0.05]) * rng.random()
+    if fault.kind in OWN:
+        return
+    if rng.random() < 0.15:
+        fault.start, fault.delay = True, rng.random() * 0.4
+    elif job.faults and rng.random() < 0.5:
+        fault.after, fault.delay = True, rng.random() * rng.choice([0.03, 0.3])
 
 
 def draw_fault(rng, job):
-    kinds = OWN * 2 + ON_HOSTS + TO_DTRUN
-    if job.where == "ssh":
-        kinds = kinds + ["session", "cut", "cut", "blip"]
-    if job.reader == "pipe" and job.output != "files":
-        kinds = kinds + ["reader leaves"]
-    fault = Fault(kind=rng.choice(kinds), rank=rng.randrange(job.np), host=rng.randrange(len(job.hosts)))
-    fault.step = rng.randrange(1, job.steps)
-    fault.delay = rng.choice([0, 0.01, 0.05]) * rng.random()
+    fault = Fault(draw_kind(rng, job), rng.randrange(job.np), host=rng.randrange(len(job.hosts)))
+    draw_moment(rng, job, fault)
     fault.seconds = rng.random()
-    if fault.kind not in OWN and rng.random() < 0.15:
-        fault.start, fault.delay = True, rng.random() * 0.4
     if fault.kind == "exit":
         fault.value = rng.choice([0, 1, 3, 9, 75, 255])
     elif fault.kind == "signal":
@@ -131,6 +148,8 @@ def draw_fault(rng, job):
         fault.value = rng.choice([9, 9, 15, 19])
     elif fault.kind == "cut":
         fault.seconds = rng.choice([1.5, 4, 8, UNHURRIED])
+    elif fault.kind == "blip":
+        fault.seconds *= 0.4
     return fault
 
 
@@ -161,7 +180,7 @@ def draw(seed):
     elif job.every > 0 and rng.random() < 0.1:
         job.full = "checkpoints"
     job.words += [f"{f.rank}:{f.step}:{f.value if f.kind == 'exit' else -f.value}" for f in job.faults if f.kind in OWN]
-    job.words += [f"tell={f.rank}:{f.step}" for f in job.faults if f.kind not in OWN and not f.start]
+    job.words += [f"tell={f.rank}:{f.step}" for f in job.faults if f.kind not in OWN and not f.start and not f.after]
     return job
 
 
@@ -186,6 +205,8 @@ def command(job, place, programs):
     if job.every > 0:
         words += ["--checkpoint-dir", f"{disk(job, place, 'checkpoints')}/checkpoints"]
     words += ["--report", f"{place}/report.json"]
+    if job.push:
+        words += ["--push", f"{programs}/randomjob"]
     if job.wrapped:
         words += ["sh", "-c", '"$@"; exit $?', "sh"]
     words += [f"{programs}/randomjob", str(job.seed), str(job.steps), str(job.every), f"{place}/notes"]

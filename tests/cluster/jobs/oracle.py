@@ -3,7 +3,7 @@
 import re
 import zlib
 
-ORDERS = {"INT": -2, "INT2": -2, "TERM": -15, "HUP": -1, "KILL": -9}
+ORDERS = {"INT": -2, "INT2": -2, "TERM": -15, "HUP": -1, "KILL": -9, "agent INT": -2, "agent TERM": -15, "agent HUP": -1}
 LOSSES = ("keeper", "worker", "both", "session", "cut", "frozen worker")
 HEAD = re.compile(rb"[le] \d+\.\d+\.\d+ \d+ \d+ ")
 LINE = re.compile(rb"(?:\[(\d+)\] )?([le]) (\d+)\.(\d+)\.(\d+) (\d+) (\d+) (.*)", re.DOTALL)
@@ -27,6 +27,8 @@ def failure_code(job, f):
     if f.kind in ("signal", "rank"):
         ignored = f.value == 15 and "ignore" in job.words and (f.kind == "signal" or not job.wrapped)
         return None if ignored else 128 + f.value
+    if f.start and f.kind.startswith("agent "):
+        return 125  # a program that is just starting dies of it
     if f.kind == "blip" or (f.kind == "FREEZE" and f.seconds < 1):
         return 125 if f.start else None
     return 125 if f.kind in LOSSES + ("FREEZE",) else None
@@ -38,7 +40,7 @@ def is_final(job, o, f, failures):
         return True
     if job.restarts == 0 or (job.restarts < 0 and job.every <= 0):
         return True
-    if f.start or (f.kind == "rank" and f.value == 19):
+    if f.start or (f.after and f.kind in LOSSES) or (f.kind == "rank" and f.value == 19):
         return None
     if job.restarts < 0 and f.step == 1:
         return None  # other ranks may not have returned from dt_checkpoint_restore

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from draw import command, disk
+from draw import OWN, command, disk
 
 LIMIT = 120  # seconds for a job, on the busiest machine
 QUIET = 60  # likewise, until all processes have ended
@@ -106,6 +106,7 @@ class Run:
         self.token = f"RANDOMJOB={os.getpid()}.{time.monotonic_ns()}"
         self.outcome = Outcome()
         self.pipe = None
+        self.next_read = 0
 
     def start(self):
         job = self.job
@@ -123,20 +124,24 @@ class Run:
         self.process = subprocess.Popen(
             where + command(job, self.place, BUILD / "tests/rank"),
             stdin=given,
-            stdout=subprocess.PIPE if job.reader == "pipe" else out,
+            stdout=subprocess.PIPE if job.reader != "file" else out,
             stderr=open(self.place / "err", "wb"),
             cwd=self.place,
             process_group=0,  # as a shell with job control does; it may be stopped
         )
         given.close()
-        if job.reader == "pipe":
+        if job.reader != "file":
             self.pipe = self.process.stdout
             os.set_blocking(self.pipe.fileno(), False)
             self.copy = out
         self.started = time.monotonic()
 
-    def read_pipe(self):
-        while self.pipe and (data := self.pipe.read(1 << 20)):
+    def read_pipe(self, at_once=True):
+        now = time.monotonic()
+        if not self.pipe or (not at_once and now < self.next_read):
+            return
+        self.next_read = now + 0.02
+        while data := self.pipe.read(1 << 20):
             self.copy.write(data)
 
     def is_over(self):
@@ -151,13 +156,18 @@ class Run:
     # ---- faults: each is a generator of what to wait for, seconds or a condition ----
 
     def disturb(self, fault):
-        if fault.kind in ("exit", "signal"):
+        if fault.kind in OWN:
             return
-        if not fault.start:
+        if fault.after:
+            yield lambda: self.job.faults[0] in self.outcome.landed or self.has_struck(self.job.faults[0])
+        elif not fault.start:
             told = self.place / f"notes/told.{fault.rank}.{fault.step}"
             yield told.exists
         yield fault.delay
         yield from getattr(self, "do_" + fault.kind.replace(" ", "_"))(fault)
+
+    def has_struck(self, fault):
+        return fault.kind in OWN and (self.place / f"notes/struck.{fault.rank}.{fault.step}").exists()
 
     def kill(self, fault, pids, number):
         """Returns whether a process got the signal, which is then noted."""
@@ -216,6 +226,20 @@ class Run:
     def do_frozen_worker(self, fault):
         self.kill(fault, self.agents(fault)[1], signal.SIGSTOP)
         yield from ()
+
+    def signal_agent(self, fault, number):
+        keeper, worker = self.agents(fault)
+        self.kill(fault, [keeper, worker][fault.rank % 2] if worker else [], number)
+        yield from ()
+
+    def do_agent_INT(self, fault):
+        yield from self.signal_agent(fault, signal.SIGINT)
+
+    def do_agent_TERM(self, fault):
+        yield from self.signal_agent(fault, signal.SIGTERM)
+
+    def do_agent_HUP(self, fault):
+        yield from self.signal_agent(fault, signal.SIGHUP)
 
     def do_session(self, fault):
         host = self.namespace(fault)
@@ -296,7 +320,7 @@ class Run:
                 if item[1]():
                     waiting.remove(item)
                     go_on(item[0])
-            self.read_pipe()
+            self.read_pipe(at_once=self.job.reader != "slow")
             time.sleep(0.004)
         return plans
 
@@ -318,7 +342,7 @@ class Run:
         if output.is_dir():
             o.files = {f.name: f.read_bytes() for f in output.iterdir()}
         o.notes = {f.name: f.read_text() for f in (self.place / "notes").glob("[a-z]*")}
-        o.landed += [f for f in job.faults if f"struck.{f.rank}.{f.step}" in o.notes and f.kind in ("exit", "signal")]
+        o.landed += [f for f in job.faults if self.has_struck(f)]
         try:
             o.report = json.loads(read(self.place / "report.json"))
         except ValueError:
@@ -339,7 +363,7 @@ class Run:
         self.process.kill()
         self.process.wait()
         self.read_pipe()
-        if self.job.reader == "pipe":
+        if self.job.reader != "file":
             self.copy.close()
         if self.held is not None:
             os.close(self.held)
