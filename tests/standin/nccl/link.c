@@ -244,9 +244,11 @@ static bool hear_member(struct standin_link *link, int rank)
     if (!receive_all(link->socket, &now, sizeof(now)))
         return false;
     member->said = now.said;
+    /* A member fills its slot before it meets. A thread that passes this on to another host must
+     * not see the meeting without the slot. */
+    atomic_store(&member->fills, atomic_load(&now.fills));
     for (int i = 0; i < STANDIN_REASONS; i++)
         atomic_store(&member->met[i], atomic_load(&now.met[i]));
-    atomic_store(&member->fills, atomic_load(&now.fills));
     /* A member meets before it fails, so its stage comes after its meetings. */
     atomic_store(&member->stage, atomic_load(&now.stage));
     atomic_store(&member->lost, atomic_load(&now.lost));
