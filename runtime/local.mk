@@ -109,6 +109,7 @@ runtime_libruntime_a_SOURCES = \
 	runtime/gpu/device/memory.c runtime/gpu/device/memory.h \
 	runtime/gpu/device/order.c runtime/gpu/device/order.h \
 	runtime/gpu/device/pinned.c runtime/gpu/device/pinned.h \
+	runtime/gpu/device/provision.c runtime/gpu/device/provision.h \
 	runtime/gpu/device/stream.c runtime/gpu/device/stream.h \
 	runtime/gpu/device/transfer.c runtime/gpu/device/transfer.h \
 	runtime/gpu/device/wait.c runtime/gpu/device/wait.h \

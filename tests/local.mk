@@ -101,6 +101,7 @@ UNIT_TESTS = \
 	tests/unit/gpu/standin_misuse \
 	tests/unit/gpu/standin_nccl \
 	tests/unit/gpu/afterfailure \
+	tests/unit/gpu/provision \
 	tests/unit/watch/words
 
 include tests/runtime.mk
@@ -223,6 +224,12 @@ tests_unit_gpu_afterfailure_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_afterfailure_LDADD = $(RUNTIME_LIBS) tests/standin/libnccl.la \
 	tests/standin/libcuda.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_afterfailure_LDFLAGS = -no-install -Wl,--no-as-needed
+
+tests_unit_gpu_provision_SOURCES = tests/unit/gpu/provision.c
+tests_unit_gpu_provision_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_provision_LDADD = $(RUNTIME_LIBS) tests/standin/libcuda.la $(SODIUM_LIBS) \
+	$(CMOCKA_LIBS)
+tests_unit_gpu_provision_LDFLAGS = -no-install -Wl,--no-as-needed
 
 tests_unit_gpu_standin_cuda_SOURCES = tests/unit/gpu/standin_cuda.c
 tests_unit_gpu_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

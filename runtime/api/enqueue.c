@@ -5,7 +5,6 @@
 #include "runtime/base/inflight.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/gate.h"
-#include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"
@@ -63,21 +62,18 @@ static dt_result_t reserve_pinned_for_p2p(const struct enqueued_call *e)
 {
     struct dt_operation *o = e->o;
     int channel = 2 * o->root + (o->kind->call == DT_CALL_SEND);
-    dt_result_t r = dt_gpu_stream_channel(e->s, e->name, channel, 2 * e->comm->size, &o->copies);
 
-    if (r == DT_OK)
-        dt_pinned_reserve(o->count * dt_dtype_size(o->dtype), o->copies);
-    return r;
+    return dt_gpu_stream_channel(e->s, e->name, channel, 2 * e->comm->size,
+                                 o->count * dt_dtype_size(o->dtype), &o->copies);
 }
 
-/* Reserves pinned memory now: an allocation while the call holds the stream could wait for that
- * stream. */
+/* Reserves pinned memory now, since none can be allocated while the call holds the stream. */
 static dt_result_t reserve_pinned(const struct enqueued_call *e)
 {
     if (dt_operation_is_p2p(e->o))
         return reserve_pinned_for_p2p(e);
     if (e->staged)
-        dt_pinned_reserve(e->bytes, e->s->copies);
+        dt_gpu_copies_reserve(e->s->copies, e->bytes);
     return DT_OK;
 }
 

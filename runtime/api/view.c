@@ -310,7 +310,7 @@ static dt_result_t await_event(struct dt_comm *c, void *order)
 }
 
 /* Waits in its turn: all collectives that were enqueued before have been executed by then. */
-static dt_result_t await_stream(const char *name, const struct view *v, struct dt_gpu_order *order)
+static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_order *order)
 {
     struct dt_cuda_scope scope;
     CUresult result;
@@ -324,6 +324,8 @@ static dt_result_t await_stream(const char *name, const struct view *v, struct d
         r = dt_cuda_fail(name, "cuCtxPushCurrent", result);
     } else {
         r = dt_comm_aside(c, DT_CALL_GPU_COPY, await_event, order);
+        if (r == DT_OK)
+            dt_gpu_stream_make_missing(&v->stream);
         dt_cuda_leave(&scope);
     }
     dt_context_leave(c);

@@ -4,6 +4,7 @@
 
 #include "runtime/comm/comm.h"
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/ncclcalls.h"
@@ -139,6 +140,7 @@ CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **
         give_back(all, d);
         return result;
     }
+    dt_gpu_provision_forbid();
     dt_gpu_watch(&all->watched);
     *call = d;
     return CUDA_SUCCESS;
@@ -147,6 +149,7 @@ CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **
 void dt_direct_cancel(struct dt_comm *c, struct dt_direct *d)
 {
     dt_gpu_unwatch(&c->gpu->directs.watched);
+    dt_gpu_provision_allow();
     give_back(&c->gpu->directs, d);
 }
 

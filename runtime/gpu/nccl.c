@@ -2,6 +2,7 @@
 
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/direct.h"
@@ -206,10 +207,12 @@ static dt_result_t make_nccl_call(struct dt_comm *c, void *arg)
 
     c->shm.algorithm = "nccl";
     c->leaders.algorithm = NULL;
+    dt_gpu_provision_forbid();
     if (r == DT_OK)
         r = queue_nccl_call(c, &o, &name);
     if (r == DT_OK)
         r = await_call(c, name, m);
+    dt_gpu_provision_allow();
     if (r == DT_OK)
         dt_ncclcomm_free_scratch(&c->gpu->nccl);
     return r;

@@ -38,7 +38,7 @@ struct dt_operation {
     struct dt_gpu_order order;
     struct dt_gpu_gate *gate;     /* holds the stream of an enqueued call; NULL: not enqueued */
     struct dt_direct *direct;     /* the enqueuing thread launches it; NULL: the other one does */
-    struct dt_gpu_copies *copies; /* for an enqueued call between two ranks */
+    struct dt_gpu_copies *copies; /* for an enqueued call between two ranks; NULL: not made yet */
     struct dt_inflight *inflight; /* counts the enqueued calls of its view; NULL: no view */
 };
 

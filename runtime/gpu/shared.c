@@ -6,6 +6,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/fold/steps.h"
@@ -472,10 +473,14 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
     q->arrival = (struct dt_gpu_arrival){ .begun = q->s->begun, .kind = q->o->kind->call };
     c->shm.algorithm = "shared";
     c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
+    dt_gpu_provision_forbid();
     if (r == DT_OK)
         r = queue_call(q);
     dt_launchorder_end(&q->launch);
-    return r == DT_OK ? await_call(q) : r;
+    if (r == DT_OK)
+        r = await_call(q);
+    dt_gpu_provision_allow();
+    return r;
 }
 
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)

@@ -1,7 +1,7 @@
 #include "runtime/gpu/staging.h"
 
 #include "runtime/comm/collective.h"
-#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/extents.h"
@@ -186,16 +186,38 @@ size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
     return all < DT_GPU_COPY_CHUNK ? all : DT_GPU_COPY_ROOM;
 }
 
-static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o)
+static dt_result_t make_staged(struct dt_comm *c, const struct dt_operation *o, uint8_t *host)
 {
     struct mirror m = mirror_of(o, dt_extents_of(o, c->rank, c->size));
-    uint8_t *pinned = dt_pinned_take(dt_staging_bytes(c, o), c->gpu->copies);
+
+    return goes_in_chunks(o) ? make_in_chunks(c, o, host) : make_whole(c, o, &m, host);
+}
+
+static dt_result_t follow_order(struct dt_comm *c, const struct dt_gpu_order *order,
+                                const struct dt_gpu_copying *g)
+{
+    CUresult result;
+
+    if (g->waits)
+        return dt_gpu_await_order(c, order);
+    result = dt_gpu_order_follow(order, g->copies->stream);
+    return result ? dt_gpu_fail(c, "cuStreamWaitEvent", result) : DT_OK;
+}
+
+static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_gpu_copies *own = dt_gpu_copies_in(&c->gpu->all_copies, o->order.context);
+    struct dt_gpu_copying g;
+    CUresult result = dt_gpu_copying_begin(&g, own, o->order.context, dt_staging_bytes(c, o));
     dt_result_t r;
 
-    if (!pinned)
-        return dt_gpu_fail(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    r = goes_in_chunks(o) ? make_in_chunks(c, o, pinned) : make_whole(c, o, &m, pinned);
-    dt_gpu_copies_settle(c->gpu->copies, pinned, r != DT_OK);
+    if (result)
+        return dt_gpu_fail(c, "cuStreamCreate", result);
+    c->gpu->copies = g.copies;
+    r = follow_order(c, &o->order, &g);
+    if (r == DT_OK)
+        r = make_staged(c, o, g.host);
+    dt_gpu_copying_end(&g, r != DT_OK);
     return r;
 }
 
@@ -212,12 +234,20 @@ dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
     result = dt_cuda_enter(&scope, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    result = dt_gpu_copies_in(&c->gpu->all_copies, o->order.context, &c->gpu->copies);
-    if (!result)
-        result = dt_gpu_order_follow(&o->order, c->gpu->copies->stream);
-    r = result ? dt_gpu_fail(c, "cuStreamCreate", result) : make_staged(c, o);
+    r = make_in_context(c, o);
     dt_cuda_leave(&scope);
     return r;
+}
+
+static CUresult open_copies(struct dt_gpu_copies *copies, CUcontext context)
+{
+    CUresult result = dt_gpu_copies_make_shared(context);
+
+    if (!result)
+        result = dt_gpu_copies_open(copies, context);
+    if (!result || result == CUDA_ERROR_NOT_READY)
+        dt_gpu_copies_reserve(copies, DT_GPU_COPY_ROOM);
+    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
 }
 
 dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
@@ -228,9 +258,8 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
 
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
-    result = dt_gpu_copies_in(&c->gpu->all_copies, order->context, copies);
-    if (!result)
-        dt_pinned_reserve(DT_GPU_COPY_ROOM, *copies);
+    *copies = dt_gpu_copies_in(&c->gpu->all_copies, order->context);
+    result = *copies ? open_copies(*copies, order->context) : CUDA_ERROR_OUT_OF_MEMORY;
     dt_cuda_leave(&scope);
     return result ? dt_gpu_fail(c, "cuStreamCreate", result) : DT_OK;
 }

@@ -3,7 +3,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/device/gate.h"
-#include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
@@ -14,9 +13,8 @@ enum { SLOT = 0 };
 
 struct gpu_transfer {
     struct dt_p2p *channel;
-    struct dt_gpu_copies *copies;
     const struct dt_operation *o;
-    uint8_t *pinned;
+    struct dt_gpu_copying copying;
     size_t bytes;
     uint32_t limit_ms;
     bool watched;
@@ -43,34 +41,40 @@ static dt_result_t await_event(void *transfer, CUevent event)
 static dt_result_t await_copy(struct gpu_transfer *p, CUresult queued)
 {
     return queued ? fail_cuda(p->channel, "cuMemcpyAsync", queued)
-                  : await_event(p, p->copies->copied[SLOT]);
+                  : await_event(p, p->copying.copies->copied[SLOT]);
 }
 
 /* As dt_gpu_await_gates (gpu/devicecall.h). */
-static dt_result_t await_gates(struct gpu_transfer *p)
+static dt_result_t follow_order(struct gpu_transfer *p)
 {
-    return dt_gpu_gate_another_is_shut(p->o->gate)
-               ? dt_gpu_order_await(&p->o->order, await_event, p)
-               : DT_OK;
+    const struct dt_gpu_order *order = &p->o->order;
+    CUresult result;
+
+    if (p->copying.waits || dt_gpu_gate_another_is_shut(p->o->gate))
+        return dt_gpu_order_await(order, await_event, p);
+    result = dt_gpu_order_follow(order, p->copying.copies->stream);
+    return result ? fail_cuda(p->channel, "cuStreamWaitEvent", result) : DT_OK;
 }
 
 static dt_result_t send_gpu(struct gpu_transfer *p)
 {
+    struct dt_gpu_copying *g = &p->copying;
     dt_result_t r =
-        await_copy(p, dt_gpu_copies_fetch(p->copies, SLOT, p->pinned, p->o->out, p->bytes));
+        await_copy(p, dt_gpu_copies_fetch(g->copies, SLOT, g->host, p->o->out, p->bytes));
 
     if (r != DT_OK)
         return r;
-    return dt_p2p_transfer(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
+    return dt_p2p_transfer(p->channel, g->host, p->o->count, p->o->dtype, p->watched);
 }
 
 static dt_result_t receive_gpu(struct gpu_transfer *p)
 {
-    dt_result_t r = dt_p2p_transfer(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
+    struct dt_gpu_copying *g = &p->copying;
+    dt_result_t r = dt_p2p_transfer(p->channel, g->host, p->o->count, p->o->dtype, p->watched);
 
     if (r != DT_OK)
         return r;
-    return await_copy(p, dt_gpu_copies_store(p->copies, SLOT, p->o->out, p->pinned, p->bytes));
+    return await_copy(p, dt_gpu_copies_store(g->copies, SLOT, p->o->out, g->host, p->bytes));
 }
 
 /* After a failure the copy's stream would have to be made again. The driver might then wait for a
@@ -86,33 +90,28 @@ static dt_result_t check_stopped(struct dt_p2p *ch)
     return dt_p2p_fail(ch);
 }
 
-static dt_result_t transfer_in_context(struct gpu_transfer *p)
+static dt_result_t transfer_in_context(struct gpu_transfer *p, struct dt_gpu_copies *copies)
 {
     dt_result_t r = check_stopped(p->channel);
     CUresult result;
 
-    if (r == DT_OK)
-        r = await_gates(p);
     if (r != DT_OK)
         return r;
-    result = dt_gpu_copies_open(p->copies, p->o->order.context);
-    if (!result)
-        result = dt_gpu_order_follow(&p->o->order, p->copies->stream);
+    result = dt_gpu_copying_begin(&p->copying, copies, p->o->order.context, p->bytes);
     if (result)
         return fail_cuda(p->channel, "cuStreamCreate", result);
-    p->pinned = dt_pinned_take(p->bytes, p->copies);
-    if (!p->pinned)
-        return fail_cuda(p->channel, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    r = p->channel->sending ? send_gpu(p) : receive_gpu(p);
-    dt_gpu_copies_settle(p->copies, p->pinned, r != DT_OK);
+    r = follow_order(p);
+    if (r == DT_OK)
+        r = p->channel->sending ? send_gpu(p) : receive_gpu(p);
+    dt_gpu_copying_end(&p->copying, r != DT_OK);
     return r;
 }
 
 dt_result_t dt_p2p_transfer_gpu(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
                                 bool watched)
 {
+    struct dt_gpu_copies *copies = o->gate ? o->copies : &channel->copies;
     struct gpu_transfer p = { .channel = channel,
-                              .copies = o->copies ? o->copies : &channel->copies,
                               .o = o,
                               .bytes = o->count * dt_dtype_size(o->dtype),
                               .limit_ms = limit_ms,
@@ -124,7 +123,7 @@ dt_result_t dt_p2p_transfer_gpu(struct dt_p2p *channel, struct dt_operation *o, 
     if (result) {
         r = fail_cuda(channel, "cuCtxPushCurrent", result);
     } else {
-        r = transfer_in_context(&p);
+        r = transfer_in_context(&p, copies);
         dt_cuda_leave(&scope);
     }
     dt_gpu_order_drop(&o->order);

@@ -187,8 +187,10 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     ends 124 3 '^-5: .*timed out: ' ahead -x STANDIN_QUEUE=100
 }
 
-@test "a request whose memory the driver does not give times out" {
-    ends 124 3 '^-5: .*timed out: .*in a wait for its GPU' pinning -x DTRUN_DEVICE=staging
+@test "no call waits for a driver that gives memory and streams only to an idle GPU" {
+    for what in pinning sendbehind streambehind; do
+        by_all_paths "$what: done" gpustream $what --collective-timeout 20
+    done
 }
 
 @test "stream: a kernel of NCCL that hangs is given up at the time limit, even if the abort hangs too" {

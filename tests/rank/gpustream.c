@@ -31,6 +31,8 @@
  * - abort: rank 1 aborts the communicator instead
  * - late: the stream of rank 1 never reaches the call
  * - endless: a stream whose work after the call never ends
+ * - pinning: requests that need memory and streams, then a call on a stream
+ * - sendbehind, streambehind: sends that need them, after a call on a stream
  * - ahead: rank 0 queues more work than the driver accepts after a call that rank 1 never joins */
 #include <fcntl.h>
 #include <pthread.h>
@@ -958,20 +960,109 @@ static void endless(void)
     need(dt_stream_wait(view));
 }
 
-/* The request needs pinned memory. A stern driver gives it only once the GPU has finished the call
- * on the view, which comes after the request in the order of calls. */
+/* ---- memory and streams that a stern driver gives only to an idle GPU ---- */
+
+static float *numbers_new(size_t count, float value)
+{
+    float *buf = device_new(count * sizeof *buf);
+
+    DRIVE(cuMemsetD32_v2(address(buf), bits_of(value), count));
+    DRIVE(cuStreamSynchronize(CU_STREAM_LEGACY));
+    return buf;
+}
+
+static void need_numbers(const float *device, size_t count, float wanted, const char *what)
+{
+    float got[COUNT];
+
+    for (size_t at = 0; at < count; at += COUNT) {
+        DRIVE(cuMemcpyDtoH_v2(got, address(device + at), sizeof got));
+        for (size_t i = 0; i < COUNT; i++) {
+            if (got[i] == wanted)
+                continue;
+            printf("%s: element %zu is %g and not %g\n", what, at + i, (double)got[i],
+                   (double)wanted);
+            exit(6);
+        }
+    }
+}
+
+/* A view on which NCCL has connected the ranks. */
+static dt_comm_t *connected_view(void)
+{
+    dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
+
+    need(dt_all_reduce(view, DT_IN_PLACE, numbers_new(COUNT, 1), COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    return view;
+}
+
+/* Requests that need memory and streams, before a call that holds a stream until they are over. */
 static void pinning(void)
 {
-    enum { MUCH = 3000000 };
-    size_t rank = (size_t)dt_rank(), n = (size_t)dt_size();
-    dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
-    float *gathered = device_new(MUCH * n * sizeof *gathered), *sum = device_new(sizeof *sum);
+    enum { MUCH = 3000 * COUNT };
+    int rank = dt_rank(), n = dt_size(), next = (rank + 1) % n, last = (rank + n - 1) % n;
+    dt_comm_t *view = connected_view();
+    float *sum = numbers_new(COUNT, 1), *received = numbers_new(MUCH, 0);
+    float *sent = numbers_new(MUCH, (float)rank), *gathered = numbers_new((size_t)n * MUCH, 0);
+    dt_request_t requests[3];
+
+    need(dt_isend(DT_WORLD, sent, MUCH, DT_F32, next, &requests[0]));
+    need(dt_irecv(DT_WORLD, received, MUCH, DT_F32, last, &requests[1]));
+    need(dt_iall_gather(DT_WORLD, sent, gathered, MUCH, DT_F32, &requests[2]));
+    need(dt_all_reduce(view, DT_IN_PLACE, sum, COUNT, DT_F32, DT_SUM));
+    need(dt_wait_all(requests, 3));
+    need(dt_stream_wait(view));
+    need_numbers(sum, COUNT, (float)n, "the call on the stream");
+    need_numbers(received, MUCH, (float)last, "the receive");
+    for (int i = 0; i < n; i++)
+        need_numbers(gathered + (size_t)i * MUCH, MUCH, (float)i, "the all-gather");
+}
+
+/* Rank 0's sends need memory and streams after a call that the other ranks make only once they have
+ * received. */
+static void send_behind(void)
+{
+    enum { MUCH = 3000 * COUNT };
+    dt_comm_t *view = connected_view();
+    float *sum = numbers_new(COUNT, 1), *data = numbers_new(MUCH, (float)(10 - dt_rank()));
     dt_request_t request;
 
-    need(dt_comm_set_timeout(DT_WORLD, 0.5));
-    need(dt_iall_gather(DT_WORLD, gathered + MUCH * rank, gathered, MUCH, DT_F32, &request));
-    need(dt_all_reduce(view, DT_IN_PLACE, sum, 1, DT_F32, DT_SUM));
-    need(dt_wait(&request));
+    if (dt_rank() == 0) {
+        need(dt_all_reduce(view, DT_IN_PLACE, sum, COUNT, DT_F32, DT_SUM));
+        need(dt_send(DT_WORLD, data, MUCH, DT_F32, 1));
+        need(dt_isend(DT_WORLD, data, MUCH, DT_F32, 2, &request));
+        need(dt_wait(&request));
+    } else {
+        need(dt_recv(DT_WORLD, data, MUCH, DT_F32, 0));
+        need(dt_all_reduce(view, DT_IN_PLACE, sum, COUNT, DT_F32, DT_SUM));
+    }
+    need(dt_stream_wait(view));
+    need_numbers(sum, COUNT, (float)dt_size(), "the call on the stream");
+    need_numbers(data, MUCH, 10, "the data");
+}
+
+/* The same, with sends on another stream, twice. */
+static void stream_behind(void)
+{
+    enum { MUCH = 3000 * COUNT };
+    dt_comm_t *views[] = { connected_view(), connected_view() };
+    float *sum = numbers_new(COUNT, 1), *data = numbers_new(MUCH, (float)(10 - dt_rank()));
+
+    for (int i = 0, n = 1; i < 2; i++) {
+        if (dt_rank() == 0)
+            need(dt_all_reduce(views[0], DT_IN_PLACE, sum, COUNT, DT_F32, DT_SUM));
+        for (int to = 1; dt_rank() == 0 && to < dt_size(); to++)
+            need(dt_send(views[1], data, MUCH, DT_F32, to));
+        if (dt_rank() > 0)
+            need(dt_recv(views[1], data, MUCH, DT_F32, 0));
+        need(dt_stream_wait(views[1]));
+        if (dt_rank() > 0)
+            need(dt_all_reduce(views[0], DT_IN_PLACE, sum, COUNT, DT_F32, DT_SUM));
+        need(dt_stream_wait(views[0]));
+        need_numbers(sum, COUNT, (float)(n *= dt_size()), "the call on the stream");
+        need_numbers(data, MUCH, 10, "the data");
+    }
 }
 
 /* Each of these pieces would wait for the call that rank 1 does not make. So would any call of the
@@ -1011,6 +1102,8 @@ int main(int argc, char **argv)
                                            { "endless", endless },
                                            { "ahead", ahead },
                                            { "pinning", pinning },
+                                           { "sendbehind", send_behind },
+                                           { "streambehind", stream_behind },
                                            { "pending", pending },
                                            { "fork", fork_children },
                                            { "beside", finalize_beside },

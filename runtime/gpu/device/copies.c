@@ -1,10 +1,11 @@
 #include "runtime/gpu/device/copies.h"
 
-#include <stdint.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
@@ -30,7 +31,7 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
 {
     struct dt_cuda_scope scope;
 
-    if (s->context && dt_gpu_enter_life(&scope, s->context, s->life)) {
+    if (s->life && dt_gpu_enter_life(&scope, s->context, s->life)) {
         close_in_context(s);
         dt_cuda_leave(&scope);
     }
@@ -38,24 +39,56 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
     *s = (struct dt_gpu_copies){ .next = s->next };
 }
 
-CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
+static bool is_open_in(const struct dt_gpu_copies *s, CUcontext context, uint64_t life)
 {
-    const struct dt_cuda *cuda = dt_cuda();
-    uint64_t life = dt_gpu_life(context);
+    return s->stream && s->context == context && s->life == life;
+}
+
+static CUresult make_events(struct dt_gpu_copies *s)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (int i = 0; !result && i < DT_GPU_COPY_SLOTS; i++)
+        result = dt_cuda()->cuEventCreate(&s->copied[i], CU_EVENT_DISABLE_TIMING);
+    return result;
+}
+
+static CUresult open_in_context(struct dt_gpu_copies *s, CUcontext context, uint64_t life)
+{
     CUresult result;
 
-    if (s->stream && s->context == context && s->life == life)
-        return CUDA_SUCCESS;
     if (s->stream)
         dt_gpu_copies_close(s);
     s->context = context;
     s->life = life;
     result = dt_cuda_make_stream(&s->stream);
-    for (int i = 0; !result && i < DT_GPU_COPY_SLOTS; i++)
-        result = cuda->cuEventCreate(&s->copied[i], CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        result = make_events(s);
     if (result)
         dt_gpu_copies_close(s);
     return result;
+}
+
+CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
+{
+    uint64_t life = dt_gpu_life(context);
+    CUresult result;
+
+    if (is_open_in(s, context, life))
+        return CUDA_SUCCESS;
+    if (!dt_gpu_provision_begin())
+        return CUDA_ERROR_NOT_READY;
+    result = open_in_context(s, context, life);
+    dt_gpu_provision_end();
+    return result;
+}
+
+void dt_gpu_copies_reserve(struct dt_gpu_copies *s, size_t bytes)
+{
+    if (bytes > s->wanted)
+        s->wanted = bytes;
+    if (s->wanted && dt_pinned_reserve(s->wanted, s))
+        s->wanted = 0;
 }
 
 CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,
@@ -80,33 +113,152 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
     return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
 }
 
-/* If copies may still run, the entry stays in its list, since memory is reserved by the entry's
- * address. dt_gpu_copies_in then recreates its stream. */
-void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed)
+/* ---- the stream that calls share ---- */
+
+struct shared_stream {
+    struct shared_stream *next;
+    CUcontext context;
+    uint64_t life;
+    CUstream stream;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    struct shared_stream *all;
+} dti_shared_streams = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static CUstream find_shared(CUcontext context, uint64_t life)
 {
-    if (!failed || dt_gpu_settles(s->stream))
-        dt_pinned_give(pinned);
-    else
-        *s = (struct dt_gpu_copies){ .next = s->next, .context = s->context };
+    struct shared_stream *s;
+
+    pthread_mutex_lock(&dti_shared_streams.mutex);
+    s = dti_shared_streams.all;
+    while (s && (s->context != context || s->life != life))
+        s = s->next;
+    pthread_mutex_unlock(&dti_shared_streams.mutex);
+    return s ? s->stream : NULL;
 }
 
-CUresult dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context,
-                          struct dt_gpu_copies **copies)
+static void add_shared(struct shared_stream *s)
+{
+    pthread_mutex_lock(&dti_shared_streams.mutex);
+    s->next = dti_shared_streams.all;
+    dti_shared_streams.all = s;
+    pthread_mutex_unlock(&dti_shared_streams.mutex);
+}
+
+CUresult dt_gpu_copies_make_shared(CUcontext context)
+{
+    struct shared_stream *s;
+    uint64_t life = dt_gpu_life(context);
+    CUresult result;
+
+    if (find_shared(context, life))
+        return CUDA_SUCCESS;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->context = context;
+    s->life = life;
+    result = dt_cuda_make_stream(&s->stream);
+    if (result)
+        free(s);
+    else
+        add_shared(s);
+    return result;
+}
+
+/* A context without such a stream has no view, so no gate holds any of its streams. */
+static CUresult share(struct dt_gpu_copies *s, CUcontext context)
+{
+    CUresult result = dt_gpu_copies_make_shared(context);
+
+    if (result)
+        return result;
+    s->context = context;
+    s->life = dt_gpu_life(context);
+    s->stream = find_shared(context, s->life);
+    return make_events(s);
+}
+
+/* Closes all but the stream. */
+static void end_sharing(struct dt_gpu_copies *s)
+{
+    s->stream = NULL;
+    dt_gpu_copies_close(s);
+}
+
+/* ---- one call ---- */
+
+static CUresult take_host(struct dt_gpu_copying *g, size_t bytes)
+{
+    g->host = dt_pinned_take(bytes, g->copies);
+    if (g->host)
+        return CUDA_SUCCESS;
+    g->host = malloc(bytes);
+    g->pageable = g->waits = true;
+    return g->host ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult dt_gpu_copying_begin(struct dt_gpu_copying *g, struct dt_gpu_copies *s, CUcontext context,
+                              size_t bytes)
+{
+    CUresult result = s ? dt_gpu_copies_open(s, context) : CUDA_ERROR_NOT_READY;
+
+    *g = (struct dt_gpu_copying){ .copies = s };
+    if (result == CUDA_ERROR_NOT_READY) {
+        g->copies = &g->sharing;
+        g->waits = true;
+        result = share(&g->sharing, context);
+    }
+    if (!result && bytes)
+        result = take_host(g, bytes);
+    if (result)
+        end_sharing(&g->sharing);
+    return result;
+}
+
+static void give_host(const struct dt_gpu_copying *g)
+{
+    if (g->pageable)
+        free(g->host);
+    else
+        dt_pinned_give(g->host);
+}
+
+/* If copies may still run, an entry stays in its list, since memory is reserved by the entry's
+ * address. Its stream is made again when it is needed. */
+bool dt_gpu_copying_end(struct dt_gpu_copying *g, bool failed)
+{
+    struct dt_gpu_copies *s = g->copies;
+    bool over = !failed || dt_gpu_settles(s->stream);
+
+    if (over) {
+        give_host(g);
+        end_sharing(&g->sharing);
+    } else {
+        *s = (struct dt_gpu_copies){ .next = s->next, .context = s->context };
+    }
+    return over;
+}
+
+/* ---- lists ---- */
+
+struct dt_gpu_copies *dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context)
 {
     struct dt_gpu_copies *s = *list;
 
     while (s && s->context != context)
         s = s->next;
+    if (s)
+        return s;
+    s = calloc(1, sizeof *s);
     if (!s)
-        s = calloc(1, sizeof *s);
-    if (!s)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!s->context) {
-        s->next = *list;
-        *list = s;
-    }
-    *copies = s;
-    return dt_gpu_copies_open(s, context);
+        return NULL;
+    s->context = context;
+    s->next = *list;
+    *list = s;
+    return s;
 }
 
 void dt_gpu_copies_close_all(struct dt_gpu_copies **list)

@@ -1,5 +1,9 @@
 /* Copies between GPU memory and pinned host memory, on a stream of their own. Pinned memory can be
- * reserved for them, by their address (pinned.h). */
+ * reserved for them, by their address (pinned.h).
+ *
+ * While the driver must not be asked for memory or streams (provision.h), a call for which
+ * something is missing copies on a stream that it shares with other such calls, or to and from
+ * memory that is not pinned. */
 #ifndef DT_GPU_DEVICE_COPIES_H
 #define DT_GPU_DEVICE_COPIES_H
 
@@ -21,24 +25,45 @@ struct dt_gpu_copies {          /* all zero at first */
     uint64_t life; /* the context's life */
     CUstream stream;
     CUevent copied[DT_GPU_COPY_SLOTS]; /* recorded after the last copy of each slot */
+    size_t wanted;                     /* bytes that could not be reserved yet */
 };
 
-/* Opens them in this context, which is current. */
+/* Opens them in this context, which is current, unless they are open there. Returns
+ * CUDA_ERROR_NOT_READY, and changes nothing, if the driver must not be asked. */
 CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context);
+/* Reserves pinned memory in the current context, as much as any call has wanted. If the driver must
+ * not be asked, a later call of this reserves it. For one thread at a time. */
+void dt_gpu_copies_reserve(struct dt_gpu_copies *s, size_t bytes);
 /* Queue a copy in a slot. With bytes 0, only record the event. */
 CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,
                              size_t bytes);
 CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, const void *host,
                              size_t bytes);
-/* Returns the pinned memory of a call. After a failed call copies may still run; then their memory
- * and stream are leaked. */
-void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed);
 void dt_gpu_copies_close(struct dt_gpu_copies *s);
 
-/* Finds the entry of this context, which is current, or makes one. Entries of other contexts stay,
- * since making them again might wait for a stream that is held. */
-CUresult dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context,
-                          struct dt_gpu_copies **copies);
+/* Makes the stream that calls share, in this context, which is current. It stays. */
+CUresult dt_gpu_copies_make_shared(CUcontext context);
+
+/* What one call uses. */
+struct dt_gpu_copying {
+    struct dt_gpu_copies *copies;
+    uint8_t *host;
+    bool waits; /* the host must wait for the work before the call, before it queues copies */
+    bool pageable;
+    struct dt_gpu_copies sharing;
+};
+
+/* Takes s (NULL: none) and host memory for a call in this context, which is current. With bytes 0,
+ * takes no memory. */
+CUresult dt_gpu_copying_begin(struct dt_gpu_copying *g, struct dt_gpu_copies *s, CUcontext context,
+                              size_t bytes);
+/* Returns the host memory. Returns false if the call has failed and copies may still run; then
+ * their memory and stream are leaked. */
+bool dt_gpu_copying_end(struct dt_gpu_copying *g, bool failed);
+
+/* Finds the entry of this context, or adds one, which is not open. Entries of other contexts stay,
+ * since making them again might wait for a stream that is held. NULL: out of memory. */
+struct dt_gpu_copies *dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context);
 void dt_gpu_copies_close_all(struct dt_gpu_copies **list);
 
 #endif

@@ -9,6 +9,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/wire/thread.h"
 
@@ -252,6 +253,7 @@ CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const stru
 {
     CUresult result = CUDA_SUCCESS;
 
+    dt_gpu_provision_forbid();
     while (!(*gate = take_gate(c)) && !result)
         result = make_gate();
     if (!result)
@@ -259,7 +261,10 @@ CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const stru
                                                    CU_STREAM_WAIT_VALUE_GEQ);
     if (!result)
         return result;
-    dt_gpu_gate_open(*gate);
+    if (*gate)
+        dt_gpu_gate_open(*gate);
+    else
+        dt_gpu_provision_allow();
     *gate = NULL;
     return result;
 }
@@ -276,6 +281,7 @@ void dt_gpu_gate_open(struct dt_gpu_gate *gate)
         at = &(*at)->next;
     move_locked(at, &dti_gates.open);
     pthread_mutex_unlock(&dti_gates.mutex);
+    dt_gpu_provision_allow();
 }
 
 bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
@@ -55,8 +56,7 @@ static struct block *find_reserved(size_t bytes, const void *owner)
     return NULL;
 }
 
-/* Called without the lock: the driver may wait for work of a thread that needs the lock. */
-static struct block *make_block(size_t bytes)
+static struct block *pin(size_t bytes)
 {
     struct block *b = calloc(1, sizeof *b);
 
@@ -68,6 +68,18 @@ static struct block *make_block(size_t bytes)
         return NULL;
     }
     b->allocation = dt_gpu_allocation(b->memory);
+    return b;
+}
+
+/* Called without the lock: the driver may wait for work of a thread that needs the lock. */
+static struct block *make_block(size_t bytes)
+{
+    struct block *b;
+
+    if (!dt_gpu_provision_begin())
+        return NULL;
+    b = pin(bytes);
+    dt_gpu_provision_end();
     return b;
 }
 
@@ -227,25 +239,26 @@ static bool reserve_locked(size_t room, const void *owner)
     return find_reserved(room, owner) != NULL;
 }
 
-void dt_pinned_reserve(size_t bytes, const void *owner)
+bool dt_pinned_reserve(size_t bytes, const void *owner)
 {
     size_t room = round_up(bytes);
     struct block *b;
     bool enough;
 
     if (room < bytes)
-        return;
+        return false;
     pthread_mutex_lock(&dti_pinned.mutex);
     forget_gone_locked();
     enough = reserve_locked(room, owner);
     pthread_mutex_unlock(&dti_pinned.mutex);
     b = enough ? NULL : make_block(room);
     if (!b)
-        return;
+        return enough;
     pthread_mutex_lock(&dti_pinned.mutex);
     release_locked(owner);
     b->owner = owner;
     add_locked(b);
     dti_pinned.kept += b->bytes;
     pthread_mutex_unlock(&dti_pinned.mutex);
+    return true;
 }

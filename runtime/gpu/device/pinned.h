@@ -3,10 +3,12 @@
 #ifndef DT_GPU_DEVICE_PINNED_H
 #define DT_GPU_DEVICE_PINNED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Takes at least this many bytes: the owner's reserved memory if that is enough, else memory that
- * is pinned in the current context. Returns NULL if the driver gives no more. */
+ * is pinned in the current context. Returns NULL if the driver gives no more, or must not be asked
+ * (provision.h). */
 void *dt_pinned_take(size_t bytes, const void *owner);
 /* Accepts NULL. */
 void dt_pinned_give(void *memory);
@@ -18,8 +20,8 @@ void dt_pinned_hold(void);
 void dt_pinned_let_go(void);
 
 /* Pins this much now and reserves it for an owner, which never takes more than one block at a time,
- * until it is released. If the driver gives none, dt_pinned_take will fail. */
-void dt_pinned_reserve(size_t bytes, const void *owner);
+ * until it is released. Returns false in the same cases as dt_pinned_take. */
+bool dt_pinned_reserve(size_t bytes, const void *owner);
 void dt_pinned_release(const void *owner);
 
 #endif

@@ -75,8 +75,9 @@ dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *
 }
 
 dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int channel, int n,
-                                  struct dt_gpu_copies **copies)
+                                  size_t bytes, struct dt_gpu_copies **copies)
 {
+    struct dt_gpu_copies *own;
     CUresult result;
 
     if (!s->channels) {
@@ -85,9 +86,23 @@ dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int
     }
     if (!s->channels)
         return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
-    *copies = &s->channels[channel];
-    result = dt_gpu_copies_open(*copies, s->context);
-    return result ? dt_cuda_fail(name, "cuStreamCreate", result) : DT_OK;
+    own = &s->channels[channel];
+    result = dt_gpu_copies_open(own, s->context);
+    if (result && result != CUDA_ERROR_NOT_READY)
+        return dt_cuda_fail(name, "cuStreamCreate", result);
+    dt_gpu_copies_reserve(own, bytes);
+    *copies = result ? NULL : own;
+    return DT_OK;
+}
+
+void dt_gpu_stream_make_missing(struct dt_gpu_stream *s)
+{
+    if (!dt_gpu_copies_open(s->copies, s->context))
+        dt_gpu_copies_reserve(s->copies, 0);
+    for (int i = 0; s->channels && i < s->n; i++) {
+        if (s->channels[i].wanted && !dt_gpu_copies_open(&s->channels[i], s->context))
+            dt_gpu_copies_reserve(&s->channels[i], 0);
+    }
 }
 
 void dt_gpu_stream_close(struct dt_gpu_stream *s)

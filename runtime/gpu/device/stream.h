@@ -23,11 +23,14 @@ dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *
 /* Returns DT_ERR_UNSUPPORTED if a graph is being captured on one of n streams of the current
  * context, or DT_ERR_CUDA. */
 dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const char *name);
-/* In the stream's context: makes the copies of this one of n channels between two ranks. A call
- * uses them while it holds the channel's lock. Making them later, while the stream is held, might
- * wait for it. Returns DT_ERR_NOMEM or DT_ERR_CUDA. */
+/* In the stream's context: makes the copies of this one of n channels between two ranks, and
+ * reserves pinned memory for them. A call uses them while it holds the channel's lock. *copies is
+ * NULL if the driver must not be asked (provision.h). Returns DT_ERR_NOMEM or DT_ERR_CUDA. */
 dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int channel, int n,
-                                  struct dt_gpu_copies **copies);
+                                  size_t bytes, struct dt_gpu_copies **copies);
+/* In the stream's context, while no call uses s->copies: makes what is missing, unless the driver
+ * must not be asked. */
+void dt_gpu_stream_make_missing(struct dt_gpu_stream *s);
 /* No call may use the stream any more. */
 void dt_gpu_stream_close(struct dt_gpu_stream *s);
 

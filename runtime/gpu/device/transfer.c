@@ -6,7 +6,7 @@
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/order.h"
-#include "runtime/gpu/device/pinned.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
@@ -19,7 +19,7 @@ struct transfer {
     dt_gpu_chunk_f on_chunk;
     void *arg;
     struct dt_gpu_copies *copies;
-    uint8_t *pinned;
+    struct dt_gpu_copying copying;
     struct dt_gpu_hostmem *hostmem; /* for a copy in one piece */
     uint8_t *place;                 /* where it goes */
 };
@@ -31,7 +31,7 @@ static int slot_of(uint64_t at)
 
 static uint8_t *host_of(const struct transfer *t, uint64_t at)
 {
-    return t->pinned + (size_t)slot_of(at) * DT_GPU_COPY_CHUNK;
+    return t->copying.host + (size_t)slot_of(at) * DT_GPU_COPY_CHUNK;
 }
 
 static size_t length_at(const struct transfer *t, uint64_t at)
@@ -57,7 +57,7 @@ static dt_result_t await_event(void *transfer, CUevent event)
 
 static dt_result_t await_transfer(struct transfer *t, uint64_t at)
 {
-    return await_event(t, t->copies->copied[slot_of(at)]);
+    return await_event(t, t->copying.copies->copied[slot_of(at)]);
 }
 
 /* ---- from the GPU ---- */
@@ -66,7 +66,7 @@ static dt_result_t begin_fetch(struct transfer *t, uint64_t at)
 {
     if (at >= t->bytes)
         return DT_OK;
-    return check_transfer(t, dt_gpu_copies_fetch(t->copies, slot_of(at), host_of(t, at),
+    return check_transfer(t, dt_gpu_copies_fetch(t->copying.copies, slot_of(at), host_of(t, at),
                                                  t->device + at, length_at(t, at)));
 }
 
@@ -96,42 +96,30 @@ static dt_result_t store_chunks(struct transfer *t)
         if (r == DT_OK)
             r = t->on_chunk(t->arg, host_of(t, at), length_at(t, at));
         if (r == DT_OK)
-            r = check_transfer(t, dt_gpu_copies_store(t->copies, slot_of(at), t->device + at,
-                                                      host_of(t, at), length_at(t, at)));
+            r = check_transfer(t,
+                               dt_gpu_copies_store(t->copying.copies, slot_of(at), t->device + at,
+                                                   host_of(t, at), length_at(t, at)));
     }
     for (int slot = 0; r == DT_OK && slot < DT_GPU_COPY_SLOTS; slot++)
         r = await_transfer(t, (uint64_t)slot * DT_GPU_COPY_CHUNK);
     return r;
 }
 
-/* ---- in chunks, in both directions ---- */
-
-static dt_result_t in_chunks(struct transfer *t, dt_result_t (*work)(struct transfer *t))
-{
-    dt_result_t r;
-
-    t->pinned = dt_pinned_take(DT_GPU_COPY_ROOM, t->copies);
-    if (!t->pinned)
-        return dt_cuda_fail(t->name, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    r = work(t);
-    dt_gpu_copies_settle(t->copies, t->pinned, r != DT_OK);
-    return r;
-}
-
-static dt_result_t fetch_in_chunks(struct transfer *t)
-{
-    return in_chunks(t, fetch_chunks);
-}
-
-static dt_result_t store_in_chunks(struct transfer *t)
-{
-    return in_chunks(t, store_chunks);
-}
-
 /* ---- in one piece ---- */
 
+static bool register_hostmem(const struct dt_gpu_hostmem *m)
+{
+    CUresult result;
+
+    if (!dt_gpu_provision_begin())
+        return false;
+    result = dt_cuda()->cuMemHostRegister_v2(m->memory, m->bytes, CU_MEMHOSTREGISTER_PORTABLE);
+    dt_gpu_provision_end();
+    return result == CUDA_SUCCESS;
+}
+
 /* The context is current. */
-static bool pin_hostmem(struct dt_gpu_hostmem *m, const struct dt_gpu_copies *copies)
+static bool pin_hostmem(struct dt_gpu_hostmem *m, CUcontext context)
 {
     struct dt_cuda_scope scope;
 
@@ -140,10 +128,10 @@ static bool pin_hostmem(struct dt_gpu_hostmem *m, const struct dt_gpu_copies *co
         return true;
     }
     m->context = NULL;
-    if (dt_cuda()->cuMemHostRegister_v2(m->memory, m->bytes, CU_MEMHOSTREGISTER_PORTABLE))
+    if (!register_hostmem(m))
         return false;
-    m->context = copies->context;
-    m->life = copies->life;
+    m->context = context;
+    m->life = dt_gpu_life(context);
     return true;
 }
 
@@ -158,16 +146,10 @@ static dt_result_t copy_chunk(void *transfer, void *host, size_t bytes)
 
 static dt_result_t fetch_in_one_piece(struct transfer *t)
 {
-    dt_result_t r;
+    dt_result_t r =
+        check_transfer(t, dt_gpu_copies_fetch(t->copying.copies, 0, t->place, t->device, t->bytes));
 
-    if (!pin_hostmem(t->hostmem, t->copies))
-        return fetch_in_chunks(t);
-    r = check_transfer(t, dt_gpu_copies_fetch(t->copies, 0, t->place, t->device, t->bytes));
-    if (r == DT_OK)
-        r = await_transfer(t, 0);
-    dt_gpu_copies_settle(t->copies, NULL, r != DT_OK);
-    t->hostmem->busy |= !t->copies->stream;
-    return r;
+    return r == DT_OK ? await_transfer(t, 0) : r;
 }
 
 void dt_gpu_hostmem_release(struct dt_gpu_hostmem *m)
@@ -187,22 +169,36 @@ void dt_gpu_hostmem_release(struct dt_gpu_hostmem *m)
 /* ---- all transfers ---- */
 
 /* As dt_gpu_await_gates (devicecall.h). */
-static dt_result_t await_gates(struct transfer *t, const struct dt_gpu_order *order)
+static dt_result_t follow_order(struct transfer *t, const struct dt_gpu_order *order)
 {
-    return dt_gpu_gate_another_is_shut(NULL) ? dt_gpu_order_await(order, await_event, t) : DT_OK;
+    CUresult result;
+
+    if (t->copying.waits || dt_gpu_gate_another_is_shut(NULL))
+        return dt_gpu_order_await(order, await_event, t);
+    result = dt_gpu_order_follow(order, t->copying.copies->stream);
+    return result ? dt_cuda_fail(t->name, "cuStreamWaitEvent", result) : DT_OK;
 }
 
-static dt_result_t open_and_move(struct transfer *t, const struct dt_gpu_order *order,
-                                 dt_result_t (*work)(struct transfer *t))
+static dt_result_t transfer_in_context(struct transfer *t, const struct dt_gpu_order *order,
+                                       dt_result_t (*in_chunks)(struct transfer *t))
 {
-    CUresult result = dt_gpu_copies_open(t->copies, order->context);
+    bool whole = t->hostmem && pin_hostmem(t->hostmem, order->context), over;
+    CUresult result =
+        dt_gpu_copying_begin(&t->copying, t->copies, order->context, whole ? 0 : DT_GPU_COPY_ROOM);
+    dt_result_t r;
 
-    if (!result)
-        result = dt_gpu_order_follow(order, t->copies->stream);
-    return result ? dt_cuda_fail(t->name, "cuStreamCreate", result) : work(t);
+    if (result)
+        return dt_cuda_fail(t->name, "cuStreamCreate", result);
+    r = follow_order(t, order);
+    if (r == DT_OK)
+        r = whole ? fetch_in_one_piece(t) : in_chunks(t);
+    over = dt_gpu_copying_end(&t->copying, r != DT_OK);
+    if (whole)
+        t->hostmem->busy |= !over;
+    return r;
 }
 
-static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct transfer *t))
+static dt_result_t transfer(struct transfer *t, dt_result_t (*in_chunks)(struct transfer *t))
 {
     struct dt_gpu_order order;
     struct dt_cuda_scope scope;
@@ -215,9 +211,7 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
     if (result) {
         r = dt_cuda_fail(t->name, "cuCtxPushCurrent", result);
     } else {
-        r = await_gates(t, &order);
-        if (r == DT_OK)
-            r = open_and_move(t, &order, work);
+        r = transfer_in_context(t, &order, in_chunks);
         dt_cuda_leave(&scope);
     }
     dt_gpu_order_drop(&order);
@@ -226,7 +220,7 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct trans
 
 static dt_result_t transfer_in_chunks(struct dt_comm *c, const char *name, const void *device,
                                       uint64_t bytes, dt_gpu_chunk_f on_chunk, void *arg,
-                                      dt_result_t (*work)(struct transfer *t))
+                                      dt_result_t (*in_chunks)(struct transfer *t))
 {
     struct dt_gpu_copies copies = { 0 };
     struct transfer t = { .c = c,
@@ -236,7 +230,7 @@ static dt_result_t transfer_in_chunks(struct dt_comm *c, const char *name, const
                           .on_chunk = on_chunk,
                           .arg = arg,
                           .copies = &copies };
-    dt_result_t r = transfer(&t, work);
+    dt_result_t r = transfer(&t, in_chunks);
 
     dt_gpu_copies_close(&copies);
     return r;
@@ -245,13 +239,13 @@ static dt_result_t transfer_in_chunks(struct dt_comm *c, const char *name, const
 dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
                          dt_gpu_chunk_f consume, void *arg)
 {
-    return transfer_in_chunks(c, name, device, bytes, consume, arg, fetch_in_chunks);
+    return transfer_in_chunks(c, name, device, bytes, consume, arg, fetch_chunks);
 }
 
 dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
                          dt_gpu_chunk_f produce, void *arg)
 {
-    return transfer_in_chunks(c, name, device, bytes, produce, arg, store_in_chunks);
+    return transfer_in_chunks(c, name, device, bytes, produce, arg, store_chunks);
 }
 
 dt_result_t dt_gpu_fetch_to(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
@@ -267,5 +261,5 @@ dt_result_t dt_gpu_fetch_to(struct dt_comm *c, const char *name, const void *dev
                           .place = place };
 
     t.arg = &t;
-    return transfer(&t, fetch_in_one_piece);
+    return transfer(&t, fetch_chunks);
 }

@@ -35,11 +35,12 @@ static void need_driver(void)
 
 static void copies_that_do_not_end_keep_their_list_entry(void **state)
 {
-    struct dt_gpu_copies *list = NULL, *copies, *again;
+    struct dt_gpu_copies *list = NULL, *copies;
+    struct dt_gpu_copying call, again;
     CUcontext context;
     CUdeviceptr device;
     struct dt_gpu_copies left;
-    void *word, *pinned;
+    void *word;
 
     (void)state;
     need_driver();
@@ -47,18 +48,22 @@ static void copies_that_do_not_end_keep_their_list_entry(void **state)
     assert_int_equal(cuMemHostAlloc(&word, 4, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
     assert_int_equal(cuMemHostGetDevicePointer_v2(&device, word, 0), CUDA_SUCCESS);
     *(_Atomic uint32_t *)word = 0;
-    assert_int_equal(dt_gpu_copies_in(&list, context, &copies), CUDA_SUCCESS);
+    copies = dt_gpu_copies_in(&list, context);
+    assert_non_null(copies);
+    assert_true(dt_pinned_reserve(4096, copies));
+    assert_int_equal(dt_gpu_copying_begin(&call, copies, context, 4096), CUDA_SUCCESS);
+    assert_ptr_equal(call.copies, copies);
+    assert_false(call.waits);
     left = *copies;
-    dt_pinned_reserve(4096, copies);
-    pinned = dt_pinned_take(4096, copies);
-    assert_non_null(pinned);
     assert_int_equal(cuStreamWaitValue32_v2(left.stream, device, 1, CU_STREAM_WAIT_VALUE_EQ),
                      CUDA_SUCCESS);
-    dt_gpu_copies_settle(copies, pinned, true);
-    assert_int_equal(dt_gpu_copies_in(&list, context, &again), CUDA_SUCCESS);
-    assert_ptr_equal(again, copies); /* pinned memory is reserved by this address */
+    assert_false(dt_gpu_copying_end(&call, true));
+    assert_ptr_equal(dt_gpu_copies_in(&list, context), copies); /* the address reserves memory */
     assert_null(list->next);
-    assert_ptr_not_equal(again->stream, left.stream);
+    assert_int_equal(dt_gpu_copying_begin(&again, copies, context, 4096), CUDA_SUCCESS);
+    assert_ptr_not_equal(copies->stream, left.stream);
+    assert_ptr_not_equal(again.host, call.host);
+    assert_true(dt_gpu_copying_end(&again, false));
     *(_Atomic uint32_t *)word = 1;
     assert_int_equal(cuStreamSynchronize(left.stream), CUDA_SUCCESS);
     dt_gpu_copies_close(&left); /* a program that goes on would leak these */
