@@ -226,8 +226,8 @@ static void write_word(void *data)
 
 static void await_word(void *data)
 {
-    while (!is_awaited(data, load_word(data)))
-        usleep(50);
+    for (useconds_t nap = 50; !is_awaited(data, load_word(data)); nap += nap < 1000)
+        usleep(nap);
 }
 
 static CUresult put_word(CUstream stream, CUhostFn function, CUdeviceptr ptr, struct word word)

@@ -8,20 +8,28 @@
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
-    YIELDS = 2000, /* about a millisecond, within which most calls end */
-    NAP_NS = 50 * 1000,
+    YIELDS = 2000,            /* about a millisecond, within which most calls end */
+    NAP_NS = 50 * 1000,       /* the first nap after that */
+    NAP_MAX_NS = 1000 * 1000, /* the longest */
+    NAPS_ALIKE = 64,          /* naps before each is NAP_NS longer: all are short for a long wait */
     SETTLE_NS = 1000 * 1000 * 1000,
     LONG_WAIT_NS = 1000 * 1000, /* after which dtrun is told of a wait */
 };
 
+/* Short naps would take a large part of a CPU from the program while a GPU computes. */
+static long nap_ns(unsigned naps)
+{
+    long ns = NAP_NS * (1 + (long)(naps / NAPS_ALIKE));
+
+    return ns < NAP_MAX_NS ? ns : NAP_MAX_NS;
+}
+
 void dt_gpu_pause(unsigned turn)
 {
-    static const struct timespec nap = { .tv_nsec = NAP_NS };
-
     if (turn < YIELDS)
         sched_yield();
     else
-        nanosleep(&nap, NULL);
+        nanosleep(&(struct timespec){ .tv_nsec = nap_ns(turn - YIELDS) }, NULL);
 }
 
 dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
