@@ -21,6 +21,7 @@ UNIT_TESTS += \
 	tests/unit/gpu/launchorder \
 	tests/unit/gpu/life \
 	tests/unit/gpu/ncclguard \
+	tests/unit/gpu/wait \
 	tests/unit/comm/async \
 	tests/unit/comm/leaving \
 	tests/unit/comm/limits \
@@ -81,6 +82,9 @@ tests_unit_comm_async_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_ncclguard_SOURCES = tests/unit/gpu/ncclguard.c
 tests_unit_gpu_ncclguard_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_ncclguard_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+tests_unit_gpu_wait_SOURCES = tests/unit/gpu/wait.c
+tests_unit_gpu_wait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_wait_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_life_SOURCES = tests/unit/gpu/life.c
 tests_unit_gpu_life_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_life_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
