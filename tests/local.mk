@@ -567,6 +567,7 @@ tests_unit_watch_words_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
 # Helper programs of the black-box tests.
 HELPERS = \
+	tests/fake/slowagent \
 	tests/rank/linkprobe \
 	tests/rank/oldagent \
 	tests/rank/parent \
@@ -665,6 +666,11 @@ tests_rank_busy_SOURCES = tests/rank/busy.c
 tests_rank_busy_LDADD = runtime/libdtrun.la
 tests_rank_busy_LDFLAGS = -no-install
 tests_rank_headless_SOURCES = tests/rank/headless.c
+tests_fake_slowagent_SOURCES = tests/fake/slowagent.c cmd/dtrun-agent.c
+tests_fake_slowagent_CPPFLAGS = $(cmd_dtrun_agent_CPPFLAGS)
+tests_fake_slowagent_LDADD = $(cmd_dtrun_agent_LDADD)
+tests_fake_slowagent_LDFLAGS = $(cmd_dtrun_agent_LDFLAGS)
+
 tests_rank_late_SOURCES = tests/rank/late.c
 tests_rank_late_LDADD = runtime/libdtrun.la
 tests_rank_late_LDFLAGS = -no-install

@@ -29,6 +29,7 @@
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* then the keeper takes over */
     SLOW_MS = 5 * 1000,       /* a file operation that takes longer is reported to the user */
+    ALIVE_MS = 250,           /* between signs of life while the loop does not turn */
     DYING_MS = 8 * 1000,      /* an ANSWER waits this long for deaths; the launcher waits longer */
 };
 
@@ -43,7 +44,7 @@ struct agent {
     struct dt_files *files;
     struct dt_standby *facts_standby;
     bool told_slow;
-    uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
+    uint64_t unsolicited_ns; /* when test_connection or on_alive last sent a PONG */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -170,6 +171,18 @@ static void on_facts_blocked(void *arg, uint64_t ms)
     say_blocked(arg, ms, text);
 }
 
+static void on_alive(void *arg)
+{
+    struct agent *a = arg;
+    uint64_t now = dt_now_ns();
+
+    if (now - a->unsolicited_ns < ALIVE_MS * UINT64_C(1000000))
+        return;
+    a->unsolicited_ns = now;
+    beat(a);
+    send_unsolicited_pong(a);
+}
+
 /* --inject host: ends as if the power had failed. */
 static void on_vanish(void *arg)
 {
@@ -251,6 +264,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     a->keeper->lease_ms = a->lease.ms;
     dt_files_stop_thread(a->files);
     dt_generation_destroy(a->generation);
+    a->unsolicited_ns = dt_now_ns();
     a->generation = dt_generation_create(&a->host, m);
 }
 
@@ -459,6 +473,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     a->host.cgroup = a->keeper->cgroup;
     a->host.groups = &a->keeper->groups;
     a->host.mpi_dir = a->keeper->mpi_dir;
+    a->host.alive = on_alive;
     a->host.vanish = on_vanish;
     a->host.arg = a;
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a->query_look.data = a;

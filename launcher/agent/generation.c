@@ -233,10 +233,18 @@ static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *f
         kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
 }
 
+static void on_forking(void *arg)
+{
+    const struct dt_generation *g = arg;
+
+    g->host->alive(g->host->arg);
+}
+
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { dt_mpirequests_needs_pmix, dt_horovodserve_uses,
-                                                   on_ready, on_running, on_failed };
+    static const struct dt_spawn_events events = { on_forking,           dt_mpirequests_needs_pmix,
+                                                   dt_horovodserve_uses, on_ready,
+                                                   on_running,           on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;

@@ -28,6 +28,7 @@ struct dt_agent_host { /* what generations need from the agent; outlives them */
     char *mpi_dir;             /* DT_PMIX_DIR bytes that receive the directory of the PMIx server */
     char *cgroup;              /* DT_CGROUP_PATH bytes that receive the path of the ranks' cgroup */
     struct dt_groups *groups;  /* receives the ranks' process groups */
+    void (*alive)(void *arg);  /* call it often while the loop is kept from turning */
     void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
     void *arg;
 };

@@ -336,6 +336,12 @@ $one 1
     clean
 }
 
+@test "to fork all ranks may take longer than an agent may be silent" {
+    DTRUN_AGENT="$DTRUN_BUILD/tests/fake/slowagent" dtrun --heartbeat 3 -np 6 true
+    code_is 0
+    clean
+}
+
 @test "a rank may close its standard descriptors without failing the job" {
     dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0

@@ -322,6 +322,7 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
     for (; i < config->numbers.n; i++) {
         if (start_process(s, &processes[i], i) < 0)
             return fail_open(s, i, why);
+        events->forking(arg);
     }
     for (int k = 0; k < 3; k++)
         close_fd(&s->child[k]);

@@ -42,6 +42,7 @@ struct dt_spawn_config {
 };
 
 struct dt_spawn_events {
+    void (*forking)(void *arg); /* after each fork: many take long, without a turn of the loop */
     /* The program needs PMIx, as why shows; called before ready. */
     void (*needs_pmix)(void *arg, const char *why);
     void (*uses_horovod)(void *arg, const char *why);
