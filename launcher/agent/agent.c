@@ -44,7 +44,8 @@ struct agent {
     struct dt_files *files;
     struct dt_standby *facts_standby;
     bool told_slow;
-    uint64_t unsolicited_ns; /* when test_connection or on_alive last sent a PONG */
+    uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
+    uint64_t turned_ns;      /* when the loop last turned, or the agent showed that it is alive */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -171,16 +172,26 @@ static void on_facts_blocked(void *arg, uint64_t ms)
     say_blocked(arg, ms, text);
 }
 
-static void on_alive(void *arg)
+/* Begins what may keep the loop from turning. Call show_alive again and again until it is done. */
+static void begin_work(struct agent *a)
 {
-    struct agent *a = arg;
+    a->turned_ns = dt_now_ns();
+}
+
+static void show_alive(struct agent *a)
+{
     uint64_t now = dt_now_ns();
 
-    if (now - a->unsolicited_ns < ALIVE_MS * UINT64_C(1000000))
+    if (now - a->turned_ns < ALIVE_MS * UINT64_C(1000000))
         return;
-    a->unsolicited_ns = now;
+    a->turned_ns = now;
     beat(a);
     send_unsolicited_pong(a);
+}
+
+static void on_alive(void *arg)
+{
+    show_alive(arg);
 }
 
 /* --inject host: ends as if the power had failed. */
@@ -224,10 +235,12 @@ static void reap(struct agent *a)
 {
     siginfo_t info = { 0 };
 
+    begin_work(a);
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid) {
         if (a->generation)
             dt_generation_died(a->generation, &info);
         info.si_pid = 0;
+        show_alive(a);
     }
 }
 
@@ -264,7 +277,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     a->keeper->lease_ms = a->lease.ms;
     dt_files_stop_thread(a->files);
     dt_generation_destroy(a->generation);
-    a->unsolicited_ns = dt_now_ns();
+    begin_work(a);
     a->generation = dt_generation_create(&a->host, m);
 }
 
