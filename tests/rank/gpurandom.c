@@ -762,6 +762,14 @@ static void begin_fault(void)
         pthread_create(&thread, NULL, fail_soon, NULL);
 }
 
+/* The first call of a communicator that NCCL or a shared GPU serves waits for a stern driver, and
+ * so for other communicators' calls (dt_comm_on_stream(3)). */
+static void soften_driver(void)
+{
+    if (!lonely && strcmp(getenv("DTRUN_DEVICE"), "staging") != 0)
+        unsetenv("STANDIN_STERN");
+}
+
 int main(int argc, char **argv)
 {
     dt_request_t saving = { 0 };
@@ -772,10 +780,11 @@ int main(int argc, char **argv)
     setenv("STANDIN_HOST", getenv("DTRUN_NODE_RANK"), 1);
     if (strcmp(getenv("DTRUN_GENERATION"), "1") != 0)
         unsetenv("STANDIN_NCCL_FAULTS");
-    device_join();
-    DRIVE(cuCtxGetCurrent(&context));
     lonely = mix(seed) % 4 == 0;
     workers = !lonely && mix(seed) % 4 == 1 ? 2 : 1;
+    soften_driver();
+    device_join();
+    DRIVE(cuCtxGetCurrent(&context));
     for (int i = 0; i < workers; i++)
         open_worker(&all[i], i);
     state = device_new(STATE);
