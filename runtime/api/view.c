@@ -9,7 +9,6 @@
 #include "runtime/base/inflight.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/views.h"
-#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/device/wait.h"
@@ -192,8 +191,6 @@ static dt_result_t prepare_communicator(const char *name, dt_comm_t *comm, struc
 {
     const struct dt_gpu_order order = { .context = s->context, .device = s->device };
     const struct dt_call call = { .root = -1 };
-    struct dt_cuda_scope scope;
-    CUresult reserved;
     struct dt_comm *c;
     dt_result_t r = dt_context_enter(name, comm, &c);
 
@@ -203,14 +200,7 @@ static dt_result_t prepare_communicator(const char *name, dt_comm_t *comm, struc
     if (r == DT_OK)
         r = dt_gpu_prepare(c, &order, &s->copies);
     dt_context_leave(c);
-    if (r != DT_OK)
-        return r;
-    reserved = dt_cuda_enter(&scope, s->context);
-    if (!reserved) {
-        reserved = dt_gpu_gates_begin();
-        dt_cuda_leave(&scope);
-    }
-    return reserved ? dt_cuda_fail(name, "cuMemHostAlloc", reserved) : DT_OK;
+    return r;
 }
 
 /* Keeps the pinned memory allocated while the view exists. */

@@ -96,9 +96,14 @@ does() { # WHAT PATH [dtrun option...]
 }
 
 @test "stream: a device without stream memory operations is refused" {
-    stream gpustream args -x STANDIN_LACKS=122
+    stream gpustream args -x STANDIN_LACKS=92
     code_is 1
     grep -q -- '^-8: dt_comm_on_stream: device 0 has no stream memory operations' "$OUT" || { show; false; }
+    clean
+}
+
+@test "stream: calls are staged on a device that has only 32-bit stream memory operations" {
+    does order staging -x STANDIN_LACKS=122
     clean
 }
 

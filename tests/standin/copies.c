@@ -230,6 +230,15 @@ static void await_word(void *data)
         usleep(nap);
 }
 
+/* The number of CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, which drivers no longer report,
+ * stands for the 32-bit operations. */
+static bool has_word_operations(bool wide)
+{
+    long lacks = standin_setting("STANDIN_LACKS", 0);
+
+    return lacks != 92 && !(wide && lacks == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+}
+
 static CUresult put_word(CUstream stream, CUhostFn function, CUdeviceptr ptr, struct word word)
 {
     CUresult result = standin_ready();
@@ -238,6 +247,8 @@ static CUresult put_word(CUstream stream, CUhostFn function, CUdeviceptr ptr, st
 
     if (result)
         return result;
+    if (!has_word_operations(word.wide))
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (ptr % size || word.flags > CU_STREAM_WAIT_VALUE_NOR || !known(ptr, size))
         return CUDA_ERROR_INVALID_VALUE;
     resolve((uintptr_t)ptr, size, &word.at);

@@ -8,7 +8,8 @@
 #   STANDIN_CONNECTIONS    how many hardware queues the streams that have a priority share; 0: each has its own
 #   STANDIN_STERN          1: calls that wait for the whole device on some drivers do so here
 #   STANDIN_MEMORY         bytes of a device
-#   STANDIN_LACKS          the number of a CUdevice_attribute that no device has
+#   STANDIN_LACKS          the number of a CUdevice_attribute that no device has; 92: no device has 32-bit
+#                          stream memory operations
 #   STANDIN_NUMBERS        0: the driver does not tell apart allocations (CU_POINTER_ATTRIBUTE_BUFFER_ID)
 #   STANDIN_MANAGED_ON_HOST  1: managed memory lies on the host, and has the type of host memory
 #   STANDIN_MIG            1: devices have the name of MIG devices

@@ -236,17 +236,32 @@ static struct dt_gpu_gate *take_gate(const struct dt_comm *c)
     return g;
 }
 
-CUresult dt_gpu_gates_begin(void)
+/* NULL: there is none. */
+static const struct dt_gpu_gate *find_any_gate(void)
 {
-    bool any;
+    const struct dt_gpu_gate *g;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    forget_gone_locked();
+    g = dti_gates.open ? dti_gates.open : dti_gates.shut;
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return g;
+}
+
+CUresult dt_gpu_gates_try(CUstream stream)
+{
+    const struct dt_gpu_gate *g = find_any_gate();
+    CUresult result = CUDA_SUCCESS;
 
     if (!dt_gpu_watch_begin())
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&dti_gates.mutex);
-    forget_gone_locked();
-    any = dti_gates.open || dti_gates.shut;
-    pthread_mutex_unlock(&dti_gates.mutex);
-    return any ? CUDA_SUCCESS : make_gate();
+    if (!g)
+        result = make_gate();
+    if (!g && !result)
+        g = find_any_gate();
+    return result
+               ? result
+               : dt_cuda()->cuStreamWaitValue32_v2(stream, g->device, 0, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)

@@ -22,9 +22,10 @@
 struct dt_comm;
 struct dt_gpu_gate;
 
-/* Makes gates, in the current context, and starts the thread. Returns CUDA_ERROR_OUT_OF_MEMORY if
- * that is impossible. */
-CUresult dt_gpu_gates_begin(void);
+/* Makes gates, in the current context, starts the thread, and lets the stream wait for a gate that
+ * is open. No attribute of a device says whether it can. Returns CUDA_ERROR_NOT_SUPPORTED if it
+ * cannot, and CUDA_ERROR_OUT_OF_MEMORY without memory or thread. */
+CUresult dt_gpu_gates_try(CUstream stream);
 /* Starts the thread unless it runs. Returns false if that is impossible. */
 bool dt_gpu_watch_begin(void);
 /* Ends the thread. All gates must be open. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/error.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 
@@ -27,51 +28,42 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
     return DT_OK;
 }
 
-/* Needs only the 32-bit operations, but drivers for CUDA 12 report only the 64-bit ones. GPUs older
- * than Volta have none of these, so they are refused, too. */
-static dt_result_t check_device(const char *name, CUdevice device)
+static dt_result_t try_gates(const char *name, const struct dt_gpu_stream *s)
 {
-    int able = 0;
-    CUresult result = dt_cuda()->cuDeviceGetAttribute(
-        &able, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device);
+    CUresult result = dt_gpu_gates_try(s->stream);
 
-    if (result)
-        return dt_cuda_fail(name, "cuDeviceGetAttribute", result);
-    if (able)
-        return DT_OK;
-    return dt_fail(DT_ERR_UNSUPPORTED,
-                   "%s: device %d has no stream memory operations, which enqueued calls need: "
-                   "make calls on the communicator itself",
-                   name, device);
+    if (result == CUDA_ERROR_NOT_SUPPORTED)
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "%s: device %d has no stream memory operations, which enqueued calls need: "
+                       "make calls on the communicator itself",
+                       name, s->device);
+    return result ? dt_cuda_fail(name, "cuStreamWaitValue32", result) : DT_OK;
 }
 
-static CUresult find_device(struct dt_gpu_stream *s)
+static dt_result_t find_device_and_try(const char *name, struct dt_gpu_stream *s)
 {
-    const struct dt_cuda *cuda = dt_cuda();
     struct dt_cuda_scope scope;
-    CUresult result = cuda->cuStreamGetCtx(s->stream, &s->context);
+    CUresult result = dt_cuda()->cuStreamGetCtx(s->stream, &s->context);
+    dt_result_t r;
 
     if (!result)
         result = dt_cuda_enter(&scope, s->context);
     if (result)
-        return result;
-    result = cuda->cuCtxGetDevice(&s->device);
+        return dt_cuda_fail(name, "cuStreamGetCtx", result);
+    result = dt_cuda()->cuCtxGetDevice(&s->device);
+    r = result ? dt_cuda_fail(name, "cuCtxGetDevice", result) : try_gates(name, s);
     dt_cuda_leave(&scope);
-    return result;
+    return r;
 }
 
 dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *handle)
 {
     dt_result_t r = dt_cuda_check(name);
-    CUresult result;
 
     *s = (struct dt_gpu_stream){ .stream = handle ? handle : CU_STREAM_LEGACY };
     if (r == DT_OK)
         r = dt_gpu_stream_check_capture(&s->stream, 1, name);
-    if (r != DT_OK)
-        return r;
-    result = find_device(s);
-    return result ? dt_cuda_fail(name, "cuStreamGetCtx", result) : check_device(name, s->device);
+    return r == DT_OK ? find_device_and_try(name, s) : r;
 }
 
 dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int channel, int n,

@@ -16,8 +16,8 @@ struct dt_gpu_stream {
 };
 
 /* Resolves a program's handle: NULL is the legacy default stream, and default streams are those of
- * the thread's current context. name: of the public call. Returns DT_ERR_CUDA, or
- * DT_ERR_UNSUPPORTED if a graph is being captured there or the device has no stream memory
+ * the thread's current context. Makes gates for it. name: of the public call. Returns DT_ERR_CUDA,
+ * or DT_ERR_UNSUPPORTED if a graph is being captured there or the device has no stream memory
  * operations. */
 dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *handle);
 /* Returns DT_ERR_UNSUPPORTED if a graph is being captured on one of n streams of the current
