@@ -177,11 +177,17 @@ static void wait_at_most(struct dt_failure *f, uint64_t ms)
     dt_timers_shorten(&f->core->timers, DT_TIMER_COLLECT, ms);
 }
 
+static enum dt_restart_verdict verdict_on(const struct dt_failure *f, const struct dt_death *cause)
+{
+    return dt_restart_verdict(f->restart,
+                              cause && !cause->host && !cause->hung && cause->signo == 0);
+}
+
 /* Returns whether dtrun waits for ranks that know of a death and have yet to end. It does not if
  * all ranks are restarted anyway. */
 static bool has_leaving_ranks(const struct dt_failure *f)
 {
-    if (dt_restart_verdict(f->restart) == DT_RESTART_YES)
+    if (verdict_on(f, dt_failure_cause(f)) == DT_RESTART_YES)
         return false;
     for (uint32_t r = 0; r < f->core->ranks.np; r++) {
         if (f->core->ranks.v[r].leaving && !f->core->ranks.v[r].ended)
@@ -333,7 +339,7 @@ static void end_with(struct dt_failure *f, const struct dt_death *cause, const c
 
 bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text)
 {
-    enum dt_restart_verdict verdict = dt_restart_verdict(f->restart);
+    enum dt_restart_verdict verdict;
 
     dt_timers_stop(&f->core->timers, DT_TIMER_COLLECT);
     if (!dt_failure_cause(f)) {
@@ -341,6 +347,7 @@ bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_s
         return false;
     }
     *cause = *dt_failure_cause(f);
+    verdict = verdict_on(f, cause);
     if (dt_exit_is_preemption(cause)) {
         end_preempted(f, cause);
         return false;

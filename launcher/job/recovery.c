@@ -184,6 +184,11 @@ void dt_recovery_on_commit(struct dt_recovery *r, const struct dt_msg_commit *m)
 {
     if (m->generation != r->core->generation)
         return;
+    if (m->restored == DT_RESTORE_BEGUN) {
+        dt_verbose("rank 0 begins to restore");
+        r->restart.restoring = true;
+        return;
+    }
     if (m->restored)
         on_restored(r, m->step);
     else

@@ -71,7 +71,7 @@ static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t 
 
 /* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will
  * tell. */
-static void report_step(struct dt_comm *c, int64_t step, bool restored)
+static void report_step(struct dt_comm *c, int64_t step, uint8_t restored)
 {
     if (c->rank == 0)
         dt_agentlink_commit(&c->world->agent, step, restored);
@@ -79,7 +79,7 @@ static void report_step(struct dt_comm *c, int64_t step, bool restored)
 
 static void on_committed(void *arg, int64_t step)
 {
-    report_step(arg, step, false);
+    report_step(arg, step, DT_COMMITTED);
 }
 
 static void log_note(void *arg, const char *text)
@@ -309,11 +309,12 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
     result = begin_checkpoint_call(DT_CALL_RESTORE, &c, &call);
     if (result != DT_OK)
         return result;
+    report_step(c, -1, DT_RESTORE_BEGUN);
     result = set_up_store(c);
     if (result == DT_OK)
         result =
             dt_store_restore(&dti_checkpoint.store, dt_registry_buffers(c, DT_CALL_RESTORE), step);
     if (result == DT_OK)
-        report_step(c, *step, true);
+        report_step(c, *step, DT_RESTORED);
     return end_checkpoint_call(c, &call, result);
 }

@@ -458,10 +458,13 @@ struct dt_msg_limit {
     uint32_t ms; /* the limit of a rank's calls */
 };
 
+/* RESTORED: this generation began from the step (-1: from nothing). */
+enum dt_commit_kind { DT_COMMITTED, DT_RESTORED, DT_RESTORE_BEGUN };
+
 struct dt_msg_commit {
     uint32_t generation;
     int64_t step;
-    uint8_t restored; /* 0: committed; 1: this generation began from it (-1: from nothing) */
+    uint8_t restored; /* enum dt_commit_kind */
 };
 
 struct dt_msg_triggered {

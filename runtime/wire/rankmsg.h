@@ -4,7 +4,7 @@
  *     HELLO          ->                            dt_init
  *                    <-    WELCOME + memory file   or REFUSED
  *                    <-    TABLE + its memory      when every rank of the job has sent HELLO
- *     COMMIT         ->                            rank 0 committed or restored a checkpoint
+ *     COMMIT         ->                            rank 0 committed, restored, or begins to restore
  *     NOTE           ->                            a message for the user
  *     STEP           ->                            a watched step was reached
  *                    <-    GO                      the rank may continue
@@ -73,7 +73,7 @@ struct dt_rankmsg {
         } hello;
         struct {
             int64_t step;
-            uint8_t restored; /* 0: committed; 1: restored (step -1: there was nothing) */
+            uint8_t restored; /* enum dt_commit_kind */
         } commit;
         struct {
             int64_t step;

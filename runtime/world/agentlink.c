@@ -372,7 +372,7 @@ static dt_result_t ask_agent(struct dt_agentlink *l, const struct dt_rankmsg *qu
 
 /* ---- what is said after the start ---- */
 
-dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored)
+dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t restored)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_COMMIT };
 

@@ -228,6 +228,14 @@ is_stopped() { # RANK
     clean
 }
 
+@test "a job whose rank is killed while another restores for the first time is restarted" {
+    dtrun_start --verbose -np 2 -x ABSENT=1 "$RANK/train" 100 10
+    await has_line "rank 0 begins to restore" "$ERR" || { show; return 1; }
+    kill -KILL "$(pgrep -P "$(worker)" -n train)"
+    ends_well
+    err_has "dtrun: restarting 2 ranks from the beginning"
+}
+
 @test "--max-restarts overrides the limit of three restarts without progress" {
     dtrun --max-restarts 4 -np 3 "$RANK/train" 100 10 fail-always 1 25
     code_is 9

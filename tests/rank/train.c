@@ -9,7 +9,8 @@
  * exits with 9 in every generation.
  *
  * With ISAVE=1 in the environment it saves in the background. With ISAVE=idle it does so only if
- * the save before has ended. With SLOW=RANK each step takes that rank 20 ms. */
+ * the save before has ended. With SLOW=RANK each step takes that rank 20 ms. With ABSENT=RANK that
+ * rank never restores in the first generation. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -92,6 +93,14 @@ static bool is_over(const char *file, int64_t step, int64_t every)
            sum_over_ranks(dt_rank() == 0 && access(file, F_OK) == 0) > 0;
 }
 
+static void maybe_be_absent(void)
+{
+    const char *absent = getenv("ABSENT");
+
+    while (absent && atoi(absent) == dt_rank() && dt_generation() == 1)
+        pause();
+}
+
 static void print_result(int64_t steps)
 {
     int64_t n = dt_size(), want = n * (n + 1) / 2 * (steps * (steps + 1) / 2);
@@ -108,6 +117,7 @@ int main(int argc, char **argv)
     must(dt_init(), "init");
     if (every > 0) {
         must(dt_checkpoint_register("state", &state, sizeof state), "register");
+        maybe_be_absent();
         must(dt_checkpoint_restore(&step), "restore");
     }
     if (step < 0)

@@ -25,11 +25,11 @@ static bool has_progressed(const struct dt_restart *r)
     return r->restarts == 0 || r->newest > r->newest_last;
 }
 
-enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r)
+enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r, bool exited)
 {
     if (r->max_restarts >= 0)
         return r->restarts < (uint32_t)r->max_restarts ? DT_RESTART_YES : DT_RESTART_LIMIT;
-    if (!r->checkpoints)
+    if (!r->checkpoints && (!r->restoring || exited))
         return DT_RESTART_NO_CHECKPOINT;
     if (r->linked && !has_progressed(r) && r->no_progress >= DT_RESTARTS_WITHOUT_PROGRESS)
         return DT_RESTART_NO_PROGRESS;

@@ -19,6 +19,7 @@ struct dt_restart {
     uint32_t no_progress; /* how many of the last restarts in a row brought no newer checkpoint */
     /* the program saves or restores checkpoints, so a recovery is complete when it has restored */
     bool checkpoints;
+    bool restoring;      /* it has called dt_checkpoint_restore */
     bool saved;          /* it has committed a checkpoint in this job, even if that has been lost */
     int64_t newest;      /* step of the newest checkpoint known to exist, or -1 */
     int64_t newest_last; /* the same at the last restart */
@@ -44,7 +45,9 @@ void dt_restart_committed(struct dt_restart *r, int64_t step);
 /* The program has restored this checkpoint (-1: none), perhaps of an earlier job. Newer ones are
  * lost. */
 void dt_restart_restored(struct dt_restart *r, int64_t step);
-enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
+/* exited: the failure is a rank that exited by itself. If that is while the job restores for the
+ * first time, it would probably do so again. */
+enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r, bool exited);
 void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
 /* Returns how long the restart that was counted last must wait: 0, 1, 2, 4 ... s while there is no
  * progress. */

@@ -41,7 +41,7 @@ static void saw_hello(void *arg, uint32_t rank, uint16_t port)
     snprintf(f->seen + strlen(f->seen), 100, "hello(%u,%u) ", rank, port);
 }
 
-static void saw_commit(void *arg, int64_t step, bool restored)
+static void saw_commit(void *arg, int64_t step, uint8_t restored)
 {
     struct fixture *f = arg;
 

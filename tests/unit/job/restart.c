@@ -44,7 +44,7 @@ static void live(struct dt_restart *r, const char *life, char *got)
     int64_t step = 0;
 
     for (; *life; life++) {
-        enum dt_restart_verdict v = dt_restart_verdict(r);
+        enum dt_restart_verdict v = dt_restart_verdict(r, false);
 
         if (*life == 'b') {
             dt_restart_restored(r, -1);
@@ -97,6 +97,19 @@ static void restarts_without_progress_back_off(void **state)
         fail_again(&r, dt_restart_delay_s(&r) * 2 < 30 ? dt_restart_delay_s(&r) * 2 : 30);
 }
 
+/* A job that has begun to restore goes on after a death. A rank that exits would do so again. */
+static void a_restore_that_has_begun_counts_for_deaths(void **state)
+{
+    struct dt_restart r = dt_restart_init(-1);
+
+    (void)state;
+    r.linked = r.restoring = true;
+    assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
+    assert_int_equal(dt_restart_verdict(&r, true), DT_RESTART_NO_CHECKPOINT);
+    dt_restart_restored(&r, -1);
+    assert_int_equal(dt_restart_verdict(&r, true), DT_RESTART_YES);
+}
+
 /* Committing a step that was committed before the restart is no progress. */
 static void the_same_step_is_no_progress(void **state)
 {
@@ -106,13 +119,13 @@ static void the_same_step_is_no_progress(void **state)
     r.linked = true;
     for (int i = 0; i < 3; i++) {
         dt_restart_committed(&r, 50);
-        assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+        assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
         dt_restart_count(&r);
     }
     dt_restart_committed(&r, 50);
-    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_NO_PROGRESS);
+    assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_NO_PROGRESS);
     dt_restart_committed(&r, 51);
-    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+    assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
 }
 
 /* If the newest checkpoint is lost, the next failure starts from the one that was found, and from
@@ -131,7 +144,7 @@ static void no_restart_begins_with_a_lost_checkpoint(void **state)
     assert_int_equal(r.newest, 45);
     dt_restart_restored(&r, -1);
     assert_int_equal(r.newest, -1);
-    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+    assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
 }
 
 /* A program that goes back and saves an earlier step restores that one. */
@@ -156,17 +169,17 @@ static void progress_below_a_lost_checkpoint_counts(void **state)
     r.linked = true;
     dt_restart_committed(&r, 50);
     for (int i = 0; i < DT_RESTARTS_WITHOUT_PROGRESS; i++) {
-        assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+        assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
         dt_restart_count(&r);
         dt_restart_restored(&r, 20);
         dt_restart_committed(&r, 50);
     }
-    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_NO_PROGRESS);
+    assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_NO_PROGRESS);
     dt_restart_restored(&r, 20);
     dt_restart_count(&r);
     for (int64_t step = 21; step < 40; step++) {
         dt_restart_committed(&r, step);
-        assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+        assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
         dt_restart_count(&r);
         dt_restart_restored(&r, step);
     }
@@ -205,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_failure_gets_the_right_verdict),
         cmocka_unit_test(restarts_without_progress_back_off),
+        cmocka_unit_test(a_restore_that_has_begun_counts_for_deaths),
         cmocka_unit_test(the_same_step_is_no_progress),
         cmocka_unit_test(no_restart_begins_with_a_lost_checkpoint),
         cmocka_unit_test(the_newest_checkpoint_is_the_one_saved_last),
