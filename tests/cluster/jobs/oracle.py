@@ -42,7 +42,7 @@ def is_final(job, o, f, failures):
         return True
     if f.start or (f.after and f.kind in LOSSES) or (f.kind == "rank" and f.value == 19):
         return None
-    if job.restarts < 0 and f.step == 1:
+    if job.restarts < 0 and f.step == 1 and f.kind == "exit":
         return None  # other ranks may not have returned from dt_checkpoint_restore
     if 0 < job.restarts < failures:
         return None

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -328,7 +329,8 @@ class Run:
         def is_left(p):
             return (p.namespace in NAMESPACES and p.pid not in INITS) or self.is_mine(p)
 
-        end = time.monotonic() + QUIET
+        abandoned = "family" in self.job.words and any(f.kind == "both" for f in self.outcome.landed)
+        end = time.monotonic() + (2 if abandoned else QUIET)
         while (left := processes(is_left)) and time.monotonic() < end:
             time.sleep(0.01)
         for pid, p in left.items():
@@ -380,6 +382,8 @@ class Run:
 def run(job, place):
     shutil.rmtree(place, ignore_errors=True)
     Path(place).mkdir(parents=True)
+    if not all(Path(f"/proc/{pid}").exists() for pid in INITS):
+        sys.exit("the hosts have gone: somebody has killed their sshd")
     for path in (SHARED / "small").iterdir():
         shutil.rmtree(path, ignore_errors=True)
     return Run(job, place).run()
