@@ -100,7 +100,7 @@ list() {
 }
 
 @test "pushing a large file takes little memory, and a push that is cut off leaves no partial file" {
-    truncate -s 2G big # a small file would be sent completely before the test looks
+    truncate -s 1G big # a small file would be sent completely before the test looks
     export HOME="$T"
     dtrun_start -np 1 --keep --push big touch started
     await sent 50000000
