@@ -19,6 +19,7 @@
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/removetree.h"
+#include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
 
@@ -119,6 +120,25 @@ static uint64_t watch_worker(const struct dt_keeper *keeper, int fd)
     }
 }
 
+/* Says why the worker is silent and what helps, as far as its state shows that. */
+static const char *reason(pid_t worker)
+{
+    struct dt_procstat p;
+
+    if (!dt_procstat_read(&p, worker))
+        return "";
+    switch (p.state) {
+    case 'T':
+        return " (it was stopped)";
+    case 'D':
+        return " (it waits inside the kernel, as for a file system that hangs)";
+    case 'R':
+        return " (it got too little CPU time; --heartbeat gives it longer)";
+    default:
+        return "";
+    }
+}
+
 static int kill_and_reap(pid_t worker)
 {
     int status;
@@ -154,6 +174,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     struct dt_keeper *keeper =
         mmap(NULL, sizeof *keeper, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int ends[2];
+    const char *why;
     uint64_t silent_ms;
     pid_t worker;
     int code;
@@ -180,12 +201,13 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     close(ends[1]);
     dt_jobsignals_pass_on(worker); /* the worker reports them to the launcher */
     silent_ms = watch_worker(keeper, ends[0]);
+    why = reason(worker);
     code = kill_and_reap(worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
         fprintf(stderr, "dtrun-agent: processes that its ranks started in process groups of their "
                         "own may still run; to find them dtrun-agent needs /proc: mount it\n");
     if (silent_ms)
-        fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s; it was killed\n",
-                (double)silent_ms / 1000);
+        fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s%s; it was killed\n",
+                (double)silent_ms / 1000, why);
     return code;
 }

@@ -23,7 +23,6 @@ static bool read_file(struct dt_procstat *p, const char *path)
     const char *after;
     unsigned flags;
     bool main_ended;
-    char state;
     ssize_t n;
     int fd;
 
@@ -39,14 +38,14 @@ static bool read_file(struct dt_procstat *p, const char *path)
     if (!after ||
         sscanf(after + 1,
                " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
-               &state, &p->parent, &flags, &p->threads, &p->started) != 5)
+               &p->state, &p->parent, &flags, &p->threads, &p->started) != 5)
         return false;
     /* A main thread that has called pthread_exit is a zombie with exit code 0 while the other
      * threads continue. */
-    main_ended = state == 'Z' || state == 'X';
+    main_ended = p->state == 'Z' || p->state == 'X';
     p->living = !main_ended || p->threads > 1;
-    p->stopped = state == 'T';
-    p->asleep = main_ended || state == 'S' || state == 'I';
+    p->stopped = p->state == 'T';
+    p->asleep = main_ended || p->state == 'S' || p->state == 'I';
     p->dying = !p->living || (main_ended ? atoi(strrchr(after, ' ')) != 0
                                          : flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED));
     return true;

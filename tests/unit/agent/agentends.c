@@ -419,6 +419,40 @@ static void a_stuck_worker_is_killed(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
+/* Makes standard error a file. Returns the old one. */
+static int redirect_errors(const char *path)
+{
+    int saved = dup(STDERR_FILENO), file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(saved >= 0 && file >= 0);
+    assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+    close(file);
+    return saved;
+}
+
+static void the_keeper_says_why_the_worker_was_stuck(void **state)
+{
+    char path[128], text[200] = "";
+    float seconds;
+    FILE *errors;
+    int saved;
+
+    snprintf(path, sizeof path, "%s/errors", agent_scratch);
+    saved = redirect_errors(path);
+    agent_setup(state);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    a_stuck_worker_is_killed(state);
+    errors = fopen(path, "r");
+    assert_non_null(errors);
+    assert_int_equal(
+        fscanf(errors, "dtrun-agent: its worker was stuck for %f s %199[^\n]", &seconds, text), 2);
+    assert_string_equal(text, "(it was stopped); it was killed");
+    fclose(errors);
+    unlink(path);
+    agent_teardown(state);
+}
+
 static void an_invalid_message_ends_the_agent(void **state)
 {
     struct agent *a = *state;
@@ -480,6 +514,7 @@ int main(int argc, char **argv)
         AGENT_TEST(a_launcher_that_announced_its_stop_may_be_silent),
         AGENT_TEST(ranks_stay_stopped_after_a_standstill_until_a_ping),
         AGENT_TEST(a_stuck_worker_is_killed),
+        cmocka_unit_test(the_keeper_says_why_the_worker_was_stuck),
         AGENT_TEST(an_invalid_message_ends_the_agent),
         AGENT_TEST(a_background_process_does_not_delay_the_end),
         AGENT_TEST(a_foreign_process_with_the_pipe_does_not_delay_the_end),
