@@ -51,15 +51,36 @@ static bool is_primary(const struct dt_gpu_order *order)
     return primary == order->context;
 }
 
+/* libnccl contains a CUDA runtime, which needs a driver of its major version or a newer one.
+ * Freeing nothing starts the runtime, and needs no other rank. */
+static bool runtime_starts(const struct dt_ncclapi *api, const struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    ncclResult_t result;
+
+    if (!api->ncclMemFree)
+        return true;
+    if (dt_cuda_enter(&scope, order->context))
+        return false;
+    result = api->ncclMemFree(NULL);
+    dt_cuda_leave(&scope);
+    return result == ncclSuccess;
+}
+
 /* If this rank cannot use NCCL, returns NULL and sets *why. */
 static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, const char **why)
 {
     const struct dt_ncclapi *api = dt_ncclapi(why);
 
-    if (!api || is_primary(order))
+    if (!api)
+        return NULL;
+    if (!is_primary(order))
+        *why = "the memory belongs to a context that the program has created, but NCCL uses "
+               "the device's primary context";
+    else if (!runtime_starts(api, order))
+        *why = "its CUDA runtime does not start: the driver may be too old for it";
+    else
         return api;
-    *why = "the memory belongs to a context that the program has created, but NCCL uses "
-           "the device's primary context";
     return NULL;
 }
 

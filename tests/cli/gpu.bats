@@ -654,6 +654,18 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     clean
 }
 
+@test "calls are staged if the CUDA runtime in libnccl is too new for the driver, and NCCL is never started" {
+    gpu calls -x STANDIN_NCCL_STARTS=0
+    code_is 0
+    [ "$(sort -u "$OUT")" = "calls: 645 comparisons" ]
+    [ "$(wc -l <"$ERR")" = 1 ]
+    grep -q 'warning: rank 0 .* cannot use NCCL (its CUDA runtime does not start: the driver may be too old' "$ERR"
+    gpu calls -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_STARTS=0
+    code_is 1
+    grep -q -- '^-11: .* cannot use NCCL (its CUDA runtime does not start' "$OUT"
+    clean
+}
+
 @test "memory of a context that the program has created goes through host memory" {
     use_standin 4
     dtrun --no-tag -np 2 --gpu-bind host "$DTRUN_BUILD/tests/gpu/probe" contexts own

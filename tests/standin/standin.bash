@@ -19,6 +19,7 @@
 #                          launches, the communicators that ranks leave, and the mistakes that it reports (launch
 #                          orders that differ, calls that do not match); without it the mistakes go to stderr
 #   STANDIN_NCCL_VERSION   what ncclGetVersion returns, 22809 by default
+#   STANDIN_NCCL_STARTS    0: libnccl's CUDA runtime is too new for the driver, so that it cannot start
 #   STANDIN_NCCL_FAULTS    which fault happens where, such as kernel-hang:1:3 (rank 1's third kernel never
 #                          ends): see nccl/inject.h
 # NCCL's own variables NCCL_HOSTID (with which two ranks can share a device) and NCCL_COMM_BLOCKING work. If

@@ -142,4 +142,7 @@ struct dt_nccl_config {
     X(ncclResult_t, ncclGroupEnd, (void))
 /* clang-format on */
 
+/* Exported since 2.19. */
+#define DT_NCCL_NEWER_FUNCTIONS(X) X(ncclResult_t, ncclMemFree, (void *memory))
+
 #endif

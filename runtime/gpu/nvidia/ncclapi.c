@@ -77,6 +77,8 @@ static const char *find_functions(void *library)
     *(void **)&dti_nccl.api.name = dlsym(library, #name);                                          \
     if (!dti_nccl.api.name)                                                                        \
         lacks = #name;
+    DT_NCCL_NEWER_FUNCTIONS(FIND)
+    lacks = NULL;
     DT_NCCL_FUNCTIONS(FIND)
 #undef FIND
     return lacks;

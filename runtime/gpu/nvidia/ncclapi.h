@@ -14,7 +14,8 @@ enum { DT_NCCL_ABORTS_IN_GROUPS = 22200 };
 
 struct dt_ncclapi {
     DT_NCCL_FUNCTIONS(DT_NCCL_MEMBER)
-    int version; /* such as 22809 */
+    DT_NCCL_NEWER_FUNCTIONS(DT_NCCL_MEMBER) /* NULL if the library lacks it */
+    int version;                            /* such as 22809 */
     bool blocks; /* its calls return once NCCL has launched them; else NCCL's own thread launches */
 };
 

@@ -14,6 +14,7 @@
 #include "tests/standin/standin.h"
 
 DT_NCCL_FUNCTIONS(STANDIN_DECLARE)
+DT_NCCL_NEWER_FUNCTIONS(STANDIN_DECLARE)
 
 enum { STANDIN_USER_OPS = 64 };
 

@@ -14,6 +14,9 @@ ncclResult_t standin_get_device(CUdevice *device)
     CUcontext context;
     CUresult result = cuInit(0);
 
+    if (standin_setting("STANDIN_NCCL_STARTS", 1) == 0)
+        return standin_warn(ncclUnhandledCudaError, "Cuda failure 35 'CUDA driver version is "
+                                                    "insufficient for CUDA runtime version'");
     *device = 0;
     if (!result)
         result = cuCtxGetCurrent(&context);

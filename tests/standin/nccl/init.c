@@ -316,3 +316,15 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *spli
     standin_leave(comm);
     return ended && ended != ncclInProgress ? ended : result;
 }
+
+/* Nothing here allocates memory for it to free. */
+ncclResult_t ncclMemFree(void *memory)
+{
+    CUdevice device;
+    ncclResult_t result = standin_get_device(&device);
+
+    if (result)
+        return result;
+    return memory ? standin_warn(ncclInvalidArgument, "ncclMemFree : unknown memory")
+                  : standin_set_device(device);
+}

@@ -68,7 +68,8 @@ const int have_real_headers = 1;
 
 #define UNLIKE(result, name, arguments)                                                            \
     __builtin_types_compatible_p(__typeof__(name), result arguments) ? "" : #name,
-const char *const unlike_functions[] = { DT_CUDA_FUNCTIONS(UNLIKE) DT_NCCL_FUNCTIONS(UNLIKE) NULL };
+const char *const unlike_functions[] = { DT_CUDA_FUNCTIONS(UNLIKE) DT_NCCL_FUNCTIONS(UNLIKE)
+                                             DT_NCCL_NEWER_FUNCTIONS(UNLIKE) NULL };
 #else
 const int have_real_headers = 0;
 const struct fact real_facts[] = { { NULL, 0 } };
