@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
 #include "launcher/remote/ssh/base64.h"
 #include "launcher/remote/ssh/knownfile.h"
 #include "launcher/remote/ssh/sshkey.h"
@@ -301,7 +302,7 @@ int dt_knownhosts_append(const struct dt_knownhosts *k, const struct dt_strbuf *
     dt_strbuf_printf(&line, "%s %.*s ", k->name, (int)type.n, type.p);
     dt_base64_encode(&line, blob->data, blob->len, true);
     dt_strbuf_puts(&line, "\n");
-    if (write(fd, line.data, line.len) != (ssize_t)line.len)
+    if (dt_write_all(fd, line.data, line.len) < 0)
         rc = append_failed(err, path);
     close(fd);
     dt_strbuf_free(&line);
