@@ -51,21 +51,21 @@ static void set(char **field, const char *value)
     *field = dt_xstrdup(value);
 }
 
-/* Expands "~/" and the percent tokens in the path of an identity. Returns NULL if a token is
- * unknown. */
+/* Expands "~/" and the percent tokens of a path. Returns NULL if a token is unknown, or the path
+ * names a variable (${HOME}) or another user's home. */
 static char *expand(const struct dt_sshconfig *c, const char *path)
 {
     struct dt_strbuf b = { 0 };
     const struct passwd *pw = me();
-    bool known = true;
+    bool known = !strstr(path, "${");
 
     if (strncmp(path, "~/", 2) == 0) {
         dt_strbuf_puts(&b, pw->pw_dir);
         path++;
-    } else if (*path == '~') { /* another user's home */
-        return NULL;
+    } else if (*path == '~') {
+        known = false;
     }
-    for (; *path; path++) {
+    for (; known && *path; path++) {
         if (*path != '%') {
             dt_strbuf_add(&b, path, 1);
             continue;
@@ -90,8 +90,6 @@ static char *expand(const struct dt_sshconfig *c, const char *path)
             known = false;
             break;
         }
-        if (*path == '\0')
-            break;
     }
     if (!known || b.len == 0) {
         dt_strbuf_free(&b);
@@ -118,14 +116,22 @@ static void need_openssh(struct dt_sshconfig *c, const char *what, const char *i
         c->beyond = dt_xasprintf("%s is %s", what, is);
 }
 
-static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *path)
+/* As expand, but a path that cannot be expanded here makes dtrun use ssh. */
+static char *expand_or_need_openssh(struct dt_sshconfig *c, const char *path)
 {
     char *full = expand(c, path);
 
+    if (!full && *path)
+        need_openssh(c, path, "a path that only ssh can expand");
+    return full;
+}
+
+static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *path)
+{
+    char *full = expand_or_need_openssh(c, path);
+
     if (full)
         dt_xstrs_add(list, full);
-    else if (*path)
-        need_openssh(c, path, "a path that only ssh can expand");
     free(full);
 }
 
@@ -168,16 +174,20 @@ static void take_alias(struct dt_sshconfig *c, const char *value)
         set(&c->hostkeyalias, value);
 }
 
+/* The value is a path, or names a variable, whose content ssh does not expand. */
 static void take_agent(struct dt_sshconfig *c, const char *value)
 {
-    const char *socket = value;
+    const char *socket;
 
-    if (strcmp(value, "SSH_AUTH_SOCK") == 0)
-        socket = getenv("SSH_AUTH_SOCK");
-    else if (*value == '$')
-        socket = getenv(value + 1);
     free(c->identityagent);
-    c->identityagent = socket && is_set(socket) ? expand(c, socket) : NULL;
+    c->identityagent = NULL;
+    if (strcmp(value, "SSH_AUTH_SOCK") == 0 || (*value == '$' && value[1] != '{')) {
+        socket = getenv(value + (*value == '$'));
+        if (socket && *socket)
+            c->identityagent = dt_xstrdup(socket);
+    } else if (is_set(value)) {
+        c->identityagent = expand_or_need_openssh(c, value);
+    }
 }
 
 static void take_identities_only(struct dt_sshconfig *c, const char *value)
@@ -287,10 +297,11 @@ static const struct setting {
     { "obscurekeystroketiming", NULL },
     { "passwordauthentication", NULL },
     { "syslogfacility", NULL },
-    { "tcpkeepalive", NULL },
     { "updatehostkeys", NULL },
     { "visualhostkey", NULL },
     { "xauthlocation", NULL },
+    /* heartbeats find a lost connection */
+    { "tcpkeepalive", NULL },
     /* distributions enable Kerberos by default; to log in with nothing but Kerberos, use
      * --transport ssh */
     { "gssapiauthentication", NULL },

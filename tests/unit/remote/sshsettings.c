@@ -1,11 +1,14 @@
 /* What is known before connecting: settings, keys, known hosts, and what follows from them. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
@@ -109,6 +112,10 @@ static void settings_that_libssh2_does_not_keep_need_openssh(void **state)
         { "certificatefile /c\n", "certificatefile is set" },
         { "pkcs11provider /p.so\n", "pkcs11provider is set" },
         { "identityfile /keys/%k\n", "/keys/%k is a path that only ssh can expand" },
+        { "identityfile ${HOME}/k\n", "${HOME}/k is a path that only ssh can expand" },
+        { "identityfile /keys/$k\n", NULL },
+        { "identityagent ~/%C.sock\n", "~/%C.sock is a path that only ssh can expand" },
+        { "identityagent ${HOME}/s\n", "${HOME}/s is a path that only ssh can expand" },
         { "proxyjump none\n", NULL },
         { "ciphers aes256-ctr\n", "ciphers is set" },
         { "ciphers aes128-ctr\n", "ciphers is set" },
@@ -151,6 +158,28 @@ static void the_home_directory_is_the_password_files(void **state)
     assert_memory_equal(c.identityfile.v[0], home, strlen(home));
     assert_string_equal(c.identityfile.v[0] + strlen(home), "/.ssh/key");
     assert_memory_equal(c.userknownhosts.v[0], home, strlen(home));
+    dt_sshconfig_free(&c);
+}
+
+static void a_socket_in_a_variable_is_taken_as_it_is(void **state)
+{
+    static const char *const lines[] = { "", "identityagent SSH_AUTH_SOCK\n",
+                                         "identityagent $SSH_AUTH_SOCK\n" };
+    struct dt_host host = { .name = "h" };
+    struct dt_sshconfig c;
+
+    (void)state;
+    setenv("SSH_AUTH_SOCK", "/run/50%/agent", 1);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        dt_sshconfig_parse(&c, &host, lines[i], "");
+        assert_non_null(c.identityagent);
+        assert_string_equal(c.identityagent, "/run/50%/agent");
+        assert_null(c.beyond);
+        dt_sshconfig_free(&c);
+    }
+    unsetenv("SSH_AUTH_SOCK");
+    dt_sshconfig_parse(&c, &host, "identityagent $SSH_AUTH_SOCK\n", "");
+    assert_null(c.identityagent);
     dt_sshconfig_free(&c);
 }
 
@@ -289,6 +318,31 @@ static void host_keys_are_judged(void **state)
         dt_knownhosts_free(&k);
     }
     dt_strbuf_free(&good);
+}
+
+static void a_key_that_does_not_fit_into_the_file_is_an_error(void **state)
+{
+    char path[] = "/tmp/dtrun-known-XXXXXX";
+    struct dt_sshconfig config = { .hostname = (char *)"h", .port = 22 };
+    struct dt_knownhosts k = { .name = dt_xstrdup("h") };
+    struct dt_strbuf blob = blob_of(ed25519);
+    const struct rlimit small = { 10, RLIM_INFINITY }, large = { RLIM_INFINITY, RLIM_INFINITY };
+    struct dt_error err = { 0 };
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    dt_xstrs_add(&config.userknownhosts, path);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_int_equal(dt_knownhosts_append(&k, &blob, &config, &err), -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &large), 0);
+    assert_non_null(strstr(err.text, strerror(EFBIG)));
+    unlink(path);
+    dt_strs_free(&config.userknownhosts);
+    dt_strbuf_free(&blob);
+    dt_knownhosts_free(&k);
 }
 
 static void the_key_types_of_a_host_are_asked_for(void **state)
@@ -532,9 +586,11 @@ int main(void)
         cmocka_unit_test(without_ssh_defaults_hold),
         cmocka_unit_test(settings_that_libssh2_does_not_keep_need_openssh),
         cmocka_unit_test(the_home_directory_is_the_password_files),
+        cmocka_unit_test(a_socket_in_a_variable_is_taken_as_it_is),
         cmocka_unit_test(a_file_is_parsed_once_for_all_hosts),
         cmocka_unit_test(known_hosts_lines_are_matched),
         cmocka_unit_test(host_keys_are_judged),
+        cmocka_unit_test(a_key_that_does_not_fit_into_the_file_is_an_error),
         cmocka_unit_test(the_key_types_of_a_host_are_asked_for),
         cmocka_unit_test(kinds_of_key_files_are_recognised),
         cmocka_unit_test(openssh_key_files_name_their_type),
