@@ -122,12 +122,12 @@ struct xid {
 
 void dt_gpustate_parse_log(struct dt_msg_facts *facts, const char *text)
 {
-    static const char says[] = "NVRM: Xid (PCI:";
+    static const char before[] = "NVRM: Xid (PCI:";
     struct xid xids[XIDS], now = { .times = 1 };
     size_t n = 0, i;
 
-    for (; (text = strstr(text, says)); text++) {
-        if (sscanf(text + sizeof says - 1, "%31[0-9a-fA-F:.]): %u", now.device, &now.number) != 2)
+    for (; (text = strstr(text, before)); text++) {
+        if (sscanf(text + sizeof before - 1, "%31[0-9a-fA-F:.]): %u", now.device, &now.number) != 2)
             continue;
         for (i = 0; i < n; i++)
             if (xids[i].number == now.number && strcmp(xids[i].device, now.device) == 0)
@@ -172,7 +172,7 @@ static char *find_in_cache(const char *root)
     const char *at = NULL;
 
     if (dt_slurp(&text, cache, CACHE_MAX, NULL) == 0)
-        at = memmem(text.data, text.len, name, sizeof name);
+        at = memmem(dt_strbuf_text(&text), text.len, name, sizeof name);
     if (at) {
         const char *begin = at;
 
@@ -186,23 +186,26 @@ static char *find_in_cache(const char *root)
 }
 
 /* The library contains "NCCL version 2.28.9+cuda13.0", which it writes to its log. Returns NULL if
- * these n bytes, which a NUL follows, do not have it. */
+ * these n bytes, which a NUL follows, do not have all of it. */
 static char *version_in(const char *bytes, size_t n)
 {
-    static const char says[] = "NCCL version ";
+    static const char before[] = "NCCL version ";
     const char *end = bytes + n;
 
-    while ((bytes = memmem(bytes, (size_t)(end - bytes), says, sizeof says - 1))) {
-        bytes += sizeof says - 1;
-        if (*bytes >= '0' && *bytes <= '9')
-            return dt_xstrndup(bytes, strspn(bytes, "0123456789."));
+    while ((bytes = memmem(bytes, (size_t)(end - bytes), before, sizeof before - 1))) {
+        size_t length;
+
+        bytes += sizeof before - 1;
+        length = strspn(bytes, "0123456789.");
+        if (length && bytes + length < end)
+            return dt_xstrndup(bytes, length);
     }
     return NULL;
 }
 
 static char *read_version(const char *library)
 {
-    enum { PART = 1024 * 1024, OVERLAP = 64 };
+    enum { PART = 1024 * 1024, OVERLAP = 64 }; /* the version is shorter than OVERLAP */
     char *part = dt_xcalloc(1, PART + 1), *version = NULL;
     int fd = open(library, O_RDONLY | O_CLOEXEC);
     ssize_t n;

@@ -344,12 +344,36 @@ static void xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache(void 
     assert_string_equal(joined(&f.gpu_xids), "Xid 79 x 2 (0000:3b:00)|Xid 31 x 1 (0000:65:00)|");
     assert_string_equal(f.nccl, "2.28.9");
     dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
-    assert_int_equal(unlink(root_of("/etc/ld.so.cache")), 0);
+    put("/etc/ld.so.cache", "");
     assert_int_equal(unlink(root_of("/dev/kmsg")), 0);
     dt_gpustate_read(&f, root);
     assert_int_equal(f.gpu_xids.n, 0);
     assert_string_equal(f.nccl, "");
     dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+}
+
+/* The library is read in parts of 1 MiB. */
+static void a_version_on_the_border_of_two_parts_is_whole(void **state)
+{
+    static const char says[] = "NCCL version 2.28.9+cuda13.0";
+    const size_t border = 1024 * 1024;
+    char *library = malloc(border + 64);
+
+    (void)state;
+    setenv("DTRUN_NCCL", root_of("/own/nccl"), 1);
+    for (size_t before = 0; before < sizeof says; before++) {
+        struct dt_msg_facts f = { 0 };
+
+        memset(library, 'x', border + 64);
+        memcpy(library + border - before, says, sizeof says - 1);
+        library[border + 63] = '\0';
+        put("/own/nccl", library);
+        dt_gpustate_read(&f, root);
+        assert_string_equal(f.nccl, "2.28.9");
+        dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+    }
+    unsetenv("DTRUN_NCCL");
+    free(library);
 }
 
 static void expect_nccl(const char *version)
@@ -488,6 +512,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(nvidia_smi_reports_how_gpus_are_linked),
         cmocka_unit_test_setup_teardown(
             xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(a_version_on_the_border_of_two_parts_is_whole, make_root,
+                                        remove_root),
         cmocka_unit_test_setup_teardown(nccl_is_found_where_libdtrun_finds_it, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(an_nvidia_smi_that_cannot_be_killed_is_abandoned, make_root,
