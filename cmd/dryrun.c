@@ -46,8 +46,8 @@ static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *
     else
         source.mask = mask_of(k.host, start, bind);
     k.devices_known = source.given || source.mask;
-    if (k.devices_known && dt_gpu_list(&k.devices, &source) < 0)
-        k.devices_known = false;
+    if (k.devices_known)
+        dt_gpu_list(&k.devices, &source);
     if (plan->nnodes == 1)
         k.interface = "-"; /* the ranks of a single host share memory */
     else
@@ -179,7 +179,7 @@ static struct known *know_all(const struct dt_hostlist *hosts, const struct dt_p
     struct dt_msg_start start = { 0 };
     struct dt_strs absent = { 0 };
 
-    dt_env_base(&start.env, &start.unset, &absent, environ, &options->env, NULL);
+    dt_env_base(&start.env, &start.unset, &absent, environ, &options->env);
     for (size_t i = 0; i < plan->nnodes; i++)
         nodes[i] = know(hosts, plan, &plan->nodes[i], &start, options->job.gpu_bind);
     dt_strs_free(&start.env);

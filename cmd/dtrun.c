@@ -311,18 +311,16 @@ static char *current_directory(struct dt_error *err)
 }
 
 /* As with mpirun, a script can pass on variables that not every user sets. */
-static int make_environment(struct dt_job_config *c, const struct dt_strs *rules,
-                            struct dt_error *err)
+static void make_environment(struct dt_job_config *c, const struct dt_strs *rules)
 {
     struct dt_strs absent = { 0 };
-    int rc = dt_env_base(&c->env, &c->unset, &absent, environ, rules, err);
 
-    for (uint32_t i = 0; rc == 0 && i < absent.n; i++)
+    dt_env_base(&c->env, &c->unset, &absent, environ, rules);
+    for (uint32_t i = 0; i < absent.n; i++)
         dt_say(
             "-x %s: the variable is not set here, so it is not passed on; to set it: -x %s=VALUE",
             absent.v[i], absent.v[i]);
     dt_strs_free(&absent);
-    return rc;
 }
 
 static int launch(const struct dt_options *o, const struct dt_hostlist *hosts,
@@ -349,14 +347,12 @@ static int launch(const struct dt_options *o, const struct dt_hostlist *hosts,
         rc = dt_rsh_parse(&d.access.rsh, o->rsh, err);
     if (rc == 0)
         rc = load_push(&push, o, hosts, err);
-    if (rc == 0)
-        rc = make_environment(c, &o->env, err);
-    if (rc == 0)
+    if (rc == 0) {
+        make_environment(c, &o->env);
         pass_output_dir(c, o, here);
-    if (rc == 0)
         raise_file_limit(o->check ? hosts->n : plan->nnodes);
-    if (rc == 0)
         rc = check_or_run_job(&d, o, err);
+    }
     dt_strs_free(&d.access.rsh);
     dt_strs_free(&c->env);
     dt_strs_free(&c->unset);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/mem.h"
+
 const char *dt_envlist_find(const struct dt_strs *env, const char *name, size_t n)
 {
     for (uint32_t i = 0; i < env->n; i++)
@@ -29,41 +31,33 @@ void dt_envlist_drop(struct dt_strs *s, const char *name, size_t n)
     }
 }
 
-int dt_envlist_put(struct dt_strs *env, const char *entry)
+void dt_envlist_put(struct dt_strs *env, const char *entry)
 {
     dt_envlist_drop(env, entry, strcspn(entry, "="));
-    return dt_strs_add(env, entry);
+    dt_xstrs_add(env, entry);
 }
 
-int dt_envlist_put_text(struct dt_strs *env, const char *name, const char *value)
+void dt_envlist_put_text(struct dt_strs *env, const char *name, const char *value)
 {
-    char *entry;
-    int rc;
+    char *entry = dt_xasprintf("%s=%s", name, value);
 
-    if (asprintf(&entry, "%s=%s", name, value) < 0)
-        return -1;
-    rc = dt_envlist_put(env, entry);
+    dt_envlist_put(env, entry);
     free(entry);
-    return rc;
 }
 
-int dt_envlist_put_numbers(struct dt_strs *env, const struct dt_envlist_number *numbers, size_t n)
+void dt_envlist_put_numbers(struct dt_strs *env, const struct dt_envlist_number *numbers, size_t n)
 {
     char number[24];
 
     for (size_t i = 0; i < n; i++) {
         snprintf(number, sizeof number, "%lld", numbers[i].value);
-        if (dt_envlist_put_text(env, numbers[i].name, number) < 0)
-            return -1;
+        dt_envlist_put_text(env, numbers[i].name, number);
     }
-    return 0;
 }
 
-int dt_envlist_put_texts(struct dt_strs *env, const struct dt_envlist_text *texts, size_t n)
+void dt_envlist_put_texts(struct dt_strs *env, const struct dt_envlist_text *texts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (texts[i].value && *texts[i].value &&
-            dt_envlist_put_text(env, texts[i].name, texts[i].value) < 0)
-            return -1;
-    return 0;
+        if (texts[i].value && *texts[i].value)
+            dt_envlist_put_text(env, texts[i].name, texts[i].value);
 }

@@ -1,5 +1,5 @@
 /* A list of environment variables, each "NAME=VALUE". A put function replaces an entry of the same
- * name; it returns -1 if memory ran out. Pure. */
+ * name. Pure. */
 #ifndef DT_PLACE_ENVLIST_H
 #define DT_PLACE_ENVLIST_H
 
@@ -25,9 +25,9 @@ void dt_envlist_drop_at(struct dt_strs *s, uint32_t i);
 /* Removes NAME=... from env, or NAME from a list of names. */
 void dt_envlist_drop(struct dt_strs *s, const char *name, size_t n);
 
-int dt_envlist_put(struct dt_strs *env, const char *entry); /* "NAME=VALUE" */
-int dt_envlist_put_text(struct dt_strs *env, const char *name, const char *value);
-int dt_envlist_put_numbers(struct dt_strs *env, const struct dt_envlist_number *numbers, size_t n);
-int dt_envlist_put_texts(struct dt_strs *env, const struct dt_envlist_text *texts, size_t n);
+void dt_envlist_put(struct dt_strs *env, const char *entry); /* "NAME=VALUE" */
+void dt_envlist_put_text(struct dt_strs *env, const char *name, const char *value);
+void dt_envlist_put_numbers(struct dt_strs *env, const struct dt_envlist_number *numbers, size_t n);
+void dt_envlist_put_texts(struct dt_strs *env, const struct dt_envlist_text *texts, size_t n);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/frameworks.h"
@@ -54,8 +55,6 @@ static const char *const of_launchers[] = { "PMI_*",
                                             "OMPI_APP_CTX_NUM_PROCS",
                                             "OMPI_FILE_LOCATION",
                                             "MV2_COMM_WORLD_*",
-                                            "MPI_LOCALRANKID",
-                                            "MPI_LOCALNRANKS",
                                             "SLURM_STEP*",
                                             "SLURM_PROCID",
                                             "SLURM_LOCALID",
@@ -181,8 +180,8 @@ int dt_env_check_rule(const char *rule, struct dt_error *err)
 }
 
 /* Passes on every variable that pattern matches, except those that dtrun sets for every rank. */
-static int pass_matching(struct dt_strs *env, struct dt_strs *unset, char *const *from,
-                         const char *pattern)
+static void pass_matching(struct dt_strs *env, struct dt_strs *unset, char *const *from,
+                          const char *pattern)
 {
     for (; *from; from++) {
         size_t n = strcspn(*from, "=");
@@ -190,10 +189,8 @@ static int pass_matching(struct dt_strs *env, struct dt_strs *unset, char *const
         if (!matches(pattern, *from, n) || !is_name(*from, n) || decided_by(*from, n))
             continue;
         dt_envlist_drop(unset, *from, n);
-        if (dt_envlist_put(env, *from) < 0)
-            return -1;
+        dt_envlist_put(env, *from);
     }
-    return 0;
 }
 
 static const char *lookup(char *const *from, const char *name)
@@ -206,27 +203,35 @@ static const char *lookup(char *const *from, const char *name)
     return NULL;
 }
 
-static int apply_rule(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
-                      char *const *from, const char *rule, struct dt_error *err)
+static void put_named(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                      char *const *from, const char *name)
 {
-    const char *name = rule + 2, *entry = name;
     size_t n = strcspn(name, "=");
+    const char *entry = name[n] ? name : lookup(from, name);
 
-    if (dt_env_check_rule(rule, err) < 0)
-        return -1;
+    if (!entry) {
+        dt_xstrs_add(absent, name);
+        return;
+    }
+    dt_envlist_drop(unset, name, n);
+    dt_envlist_put(env, entry);
+}
+
+static void apply_rule(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                       char *const *from, const char *rule)
+{
+    const char *name = rule + 2;
+    size_t n = strlen(name);
+
     if (rule[0] == 'u') {
         dt_envlist_drop(env, name, n);
         dt_envlist_drop(unset, name, n);
-        return dt_strs_add(unset, name);
+        dt_xstrs_add(unset, name);
+    } else if (!strchr(name, '=') && name[n - 1] == '*') {
+        pass_matching(env, unset, from, name);
+    } else {
+        put_named(env, unset, absent, from, name);
     }
-    if (!name[n] && name[n - 1] == '*')
-        return pass_matching(env, unset, from, name);
-    if (!name[n])
-        entry = lookup(from, name);
-    if (!entry)
-        return dt_strs_add(absent, name);
-    dt_envlist_drop(unset, name, n);
-    return dt_envlist_put(env, entry);
 }
 
 static bool goes_along(const char *entry)
@@ -237,26 +242,14 @@ static bool goes_along(const char *entry)
            !matches_any(of_launchers, entry, n) && !decided_by(entry, n);
 }
 
-int dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
-                char *const *environ_, const struct dt_strs *rules, struct dt_error *err)
+void dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                 char *const *environ_, const struct dt_strs *rules)
 {
-    int rc = 0;
-
-    dt_error_set(err, "out of memory");
-    for (char *const *e = environ_; *e && rc == 0; e++)
+    for (char *const *e = environ_; *e; e++)
         if (goes_along(*e))
-            rc = dt_strs_add(env, *e);
-    for (uint32_t i = 0; i < rules->n && rc == 0; i++)
-        rc = apply_rule(env, unset, absent, environ_, rules->v[i], err);
-    return rc;
-}
-
-static bool is_unset(const struct dt_msg_start *start, const char *name, size_t n)
-{
-    for (uint32_t i = 0; i < start->unset.n; i++)
-        if (strlen(start->unset.v[i]) == n && memcmp(start->unset.v[i], name, n) == 0)
-            return true;
-    return false;
+            dt_xstrs_add(env, *e);
+    for (uint32_t i = 0; i < rules->n; i++)
+        apply_rule(env, unset, absent, environ_, rules->v[i]);
 }
 
 static const char *text_of(const struct dt_strs *env, const char *name)
@@ -269,7 +262,7 @@ static const char *text_of(const struct dt_strs *env, const char *name)
 const char *const dt_env_nccl_defaults[] = { "NCCL_SOCKET_IFNAME", "NCCL_RAS_ADDR",
                                              "NCCL_DEBUG_FILE", NULL };
 
-int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env)
+void dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env)
 {
     const char *named = text_of(env, "NCCL_CONF_FILE"), *home = text_of(env, "HOME");
     char path[PATH_MAX];
@@ -278,7 +271,8 @@ int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env)
         snprintf(path, sizeof path, "%s", named);
     else
         snprintf(path, sizeof path, "%s/.nccl.conf", home ? home : "");
-    return dt_strs_add(files, path) < 0 ? -1 : dt_strs_add(files, "/etc/nccl.conf");
+    dt_xstrs_add(files, path);
+    dt_xstrs_add(files, "/etc/nccl.conf");
 }
 
 bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
@@ -286,7 +280,7 @@ bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_envi
 {
     size_t n = strlen(name);
 
-    return dt_envlist_find(&start->env, name, n) || is_unset(start, name, n) ||
+    return dt_envlist_find(&start->env, name, n) || dt_strs_has(&start->unset, name, n) ||
            lookup(agent_environ, name);
 }
 
@@ -296,47 +290,35 @@ const char *dt_env_given(const struct dt_msg_start *start, char *const *agent_en
     size_t n = strlen(name);
     const char *entry = dt_envlist_find(&start->env, name, n);
 
-    if (!entry && !is_unset(start, name, n))
+    if (!entry && !dt_strs_has(&start->unset, name, n))
         entry = lookup(agent_environ, name);
     return entry ? entry + n + 1 : NULL;
 }
 
 /* Takes the variables that dtrun sent, then adds the host's variables that have other names. */
-static int lay_over(struct dt_strs *env, char *const *agent_environ,
-                    const struct dt_msg_start *start)
+static void lay_over(struct dt_strs *env, char *const *agent_environ,
+                     const struct dt_msg_start *start)
 {
     for (uint32_t i = 0; i < start->env.n; i++)
-        if (dt_strs_add(env, start->env.v[i]) < 0)
-            return -1;
+        dt_xstrs_add(env, start->env.v[i]);
     for (char *const *e = agent_environ; *e; e++) {
         size_t n = strcspn(*e, "=");
 
-        if (!(*e)[n] || dt_envlist_find(env, *e, n) || is_unset(start, *e, n) ||
-            decided_by(*e, n) || matches_any(of_launchers, *e, n) || matches(DT_ENV_AGENT, *e, n))
-            continue;
-        if (dt_strs_add(env, *e) < 0)
-            return -1;
+        if ((*e)[n] && !dt_envlist_find(env, *e, n) && !dt_strs_has(&start->unset, *e, n) &&
+            !decided_by(*e, n) && !matches_any(of_launchers, *e, n) &&
+            !matches(DT_ENV_AGENT, *e, n))
+            dt_xstrs_add(env, *e);
     }
-    return 0;
 }
 
-static bool is_in(const struct dt_strs *names, const char *name)
-{
-    for (uint32_t i = 0; names && i < names->n; i++)
-        if (strcmp(names->v[i], name) == 0)
-            return true;
-    return false;
-}
-
-static int put_default(struct dt_strs *env, const struct dt_env_rank *rank, const char *name,
-                       const char *value)
+static void put_default(struct dt_strs *env, const struct dt_env_rank *rank, const char *name,
+                        const char *value)
 {
     size_t n = strlen(name);
 
-    return dt_envlist_find(env, name, n) || is_unset(rank->start, name, n) ||
-                   is_in(rank->in_nccl_conf, name)
-               ? 0
-               : dt_envlist_put_text(env, name, value);
+    if (!dt_envlist_find(env, name, n) && !dt_strs_has(&rank->start->unset, name, n) &&
+        !(rank->in_nccl_conf && dt_strs_has(rank->in_nccl_conf, name, n)))
+        dt_envlist_put_text(env, name, value);
 }
 
 static bool is_auxiliary(const struct dt_env_rank *rank)
@@ -345,48 +327,44 @@ static bool is_auxiliary(const struct dt_env_rank *rank)
 }
 
 /* NCCL's log goes beside the rank's output. NCCL itself replaces %h and %p in the name. */
-static int put_nccl_log(struct dt_strs *env, const struct dt_env_rank *rank)
+static void put_nccl_log(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     const char *dir = text_of(env, DT_ENV_OUTPUT_DIR);
     struct dt_strbuf name = { 0 };
-    int rc;
 
     if (!dir || !text_of(env, "NCCL_DEBUG"))
-        return 0;
+        return;
     for (; *dir; dir++)
         dt_strbuf_add(&name, *dir == '%' ? "%%" : dir, *dir == '%' ? 2 : 1);
     dt_strbuf_printf(&name, "/rank.%05u.%u.nccl", rank->number, rank->start->generation);
-    rc = put_default(env, rank, "NCCL_DEBUG_FILE", dt_strbuf_text(&name));
+    put_default(env, rank, "NCCL_DEBUG_FILE", dt_strbuf_text(&name));
     dt_strbuf_free(&name);
-    return rc;
 }
 
 /* NCCL answers ncclras at a fixed port by default, so a second job on the host could not be
  * queried. */
-static int put_nccl(struct dt_strs *env, const struct dt_env_rank *rank)
+static void put_nccl(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     char address[32];
 
     snprintf(address, sizeof address, "localhost:%u", rank->ras_port);
-    if (rank->ras_port && put_default(env, rank, "NCCL_RAS_ADDR", address) < 0)
-        return -1;
-    return put_nccl_log(env, rank);
+    if (rank->ras_port)
+        put_default(env, rank, "NCCL_RAS_ADDR", address);
+    put_nccl_log(env, rank);
 }
 
 /* Sets useful values unless the user or the host has set others. */
-static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
+static void put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     char number[16];
 
     snprintf(number, sizeof number, "%u", rank->threads);
-    if (put_default(env, rank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID") < 0 ||
-        put_default(env, rank, "OMP_NUM_THREADS", number) < 0 ||
-        put_default(env, rank, "PYTHONUNBUFFERED", "1") < 0)
-        return -1;
-    return 0;
+    put_default(env, rank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    put_default(env, rank, "OMP_NUM_THREADS", number);
+    put_default(env, rank, "PYTHONUNBUFFERED", "1");
 }
 
-static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
+static void put_place(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     const struct dt_msg_start *s = rank->start;
     const long long unlimited = INT32_MAX;
@@ -423,13 +401,12 @@ static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
         { DT_ENV_RESUME, s->resume ? "1" : NULL },
     };
 
-    if (dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
-        return -1;
-    return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
+    dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers);
+    dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
 /* Sets what is the same for all processes of the job on this host. */
-static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
+static void put_job(struct dt_strs *env, const struct dt_msg_start *s)
 {
     const struct dt_envlist_number numbers[] = {
         { DT_ENV_GENERATION, s->generation },
@@ -438,9 +415,8 @@ static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
     const struct dt_envlist_text texts[] = { { DT_ENV_JOB_ID, s->job_id }, { "PWD", s->wdir } };
 
     dt_envlist_drop(env, "OLDPWD", strlen("OLDPWD"));
-    if (dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
-        return -1;
-    return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
+    dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers);
+    dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
 /* Removes the frameworks' variables that an enclosing job or the host has set, even those that this
@@ -455,63 +431,65 @@ static void drop_frameworks(struct dt_strs *env, unsigned set)
     }
 }
 
-static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
-                          const struct dt_msg_go *go)
+static void put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
+                           const struct dt_msg_go *go)
 {
     drop_frameworks(env, rank->start->frameworks |
                              (go->rendezvous_port ? DT_FRAMEWORK_HOROVOD : 0u) |
                              (go->mpi_env.n ? DT_FRAMEWORK_MPI : 0u));
-    return dt_frameworks_values(env, rank->start, rank->number, go);
+    dt_frameworks_put(env, rank->start, rank->number, go);
 }
 
-int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struct dt_env_rank *rank)
+void dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
+                     const struct dt_env_rank *rank)
 {
-    if (lay_over(env, agent_environ, rank->start) < 0 || put_defaults(env, rank) < 0 ||
-        put_job(env, rank->start) < 0 || (!is_auxiliary(rank) && put_place(env, rank) < 0))
-        return -1;
-    return rank->device ? dt_envlist_put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
+    lay_over(env, agent_environ, rank->start);
+    put_defaults(env, rank);
+    put_job(env, rank->start);
+    if (!is_auxiliary(rank))
+        put_place(env, rank);
+    if (rank->device)
+        dt_envlist_put_text(env, "CUDA_VISIBLE_DEVICES", rank->device);
 }
 
 /* NCCL matches every interface that begins with the name, unless "=" precedes it. */
-static int put_interface(struct dt_strs *env, const struct dt_env_rank *rank, const char *iface)
+static void put_interface(struct dt_strs *env, const struct dt_env_rank *rank, const char *iface)
 {
     const char *frameworks = dt_frameworks_iface(rank->start->frameworks);
     char exact[64];
 
     snprintf(exact, sizeof exact, "=%s", iface);
-    if (put_default(env, rank, "GLOO_SOCKET_IFNAME", iface) < 0)
-        return -1;
-    if (frameworks && put_default(env, rank, frameworks, iface) < 0)
-        return -1;
-    return put_default(env, rank, "NCCL_SOCKET_IFNAME", exact);
+    put_default(env, rank, "GLOO_SOCKET_IFNAME", iface);
+    if (frameworks)
+        put_default(env, rank, frameworks, iface);
+    put_default(env, rank, "NCCL_SOCKET_IFNAME", exact);
 }
 
 /* The user may override Open MPI's settings (OMPI_*), but not the address of the PMIx server. */
-static int put_mpi(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_strs *mpi)
+static void put_mpi(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_strs *mpi)
 {
     const struct dt_envlist_number number = { "PMIX_RANK", rank->number };
 
-    if (mpi->n == 0 || is_auxiliary(rank))
-        return 0;
     for (uint32_t i = 0; i < mpi->n; i++) {
         size_t n = strcspn(mpi->v[i], "=");
 
-        if (strncmp(mpi->v[i], "OMPI_", strlen("OMPI_")) == 0 &&
-            (dt_envlist_find(env, mpi->v[i], n) || is_unset(rank->start, mpi->v[i], n)))
-            continue;
-        if (dt_envlist_put(env, mpi->v[i]) < 0)
-            return -1;
+        if (strncmp(mpi->v[i], "OMPI_", strlen("OMPI_")) != 0 ||
+            (!dt_envlist_find(env, mpi->v[i], n) &&
+             !dt_strs_has(&rank->start->unset, mpi->v[i], n)))
+            dt_envlist_put(env, mpi->v[i]);
     }
-    return dt_envlist_put_numbers(env, &number, 1);
+    if (mpi->n)
+        dt_envlist_put_numbers(env, &number, 1);
 }
 
-int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go)
+void dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go)
 {
-    if (!is_auxiliary(rank) && dt_envlist_put_text(env, "MASTER_ADDR", go->master_addr) < 0)
-        return -1;
-    if (put_frameworks(env, rank, go) < 0 || put_mpi(env, rank, &go->mpi_env) < 0)
-        return -1;
-    if (!is_auxiliary(rank) && put_nccl(env, rank) < 0)
-        return -1;
-    return *go->iface ? put_interface(env, rank, go->iface) : 0;
+    put_frameworks(env, rank, go);
+    if (!is_auxiliary(rank)) {
+        dt_envlist_put_text(env, "MASTER_ADDR", go->master_addr);
+        put_mpi(env, rank, &go->mpi_env);
+        put_nccl(env, rank);
+    }
+    if (*go->iface)
+        put_interface(env, rank, go->iface);
 }

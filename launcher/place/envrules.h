@@ -18,11 +18,11 @@
  * every rank. If dtrun does, err names the option that decides the value. */
 int dt_env_check_rule(const char *rule, struct dt_error *err);
 
-/* rules is the env list of the options. On success env holds what to send, unset what the hosts
- * must remove, and absent the names that -x gives without a value although they are not set here.
- */
-int dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
-                char *const *environ_, const struct dt_strs *rules, struct dt_error *err);
+/* rules is the env list of the options, whose rules have been checked. Afterwards env holds what to
+ * send, unset what the hosts must remove, and absent the names that -x gives without a value
+ * although they are not set here. */
+void dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
+                 char *const *environ_, const struct dt_strs *rules);
 
 struct dt_env_rank {
     const struct dt_msg_start *start;
@@ -40,7 +40,7 @@ struct dt_env_rank {
  * dtrun must not set a variable that a file sets (in_nccl_conf). */
 extern const char *const dt_env_nccl_defaults[]; /* ends with NULL */
 /* Lists the files that NCCL reads in the environment of the ranks. */
-int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env);
+void dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env);
 
 /* Returns whether the user sets or removes this variable for ranks, or their host has it. */
 bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
@@ -50,12 +50,11 @@ bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_envi
 const char *dt_env_given(const struct dt_msg_start *start, char *const *agent_environ,
                          const char *name);
 
-/* Makes the part of the environment that is known before all hosts are ready. Returns -1 if memory
- * ran out. */
-int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
-                    const struct dt_env_rank *rank);
+/* Makes the part of the environment that is known before all hosts are ready. */
+void dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
+                     const struct dt_env_rank *rank);
 
 /* Adds the rest, which comes with GO. */
-int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go);
+void dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/mem.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/role.h"
 
@@ -88,8 +89,8 @@ bool dt_frameworks_have_auxiliaries(unsigned set)
 }
 
 /* Horovod's "cross" numbers count only those hosts that have a rank with this local rank. */
-static int add_horovod_place(struct dt_strs *values, const struct dt_msg_start *s,
-                             uint32_t local_rank, const struct dt_u32s *local_sizes)
+static void add_horovod_place(struct dt_strs *values, const struct dt_msg_start *s,
+                              uint32_t local_rank, const struct dt_u32s *local_sizes)
 {
     uint32_t before = 0, all = 0;
 
@@ -105,13 +106,13 @@ static int add_horovod_place(struct dt_strs *values, const struct dt_msg_start *
         { "HOROVOD_CROSS_RANK", before },           { "HOROVOD_CROSS_SIZE", all },
     };
 
-    return dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
+    dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
 }
 
 /* Without an interface gloo asks the resolver for the host's own address, which other hosts often
  * cannot reach. */
-static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank,
-                       const struct dt_msg_go *go)
+static void add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank,
+                        const struct dt_msg_go *go)
 {
     const struct dt_envlist_number port = { "HOROVOD_GLOO_RENDEZVOUS_PORT", go->rendezvous_port };
     const struct dt_envlist_text texts[] = {
@@ -124,16 +125,15 @@ static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uin
                                                 : NULL },
     };
 
-    if (add_horovod_place(values, s, local_rank, &go->local_sizes) < 0 ||
-        dt_envlist_put_numbers(values, &port, 1) < 0)
-        return -1;
-    return dt_envlist_put_texts(values, texts, sizeof texts / sizeof *texts);
+    add_horovod_place(values, s, local_rank, &go->local_sizes);
+    dt_envlist_put_numbers(values, &port, 1);
+    dt_envlist_put_texts(values, texts, sizeof texts / sizeof *texts);
 }
 
 /* Scripts that start a program of Open MPI read these, as in CUDA_VISIBLE_DEVICES=
  * $OMPI_COMM_WORLD_LOCAL_RANK. Open MPI's "node rank" counts the processes of all jobs on a host.
  * Here there is only one job. */
-static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
+static void add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
 {
     const struct dt_envlist_number numbers[] = {
         { "OMPI_COMM_WORLD_RANK", s->ranks.v[local_rank] },
@@ -144,20 +144,16 @@ static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_
         { "OMPI_UNIVERSE_SIZE", s->universe },
     };
 
-    return dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
+    dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static int add_tensorflow(struct dt_strs *values, uint32_t rank, const char *cluster)
+static void add_tensorflow(struct dt_strs *values, uint32_t rank, const char *cluster)
 {
-    char *text;
-    int rc;
+    char *text =
+        dt_xasprintf("{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}", cluster, rank);
 
-    if (asprintf(&text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}", cluster,
-                 rank) < 0)
-        return -1;
-    rc = dt_envlist_put_text(values, "TF_CONFIG", text);
+    dt_envlist_put_text(values, "TF_CONFIG", text);
     free(text);
-    return rc;
 }
 
 static const char *const dmlc_roles[] = {
@@ -167,8 +163,8 @@ static const char *const dmlc_roles[] = {
 };
 
 /* Follows MXNet's launch.py: the workers' task ids begin at 0, and the servers' ids follow. */
-static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint32_t number,
-                     const struct dt_msg_go *go)
+static void add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint32_t number,
+                      const struct dt_msg_go *go)
 {
     struct dt_role role = dt_role_of(number, s->np);
     const struct dt_envlist_number numbers[] = {
@@ -181,30 +177,30 @@ static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint3
     /* how many of these numbers a process of each role gets */
     const size_t for_all = 3, for_servers = 4, for_workers = 5;
 
-    if (dt_envlist_put_text(values, "DMLC_ROLE", dmlc_roles[role.kind]) < 0 ||
-        dt_envlist_put_text(values, "DMLC_PS_ROOT_URI", go->master_addr) < 0 ||
-        dt_envlist_put_text(values, "DMLC_NODE_HOST", go->addr) < 0)
-        return -1;
-    return dt_envlist_put_numbers(values, numbers,
-                                  role.kind == DT_ROLE_RANK     ? for_workers
-                                  : role.kind == DT_ROLE_SERVER ? for_servers
-                                                                : for_all);
+    dt_envlist_put_text(values, "DMLC_ROLE", dmlc_roles[role.kind]);
+    dt_envlist_put_text(values, "DMLC_PS_ROOT_URI", go->master_addr);
+    dt_envlist_put_text(values, "DMLC_NODE_HOST", go->addr);
+    dt_envlist_put_numbers(values, numbers,
+                           role.kind == DT_ROLE_RANK     ? for_workers
+                           : role.kind == DT_ROLE_SERVER ? for_servers
+                                                         : for_all);
 }
 
-int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
-                         const struct dt_msg_go *go)
+void dt_frameworks_put(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
+                       const struct dt_msg_go *go)
 {
     unsigned set = start->frameworks;
 
     if (number < start->np) {
         uint32_t local_rank = (uint32_t)dt_u32s_find(&start->ranks, number);
 
-        if (go->rendezvous_port && add_horovod(values, start, local_rank, go) < 0)
-            return -1;
-        if (((set & DT_FRAMEWORK_MPI) || go->mpi_env.n) && add_mpi(values, start, local_rank) < 0)
-            return -1;
-        if ((set & DT_FRAMEWORK_TENSORFLOW) && add_tensorflow(values, number, go->tf_cluster) < 0)
-            return -1;
+        if (go->rendezvous_port)
+            add_horovod(values, start, local_rank, go);
+        if ((set & DT_FRAMEWORK_MPI) || go->mpi_env.n)
+            add_mpi(values, start, local_rank);
+        if (set & DT_FRAMEWORK_TENSORFLOW)
+            add_tensorflow(values, number, go->tf_cluster);
     }
-    return set & DT_FRAMEWORK_MXNET ? add_mxnet(values, start, number, go) : 0;
+    if (set & DT_FRAMEWORK_MXNET)
+        add_mxnet(values, start, number, go);
 }

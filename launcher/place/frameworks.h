@@ -31,8 +31,8 @@ const char *dt_frameworks_iface(unsigned set);
 bool dt_frameworks_have_auxiliaries(unsigned set);
 
 /* Adds to values every variable of the process with that number (role.h), which must be one of
- * start. Returns -1 if memory ran out. */
-int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
-                         const struct dt_msg_go *go);
+ * start. */
+void dt_frameworks_put(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
+                       const struct dt_msg_go *go);
 
 #endif

@@ -4,90 +4,83 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+
 /* CUDA ends the list at the first entry that names no device: an empty entry or -1. */
 static bool ends_mask(const char *entry)
 {
     return !*entry || strcmp(entry, "-1") == 0;
 }
 
-static int add_mask(struct dt_strs *list, const char *mask, uint32_t slots)
+static void add_mask(struct dt_strs *list, const char *mask, uint32_t slots)
 {
-    char *copy = strdup(mask), *rest = copy, *entry;
-    int rc = copy ? 0 : -1;
+    char *copy = dt_xstrdup(mask), *rest = copy, *entry;
 
-    while (rc == 0 && list->n < slots && (entry = strsep(&rest, ","))) {
+    while (list->n < slots && (entry = strsep(&rest, ","))) {
         entry += strspn(entry, " \t");
         entry[strcspn(entry, " \t")] = '\0';
         if (ends_mask(entry))
             break;
-        rc = dt_strs_add(list, entry);
+        dt_xstrs_add(list, entry);
     }
     free(copy);
-    return rc;
 }
 
-static int add_entries(struct dt_strs *list, const struct dt_strs *from, uint32_t slots)
+static void add_entries(struct dt_strs *list, const struct dt_strs *from, uint32_t slots)
 {
     for (uint32_t i = 0; i < from->n && list->n < slots && !ends_mask(from->v[i]); i++)
-        if (dt_strs_add(list, from->v[i]) < 0)
-            return -1;
-    return 0;
+        dt_xstrs_add(list, from->v[i]);
 }
 
-static int add_numbers(struct dt_strs *list, uint32_t slots)
+static void add_numbers(struct dt_strs *list, uint32_t slots)
 {
     char number[16];
 
     for (uint32_t i = 0; i < slots; i++) {
         snprintf(number, sizeof number, "%u", i);
-        if (dt_strs_add(list, number) < 0)
-            return -1;
+        dt_xstrs_add(list, number);
     }
-    return 0;
 }
 
-static int add_devices(struct dt_strs *list, const struct dt_gpu_source *source)
+static void add_devices(struct dt_strs *list, const struct dt_gpu_source *source)
 {
     uint32_t most = source->slots;
 
-    if (source->given)
-        return add_entries(list, source->given, source->slots);
-    if (source->mask)
-        return add_mask(list, source->mask, source->slots);
     if (source->granted && source->granted < most)
         most = source->granted;
-    if (source->detected && source->detected->n)
-        return add_entries(list, source->detected, most);
-    return add_numbers(list, most);
+    if (source->given)
+        add_entries(list, source->given, source->slots);
+    else if (source->mask)
+        add_mask(list, source->mask, source->slots);
+    else if (source->detected && source->detected->n)
+        add_entries(list, source->detected, most);
+    else
+        add_numbers(list, most);
 }
 
 /* Joins all entries into one. */
-static int join(struct dt_strs *list)
+static void join(struct dt_strs *list)
 {
     struct dt_strs all = { 0 };
-    size_t size = 1;
-    char *text, *end;
-    int rc;
+    struct dt_strbuf text = { 0 };
 
     for (uint32_t i = 0; i < list->n; i++)
-        size += strlen(list->v[i]) + 1;
-    text = end = calloc(1, size);
-    for (uint32_t i = 0; text && i < list->n; i++)
-        end += sprintf(end, "%s%s", i ? "," : "", list->v[i]);
-    rc = text ? dt_strs_add(&all, text) : -1;
-    free(text);
+        dt_strbuf_printf(&text, "%s%s", i ? "," : "", list->v[i]);
+    dt_xstrs_add(&all, dt_strbuf_text(&text));
+    dt_strbuf_free(&text);
     dt_strs_free(list);
     *list = all;
-    return rc;
 }
 
-int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
+void dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
 {
-    if (source->bind == DT_GPU_BIND_NONE)
-        return source->mask ? dt_strs_add(list, source->mask) : 0;
-    if (add_devices(list, source) < 0)
-        return -1;
-    return source->bind == DT_GPU_BIND_HOST ? join(list) : 0;
+    if (source->bind != DT_GPU_BIND_NONE)
+        add_devices(list, source);
+    else if (source->mask)
+        dt_xstrs_add(list, source->mask);
+    if (source->bind == DT_GPU_BIND_HOST)
+        join(list);
 }
 
 static long index_of(const char *entry, size_t length)

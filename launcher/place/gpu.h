@@ -27,8 +27,8 @@ struct dt_gpu_source {
 };
 
 /* Fills list with the masks that the host's ranks get in turn: one device each, or one mask that
- * all of them get. Returns -1 if memory ran out. */
-int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source);
+ * all of them get. */
+void dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source);
 /* Returns the first index in these masks that a host with this many GPUs does not have, or -1.
  * UUIDs are taken to exist. */
 long dt_gpu_missing(const struct dt_strs *list, uint32_t gpus);

@@ -33,6 +33,14 @@ int dt_strs_add(struct dt_strs *s, const char *text)
     return 0;
 }
 
+bool dt_strs_has(const struct dt_strs *s, const char *text, size_t n)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (strlen(s->v[i]) == n && memcmp(s->v[i], text, n) == 0)
+            return true;
+    return false;
+}
+
 void dt_strs_free(struct dt_strs *s)
 {
     for (uint32_t i = 0; i < s->n; i++)

@@ -21,6 +21,8 @@ struct dt_strs {
 
 /* copies the string; returns 0, or -1 if out of memory */
 int dt_strs_add(struct dt_strs *s, const char *text);
+/* Returns whether the n bytes at text are one of the strings. */
+bool dt_strs_has(const struct dt_strs *s, const char *text, size_t n);
 void dt_strs_free(struct dt_strs *s);
 
 struct dt_u32s {

@@ -73,14 +73,6 @@ static uint32_t count_columns(const char *header)
     return n < COLUMNS ? n : COLUMNS;
 }
 
-static bool has(const struct dt_strs *list, const char *text, size_t n)
-{
-    for (uint32_t i = 0; i < list->n; i++)
-        if (strlen(list->v[i]) == n && memcmp(list->v[i], text, n) == 0)
-            return true;
-    return false;
-}
-
 /* Parses "GPU0\t X \tNV18\tSYS..." and adds each kind of link once. */
 static void collect_links(struct dt_strs *kinds, const char *row, uint32_t columns)
 {
@@ -91,7 +83,7 @@ static void collect_links(struct dt_strs *kinds, const char *row, uint32_t colum
         row += *row == '\t';
         row += strspn(row, " ");
         n = strcspn(row, " \t\n");
-        if (n && !(n == 1 && *row == 'X') && !has(kinds, row, n))
+        if (n && !(n == 1 && *row == 'X') && !dt_strs_has(kinds, row, n))
             dt_xstrs_add_n(kinds, row, n);
     }
 }

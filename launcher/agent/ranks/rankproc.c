@@ -37,11 +37,8 @@ static void send_report(int errors, const struct dt_rank_report *report)
     while (n < 0 && errno == EINTR);
 }
 
-static void exit_with_report(int errors, uint32_t index, enum dt_spawn_step step, int error,
-                             const char *what) __attribute__((noreturn));
-
-static void exit_with_report(int errors, uint32_t index, enum dt_spawn_step step, int error,
-                             const char *what)
+static __attribute__((noreturn)) void
+exit_with_report(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
 {
     struct dt_rank_report report = {
         .index = index,
@@ -103,15 +100,14 @@ static const char *value_of(const struct dt_strs *env, const char *name)
 }
 
 /* The directory of pushed files comes first, because libdtrun may be there beside the program. */
-static int add_library_dir(struct dt_strs *env, const char *dir)
+static void add_library_dir(struct dt_strs *env, const char *dir)
 {
     static const char name[] = "LD_LIBRARY_PATH";
     const char *old = value_of(env, name);
     char *dirs = dt_xasprintf("%s%s%s", dir, old && *old ? ":" : "", old ? old : "");
-    int rc = dt_envlist_put_text(env, name, dirs);
 
+    dt_envlist_put_text(env, name, dirs);
     free(dirs);
-    return rc;
 }
 
 static bool is_rank(const struct dt_spawn_config *config, uint32_t index)
@@ -158,15 +154,15 @@ static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_
     };
 }
 
-static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
-                            uint32_t index, uint32_t threads)
+static void make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
+                             uint32_t index, uint32_t threads)
 {
     struct dt_env_rank rank = env_rank(config, index);
 
     rank.threads = threads;
-    if (dt_env_for_rank(env, environ, &rank) < 0)
-        return -1;
-    return config->start->file_dir[0] ? add_library_dir(env, config->start->file_dir) : 0;
+    dt_env_for_rank(env, environ, &rank);
+    if (config->start->file_dir[0])
+        add_library_dir(env, config->start->file_dir);
 }
 
 /* Other launchers look in the working directory, too. */
@@ -222,20 +218,19 @@ static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, cons
 }
 
 /* Adds the names of those defaults that a file of NCCL sets, be it the host's or the user's. */
-static int find_in_nccl_conf(struct dt_strs *names, const struct dt_strs *env)
+static void find_in_nccl_conf(struct dt_strs *names, const struct dt_strs *env)
 {
     struct dt_strs files = { 0 };
     char value[DT_NCCLFILE_TEXT];
 
-    if (dt_env_nccl_files(&files, env) < 0)
-        return -1;
+    dt_env_nccl_files(&files, env);
     for (const char *const *name = dt_env_nccl_defaults; *name; name++)
         for (uint32_t i = 0; i < files.n; i++)
             if (dt_ncclfile_find(files.v[i], *name, value))
                 dt_xstrs_add(names, *name);
-    return 0;
 }
 
+/* Returns -1, with errno, if the file does not hold GO. */
 static int complete_environment(struct dt_strs *env, const struct dt_spawn_config *config,
                                 uint32_t index, int file)
 {
@@ -249,11 +244,12 @@ static int complete_environment(struct dt_strs *env, const struct dt_spawn_confi
         return -1;
     payload = dt_xcalloc(1, (size_t)st.st_size + 1);
     if (pread(file, payload, (size_t)st.st_size, 0) != st.st_size ||
-        dt_msg_decode(DT_MSG_GO, payload, (size_t)st.st_size, &go) < 0 ||
-        find_in_nccl_conf(&in_nccl_conf, env) < 0)
+        dt_msg_decode(DT_MSG_GO, payload, (size_t)st.st_size, &go) < 0)
         return -1;
+    find_in_nccl_conf(&in_nccl_conf, env);
     rank.in_nccl_conf = &in_nccl_conf;
-    return dt_env_at_go(env, &rank, &go.go);
+    dt_env_at_go(env, &rank, &go.go);
+    return 0;
 }
 
 /* The rank reports its binding itself, so that the line goes to its standard error. */
@@ -296,14 +292,13 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     if (rc)
         exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, rc,
                          "sched_setaffinity (--bind-to)");
-    if (make_environment(&env, p->config, p->index, cores) < 0)
-        exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+    make_environment(&env, p->config, p->index, cores);
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
         exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
     wait_at_gate(fds.gate, fds.errors, p, path, &env);
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
-        exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+        exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, errno, "the rank's environment");
     report_binding(p);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -178,7 +178,7 @@ static void variables_of_the_host_or_a_launcher_are_not_passed_on(void **state)
     struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
 
     (void)state;
-    assert_int_equal(dt_env_base(&env, &unset, &absent, environ_, &rules, NULL), 0);
+    dt_env_base(&env, &unset, &absent, environ_, &rules);
     for (size_t i = 0; i < NSTAYS; i++)
         assert_value(&env, stays[i], NULL);
     for (size_t i = 0; i < NGOES; i++) {
@@ -199,7 +199,7 @@ static void values_pass_byte_for_byte(void **state)
     struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
 
     (void)state;
-    assert_int_equal(dt_env_base(&env, &unset, &absent, environ_, &rules, NULL), 0);
+    dt_env_base(&env, &unset, &absent, environ_, &rules);
     assert_int_equal(env.n, 4);
     for (uint32_t i = 0; i < env.n; i++)
         assert_string_equal(env.v[i], environ_[i]);
@@ -280,10 +280,9 @@ static void rules_are_applied_in_order(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rulings / sizeof *rulings; i++) {
         struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
-        struct dt_error err = { 0 };
 
         split(&rules, rulings[i].rules);
-        assert_int_equal(dt_env_base(&env, &unset, &absent, given, &rules, &err), 0);
+        dt_env_base(&env, &unset, &absent, given, &rules);
         assert_int_equal(absent.n, 0);
         if (!same_words(&env, rulings[i].env) || !same_words(&unset, rulings[i].unset)) {
             for (uint32_t k = 0; k < env.n; k++)
@@ -299,11 +298,10 @@ static void rules_are_applied_in_order(void **state)
 static void variables_to_pass_on_that_are_not_set_are_listed(void **state)
 {
     struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
-    struct dt_error err = { 0 };
 
     (void)state;
     split(&rules, "x:NONE x:A x:NEITHER");
-    assert_int_equal(dt_env_base(&env, &unset, &absent, given, &rules, &err), 0);
+    dt_env_base(&env, &unset, &absent, given, &rules);
     assert_value(&env, "A", "1");
     assert_value(&env, "NONE", NULL);
     assert_int_equal(unset.n, 0);
@@ -347,17 +345,12 @@ static void rules_that_cannot_be_obeyed_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        struct dt_strs env = { 0 }, unset = { 0 }, absent = { 0 }, rules = { 0 };
         struct dt_error err = { 0 };
 
-        assert_int_equal(dt_strs_add(&rules, refusals[i].rule), 0);
-        if (dt_env_base(&env, &unset, &absent, given, &rules, &err) == 0)
-            fail_msg("%s was obeyed", refusals[i].rule);
+        if (dt_env_check_rule(refusals[i].rule, &err) == 0)
+            fail_msg("%s was accepted", refusals[i].rule);
         if (!strstr(err.text, refusals[i].says) || err.exit_code != 2)
             fail_msg("%s: said (%d): %s", refusals[i].rule, err.exit_code, err.text);
-        dt_strs_free(&env);
-        dt_strs_free(&unset);
-        dt_strs_free(&rules);
     }
 }
 
@@ -504,16 +497,16 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
         struct dt_strs env = { 0 };
 
         snprintf(device, sizeof device, "%u", r.local_rank);
-        assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
-        assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
+        dt_env_for_rank(&env, none, &r);
+        dt_env_at_go(&env, &r, &go);
         check_uneven_rank(&env, want[rank], 10 + rank);
         check_no_frameworks(&env);
         dt_strs_free(&env);
         start.frameworks = DT_FRAMEWORK_TENSORFLOW | DT_FRAMEWORK_MPI;
         go.rendezvous_port = 40001;
         go.local_sizes = (struct dt_u32s){ (uint32_t[]){ 3, 1, 2 }, 3 };
-        assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
-        assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
+        dt_env_for_rank(&env, none, &r);
+        dt_env_at_go(&env, &r, &go);
         check_uneven_rank(&env, want[rank], 10 + rank);
         check_frameworks(&env, want[rank], among[rank], start.host);
         dt_strs_free(&env);
@@ -531,8 +524,8 @@ static void ranks_of_open_mpi_get_its_variables_without_env_mpi(void **state)
     struct dt_strs env = { 0 };
 
     (void)state;
-    assert_int_equal(dt_env_for_rank(&env, outer, &r), 0);
-    assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
+    dt_env_for_rank(&env, outer, &r);
+    dt_env_at_go(&env, &r, &go);
     assert_value(&env, "PMIX_SERVER_URI", "u");
     assert_number(&env, "OMPI_COMM_WORLD_RANK", 3);
     assert_number(&env, "OMPI_COMM_WORLD_SIZE", 4);
@@ -572,8 +565,8 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
     rank.start = &start;
     if (strstr(agent, "NCCL_CONF_FILE="))
         rank.in_nccl_conf = &in_nccl_conf;
-    assert_int_equal(dt_env_for_rank(env, host.n ? host.v : (char *[]){ NULL }, &rank), 0);
-    assert_int_equal(dt_env_at_go(env, &rank, &go), 0);
+    dt_env_for_rank(env, host.n ? host.v : (char *[]){ NULL }, &rank);
+    dt_env_at_go(env, &rank, &go);
     dt_strs_free(&host);
     dt_strs_free(&start.env);
     dt_strs_free(&start.unset);
@@ -696,7 +689,7 @@ static void nccl_reads_these_files(void **state)
         struct dt_strs env = { 0 }, files = { 0 };
 
         split(&env, cases[i].env);
-        assert_int_equal(dt_env_nccl_files(&files, &env), 0);
+        dt_env_nccl_files(&files, &env);
         assert_int_equal(files.n, 2);
         assert_string_equal(files.v[0], cases[i].want);
         assert_string_equal(files.v[1], "/etc/nccl.conf");
@@ -740,8 +733,8 @@ static void horovod_gets_its_rendezvous(void **state)
         struct dt_strs env = { 0 };
 
         split(&start.env, horovods[i].sent);
-        assert_int_equal(dt_env_for_rank(&env, (char *[]){ NULL }, &rank), 0);
-        assert_int_equal(dt_env_at_go(&env, &rank, &go), 0);
+        dt_env_for_rank(&env, (char *[]){ NULL }, &rank);
+        dt_env_at_go(&env, &rank, &go);
         assert_value(&env, horovods[i].name, horovods[i].want);
         dt_strs_free(&env);
         dt_strs_free(&start.env);
