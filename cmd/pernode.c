@@ -1,11 +1,10 @@
 #include "cmd/pernode.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmd/options.h"
+#include "launcher/base/affinity.h"
 #include "launcher/base/nvidia.h"
 #include "launcher/place/gpu.h"
 
@@ -33,16 +32,6 @@ static int usable_gpus(const char *root)
     return n;
 }
 
-static int usable_cpus(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    return (int)sysconf(
-        _SC_NPROCESSORS_ONLN); /* the machine has more CPUs than a cpu_set_t holds */
-}
-
 static const char *word_of(int per_node)
 {
     return per_node == DT_PER_NODE_GPU ? "gpu" : per_node == DT_PER_NODE_CPU ? "cpu" : "auto";
@@ -54,7 +43,7 @@ static int count_here(int per_node, const char *root, struct dt_error *err)
 
     if (per_node == DT_PER_NODE_GPU && gpus == 0)
         return dt_error_usage(err, "--npernode gpu: this machine has no NVIDIA GPU");
-    return gpus ? gpus : usable_cpus();
+    return gpus ? gpus : (int)dt_affinity_count();
 }
 
 int dt_pernode_slots(struct dt_hostlist *hosts, int per_node, const char *root,

@@ -2,6 +2,7 @@ noinst_LIBRARIES += launcher/libbase.a launcher/libengine.a launcher/liblauncher
 
 # Shared by launcher and agent. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_a_SOURCES = \
+	launcher/base/affinity.c launcher/base/affinity.h \
 	launcher/base/agentargs.h \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \

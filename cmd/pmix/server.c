@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/base/affinity.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/place/mpimap.h"
@@ -371,7 +372,7 @@ int dt_pmix_open(const struct dt_msg_start *start, const char *dir,
 
 static bool is_crowded(void)
 {
-    return (long)dti_server.start->ranks.n > sysconf(_SC_NPROCESSORS_ONLN);
+    return dti_server.start->ranks.n > dt_affinity_count();
 }
 
 /* Open MPI 4 believes that it was started by hand unless schizo says otherwise. Ranks that share

@@ -155,6 +155,22 @@ ompi_first_rank: 0
     with_each check
 }
 
+@test "ranks of Open MPI yield if the CPUs that they may use are fewer" {
+    [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
+    type taskset >/dev/null || skip "taskset(1) is not installed"
+    local one=$(grep Cpus_allowed_list /proc/self/status | grep -oE '[0-9]+$')
+
+    printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$one" "$DTRUN_BUILD/cmd/dtrun" >with_one
+    chmod +x with_one
+    DTRUN=./with_one
+    dtrun --no-tag --env mpi -np 2 printenv OMPI_MCA_mpi_yield_when_idle
+    code_is 0
+    out_is "1
+1
+"
+    clean
+}
+
 @test "an MPI rank that exits with 7 ends the job with 7" {
     check() {
         dtrun -np 2 "$MPI" exit 7

@@ -12,7 +12,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "launcher/agent/facts/topology.h"
+#include "launcher/base/affinity.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
@@ -129,7 +129,7 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->hostname = dt_xstrdup(name);
     ssh_addresses(&hello->addr, &hello->peer_addr);
     hello->free_port = free_ports();
-    hello->cores = dt_topology_count();
+    hello->cores = dt_affinity_count();
     hello->memory = memory();
     hello->time_ns = dt_now_ns();
     hello->pid = (uint32_t)keeper;

@@ -7,42 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/affinity.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
 enum { CPUS_MAX = 1 << 16, FILE_MAX = 64 * 1024 };
-
-/* Reads the affinity mask, for as many CPUs as the kernel knows. Returns NULL if it cannot be read.
- */
-static cpu_set_t *read_mask(size_t *size)
-{
-    for (size_t cpus = CPU_SETSIZE; cpus <= CPUS_MAX; cpus *= 2) {
-        cpu_set_t *set = CPU_ALLOC(cpus);
-
-        *size = CPU_ALLOC_SIZE(cpus);
-        if (set && sched_getaffinity(0, *size, set) == 0)
-            return set;
-        CPU_FREE(set);
-    }
-    return NULL;
-}
-
-static uint32_t count(size_t size, const cpu_set_t *set)
-{
-    int n = set ? CPU_COUNT_S(size, set) : 0;
-
-    return n > 0 ? (uint32_t)n : 1;
-}
-
-uint32_t dt_topology_count(void)
-{
-    size_t size;
-    cpu_set_t *set = read_mask(&size);
-    uint32_t n = count(size, set);
-
-    CPU_FREE(set);
-    return n;
-}
 
 /* Returns the number at the beginning of a file about a CPU, or "otherwise" if there is none. */
 static uint32_t read_number(const char *root, uint32_t id, const char *name, uint32_t otherwise)
@@ -113,9 +82,9 @@ static struct dt_cpu read_cpu(const char *root, uint32_t id)
 void dt_topology_read(struct dt_cpus *cpus, const char *root)
 {
     size_t size;
-    cpu_set_t *set = read_mask(&size);
+    cpu_set_t *set = dt_affinity_read(&size);
 
-    cpus->v = dt_xcalloc(count(size, set), sizeof *cpus->v);
+    cpus->v = dt_xcalloc(set ? (size_t)CPU_COUNT_S(size, set) : 1, sizeof *cpus->v);
     cpus->n = 0;
     for (uint32_t id = 0; set && id < size * 8; id++) {
         if (!CPU_ISSET_S(id, size, set))
@@ -131,7 +100,7 @@ void dt_topology_read(struct dt_cpus *cpus, const char *root)
 char *dt_topology_describe(void)
 {
     size_t size;
-    cpu_set_t *set = read_mask(&size);
+    cpu_set_t *set = dt_affinity_read(&size);
     struct dt_strbuf b = { 0 };
 
     for (size_t id = 0, end; set && id < size * 8; id = end + 1) {

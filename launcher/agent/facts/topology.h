@@ -5,9 +5,6 @@
 
 #include "launcher/place/bind.h"
 
-/* Returns how many CPUs the affinity mask has; it never contains offline CPUs. */
-uint32_t dt_topology_count(void);
-
 /* Lists them, sorted as dt_bind expects; the caller frees cpus->v. root is "", or a directory that
  * stands for / in tests, with /sys in it. If nothing is known there, each CPU is a core of a single
  * package, with one NUMA node and one cache. */

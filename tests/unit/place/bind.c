@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launcher/agent/facts/topology.h"
+#include "launcher/base/affinity.h"
 #include "launcher/base/strbuf.h"
 #include "tests/unit/unit.h"
 
@@ -148,7 +149,7 @@ static void the_topology_is_read_for_the_cpus_of_the_mask(void **state)
 {
     char root[] = "/tmp/dtrun-bind.XXXXXX", command[64];
     struct dt_cpus cpus = { 0 };
-    uint32_t n = dt_topology_count();
+    uint32_t n = dt_affinity_count();
 
     (void)state;
     assert_non_null(mkdtemp(root));
@@ -221,7 +222,7 @@ static void a_process_is_bound_to_the_given_cpus(void **state)
     dt_topology_read(&cpus, "");
     own.v[0] = cpus.v[cpus.n - 1].id;
     assert_int_equal(dt_topology_bind(&own), 0);
-    assert_int_equal(dt_topology_count(), 1);
+    assert_int_equal(dt_affinity_count(), 1);
     text = dt_topology_describe();
     snprintf(want, sizeof want, "%u", own.v[0]);
     assert_string_equal(text, want);
