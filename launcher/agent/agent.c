@@ -103,7 +103,7 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "it was killed");
+    leave(poll->data, DT_EXIT_LAUNCH, "lost its keeper", "it was killed");
 }
 
 /* If the socket is full, it holds bytes that the keeper has not read yet. They show that the
