@@ -120,12 +120,14 @@ static void on_pmix_ready(void *arg, struct dt_strs *env)
 static void say_singletons(struct dt_generation *g, const char *why)
 {
     const char *uses = g->start.frameworks & DT_FRAMEWORK_MPI ? "may use" : "uses";
-    char *text = dt_xasprintf("%s %s Open MPI (%s), but there is no PMIx server for it: every "
-                              "rank will be an MPI job of its own, of size 1. %s",
-                              g->start.argv.v[0], uses, g->needs_pmix, why);
+    char *text;
 
-    if (g->start.generation == 1)
-        dt_generation_log(g, text);
+    if (g->start.generation > 1)
+        return;
+    text = dt_xasprintf("%s %s Open MPI (%s), but there is no PMIx server for it: every rank will "
+                        "be an MPI job of its own, of size 1. %s",
+                        g->start.argv.v[0], uses, g->needs_pmix, why);
+    dt_generation_log(g, text);
     free(text);
 }
 

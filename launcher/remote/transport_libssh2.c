@@ -31,7 +31,6 @@ static const char *const phase_names[] = {
 };
 
 struct dt_transport {
-    uv_loop_t *loop;
     const struct dt_remote *remote;
     struct dt_transport_events events;
     void *arg;
@@ -97,10 +96,8 @@ static void over(struct dt_transport *t)
     t->phase = OVER;
 }
 
-static void fail_transport(struct dt_transport *t, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void fail_transport(struct dt_transport *t, const char *fmt, ...)
+static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_transport *t,
+                                                                 const char *fmt, ...)
 {
     va_list ap;
 
@@ -437,7 +434,6 @@ static struct dt_transport *stream_open(uv_loop_t *loop, const struct dt_remote 
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     const struct dt_sshconfig *config = &remote->login->config;
 
-    t->loop = loop;
     t->remote = remote;
     t->events = *events;
     t->arg = arg;

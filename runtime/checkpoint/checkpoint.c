@@ -40,9 +40,8 @@ static struct {
         int64_t step;
         struct checkpoint_call call;
     } background;
-    bool ready; /* the following fields are set */
-    char path[2 *
-              PATH_MAX]; /* a path that is too long is kept as it is: its use reports the error */
+    bool ready;              /* the following fields are set */
+    char path[2 * PATH_MAX]; /* may be too long for the kernel, which then says so */
     char job_id[NAME_MAX + 1];
     char host[HOST_NAME_MAX + 1];
     struct dt_store store;
@@ -69,8 +68,8 @@ static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t 
     return dt_comm_broadcast_bytes(ranks->comm, ranks->call, buf, bytes, (int)root);
 }
 
-/* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will
- * tell. */
+/* Tells dtrun, through the agent, what happened to the step. If the agent is gone, the next call
+ * reports that. */
 static void report_step(struct dt_comm *c, int64_t step, uint8_t restored)
 {
     if (c->rank == 0)
@@ -153,8 +152,9 @@ static dt_result_t set_up_store(struct dt_comm *c)
         .host = dti_checkpoint.host,
         .leads_host = c->local_rank == 0,
         .owner = { dti_checkpoint.job_id, c->world->generation },
-        .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0,   /* until dtrun knows of a commit */
-        .resume = strcmp(env_or_empty(DT_ENV_RESUME), "1") == 0, /* likewise */
+        /* dtrun sets these two until it knows of a commit */
+        .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0,
+        .resume = strcmp(env_or_empty(DT_ENV_RESUME), "1") == 0,
         .arg = c,
         .committed = on_committed,
         .note = log_note,
@@ -247,7 +247,8 @@ static dt_result_t save_in_background(struct dt_comm *c, const struct dt_buffers
     return result;
 }
 
-/* In a job that has been stopped a GPU may stand still. */
+/* Copies nothing in a job that has been stopped, because the copies might wait for ever for a GPU.
+ */
 static dt_result_t prepare_isave(struct dt_comm *c, int64_t step, dt_request_t *request)
 {
     dt_result_t result = dt_comm_check(c);

@@ -29,7 +29,7 @@ static struct dt_lineage parse_lineage(const char *text)
     return l;
 }
 
-/* It must be the last line. If that line is cut short, there is none. */
+/* A last line that is cut short does not count. */
 static struct dt_beginning parse_beginning(const char *text)
 {
     struct dt_beginning b = { .step = -1 }, none = { .step = -1 };

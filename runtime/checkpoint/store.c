@@ -133,8 +133,8 @@ static void note_later_steps(const struct dt_store *s, const struct dt_dir *d,
     char text[DT_ERROR_TEXT];
 
     snprintf(text, sizeof text,
-             "step %lld is saved after step %lld: the later checkpoints in %.200s are set aside as "
-             "%.200s* there",
+             "step %lld was saved while there were later steps, up to %lld; these are now "
+             "%.200s/%.200s*",
              (long long)aside->committed, (long long)aside->steps.v[aside->steps.n - 1], d->path,
              aside->to.s);
     s->note(s->arg, text);
@@ -176,9 +176,9 @@ static void set_replaced_aside(struct dt_store *s, const struct dt_dir *d, int64
         dt_store_put_back(d, &aside);
 }
 
-/* A step was being saved again when the job ended. Before the new content got the name, only the
- * older one exists. After that, the older one is this job's to drop only if LINEAGE named this job
- * and it does not begin anew. */
+/* A step was being saved again when the job ended. If the new content did not get the name, the
+ * older one gets it back. Otherwise the older one is dropped if LINEAGE names this job and the job
+ * does not begin anew; else it may be another job's, and is set aside. */
 static dt_result_t finish_replacing(struct dt_store *s, struct dt_dir *d, const char *name,
                                     int64_t step)
 {
@@ -279,7 +279,7 @@ void dt_store_release(struct dt_store *s)
     dt_owner_release(&s->ownership);
 }
 
-/* On all ranks, once rank 0 has opened the directory: the same for the others. */
+/* On all ranks, once rank 0 has opened the directory. */
 static dt_result_t open_on_all_ranks(struct dt_store *s, struct dt_dir *d)
 {
     dt_result_t result = s->ready ? DT_OK : dt_visible_check(s, d);

@@ -73,9 +73,9 @@ bool dt_store_begins_anew(const struct dt_store *s);
 /* Sets aside checkpoints to which a restore must not go back. When a job begins anew, these are all
  * older ones. Otherwise they are those of higher steps than the committed one: the job has gone
  * back to a lower step. They move to a directory "earlier-...", those of another user to a name
- * beside it. The committed checkpoint
- * already has its name, so a crash leaves one to restore. The caller frees aside->steps.v, also
- * after a failure, and may undo the moves then (dt_store_put_back). */
+ * beside it. The committed checkpoint already has its name, so a crash leaves one to restore. The
+ * caller frees aside->steps.v, also after a failure, and may undo the moves then
+ * (dt_store_put_back). */
 struct dt_aside {
     /* set by the caller; all else begins as zeros */
     int64_t committed;

@@ -58,7 +58,7 @@ static bool has_several_hosts(const struct sim_agent *a)
     return a->nodes > 1;
 }
 
-bool sim_rank_awaits_fence(const struct sim_world *w, const struct sim_agent *a)
+bool sim_agent_awaits_fence(const struct sim_world *w, const struct sim_agent *a)
 {
     return has_several_hosts(a) && a->fenced < w->s->fences;
 }
@@ -93,7 +93,7 @@ static void enter(struct sim_world *w, struct sim_event *e)
 
 static void plan_next(struct sim_world *w, struct sim_agent *a)
 {
-    if (sim_rank_awaits_fence(w, a))
+    if (sim_agent_awaits_fence(w, a))
         sim_later(w, sim_between(&w->program, SIM_MS, w->s->work_ns / (w->s->fences + 1)),
                   (struct sim_event){ .act = enter, .who = a, .epoch = a->generation });
 }

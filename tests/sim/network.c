@@ -208,7 +208,7 @@ static void decode(struct sim_world *w, struct sim_conn *c, uint8_t type,
                    const struct dt_put *frames, union dt_msg *msg)
 {
     struct decoding d = { w, c, msg };
-    struct dt_unframe unframe;
+    struct dt_unframe unframe = { 0 };
     const char *why = NULL;
 
     if (type == DT_MSG_TABLE && frames->len > LONG_TABLE) {
@@ -218,9 +218,6 @@ static void decode(struct sim_world *w, struct sim_conn *c, uint8_t type,
         sim_check_sent(w, c, type, msg);
         return;
     }
-    unframe.have = 0;
-    unframe.message = NULL;
-    unframe.message_len = unframe.message_cap = unframe.message_type = 0;
     if (dt_unframe_feed(&unframe, frames->data, frames->len, take, &d, &why) < 0)
         sim_broken(w, "dtrun sends a malformed frame: %s", why);
     dt_unframe_free(&unframe);

@@ -104,7 +104,7 @@ static void finish(struct sim_world *w, struct sim_event *e)
     if (!r || r->stubborn || w->left_generation == a->generation ||
         (w->s->linked && w->stuck_generation == a->generation))
         return;
-    if (sim_rank_awaits_stdin(w, a, r) || sim_rank_awaits_fence(w, a) ||
+    if (sim_rank_awaits_stdin(w, a, r) || sim_agent_awaits_fence(w, a) ||
         (w->s->fences && !r->in_mpi)) {
         sim_plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
         return;

@@ -461,7 +461,7 @@ void sim_rank_tells_mpi_state(struct sim_world *w, struct sim_agent *a, struct s
 void sim_fences_begin(struct sim_world *w, struct sim_agent *a);
 void sim_agent_on_fenced(struct sim_world *w, struct sim_agent *a, const struct dt_msg_fenced *m);
 /* Whether the agent's ranks have a barrier to come before they exit. */
-bool sim_rank_awaits_fence(const struct sim_world *w, const struct sim_agent *a);
+bool sim_agent_awaits_fence(const struct sim_world *w, const struct sim_agent *a);
 void sim_check_fence_told(struct sim_world *w, struct sim_conn *c, const struct dt_msg_fence *m);
 void sim_check_fenced(struct sim_world *w, struct sim_conn *c, const struct dt_msg_fenced *m);
 void sim_check_fence_passed_on(struct sim_world *w); /* the engine has handled FENCE */

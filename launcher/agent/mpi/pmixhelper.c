@@ -27,8 +27,8 @@ struct dt_pmixhelper {
     char *why;
     struct dt_unframe unframe;
     pid_t pid;  /* 0: it has not been started, or was reaped */
-    char *how;  /* how it died; NULL: it has not */
-    bool ended; /* its socket has */
+    char *how;  /* how it died, or NULL */
+    bool ended; /* its end of the socket is closed */
     bool ready;
     bool closed;
     int open_handles;
@@ -116,7 +116,7 @@ static char *tell_death(const siginfo_t *info)
     return dt_xasprintf("%s (pid %d) exited with code %d", name, pid, status);
 }
 
-/* What it sent before it died is read first, as long as ranks wait for it. */
+/* If ranks still wait for it, what it sent before it died is read first: that may say why. */
 bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info)
 {
     if (!h->pid || info->si_pid != h->pid)
@@ -226,10 +226,8 @@ static int make_dir(char *dir)
     return -1;
 }
 
-static void run_program(const char *path, const char *dir, int fd, pid_t parent)
-    __attribute__((noreturn));
-
-static void run_program(const char *path, const char *dir, int fd, pid_t parent)
+static __attribute__((noreturn)) void run_program(const char *path, const char *dir, int fd,
+                                                  pid_t parent)
 {
     sigset_t none;
 

@@ -109,10 +109,8 @@ static void look_at_all(struct look *look, const struct dt_procscan *s, pid_t ag
     dt_proclist_free(&all);
 }
 
-static void run_look(const struct dt_procscan *s, int out, pid_t agent) __attribute__((noreturn));
-
 /* A look that blocks must keep nothing open on which others wait. */
-static void run_look(const struct dt_procscan *s, int out, pid_t agent)
+static __attribute__((noreturn)) void run_look(const struct dt_procscan *s, int out, pid_t agent)
 {
     struct look look = { .set = s->set };
 
