@@ -280,14 +280,15 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     do
         n = recvmsg(sock, &h, flags | MSG_CMSG_CLOEXEC);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (n <= 0)
+    if (n < 0 || (n == 0 && h.msg_controllen == 0))
         return (int)n;
     read_control(&h, from);
     whole = !(h.msg_flags & MSG_TRUNC) && decode(packet, (size_t)n, msg) == 0;
-    if (whole && !(h.msg_flags & MSG_CTRUNC))
-        return 1;
     /* If there is no room for the descriptor, the kernel only drops it. */
-    errno = whole && from->fd < 0 ? EMFILE : EPROTO;
+    from->lost = h.msg_flags & MSG_CTRUNC && from->fd < 0;
+    if (whole && (from->lost || !(h.msg_flags & MSG_CTRUNC)))
+        return 1;
+    errno = EPROTO;
     if (from->fd >= 0)
         close(from->fd);
     from->fd = -1;

@@ -149,6 +149,7 @@ struct dt_rankmsg {
 
 struct dt_rankmsg_from {
     int fd;    /* a received descriptor (CLOEXEC), which the caller closes, or -1 */
+    bool lost; /* a descriptor came, for which this process had no room */
     pid_t pid; /* of the sender, if the receiving socket has SO_PASSCRED; else 0 */
 };
 
@@ -157,8 +158,8 @@ struct dt_rankmsg_from {
 int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags);
 
 /* Receives one message; flags as of recvmsg(2). Returns 1, 0 at the end of the stream, or -1 with
- * errno (EPROTO: the packet is not a valid message; EMFILE: *msg is valid, but there was no room
- * for its descriptor). from->fd is -1 unless 1 is returned. */
+ * errno (EPROTO: the packet is not a valid message). from->fd is -1 unless 1 is returned. Only with
+ * SO_PASSCRED does an empty packet differ from the end. */
 int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *from, int flags);
 
 #endif

@@ -118,10 +118,12 @@ static dt_result_t receive_message(struct dt_agentlink *l, struct dt_rankmsg *ms
     int r = dt_rankmsg_recv(dt_agentlink_fd(l), msg, &from, 0);
 
     *fd = from.fd;
-    if (r > 0)
+    if (r > 0 && !from.lost)
         return DT_OK;
     if (r == 0)
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
+    if (r > 0)
+        errno = EMFILE;
     return dt_fail(errno == EPROTO ? DT_ERR_VERSION : DT_ERR_IO, "the socket to dtrun-agent: %s",
                    strerror(errno));
 }
@@ -294,9 +296,9 @@ static void read_all_messages(struct dt_agentlink *l)
     while ((r = dt_rankmsg_recv(dt_agentlink_fd(l), &msg, &from, MSG_DONTWAIT)) != 0) {
         if (r < 0 && errno == EAGAIN)
             return;
-        if (r < 0 && errno != EPROTO && errno != EMFILE)
+        if (r < 0 && errno != EPROTO)
             break;
-        if (r > 0 || errno == EMFILE)
+        if (r > 0)
             deliver_message(l, &msg, from.fd);
     }
     l->over = true;

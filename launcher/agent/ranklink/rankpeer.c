@@ -62,7 +62,8 @@ static void send_memory(struct dt_rankpeer *p, const struct dt_rankmsg *want)
 
 /* Only ranks that share a communicator may ask, so no more segments are kept than communicators
  * exist. */
-static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, int given)
+static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want,
+                         const struct dt_rankmsg_from *from)
 {
     const struct dt_segments_wanted wanted = {
         .comm = want->want_segment.comm,
@@ -82,8 +83,11 @@ static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, i
         dt_rankpeer_send(p, &msg, -1);
         return;
     }
-    if (given >= 0) {
-        msg.segment.error = dt_segments_give(segments, p->local_rank, &wanted, given) ? errno : 0;
+    if (from->lost) {
+        msg.segment.error = EMFILE;
+    } else if (from->fd >= 0) {
+        msg.segment.error =
+            dt_segments_give(segments, p->local_rank, &wanted, from->fd) ? errno : 0;
     } else {
         fd = dt_segments_want(segments, p->local_rank, &wanted, &msg.segment.number);
         msg.segment.error = fd < 0 ? errno : 0;
@@ -244,15 +248,14 @@ static void on_limit(struct dt_ranksock *s, uint32_t ms)
     s->events.limit(s->arg, least);
 }
 
-/* given: a descriptor that came with the message, or -1. */
-static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid,
-                            int given)
+static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
+                            const struct dt_rankmsg_from *from)
 {
     struct dt_ranksock *s = p->owner;
 
     if (msg->type == DT_RANK_HELLO) {
-        on_hello(p, msg, pid);
-    } else if (!p->linked || pid != p->pid) {
+        on_hello(p, msg, from->pid);
+    } else if (!p->linked || from->pid != p->pid) {
         warn_once(p, "a process that is not the rank's own wrote to its socket; it was ignored");
     } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored);
@@ -270,7 +273,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
         if (dt_commshm_done(s->comms, p->local_rank, msg->free_memory.comm))
             dt_segments_forget(s->segments, msg->free_memory.comm);
     } else if (msg->type == DT_RANK_WANT_SEGMENT) {
-        send_segment(p, msg, given);
+        send_segment(p, msg, from);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
@@ -295,10 +298,10 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
     for (int i = 0; p->fd >= 0 && i < MESSAGES_MAX; i++) {
         r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT);
         if (r > 0) {
-            on_rank_message(p, &msg, from.pid, from.fd);
+            on_rank_message(p, &msg, &from);
             if (from.fd >= 0)
                 close(from.fd);
-        } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
+        } else if (r < 0 && errno == EPROTO) {
             warn_once(p, "wrote something to its socket that is not a message; it was ignored");
         } else {
             /* EOF: every process that held the rank's end has closed it. */

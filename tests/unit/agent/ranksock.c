@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -256,6 +257,8 @@ static void garbage_is_ignored(void **state)
     run_loop_once(f);
     assert_non_null(strstr(f->seen, "not a message"));
     f->seen[0] = '\0';
+    assert_int_equal(send(fd, "", 0, 0), 0); /* reads like the end of the stream */
+    run_loop_once(f);
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     assert_string_equal(f->seen, "hello(3,9003) ");
 }
@@ -635,6 +638,33 @@ static void buffers_are_for_ranks_of_one_communicator(void **state)
     close(fd);
     assert_int_equal(want_segment(f, COMM, 1, &fd).segment.error, 0);
     close(fd);
+}
+
+/* The test is rank and agent, so both lack descriptors. */
+static void a_rank_learns_that_its_descriptor_was_lost(void **state)
+{
+    struct fixture *f = *state;
+    const struct dt_rankmsg m = {
+        .type = DT_RANK_WANT_SEGMENT,
+        .want_segment = { .call = 1, .bytes = 8, .members = RANKS, .giver = 1, .takers = 1 }
+    };
+    int fd = dt_sealed_create("given", 8), lowest;
+    struct rlimit before, none;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, NULL);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
+    receive(f, 1, NULL);
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, fd, 0), 0);
+    lowest = dup(fd);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ (rlim_t)lowest, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    run_loop_once(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    close(fd);
+    assert_int_equal(receive(f, 0, NULL).segment.error, EMFILE);
 }
 
 static void a_descriptor_reaches_the_ranks_that_it_is_for(void **state)
@@ -1037,6 +1067,7 @@ int main(void)
         FIXED(ranks_are_inside_calls_of_all_kinds),
         FIXED(a_failure_without_a_message_is_found_in_memory),
         FIXED(buffers_are_for_ranks_of_one_communicator),
+        FIXED(a_rank_learns_that_its_descriptor_was_lost),
         FIXED(a_descriptor_reaches_the_ranks_that_it_is_for),
         FIXED(a_lying_rank_ends_no_other),
         FIXED(a_failure_is_reported_once),
