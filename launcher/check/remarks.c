@@ -260,7 +260,8 @@ static void judge_gpus(struct dt_remarks *r, const struct dt_check_host *h, size
 
         if (strspn(count, "0") == strlen(count))
             continue;
-        dt_strbuf_printf(&b, "GPU %u has %s uncorrected memory errors", i, count);
+        dt_strbuf_printf(&b, "GPU %u has %s uncorrected memory error%s", i, count,
+                         strcmp(count, "1") == 0 ? "" : "s");
         add_remark(r, host, DT_CHECK_ERRORS, &b);
     }
     for (uint32_t i = 0; i < h->facts.gpu_xids.n; i++) {

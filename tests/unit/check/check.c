@@ -202,7 +202,7 @@ static void no_gpus(struct dt_check_host *h)
 
 static void bad_gpus(struct dt_check_host *h)
 {
-    static char *errors[] = { "0", "12", NULL }, *xids[] = { "Xid 79 x 2 (0000:3b:00)", NULL };
+    static char *errors[] = { "1", "12", NULL }, *xids[] = { "Xid 79 x 2 (0000:3b:00)", NULL };
 
     h[0].facts.gpu_ecc.v = errors;
     h[1].facts.gpu_xids = (struct dt_strs){ xids, 1 };
@@ -300,7 +300,8 @@ static void a_host_that_differs_from_the_usual_gets_remarks(void **state)
         { all_loaded, "" },
         { fewer_gpus, "b7 1 GPU (usual: 2)|" },
         { other_gpus, "c7 GPU A100 (usual: H100)|c8 driver 535.2 (usual: 580.1)|" },
-        { bad_gpus, "a15 GPU 1 has 12 uncorrected memory errors|"
+        { bad_gpus, "a15 GPU 0 has 1 uncorrected memory error|"
+                    "a15 GPU 1 has 12 uncorrected memory errors|"
                     "b15 the kernel's log has Xid 79 x 2 (0000:3b:00)|"
                     "c7 nvidia-smi does not answer|" },
         { other_links, "a13 GPU links NV18, SYS (usual: NV18)|b14 NCCL 2.18.3 (usual: 2.28.9)|" },
