@@ -54,10 +54,9 @@ static const struct dt_hostlist *srun_nodes(void)
 {
     static struct dt_hostlist nodes;
     static bool known;
-    const char *name = dt_scheduler_name(&dti_view);
     char path[PATH_MAX];
 
-    if (!known && name && strcmp(name, "the Slurm allocation") == 0 &&
+    if (!known && dt_scheduler_is_slurm(&dti_view) &&
         dt_program_find(path, sizeof path, "srun", getenv("PATH")) == 0)
         dt_scheduler_hosts(&nodes, &dti_view, NULL);
     known = true;

@@ -198,6 +198,14 @@ const char *dt_scheduler_name(const struct dt_scheduler_view *view)
     return scheduler ? scheduler->name : NULL;
 }
 
+bool dt_scheduler_is_slurm(const struct dt_scheduler_view *view)
+{
+    const char *value;
+    const struct scheduler *scheduler = find_scheduler(view, &value);
+
+    return scheduler && scheduler->hosts == slurm;
+}
+
 int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view *view,
                        struct dt_error *err)
 {

@@ -16,6 +16,7 @@ struct dt_scheduler_view {
 /* Returns the allocation's name for messages, as in "the Slurm allocation", or NULL outside of any.
  */
 const char *dt_scheduler_name(const struct dt_scheduler_view *view);
+bool dt_scheduler_is_slurm(const struct dt_scheduler_view *view);
 
 /* Adds the allocation's hosts and slots to list, which is empty, in the scheduler's order. Outside
  * of an allocation it adds nothing. On a mistake, err is "VARIABLE: what is wrong", with exit code

@@ -149,10 +149,13 @@ static void the_allocation_has_a_name(void **state)
 
     (void)state;
     assert_string_equal(dt_scheduler_name(&view), "the Slurm allocation");
+    assert_true(dt_scheduler_is_slurm(&view));
     view.arg = (void *)&lsf;
     assert_string_equal(dt_scheduler_name(&view), "the LSF allocation");
+    assert_false(dt_scheduler_is_slurm(&view));
     view.arg = (void *)&none;
     assert_null(dt_scheduler_name(&view));
+    assert_false(dt_scheduler_is_slurm(&view));
 }
 
 int main(void)
