@@ -185,7 +185,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
 	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
-	launcher/agent/horovod/server.c launcher/agent/horovod/server.h \
+	launcher/agent/horovod/rendezvous.c launcher/agent/horovod/rendezvous.h \
 	launcher/agent/horovodserve.c launcher/agent/horovodserve.h \
 	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/io/files.c launcher/agent/io/files.h \

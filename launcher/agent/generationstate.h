@@ -6,7 +6,7 @@
 #define DT_AGENT_GENERATIONSTATE_H
 
 #include "launcher/agent/generation.h"
-#include "launcher/agent/horovod/server.h"
+#include "launcher/agent/horovod/rendezvous.h"
 #include "launcher/agent/io/relay.h"
 #include "launcher/agent/io/stdinfeed.h"
 #include "launcher/agent/mpi/pmixhelper.h"

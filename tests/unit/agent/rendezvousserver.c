@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/agent/horovod/server.h"
+#include "launcher/agent/horovod/rendezvous.h"
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
 

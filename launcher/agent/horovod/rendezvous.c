@@ -1,4 +1,4 @@
-#include "launcher/agent/horovod/server.h"
+#include "launcher/agent/horovod/rendezvous.h"
 
 #include <errno.h>
 #include <stdbool.h>

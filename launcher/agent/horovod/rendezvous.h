@@ -1,8 +1,8 @@
 /* The rendezvous server of one generation of a Horovod job. It has its own port, so that it never
  * sees what ranks of an earlier generation send. One connection is one request. Clients that are
  * silent or slow give way to others, and are served for a limited time. */
-#ifndef DT_AGENT_HOROVOD_SERVER_H
-#define DT_AGENT_HOROVOD_SERVER_H
+#ifndef DT_AGENT_HOROVOD_RENDEZVOUS_H
+#define DT_AGENT_HOROVOD_RENDEZVOUS_H
 
 #include <stdint.h>
 #include <uv.h>
