@@ -316,8 +316,10 @@ static void on_start_timeout(uv_timer_t *timer)
 {
     struct dt_link *l = timer->data;
 
-    fail_link(l, "%s: no answer for %d s; try: ssh %s true", dt_link_phase(l), START_MS / 1000,
-              l->config.host->name);
+    fail_link(l,
+              "%s: no answer for %d s; run a command there by hand, such as true, to see what it "
+              "waits for",
+              dt_link_phase(l), START_MS / 1000);
 }
 
 static void on_transport_closed(void *arg, const struct dt_error *why);

@@ -71,7 +71,7 @@ extern const struct dt_transport_ops dti_transport_rsh;
 extern const struct dt_transport_ops dti_transport_srun;
 
 /* What carries the bytes for the three SSH transports above; they need remote->login. */
-extern const struct dt_transport_ops dti_stream_libssh2;
-extern const struct dt_transport_ops dti_stream_ssh;
+extern const struct dt_transport_ops dti_carrier_libssh2;
+extern const struct dt_transport_ops dti_carrier_ssh;
 
 #endif

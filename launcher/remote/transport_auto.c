@@ -64,7 +64,7 @@ static void choose(struct dt_transport *t)
     if (t->forced)
         t->ops = t->forced;
     else
-        t->ops = reason && l->config.has_ssh ? &dti_stream_ssh : &dti_stream_libssh2;
+        t->ops = reason && l->config.has_ssh ? &dti_carrier_ssh : &dti_carrier_libssh2;
     dt_verbose("%s: transport %s%s%s", t->remote.host->name, t->ops->name,
                reason && !t->forced ? ": " : "", reason && !t->forced ? reason : "");
 }
@@ -113,13 +113,13 @@ static struct dt_transport *open_auto(uv_loop_t *loop, const struct dt_remote *r
 static struct dt_transport *open_libssh2(uv_loop_t *loop, const struct dt_remote *remote,
                                          const struct dt_transport_events *events, void *arg)
 {
-    return open_with(loop, remote, events, arg, &dti_stream_libssh2);
+    return open_with(loop, remote, events, arg, &dti_carrier_libssh2);
 }
 
 static struct dt_transport *open_ssh(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
-    return open_with(loop, remote, events, arg, &dti_stream_ssh);
+    return open_with(loop, remote, events, arg, &dti_carrier_ssh);
 }
 
 static void auto_write(struct dt_transport *t, const void *bytes, size_t n)

@@ -131,7 +131,7 @@ static void fail_session(struct dt_transport *t)
 
 /* ---- connecting ---- */
 
-static size_t stream_pending(const struct dt_transport *t)
+static size_t ssh2_pending(const struct dt_transport *t)
 {
     return t->out.len + dt_sshsocket_pending(&t->socket);
 }
@@ -141,7 +141,7 @@ static void on_moved(void *arg)
     struct dt_transport *t = arg;
 
     drive(t);
-    if (t->phase == RUNNING && t->owes_drained && stream_pending(t) == 0) {
+    if (t->phase == RUNNING && t->owes_drained && ssh2_pending(t) == 0) {
         t->owes_drained = false;
         t->events.drained(t->arg);
     }
@@ -428,8 +428,8 @@ static void drive(struct dt_transport *t)
 
 /* ---- operations ---- */
 
-static struct dt_transport *stream_open(uv_loop_t *loop, const struct dt_remote *remote,
-                                        const struct dt_transport_events *events, void *arg)
+static struct dt_transport *ssh2_open(uv_loop_t *loop, const struct dt_remote *remote,
+                                      const struct dt_transport_events *events, void *arg)
 {
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     const struct dt_sshconfig *config = &remote->login->config;
@@ -446,7 +446,7 @@ static struct dt_transport *stream_open(uv_loop_t *loop, const struct dt_remote 
     return t;
 }
 
-static void stream_write(struct dt_transport *t, const void *data, size_t n)
+static void ssh2_write(struct dt_transport *t, const void *data, size_t n)
 {
     if (t->phase == OVER || n == 0)
         return;
@@ -455,28 +455,28 @@ static void stream_write(struct dt_transport *t, const void *data, size_t n)
     drive(t);
 }
 
-static const char *stream_phase(const struct dt_transport *t)
+static const char *ssh2_phase(const struct dt_transport *t)
 {
     return t->dial ? dt_dial_phase(t->dial) : phase_names[t->phase];
 }
 
-static void stream_close(struct dt_transport *t)
+static void ssh2_close(struct dt_transport *t)
 {
     over(t);
     drive(t);
 }
 
-static void stream_greeted(struct dt_transport *t)
+static void ssh2_greeted(struct dt_transport *t)
 {
     dt_sshsocket_end_when_silent(&t->socket, 0);
 }
 
-const struct dt_transport_ops dti_stream_libssh2 = {
+const struct dt_transport_ops dti_carrier_libssh2 = {
     .name = "libssh2",
-    .open = stream_open,
-    .write = stream_write,
-    .phase = stream_phase,
-    .pending = stream_pending,
-    .close = stream_close,
-    .greeted = stream_greeted,
+    .open = ssh2_open,
+    .write = ssh2_write,
+    .phase = ssh2_phase,
+    .pending = ssh2_pending,
+    .close = ssh2_close,
+    .greeted = ssh2_greeted,
 };

@@ -145,7 +145,7 @@ static const char *ssh_phase(const struct dt_transport *t)
     return "connect or authenticate (ssh does not tell which)";
 }
 
-const struct dt_transport_ops dti_stream_ssh = {
+const struct dt_transport_ops dti_carrier_ssh = {
     .name = "ssh",
     .open = ssh_open,
     .write = dt_transport_child_write,
