@@ -36,14 +36,13 @@ struct dt_gpu_gate {
 /* No thread calls the driver while it holds the mutex. */
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a gate has been shut, or the thread must end */
+    pthread_cond_t changed; /* there is something to watch, or the thread must end */
     pthread_t thread;
-    bool watched;
+    bool started; /* the thread was */
     bool ending;
-    bool sleeps;
     struct dt_gpu_gate *open;
     struct dt_gpu_gate *shut;
-    struct dt_gpu_watched *watched_calls;
+    struct dt_gpu_watched *calls; /* that have no gate */
 } dti_gates = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void release_gate(struct dt_gpu_gate *gate)
@@ -63,7 +62,7 @@ static void release_stopped_locked(void)
 
 static void look_at_calls_locked(void)
 {
-    for (struct dt_gpu_watched *w = dti_gates.watched_calls; w; w = w->next) {
+    for (struct dt_gpu_watched *w = dti_gates.calls; w; w = w->next) {
         dt_async_wake(&w->comm->slot->async);
         w->looks = dt_comm_stopped(w->comm, NULL) ? w->looks + 1 : 0;
         if (w->looks >= STUCK_LOOKS)
@@ -78,11 +77,9 @@ static void *watch_gates(void *arg)
 
     pthread_mutex_lock(&dti_gates.mutex);
     while (!dti_gates.ending) {
-        idle = dti_gates.shut || dti_gates.watched_calls ? 0 : idle + 1;
+        idle = dti_gates.shut || dti_gates.calls ? 0 : idle + 1;
         if (idle > LINGER_LOOKS) {
-            dti_gates.sleeps = true;
             pthread_cond_wait(&dti_gates.changed, &dti_gates.mutex);
-            dti_gates.sleeps = false;
             idle = 0;
             continue;
         }
@@ -98,27 +95,27 @@ static void *watch_gates(void *arg)
 
 bool dt_gpu_watch_begin(void)
 {
-    bool watched;
+    bool started;
 
     pthread_mutex_lock(&dti_gates.mutex);
-    if (!dti_gates.watched)
-        dti_gates.watched = dt_thread_start(&dti_gates.thread, watch_gates, NULL) == 0;
-    watched = dti_gates.watched;
+    if (!dti_gates.started)
+        dti_gates.started = dt_thread_start(&dti_gates.thread, watch_gates, NULL) == 0;
+    started = dti_gates.started;
     pthread_mutex_unlock(&dti_gates.mutex);
-    return watched;
+    return started;
 }
 
 void dt_gpu_gates_end(void)
 {
-    bool watched;
+    bool started;
 
     pthread_mutex_lock(&dti_gates.mutex);
-    watched = dti_gates.watched;
-    dti_gates.watched = false;
+    started = dti_gates.started;
+    dti_gates.started = false;
     dti_gates.ending = true;
     pthread_cond_signal(&dti_gates.changed);
     pthread_mutex_unlock(&dti_gates.mutex);
-    if (watched)
+    if (started)
         pthread_join(dti_gates.thread, NULL);
 }
 
@@ -129,17 +126,16 @@ void dt_gpu_watch(struct dt_gpu_watched *w)
     pthread_mutex_lock(&dti_gates.mutex);
     if (w->calls++ == 0) {
         w->looks = 0;
-        w->next = dti_gates.watched_calls;
-        dti_gates.watched_calls = w;
-        if (dti_gates.sleeps)
-            pthread_cond_signal(&dti_gates.changed);
+        w->next = dti_gates.calls;
+        dti_gates.calls = w;
+        pthread_cond_signal(&dti_gates.changed);
     }
     pthread_mutex_unlock(&dti_gates.mutex);
 }
 
 void dt_gpu_unwatch(struct dt_gpu_watched *w)
 {
-    struct dt_gpu_watched **at = &dti_gates.watched_calls;
+    struct dt_gpu_watched **at = &dti_gates.calls;
 
     pthread_mutex_lock(&dti_gates.mutex);
     if (--w->calls == 0) {
@@ -152,7 +148,7 @@ void dt_gpu_unwatch(struct dt_gpu_watched *w)
 
 /* ---- gates ---- */
 
-static void add_gate(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
+static void add_gates(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
 {
     uint64_t allocation = dt_gpu_allocation(page);
 
@@ -169,7 +165,8 @@ static void add_gate(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr devic
     pthread_mutex_unlock(&dti_gates.mutex);
 }
 
-static CUresult make_gate(void)
+/* After a failure the page is leaked: freeing it might wait for the GPU. */
+static CUresult make_gates(void)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_gpu_gate *gates = calloc(GATES, sizeof *gates);
@@ -186,7 +183,7 @@ static CUresult make_gate(void)
     if (result)
         free(gates);
     else
-        add_gate(gates, page, device);
+        add_gates(gates, page, device);
     return result;
 }
 
@@ -256,7 +253,7 @@ CUresult dt_gpu_gates_try(CUstream stream)
     if (!dt_gpu_watch_begin())
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!g)
-        result = make_gate();
+        result = make_gates();
     if (!g && !result)
         g = find_any_gate();
     return result
@@ -270,7 +267,7 @@ CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const stru
 
     dt_gpu_provision_forbid();
     while (!(*gate = take_gate(c)) && !result)
-        result = make_gate();
+        result = make_gates();
     if (!result)
         result = dt_cuda()->cuStreamWaitValue32_v2(stream, (*gate)->device, (*gate)->turn,
                                                    CU_STREAM_WAIT_VALUE_GEQ);
