@@ -44,7 +44,7 @@ struct agent {
     struct dt_files *files;
     struct dt_standby *facts_standby;
     bool told_slow;
-    uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
+    uint64_t unsolicited_ns; /* when test_connection or show_progress last sent a PONG */
     uint64_t turned_ns;      /* when the loop last turned, or the agent showed that it is alive */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
@@ -129,6 +129,18 @@ static void test_connection(struct agent *a)
 
     if (now - a->unsolicited_ns < a->lease.ms * UINT64_C(1000000) ||
         !dt_channel_has_room(a->host.channel))
+        return;
+    a->unsolicited_ns = now;
+    send_unsolicited_pong(a);
+}
+
+/* The launcher's PINGs wait behind the files that it sends, in the buffers of TCP and SSH: for many
+ * seconds if the line is slow. */
+static void show_progress(struct agent *a)
+{
+    uint64_t now = dt_now_ns();
+
+    if (now - a->unsolicited_ns < ALIVE_MS * UINT64_C(1000000))
         return;
     a->unsolicited_ns = now;
     send_unsolicited_pong(a);
@@ -421,6 +433,7 @@ static void on_launcher_message(void *arg, uint8_t type, union dt_msg *msg)
         break;
     case DT_MSG_FILE_DATA:
         dt_files_data(a->files, &msg->file_data);
+        show_progress(a);
         break;
     case DT_MSG_END:
         leave(a, 0, NULL, NULL);

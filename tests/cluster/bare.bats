@@ -87,3 +87,15 @@ teardown() { cluster_await_quiet; }
     wait "$DTRUN_PID" || true
     [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
 }
+
+# PINGs wait in the buffers of TCP and ssh behind the files.
+@test "files that come over a slow line for many heartbeats do not make the host count as dead" {
+    [ -c /dev/net/tun ] || skip "needs /dev/net/tun"
+    cluster_dtrun -H host2 true # this also sends the agent
+    head -c 2000000 /dev/urandom >"$BATS_TEST_TMPDIR/large"
+    cluster_far 2 20 4e6 0
+    cluster_dtrun --heartbeat 1 -H host2 --push "$BATS_TEST_TMPDIR/large" true
+    [ "$RC" = 0 ]
+    [ ! -s "$ERR" ]
+    cluster_near 2
+}
