@@ -87,7 +87,7 @@ void dt_gpu_copies_reserve(struct dt_gpu_copies *s, size_t bytes)
 {
     if (bytes > s->wanted)
         s->wanted = bytes;
-    if (s->wanted && dt_pinned_reserve(s->wanted, s))
+    if (s->wanted && dt_pinned_reserve(s->wanted, s) != CUDA_ERROR_NOT_READY)
         s->wanted = 0;
 }
 

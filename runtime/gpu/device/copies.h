@@ -25,14 +25,14 @@ struct dt_gpu_copies {          /* all zero at first */
     uint64_t life; /* the context's life */
     CUstream stream;
     CUevent copied[DT_GPU_COPY_SLOTS]; /* recorded after the last copy of each slot */
-    size_t wanted;                     /* bytes that could not be reserved yet */
+    size_t wanted;                     /* bytes to reserve when the driver may be asked */
 };
 
 /* Opens them in this context, which is current, unless they are open there. Returns
  * CUDA_ERROR_NOT_READY, and changes nothing, if the driver must not be asked. */
 CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context);
-/* Reserves pinned memory in the current context, as much as any call has wanted. If the driver must
- * not be asked, a later call of this reserves it. For one thread at a time. */
+/* Reserves pinned memory in the current context. If the driver must not be asked, a later call of
+ * this reserves it. For one thread at a time. */
 void dt_gpu_copies_reserve(struct dt_gpu_copies *s, size_t bytes);
 /* Queue a copy in a slot. With bytes 0, only record the event. */
 CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,

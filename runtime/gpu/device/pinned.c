@@ -56,31 +56,33 @@ static struct block *find_reserved(size_t bytes, const void *owner)
     return NULL;
 }
 
-static struct block *pin(size_t bytes)
+static CUresult pin(struct block *b)
 {
-    struct block *b = calloc(1, sizeof *b);
+    CUresult result = dt_cuda()->cuMemHostAlloc(&b->memory, b->bytes, CU_MEMHOSTALLOC_PORTABLE);
 
-    if (!b)
-        return NULL;
-    b->bytes = bytes;
-    if (dt_cuda()->cuMemHostAlloc(&b->memory, bytes, CU_MEMHOSTALLOC_PORTABLE)) {
-        free(b);
-        return NULL;
-    }
-    b->allocation = dt_gpu_allocation(b->memory);
-    return b;
+    if (!result)
+        b->allocation = dt_gpu_allocation(b->memory);
+    return result;
 }
 
 /* Called without the lock: the driver may wait for work of a thread that needs the lock. */
-static struct block *make_block(size_t bytes)
+static CUresult make_block(struct block **block, size_t bytes)
 {
     struct block *b;
+    CUresult result;
 
     if (!dt_gpu_provision_begin())
-        return NULL;
-    b = pin(bytes);
+        return CUDA_ERROR_NOT_READY;
+    b = calloc(1, sizeof *b);
+    if (b)
+        b->bytes = bytes;
+    result = b ? pin(b) : CUDA_ERROR_OUT_OF_MEMORY;
     dt_gpu_provision_end();
-    return b;
+    if (result)
+        free(b);
+    else
+        *block = b;
+    return result;
 }
 
 /* Drops the memory that was freed with the context in which it was pinned. */
@@ -140,8 +142,7 @@ void *dt_pinned_take(size_t bytes, const void *owner)
     pthread_mutex_unlock(&dti_pinned.mutex);
     if (b)
         return b->memory;
-    b = make_block(room);
-    if (!b)
+    if (make_block(&b, room))
         return NULL;
     b->used = true;
     add_block(b);
@@ -239,26 +240,27 @@ static bool reserve_locked(size_t room, const void *owner)
     return find_reserved(room, owner) != NULL;
 }
 
-bool dt_pinned_reserve(size_t bytes, const void *owner)
+CUresult dt_pinned_reserve(size_t bytes, const void *owner)
 {
     size_t room = round_up(bytes);
     struct block *b;
+    CUresult result;
     bool enough;
 
     if (room < bytes)
-        return false;
+        return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&dti_pinned.mutex);
     forget_gone_locked();
     enough = reserve_locked(room, owner);
     pthread_mutex_unlock(&dti_pinned.mutex);
-    b = enough ? NULL : make_block(room);
-    if (!b)
-        return enough;
+    result = enough ? CUDA_SUCCESS : make_block(&b, room);
+    if (enough || result)
+        return result;
     pthread_mutex_lock(&dti_pinned.mutex);
     release_locked(owner);
     b->owner = owner;
     add_locked(b);
     dti_pinned.kept += b->bytes;
     pthread_mutex_unlock(&dti_pinned.mutex);
-    return true;
+    return CUDA_SUCCESS;
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/gpu/nvidia/abi_cuda.h"
+
 /* Takes at least this many bytes: the owner's reserved memory if that is enough, else memory that
  * is pinned in the current context. Returns NULL if the driver gives no more, or must not be asked
  * (provision.h). */
@@ -20,8 +22,8 @@ void dt_pinned_hold(void);
 void dt_pinned_let_go(void);
 
 /* Pins this much now and reserves it for an owner, which never takes more than one block at a time,
- * until it is released. Returns false in the same cases as dt_pinned_take. */
-bool dt_pinned_reserve(size_t bytes, const void *owner);
+ * until it is released. Returns CUDA_ERROR_NOT_READY if the driver must not be asked now. */
+CUresult dt_pinned_reserve(size_t bytes, const void *owner);
 void dt_pinned_release(const void *owner);
 
 #endif

@@ -50,7 +50,7 @@ static void copies_that_do_not_end_keep_their_list_entry(void **state)
     *(_Atomic uint32_t *)word = 0;
     copies = dt_gpu_copies_in(&list, context);
     assert_non_null(copies);
-    assert_true(dt_pinned_reserve(4096, copies));
+    assert_int_equal(dt_pinned_reserve(4096, copies), CUDA_SUCCESS);
     assert_int_equal(dt_gpu_copying_begin(&call, copies, context, 4096), CUDA_SUCCESS);
     assert_ptr_equal(call.copies, copies);
     assert_false(call.waits);

@@ -118,6 +118,24 @@ static void memory_that_could_not_be_reserved_is_reserved_later(void **state)
     dt_gpu_copies_close(&own);
 }
 
+static void memory_that_the_driver_lacks_is_not_wanted_for_later_calls(void **state)
+{
+    struct dt_gpu_copies own = { 0 };
+    struct dt_gpu_copying call;
+
+    (void)state;
+    need_driver();
+    assert_int_equal(dt_gpu_copies_open(&own, context), CUDA_SUCCESS);
+    dt_gpu_copies_reserve(&own, (size_t)1 << 60);
+    dt_gpu_copies_reserve(&own, 16 * BYTES);
+    dt_gpu_provision_forbid();
+    assert_int_equal(dt_gpu_copying_begin(&call, &own, context, 16 * BYTES), CUDA_SUCCESS);
+    assert_false(call.pageable);
+    assert_true(dt_gpu_copying_end(&call, false));
+    dt_gpu_provision_allow();
+    dt_gpu_copies_close(&own);
+}
+
 static _Atomic bool ended;
 
 static void *end_soon(void *arg)
@@ -149,6 +167,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_share_a_stream_until_they_may_have_their_own),
         cmocka_unit_test(memory_that_could_not_be_reserved_is_reserved_later),
+        cmocka_unit_test(memory_that_the_driver_lacks_is_not_wanted_for_later_calls),
         cmocka_unit_test(work_waits_for_threads_that_ask_the_driver),
     };
 
