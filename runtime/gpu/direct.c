@@ -140,7 +140,7 @@ CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **
         give_back(all, d);
         return result;
     }
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(c);
     dt_gpu_watch(&all->watched);
     *call = d;
     return CUDA_SUCCESS;

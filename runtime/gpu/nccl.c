@@ -207,7 +207,7 @@ static dt_result_t make_nccl_call(struct dt_comm *c, void *arg)
 
     c->shm.algorithm = "nccl";
     c->leaders.algorithm = NULL;
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(c);
     if (r == DT_OK)
         r = queue_nccl_call(c, &o, &name);
     if (r == DT_OK)

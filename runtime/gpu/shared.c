@@ -473,7 +473,7 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
     q->arrival = (struct dt_gpu_arrival){ .begun = q->s->begun, .kind = q->o->kind->call };
     c->shm.algorithm = "shared";
     c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(c);
     if (r == DT_OK)
         r = queue_call(q);
     dt_launchorder_end(&q->launch);

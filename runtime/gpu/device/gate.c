@@ -265,7 +265,7 @@ CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const stru
 {
     CUresult result = CUDA_SUCCESS;
 
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(c);
     while (!(*gate = take_gate(c)) && !result)
         result = make_gates();
     if (!result)

@@ -4,11 +4,10 @@
  *
  * While a gate is shut, CUDA's calls that wait for the whole device (cuMemFree, cuMemFreeHost, and
  * see provision.h) also wait for that gate, so the thread that will open it must not make them. If
- * the program has queued
- * so much behind a gate that the driver's queue is full, the driver may make every thread wait.
- * Therefore a separate thread, which never calls the driver, watches the gates. Once a communicator
- * has been stopped (by a timeout, a death or an abort), this thread lets its streams go on,
- * wherever the thread that makes its calls may be waiting.
+ * the program has queued so much behind a gate that the driver's queue is full, the driver may make
+ * every thread wait. Therefore a separate thread, which never calls the driver, watches the gates.
+ * Once a communicator has been stopped (by a timeout, a death or an abort), this thread lets its
+ * streams go on, wherever the thread that makes its calls may be waiting.
  *
  * For any thread. */
 #ifndef DT_GPU_DEVICE_GATE_H

@@ -1,13 +1,16 @@
 #include "runtime/gpu/device/provision.h"
 
 #include <pthread.h>
+#include <stddef.h>
+
+#include "runtime/comm/comm.h"
+#include "runtime/gpu/device/wait.h"
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t asked; /* asking has become 0 */
-    unsigned asking;      /* the number of threads that ask the driver */
-    unsigned forbidden;   /* the number of calls that forbid it */
-} dti_provision = { .mutex = PTHREAD_MUTEX_INITIALIZER, .asked = PTHREAD_COND_INITIALIZER };
+    unsigned asking;    /* the number of threads that ask the driver */
+    unsigned forbidden; /* the number of calls that forbid it */
+} dti_provision = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 bool dt_gpu_provision_begin(void)
 {
@@ -23,18 +26,31 @@ bool dt_gpu_provision_begin(void)
 void dt_gpu_provision_end(void)
 {
     pthread_mutex_lock(&dti_provision.mutex);
-    if (--dti_provision.asking == 0)
-        pthread_cond_broadcast(&dti_provision.asked);
+    dti_provision.asking--;
     pthread_mutex_unlock(&dti_provision.mutex);
 }
 
-void dt_gpu_provision_forbid(void)
+/* Returns whether no thread asks. */
+static bool forbid(unsigned calls)
 {
+    bool quiet;
+
     pthread_mutex_lock(&dti_provision.mutex);
-    while (dti_provision.asking)
-        pthread_cond_wait(&dti_provision.asked, &dti_provision.mutex);
-    dti_provision.forbidden++;
+    dti_provision.forbidden += calls;
+    quiet = !dti_provision.asking;
     pthread_mutex_unlock(&dti_provision.mutex);
+    return quiet;
+}
+
+/* Forbids before it waits, so that no thread begins to ask meanwhile. */
+void dt_gpu_provision_forbid(const struct dt_comm *c)
+{
+    bool quiet = forbid(1);
+
+    for (unsigned turn = 0; !quiet && !dt_comm_stopped(c, NULL); turn++) {
+        dt_gpu_pause(turn);
+        quiet = forbid(0);
+    }
 }
 
 void dt_gpu_provision_allow(void)

@@ -8,14 +8,17 @@
 
 #include <stdbool.h>
 
+struct dt_comm;
+
 /* Returns false if the driver must not be asked now: then the caller does without, or with less.
  * Otherwise dt_gpu_provision_end follows. */
 bool dt_gpu_provision_begin(void);
 void dt_gpu_provision_end(void);
 
-/* Before work that may wait for other ranks is queued, and after it is over. The first waits for
- * threads that are asking. */
-void dt_gpu_provision_forbid(void);
+/* Before work of a call on c that may wait for other ranks is queued, and after it is over. The
+ * first waits for threads that are asking, but no longer once c has been stopped, since then the
+ * work waits for no rank. */
+void dt_gpu_provision_forbid(const struct dt_comm *c);
 void dt_gpu_provision_allow(void);
 
 #endif

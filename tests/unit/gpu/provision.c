@@ -12,6 +12,9 @@
 
 #include <cmocka.h>
 
+#include "runtime/api/context.h"
+#include "runtime/comm/comm.h"
+#include "runtime/dtrun.h"
 #include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -20,13 +23,22 @@
 enum { BYTES = 100000 };
 
 static CUcontext context;
+static struct dt_comm *world;
 static void *device;
+
+static void see(struct dt_comm *c, void *arg)
+{
+    (void)arg;
+    world = c;
+}
 
 static int begin(void **state)
 {
     CUdeviceptr memory;
 
     (void)state;
+    assert_int_equal(dt_init(), DT_OK);
+    assert_int_equal(dt_context_visit("a test", DT_WORLD, see, NULL), DT_OK);
     cuInit(0);
     if (!dt_cuda())
         return 0;
@@ -69,7 +81,7 @@ static void calls_share_a_stream_until_they_may_have_their_own(void **state)
     (void)state;
     need_driver();
     assert_int_equal(dt_gpu_copies_make_shared(context), CUDA_SUCCESS);
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(world);
     assert_int_equal(dt_gpu_copies_open(&own, context), CUDA_ERROR_NOT_READY);
     assert_int_equal(dt_gpu_copying_begin(&calls[0], &own, context, BYTES), CUDA_SUCCESS);
     assert_int_equal(dt_gpu_copying_begin(&calls[1], NULL, context, BYTES), CUDA_SUCCESS);
@@ -100,7 +112,7 @@ static void memory_that_could_not_be_reserved_is_reserved_later(void **state)
     (void)state;
     need_driver();
     assert_int_equal(dt_gpu_copies_open(&own, context), CUDA_SUCCESS);
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(world);
     dt_gpu_copies_reserve(&own, 8 * BYTES);
     assert_int_equal(own.wanted, 8 * BYTES);
     assert_int_equal(dt_gpu_copying_begin(&call, &own, context, 8 * BYTES), CUDA_SUCCESS);
@@ -110,7 +122,7 @@ static void memory_that_could_not_be_reserved_is_reserved_later(void **state)
     dt_gpu_provision_allow();
     dt_gpu_copies_reserve(&own, BYTES);
     assert_int_equal(own.wanted, 0);
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(world);
     assert_int_equal(dt_gpu_copying_begin(&call, &own, context, 8 * BYTES), CUDA_SUCCESS);
     assert_false(call.waits);
     assert_true(dt_gpu_copying_end(&call, false));
@@ -128,7 +140,7 @@ static void memory_that_the_driver_lacks_is_not_wanted_for_later_calls(void **st
     assert_int_equal(dt_gpu_copies_open(&own, context), CUDA_SUCCESS);
     dt_gpu_copies_reserve(&own, (size_t)1 << 60);
     dt_gpu_copies_reserve(&own, 16 * BYTES);
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(world);
     assert_int_equal(dt_gpu_copying_begin(&call, &own, context, 16 * BYTES), CUDA_SUCCESS);
     assert_false(call.pageable);
     assert_true(dt_gpu_copying_end(&call, false));
@@ -153,13 +165,35 @@ static void work_waits_for_threads_that_ask_the_driver(void **state)
     (void)state;
     assert_true(dt_gpu_provision_begin());
     assert_int_equal(pthread_create(&thread, NULL, end_soon, NULL), 0);
-    dt_gpu_provision_forbid();
+    dt_gpu_provision_forbid(world);
     assert_true(atomic_load(&ended));
     assert_false(dt_gpu_provision_begin());
     dt_gpu_provision_allow();
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(dt_gpu_provision_begin());
     dt_gpu_provision_end();
+}
+
+static void *abort_world(void *arg)
+{
+    sched_yield();
+    dt_comm_abort(DT_WORLD);
+    return arg;
+}
+
+/* The driver may keep a thread that asks for as long as the GPU works, which may be for good. */
+static void work_waits_for_no_thread_once_its_communicator_has_been_stopped(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    assert_true(dt_gpu_provision_begin());
+    assert_int_equal(pthread_create(&thread, NULL, abort_world, NULL), 0);
+    dt_gpu_provision_forbid(world);
+    assert_false(dt_gpu_provision_begin());
+    dt_gpu_provision_allow();
+    dt_gpu_provision_end();
+    assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 int main(void)
@@ -169,6 +203,7 @@ int main(void)
         cmocka_unit_test(memory_that_could_not_be_reserved_is_reserved_later),
         cmocka_unit_test(memory_that_the_driver_lacks_is_not_wanted_for_later_calls),
         cmocka_unit_test(work_waits_for_threads_that_ask_the_driver),
+        cmocka_unit_test(work_waits_for_no_thread_once_its_communicator_has_been_stopped),
     };
 
     setenv("STANDIN_DEVICES", "1", 1);
