@@ -20,7 +20,7 @@ struct dt_operation;
 struct dt_gpu { /* one per communicator; all zero at first */
     enum dt_gpu_path path;
     const char *no_nccl;          /* if this rank cannot use NCCL, the reason */
-    struct dt_gpu_copies *copies; /* for staging, in the context of the current call */
+    struct dt_gpu_copies *copies; /* those of the current staged call */
     struct dt_gpu_copies *all_copies;
     struct dt_ncclcomm nccl;
     struct dt_directs directs;

@@ -218,6 +218,7 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
     if (r == DT_OK)
         r = make_staged(c, o, g.host);
     dt_gpu_copying_end(&g, r != DT_OK);
+    c->gpu->copies = NULL;
     return r;
 }
 

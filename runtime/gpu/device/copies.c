@@ -147,38 +147,43 @@ static void add_shared(struct shared_stream *s)
     pthread_mutex_unlock(&dti_shared_streams.mutex);
 }
 
-CUresult dt_gpu_copies_make_shared(CUcontext context)
+static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *stream)
 {
     struct shared_stream *s;
-    uint64_t life = dt_gpu_life(context);
     CUresult result;
 
-    if (find_shared(context, life))
+    *stream = find_shared(context, life);
+    if (*stream)
         return CUDA_SUCCESS;
     s = calloc(1, sizeof *s);
     if (!s)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    s->context = context;
-    s->life = life;
-    result = dt_cuda_make_stream(&s->stream);
-    if (result)
+    result = dt_cuda_make_stream(stream);
+    if (result) {
         free(s);
-    else
-        add_shared(s);
-    return result;
+        return result;
+    }
+    *s = (struct shared_stream){ .context = context, .life = life, .stream = *stream };
+    add_shared(s);
+    return CUDA_SUCCESS;
+}
+
+CUresult dt_gpu_copies_make_shared(CUcontext context)
+{
+    CUstream stream;
+
+    return find_or_make_shared(context, dt_gpu_life(context), &stream);
 }
 
 /* A context without such a stream has no view, so no gate holds any of its streams. */
 static CUresult share(struct dt_gpu_copies *s, CUcontext context)
 {
-    CUresult result = dt_gpu_copies_make_shared(context);
+    CUresult result;
 
-    if (result)
-        return result;
     s->context = context;
     s->life = dt_gpu_life(context);
-    s->stream = find_shared(context, s->life);
-    return make_events(s);
+    result = find_or_make_shared(context, s->life, &s->stream);
+    return result ? result : make_events(s);
 }
 
 /* Closes all but the stream. */
@@ -190,9 +195,9 @@ static void end_sharing(struct dt_gpu_copies *s)
 
 /* ---- one call ---- */
 
-static CUresult take_host(struct dt_gpu_copying *g, size_t bytes)
+static CUresult take_host(struct dt_gpu_copying *g, size_t bytes, const void *owner)
 {
-    g->host = dt_pinned_take(bytes, g->copies);
+    g->host = dt_pinned_take(bytes, owner);
     if (g->host)
         return CUDA_SUCCESS;
     g->host = malloc(bytes);
@@ -212,7 +217,7 @@ CUresult dt_gpu_copying_begin(struct dt_gpu_copying *g, struct dt_gpu_copies *s,
         result = share(&g->sharing, context);
     }
     if (!result && bytes)
-        result = take_host(g, bytes);
+        result = take_host(g, bytes, s ? s : g->copies);
     if (result)
         end_sharing(&g->sharing);
     return result;

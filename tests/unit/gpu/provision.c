@@ -130,6 +130,24 @@ static void memory_that_could_not_be_reserved_is_reserved_later(void **state)
     dt_gpu_copies_close(&own);
 }
 
+static void memory_that_is_reserved_serves_a_call_on_the_shared_stream(void **state)
+{
+    struct dt_gpu_copies own = { 0 };
+    struct dt_gpu_copying call;
+
+    (void)state;
+    need_driver();
+    dt_gpu_copies_reserve(&own, 32 * BYTES);
+    dt_gpu_provision_forbid(world);
+    assert_int_equal(dt_gpu_copying_begin(&call, &own, context, 32 * BYTES), CUDA_SUCCESS);
+    assert_ptr_equal(call.copies, &call.sharing);
+    assert_false(call.pageable);
+    copy_there_and_back(&call, 4);
+    assert_true(dt_gpu_copying_end(&call, false));
+    dt_gpu_provision_allow();
+    dt_gpu_copies_close(&own);
+}
+
 static void memory_that_the_driver_lacks_is_not_wanted_for_later_calls(void **state)
 {
     struct dt_gpu_copies own = { 0 };
@@ -201,6 +219,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_share_a_stream_until_they_may_have_their_own),
         cmocka_unit_test(memory_that_could_not_be_reserved_is_reserved_later),
+        cmocka_unit_test(memory_that_is_reserved_serves_a_call_on_the_shared_stream),
         cmocka_unit_test(memory_that_the_driver_lacks_is_not_wanted_for_later_calls),
         cmocka_unit_test(work_waits_for_threads_that_ask_the_driver),
         cmocka_unit_test(work_waits_for_no_thread_once_its_communicator_has_been_stopped),
