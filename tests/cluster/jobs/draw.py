@@ -51,7 +51,6 @@ class Job:
     labels: bool = False
     reader: str = "file"  # or "pipe", or "slow", a pipe that is read now and then
     input: int = -1  # bytes of standard input, -1: none; -2: a pipe that nobody writes to
-    reader_rank: int = 0
     faults: list = field(default_factory=list)
 
     @property
