@@ -418,6 +418,7 @@ cluster_remove() {
         ip netns pids "$ns" | xargs -r kill -9 2>/dev/null
         ip netns del "$ns"
     done
+    umount "$CLUSTER_SHARED"/* 2>/dev/null || true # what a test has mounted there
     rm -rf /etc/netns/"$CLUSTER_TAG"-* "$CLUSTER_DIR"
     rmdir /etc/netns 2>/dev/null || true
 }
