@@ -31,7 +31,7 @@ static void on_hello(void *arg, uint32_t rank, uint16_t port)
     REQUIRE(rank < NP);
 }
 
-static void on_commit(void *arg, int64_t step, bool restored)
+static void on_commit(void *arg, int64_t step, uint8_t restored)
 {
     (void)arg;
     (void)step;

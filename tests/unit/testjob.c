@@ -192,7 +192,7 @@ static void saw_hello(void *arg, uint32_t rank, uint16_t port)
         testjob_table(job);
 }
 
-static void saw_commit(void *arg, int64_t step, bool restored)
+static void saw_commit(void *arg, int64_t step, uint8_t restored)
 {
     struct testjob *job = ((struct host *)arg)->job;
 

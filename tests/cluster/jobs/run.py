@@ -89,11 +89,13 @@ NAMESPACES = [os.readlink(f"/proc/{pid}/ns/pid") for pid in INITS]
 
 
 def files_of_hosts():
-    """Files that a job might leave on a host, except the agents that dtrun keeps there."""
+    """Files that a job might leave on a host, except the agents that dtrun keeps there. Where /tmp is the machine's,
+    others use it, too."""
     found = set()
     for i, init in enumerate(INITS):
-        for top in ("tmp", "dev/shm", "run"):
-            for where, _, names in os.walk(f"/proc/{init}/root/{top}"):
+        root = Path(f"/proc/{init}/root")
+        for top in (root / "dev/shm", root / "run", *root.glob("tmp/dtrun*")):
+            for where, _, names in os.walk(top):
                 found |= {f"host{i + 1}:{where.partition('root/')[2]}/{name}" for name in names}
     return {f for f in found if "/.cache/dtrun/dtrun-" not in f}
 
