@@ -29,7 +29,7 @@
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* then the keeper takes over */
     SLOW_MS = 5 * 1000,       /* a file operation that takes longer is reported to the user */
-    ALIVE_MS = 250,           /* between signs of life while the loop does not turn */
+    ALIVE_MS = 250,           /* between signs of life while PINGs are not answered in time */
     DYING_MS = 8 * 1000,      /* an ANSWER waits this long for deaths; the launcher waits longer */
 };
 
@@ -44,8 +44,8 @@ struct agent {
     struct dt_files *files;
     struct dt_standby *facts_standby;
     bool told_slow;
-    uint64_t unsolicited_ns; /* when test_connection or show_progress last sent a PONG */
-    uint64_t turned_ns;      /* when the loop last turned, or the agent showed that it is alive */
+    uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
+    uint64_t alive_ns;       /* when show_alive last sent one, or could begin to */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -120,6 +120,12 @@ static void send_unsolicited_pong(struct agent *a)
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
 }
 
+static void say_alive(struct agent *a)
+{
+    beat(a);
+    send_unsolicited_pong(a);
+}
+
 /* A dtrun that the user has stopped sends nothing. If its machine or the network fails meanwhile,
  * only a write shows this: without acknowledgements TCP gives up, and sshd closes the worker's
  * input. */
@@ -129,18 +135,6 @@ static void test_connection(struct agent *a)
 
     if (now - a->unsolicited_ns < a->lease.ms * UINT64_C(1000000) ||
         !dt_channel_has_room(a->host.channel))
-        return;
-    a->unsolicited_ns = now;
-    send_unsolicited_pong(a);
-}
-
-/* The launcher's PINGs wait behind the files that it sends, in the buffers of TCP and SSH: for many
- * seconds if the line is slow. */
-static void show_progress(struct agent *a)
-{
-    uint64_t now = dt_now_ns();
-
-    if (now - a->unsolicited_ns < ALIVE_MS * UINT64_C(1000000))
         return;
     a->unsolicited_ns = now;
     send_unsolicited_pong(a);
@@ -160,8 +154,7 @@ static void say_blocked(struct agent *a, uint64_t ms, char *text)
 {
     const struct dt_msg_log slow = { text };
 
-    beat(a);
-    send_unsolicited_pong(a);
+    say_alive(a);
     if (ms < SLOW_MS || a->told_slow)
         return;
     a->told_slow = true;
@@ -187,23 +180,18 @@ static void on_facts_blocked(void *arg, uint64_t ms)
 /* Begins what may keep the loop from turning. Call show_alive again and again until it is done. */
 static void begin_work(struct agent *a)
 {
-    a->turned_ns = dt_now_ns();
+    a->alive_ns = dt_now_ns();
 }
 
-static void show_alive(struct agent *a)
+static void show_alive(void *arg)
 {
+    struct agent *a = arg;
     uint64_t now = dt_now_ns();
 
-    if (now - a->turned_ns < ALIVE_MS * UINT64_C(1000000))
+    if (now - a->alive_ns < ALIVE_MS * UINT64_C(1000000))
         return;
-    a->turned_ns = now;
-    beat(a);
-    send_unsolicited_pong(a);
-}
-
-static void on_alive(void *arg)
-{
-    show_alive(arg);
+    a->alive_ns = now;
+    say_alive(a);
 }
 
 /* --inject host: ends as if the power had failed. */
@@ -433,7 +421,8 @@ static void on_launcher_message(void *arg, uint8_t type, union dt_msg *msg)
         break;
     case DT_MSG_FILE_DATA:
         dt_files_data(a->files, &msg->file_data);
-        show_progress(a);
+        /* PINGs wait behind the files in the buffers of TCP and SSH: long on a slow line. */
+        show_alive(a);
         break;
     case DT_MSG_END:
         leave(a, 0, NULL, NULL);
@@ -499,7 +488,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     a->host.cgroup = a->keeper->cgroup;
     a->host.groups = &a->keeper->groups;
     a->host.mpi_dir = a->keeper->mpi_dir;
-    a->host.alive = on_alive;
+    a->host.alive = show_alive;
     a->host.vanish = on_vanish;
     a->host.arg = a;
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a->query_look.data = a;
