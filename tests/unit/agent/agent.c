@@ -642,6 +642,17 @@ static void push(struct agent *a, uint32_t id, const char *name, const char *con
     assert_int_equal(a->msg.file_done.id, id);
 }
 
+static void an_agent_shows_that_it_is_alive_while_files_arrive(void **state)
+{
+    static const char content[] = "content";
+    struct agent *a = *state;
+
+    push(a, 1, "file", content, XXH3_64bits(content, strlen(content)));
+    agent_expect(a, DT_MSG_PONG); /* this launcher sends no PING */
+    assert_int_equal(a->msg.pong.ping_time_ns, 0);
+    assert_int_equal(agent_end(a), 0);
+}
+
 static char pushed_dir[4096];
 
 static void from_pushed_dir(struct dt_msg_start *start)
@@ -709,6 +720,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_reported, setup_little_memory,
                                         teardown_little_memory),
         AGENT_TEST(a_pushed_program_runs_and_is_removed_with_the_job),
+        AGENT_TEST(an_agent_shows_that_it_is_alive_while_files_arrive),
         AGENT_TEST(pushed_files_are_removed_when_the_worker_is_killed),
     };
 
