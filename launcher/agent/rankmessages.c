@@ -15,10 +15,10 @@ static void on_rank_hello(void *arg, uint32_t rank, uint16_t port)
     dt_channel_send(g->host->channel, DT_MSG_RANK_HELLO, &m);
 }
 
-static void on_commit(void *arg, int64_t step, uint8_t restored)
+static void on_commit(void *arg, int64_t step, uint8_t kind)
 {
     struct dt_generation *g = arg;
-    struct dt_msg_commit m = { g->start.generation, step, restored };
+    struct dt_msg_commit m = { g->start.generation, step, kind };
 
     dt_channel_send(g->host->channel, DT_MSG_COMMIT, &m);
 }

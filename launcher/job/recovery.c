@@ -182,22 +182,24 @@ static void on_restored(struct dt_recovery *r, int64_t step)
 
 void dt_recovery_on_commit(struct dt_recovery *r, const struct dt_msg_commit *m)
 {
+    bool restored = m->kind != DT_COMMITTED;
+
     if (m->generation != r->core->generation)
         return;
-    if (m->restored == DT_RESTORE_BEGUN) {
+    if (m->kind == DT_RESTORE_BEGUN) {
         dt_verbose("rank 0 begins to restore");
         r->restart.restoring = true;
         return;
     }
-    if (m->restored)
+    if (restored)
         on_restored(r, m->step);
     else
         dt_restart_committed(&r->restart, m->step);
     if (r->history.recovering && r->core->generation == dt_history_last(&r->history)->generation)
-        dt_recovery_complete(r, m->restored, m->step);
+        dt_recovery_complete(r, restored, m->step);
     if (m->step >= 0)
         dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
-                   m->restored ? "restored" : "committed");
+                   restored ? "restored" : "committed");
     else
         dt_verbose("no checkpoint restored");
 }

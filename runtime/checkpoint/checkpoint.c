@@ -70,10 +70,10 @@ static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t 
 
 /* Tells dtrun, through the agent, what happened to the step. If the agent is gone, the next call
  * reports that. */
-static void report_step(struct dt_comm *c, int64_t step, uint8_t restored)
+static void report_step(struct dt_comm *c, int64_t step, enum dt_commit_kind kind)
 {
     if (c->rank == 0)
-        dt_agentlink_commit(&c->world->agent, step, restored);
+        dt_agentlink_commit(&c->world->agent, step, (uint8_t)kind);
 }
 
 static void on_committed(void *arg, int64_t step)

@@ -148,7 +148,7 @@ SHAPE(last_calls,
     F(last_calls, code, U32), F(last_calls, dump, STR, PATH_MAX_BYTES),
     F(last_calls, dump_error, STR, TEXT_MAX_BYTES),
     F(last_calls, calls, LIST, DT_LAST_CALLS, &last_call_shape));
-SHAPE(commit, F(commit, generation, U32), F(commit, step, U64), F(commit, restored, U8));
+SHAPE(commit, F(commit, generation, U32), F(commit, step, U64), F(commit, kind, U8));
 SHAPE(triggered, F(triggered, fault, STR, STRING_MAX_BYTES));
 SHAPE(answer, F(answer, id, U32), F(answer, leaving, U32S, DT_RANKS_MAX));
 SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES));

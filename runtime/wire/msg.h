@@ -65,7 +65,7 @@ enum {
     ROW(PONG, 37, pong)                 /* answer to PING: every rank's step, and which ranks wait */     \
     ROW(LIMIT, 46, limit)               /* a rank's calls may wait no longer than this */             \
     ROW(LAST_CALLS, 47, last_calls)     /* the last calls of a rank whose call has failed for good */          \
-    ROW(COMMIT, 38, commit)             /* rank 0 committed, or restored, a checkpoint */          \
+    ROW(COMMIT, 38, commit)             /* rank 0 committed, restored, or begins to restore */     \
     ROW(ANSWER, 39, answer)             /* all EXITs before the QUERY have been sent */             \
     ROW(LOG, 40, log)                   /* a text for the user */                                  \
     ROW(STDIN_CREDIT, 41, stdin_credit) /* every rank that reads it has read this much */   \
@@ -464,7 +464,7 @@ enum dt_commit_kind { DT_COMMITTED, DT_RESTORED, DT_RESTORE_BEGUN };
 struct dt_msg_commit {
     uint32_t generation;
     int64_t step;
-    uint8_t restored; /* enum dt_commit_kind */
+    uint8_t kind; /* enum dt_commit_kind */
 };
 
 struct dt_msg_triggered {

@@ -39,7 +39,7 @@ struct field {
 static const struct field fields[] = {
     F(HELLO, hello.protocol, NUMBER), F(HELLO, hello.rank, NUMBER),
     F(HELLO, hello.generation, NUMBER), F(HELLO, hello.port, NUMBER),
-    F(COMMIT, commit.step, NUMBER), F(COMMIT, commit.restored, NUMBER),
+    F(COMMIT, commit.step, NUMBER), F(COMMIT, commit.kind, NUMBER),
     F(STEP, step.step, NUMBER),
     F(NOTE, note.text, TEXT),
     F(FAILED, failed.comm, NUMBER), F(FAILED, failed.code, NUMBER),

@@ -73,7 +73,7 @@ struct dt_rankmsg {
         } hello;
         struct {
             int64_t step;
-            uint8_t restored; /* enum dt_commit_kind */
+            uint8_t kind; /* enum dt_commit_kind */
         } commit;
         struct {
             int64_t step;

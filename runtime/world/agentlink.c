@@ -374,14 +374,14 @@ static dt_result_t ask_agent(struct dt_agentlink *l, const struct dt_rankmsg *qu
 
 /* ---- what is said after the start ---- */
 
-dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t restored)
+dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t kind)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_COMMIT };
 
     if (l->fd < 0)
         return DT_OK;
     msg.commit.step = step;
-    msg.commit.restored = restored;
+    msg.commit.kind = kind;
     return send_message(l, &msg);
 }
 

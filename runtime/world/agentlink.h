@@ -60,7 +60,7 @@ void dt_agentlink_close(struct dt_agentlink *l);
 void dt_agentlink_poll(struct dt_agentlink *l);
 
 /* Tells the agent of a commit, or of a restore: see struct dt_msg_commit. */
-dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t restored);
+dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t kind);
 /* Sends a message for the user, through the agent to dtrun. */
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
 

@@ -31,11 +31,11 @@ static void on_hello(void *arg, uint32_t rank, uint16_t port)
     REQUIRE(rank < NP);
 }
 
-static void on_commit(void *arg, int64_t step, uint8_t restored)
+static void on_commit(void *arg, int64_t step, uint8_t kind)
 {
     (void)arg;
     (void)step;
-    (void)restored;
+    (void)kind;
 }
 
 static void on_step(void *arg, uint32_t rank, int64_t step)

@@ -188,10 +188,10 @@ static void check_commit(struct sim_world *w, const struct dt_msg_commit *m)
     w->witness.said_behind = r->behind = false;
     if (m->generation != w->witness.generation)
         return;
-    if (!m->restored && m->step < r->newest)
+    if (m->kind == DT_COMMITTED && m->step < r->newest)
         sim_broken(w, "step %" PRId64 " is committed after %" PRId64, m->step, r->newest);
     r->saved = true;
-    r->behind = m->restored && m->step < r->newest;
+    r->behind = m->kind != DT_COMMITTED && m->step < r->newest;
     r->newest = m->step;
 }
 

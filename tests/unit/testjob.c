@@ -192,12 +192,12 @@ static void saw_hello(void *arg, uint32_t rank, uint16_t port)
         testjob_table(job);
 }
 
-static void saw_commit(void *arg, int64_t step, uint8_t restored)
+static void saw_commit(void *arg, int64_t step, uint8_t kind)
 {
     struct testjob *job = ((struct host *)arg)->job;
 
     if (job->plan->on_commit)
-        job->plan->on_commit(job, step, restored);
+        job->plan->on_commit(job, step, kind != DT_COMMITTED);
 }
 
 static void saw_step(void *arg, uint32_t rank, int64_t step)

@@ -258,7 +258,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
     } else if (!p->linked || from->pid != p->pid) {
         warn_once(p, "a process that is not the rank's own wrote to its socket; it was ignored");
     } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
-        s->events.commit(s->arg, msg->commit.step, msg->commit.restored);
+        s->events.commit(s->arg, msg->commit.step, msg->commit.kind);
     } else if (msg->type == DT_RANK_NOTE) {
         on_note(p, msg);
     } else if (msg->type == DT_RANK_FAILED && is_code(msg->failed.code)) {

@@ -18,7 +18,7 @@ struct dt_ranksock;
 
 struct dt_ranksock_events { /* no event may call dt_ranksock_destroy */
     void (*hello)(void *arg, uint32_t rank, uint16_t port);
-    void (*commit)(void *arg, int64_t step, uint8_t restored); /* from rank 0 */
+    void (*commit)(void *arg, int64_t step, uint8_t kind); /* from rank 0 */
     /* A watched rank has called dt_step and waits inside it until dt_ranksock_go. */
     void (*step)(void *arg, uint32_t rank, int64_t step);
     void (*log)(void *arg, const char *text); /* a rank misbehaves or prints a warning */

@@ -42,11 +42,11 @@ static void saw_hello(void *arg, uint32_t rank, uint16_t port)
     snprintf(f->seen + strlen(f->seen), 100, "hello(%u,%u) ", rank, port);
 }
 
-static void saw_commit(void *arg, int64_t step, uint8_t restored)
+static void saw_commit(void *arg, int64_t step, uint8_t kind)
 {
     struct fixture *f = arg;
 
-    snprintf(f->seen + strlen(f->seen), 100, "commit(%lld,%d) ", (long long)step, restored);
+    snprintf(f->seen + strlen(f->seen), 100, "commit(%lld,%d) ", (long long)step, kind);
 }
 
 static void saw_step(void *arg, uint32_t rank, int64_t step)
