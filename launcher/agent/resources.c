@@ -32,7 +32,7 @@ static void warn_of_missing_device(struct dt_generation *g, const struct dt_gpu_
 {
     uint32_t gpus = source->detected->n;
     long missing =
-        gpus && (source->given || source->mask) ? dt_gpu_missing(&g->config.devices, gpus) : -1;
+        source->given || source->mask ? dt_gpu_missing(&g->config.devices, source->detected) : -1;
     char *text;
 
     if (g->start.generation > 1 || source->bind == DT_GPU_BIND_NONE || missing < 0)

@@ -88,13 +88,15 @@ static long index_of(const char *entry, size_t length)
     return length && strspn(entry, "0123456789") >= length ? strtol(entry, NULL, 10) : -1;
 }
 
-long dt_gpu_missing(const struct dt_strs *list, uint32_t gpus)
+long dt_gpu_missing(const struct dt_strs *list, const struct dt_strs *detected)
 {
+    if (!detected->n || index_of(detected->v[0], strlen(detected->v[0])) < 0)
+        return -1;
     for (uint32_t i = 0; i < list->n; i++)
         for (const char *at = list->v[i]; *at;) {
             size_t length = strcspn(at, ",");
 
-            if (index_of(at, length) >= (long)gpus)
+            if (index_of(at, length) >= (long)detected->n)
                 return index_of(at, length);
             at += length + (at[length] == ',');
         }

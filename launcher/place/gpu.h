@@ -29,9 +29,10 @@ struct dt_gpu_source {
 /* Fills list with the masks that the host's ranks get in turn: one device each, or one mask that
  * all of them get. */
 void dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source);
-/* Returns the first index in these masks that a host with this many GPUs does not have, or -1.
- * UUIDs are taken to exist. */
-long dt_gpu_missing(const struct dt_strs *list, uint32_t gpus);
+/* Returns the first index in these masks that a host with the detected GPUs does not have, or -1.
+ * UUIDs are taken to exist, and so is every index if the detected ones have UUIDs or are unknown.
+ */
+long dt_gpu_missing(const struct dt_strs *list, const struct dt_strs *detected);
 /* Returns the mask for a local rank. If the list is empty, this is "", which means no device or,
  * with DT_GPU_BIND_NONE, all. */
 const char *dt_gpu_of(const struct dt_strs *list, uint32_t local_rank);

@@ -1,5 +1,6 @@
 #include "launcher/agent/facts/gpus.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,46 @@
 
 enum { FILE_MAX = 64 * 1024 };
 
-static void add_index(void *gpus, const char *information)
+struct seen {
+    struct dt_strs *gpus;
+    const char *root;
+    bool divided; /* into MIG devices */
+};
+
+static void add_index(struct dt_strs *gpus)
 {
-    struct dt_strs *list = gpus;
     char text[16];
 
-    (void)information;
-    snprintf(text, sizeof text, "%u", list->n);
-    dt_xstrs_add(list, text);
+    snprintf(text, sizeof text, "%u", gpus->n);
+    dt_xstrs_add(gpus, text);
+}
+
+static int is_gpu_instance(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, "gi", 2) == 0;
+}
+
+static bool is_divided(const char *root, const char *minor)
+{
+    char *dir = dt_xasprintf("%s/proc/driver/nvidia/capabilities/gpu%d/mig", root, atoi(minor));
+    struct dirent **instances;
+    int n = scandir(dir, &instances, is_gpu_instance, NULL);
+
+    for (int i = 0; i < n; i++)
+        free(instances[i]);
+    if (n >= 0)
+        free(instances);
+    free(dir);
+    return n > 0;
+}
+
+static void see_gpu(void *arg, const char *information)
+{
+    const char *minor = dt_nvidia_value(information, "Device Minor:");
+    struct seen *seen = arg;
+
+    add_index(seen->gpus);
+    seen->divided = seen->divided || (minor && is_divided(seen->root, minor));
 }
 
 static bool has_device(const char *root, const char *name)
@@ -31,29 +64,66 @@ static bool has_device(const char *root, const char *name)
     return has;
 }
 
-/* A driver without such files (in the Windows Subsystem for Linux) has the tool nvidia-smi, which
- * prints a line for each GPU, as in "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)". */
-static void list_with_smi(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
+static bool is_mig(const char *line)
+{
+    return strncmp(line, "  MIG ", 6) == 0;
+}
+
+static void add_uuid(struct dt_strs *gpus, const char *line)
+{
+    static const char before[] = "(UUID: ";
+    const char *uuid = strstr(line, before);
+
+    if (uuid && uuid < line + strcspn(line, "\n")) {
+        uuid += strlen(before);
+        dt_xstrs_add_n(gpus, uuid, strcspn(uuid, ")\n"));
+    }
+}
+
+/* Adds what "nvidia-smi -L" lists, as in
+ *     GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)
+ *       MIG 3g.20gb     Device  0: (UUID: MIG-...)
+ * By its index, CUDA shows only the first MIG device of a GPU. Therefore all have their UUIDs here
+ * if there is a MIG device, which takes the place of its GPU. */
+static void add_listed(struct dt_strs *gpus, const char *text)
+{
+    bool divided = strstr(text, "\n  MIG ");
+
+    for (const char *line = text, *next; *line; line = next) {
+        bool gpu = strncmp(line, "GPU ", 4) == 0;
+
+        next = line + strcspn(line, "\n");
+        next += *next == '\n';
+        if (gpu && !divided)
+            add_index(gpus);
+        else if (is_mig(line) || (gpu && !is_mig(next)))
+            add_uuid(gpus, line);
+    }
+}
+
+static void list_with_smi(struct dt_strs *gpus, struct dt_groups *groups)
 {
     static const char *const argv[] = { "nvidia-smi", "-L", NULL };
     struct dt_strbuf out = { 0 };
+    struct dt_strs listed = { 0 };
 
-    if (!has_device(root, "dxg") && !has_device(root, "nvidiactl"))
-        return;
     dt_smi_run(&out, argv, groups);
-    for (const char *line = dt_strbuf_text(&out); line && *line;) {
-        if (strncmp(line, "GPU ", 4) == 0)
-            add_index(gpus, line);
-        line = strchr(line, '\n');
-        line = line ? line + 1 : NULL;
-    }
+    add_listed(&listed, dt_strbuf_text(&out));
     dt_strbuf_free(&out);
+    if (listed.n) {
+        dt_strs_free(gpus);
+        *gpus = listed;
+    }
 }
 
+/* A driver without files in /proc (in the Windows Subsystem for Linux) has the tool nvidia-smi. */
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
-    if (!dt_nvidia_each(root, add_index, gpus))
-        list_with_smi(gpus, root, groups);
+    struct seen seen = { gpus, root, false };
+    bool files = dt_nvidia_each(root, see_gpu, &seen);
+
+    if (files ? seen.divided : has_device(root, "dxg") || has_device(root, "nvidiactl"))
+        list_with_smi(gpus, groups);
 }
 
 static void add_model(void *models, const char *information)

@@ -264,6 +264,52 @@ static const char *joined(const struct dt_strs *list)
     return text;
 }
 
+/* Detects GPUs while nvidia-smi prints this text. */
+static const char *detected_with(const char *text)
+{
+    static struct dt_groups groups;
+    struct dt_strs gpus = { 0 };
+    char *path = strdup(getenv("PATH")), script[1024];
+    const char *found;
+
+    snprintf(script, sizeof script, "#!/bin/sh\nprintf '%s'\n", text);
+    put("/bin/nvidia-smi", script);
+    assert_int_equal(chmod(root_of("/bin/nvidia-smi"), 0755), 0);
+    setenv("PATH", root_of("/bin"), 1);
+    dt_gpus_detect(&gpus, root, &groups);
+    setenv("PATH", path, 1);
+    free(path);
+    found = joined(&gpus);
+    dt_strs_free(&gpus);
+    return found;
+}
+
+static void gpus_have_indexes_and_mig_devices_uuids(void **state)
+{
+    static const char whole[] = "GPU 0: NVIDIA A30 (UUID: GPU-1)\n"
+                                "GPU 1: NVIDIA A30 (UUID: GPU-2)\n";
+    static const char divided[] = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n"
+                                  "  MIG 3g.20gb     Device  0: (UUID: MIG-a)\n"
+                                  "  MIG 1c.3g.20gb  Device  1: (UUID: MIG-GPU-1/2/0)\n"
+                                  "GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-2)\n"
+                                  "GPU 2: NVIDIA A100-SXM4-40GB (UUID: GPU-3)\n"
+                                  "  MIG 7g.40gb     Device  0: (UUID: MIG-c)";
+
+    (void)state;
+    assert_string_equal(detected_with(whole), ""); /* there is no driver */
+    put("/dev/dxg", "");
+    assert_string_equal(detected_with(whole), "0|1|");
+    assert_string_equal(detected_with(divided), "MIG-a|MIG-GPU-1/2/0|GPU-2|MIG-c|");
+    put("/proc/driver/nvidia/gpus/0000:17:00.0/information", "Device Minor: \t 4\n");
+    put("/proc/driver/nvidia/capabilities/mig/config", "");
+    put("/proc/driver/nvidia/capabilities/gpu4/mig/README", "");
+    put("/dev/nvidia4", "");
+    assert_string_equal(detected_with(divided), "0|"); /* the kernel knows of no MIG device */
+    put("/proc/driver/nvidia/capabilities/gpu4/mig/gi2/ci0/access", "");
+    assert_string_equal(detected_with(divided), "MIG-a|MIG-GPU-1/2/0|GPU-2|MIG-c|");
+    assert_string_equal(detected_with("no driver\n"), "0|");
+}
+
 static void nvidia_smi_reports_models_driver_and_memory_errors(void **state)
 {
     static const struct {
@@ -508,6 +554,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(facts_of_the_host_are_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_disk_is_measured, make_root, remove_root),
         cmocka_unit_test_setup_teardown(gpus_are_found, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(gpus_have_indexes_and_mig_devices_uuids, make_root,
+                                        remove_root),
         cmocka_unit_test(nvidia_smi_reports_models_driver_and_memory_errors),
         cmocka_unit_test(nvidia_smi_reports_how_gpus_are_linked),
         cmocka_unit_test_setup_teardown(

@@ -131,27 +131,31 @@ static void no_rank_gets_more_than_was_granted(void **state)
 static void a_gpu_that_the_host_lacks_is_found(void **state)
 {
     static const struct {
-        const char *masks[3];
-        uint32_t gpus;
+        const char *masks[3], *detected[3];
         long want;
     } rows[] = {
-        { { "0", "1" }, 2, -1 },
-        { { "0", "2", "9" }, 2, 2 },
-        { { "0,1,5" }, 2, 5 },
-        { { "GPU-8d", "MIG-1f4a,7" }, 8, -1 },
-        { { "GPU-8d", "MIG-1f4a,8" }, 8, 8 },
-        { { "" }, 1, -1 },
-        { { "99999999999999999999" }, 8, LONG_MAX },
+        { { "0", "1" }, { "0", "1" }, -1 },
+        { { "0", "2", "9" }, { "0", "1" }, 2 },
+        { { "0,1,5" }, { "0", "1" }, 5 },
+        { { "GPU-8d", "MIG-1f4a,1" }, { "0", "1" }, -1 },
+        { { "GPU-8d", "MIG-1f4a,2" }, { "0", "1" }, 2 },
+        { { "" }, { "0" }, -1 },
+        { { "99999999999999999999" }, { "0", "1" }, LONG_MAX },
+        { { "3" }, { "MIG-1f4a", "GPU-8d" }, -1 },
+        { { "3" }, { NULL }, -1 },
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct dt_strs list = { 0 };
+        struct dt_strs list = { 0 }, detected = { 0 };
 
         for (size_t k = 0; k < 3 && rows[i].masks[k]; k++)
             assert_int_equal(dt_strs_add(&list, rows[i].masks[k]), 0);
-        assert_int_equal(dt_gpu_missing(&list, rows[i].gpus), rows[i].want);
+        for (size_t k = 0; k < 3 && rows[i].detected[k]; k++)
+            assert_int_equal(dt_strs_add(&detected, rows[i].detected[k]), 0);
+        assert_int_equal(dt_gpu_missing(&list, &detected), rows[i].want);
         dt_strs_free(&list);
+        dt_strs_free(&detected);
     }
 }
 
