@@ -548,7 +548,7 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
         union dt_msg *m = new_msg();
 
         if (types[i] == DT_MSG_COMMIT)
-            m->commit = (struct dt_msg_commit){ old, 1000000, 0 };
+            m->commit = (struct dt_msg_commit){ old, 1000000, DT_COMMITTED };
         else if (types[i] == DT_MSG_FAILED)
             m->failed = (struct dt_msg_failed){ .generation = old,
                                                 .rank = a->ranks[0].rank,

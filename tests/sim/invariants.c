@@ -188,10 +188,13 @@ static void check_commit(struct sim_world *w, const struct dt_msg_commit *m)
     w->witness.said_behind = r->behind = false;
     if (m->generation != w->witness.generation)
         return;
-    if (m->kind == DT_COMMITTED && m->step < r->newest)
+    r->restoring |= m->kind == DT_RESTORE_BEGUN;
+    if (m->kind == DT_RESTORE_BEGUN)
+        return;
+    if (m->kind == DT_COMMITTED && m->step < r->newest && w->s->restores)
         sim_broken(w, "step %" PRId64 " is committed after %" PRId64, m->step, r->newest);
     r->saved = true;
-    r->behind = m->kind != DT_COMMITTED && m->step < r->newest;
+    r->behind = m->kind == DT_RESTORED && m->step < r->newest;
     r->newest = m->step;
 }
 
@@ -321,7 +324,7 @@ static bool may_be_cut(const struct sim_world *w, const struct sim_conn *c)
     if (x->finished)
         return true;
     if (!c->received)
-        return ordered || (x->decided && !x->may_restart);
+        return ordered || (x->decided && sim_oracle_allows(w, false));
     return ordered && w->now_ns - x->orders[0].at_ns >= PATIENCE_NS;
 }
 

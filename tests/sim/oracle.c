@@ -55,7 +55,6 @@ void sim_oracle_decided(struct sim_world *w)
     x->decided_ns = w->now_ns;
     forgive_leaving(w);
     x->decided_causes = x->ncauses;
-    x->may_restart = sim_restarts_allowed(w);
     sim_restarts_decided(w);
 }
 
@@ -136,7 +135,8 @@ void sim_oracle_missed(struct sim_world *w)
         return;
     if (!is_missed_for_long(w))
         sim_broken(w, "rank %u counts as failed although others have waited less than 5 s", rank);
-    add_cause(w, (struct sim_cause){ .kind = SIM_BY_MPI, .host = w->known[rank].host, .code = 1 });
+    add_cause(w, (struct sim_cause){
+                     .kind = SIM_BY_MPI, .exited = true, .host = w->known[rank].host, .code = 1 });
 }
 
 static void expect_missed(struct sim_world *w, struct sim_event *e)
@@ -243,6 +243,7 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
         return;
     add_cause(w, (struct sim_cause){ .kind = kind_of(m),
                                      .auxiliary = auxiliary,
+                                     .exited = !m->signo,
                                      .host = c->host->index,
                                      .code = code_of(m),
                                      .from_ns = minus_or_zero(died_ns, unsure_ns),
@@ -375,8 +376,19 @@ static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
     bool exited = c->kind == SIM_BY_EXIT || c->kind == SIM_BY_PEER;
 
-    return !x->may_restart || c->kind == SIM_BY_REFUSAL ||
-           (exited && c->code == DT_EXIT_PREEMPTED && !c->auxiliary);
+    return !(c->exited ? x->restarts.allowed_after_exit : x->restarts.allowed) ||
+           c->kind == SIM_BY_REFUSAL || (exited && c->code == DT_EXIT_PREEMPTED && !c->auxiliary);
+}
+
+bool sim_oracle_allows(const struct sim_world *w, bool restart)
+{
+    const struct sim_witness *x = &w->witness;
+
+    for (size_t i = 0; i < x->decided_causes; i++) {
+        if (counts(x, &x->causes[i]) && is_final(x, &x->causes[i]) != restart)
+            return true;
+    }
+    return false;
 }
 
 /* ---- the verdict ---- */

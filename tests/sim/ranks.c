@@ -28,7 +28,9 @@ bool sim_is_line_unfinished(uint64_t bytes)
 
 int64_t sim_rank_step(const struct sim_world *w, const struct sim_rank *r)
 {
-    return r->next_ns ? (int64_t)((w->now_ns - r->began_ns) / (STEP_MS * SIM_MS)) : -1;
+    return r->next_ns && w->now_ns >= r->works_ns
+               ? (int64_t)((w->now_ns - r->began_ns) / (STEP_MS * SIM_MS))
+               : -1;
 }
 
 struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_agent **agent)
@@ -152,11 +154,12 @@ void sim_ranks_begin(struct sim_world *w, struct sim_agent *a)
 
 /* ---- checkpoints ---- */
 
-static void send_commit(struct sim_world *w, struct sim_agent *a, bool restored)
+static void send_commit(struct sim_world *w, struct sim_agent *a, enum dt_commit_kind kind)
 {
     union dt_msg *m = dt_xcalloc(1, sizeof *m);
+    int64_t step = kind == DT_RESTORE_BEGUN ? -1 : w->durable;
 
-    m->commit = (struct dt_msg_commit){ a->generation, w->durable, restored };
+    m->commit = (struct dt_msg_commit){ a->generation, step, kind };
     sim_send(w, a, DT_MSG_COMMIT, m);
 }
 
@@ -168,14 +171,34 @@ static void commit(struct sim_world *w, struct sim_event *e)
     if (!r || r->stubborn || w->stuck_generation == a->generation)
         return;
     w->durable = sim_rank_step(w, r);
-    send_commit(w, a, false);
+    send_commit(w, a, DT_COMMITTED);
     sim_plan(w, a, r, w->s->commit_ns, commit, 0);
 }
 
-/* All ranks resume from the newest checkpoint. */
+/* No rank returns from a restore in which another one has died. */
+static void end_restore(struct sim_world *w, struct sim_event *e)
+{
+    const struct sim_rank *r = sim_acting_process(w, e);
+
+    if (r && !r->stubborn && w->stuck_generation != ((struct sim_agent *)e->who)->generation)
+        send_commit(w, e->who, DT_RESTORED);
+}
+
+static void plan_checkpoints(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
+{
+    if (w->s->restores) {
+        send_commit(w, a, DT_RESTORE_BEGUN);
+        sim_plan(w, a, r, w->s->restore_ns, end_restore, 0);
+    }
+    if (w->s->commit_ns)
+        sim_plan(w, a, r, w->s->restore_ns + w->s->commit_ns, commit, 0);
+}
+
+/* All ranks resume from the newest checkpoint, if the program does that. */
 void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
 {
-    uint64_t done_ns = w->durable > 0 ? (uint64_t)w->durable * STEP_MS * SIM_MS : 0;
+    bool resume = w->s->restores && w->durable > 0;
+    uint64_t done_ns = resume ? (uint64_t)w->durable * STEP_MS * SIM_MS : 0;
     uint64_t left_ns = w->s->work_ns > done_ns ? w->s->work_ns - done_ns : 0;
 
     for (uint32_t i = 0; i < a->nranks; i++) {
@@ -183,16 +206,15 @@ void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
 
         if (!r->alive)
             continue;
-        r->began_ns = w->now_ns - done_ns;
-        r->next_ns = w->now_ns + left_ns + sim_between(&w->program, 1, 20) * SIM_MS;
+        r->works_ns = w->now_ns + w->s->restore_ns;
+        r->began_ns = r->works_ns - done_ns;
+        r->next_ns = r->works_ns + left_ns + sim_between(&w->program, 1, 20) * SIM_MS;
         sim_plan(w, a, r, r->next_ns - w->now_ns, finish, 0);
         sim_rank_sets_limits(w, a, r);
         if (r->stubborn)
             sim_rank_hangs(w, a, r);
-        if (r->rank != 0 || w->s->commit_ns == 0)
-            continue;
-        send_commit(w, a, true);
-        sim_plan(w, a, r, w->s->commit_ns, commit, 0);
+        if (r->rank == 0)
+            plan_checkpoints(w, a, r);
     }
 }
 

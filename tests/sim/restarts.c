@@ -6,20 +6,27 @@
 
 enum { FRUITLESS_MAX = 3, DOUBLINGS_MAX = 4, DELAY_MAX_S = 30 };
 
-/* "three restarts in a row without a newer checkpoint end it" */
-bool sim_restarts_allowed(const struct sim_world *w)
+/* "three restarts in a row without a newer checkpoint end it. A rank that exits by itself while the
+ * job restores for the first time ends it." */
+static bool is_allowed(const struct sim_world *w, bool exited)
 {
     const struct sim_restarts *r = &w->witness.restarts;
     bool fruitless = r->n > 0 && r->newest <= r->newest_before;
 
     if (w->s->max_restarts >= 0)
         return r->n < (uint32_t)w->s->max_restarts;
-    return r->saved && !(r->met && fruitless && r->fruitless >= FRUITLESS_MAX);
+    if (!r->saved && (!r->restoring || exited))
+        return false;
+    return !(r->met && fruitless && r->fruitless >= FRUITLESS_MAX);
 }
 
 void sim_restarts_decided(struct sim_world *w)
 {
-    w->witness.restarts.newest_at_decision = w->witness.restarts.newest;
+    struct sim_restarts *r = &w->witness.restarts;
+
+    r->allowed = is_allowed(w, false);
+    r->allowed_after_exit = is_allowed(w, true);
+    r->newest_at_decision = r->newest;
 }
 
 /* "the next ones wait 1, 2, 4, 8 and 16 seconds, and then 30 seconds each time" */
@@ -60,7 +67,7 @@ void sim_restarts_started(struct sim_world *w)
         return;
     if (x->decided_causes == 0)
         sim_broken(w, "ranks start again although nothing has failed");
-    if (!x->may_restart)
+    if (!sim_oracle_allows(w, true))
         sim_broken(w, "ranks start again after %u restarts, and no more are allowed",
                    x->restarts.n);
     count(&x->restarts);

@@ -226,6 +226,30 @@ static void signal_again(struct sim_chance *c, struct sim_scenario *s)
                                 .code = signo };
 }
 
+/* Ranks keep failing while the job restores. */
+static void break_restores(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->restores = true;
+    s->restore_ns = sim_between(c, 200 * SIM_MS, 2 * SIM_S);
+    s->max_restarts = -1;
+    s->timeout_s = 0;
+    s->ninject = 0;
+    s->nfaults = sim_percent(c, 70) ? 0 : s->nfaults;
+    s->defect = sim_percent(c, 75) ? SIM_DEFECT_OF_HOST : SIM_DEFECT_OF_RANK;
+    s->defective = (uint32_t)sim_below(c, s->defect == SIM_DEFECT_OF_HOST ? s->hosts : s->np);
+    s->defect_starts = (uint32_t)sim_between(c, 1, 5);
+}
+
+/* Some programs never restore what they save, and some only restore. */
+static void add_restores(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->restores = s->linked && sim_percent(c, s->commit_ns ? 90 : 15);
+    if (s->restores && sim_percent(c, 50))
+        s->restore_ns = sim_between(c, SIM_MS, sim_percent(c, 30) ? 3 * SIM_S : 200 * SIM_MS);
+    if (s->linked && !s->servers && sim_percent(c, 6))
+        break_restores(c, s);
+}
+
 static void add_injection(struct sim_chance *c, struct sim_scenario *s)
 {
     static const char *const kinds[] = { "kill", "agent", "host" };
@@ -274,7 +298,7 @@ static void add_auxiliaries(struct sim_chance *c, struct sim_scenario *s)
 
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
 {
-    struct sim_chance c = sim_chance_of(seed, 1);
+    struct sim_chance c = sim_chance_of(seed, 1), more = sim_chance_of(seed, 4);
     uint32_t slots = 0;
 
     *s = (struct sim_scenario){ .seed = seed, .hosts = (uint32_t)sim_between(&c, 1, 8) };
@@ -333,6 +357,7 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         divide_hosts(&c, s);
     if (s->hosts > 1 && sim_percent(&c, 5))
         name_host_twice(&c, s);
+    add_restores(&more, s);
 }
 
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
@@ -348,6 +373,7 @@ void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
                                 .linked = true,
                                 .work_ns = 120 * SIM_S,
                                 .commit_ns = 2 * SIM_S,
+                                .restores = true,
                                 .lines = 1,
                                 .stdin_rank = DT_STDIN_NONE,
                                 .reader_ns = 10000 };
@@ -395,9 +421,10 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
             s->timeout_s, s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
             s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
-    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u fences, %u lines%s\n",
+    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %s, %u fences, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
-            (double)s->commit_ns / 1e9, s->fences, s->lines, s->floods ? ", floods" : "");
+            (double)s->commit_ns / 1e9, s->restores ? "restores" : "does not restore", s->fences,
+            s->lines, s->floods ? ", floods" : "");
     if (s->call_limit_ms)
         fprintf(out, "# calls may wait %u ms (dt_comm_set_timeout)\n", s->call_limit_ms);
     if (s->defect)

@@ -69,12 +69,14 @@ struct sim_scenario {
     uint32_t fences;                   /* barriers of an MPI program, which is not linked */
     enum sim_defect defect;            /* until this many generations have begun: */
     uint32_t defective, defect_starts; /* the first rank on this host is killed; this rank exits */
-    uint32_t twin;      /* this host is another name of the one before it; 0: there is none */
-    uint64_t work_ns;   /* how long the program runs */
-    uint64_t commit_ns; /* between two checkpoints; 0: no checkpoints */
-    uint32_t lines;     /* about how many each rank prints */
-    bool floods;        /* many lines at the same time, so that credit runs out */
-    int stdin_rank;     /* as in struct dt_job_config */
+    uint32_t twin;       /* this host is another name of the one before it; 0: there is none */
+    uint64_t work_ns;    /* how long the program runs */
+    uint64_t commit_ns;  /* between two checkpoints; 0: no checkpoints */
+    bool restores;       /* the program restores when it begins */
+    uint64_t restore_ns; /* how long that takes */
+    uint32_t lines;      /* about how many each rank prints */
+    bool floods;         /* many lines at the same time, so that credit runs out */
+    int stdin_rank;      /* as in struct dt_job_config */
     uint64_t stdin_bytes;
     uint64_t stdin_ms;  /* the longest time between two pieces of standard input */
     uint64_t reader_ns; /* when output is first read; 0: at once */

@@ -36,6 +36,15 @@ caught() {
 }
 @test "the simulator catches a death that is forgotten" { caught "a death is forgotten"; }
 @test "the simulator catches an old checkpoint that counts as new" { caught "a checkpoint of an old generation counts"; }
+@test "the simulator catches a restore that has begun and does not count" {
+    caught "a restore that has begun does not count"
+}
+@test "the simulator catches a rank that exits in its first restore and is started again" {
+    caught "a rank that exits in its first restore is started again"
+}
+@test "the simulator catches a host that is lost in the first restore and ends the job" {
+    caught "a host that is lost in the first restore ends the job"
+}
 @test "the simulator catches a timer that is not stopped" { caught "a timer is not stopped"; }
 @test "the simulator catches a STOP that is sent twice" { caught "STOP is sent twice"; }
 @test "the simulator catches an exit code that belongs to a later death" { caught "the exit code is that of a later death"; }

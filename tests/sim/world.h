@@ -35,8 +35,9 @@ struct sim_rank { /* a process: a rank or an auxiliary */
     bool asked;     /* has been sent a signal that ends it */
     bool stopped;   /* by SIGSTOP */
     uint64_t began_ns;
-    uint64_t next_ns; /* when it will end by itself */
-    uint64_t life;    /* raising it cancels the events planned for the process */
+    uint64_t works_ns; /* when it begins to work, with what it has restored */
+    uint64_t next_ns;  /* when it will end by itself */
+    uint64_t life;     /* raising it cancels the events planned for the process */
     struct sim_stream streams[SIM_STREAMS];
 };
 
@@ -156,6 +157,7 @@ enum sim_cause_kind {
 struct sim_cause { /* a failure of the generation that the engine was told of */
     enum sim_cause_kind kind;
     bool auxiliary;
+    bool exited;             /* a process that ended by itself */
     size_t host;             /* where it began */
     int code;                /* the exit code that dtrun would have */
     uint64_t from_ns, to_ns; /* true time, as exactly as the engine can know it */
@@ -163,12 +165,15 @@ struct sim_cause { /* a failure of the generation that the engine was told of */
 
 struct sim_restarts { /* restarts, as the witness counts them */
     uint32_t n;
-    uint32_t fruitless; /* restarts in a row without a newer checkpoint */
-    bool barren;        /* enough of these that hosts may be quarantined */
-    bool saved;         /* a checkpoint was saved or restored */
-    bool met;           /* a rank has called dt_init */
-    bool behind;        /* the last restore was of an older checkpoint than the newest */
-    int64_t newest;     /* the newest committed step, or -1 */
+    uint32_t fruitless;      /* restarts in a row without a newer checkpoint */
+    bool barren;             /* enough of these that hosts may be quarantined */
+    bool saved;              /* a checkpoint was saved or restored */
+    bool restoring;          /* a restore has begun */
+    bool allowed;            /* what the rules said at the last decision */
+    bool allowed_after_exit; /* the same if a process had ended by itself */
+    bool met;                /* a rank has called dt_init */
+    bool behind;             /* the last restore was of an older checkpoint than the newest */
+    int64_t newest;          /* the newest committed step, or -1 */
     int64_t newest_at_decision, newest_before; /* at the last decision, and at the one before */
 };
 
@@ -236,7 +241,6 @@ struct sim_witness {
     struct sim_reach reach;
     bool cut_off; /* hosts do not reach each other, and the job must go on without some */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
-    bool may_restart;             /* whether the rules allowed a restart then */
     uint64_t finished;            /* the engine has shown that the job is over */
     bool lost_for_good;           /* when finished, a host that the job needed could not be used */
     struct sim_order orders[SIM_ORDERS_MAX];
@@ -501,7 +505,6 @@ bool sim_is_about_to_end(const struct sim_world *w);
 void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun);
 
 /* restarts.c */
-bool sim_restarts_allowed(const struct sim_world *w);
 void sim_restarts_decided(struct sim_world *w);
 void sim_restarts_started(struct sim_world *w); /* a new generation */
 /* Ranks must not restart before this time. */
@@ -523,6 +526,9 @@ void sim_oracle_missed(struct sim_world *w);
 bool sim_is_exit_grace_over(const struct sim_world *w);
 /* The set of hosts where the failure that was decided on may have begun. */
 uint64_t sim_oracle_blamed(const struct sim_world *w);
+/* Whether a failure that was decided on may have been the first one, and has to restart the job;
+ * without restart: has to end it. */
+bool sim_oracle_allows(const struct sim_world *w, bool restart);
 /* Whether it has never had ranks, and the host before it is the same machine. */
 bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h);
 /* Whether the rules of dtrun(1) allow this exit code. */
