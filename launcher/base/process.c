@@ -1,9 +1,13 @@
 #include "launcher/base/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "launcher/base/error.h"
@@ -21,12 +25,46 @@ static void open_standard_fds(void)
     }
 }
 
-static void reset_signals(void)
+static pid_t fork_into(int cgroup)
+{
+    struct clone_args args = {
+        .flags = CLONE_INTO_CGROUP,
+        .exit_signal = SIGCHLD,
+        .cgroup = (uint64_t)cgroup,
+    };
+    pid_t pid = cgroup < 0 ? -1 : (pid_t)syscall(SYS_clone3, &args, sizeof args);
+
+    return pid < 0 ? fork() : pid;
+}
+
+pid_t dt_process_fork(int cgroup)
+{
+    sigset_t all, before;
+    pid_t pid;
+    int error;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = fork_into(cgroup);
+    if (pid == 0)
+        return 0;
+    error = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return pid;
+}
+
+void dt_process_unblock_signals(void)
 {
     sigset_t none;
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void reset_signals(void)
+{
+    dt_process_unblock_signals();
     signal(SIGCHLD, SIG_DFL); /* otherwise the kernel reaps children itself */
     signal(SIGPIPE, SIG_IGN); /* write reports EPIPE when the reader has gone */
     signal(SIGXFSZ, SIG_IGN); /* write reports EFBIG when the file may not grow (ulimit -f) */

@@ -11,6 +11,7 @@
 #include "launcher/agent/clock.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
+#include "launcher/base/process.h"
 
 enum { PATIENCE_MS = 5000, REAP_MS = 1000 };
 
@@ -22,13 +23,14 @@ bool dt_smi_start(struct dt_smi *smi, const char *const *argv)
     *smi = (struct dt_smi){ .pidfd = -1, .out = -1 };
     if (pipe2(ends, O_CLOEXEC) < 0)
         return false;
-    pid = fork();
+    pid = dt_process_fork(-1);
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR);
 
         dup2(null, STDIN_FILENO);
         dup2(ends[1], STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
+        dt_process_unblock_signals();
         execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(DT_EXIT_NOT_FOUND);
     }

@@ -12,6 +12,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "runtime/wire/frame.h"
 
 static const char name[] = "dtrun-pmix";
@@ -227,37 +228,21 @@ static int make_dir(char *dir)
 }
 
 static __attribute__((noreturn)) void run_program(const char *path, const char *dir, int fd,
-                                                  pid_t parent)
+                                                  pid_t agent)
 {
-    sigset_t none;
-
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || dup2(fd, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    if (getppid() != agent || dup2(fd, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         _exit(DT_EXIT_LAUNCH);
     signal(SIGPIPE, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    dt_process_unblock_signals();
     execl(path, name, dir, (char *)NULL);
     _exit(DT_EXIT_NOT_FOUND);
-}
-
-static pid_t fork_program(const char *path, const char *dir, int fd)
-{
-    pid_t parent = getpid(), pid;
-    sigset_t all, before;
-
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    pid = fork();
-    if (pid == 0)
-        run_program(path, dir, fd, parent);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return pid;
 }
 
 /* Returns NULL, or why there is none. */
 static char *open_program(struct dt_pmixhelper *h, char *dir)
 {
+    pid_t agent = getpid();
     char path[PATH_MAX];
     int ends[2];
 
@@ -271,7 +256,9 @@ static char *open_program(struct dt_pmixhelper *h, char *dir)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return dt_xasprintf("socketpair: %s", strerror(errno));
     uv_pipe_open(&h->pipe, ends[0]);
-    h->pid = fork_program(path, dir, ends[1]);
+    h->pid = dt_process_fork(-1);
+    if (h->pid == 0)
+        run_program(path, dir, ends[1], agent);
     if (h->pid < 0) {
         close(ends[1]);
         h->pid = 0;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,18 +71,6 @@ int dt_cgroup_make(char *path, const char *job_id)
     rmdir(path);
     path[0] = '\0';
     return -1;
-}
-
-pid_t dt_cgroup_fork(int group)
-{
-    struct clone_args args = {
-        .flags = CLONE_INTO_CGROUP,
-        .exit_signal = SIGCHLD,
-        .cgroup = (uint64_t)group,
-    };
-    pid_t pid = group < 0 ? -1 : (pid_t)syscall(SYS_clone3, &args, sizeof args);
-
-    return pid < 0 ? fork() : pid;
 }
 
 void dt_cgroup_kill(const char *path)

@@ -14,10 +14,6 @@ enum { DT_CGROUP_PATH = 4096 };
  * not possible. Returns a descriptor of it, or -1. While that is open, other agents do not mistake
  * the group for a dead agent's. */
 int dt_cgroup_make(char *path, const char *job_id);
-/* Like fork, with the child in the group. If that is not possible, or group is -1, like fork alone.
- * The caller must have only one thread. Do not call it after dt_cgroup_kill: some kernels then kill
- * the child as well. */
-pid_t dt_cgroup_fork(int group);
 void dt_cgroup_kill(const char *path); /* kills everything in it with SIGKILL; "": nothing */
 /* Waits a moment until everything in the group has ended, then removes the group and clears path.
  */

@@ -15,6 +15,7 @@
 #include "launcher/agent/facts/topology.h"
 #include "launcher/base/closefrom.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "launcher/base/program/horovodneeds.h"
 #include "launcher/base/program/mpineeds.h"
 #include "launcher/base/program/program.h"
@@ -272,7 +273,6 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     struct dt_strs env = { 0 };
     char path[PATH_MAX];
     char what[sizeof((struct dt_rank_report *)0)->what];
-    sigset_t none;
     struct private_fds fds;
     uint32_t cores;
     int rc;
@@ -300,8 +300,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
         exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, errno, "the rank's environment");
     report_binding(p);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    dt_process_unblock_signals();
     execve(path, start->argv.v, env.v);
     rc = dt_program_explain(what, sizeof what, path, errno);
     exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, what);

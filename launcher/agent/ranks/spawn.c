@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "launcher/agent/facts/limits.h"
-#include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/pty.h"
 #include "launcher/agent/ranks/rankproc.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "launcher/base/writeall.h"
 
 struct dt_spawn {
@@ -177,23 +177,12 @@ static int open_files(struct dt_spawn *s)
     return s->child[CHILD_NULL] < 0 ? -1 : 0;
 }
 
-/* The child must not run the agent's signal handlers, which would write into the loop that it
- * shares with the agent. */
 static pid_t fork_process(const struct dt_rankproc *p)
 {
-    sigset_t all;
-    sigset_t before;
-    pid_t pid;
-    int error;
+    pid_t pid = dt_process_fork(p->config->cgroup);
 
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    pid = dt_cgroup_fork(p->config->cgroup);
     if (pid == 0)
         dt_rankproc_run(p);
-    error = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    errno = error;
     return pid;
 }
 

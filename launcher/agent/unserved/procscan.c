@@ -12,6 +12,7 @@
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/base/closefrom.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/base/writeall.h"
 
@@ -160,29 +161,16 @@ static void on_findings(uv_poll_t *poll, int status, int events)
         uv_timer_stop(&s->timer);
 }
 
-/* A signal handler of libuv in the child would speak to the agent's loop. */
-static pid_t fork_look(const struct dt_procscan *s, int out)
-{
-    pid_t agent = getpid(), pid;
-    sigset_t all, before;
-
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    pid = fork();
-    if (pid == 0)
-        run_look(s, out, agent);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return pid;
-}
-
 static void begin_look(struct dt_procscan *s)
 {
+    pid_t agent = getpid(), pid;
     int ends[2];
-    pid_t pid;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return;
-    pid = fork_look(s, ends[1]);
+    pid = dt_process_fork(-1);
+    if (pid == 0)
+        run_look(s, ends[1], agent);
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
