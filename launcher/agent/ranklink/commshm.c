@@ -213,9 +213,11 @@ int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, ui
     if (e->members != members || e->shm.size != size || e->served == members ||
         e->memberships[local_rank] != OUT)
         return -1;
+    fd = e->served + 1 < members ? fcntl(e->fd, F_DUPFD_CLOEXEC, 0) : e->fd;
+    if (fd < 0)
+        return -1;
     e->memberships[local_rank] = IN;
-    fd = ++e->served < members ? fcntl(e->fd, F_DUPFD_CLOEXEC, 0) : e->fd;
-    if (fd == e->fd)
+    if (++e->served == members)
         e->fd = -1;
     return fd;
 }

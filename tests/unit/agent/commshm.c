@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "launcher/agent/ranklink/callwatch.h"
@@ -202,6 +203,24 @@ static void a_rank_joins_a_communicator_once(void **state)
     assert_true(dt_commshm_done(c, 1, 7));
 }
 
+static void a_rank_that_gets_no_descriptor_may_ask_again(void **state)
+{
+    struct dt_commshm *c = *state;
+    struct rlimit limit, one_more;
+    int next = dup(STDERR_FILENO);
+
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    one_more = (struct rlimit){ (rlim_t)next + 1, limit.rlim_max }; /* for the memory itself */
+    setrlimit(RLIMIT_NOFILE, &one_more);
+    assert_int_equal(dt_commshm_want(c, 0, 7, 2, 4), -1);
+    assert_int_equal(errno, EMFILE);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    assert_false(dt_commshm_shares(c, 0, 7, 2));
+    close(dt_commshm_want(c, 0, 7, 2, 4));
+    assert_true(dt_commshm_shares(c, 0, 7, 2));
+}
+
 /* Each test has an agent's side of its own. */
 #define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
@@ -215,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(invented_communicators_take_bounded_memory, setup,
                                         teardown),
         FIXED(a_rank_joins_a_communicator_once),
+        FIXED(a_rank_that_gets_no_descriptor_may_ask_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
