@@ -77,6 +77,7 @@ UNIT_TESTS = \
 	tests/unit/job/engine \
 	tests/unit/job/job_fsm \
 	tests/unit/watch/flight_record \
+	tests/unit/agent/cgroup \
 	tests/unit/agent/cgroupdir \
 	tests/unit/agent/leftovers \
 	tests/unit/agent/mapped \
@@ -463,6 +464,10 @@ tests_unit_check_paths_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 tests_unit_agent_hostfacts_SOURCES = tests/unit/agent/hostfacts.c tests/unit/unit.h
 tests_unit_agent_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_hostfacts_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_agent_cgroup_SOURCES = tests/unit/agent/cgroup.c tests/unit/unit.h
+tests_unit_agent_cgroup_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_cgroup_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_cgroupdir_SOURCES = tests/unit/agent/cgroupdir.c tests/unit/unit.h
 tests_unit_agent_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

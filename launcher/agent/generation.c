@@ -23,6 +23,7 @@
 enum {
     DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
+    ORPHANS_MS = 500,     /* how long the processes of dead agents of any job may take to end */
     SWEEP_MS = 10 * 1000, /* after this long the generation ends even if a process is still there */
 };
 
@@ -69,15 +70,12 @@ static void sweep(struct dt_generation *g)
 
     dt_cgroup_kill(g->host->cgroup);
     left = dt_sweep_kill(g->host->groups, &example);
-
-    if (left && dt_now_ns() < g->sweep_ends_ns) {
+    if ((left || !dt_cgroup_remove(g->host->cgroup)) && dt_now_ns() < g->sweep_ends_ns) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
         return;
     }
     if (left)
         say_unkillable(g, left, example);
-    else
-        dt_cgroup_remove(g->host->cgroup);
     dt_mpirequests_remove_dir(g);
     uv_timer_stop(&g->timer);
     g->phase = FLUSHING;
@@ -286,15 +284,18 @@ static void on_clear_round(uv_timer_t *timer)
     clear_and_spawn(timer->data);
 }
 
-/* If the previous generation's agent was killed, processes that its ranks started may still run. */
+/* If the previous generation's agent was killed, processes that its ranks started may still run, as
+ * may processes in the cgroups of dead agents. */
 static void clear_and_spawn(struct dt_generation *g)
 {
-    struct dt_leftover left;
+    uint64_t now = dt_now_ns();
+    bool orphans = dt_cgroup_end_orphans() > 0 && now < g->orphans_end_ns;
+    struct dt_leftover left = { 0 };
     size_t n = 0;
 
     if (g->start.generation > 1)
         n = dt_leftovers_kill(g->start.job_id, g->start.generation, &left);
-    if (n && !left.error && dt_now_ns() < g->sweep_ends_ns)
+    if (!left.error && (orphans || (n && now < g->sweep_ends_ns)))
         uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
     else if (n)
         refuse_for_leftovers(g, n, &left);
@@ -356,10 +357,10 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.start = start;
     g->config.sock = g->sock;
     g->config.pmi = g->pmi;
-    dt_cgroup_end_orphans(); /* cgroups of dead agents may contain processes that still run */
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files_limit = host->files_limit;
     g->config.file_size_limit = host->file_size_limit;
+    g->orphans_end_ns = dt_now_ns() + ORPHANS_MS * 1000000ull;
     g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     clear_and_spawn(g);
     return g;

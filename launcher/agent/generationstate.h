@@ -61,6 +61,7 @@ struct dt_generation {
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
     uv_timer_t timer;                    /* for the grace period and the rounds of both sweeps */
     uint64_t grace_ends_ns;
+    uint64_t orphans_end_ns;
     uint64_t sweep_ends_ns;
     uint32_t alive;
     /* In the order of config.numbers: the ranks by local rank, then auxiliaries. */

@@ -23,6 +23,8 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
 
+enum { REMOVE_ROUND_MS = 5 };
+
 static void remove_dir(char *path)
 {
     if (path[0] && dt_removetree(path))
@@ -37,11 +39,13 @@ static void remove_files(struct dt_keeper *keeper)
 
 bool dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)
 {
+    uint64_t deadline = dt_now_ns() + (uint64_t)timeout_ms * 1000000;
     bool found;
 
     dt_cgroup_kill(keeper->cgroup);
     found = dt_sweep_all(&keeper->groups, timeout_ms);
-    dt_cgroup_remove(keeper->cgroup);
+    while (!dt_cgroup_remove(keeper->cgroup) && dt_now_ns() < deadline)
+        poll(NULL, 0, REMOVE_ROUND_MS);
     remove_files(keeper);
     return found;
 }

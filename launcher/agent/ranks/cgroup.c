@@ -11,13 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launcher/agent/facts/cgroupdir.h"
 #include "launcher/base/mem.h"
-
-enum { REMOVE_TRIES = 100, REMOVE_MS = 5 };
 
 /* The dot distinguishes the name from systemd's groups. */
 static const char prefix[] = ".dtrun-";
@@ -88,54 +85,54 @@ void dt_cgroup_kill(const char *path)
     close(fd);
 }
 
-void dt_cgroup_remove(char *path)
+bool dt_cgroup_remove(char *path)
 {
-    const struct timespec pause = { .tv_nsec = REMOVE_MS * 1000000L };
-    int tries = path[0] ? REMOVE_TRIES : 0;
-
-    while (tries-- > 0) {
-        if (rmdir(path) == 0 || errno != EBUSY) {
-            path[0] = '\0';
-            return;
-        }
-        nanosleep(&pause, NULL);
-    }
+    if (path[0] && rmdir(path) < 0 && errno == EBUSY)
+        return false;
+    path[0] = '\0';
+    return true;
 }
 
-/* The agent that created the group holds a lock on it as long as it lives. */
-static void end_if_orphaned(const char *parent, const char *name)
+/* The agent that created the group holds a lock on it as long as it lives. Returns whether an
+ * orphaned group is left. */
+static bool end_if_orphaned(const char *parent, const char *name)
 {
     char path[PATH_MAX];
+    bool left = false;
     int dir;
 
     if (strncmp(name, prefix, sizeof prefix - 1) != 0 ||
         snprintf(path, sizeof path, "%s/%s", parent, name) >= (int)sizeof path)
-        return;
+        return false;
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0) {
         dt_cgroup_kill(path);
-        dt_cgroup_remove(path);
+        left = !dt_cgroup_remove(path);
     }
     if (dir >= 0)
         close(dir);
+    return left;
 }
 
-static void end_orphans_in(const char *parent)
+static size_t end_orphans_in(const char *parent)
 {
     DIR *dir = opendir(parent);
     const struct dirent *entry;
+    size_t left = 0;
 
     while (dir && (entry = readdir(dir)))
-        end_if_orphaned(parent, entry->d_name);
+        left += end_if_orphaned(parent, entry->d_name);
     if (dir)
         closedir(dir);
+    return left;
 }
 
 /* Modifies own. */
-static void end_orphans_beside(char *own)
+static size_t end_orphans_beside(char *own)
 {
     char *last = strrchr(own, '/');
     const struct dirent *entry;
+    size_t left = 0;
     DIR *dir;
 
     *last = '\0';
@@ -144,22 +141,25 @@ static void end_orphans_beside(char *own)
         char *other = dt_xasprintf("%s/%s", own, entry->d_name);
 
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, last + 1) != 0)
-            end_orphans_in(other);
+            left += end_orphans_in(other);
         free(other);
     }
     if (dir)
         closedir(dir);
+    return left;
 }
 
 /* Looks beside the agent's own group as well: SSH logins may have one group for each session. */
-void dt_cgroup_end_orphans(void)
+size_t dt_cgroup_end_orphans(void)
 {
+    size_t left = 0;
     bool top;
     char *own = find_own(&top);
 
     if (own)
-        end_orphans_in(own);
+        left = end_orphans_in(own);
     if (own && !top)
-        end_orphans_beside(own);
+        left += end_orphans_beside(own);
     free(own);
+    return left;
 }

@@ -6,6 +6,8 @@
 #ifndef DT_AGENT_RANKS_CGROUP_H
 #define DT_AGENT_RANKS_CGROUP_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 enum { DT_CGROUP_PATH = 4096 };
@@ -15,12 +17,13 @@ enum { DT_CGROUP_PATH = 4096 };
  * the group for a dead agent's. */
 int dt_cgroup_make(char *path, const char *job_id);
 void dt_cgroup_kill(const char *path); /* kills everything in it with SIGKILL; "": nothing */
-/* Waits a moment until everything in the group has ended, then removes the group and clears path.
- */
-void dt_cgroup_remove(char *path);
+/* Removes the group and clears path. Returns false if something in it has not ended yet: call it
+ * again. Neither this function nor the next one waits for that, because the time that a process
+ * takes to end, and that a nap takes on a busy host, has no bound. */
+bool dt_cgroup_remove(char *path);
 
-/* Kills what dead agents left behind in this place, and removes their groups. Blocks for a moment
- * if there is something to kill. */
-void dt_cgroup_end_orphans(void);
+/* Kills what dead agents left behind in this place, and removes their groups. Returns how many
+ * groups could not be removed yet. */
+size_t dt_cgroup_end_orphans(void);
 
 #endif
