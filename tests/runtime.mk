@@ -19,6 +19,7 @@ UNIT_TESTS += \
 	tests/unit/faults/hardship \
 	tests/unit/coll/huge \
 	tests/unit/gpu/launchorder \
+	tests/unit/gpu/gate \
 	tests/unit/gpu/life \
 	tests/unit/gpu/ncclguard \
 	tests/unit/gpu/wait \
@@ -85,6 +86,10 @@ tests_unit_gpu_ncclguard_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 tests_unit_gpu_wait_SOURCES = tests/unit/gpu/wait.c
 tests_unit_gpu_wait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_wait_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gate_SOURCES = tests/unit/gpu/gate.c
+tests_unit_gpu_gate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_gate_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gate_LDFLAGS = -Wl,--wrap=dt_cuda
 tests_unit_gpu_life_SOURCES = tests/unit/gpu/life.c
 tests_unit_gpu_life_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_life_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

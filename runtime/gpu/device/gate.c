@@ -26,11 +26,17 @@ enum {
 struct dt_gpu_gate {
     struct dt_gpu_gate *next; /* in the list of open or of shut gates */
     _Atomic uint32_t *word;
-    const void *page;    /* the pinned page that holds the word */
-    uint64_t allocation; /* the pinned memory's number (life.h) */
     CUdeviceptr device;
     uint32_t turn; /* the value that opens it */
     const struct dt_comm *comm;
+};
+
+/* The gates whose words share a page of pinned memory. */
+struct page {
+    struct page *next;
+    uint8_t *words;
+    uint64_t allocation; /* the pinned memory's number (life.h) */
+    struct dt_gpu_gate gates[GATES];
 };
 
 /* No thread calls the driver while it holds the mutex. */
@@ -40,6 +46,7 @@ static struct {
     pthread_t thread;
     bool started; /* the thread was */
     bool ending;
+    struct page *pages; /* never freed */
     struct dt_gpu_gate *open;
     struct dt_gpu_gate *shut;
     struct dt_gpu_watched *calls; /* that have no gate */
@@ -148,62 +155,73 @@ void dt_gpu_unwatch(struct dt_gpu_watched *w)
 
 /* ---- gates ---- */
 
-static void add_gates(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
+static void add_page(struct page *page, CUdeviceptr device)
 {
-    uint64_t allocation = dt_gpu_allocation(page);
-
+    page->allocation = dt_gpu_allocation(page->words);
     pthread_mutex_lock(&dti_gates.mutex);
     for (size_t i = 0; i < GATES; i++) {
-        gates[i].word = (_Atomic uint32_t *)(void *)(page + i * APART);
-        gates[i].page = page;
-        gates[i].allocation = allocation;
-        gates[i].device = device + i * APART;
-        atomic_init(gates[i].word, 0);
-        gates[i].next = dti_gates.open;
-        dti_gates.open = &gates[i];
+        struct dt_gpu_gate *g = &page->gates[i];
+
+        g->word = (_Atomic uint32_t *)(void *)(page->words + i * APART);
+        g->device = device + i * APART;
+        atomic_init(g->word, 0);
+        g->next = dti_gates.open;
+        dti_gates.open = g;
+    }
+    page->next = dti_gates.pages;
+    dti_gates.pages = page;
+    pthread_mutex_unlock(&dti_gates.mutex);
+}
+
+/* After a failure the pinned memory is leaked: freeing it might wait for the GPU. */
+static CUresult make_gates(void)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct page *page = calloc(1, sizeof *page);
+    CUdeviceptr device;
+    void *words;
+    CUresult result;
+
+    if (!page)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result =
+        cuda->cuMemHostAlloc(&words, PAGE, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (!result)
+        result = cuda->cuMemHostGetDevicePointer_v2(&device, words, 0);
+    if (result) {
+        free(page);
+        return result;
+    }
+    page->words = words;
+    add_page(page, device);
+    return result;
+}
+
+static void forget_page(const struct page *page)
+{
+    struct dt_gpu_gate **at = &dti_gates.open;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    while (*at) {
+        if (*at >= page->gates && *at < page->gates + GATES)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
     }
     pthread_mutex_unlock(&dti_gates.mutex);
 }
 
-/* After a failure the page is leaked: freeing it might wait for the GPU. */
-static CUresult make_gates(void)
+/* Forgets the gates whose words were freed with their context. */
+static void forget_gone(void)
 {
-    const struct dt_cuda *cuda = dt_cuda();
-    struct dt_gpu_gate *gates = calloc(GATES, sizeof *gates);
-    CUdeviceptr device;
-    void *page;
-    CUresult result;
+    const struct page *page;
 
-    if (!gates)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result =
-        cuda->cuMemHostAlloc(&page, PAGE, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (!result)
-        result = cuda->cuMemHostGetDevicePointer_v2(&device, page, 0);
-    if (result)
-        free(gates);
-    else
-        add_gates(gates, page, device);
-    return result;
-}
-
-/* Drops the gates whose words were freed with their context. Neighbours in the list mostly share a
- * page, so one look serves them all. */
-static void forget_gone_locked(void)
-{
-    struct dt_gpu_gate **at = &dti_gates.open;
-    const void *page = NULL;
-    bool there = false;
-
-    while (*at) {
-        if ((*at)->page != page) {
-            page = (*at)->page;
-            there = dt_gpu_is_there(page, (*at)->allocation);
-        }
-        if (there)
-            at = &(*at)->next;
-        else
-            *at = (*at)->next;
+    pthread_mutex_lock(&dti_gates.mutex);
+    page = dti_gates.pages;
+    pthread_mutex_unlock(&dti_gates.mutex);
+    for (; page; page = page->next) {
+        if (!dt_gpu_is_there(page->words, page->allocation))
+            forget_page(page);
     }
 }
 
@@ -238,8 +256,8 @@ static const struct dt_gpu_gate *find_any_gate(void)
 {
     const struct dt_gpu_gate *g;
 
+    forget_gone();
     pthread_mutex_lock(&dti_gates.mutex);
-    forget_gone_locked();
     g = dti_gates.open ? dti_gates.open : dti_gates.shut;
     pthread_mutex_unlock(&dti_gates.mutex);
     return g;

@@ -1,0 +1,105 @@
+/* Gates, with a driver that gives pinned memory and can end a context. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/gpu/device/gate.h"
+#include "runtime/gpu/nvidia/cuda.h"
+
+enum { PAGES = 2 };
+
+static void *pages[PAGES];
+static size_t pinned;
+static unsigned long long context_number = 1;
+static CUdeviceptr waited_for;
+
+static CUresult pin(void **ptr, size_t size, unsigned flags)
+{
+    (void)flags;
+    assert_in_range(pinned, 0, PAGES - 1);
+    *ptr = pages[pinned++] = calloc(1, size);
+    return CUDA_SUCCESS;
+}
+
+static CUresult tell_device_pointer(CUdeviceptr *device, void *ptr, unsigned flags)
+{
+    (void)flags;
+    *device = (CUdeviceptr)(uintptr_t)ptr;
+    return CUDA_SUCCESS;
+}
+
+/* Every call of the driver may wait, until a gate is opened, and every opening needs the mutex. */
+static CUresult tell_allocation(void *id, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    (void)attribute;
+    (void)ptr;
+    assert_false(dt_gpu_gate_another_is_shut(NULL));
+    *(unsigned long long *)id = context_number;
+    return CUDA_SUCCESS;
+}
+
+static CUresult wait_for(CUstream stream, CUdeviceptr word, uint32_t value, unsigned flags)
+{
+    (void)stream;
+    (void)value;
+    (void)flags;
+    waited_for = word;
+    return CUDA_SUCCESS;
+}
+
+const struct dt_cuda *__wrap_dt_cuda(void);
+
+/* The linker makes all calls of dt_cuda come here. */
+const struct dt_cuda *__wrap_dt_cuda(void)
+{
+    static const struct dt_cuda driver = { .cuMemHostAlloc = pin,
+                                           .cuMemHostGetDevicePointer_v2 = tell_device_pointer,
+                                           .cuPointerGetAttribute = tell_allocation,
+                                           .cuStreamWaitValue32_v2 = wait_for };
+
+    return &driver;
+}
+
+static void no_thread_that_holds_the_mutex_calls_the_driver(void **state)
+{
+    (void)state;
+    alarm(120); /* a watchdog */
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(dt_gpu_gates_try(NULL), CUDA_SUCCESS);
+    assert_int_equal(pinned, 1);
+    alarm(0);
+}
+
+static void gates_that_were_freed_with_their_context_are_not_used(void **state)
+{
+    (void)state;
+    context_number++;
+    assert_int_equal(dt_gpu_gates_try(NULL), CUDA_SUCCESS);
+    assert_int_equal(pinned, 2);
+    assert_in_range(waited_for, (uintptr_t)pages[1], (uintptr_t)pages[1] + 64 * 1024 - 1);
+}
+
+static int free_all(void **state)
+{
+    (void)state;
+    dt_gpu_gates_end();
+    for (size_t i = 0; i < PAGES; i++)
+        free(pages[i]);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_thread_that_holds_the_mutex_calls_the_driver),
+        cmocka_unit_test(gates_that_were_freed_with_their_context_are_not_used),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, free_all);
+}
