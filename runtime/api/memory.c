@@ -76,7 +76,8 @@ static dt_result_t agree_on_success(struct dt_comm *c, size_t bytes, void *block
 
 static dt_result_t allocate_for_all(struct dt_comm *c, size_t bytes, void **p)
 {
-    dt_result_t r = dt_comm_barrier_of(c, DT_CALL_ALLOC, bytes);
+    const struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = -1 };
+    dt_result_t r = dt_comm_match(c, DT_CALL_ALLOC, call);
     void *block;
 
     if (r != DT_OK || bytes == 0)

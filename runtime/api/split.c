@@ -158,8 +158,8 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         o.members = (uint32_t *)(words + parent->size);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w, kind) };
         r = join_communicator(&o, kind,
-                              dt_comm_all_gather_table_and(parent, kind, words, sizeof *words,
-                                                           make_own_communicator, &o));
+                              dt_comm_all_gather_table_then(parent, kind, words, sizeof *words,
+                                                            make_own_communicator, &o));
         atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }
     if (r == DT_OK)

@@ -6,6 +6,12 @@
 #include "runtime/comm/algorithm.h"
 #include "runtime/kernels/dtype.h"
 
+static struct dt_call reduce_call(size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    return (
+        struct dt_call){ .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1 };
+}
+
 static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
                               const dt_all_reduce_options_t *o, const void *in, void *out)
 {
@@ -14,8 +20,7 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
     return dt_algorithm_all_reduce(c, call, o, in, out);
 }
 
-/* Whether this rank can publish all of its data to its host at once, without waiting and without
- * failing. */
+/* Whether this rank can publish all of its data to its host at once, without waiting or failing. */
 static bool can_publish_small(const struct dt_comm *c, size_t bytes)
 {
     return c->nodes == 1 && c->size > 1 && !c->announce && !c->on_device && c->failed == DT_OK &&
@@ -39,9 +44,7 @@ static dt_result_t all_reduce_small(struct dt_comm *c, struct dt_call *call, con
 dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
                                dt_dtype_t dtype, dt_op_t op)
 {
-    struct dt_call call = {
-        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
-    };
+    struct dt_call call = reduce_call(count, dtype, op);
     dt_result_t r;
 
     if (op != DT_ADASUM && can_publish_small(c, count * dt_dtype_size(dtype)))
@@ -63,44 +66,44 @@ static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call
 }
 
 /* options: as the ranks compare them; own: as this rank applies them. */
-static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
-                                 dt_dtype_t dtype, dt_op_t op,
+static dt_result_t all_reduce_as(struct dt_comm *c, struct dt_call *call, const void *in, void *out,
                                  const dt_all_reduce_options_t *options,
-                                 const dt_all_reduce_options_t *own, uint64_t buffers)
+                                 const dt_all_reduce_options_t *own)
 {
-    struct dt_call call = { .count = count,
-                            .dtype = (uint8_t)dtype,
-                            .op = (uint8_t)op,
-                            .root = -1,
-                            .options = dt_reduceoptions_mark(options) | buffers };
     dt_result_t r;
 
+    call->options |= dt_reduceoptions_mark(options);
     if (options->wire == DT_WIRE_2BIT && c->nodes > DT_COMPRESSED_2BIT_HOSTS)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "an all-reduce as 2bit works with up to %d hosts, not %u",
                        DT_COMPRESSED_2BIT_HOSTS, c->nodes);
     c->announced = options;
-    r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
+    r = dt_comm_begin(c, call, DT_CALL_ALL_REDUCE);
     c->announced = NULL;
-    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, own, in, out)) : r;
+    return r == DT_OK ? dt_comm_end(c, call, all_reduce_with(c, call, own, in, out)) : r;
 }
 
 dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
                                     dt_dtype_t dtype, dt_op_t op,
                                     const dt_all_reduce_options_t *options, uint64_t buffers)
 {
-    return all_reduce_as(c, in, out, count, dtype, op, options, options, buffers);
+    struct dt_call call = reduce_call(count, dtype, op);
+
+    call.options = buffers;
+    return all_reduce_as(c, &call, in, out, options, options);
 }
 
 dt_result_t dt_comm_all_reduce_no_data(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                                        dt_op_t op, const dt_all_reduce_options_t *options,
                                        uint64_t buffers)
 {
+    struct dt_call call = reduce_call(count, dtype, op);
     dt_all_reduce_options_t own = *options;
 
+    call.options = buffers;
     own.prescale = own.postscale = 1;
     own.residual = NULL;
-    return all_reduce_as(c, buf, buf, count, dtype, op, options, &own, buffers);
+    return all_reduce_as(c, &call, buf, buf, options, &own);
 }
 
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
@@ -111,6 +114,17 @@ dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dty
     dt_result_t r = dt_comm_begin(c, &call, DT_CALL_BROADCAST);
 
     return r == DT_OK ? dt_comm_end(c, &call, dt_algorithm_broadcast(c, &call, buf, bytes)) : r;
+}
+
+dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                           dt_dtype_t dtype, dt_op_t op, int root)
+{
+    struct dt_call call = reduce_call(count, dtype, op);
+    dt_result_t r;
+
+    call.root = root;
+    r = dt_comm_begin(c, &call, DT_CALL_REDUCE);
+    return r == DT_OK ? dt_comm_end(c, &call, dt_algorithm_reduce(c, &call, in, out)) : r;
 }
 
 static dt_result_t all_gather_table(struct dt_comm *c, const struct dt_call *call, void *table,
@@ -124,12 +138,10 @@ static dt_result_t all_gather_table(struct dt_comm *c, const struct dt_call *cal
     return dt_algorithm_barrier(c, call);
 }
 
-dt_result_t dt_comm_all_gather_table_and(struct dt_comm *c, enum dt_call_kind kind, void *table,
-                                         size_t bytes, void (*then)(void *arg), void *arg)
+dt_result_t dt_comm_all_gather_table_then(struct dt_comm *c, enum dt_call_kind kind, void *table,
+                                          size_t bytes, void (*then)(void *arg), void *arg)
 {
-    struct dt_call call = {
-        .count = (size_t)c->size * bytes / 8, .dtype = DT_U64, .op = DT_BOR, .root = -1
-    };
+    struct dt_call call = reduce_call((size_t)c->size * bytes / 8, DT_U64, DT_BOR);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, all_gather_table(c, &call, table, then, arg)) : r;
@@ -138,13 +150,13 @@ dt_result_t dt_comm_all_gather_table_and(struct dt_comm *c, enum dt_call_kind ki
 dt_result_t dt_comm_all_gather_table(struct dt_comm *c, enum dt_call_kind kind, void *table,
                                      size_t bytes)
 {
-    return dt_comm_all_gather_table_and(c, kind, table, bytes, NULL, NULL);
+    return dt_comm_all_gather_table_then(c, kind, table, bytes, NULL, NULL);
 }
 
 dt_result_t dt_comm_all_reduce_words(struct dt_comm *c, enum dt_call_kind kind, int64_t *words,
                                      size_t n, dt_op_t op)
 {
-    struct dt_call call = { .count = n, .dtype = DT_I64, .op = (uint8_t)op, .root = -1 };
+    struct dt_call call = reduce_call(n, DT_I64, op);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, dt_algorithm_all_reduce(c, &call, NULL, words, words))
@@ -162,26 +174,13 @@ dt_result_t dt_comm_broadcast_bytes(struct dt_comm *c, enum dt_call_kind kind, v
 
 dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n)
 {
-    struct dt_call call = { .count = n, .dtype = DT_I64, .op = DT_MAX, .root = -1 };
+    struct dt_call call = reduce_call(n, DT_I64, DT_MAX);
     dt_result_t r = dt_comm_begin(c, &call, DT_CALL_UNEVEN);
 
     if (r != DT_OK)
         return r;
     dt_comm_pass_for(c, &call, c->next.kind);
     return dt_comm_end(c, &call, dt_algorithm_all_reduce(c, &call, NULL, words, words));
-}
-
-dt_result_t dt_comm_barrier_of(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
-{
-    struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = -1 };
-    dt_result_t r = dt_comm_begin(c, &call, kind);
-
-    return r == DT_OK ? dt_comm_end(c, &call, dt_algorithm_barrier(c, &call)) : r;
-}
-
-dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind)
-{
-    return dt_comm_barrier_of(c, kind, 0);
 }
 
 /* Ranks with different settings would wait for each other in different algorithms. So rank 0's
@@ -204,8 +203,8 @@ dt_result_t dt_comm_first_barrier(struct dt_comm *c, enum dt_call_kind kind, voi
     return dt_comm_end(c, &call, r);
 }
 
-dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call,
-                              dt_result_t (*then)(struct dt_comm *c, void *arg), void *arg)
+dt_result_t dt_comm_match_then(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call,
+                               dt_result_t (*then)(struct dt_comm *c, void *arg), void *arg)
 {
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
@@ -219,20 +218,12 @@ dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct 
 
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call)
 {
-    return dt_comm_match_and(c, kind, call, NULL, NULL);
+    return dt_comm_match_then(c, kind, call, NULL, NULL);
 }
 
-/* ---- ranks get different results ---- */
-
-dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
-                           dt_dtype_t dtype, dt_op_t op, int root)
+dt_result_t dt_comm_barrier(struct dt_comm *c, enum dt_call_kind kind)
 {
-    struct dt_call call = {
-        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = root
-    };
-    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_REDUCE);
-
-    return r == DT_OK ? dt_comm_end(c, &call, dt_algorithm_reduce(c, &call, in, out)) : r;
+    return dt_comm_match(c, kind, (struct dt_call){ .dtype = DT_U8, .root = -1 });
 }
 
 /* The counts of all blocks in one number, for the comparison of calls. All ranks pass the same
@@ -246,9 +237,7 @@ dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, co
                                    void *out, const struct dt_blocks *blocks, dt_dtype_t dtype,
                                    dt_op_t op)
 {
-    struct dt_call call = {
-        .count = agreed_count(c, blocks), .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
-    };
+    struct dt_call call = reduce_call(agreed_count(c, blocks), dtype, op);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK

@@ -268,7 +268,7 @@ static dt_result_t match_and_await(struct dt_comm *c, const struct dt_operation 
 {
     struct dt_operation launched = *o;
 
-    return dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), await_direct, &launched);
+    return dt_comm_match_then(c, o->kind->call, dt_gpu_call(o), await_direct, &launched);
 }
 
 /* ---- the order of calls ---- */
@@ -311,7 +311,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
     dt_result_t r = dt_nccl_agree(c, o, &m.launch);
 
     if (r == DT_OK)
-        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_nccl_call, &m);
+        r = dt_comm_match_then(c, o->kind->call, dt_gpu_call(o), make_nccl_call, &m);
     dt_launchorder_end(&m.launch);
     return r;
 }

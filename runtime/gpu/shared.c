@@ -489,7 +489,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
     dt_result_t r = dt_nccl_agree(c, o, &q.launch);
 
     if (r == DT_OK)
-        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make_shared_call, &q);
+        r = dt_comm_match_then(c, o->kind->call, dt_gpu_call(o), make_shared_call, &q);
     dt_launchorder_end(&q.launch);
     return r;
 }
