@@ -189,11 +189,11 @@ void dt_context_poll_agent(void)
  * new limit. */
 static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)
 {
-    bool least;
+    bool is_least;
 
-    if (!dt_slot_set_limit(comm, ms, &least))
+    if (!dt_slot_set_limit(comm, ms, &is_least))
         return fail_handle(name, comm, dt_slot_has_issued(comm));
-    return least ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
+    return is_least ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
 }
 
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)

@@ -13,8 +13,8 @@ enum { SLOT_BITS = 12 };
 
 static_assert(DT_SLOTS == 1 << SLOT_BITS, "a handle has its slot in the low bits");
 
-/* A thread that needs both takes the mutex while it holds a slot's lock. It never waits for a
- * slot's lock while it holds the mutex. */
+/* A slot's lock comes before the mutex. While a thread holds the mutex, it only tries to take
+ * slots' locks. */
 static struct {
     /* Protects used and what the slots hold, in addition to their own locks. */
     pthread_mutex_t mutex;
@@ -46,10 +46,10 @@ static bool has_p2p_inflight(const struct dt_slot *s)
     return s->comm && atomic_load(&s->comm->p2p_inflight);
 }
 
-/* Tells the agent the lowest limit of all calls: new ones have the current limit, and those under
+/* Shows the agent the lowest limit of all calls: new ones have the current limit, and those under
  * way or queued keep an older one. The agent checks as often as that requires. Returns whether it
  * must now check more often. */
-static bool tell_least_limit(struct dt_slot *s)
+static bool show_least_limit(struct dt_slot *s)
 {
     _Atomic uint32_t *least_limit = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
     uint32_t before = atomic_load_explicit(least_limit, memory_order_relaxed);
@@ -62,7 +62,7 @@ static bool tell_least_limit(struct dt_slot *s)
     return dt_hostshm_lesser_limit(before, least) != before;
 }
 
-bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least)
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *is_least)
 {
     struct dt_slot *s = slot_of(handle);
     bool found;
@@ -71,7 +71,7 @@ bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least)
     found = s->comm && s->handle == handle && !s->comm->shut;
     if (found) {
         atomic_store(&s->limit_ms, ms);
-        *least = tell_least_limit(s);
+        *is_least = show_least_limit(s);
     }
     pthread_mutex_unlock(&dti_slots.mutex);
     return found;
@@ -83,7 +83,7 @@ static void settle_slot(struct dt_slot *s)
         return;
     pthread_mutex_lock(&dti_slots.mutex);
     if (s->comm)
-        tell_least_limit(s);
+        show_least_limit(s);
     pthread_mutex_unlock(&dti_slots.mutex);
 }
 
@@ -207,7 +207,7 @@ bool dt_slot_assign(struct dt_comm *c)
         s->comm = c;
         c->slot = s;
         atomic_store(&s->limit_ms, c->limit_ms);
-        tell_least_limit(s);
+        show_least_limit(s);
         s->handle = (dt_comm_t *)((use_of(s->handle) + 1) << SLOT_BITS | slot);
         dt_ticketlock_leave(&s->lock);
     }
@@ -254,9 +254,9 @@ static int compare_newest_first(const void *a, const void *b)
     return (*x)->comm->id < (*y)->comm->id ? 1 : -1;
 }
 
-/* NCCL frees a communicator when all of its ranks on the host do so. Several communicators must be
- * freed in the same order on all ranks. Ids are in the same order on all ranks; slots are not, once
- * they have been reused. */
+/* NCCL frees a communicator when all of its ranks on the host do so. Therefore all ranks must free
+ * several communicators in the same order. Ids give one; slots do not, once they have been reused.
+ */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 {
     static struct dt_slot *full[DT_SLOTS];

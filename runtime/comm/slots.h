@@ -40,7 +40,8 @@ dt_result_t dt_slot_submit(const dt_comm_t *handle, struct dt_task *task);
 /* Wakes the slot's thread for tasks that were submitted ahead (async.h). Call this before waiting
  * for such a task. */
 void dt_slot_wake(const dt_comm_t *handle);
-/* Waits for the tasks that were submitted ahead (async.h). They are about to end. */
+/* Polls until the tasks that were submitted ahead (async.h), which must be about to end, are done.
+ */
 void dt_slot_await_ahead(const dt_comm_t *handle);
 
 /* Puts c into slot 0, whose lock the caller holds. */
@@ -56,9 +57,9 @@ void dt_slot_shut(struct dt_slot *s);
 void dt_slot_clear(struct dt_slot *s);
 
 /* Sets the limit of calls that begin from now on. For any thread at any time. False: the handle
- * names no communicator on which a call may begin. *least: the limit is below the previous one and
- * below those of all calls under way, so the agent must be told. */
-bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least);
+ * names no communicator on which a call may begin. *is_least: the limit is below the previous one
+ * and below those of all calls under way, so the agent needs a message (dt_agentlink_limit). */
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *is_least);
 /* Called when a task, a send or a receive has ended. If nothing else is under way, the agent may
  * apply the current limit again. */
 void dt_slot_settle(const dt_comm_t *handle);

@@ -13,10 +13,10 @@
 #include "runtime/base/min.h"
 
 enum {
-    /* The flight recorder counts a call as long after this many polls, or after YIELDING yields:
-     * ranks on one CPU yield a few times in every call. Both come before the first sleep. */
+    /* The flight recorder counts a call as long after this many polls, or this many yields: ranks
+     * on one CPU yield a few times in every call. Both come before the first sleep. */
     LONG_POLLS = 1000,
-    YIELDING = 4,
+    LONG_YIELDS = 4,
     POLLS_FOR_YIELD = 64,    /* polls that take about as long as two context switches */
     FIXED_MAX = 4 * 1024,    /* bytes that a fixed place is used for, unless ranks share CPUs */
     LINES_MAX = 2 * 1024,    /* bytes of cache lines that can be requested at once */
@@ -249,10 +249,10 @@ static void cpu_relax(void)
 }
 
 /* Called between two polls. False: it is time to sleep. */
-static bool pause_or_sleep(const struct dt_shm *s, uint64_t tries)
+static bool pause_before_sleep(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
-    if (tries >= s->spins + dt_min(s->yields, YIELDING) || tries >= LONG_POLLS)
+    if (tries >= s->spins + dt_min(s->yields, LONG_YIELDS) || tries >= LONG_POLLS)
         dt_ring_mark_long(s->ring);
     if (tries < s->spins)
         cpu_relax();
@@ -354,7 +354,7 @@ static dt_result_t await_peer(struct dt_shm *s, uint32_t peer, uint64_t target)
             return r;
         if (tries == 0 && poll_instead_of_yield(s, peer, target))
             break;
-        if (!pause_or_sleep(s, tries))
+        if (!pause_before_sleep(s, tries))
             sleep_for_peer(s, peer, target);
     }
     return DT_OK;
@@ -367,7 +367,7 @@ dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const v
 
         if (r != DT_OK)
             return r;
-        if (!pause_or_sleep(s, tries))
+        if (!pause_before_sleep(s, tries))
             sleep_at_pipe(s, done, arg);
     }
     return DT_OK;
@@ -387,13 +387,18 @@ static dt_result_t await_all_peers(struct dt_shm *s, uint64_t target)
     return DT_OK;
 }
 
-static uint64_t progress_of(const struct dt_shm *s, enum dt_phase phase)
+static uint64_t progress_in(uint64_t round, enum dt_phase phase)
 {
-    return 4 * s->round + phase;
+    return 4 * round + phase;
 }
 
-/* Allocates the pages now, so that no page fault happens while other ranks wait. If the kernel
- * cannot do that at once, they are allocated on first use. */
+static uint64_t progress_of(const struct dt_shm *s, enum dt_phase phase)
+{
+    return progress_in(s->round, phase);
+}
+
+/* Allocates the pages now, so that no page fault happens while other ranks wait. A kernel that does
+ * not know this advice allocates them on first use. */
 static void populate_pages(const struct dt_shm *s)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -426,7 +431,7 @@ void dt_round_join(struct dt_shm *s, size_t bytes)
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
 {
     dt_round_join(s, bytes);
-    return s->round < 2 ? DT_OK : await_all_peers(s, progress_of(s, DT_LEFT) - 8);
+    return s->round < 2 ? DT_OK : await_all_peers(s, progress_in(s->round - 2, DT_LEFT));
 }
 
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
@@ -472,9 +477,9 @@ static bool all_alive_reached(void *arg)
 
 void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase)
 {
-    struct outlast_goal outlast_goal = { s, progress_of(s, phase) };
+    struct outlast_goal goal = { s, progress_of(s, phase) };
 
-    dt_shm_outlast(all_alive_reached, &outlast_goal);
+    dt_shm_outlast(all_alive_reached, &goal);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)
@@ -501,7 +506,7 @@ static bool all_reached(const struct dt_shm *s, uint64_t target)
 
 bool dt_round_is_free(const struct dt_shm *s)
 {
-    uint64_t target = progress_of(s, DT_LEFT) - 4;
+    uint64_t target = progress_in(s->round - 1, DT_LEFT);
 
     return s->round < 1 || s->settled >= target || all_reached(s, target);
 }

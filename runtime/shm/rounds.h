@@ -28,7 +28,7 @@ enum dt_phase {
 /* Begins the next round. bytes: the most that a rank stages in it; dt_round_most is the limit.
  * Returns when this rank's post and that part of its staging area may be written. */
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
-/* Likewise, for a rank that only reads in this round. */
+/* The same without waiting, for a rank that only reads in this round. */
 void dt_round_join(struct dt_shm *s, size_t bytes);
 /* Called after staging small data, before publishing them: moves them to a cache from which the
  * readers get them sooner. */
@@ -57,8 +57,9 @@ dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const v
 
 /* Copies from or to another rank's memory. False: the communicator was stopped before the end. */
 bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes);
-/* Returns DT_OK, or what has stopped the communicator, and stores that as the coll_error. After a
- * direct read of another rank's memory: it is not DT_OK if that rank's call had failed by then. */
+/* Returns DT_OK, or what has stopped the communicator, and stores that as the coll_error. A rank
+ * that has read another rank's memory directly does not get DT_OK if that rank's call failed
+ * before. */
 dt_result_t dt_shm_check(const struct dt_shm *s);
 /* Call this after a call was stopped, before looking for ranks that may be writing to this rank's
  * memory. A rank that has not announced a write by then sees the stop. */

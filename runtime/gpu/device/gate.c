@@ -44,7 +44,7 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* there is something to watch, or the thread must end */
     pthread_t thread;
-    bool started; /* the thread was */
+    bool started; /* the thread was started, and is not joined */
     bool ending;
     struct page *pages; /* never freed */
     struct dt_gpu_gate *open;
@@ -263,6 +263,12 @@ static const struct dt_gpu_gate *find_any_gate(void)
     return g;
 }
 
+/* turn 0 lets the stream through at once. */
+static CUresult let_wait(CUstream stream, const struct dt_gpu_gate *gate, uint32_t turn)
+{
+    return dt_cuda()->cuStreamWaitValue32_v2(stream, gate->device, turn, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
 CUresult dt_gpu_gates_try(CUstream stream)
 {
     const struct dt_gpu_gate *g = find_any_gate();
@@ -274,9 +280,7 @@ CUresult dt_gpu_gates_try(CUstream stream)
         result = make_gates();
     if (!g && !result)
         g = find_any_gate();
-    return result
-               ? result
-               : dt_cuda()->cuStreamWaitValue32_v2(stream, g->device, 0, CU_STREAM_WAIT_VALUE_GEQ);
+    return result ? result : let_wait(stream, g, 0);
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)
@@ -287,8 +291,7 @@ CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const stru
     while (!(*gate = take_gate(c)) && !result)
         result = make_gates();
     if (!result)
-        result = dt_cuda()->cuStreamWaitValue32_v2(stream, (*gate)->device, (*gate)->turn,
-                                                   CU_STREAM_WAIT_VALUE_GEQ);
+        result = let_wait(stream, *gate, (*gate)->turn);
     if (!result)
         return result;
     if (*gate)

@@ -21,9 +21,9 @@
 struct dt_comm;
 struct dt_gpu_gate;
 
-/* Makes gates, in the current context, starts the thread, and lets the stream wait for a gate that
- * is open. No attribute of a device says whether it can. Returns CUDA_ERROR_NOT_SUPPORTED if it
- * cannot, and CUDA_ERROR_OUT_OF_MEMORY without memory or thread. */
+/* Makes gates in the current context, starts the thread, and tries a wait that ends at once, since
+ * no attribute of a device says whether its streams can wait. Returns CUDA_ERROR_NOT_SUPPORTED if
+ * they cannot, and CUDA_ERROR_OUT_OF_MEMORY without memory or thread. */
 CUresult dt_gpu_gates_try(CUstream stream);
 /* Starts the thread unless it runs. Returns false if that is impossible. */
 bool dt_gpu_watch_begin(void);
@@ -32,6 +32,12 @@ void dt_gpu_gates_end(void);
 /* Work that is queued on the stream from now on waits until the gate is open. The communicator must
  * live until then. */
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c);
+/* Lets the stream go on and makes the gate available for another stream. Accepts NULL. */
+void dt_gpu_gate_open(struct dt_gpu_gate *gate);
+/* Whether a gate other than this one (NULL: any gate) is shut. Then work that has been queued on a
+ * stream of the program may stand behind that gate. */
+bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate);
+
 /* Calls of a communicator without gates that the thread also watches. All zero at first. */
 struct dt_gpu_watched {
     struct dt_comm *comm;
@@ -40,16 +46,10 @@ struct dt_gpu_watched {
     uint32_t calls; /* the number of calls that are not over */
     uint32_t looks; /* looks since the communicator was stopped */
 };
-
 /* Watches a call from its beginning to its end. While calls are being watched, the communicator's
  * thread is woken within a moment if nothing else has done so (comm/async.h). If the communicator
  * has been stopped for a while, `stuck` is called again and again until all calls are over. */
 void dt_gpu_watch(struct dt_gpu_watched *w);
 void dt_gpu_unwatch(struct dt_gpu_watched *w);
-/* Whether a gate other than this one (NULL: any gate) is shut. Then work that has been queued on a
- * stream of the program may stand behind that gate. */
-bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate);
-/* Lets the stream go on and makes the gate available for another stream. Accepts NULL. */
-void dt_gpu_gate_open(struct dt_gpu_gate *gate);
 
 #endif
