@@ -57,11 +57,11 @@ static const struct dt_transport_ops *transport_of(const struct dt_host *host, v
     case DT_TRANSPORT_SRUN:
         return &dti_transport_srun;
     default:
-        if (!host->local && o->rsh)
+        if (host->local)
+            return &dti_transport_local;
+        if (o->rsh)
             return &dti_transport_rsh;
-        if (!host->local && dt_request_reached_by_srun(host))
-            return &dti_transport_srun;
-        return host->local ? &dti_transport_local : &dti_transport_auto;
+        return dt_request_reached_by_srun(host) ? &dti_transport_srun : &dti_transport_auto;
     }
 }
 

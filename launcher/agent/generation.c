@@ -162,14 +162,15 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
 
 /* Ends the generation before any rank runs: nothing was forked, or all processes wait at the gate.
  */
-static void refuse_start(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
+static void refuse_start(struct dt_generation *g, enum dt_spawn_step step, int error,
+                         const char *what)
 {
     const struct dt_msg_spawn_failed why = {
         .generation = g->start.generation,
         .rank = g->start.ranks.v[0],
         .step = (uint8_t)step,
         .error = error,
-        .what = what,
+        .what = (char *)(uintptr_t)what,
     };
 
     on_failed(g, &why);
@@ -180,8 +181,7 @@ static void on_ready(void *arg)
     struct dt_generation *g = arg;
 
     if (!dt_horovodserve_listen(g)) {
-        refuse_start(g, DT_SPAWN_SYSTEM, errno,
-                     (char *)(uintptr_t) "a port for Horovod's rendezvous");
+        refuse_start(g, DT_SPAWN_SYSTEM, errno, "a port for Horovod's rendezvous");
         return;
     }
     g->all_wait = true;
@@ -349,7 +349,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     }
     g->pmi = dt_pmisock_create(host->loop, start, &dt_mpirequests_pmi_events, g);
     if (!g->pmi) {
-        refuse_start(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
+        refuse_start(g, DT_SPAWN_SYSTEM, errno, "sockets for PMI-1");
         return g;
     }
     g->faults = dt_injector_create(host->loop, start, g->sock, &fault_events, g);
@@ -480,8 +480,8 @@ static void on_grace_over(uv_timer_t *timer)
     kill_all(timer->data);
 }
 
-/* The process that called dt_init may have died while it was dumping. The rank itself may be
- * another process, which started that one and lives on. */
+/* Asks about the process that called dt_init: it may have died while it was dumping, and need not
+ * be the process that the agent started. */
 static bool is_dumping(const struct dt_generation *g, uint32_t index)
 {
     struct dt_rank_state rank;

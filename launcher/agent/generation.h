@@ -28,7 +28,7 @@ struct dt_agent_host { /* what generations need from the agent; outlives them */
     char *mpi_dir;             /* DT_PMIX_DIR bytes that receive the directory of the PMIx server */
     char *cgroup;              /* DT_CGROUP_PATH bytes that receive the path of the ranks' cgroup */
     struct dt_groups *groups;  /* receives the ranks' process groups */
-    void (*alive)(void *arg);  /* call it often while the loop is kept from turning */
+    void (*alive)(void *arg);  /* call it often while the loop is blocked */
     void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
     void *arg;
 };
@@ -50,6 +50,8 @@ void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list);
 
 /* Call this for each process below the agent that was reaped. */
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info);
+/* Call this when the channel has room again. */
+void dt_generation_room(struct dt_generation *g);
 
 /* The following functions handle what the launcher sends. */
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m);
@@ -64,11 +66,10 @@ bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m
 /* Returns false if it is more than the credit. */
 bool dt_generation_stdin(struct dt_generation *g, const struct dt_msg_stdin *m);
 void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);
-/* Fills in every local rank's step, and which ranks wait in calls, also of the communicators in
- * asked. Free the contents of pong with dt_generation_free_pong. */
+/* Fills in every local rank's step, and what dt_ranksock_look tells. Free the contents of pong with
+ * dt_generation_free_pong. */
 void dt_generation_pong(struct dt_generation *g, const struct dt_msg_list *asked,
                         struct dt_msg_pong *pong);
 void dt_generation_free_pong(struct dt_msg_pong *pong);
-void dt_generation_room(struct dt_generation *g); /* the channel has room again */
 
 #endif

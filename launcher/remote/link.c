@@ -54,7 +54,7 @@ struct dt_link {
     struct dt_error why;
 };
 
-static void end_link(struct dt_link *l)
+void dt_link_close(struct dt_link *l)
 {
     if (l->state == CLOSING)
         return;
@@ -73,7 +73,7 @@ static __attribute__((format(printf, 2, 3))) void fail_link(struct dt_link *l, c
     va_start(ap, fmt);
     vsnprintf(l->why.text, sizeof l->why.text, fmt, ap);
     va_end(ap);
-    end_link(l);
+    dt_link_close(l);
 }
 
 static void say_noise(struct dt_link *l)
@@ -154,12 +154,15 @@ static void push_agent(struct dt_link *l)
 {
     const struct dt_transport_ops *ops = l->config.transport;
     const struct dt_strbuf *agent = dt_boot_agent(l->config.agent_path, &l->why);
-    size_t n;
 
-    if (!agent)
-        end_link(l);
-    while (agent && l->pushed < agent->len && ops->pending(l->transport) < IN_TRANSPORT_MAX) {
-        n = agent->len - l->pushed < IN_TRANSPORT_MAX ? agent->len - l->pushed : IN_TRANSPORT_MAX;
+    if (!agent) {
+        dt_link_close(l);
+        return;
+    }
+    while (l->pushed < agent->len && ops->pending(l->transport) < IN_TRANSPORT_MAX) {
+        size_t left = agent->len - l->pushed;
+        size_t n = left < IN_TRANSPORT_MAX ? left : IN_TRANSPORT_MAX;
+
         ops->write(l->transport, agent->data + l->pushed, n);
         l->pushed += n;
     }
@@ -451,9 +454,4 @@ bool dt_link_sent_agent(const struct dt_link *l)
 const char *dt_link_phase(const struct dt_link *l)
 {
     return l->up || !l->transport ? "agent start" : l->config.transport->phase(l->transport);
-}
-
-void dt_link_close(struct dt_link *l)
-{
-    end_link(l);
 }

@@ -1,7 +1,6 @@
-/* A link is the conversation with one agent. It opens the right transport and starts the agent:
- * over SSH it skips what the login shell prints, and sends the agent's file if the host lacks it.
- * Then it carries messages (runtime/wire/msg.h). Control messages overtake data that waits
- * in the link. */
+/* A link is the conversation with one agent. It opens a transport and starts the agent: over SSH it
+ * skips what the login shell prints, and sends the agent's file if the host lacks it. Then it
+ * carries messages (runtime/wire/msg.h). Control messages overtake data that waits in the link. */
 #ifndef DT_REMOTE_LINK_H
 #define DT_REMOTE_LINK_H
 
@@ -41,7 +40,7 @@ void dt_link_send(struct dt_link *link, uint8_t type, const void *msg);
 void dt_link_send_frames(struct dt_link *link, uint8_t type, const struct dt_put *frames);
 /* Until ready(): the current step, as in "authenticate" or "agent start". */
 const char *dt_link_phase(const struct dt_link *link);
-size_t dt_link_pending(const struct dt_link *link); /* data bytes not yet sent */
+size_t dt_link_pending(const struct dt_link *link); /* bytes not yet sent */
 /* dt_link_carrier returns what carries the bytes ("libssh2"), dt_link_sent_agent whether the host
  * lacked the agent. Both work until closed() returns. */
 const char *dt_link_carrier(const struct dt_link *link);

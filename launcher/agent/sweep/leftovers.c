@@ -23,8 +23,8 @@ bool dt_leftovers_parse(const char *text, size_t n, const char *job_id, uint32_t
     return true;
 }
 
-/* Opens the descriptor before it looks. If the id has passed to another process when the signal is
- * sent, it reaches no process. */
+/* Opens the descriptor before it reads the environment, so that the signal never reaches another
+ * process to which the id has passed since. */
 static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct dt_leftover *left)
 {
     struct dt_strbuf text = { 0 };

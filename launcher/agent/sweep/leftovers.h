@@ -1,6 +1,6 @@
 /* Processes that earlier generations of a job left on this host. They are found by the environment
  * that ranks pass to their children. If both processes of an agent were killed at once and the
- * ranks had no control group, nothing else leads to the descendants of its ranks. */
+ * ranks had no cgroup, nothing else leads to the descendants of its ranks. */
 #ifndef DT_AGENT_SWEEP_LEFTOVERS_H
 #define DT_AGENT_SWEEP_LEFTOVERS_H
 
@@ -15,7 +15,7 @@ struct dt_leftover {
 };
 
 /* Returns whether the n bytes, the content of /proc/PID/environ, belong to a rank of this job or to
- * a process that it started, and of which generation. Pure. */
+ * a process that it started, and if so stores its generation. Pure. */
 bool dt_leftovers_parse(const char *text, size_t n, const char *job_id, uint32_t *generation);
 
 /* Sends SIGKILL to every process of an earlier generation than this one, whatever its parent.

@@ -8,11 +8,11 @@
 
 #include "launcher/base/strbuf.h"
 
-/* Appends the content to text. Returns false if it is empty or may not be read. */
+/* Reads it into text, which is empty. Returns false if there is nothing that may be read. */
 bool dt_procenv_read(struct dt_strbuf *text, pid_t pid);
 
-/* Returns the value of the variable in the n bytes of text, or NULL. Of several
- * entries the last one counts; one that the end of the text truncates does not. Pure. */
+/* Returns the value of the variable in the n bytes of text, or NULL. Of several entries the last
+ * one counts; one that the end of the text truncates does not. Pure. */
 const char *dt_procenv_find(const char *text, size_t n, const char *name);
 
 #endif

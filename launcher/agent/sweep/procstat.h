@@ -11,7 +11,7 @@ struct dt_procstat {
     char state;       /* of the thread, or the main thread, as in proc(5) */
     bool living;      /* not a zombie, or a zombie whose threads still run */
     bool stopped;     /* by a signal */
-    bool asleep;      /* the thread (or main thread) has ended or sleeps, and was not woken */
+    bool asleep;      /* the thread (or main thread) has ended or sleeps */
     long threads;     /* of the process */
     bool dying;       /* is exiting: it may have closed its files already */
     uint64_t started; /* clock ticks since boot; distinguishes it from a later process with the same

@@ -128,17 +128,17 @@ bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
 {
     const struct timespec round = { .tv_nsec = ROUND_MS * 1000000L };
     uint64_t deadline = dt_now_ns() + (uint64_t)timeout_ms * 1000000;
-    bool found = true;
+    bool can_find = true;
     sigset_t child;
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    while (reap_children() && found && dt_now_ns() < deadline) {
-        found = dt_sweep_kill(groups, NULL) || access("/proc/self", F_OK) == 0;
+    while (reap_children() && can_find && dt_now_ns() < deadline) {
+        can_find = dt_sweep_kill(groups, NULL) || access("/proc/self", F_OK) == 0;
         /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
          * next round. */
         sigtimedwait(&child, NULL, &round);
     }
-    return found || !has_children();
+    return can_find || !has_children();
 }
