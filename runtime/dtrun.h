@@ -2,8 +2,8 @@
  *
  * A program calls dt_init, then collectives, and dt_finalize at the end. All ranks call collectives
  * in the same order, with the same count, type, operation and root. A program that is started by
- * hand is a job of one rank. The library never prints or aborts, and exits only in dt_step, if
- * dtrun's --inject exit asks for it.
+ * hand is a job of one rank. The library never prints or aborts. It exits only if dtrun's --inject
+ * exit asks for it, and with 123 if NCCL keeps a thread after the job has failed (dtrun-gpu(7)).
  *
  * Threads. Any thread may make any call, except that a process calls dt_init and dt_finalize once:
  *  - Collectives on one communicator run one after another, in the order in which threads call
@@ -24,15 +24,14 @@
  *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call. Once it
  *    waits for the other ranks, calls of other threads return DT_ERR_STATE.
  *  - A signal handler may call dt_rank, dt_size, dt_local_rank, dt_local_size, dt_node, dt_nodes
- *    and dt_generation, and nothing else: the thread that it interrupted may hold the lock that the
- *    handler would wait for. A signal handler must not call dt_comm_abort either; a thread that
- *    waits for signals may. A thread must not be cancelled inside a call, nor jump out of one: it
- *    would keep the lock.
- *  - A forked child can make none of these calls: DT_ERR_STATE.
+ *    and dt_generation, and nothing else, not even dt_comm_abort: the thread that it interrupted
+ * may hold the lock that the handler would wait for. A thread must not be cancelled inside a call,
+ *    nor jump out of one: it would keep the lock.
+ *  - A forked child is no rank: its calls fail with DT_ERR_STATE.
  *
  * Failures are final unless a function says otherwise: after DT_ERR_PEER, DT_ERR_MISMATCH and the
- * like every later call returns the same result. The program should then exit; dtrun starts the job
- * again.
+ * like every later call on the communicator returns the same result. The program should then exit;
+ * dtrun starts the job again.
  *
  * If the ranks' calls do not match, all ranks of the communicator get DT_ERR_MISMATCH; a rank still
  * inside the previous call may get it from that call. No collective returns DT_OK before all ranks
@@ -176,8 +175,8 @@ DT_API void dt_step(int64_t step);
 
 /* Communicators: a communicator is a group of ranks, numbered from 0, that call collectives among
  * themselves. DT_WORLD exists from dt_init to dt_finalize; a process may have 4095 others at a
- * time. A failure ends its own communicator only. All of them end when a rank dies, when DT_WORLD
- * fails, or when a call exceeds the limit of --collective-timeout.
+ * time. A failure ends only its own communicator, except that all end when a rank dies, when
+ * DT_WORLD fails, or when a call exceeds the limit of --collective-timeout.
  *
  * dt_comm_split is collective on parent: ranks that pass the same color >= 0 form one communicator,
  * ordered by key, then by their rank in parent. A rank whose color is negative gets DT_COMM_NULL.
@@ -209,7 +208,7 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
 /* DT_OK while comm works. Otherwise the failure that ended it for good, which every later call
  * returns too (compare ncclCommGetAsyncError); dt_last_error then has the cause. It does not wait,
- * and notices a death or an abort elsewhere although no call is made: for a thread that watches. */
+ * and notices a death or an abort elsewhere even if no call is made: for a thread that watches. */
 DT_API dt_result_t dt_comm_status(dt_comm_t *comm);
 /* This rank's number in comm, and the number of ranks; -1 if comm is not a communicator. */
 DT_API int dt_comm_rank(dt_comm_t *comm);
@@ -239,9 +238,9 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
- * and may round differently. This holds while the threads that make calls keep the rounding mode of
- * the start, and subnormal numbers; if a thread does not (fesetround(3), -ffast-math), all ranks
- * must do the same.
+ * and may round differently. This holds while the threads that make calls keep the initial rounding
+ * mode, and subnormal numbers; if a thread does not (fesetround(3), -ffast-math), all ranks must do
+ * the same.
  *
  * DT_ERR_ARG and DT_ERR_STATE have no effect. After any other failure "out" is undefined.
  *
@@ -470,9 +469,9 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
 /* Collective: makes a view. stream: a cudaStream_t or CUstream that outlives the view; NULL: the
  * legacy default stream; the per-thread default stream means, in each call, that of the calling
  * thread. Ranks may pass different kinds of streams. A process may have 4096 views. After any
- * failure *view is DT_COMM_NULL. These are returned without waiting for other ranks: DT_ERR_CUDA,
- * the program has loaded no CUDA driver, or one before CUDA 12; DT_ERR_UNSUPPORTED, the device has
- * no stream memory operations, or the stream is capturing a graph. */
+ * failure *view is DT_COMM_NULL. Without waiting for other ranks it returns DT_ERR_CUDA if the
+ * program has loaded no CUDA driver, or one before CUDA 12, and DT_ERR_UNSUPPORTED if the device
+ * has no stream memory operations, or the stream is capturing a graph. */
 DT_API dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view);
 /* Waits for all work queued on the stream before, as cudaStreamSynchronize does, but no longer than
  * calls on the communicator may wait. Returns the first failure of a call that was enqueued through
@@ -505,8 +504,8 @@ DT_API dt_result_t dt_bucket_free(dt_bucket_t *bucket);
 /* Checkpoints. Registers "bytes" of host memory, or of the memory of one GPU, to be saved and
  * restored under "name" (1 to 255 bytes, unique). The memory must stay valid. GPU memory is saved
  * and restored after the work that the calling thread queued on its default streams before; the
- * program waits for what other streams write there (dt_stream_wait). Every rank registers its own
- * buffers, before the first save or restore; later, DT_ERR_STATE. A failure concerns this call
+ * program must wait for what other streams write there (dt_stream_wait). Every rank registers its
+ * own buffers, before the first save or restore; later, DT_ERR_STATE. A failure concerns this call
  * only. */
 DT_API dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes);
 /* Collective. Writes the registered buffers as the checkpoint of "step", durably. Returns DT_OK on
