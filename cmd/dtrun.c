@@ -259,7 +259,7 @@ static bool wants_labels(const struct dt_options *o, int nprocs)
     return o->tag || (nprocs > 1 && !o->no_tag && strcmp(program, "dtrun-perf") != 0);
 }
 
-/* Returns what follows from the options alone. launch() fills in the rest. */
+/* Returns what follows from the arguments alone. launch() fills in the rest. */
 static struct dt_driver_config
 config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const struct dt_plan *plan)
 {

@@ -25,8 +25,8 @@
  *    waits for the other ranks, calls of other threads return DT_ERR_STATE.
  *  - A signal handler may call dt_rank, dt_size, dt_local_rank, dt_local_size, dt_node, dt_nodes
  *    and dt_generation, and nothing else, not even dt_comm_abort: the thread that it interrupted
- * may hold the lock that the handler would wait for. A thread must not be cancelled inside a call,
- *    nor jump out of one: it would keep the lock.
+ *    may hold the lock that the handler would wait for. A thread must not be cancelled inside a
+ *    call, nor jump out of one: it would keep the lock.
  *  - A forked child is no rank: its calls fail with DT_ERR_STATE.
  *
  * Failures are final unless a function says otherwise: after DT_ERR_PEER, DT_ERR_MISMATCH and the

@@ -33,7 +33,7 @@ static void end_generation(struct dt_generation *g)
 {
     struct dt_msg_done done = { g->start.generation };
 
-    g->phase = OVER;
+    g->phase = DT_GENERATION_OVER;
     if (g->failure)
         dt_channel_send(g->host->channel, DT_MSG_SPAWN_FAILED, g->failure);
     else
@@ -78,7 +78,7 @@ static void sweep(struct dt_generation *g)
         say_unkillable(g, left, example);
     dt_mpirequests_remove_dir(g);
     uv_timer_stop(&g->timer);
-    g->phase = FLUSHING;
+    g->phase = DT_GENERATION_FLUSHING;
     if (g->failure)
         end_generation(g);
     else
@@ -88,9 +88,10 @@ static void sweep(struct dt_generation *g)
 /* Starts the sweep if the last process has ended. */
 static void sweep_if_all_ended(struct dt_generation *g)
 {
-    if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
+    if (g->alive || g->phase > DT_GENERATION_RUNNING ||
+        (g->phase == DT_GENERATION_SPAWNING && !g->failure))
         return;
-    g->phase = SWEEPING;
+    g->phase = DT_GENERATION_SWEEPING;
     dt_unservedwarn_end(g);
     g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
     uv_timer_stop(&g->timer);
@@ -141,7 +142,7 @@ static void take_streams(struct dt_generation *g)
 
 static void set_running(struct dt_generation *g)
 {
-    g->phase = RUNNING;
+    g->phase = DT_GENERATION_RUNNING;
     dt_spawn_close(g->spawn);
     g->spawn = NULL;
     take_streams(g);
@@ -407,12 +408,12 @@ void dt_generation_destroy(struct dt_generation *g)
 
 bool dt_generation_over(const struct dt_generation *g)
 {
-    return g->phase == OVER;
+    return g->phase == DT_GENERATION_OVER;
 }
 
 bool dt_generation_has_unreported_deaths(const struct dt_generation *g)
 {
-    return g->phase != OVER && dt_deaths_owed(g);
+    return g->phase != DT_GENERATION_OVER && dt_deaths_owed(g);
 }
 
 void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
@@ -442,7 +443,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
         return; /* an orphan that the agent inherited */
     g->processes[i].alive = false;
     g->alive--;
-    if (g->phase == SPAWNING) {
+    if (g->phase == DT_GENERATION_SPAWNING) {
         if (g->sock && !g->failure)
             dt_deaths_note(g, &g->processes[i], info);
         if (g->spawn)
@@ -534,10 +535,10 @@ static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_ter
 
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
-    if (g->phase > RUNNING || g->failure || g->stopped_at_once)
+    if (g->phase > DT_GENERATION_RUNNING || g->failure || g->stopped_at_once)
         return;
     g->stopping = true;
-    if (g->phase == SPAWNING) { /* no rank runs yet that could use the grace period */
+    if (g->phase == DT_GENERATION_SPAWNING) { /* no rank runs yet that could use the grace period */
         set_running(g);
         grace_ms = 0;
     }

@@ -15,14 +15,16 @@
 #include "launcher/agent/ranks/spawn.h"
 #include "launcher/agent/unserved/procscan.h"
 
-/* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER. A failed spawn goes to SWEEPING at once. */
+/* In this order. A failed spawn goes from the first to DT_GENERATION_SWEEPING at once. */
 enum dt_generation_phase {
-    SPAWNING, /* the agent kills leftovers of earlier generations, then forks the processes; some
-                 have not executed the program yet, so deaths are held back */
-    RUNNING,
-    SWEEPING, /* all processes are reaped; the processes that they left behind are being killed */
-    FLUSHING, /* no process is left; their output is being sent */
-    OVER,
+    /* The agent kills leftovers of earlier generations, then forks the processes. Some
+     * have not executed the program yet, so deaths are held back. */
+    DT_GENERATION_SPAWNING,
+    DT_GENERATION_RUNNING,
+    /* All processes are reaped; the processes that they left behind are being killed. */
+    DT_GENERATION_SWEEPING,
+    DT_GENERATION_FLUSHING, /* no process is left; their output is being sent */
+    DT_GENERATION_OVER,
 };
 
 struct dt_process { /* a rank or an auxiliary */

@@ -151,7 +151,8 @@ static void on_pmix_gone(void *arg, const char *why)
         say_singletons(g, why);
         g->pmix_pending = false;
         dt_mpirequests_maybe_ready(g);
-    } else if (g->phase <= RUNNING && !g->stopping && !g->stopped_at_once && !g->failure) {
+    } else if (g->phase <= DT_GENERATION_RUNNING && !g->stopping && !g->stopped_at_once &&
+               !g->failure) {
         say_lost(g, why);
     }
 }

@@ -18,7 +18,7 @@ enum {
     LONG_POLLS = 1000,
     LONG_YIELDS = 4,
     POLLS_FOR_YIELD = 64,    /* polls that take about as long as two context switches */
-    FIXED_MAX = 4 * 1024,    /* bytes that a fixed place is used for, unless ranks share CPUs */
+    FIXED_MAX = 4 * 1024,    /* the most bytes in a fixed place, unless ranks share CPUs */
     LINES_MAX = 2 * 1024,    /* bytes of cache lines that can be requested at once */
     COPY_CHUNK = 256 * 1024, /* bytes copied between two checks for a stop */
     SPINS = 2000,            /* polls before yielding: some tens of microseconds */

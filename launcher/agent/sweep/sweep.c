@@ -15,7 +15,7 @@
 enum { ROUND_MS = 5 };
 
 /* Since the list was read, the process may have ended, and its id may be another's by now. So this
- * opens a pidfd, which stays the same process, and checks what it refers to. */
+ * opens a pidfd, which never passes to another process, and checks that it is this one's. */
 static void kill_process(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
@@ -62,7 +62,7 @@ static bool is_abandoned(const struct dt_groups *groups, const struct dt_proclis
     return false;
 }
 
-/* Returns whether a child has ended and was not reaped. */
+/* Returns whether a child has ended unreaped, which hides whether other children are left. */
 static bool has_zombie(void)
 {
     siginfo_t info = { 0 };

@@ -263,8 +263,8 @@ static const struct dt_gpu_gate *find_any_gate(void)
     return g;
 }
 
-/* turn 0 lets the stream through at once. */
-static CUresult let_wait(CUstream stream, const struct dt_gpu_gate *gate, uint32_t turn)
+/* The stream waits until the gate's turn has come, which turn 0 always has. */
+static CUresult queue_wait(CUstream stream, const struct dt_gpu_gate *gate, uint32_t turn)
 {
     return dt_cuda()->cuStreamWaitValue32_v2(stream, gate->device, turn, CU_STREAM_WAIT_VALUE_GEQ);
 }
@@ -280,7 +280,7 @@ CUresult dt_gpu_gates_try(CUstream stream)
         result = make_gates();
     if (!g && !result)
         g = find_any_gate();
-    return result ? result : let_wait(stream, g, 0);
+    return result ? result : queue_wait(stream, g, 0);
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)
@@ -291,7 +291,7 @@ CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const stru
     while (!(*gate = take_gate(c)) && !result)
         result = make_gates();
     if (!result)
-        result = let_wait(stream, *gate, (*gate)->turn);
+        result = queue_wait(stream, *gate, (*gate)->turn);
     if (!result)
         return result;
     if (*gate)
