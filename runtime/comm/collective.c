@@ -8,8 +8,11 @@
 
 static struct dt_call reduce_call(size_t count, dt_dtype_t dtype, dt_op_t op)
 {
-    return (
-        struct dt_call){ .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1 };
+    const struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
+    };
+
+    return call;
 }
 
 static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
