@@ -170,8 +170,9 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
  * token, %5$s the agent's arguments. %6$s is 1 if a new agent must replace the one that is there.
  *
  * The script does not trust a directory that others may write to. It tests a directory by running a
- * small script in it, because that shows whether files there may be executed. It finds an agent in
- * the usual place with as few processes as possible, because every job begins this way. */
+ * small script in it, because that shows whether files there may be executed, and by writing a file
+ * of the agent's size, because the agent can be received only once. It finds an agent in the usual
+ * place with as few processes as possible, because every job begins this way. */
 static const char push_script[] =
     "exec /bin/sh -c '"
     "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
@@ -199,6 +200,8 @@ static const char push_script[] =
     "(echo :>\"$t\")2>/dev/null&&chmod 700 \"$t\"||{ q;w=\"$w, $d cannot be written "
     "to\";continue;};"
     "(\"$t\")2>/dev/null||{ q;w=\"$w, $d is mounted noexec\";continue;};"
+    "head -c %3$zu </dev/zero >\"$t\" 2>/dev/null;"
+    "[ $(wc -c <\"$t\") -eq %3$zu ]||{ q;w=\"$w, $d has no room\";continue;};"
     "echo \"DTRUN-NEED $m\";"
     "head -c %3$zu >\"$t\";"
     "[ $(wc -c <\"$t\") -eq %3$zu ]&&mv -f \"$t\" \"$f\"&&{ "

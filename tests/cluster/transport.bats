@@ -443,7 +443,15 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     cluster_on 1 sh -c 'rm -rf /tmp/dtrun-0; mkdir -m 777 /tmp/elsewhere; ln -s elsewhere /tmp/dtrun-0'
     probe --agent "$agent" host1
     fails_with "agent start: there is no place for dtrun-agent: /run/home/.cache/dtrun is mounted noexec, /tmp/dtrun-0 is not yours alone"
+    cluster_on 1 sh -c 'umount /run/home/.cache; mount -t tmpfs -o size=16k x /run/home/.cache'
+    probe --agent "$agent" host1
+    fails_with "agent start: there is no place for dtrun-agent: /run/home/.cache/dtrun has no room, /tmp/dtrun-0 is not yours alone"
+    [ -z "$(cached)" ]
     cluster_on 1 rm -rf /tmp/dtrun-0 /tmp/elsewhere
+    probe --agent "$agent" host1
+    [ "$status" = 0 ]
+    cached /tmp/dtrun-0 | grep -q dtrun-agent
+    cluster_on 1 rm -rf /tmp/dtrun-0
     forget
 }
 
