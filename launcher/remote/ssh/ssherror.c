@@ -37,6 +37,22 @@ void dt_ssherror_unresolved(struct dt_error *why, const char *reason, int n)
                  n, reason);
 }
 
+/* What a proxy prints comes first and concerns another host or a command:
+ * "ssh: connect to host jump port 22: Connection refused"
+ * "kex_exchange_identification: Connection closed by remote host" */
+static bool explain_proxy(struct dt_error *why, const char *text, const char *host)
+{
+    const char *closed = strstr(text, "kex_exchange_identification: ");
+    struct span first = line_at(text);
+
+    if (!closed || closed == text)
+        return false;
+    dt_error_set(why,
+                 "handshake: ssh: %.*s; does its ProxyJump or ProxyCommand work? try: ssh %s true",
+                 first.n, first.p, host);
+    return true;
+}
+
 /* "ssh: Could not resolve hostname nowhere: Name or service not known" */
 static bool explain_resolve(struct dt_error *why, const char *text)
 {
@@ -142,8 +158,8 @@ void dt_ssherror_explain(struct dt_error *why, const char *text, const char *hos
 {
     struct span line = last_line(text);
 
-    if (explain_hostkey(why, text, host) || explain_auth(why, text, host) ||
-        explain_resolve(why, text) || explain_connect(why, text) ||
+    if (explain_proxy(why, text, host) || explain_hostkey(why, text, host) ||
+        explain_auth(why, text, host) || explain_resolve(why, text) || explain_connect(why, text) ||
         explain_handshake(why, text, host))
         return;
     dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, host);

@@ -563,6 +563,15 @@ static void messages_of_ssh_are_translated(void **state)
         { "kex_exchange_identification: Connection closed by remote host\n",
           "handshake: ssh: kex_exchange_identification: Connection closed by remote host; look at "
           "its sshd's log; if many logins begin at once, see --fanout and MaxStartups" },
+        { "ssh: connect to host jump port 22: Connection refused\r\n"
+          "kex_exchange_identification: Connection closed by remote host\r\n",
+          "handshake: ssh: ssh: connect to host jump port 22: Connection refused; does its "
+          "ProxyJump or ProxyCommand work? try: ssh h true" },
+        { "Host key verification failed.\r\n"
+          "kex_exchange_identification: Connection closed by remote host\r\n"
+          "Connection closed by UNKNOWN port 65535\r\n",
+          "handshake: ssh: Host key verification failed; does its ProxyJump or ProxyCommand work? "
+          "try: ssh h true" },
         { "Unable to negotiate with 10.0.0.1 port 22: no matching cipher found\n",
           "handshake: ssh: Unable to negotiate with 10.0.0.1 port 22: no matching cipher found; "
           "try: ssh h true" },
