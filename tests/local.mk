@@ -473,7 +473,8 @@ tests_unit_agent_cgroupdir_SOURCES = tests/unit/agent/cgroupdir.c tests/unit/uni
 tests_unit_agent_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_cgroupdir_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/unit.h
+tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/forbid.h \
+	tests/unit/unit.h
 tests_unit_agent_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_leftovers_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 

@@ -29,16 +29,14 @@ static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct 
 {
     struct dt_strbuf text = { 0 };
     int fd = pidfd_open(pid, 0), rc;
-    bool old_kernel = fd < 0 && errno == ENOSYS; /* before Linux 5.3 */
     uint32_t generation = before;
 
-    if (fd < 0 && !old_kernel)
-        return false;
     if (dt_procenv_read(&text, pid))
         dt_leftovers_parse(text.data, text.len, job_id, &generation);
     dt_strbuf_free(&text);
     if (generation < before) {
-        rc = old_kernel ? kill(pid, SIGKILL) : pidfd_send_signal(fd, SIGKILL, NULL, 0);
+        /* Linux before 5.3 has no pidfds, and some containers refuse them. */
+        rc = fd < 0 ? kill(pid, SIGKILL) : pidfd_send_signal(fd, SIGKILL, NULL, 0);
         *left = (struct dt_leftover){ pid, rc < 0 ? errno : 0 };
     }
     if (fd >= 0)

@@ -20,14 +20,14 @@ static void kill_process(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
     int fd = pidfd_open(p->pid, 0);
+    bool same = dt_procstat_read(&now, p->pid) && now.started == p->stat.started;
 
-    if (fd < 0 && errno == ENOSYS) /* before Linux 5.3 */
-        kill(p->pid, SIGKILL);
-    if (fd < 0)
-        return;
-    if (dt_procstat_read(&now, p->pid) && now.started == p->stat.started)
+    if (same && fd >= 0)
         pidfd_send_signal(fd, SIGKILL, NULL, 0);
-    close(fd);
+    else if (same) /* before Linux 5.3, or a container refuses pidfds */
+        kill(p->pid, SIGKILL);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* Without children there are no descendants, because orphans become children of this process. The

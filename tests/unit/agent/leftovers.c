@@ -1,6 +1,18 @@
 #include "tests/unit/unit.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "launcher/agent/sweep/leftovers.h"
+#include "launcher/agent/sweep/sweep.h"
+#include "tests/unit/forbid.h"
 
 /* An array of char with its terminating NUL is an environ whose last entry is complete. */
 #define PARSE(text) dt_leftovers_parse(text, sizeof(text), "train-0badcafe", &generation)
@@ -42,12 +54,68 @@ static void a_truncated_environ_is_read_as_far_as_it_goes(void **state)
     assert_true(dt_leftovers_parse(whole, sizeof whole, "train-0badcafe", &generation));
 }
 
+static bool was_killed(pid_t pid)
+{
+    int status;
+
+    return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/* A process of generation 1 of the job. */
+static pid_t start_rank(char *job_id)
+{
+    char *env[] = { job_id, (char *)(uintptr_t) "DTRUN_GENERATION=1", NULL };
+    char *argv[] = { (char *)(uintptr_t) "sleep", (char *)(uintptr_t) "60", NULL };
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execve("/bin/sleep", argv, env);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Called in a child of the test. */
+static bool kill_without_pidfd(void)
+{
+    static struct dt_groups groups;
+    char job_id[64];
+    struct dt_leftover left;
+    pid_t pid;
+
+    snprintf(job_id, sizeof job_id, "DTRUN_JOB_ID=leftovers-%d", (int)getpid());
+    alarm(30);
+    if (!forbid(SYS_pidfd_open, EPERM))
+        return false;
+    pid = start_rank(job_id);
+    if (dt_sweep_kill(&groups, NULL) != 1 || !was_killed(pid))
+        return false;
+    pid = start_rank(job_id);
+    while (dt_leftovers_kill(strchr(job_id, '=') + 1, 2, &left) == 0)
+        usleep(1000); /* it has not executed sleep yet */
+    return left.pid == pid && left.error == 0 && was_killed(pid);
+}
+
+static void a_container_may_refuse_pidfds(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0)
+        _exit(!kill_without_pidfd());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environ_names_job_and_generation),
         cmocka_unit_test(another_process_is_no_leftover),
         cmocka_unit_test(a_truncated_environ_is_read_as_far_as_it_goes),
+        cmocka_unit_test(a_container_may_refuse_pidfds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
