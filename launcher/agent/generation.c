@@ -331,7 +331,6 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.cgroup = -1;
     g->start = *start;
     *start = (struct dt_msg_start){ 0 };
-    start = &g->start;
     uv_timer_init(host->loop, &g->timer);
     g->timer.data = g;
     list_processes(g);
@@ -343,22 +342,22 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
         free(lack.what);
         return g;
     }
-    g->sock = dt_ranksock_create(host->loop, start, &dt_rankmessages_events, g, &err);
+    g->sock = dt_ranksock_create(host->loop, &g->start, &dt_rankmessages_events, g, &err);
     if (!g->sock) {
         refuse_start(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
-    g->pmi = dt_pmisock_create(host->loop, start, &dt_mpirequests_pmi_events, g);
+    g->pmi = dt_pmisock_create(host->loop, &g->start, &dt_mpirequests_pmi_events, g);
     if (!g->pmi) {
         refuse_start(g, DT_SPAWN_SYSTEM, errno, "sockets for PMI-1");
         return g;
     }
-    g->faults = dt_injector_create(host->loop, start, g->sock, &fault_events, g);
-    g->in = dt_stdinfeed_create(host->loop, host->channel, start->generation, start->ranks.n);
-    g->config.start = start;
+    g->faults = dt_injector_create(host->loop, &g->start, g->sock, &fault_events, g);
+    g->in = dt_stdinfeed_create(host->loop, host->channel, g->start.generation, g->start.ranks.n);
+    g->config.start = &g->start;
     g->config.sock = g->sock;
     g->config.pmi = g->pmi;
-    g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
+    g->config.cgroup = dt_cgroup_make(host->cgroup, g->start.job_id);
     g->config.files_limit = host->files_limit;
     g->config.file_size_limit = host->file_size_limit;
     g->orphans_end_ns = dt_now_ns() + ORPHANS_MS * 1000000ull;
