@@ -148,8 +148,8 @@ typedef struct dt_config {
 DT_API dt_result_t dt_init_with(const dt_config_t *config);
 /* The version of the library; that of the header is DT_VERSION. Pointers may be NULL. */
 DT_API void dt_version(int *major, int *minor, int *patch);
-/* Waits until all ranks call it, then leaves the job. A rank that exits without it has failed.
- * After an earlier failure it does not wait, and returns that failure.
+/* Waits until all ranks call it, then leaves the job. For its peers, a rank that exits without it
+ * has failed. After an earlier failure it does not wait, and returns that failure.
  *
  * It frees all communicators and ends the library's threads. Requests that are complete may still
  * be waited for. Buckets must still be freed; what was pushed to them and has not been sent is
@@ -437,8 +437,8 @@ DT_API dt_result_t dt_wait(dt_request_t *request);
 DT_API dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index);
 /* Waits for all n requests. Returns the first failure. */
 DT_API dt_result_t dt_wait_all(dt_request_t *requests, size_t n);
-/* Waits for at most that many seconds; 0: does not wait. Stores whether the call is complete. If
- * so, does the same as dt_wait; otherwise returns DT_OK and leaves the request as it was. */
+/* Waits for at most "seconds"; 0: does not wait. Stores whether the call is complete. If so, does
+ * the same as dt_wait; otherwise returns DT_OK and leaves the request as it was. */
 DT_API dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done);
 /* Stores whether the call is complete; if so, does the same as dt_wait. */
 DT_API dt_result_t dt_test(dt_request_t *request, int *done);
