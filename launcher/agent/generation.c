@@ -537,7 +537,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_ter
     if (g->phase > DT_GENERATION_RUNNING || g->failure || g->stopped_at_once)
         return;
     g->stopping = true;
-    if (g->phase == DT_GENERATION_SPAWNING) { /* no rank runs yet that could use the grace period */
+    if (g->phase == DT_GENERATION_SPAWNING) { /* ranks that have just begun have nothing to save */
         set_running(g);
         grace_ms = 0;
     }

@@ -102,11 +102,12 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
 
 @test "a second SIGINT ends dtrun even if nobody reads its output" {
     mkfifo slow
-    env --default-signal=INT "$TOKEN" "$DTRUN" --kill-grace 600 -np 2 \
-        sh -c 'trap "" INT; echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
+    env --default-signal=INT "$TOKEN" "$DTRUN" --verbose --kill-grace 600 -np 2 \
+        sh -c 'trap "" INT; printf ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow # and never read
-    await has_line ready ready
+    await has_line readyready ready
+    await has_line "all 2 ranks run" "$ERR"
     kill -INT "$BACKGROUND"
     await has_line interrupted "$ERR"
     kill -INT "$BACKGROUND"
