@@ -85,9 +85,33 @@ void dt_cgroup_kill(const char *path)
     close(fd);
 }
 
+static bool has_removed(const char *path)
+{
+    return rmdir(path) == 0 || errno != EBUSY;
+}
+
+static bool remove_with_inner(const char *path)
+{
+    DIR *dir = has_removed(path) ? NULL : opendir(path);
+    const struct dirent *entry;
+
+    if (!dir)
+        return has_removed(path);
+    while ((entry = readdir(dir))) {
+        char *inner = dt_xasprintf("%s/%s", path, entry->d_name);
+
+        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0)
+            remove_with_inner(inner);
+        free(inner);
+    }
+    closedir(dir);
+    return has_removed(path);
+}
+
 bool dt_cgroup_remove(char *path)
 {
-    if (path[0] && rmdir(path) < 0 && errno == EBUSY)
+    if (path[0] && !remove_with_inner(path))
         return false;
     path[0] = '\0';
     return true;

@@ -1,12 +1,17 @@
-/* A cgroup that holds another one cannot be removed, just like one whose processes have not ended
- * yet. */
+/* The cgroup of ranks is removed once it is empty, with those that the ranks have made in it. */
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "launcher/agent/ranks/cgroup.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "tests/unit/unit.h"
 
 /* The agent's loop must not nap. */
@@ -23,19 +28,44 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 struct group {
     int fd;
     char path[DT_CGROUP_PATH];
-    char inner[DT_CGROUP_PATH + 8];
+    pid_t rank;
 };
+
+static __attribute__((noreturn)) void be_rank(int group)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(group); /* and the lock on it */
+    for (;;)
+        pause();
+}
 
 static int make_group(void **state)
 {
     static struct group g;
 
+    *state = NULL;
     g.fd = dt_cgroup_make(g.path, "unit");
-    snprintf(g.inner, sizeof g.inner, "%s/inner", g.path);
-    if (g.fd >= 0)
-        assert_int_equal(mkdir(g.inner, 0755), 0);
-    *state = g.fd >= 0 ? &g : NULL;
+    if (g.fd < 0)
+        return 0;
+    g.rank = dt_process_fork(g.fd);
+    if (g.rank == 0)
+        be_rank(g.fd);
+    *state = &g;
     return 0;
+}
+
+static void end_rank(const struct group *g)
+{
+    assert_int_equal(kill(g->rank, SIGKILL), 0);
+    assert_int_equal(waitpid(g->rank, NULL, 0), g->rank);
+}
+
+static void make_inner(const struct group *g, const char *name)
+{
+    char *path = dt_xasprintf("%s/%s", g->path, name);
+
+    assert_int_equal(mkdir(path, 0755), 0);
+    free(path);
 }
 
 static struct group *group_or_skip(void **state)
@@ -55,9 +85,25 @@ static void a_group_that_is_in_use_is_not_removed_and_not_waited_for(void **stat
     memcpy(path, g->path, sizeof path);
     assert_false(dt_cgroup_remove(path));
     assert_string_equal(path, g->path);
-    assert_int_equal(rmdir(g->inner), 0);
+    end_rank(g);
     assert_true(dt_cgroup_remove(path));
     assert_string_equal(path, "");
+    assert_true(dt_cgroup_remove(path));
+    assert_int_not_equal(access(g->path, F_OK), 0);
+    close(g->fd);
+}
+
+static void groups_that_ranks_have_made_are_removed(void **state)
+{
+    struct group *g = group_or_skip(state);
+    char path[DT_CGROUP_PATH];
+
+    memcpy(path, g->path, sizeof path);
+    make_inner(g, "container");
+    make_inner(g, "container/inner");
+    make_inner(g, ".dtrun-nested");
+    assert_false(dt_cgroup_remove(path));
+    end_rank(g);
     assert_true(dt_cgroup_remove(path));
     assert_int_not_equal(access(g->path, F_OK), 0);
     close(g->fd);
@@ -70,9 +116,8 @@ static void a_dead_agents_group_is_removed_once_it_is_empty(void **state)
     dt_cgroup_end_orphans();
     assert_int_equal(access(g->path, F_OK), 0);
     close(g->fd); /* as when its agent dies */
-    assert_true(dt_cgroup_end_orphans() > 0);
-    assert_int_equal(rmdir(g->inner), 0);
-    dt_cgroup_end_orphans();
+    while (dt_cgroup_end_orphans() > 0)
+        assert_int_equal(waitpid(g->rank, NULL, 0), g->rank); /* it has been killed */
     assert_int_not_equal(access(g->path, F_OK), 0);
 }
 
@@ -81,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_group_that_is_in_use_is_not_removed_and_not_waited_for,
                                make_group),
+        cmocka_unit_test_setup(groups_that_ranks_have_made_are_removed, make_group),
         cmocka_unit_test_setup(a_dead_agents_group_is_removed_once_it_is_empty, make_group),
     };
 
