@@ -14,6 +14,7 @@
 #include "launcher/agent/ranks/deaths.h"
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
+#include "launcher/agent/sweep/look.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/agent/unservedwarn.h"
 #include "launcher/base/clock.h"
@@ -278,30 +279,76 @@ static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct
     free(what);
 }
 
-static void clear_and_spawn(struct dt_generation *g);
+/* What a look for leftovers tells: how many there are, and one of them. */
+struct leftovers {
+    size_t n;
+    struct dt_leftover example;
+};
+
+/* Runs in a child. */
+static size_t kill_leftovers(const void *what, pid_t agent, void *answer)
+{
+    const struct dt_msg_start *start = what;
+    struct leftovers left = { 0 };
+
+    (void)agent;
+    left.n = dt_leftovers_kill(start->job_id, start->generation, &left.example);
+    memcpy(answer, &left, sizeof left);
+    return sizeof left;
+}
+
+static void refuse_without_look(struct dt_generation *g, int error)
+{
+    refuse_start(g, DT_SPAWN_SYSTEM, error,
+                 (char *)(uintptr_t) "a process that looks for those from before the restart");
+}
+
+static void clear(struct dt_generation *g);
 
 static void on_clear_round(uv_timer_t *timer)
 {
-    clear_and_spawn(timer->data);
+    clear(timer->data);
+}
+
+/* Spawns once the leftovers and orphans are gone. */
+static void on_cleared(void *arg, const void *answer, size_t n)
+{
+    struct dt_generation *g = arg;
+    bool orphans = dt_cgroup_end_orphans() > 0;
+    uint64_t now = dt_now_ns();
+    struct leftovers left;
+
+    g->look = NULL;
+    if (g->phase != DT_GENERATION_SPAWNING)
+        return;
+    if (n != sizeof left) {
+        refuse_without_look(g, ECHILD);
+        return;
+    }
+    memcpy(&left, answer, n);
+    if (!left.example.error &&
+        ((orphans && now < g->orphans_end_ns) || (left.n && now < g->sweep_ends_ns)))
+        uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
+    else if (left.n)
+        refuse_for_leftovers(g, left.n, &left.example);
+    else
+        spawn(g);
 }
 
 /* If the previous generation's agent was killed, processes that its ranks started may still run, as
  * may processes in the cgroups of dead agents. */
-static void clear_and_spawn(struct dt_generation *g)
+static void clear(struct dt_generation *g)
 {
-    uint64_t now = dt_now_ns();
-    bool orphans = dt_cgroup_end_orphans() > 0 && now < g->orphans_end_ns;
-    struct dt_leftover left = { 0 };
-    size_t n = 0;
+    static const struct leftovers none;
 
-    if (g->start.generation > 1)
-        n = dt_leftovers_kill(g->start.job_id, g->start.generation, &left);
-    if (!left.error && (orphans || (n && now < g->sweep_ends_ns)))
-        uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
-    else if (n)
-        refuse_for_leftovers(g, n, &left);
-    else
-        spawn(g);
+    if (g->start.generation == 1) {
+        on_cleared(g, &none, sizeof none);
+        return;
+    }
+    g->look = dt_look_begin(g->host->loop,
+                            &(struct dt_look_at){ kill_leftovers, &g->start, on_cleared, g });
+    if (!g->look)
+        refuse_without_look(g, errno);
 }
 
 /* Lists the ranks first, then the auxiliaries. */
@@ -362,7 +409,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.file_size_limit = host->file_size_limit;
     g->orphans_end_ns = dt_now_ns() + ORPHANS_MS * 1000000ull;
     g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
-    clear_and_spawn(g);
+    clear(g);
     return g;
 }
 
@@ -383,6 +430,7 @@ void dt_generation_destroy(struct dt_generation *g)
         if (p->err >= 0)
             close(p->err);
     }
+    dt_look_end(g->look);
     dt_spawn_close(g->spawn);
     dt_injector_destroy(g->faults);
     dt_stdinfeed_destroy(g->in);

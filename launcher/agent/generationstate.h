@@ -54,6 +54,7 @@ struct dt_generation {
     struct dt_relay *relay;
     struct dt_stdinfeed *in;
     struct dt_injector *faults;
+    struct dt_look *look; /* for leftovers of earlier generations; NULL: none is under way */
     struct dt_spawn *spawn;
     struct dt_spawn_config config;
     enum dt_generation_phase phase;

@@ -342,6 +342,13 @@ $one 1
     clean
 }
 
+@test "to look for what an earlier generation left may take longer than an agent may be silent" {
+    DTRUN_AGENT="$DTRUN_BUILD/tests/fake/slowagent" dtrun --heartbeat 3 --max-restarts 1 -np 2 \
+        sh -c '[ $DTRUN_RESTART_COUNT = 1 ] || kill -KILL $$'
+    code_is 0
+    clean
+}
+
 @test "a rank may close its standard descriptors without failing the job" {
     dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0

@@ -11,8 +11,6 @@
 
 #include "launcher/agent/sweep/procstat.h"
 
-enum { PIPE_NAME_MAX = 64 };
-
 /* Returns the number that is the entry's name, or -1. */
 static pid_t number_of(const struct dirent *entry)
 {
@@ -30,7 +28,7 @@ static bool holds(pid_t pid, const char *pipe)
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     dir = opendir(path);
     while (dir && !found && (entry = readdir(dir))) {
-        char link[PIPE_NAME_MAX] = "";
+        char link[DT_PIPE_NAME] = "";
 
         found = readlinkat(dirfd(dir), entry->d_name, link, sizeof link - 1) > 0 &&
                 strcmp(link, pipe) == 0;
@@ -58,30 +56,36 @@ static bool has_awake_thread(pid_t pid)
     return awake;
 }
 
+/* Most processes sleep, and some have thousands of descriptors. */
 static bool is_awake_writer(pid_t pid, const char *pipe)
 {
     struct dt_procstat p;
 
-    if (pid < 0 || pid == getpid() || !dt_procstat_read(&p, pid) || (p.asleep && p.threads <= 1))
+    if (!dt_procstat_read(&p, pid) || (p.asleep && p.threads <= 1))
         return false;
-    return holds(pid, pipe) && has_awake_thread(pid);
+    return has_awake_thread(pid) && holds(pid, pipe);
 }
 
-bool dt_pipewriter_is_awake(int fd)
+void dt_pipewriter_name(char name[DT_PIPE_NAME], int fd)
+{
+    struct stat st = { 0 };
+
+    fstat(fd, &st);
+    if (ptsname_r(fd, name, DT_PIPE_NAME) != 0)
+        snprintf(name, DT_PIPE_NAME, "pipe:[%ju]", (uintmax_t)st.st_ino);
+}
+
+bool dt_pipewriter_is_awake(const char *pipe, pid_t reader)
 {
     const struct dirent *entry;
-    char pipe[PIPE_NAME_MAX];
     bool awake = false;
-    struct stat st;
-    DIR *proc;
+    DIR *proc = opendir("/proc");
 
-    if (fstat(fd, &st) < 0)
-        return false;
-    if (ptsname_r(fd, pipe, sizeof pipe) != 0)
-        snprintf(pipe, sizeof pipe, "pipe:[%ju]", (uintmax_t)st.st_ino);
-    proc = opendir("/proc");
-    while (proc && !awake && (entry = readdir(proc)))
-        awake = is_awake_writer(number_of(entry), pipe);
+    while (proc && !awake && (entry = readdir(proc))) {
+        pid_t pid = number_of(entry);
+
+        awake = pid >= 0 && pid != reader && pid != getpid() && is_awake_writer(pid, pipe);
+    }
     if (proc)
         closedir(proc);
     return awake;

@@ -7,9 +7,15 @@
 #define DT_AGENT_IO_PIPEWRITER_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
-/* fd is either end of the pipe, or the reading end of a pseudo-terminal. Looks at every process of
- * the machine except this one. */
-bool dt_pipewriter_is_awake(int fd);
+enum { DT_PIPE_NAME = 64 };
+
+/* Writes how /proc names what fd is: either end of a pipe, or the reading end of a pseudo-terminal.
+ */
+void dt_pipewriter_name(char name[DT_PIPE_NAME], int fd);
+
+/* Looks at every process of the machine except the reader and this one. */
+bool dt_pipewriter_is_awake(const char *pipe, pid_t reader);
 
 #endif

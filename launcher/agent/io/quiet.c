@@ -5,8 +5,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "launcher/agent/io/pipewriter.h"
-
 enum {
     STDIO_BLOCK = 4096,
     STDIO_TERMINAL_BLOCK = 1024,
@@ -61,24 +59,26 @@ static bool is_cut_by_buffer(const struct dt_quiet *q, int fd)
     return q->burst % (isatty(fd) ? STDIO_TERMINAL_BLOCK : STDIO_BLOCK) == 0;
 }
 
-bool dt_quiet_begins(struct dt_quiet *q, int fd, bool *may_look)
+static enum dt_quiet_state decide(struct dt_quiet *q, int fd)
 {
-    uint64_t now = uv_hrtime();
-
-    if (!q->undecided || now < q->due_ns)
-        return false;
-    if (may_be_half_written(q, fd)) {
-        if (!*may_look)
-            return false;
-        *may_look = false;
-        if (dt_pipewriter_is_awake(fd)) {
-            q->wait_ns *= 2;
-            q->due_ns = now + q->wait_ns;
-            return false;
-        }
-    }
-    /* The processes were examined before the pipe. What they have written since is visible here,
-     * and is decided on when it has been read. */
     q->undecided = false;
-    return dt_quiet_is_empty(fd) && !is_cut_by_buffer(q, fd);
+    return dt_quiet_is_empty(fd) && !is_cut_by_buffer(q, fd) ? DT_QUIET_BEGINS : DT_QUIET_OPEN;
+}
+
+enum dt_quiet_state dt_quiet_ask(struct dt_quiet *q, int fd)
+{
+    if (!q->undecided || uv_hrtime() < q->due_ns)
+        return DT_QUIET_OPEN;
+    return may_be_half_written(q, fd) ? DT_QUIET_NEEDS_LOOK : decide(q, fd);
+}
+
+/* The processes were examined before the pipe. What they have written since is visible in it, and
+ * is decided on when it has been read. */
+enum dt_quiet_state dt_quiet_looked(struct dt_quiet *q, int fd, bool awake)
+{
+    if (!awake)
+        return decide(q, fd);
+    q->wait_ns *= 2;
+    q->due_ns = uv_hrtime() + q->wait_ns;
+    return DT_QUIET_OPEN;
 }

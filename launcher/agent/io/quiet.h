@@ -25,9 +25,15 @@ struct dt_quiet {
 bool dt_quiet_is_empty(int fd);
 /* n > 0 bytes were read. emptied: the pipe had no more. */
 void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied);
-/* Call this from time to time while undecided. Returns true once, when the pipe is quiet. If
- * *may_look, it may look at all processes of the machine and then sets *may_look to false;
- * otherwise a later call decides. */
-bool dt_quiet_begins(struct dt_quiet *q, int fd, bool *may_look);
+enum dt_quiet_state {
+    DT_QUIET_OPEN,       /* not decided, or decided before */
+    DT_QUIET_BEGINS,     /* reported once: the pipe is quiet */
+    DT_QUIET_NEEDS_LOOK, /* a process may be in the middle of a write: call dt_quiet_looked */
+};
+
+/* Call this from time to time while undecided. */
+enum dt_quiet_state dt_quiet_ask(struct dt_quiet *q, int fd);
+/* awake: a look at the processes, begun after the last read, has found a writer that is awake. */
+enum dt_quiet_state dt_quiet_looked(struct dt_quiet *q, int fd, bool awake);
 
 #endif

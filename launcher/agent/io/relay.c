@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "launcher/agent/io/pipewriter.h"
 #include "launcher/agent/io/quiet.h"
+#include "launcher/agent/sweep/look.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/frame.h"
 
@@ -32,7 +35,10 @@ struct stream {
 struct dt_relay {
     uv_loop_t *loop;
     /* Runs while a stream is undecided (quiet.h). Its data points to this struct. */
-    uv_timer_t look;
+    uv_timer_t timer;
+    struct dt_look *look; /* for a writer of looked_at; NULL: none is under way */
+    struct stream *looked_at;
+    uint64_t looked_due_ns; /* its quiet.due_ns then; another one: it was read since */
     struct dt_channel *channel;
     void (*ended)(void *arg);
     void *arg;
@@ -56,7 +62,7 @@ static void on_stream_closed(uv_handle_t *handle)
     let_go(((struct stream *)handle->data)->owner);
 }
 
-static void on_look_closed(uv_handle_t *handle)
+static void on_relay_timer_closed(uv_handle_t *handle)
 {
     let_go(handle->data);
 }
@@ -85,19 +91,66 @@ static void end_stream(struct stream *s)
     dt_channel_send(s->owner->channel, DT_MSG_OUTPUT_EOF, &m);
 }
 
-static void on_look(uv_timer_t *timer)
+static void note_quiet(struct stream *s, enum dt_quiet_state state)
+{
+    struct dt_msg_output_quiet m = { s->rank, s->number };
+
+    if (state == DT_QUIET_BEGINS)
+        dt_channel_send(s->owner->channel, DT_MSG_OUTPUT_QUIET, &m);
+}
+
+/* Runs in a child. */
+static size_t look_for_writer(const void *pipe, pid_t agent, void *answer)
+{
+    bool awake = dt_pipewriter_is_awake(pipe, agent);
+
+    memcpy(answer, &awake, sizeof awake);
+    return sizeof awake;
+}
+
+/* If the child has died without an answer, the next look decides. */
+static void on_looked(void *arg, const void *answer, size_t n)
+{
+    struct dt_relay *r = arg;
+    struct stream *s = r->looked_at;
+    bool awake = true;
+
+    r->look = NULL;
+    if (n == sizeof awake)
+        memcpy(&awake, answer, sizeof awake);
+    if (s->fd >= 0 && s->quiet.undecided && s->quiet.due_ns == r->looked_due_ns)
+        note_quiet(s, dt_quiet_looked(&s->quiet, s->fd, awake));
+}
+
+/* Looks for the writers of one stream at a time. */
+static void begin_look(struct stream *s)
+{
+    struct dt_relay *r = s->owner;
+    char pipe[DT_PIPE_NAME];
+
+    if (r->look)
+        return;
+    dt_pipewriter_name(pipe, s->fd);
+    r->looked_at = s;
+    r->looked_due_ns = s->quiet.due_ns;
+    r->look = dt_look_begin(r->loop, &(struct dt_look_at){ look_for_writer, pipe, on_looked, r });
+}
+
+static void on_quiet_due(uv_timer_t *timer)
 {
     struct dt_relay *r = timer->data;
-    bool undecided = false, may_look = true;
+    bool undecided = false;
 
     for (uint32_t i = 0; i < r->n; i++) {
         struct stream *s = &r->streams[i];
-        struct dt_msg_output_quiet m = { s->rank, s->number };
+        enum dt_quiet_state state;
 
         if (s->fd < 0)
             continue;
-        if (dt_quiet_begins(&s->quiet, s->fd, &may_look))
-            dt_channel_send(r->channel, DT_MSG_OUTPUT_QUIET, &m);
+        state = dt_quiet_ask(&s->quiet, s->fd);
+        note_quiet(s, state);
+        if (state == DT_QUIET_NEEDS_LOOK)
+            begin_look(s);
         undecided |= s->quiet.undecided;
     }
     if (!undecided)
@@ -109,8 +162,8 @@ static void note_read(struct stream *s, const uint8_t *data, size_t n, bool empt
     struct dt_relay *r = s->owner;
 
     dt_quiet_read(&s->quiet, data, n, emptied);
-    if (s->quiet.undecided && !uv_is_active((uv_handle_t *)&r->look))
-        uv_timer_start(&r->look, on_look, DT_QUIET_MS, LOOK_MS);
+    if (s->quiet.undecided && !uv_is_active((uv_handle_t *)&r->timer))
+        uv_timer_start(&r->timer, on_quiet_due, DT_QUIET_MS, LOOK_MS);
 }
 
 /* Whether reading n of want bytes has left nothing. What is read of a terminal may be a part of
@@ -196,8 +249,8 @@ struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
     struct dt_relay *r = dt_xcalloc(1, sizeof *r + n * sizeof r->streams[0]);
 
     r->loop = loop;
-    uv_timer_init(loop, &r->look);
-    r->look.data = r;
+    uv_timer_init(loop, &r->timer);
+    r->timer.data = r;
     r->handles = 1;
     r->channel = channel;
     r->numbers = numbers;
@@ -290,5 +343,6 @@ void dt_relay_destroy(struct dt_relay *r)
         if (r->streams[i].fd >= 0)
             close_stream(&r->streams[i]);
     }
-    uv_close((uv_handle_t *)&r->look, on_look_closed);
+    dt_look_end(r->look);
+    uv_close((uv_handle_t *)&r->timer, on_relay_timer_closed);
 }

@@ -1,33 +1,25 @@
 #include "launcher/agent/unserved/procscan.h"
 
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
+#include "launcher/agent/sweep/look.h"
 #include "launcher/agent/sweep/procenv.h"
 #include "launcher/agent/sweep/proclist.h"
-#include "launcher/base/closefrom.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/process.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/base/writeall.h"
 
 enum { FINDINGS = 4 }; /* one for each library */
 
 /* When to look, in ms from the start. Programs may take minutes to load their libraries. */
 static const uint64_t looks_ms[] = { 1000, 3000, 10000, 30000, 100000 };
 
-_Static_assert(sizeof(struct dt_procscan_finding[FINDINGS]) <= PIPE_BUF, "one read takes all");
+_Static_assert(sizeof(struct dt_procscan_finding[FINDINGS]) <= DT_LOOK_ANSWER, "all are told");
 
 struct dt_procscan {
     uv_timer_t timer;
-    uv_poll_t poll; /* open exactly as long as out */
-    unsigned handles;
-    int out; /* where the findings of the child that looks arrive; -1: there is none */
+    struct dt_look *look; /* NULL: none is under way */
     size_t looks;
     struct dt_procscan_set set; /* libraries: those not found yet */
     dt_procscan_found *found;
@@ -40,7 +32,7 @@ struct dt_procscan {
 
 struct look {
     struct dt_procscan_set set;
-    struct dt_procscan_finding v[FINDINGS];
+    struct dt_procscan_finding *v;
     size_t n;
 };
 
@@ -94,66 +86,34 @@ static void look_at(struct look *look, const struct dt_proclist_process *p, uint
     dt_strbuf_free(&env);
 }
 
-static void look_at_all(struct look *look, const struct dt_procscan *s, pid_t agent)
+static size_t look_at_all(const void *what, pid_t agent, void *answer)
 {
+    const struct dt_procscan *s = what;
+    struct look look = { .set = s->set, .v = answer };
     struct dt_proclist all = { 0 };
 
     dt_proclist_read(&all);
-    for (size_t i = 0; i < all.n && look->set.libraries; i++) {
+    for (size_t i = 0; i < all.n && look.set.libraries; i++) {
         pid_t branch = dt_proclist_branch(&all, &all.v[i], agent);
 
         for (uint32_t rank = 0; branch && rank < s->n; rank++) {
             if (s->pids[rank] == branch)
-                look_at(look, &all.v[i], rank);
+                look_at(&look, &all.v[i], rank);
         }
     }
     dt_proclist_free(&all);
-}
-
-/* A look that blocks must keep nothing open on which others wait. */
-static __attribute__((noreturn)) void run_look(const struct dt_procscan *s, int out, pid_t agent)
-{
-    struct look look = { .set = s->set };
-
-    prctl(PR_SET_NAME, "dtrun-look");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != agent || dup2(out, STDIN_FILENO) < 0)
-        _exit(1);
-    dt_close_from(STDIN_FILENO + 1, false);
-    look_at_all(&look, s, agent);
-    dt_write_all(STDIN_FILENO, look.v, look.n * sizeof *look.v);
-    _exit(0);
+    return look.n * sizeof *look.v;
 }
 
 /* ---- in the agent ---- */
 
-static void on_procscan_closed(uv_handle_t *handle)
+static void on_looked(void *arg, const void *answer, size_t n)
 {
-    struct dt_procscan *s = handle->data;
+    const struct dt_procscan_finding *v = answer;
+    struct dt_procscan *s = arg;
 
-    if (--s->handles == 0)
-        free(s);
-}
-
-static void end_look(struct dt_procscan *s)
-{
-    if (s->out < 0)
-        return;
-    uv_close((uv_handle_t *)&s->poll, on_procscan_closed);
-    close(s->out);
-    s->out = -1;
-}
-
-static void on_findings(uv_poll_t *poll, int status, int events)
-{
-    struct dt_procscan *s = poll->data;
-    struct dt_procscan_finding v[FINDINGS];
-    ssize_t n = read(s->out, v, sizeof v);
-
-    (void)status; /* read reports the error */
-    (void)events;
-    end_look(s);
-    for (ssize_t i = 0; i < n / (ssize_t)sizeof *v; i++) {
+    s->look = NULL;
+    for (size_t i = 0; i < n / sizeof *v; i++) {
         s->set.libraries &= ~v[i].library;
         s->found(s->arg, &v[i]);
     }
@@ -161,26 +121,9 @@ static void on_findings(uv_poll_t *poll, int status, int events)
         uv_timer_stop(&s->timer);
 }
 
-static void begin_look(struct dt_procscan *s)
+static void on_procscan_closed(uv_handle_t *handle)
 {
-    pid_t agent = getpid(), pid;
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return;
-    pid = dt_process_fork(-1);
-    if (pid == 0)
-        run_look(s, ends[1], agent);
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        return;
-    }
-    s->out = ends[0];
-    uv_poll_init(s->timer.loop, &s->poll, s->out);
-    s->poll.data = s;
-    s->handles++;
-    uv_poll_start(&s->poll, UV_READABLE, on_findings);
+    free(handle->data);
 }
 
 static void on_look_due(uv_timer_t *timer)
@@ -190,8 +133,8 @@ static void on_look_due(uv_timer_t *timer)
 
     if (s->looks < sizeof looks_ms / sizeof *looks_ms)
         uv_timer_start(timer, on_look_due, looks_ms[s->looks] - now_ms, 0);
-    if (s->out < 0)
-        begin_look(s);
+    if (!s->look)
+        s->look = dt_look_begin(timer->loop, &(struct dt_look_at){ look_at_all, s, on_looked, s });
 }
 
 struct dt_procscan *dt_procscan_create(uv_loop_t *loop, const pid_t *pids, uint32_t n,
@@ -200,8 +143,6 @@ struct dt_procscan *dt_procscan_create(uv_loop_t *loop, const pid_t *pids, uint3
 {
     struct dt_procscan *s = dt_xcalloc(1, sizeof *s + n * sizeof *pids);
 
-    s->out = -1;
-    s->handles = 1;
     s->set = set;
     s->found = found;
     s->arg = arg;
@@ -217,6 +158,6 @@ void dt_procscan_destroy(struct dt_procscan *s)
 {
     if (!s)
         return;
-    end_look(s);
+    dt_look_end(s->look);
     uv_close((uv_handle_t *)&s->timer, on_procscan_closed);
 }

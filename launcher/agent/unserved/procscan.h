@@ -1,8 +1,5 @@
 /* Looks several times at what the ranks of this host, and processes below them, have loaded, and
- * reports which libraries they use without knowing their place.
- *
- * Each look is a child process that ends by itself. The loop cannot do it, because reading /proc
- * may block: the kernel takes a lock that a process keeps while it waits for a file system. */
+ * reports which libraries they use without knowing their place. */
 #ifndef DT_AGENT_UNSERVED_PROCSCAN_H
 #define DT_AGENT_UNSERVED_PROCSCAN_H
 
