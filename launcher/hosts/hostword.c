@@ -44,6 +44,19 @@ static int check_ipv6(const char *text, struct dt_error *err)
     return ok ? 0 : dt_error_usage(err, "[%s] is not an IPv6 address", text);
 }
 
+/* word has several colons: it is an address without brackets, or HOST:PORT:SLOTS. */
+static int refuse_colons(const char *word, struct dt_error *err)
+{
+    size_t colons = 0;
+
+    for (const char *c = word; *c; c++)
+        colons += *c == ':';
+    if (colons == 2 && !strstr(word, "::"))
+        return dt_error_usage(err, "only slots follow a colon; a port is port=N in a hostfile, or "
+                                   "--ssh-port");
+    return dt_error_usage(err, "an IPv6 address must stand in brackets, as in [fe80::1]:4");
+}
+
 /* Cuts ":slots" off word. A colon inside brackets belongs to the address. */
 static int take_slots(struct dt_hostword *w, char *word, struct dt_error *err)
 {
@@ -53,7 +66,7 @@ static int take_slots(struct dt_hostword *w, char *word, struct dt_error *err)
     if (!colon)
         return 0;
     if (strchr(colon + 1, ':'))
-        return dt_error_usage(err, "an IPv6 address must stand in brackets, as in [fe80::1]:4");
+        return refuse_colons(word, err);
     *colon++ = '\0';
     if (dt_number_parse(colon, 0, DT_SLOTS_MAX, &w->slots, err) < 0)
         return dt_error_prefix(err, "the slots after the colon: ");
