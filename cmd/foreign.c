@@ -5,7 +5,7 @@
 
 #include "cmd/similar.h"
 
-enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
+enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN, X = DT_MPIEXEC };
 
 /* clang-format off */
 #define SAME(launchers, values, text, ...)                                                         \
@@ -333,6 +333,54 @@ static const struct dt_foreign table[] = {
     IGNORED(M, 0, of_mpi, "display-comm", "display-comm-finalize"),
     REFUSED(M, 0, "-np says how many ranks there are", "soft"),
     REFUSED(M, 1, "-H and --hostfile say which hosts are used", "arch"),
+
+    /* mpiexec of MPICH */
+    SAME(X, 0, NULL, "help", "version", "verbose", "v"),
+    BECOMES(X, 0, "check-build", NULL, "info"),
+    SAME(X, 1, "the default is one rank per slot", "np", "n"),
+    BECOMES(X, 1, "npernode=%", NULL, "ppn", "perhost"),
+    BECOMES(X, 1, "hostfile=%", NULL, "f"),
+    SAME(X, 1, NULL, "hostfile", "machinefile"),
+    SAME(X, 1, "without slots a host has one", "hosts", "host"),
+    REFUSED(X, 0, "leave this machine out of -H and --hostfile", "skip-launch-node"),
+    NEEDLESS(X, 1, "an allocation of Slurm, PBS or LSF is found without it", "rmk"),
+    VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "launcher"),
+    VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "bootstrap"),
+    REFUSED(X, 1, "--transport and --rsh say how hosts are reached", "launcher", "bootstrap",
+            "launcher-exec", "bootstrap-exec"),
+    NEEDLESS(X, 1, "dtrun knows the names of this machine", "localhost"),
+    NEEDLESS(X, 0, "ranks do not get the names of hosts", "disable-hostname-propagation"),
+    IGNORED(X, 1, "ranks follow the order of hosts in -H or --hostfile", "order-nodes"),
+    SAME(X, 1, "the known values are slot and node", "map-by"),
+    SAME(X, 1, "dtrun(1) lists the known values", "bind-to"),
+    IGNORED(X, 1, "with --bind-to numa the kernel gives a rank memory that is near", "membind"),
+    NEEDLESS(X, 1, "--bind-to takes the topology from the kernel", "topolib"),
+    IGNORED(X, 1, "a rank sees one GPU, and with --gpu-bind host all that its host's ranks share",
+            "gpus-per-proc"),
+    BECOMES(X, 2, "x=&", NULL, "genv"),
+    { X, 1, true, DT_FOREIGN_BECOMES, NULL, "x=%", NULL, { "genvlist", "envlist" } },
+    CLASHES(X, 2, "--env names a framework here; -genv NAME VALUE sets a variable", "env"),
+    NEEDLESS(X, 0, "most of the environment is passed on anyway, see ENVIRONMENT in dtrun(1)",
+             "genvall", "envall"),
+    REFUSED(X, 0, "--unset NAME removes a variable", "genvnone", "envnone"),
+    SAME(X, 1, NULL, "wdir"),
+    REFUSED(X, 1, "a job has one program, given after the options", "configfile"),
+    SAME(X, 1, "the value is a list of networks", "iface"),
+    BECOMES(X, 0, "tag", NULL, "prepend-rank", "l"),
+    IGNORED(X, 1, "lines begin with [rank]; --timestamp puts the time before them",
+            "prepend-pattern"),
+    REFUSED(X, 1, "--output-dir DIR gives each rank files of its own", "outfile-pattern",
+            "errfile-pattern"),
+    IGNORED(X, 0, "--report FILE says how each rank ended", "print-all-exitcodes"),
+    IGNORED(X, 0, "--verbose and --report FILE say what was done", "profile"),
+    REFUSED(X, 0, "a job ends when a rank fails; --max-restarts N restarts it",
+            "disable-auto-cleanup"),
+    NEEDLESS(X, 1, "dtrun always uses epoll", "demux"),
+    NEEDLESS(X, 0, "X11 is not forwarded", "disable-x"),
+    IGNORED(X, 0, "X11 is not forwarded", "enable-x"),
+    IGNORED(X, 1, "all processes of a job start at once", "usize"),
+    IGNORED(X, 1, "dtrun has no name server", "nameserver"),
+    IGNORED(X, 0, "ranks use PMI_FD", "pmi-port"),
 };
 /* clang-format on */
 

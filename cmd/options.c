@@ -247,7 +247,7 @@ static const char *guess(const char *word, size_t n)
             const char *name = options[i].names[k];
             size_t d = dt_similar_distance(word + dashes, n - dashes, name);
 
-            if (d < best && 2 * d < strlen(name)) {
+            if (d < best && 3 * d <= strlen(name)) {
                 best = d;
                 found = name;
             }

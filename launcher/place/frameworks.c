@@ -55,7 +55,9 @@ int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err)
         unsigned bit = find_bit(list, n);
 
         if (!bit)
-            return dt_error_usage(err, "horovod, tensorflow, mpi or mxnet was expected");
+            return dt_error_usage(
+                err, "horovod, tensorflow, mpi or mxnet was expected; -x NAME=VALUE sets a "
+                     "variable");
         *set |= bit;
         list += n;
         if (!*list)

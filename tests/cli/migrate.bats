@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# dtrun accepts command lines of horovodrun, torchrun and mpirun. tests/unit/cmd/foreign.c tests what
-# dtrun-migrate(7) says of each option.
+# dtrun accepts command lines of horovodrun, torchrun, mpirun and mpiexec. tests/unit/cmd/foreign.c tests
+# what dtrun-migrate(7) says of each option.
 bats_require_minimum_version 1.5.0
 load common
 
@@ -26,6 +26,16 @@ plan() {
         sed -nE 's/^ *--?([a-zA-Z-]+) *$/\1/p' | sort -u >program
     [ "$(wc -l <program)" -gt 100 ]
     page_options MPIRUN >page
+    [ -z "$(comm -23 program page)" ] || { comm -23 program page; return 1; }
+}
+
+@test "dtrun-migrate(7) lists every option of the installed mpiexec" {
+    command -v mpiexec.hydra >/dev/null || skip "MPICH's mpiexec is not installed"
+    mpiexec.hydra -help >help 2>&1 || true
+    # "-n/-np {value}": options begin the line.
+    grep -E '^ *-' help | sed -E 's/^ *(-[^ ]*).*/\1/' | tr '/' '\n' | sed 's/^-//' | sort -u >program
+    [ "$(wc -l <program)" -gt 40 ]
+    page_options MPIEXEC >page
     [ -z "$(comm -23 program page)" ] || { comm -23 program page; return 1; }
 }
 

@@ -74,6 +74,7 @@ static void write_foreign(struct dt_strbuf *b, const struct dt_foreign *row, con
 static void write_ours(struct dt_strbuf *b, const char *becomes, const char *sample)
 {
     char *copy = dt_xstrdup(becomes), *rest = copy, *word;
+    char *pair = dt_xasprintf("%s=%s", sample, sample);
 
     dt_strbuf_consume(b, b->len);
     while ((word = strsep(&rest, " "))) {
@@ -85,10 +86,11 @@ static void write_ours(struct dt_strbuf *b, const char *becomes, const char *sam
             *value++ = '\0';
         dt_strbuf_printf(b, "%s%s ", dashes_of(word), word);
         if (value)
-            put_value(b, value, sample, "3145728", "3=3"); /* for the sample that is a number */
+            put_value(b, value, sample, "3145728", pair); /* 3 MiB, for the first sample */
         dt_strbuf_puts(b, value ? " " : "");
     }
     dt_strbuf_puts(b, "x");
+    free(pair);
     free(copy);
 }
 
@@ -254,6 +256,9 @@ static void lists_and_pairs_of_values_are_split(void **state)
         { "--fusion-threshold-mb=0 x", "env=x:HOROVOD_FUSION_THRESHOLD=0 =x" },
         { "--network-interfaces eth0,eth1 x", "iface==eth0,eth1 =x" },
         { "-V", "version=1" },
+        { "-f h -ppn 2 -genv A 1 -genvlist B,C -l x",
+          "pernode=2 hostfile=h env=x:A=1 env=x:B env=x:C tag=1 =x" },
+        { "-launcher ssh -genvall -n 2 x", "np=2 =x" },
         { "-cb", "build=1" },
         { "--bind-to core:overload-allowed x", "bind=1 =x" },
         { "--map-by ppr:2:node x", "pernode=2 =x" },
@@ -299,6 +304,8 @@ static void mistakes_are_named_as_they_were_written(void **state)
         { "--xterm 1 x", "--xterm 1: --output-dir DIR" },
         { "--fusion-threshold-mb 1e3 x", "--fusion-threshold-mb 1e3: a whole number from 0 to" },
         { "--fusion-threshold-mb big x", "--fusion-threshold-mb big: a number was expected" },
+        { "-launcher fork x", "-launcher fork: --transport and --rsh" },
+        { "--gres gpu:2 x", "--gres is not an option; see" },
         { "--rdzv x", "--rdzv is not an option" },
     };
     struct dt_strbuf line = { 0 };
@@ -441,6 +448,7 @@ static void the_page_has_the_same_tables(void **state)
     check_table(dt_strbuf_text(&page), "HOROVODRUN", DT_HOROVODRUN);
     check_table(dt_strbuf_text(&page), "TORCHRUN", DT_TORCHRUN);
     check_table(dt_strbuf_text(&page), "MPIRUN", DT_MPIRUN);
+    check_table(dt_strbuf_text(&page), "MPIEXEC", DT_MPIEXEC);
     dt_strbuf_free(&page);
 }
 
