@@ -2,7 +2,10 @@
 
 #include <stdlib.h>
 
-enum { TICK_MIN_MS = 20 };
+enum {
+    TICK_MIN_MS = 20,
+    READ_MS = 1, /* in which the loop reads what has arrived; 0 could expire before that */
+};
 
 /* While the last PING has no answer, dtrun sends no other: it would renew the lease of an agent
  * that dtrun may be about to give up. */
@@ -87,6 +90,8 @@ bool dt_pulse_check(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t no
     }
     if (dt_heartbeat_is_lost(&h->heartbeat, now_ns, p->last_look_ns, heartbeat_ms(p) * 1000000))
         return false;
+    if (h->heartbeat.overdue)
+        dt_timers_shorten(&p->core->timers, DT_TIMER_TICK, READ_MS);
     dt_pulse_ping(p, h);
     return true;
 }

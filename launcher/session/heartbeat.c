@@ -33,7 +33,10 @@ uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns)
 bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
                           uint64_t limit_ns)
 {
+    bool was_overdue = h->overdue;
+
     if (now_ns - last_look_ns > limit_ns / 2)
         h->heard_ns = now_ns;
-    return now_ns > h->heard_ns && now_ns - h->heard_ns >= limit_ns;
+    h->overdue = now_ns > h->heard_ns && now_ns - h->heard_ns >= limit_ns;
+    return was_overdue && h->overdue;
 }

@@ -530,6 +530,32 @@ static void the_connection_to_a_silent_host_is_closed(void **state)
     end(&w);
 }
 
+/* dtrun was busy: the answer of a has arrived, but dtrun has not read it yet. */
+static void a_host_is_not_silent_if_its_answer_is_read_late(void **state)
+{
+    union dt_msg pong = { .pong = { .time_ns = 1 } };
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    for (int i = 0; i < 4; i++) {
+        w.now_ns += 1000000000;
+        dt_job_timer(w.job, DT_TIMER_TICK);
+    }
+    assert_true(w.open[0]);
+    assert_int_equal(w.due_ns[DT_TIMER_TICK] - w.now_ns, 1000000);
+    dt_job_message(w.job, 0, DT_MSG_PONG, &pong);
+    w.now_ns = w.due_ns[DT_TIMER_TICK];
+    dt_job_timer(w.job, DT_TIMER_TICK);
+    assert_true(w.open[0]);
+    assert_int_equal(w.due_ns[DT_TIMER_TICK] - w.now_ns, 1000000000);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    end(&w);
+}
+
 /* Only dtrun sees the connection end. The agent on b and its ranks may not know for a whole
  * lease. */
 static void ranks_move_only_when_those_of_a_lost_host_are_fenced(void **state)
@@ -1199,6 +1225,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_leaves_before_the_others_call_dt_init_has_failed),
         cmocka_unit_test(no_table_is_sent_while_recovering),
         cmocka_unit_test(the_connection_to_a_silent_host_is_closed),
+        cmocka_unit_test(a_host_is_not_silent_if_its_answer_is_read_late),
         cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
         cmocka_unit_test(each_recovery_gives_a_lost_host_a_fresh_connection),
         cmocka_unit_test(ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),

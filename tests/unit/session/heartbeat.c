@@ -69,10 +69,26 @@ static void a_silent_host_is_lost_after_the_heartbeat(void **state)
     (void)state;
     assert_false(dt_heartbeat_is_lost(&h, 105 * S, 104 * S, 10 * S));
     assert_false(dt_heartbeat_is_lost(&h, 110 * S - 1, 109 * S, 10 * S));
-    assert_true(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
+    assert_false(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
+    assert_true(h.overdue);
+    assert_true(dt_heartbeat_is_lost(&h, 110 * S + MS, 110 * S, 10 * S));
     /* heard slightly in the future: the clocks of two processors differ */
     h.heard_ns = 111 * S;
     assert_false(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
+}
+
+/* dtrun was busy, and so looked before it read what had arrived. */
+static void what_is_read_between_two_looks_ends_the_silence(void **state)
+{
+    struct dt_heartbeat h = { .heard_ns = 100 * S };
+
+    (void)state;
+    assert_false(dt_heartbeat_is_lost(&h, 110 * S, 107 * S, 10 * S));
+    h.heard_ns = 110 * S;
+    assert_false(dt_heartbeat_is_lost(&h, 110 * S + MS, 110 * S, 10 * S));
+    assert_false(h.overdue);
+    assert_false(dt_heartbeat_is_lost(&h, 121 * S, 118 * S, 10 * S));
+    assert_true(h.overdue);
 }
 
 /* dtrun was stopped for an hour. The agents were not silent, but dtrun did not listen. */
@@ -83,7 +99,10 @@ static void time_in_which_dtrun_was_stopped_is_no_silence(void **state)
     (void)state;
     assert_false(dt_heartbeat_is_lost(&h, 3700 * S, 101 * S, 10 * S));
     assert_false(dt_heartbeat_is_lost(&h, 3702 * S, 3700 * S, 10 * S));
-    assert_true(dt_heartbeat_is_lost(&h, 3710 * S, 3708 * S, 10 * S));
+    assert_false(dt_heartbeat_is_lost(&h, 3710 * S, 3708 * S, 10 * S));
+    assert_false(dt_heartbeat_is_lost(&h, 3717 * S, 3710 * S, 10 * S));
+    assert_false(dt_heartbeat_is_lost(&h, 3727 * S, 3726 * S, 10 * S));
+    assert_true(dt_heartbeat_is_lost(&h, 3727 * S + MS, 3727 * S, 10 * S));
 }
 
 int main(void)
@@ -93,6 +112,7 @@ int main(void)
         cmocka_unit_test(drift_is_followed),
         cmocka_unit_test(a_slow_answer_does_not_replace_a_recent_quick_one),
         cmocka_unit_test(a_silent_host_is_lost_after_the_heartbeat),
+        cmocka_unit_test(what_is_read_between_two_looks_ends_the_silence),
         cmocka_unit_test(time_in_which_dtrun_was_stopped_is_no_silence),
     };
 
