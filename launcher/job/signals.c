@@ -72,13 +72,16 @@ static void gather(struct dt_signals *s, struct dt_hostlink *h, int signo)
 void dt_signals_on_signal(struct dt_signals *s, int signo)
 {
     bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
+    uint64_t reported;
 
     if (s->batch && !is_keyboards) {
         gather(s, NULL, signo);
         return;
     }
-    if (s->batch)
-        dt_signal_gather_skip(&s->gather, &s->core->timers, signo);
+    if (s->batch) {
+        reported = dt_signal_gather_skip(&s->gather, &s->core->timers, signo);
+        dt_hostlinks_end_gathering(&s->core->links, reported, dt_core_now(s->core));
+    }
     act_on(s, signo);
 }
 

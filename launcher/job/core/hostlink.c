@@ -26,7 +26,7 @@ void dt_hostlink_end_gathering(struct dt_hostlink *h, uint64_t reported, uint64_
 {
     uint64_t late = reported & ~h->signalled;
 
-    h->signalled = 0;
+    h->signalled &= ~reported;
     if (!late)
         return;
     forget_late(h, now_ns);

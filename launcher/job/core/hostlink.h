@@ -80,7 +80,7 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 bool dt_hostlink_is_opening(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
-/* The job acts on the signals that were gathered. reported: those that some agent has reported. */
+/* The job acts on signals that some agent has reported. */
 void dt_hostlink_end_gathering(struct dt_hostlink *h, uint64_t reported, uint64_t now_ns);
 /* The agent reports a signal. Returns whether the job has already acted on it. If so, the next
  * report of that signal counts as a new one. */

@@ -6,8 +6,9 @@ enum { ECHO_MS = 1000 }; /* the same signal within this time is a duplicate */
 
 static bool is_echo(const struct dt_signal_gather *g, const struct dt_timers *timers, int signo)
 {
-    return (g->acted & dt_signal_bit(signo)) &&
-           dt_timers_now_ns(timers) - g->acted_ns < ECHO_MS * 1000000ull;
+    uint64_t acted_ns = dt_signal_bit(signo) ? g->acted_ns[signo] : 0;
+
+    return acted_ns && dt_timers_now_ns(timers) - acted_ns < ECHO_MS * 1000000ull;
 }
 
 /* Returns the set of the first signal that ends the job, or 0 if there is none. */
@@ -22,8 +23,10 @@ static uint64_t stops(uint64_t signals)
 
 static void act(struct dt_signal_gather *g, const struct dt_timers *timers, uint64_t signals)
 {
-    g->acted = signals;
-    g->acted_ns = dt_timers_now_ns(timers);
+    for (int signo = 1; signo < 64; signo++) {
+        if (signals & dt_signal_bit(signo))
+            g->acted_ns[signo] = dt_timers_now_ns(timers);
+    }
 }
 
 bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo,
@@ -42,13 +45,17 @@ bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, 
     return true;
 }
 
-void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
+uint64_t dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
 {
+    bool gathering = dt_timers_is_running(timers, DT_TIMER_GATHER);
+    uint64_t reported = gathering ? g->reported & dt_signal_bit(signo) : 0;
+
     act(g, timers, dt_signal_bit(signo));
     g->gathered &= ~dt_signal_bit(signo);
     g->reported &= g->gathered;
     if (!g->gathered)
         dt_timers_stop(timers, DT_TIMER_GATHER);
+    return reported;
 }
 
 void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers)

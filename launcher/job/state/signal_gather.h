@@ -21,16 +21,16 @@ struct dt_signal_gather {
     uint64_t gathered; /* the set so far, while DT_TIMER_GATHER runs */
     uint64_t reported; /* those of them that an agent has reported */
     uint64_t began_ns;
-    uint64_t acted; /* the set that the job acted on last */
-    uint64_t acted_ns;
+    uint64_t acted_ns[64]; /* when the job last acted on each signal; 0: never */
 };
 
 /* reported: by an agent, not received by dtrun itself. Returns false if the job has just acted on
  * this signal. */
 bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo,
                           bool reported);
-/* The job acts on this signal without gathering it. */
-void dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
+/* The job acts on this signal without gathering it. Returns its set if an agent has reported it,
+ * so that others may do so later. */
+uint64_t dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
 /* Call this while DT_TIMER_GATHER runs, when every step that has ranks has reported the signal. */
 void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers);
 /* DT_TIMER_GATHER has expired. Returns the signals to act on: only one if it ends the job, else

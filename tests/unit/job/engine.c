@@ -1213,11 +1213,36 @@ static void steps_that_report_an_interrupt_do_not_interrupt_again(void **state)
     end(&w);
 }
 
+/* The second SIGINT would kill the ranks without grace, also if the job has acted on another signal
+ * since, or if a step reports the interrupt long after another one has. */
+static void a_late_report_of_an_interrupt_does_not_interrupt_again(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        begin_in_steps(&w);
+        signal_step(&w, 0, SIGUSR1);
+        if (late)
+            signal_step(&w, 0, SIGINT);
+        dt_job_signal(w.job, SIGINT);
+        dt_job_timer(w.job, DT_TIMER_GATHER);
+        w.due_ns[DT_TIMER_GATHER] = 0;
+        w.now_ns += UINT64_C(1000000) * (late ? 5000 : 500);
+        signal_step(&w, 1, SIGINT);
+        assert_int_equal(w.due_ns[DT_TIMER_GATHER], 0);
+        end_rank(&w, 0, 0, 0);
+        end_rank(&w, 1, 0, 0);
+        end(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
+        cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
         cmocka_unit_test(ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
         cmocka_unit_test(a_killed_rank_restarts_the_job_once_all_are_gone),
