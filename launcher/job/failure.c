@@ -187,7 +187,9 @@ static enum dt_restart_verdict verdict_on(const struct dt_failure *f, const stru
  * all ranks are restarted anyway. */
 static bool has_leaving_ranks(const struct dt_failure *f)
 {
-    if (verdict_on(f, dt_failure_cause(f)) == DT_RESTART_YES)
+    const struct dt_death *cause = dt_failure_cause(f);
+
+    if (verdict_on(f, cause) == DT_RESTART_YES && !dt_exit_is_preemption(cause))
         return false;
     for (uint32_t r = 0; r < f->core->ranks.np; r++) {
         if (f->core->ranks.v[r].leaving && !f->core->ranks.v[r].ended)

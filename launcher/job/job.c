@@ -52,8 +52,9 @@ static void act_run(struct dt_job *j)
                (double)(dt_core_now(&j->core) - j->began_ns) / 1e9);
     if (j->core.generation == 1 && j->terminal)
         say_start(j);
-    /* If the program has no checkpoints, no restore will report that the job has recovered. */
-    if (j->recovery.history.recovering && !j->recovery.restart.checkpoints)
+    /* If the program does not restore, no restore will report that the job has recovered. */
+    if (j->recovery.history.recovering && !j->recovery.restart.checkpoints &&
+        !j->recovery.restart.restoring)
         dt_recovery_complete(&j->recovery, j->recovery.restart.linked, -1);
 }
 
