@@ -13,7 +13,8 @@ enum {
     OUTPUT_MAX = DT_FRAME_PAYLOAD_MAX - 16,
     FIRST_LEASE_S = 120,
     FREE_PORT = 40000,
-    QUIET_MS = 200
+    QUIET_MS = 200,
+    ALIVE_MS = 250,
 };
 
 uint64_t sim_host_clock(const struct sim_world *w, const struct sim_host *h)
@@ -101,6 +102,57 @@ static void watch_lease(struct sim_world *w, struct sim_agent *a, uint64_t lease
 
 /* ---- beginning and end ---- */
 
+/* Files and slow forks leave an agent no time to answer PING. */
+static bool is_busy(const struct sim_world *w, const struct sim_agent *a)
+{
+    return a->receiving || (a->phase == SIM_SPAWNING && w->s->spawn_ns);
+}
+
+/* Four times a second, PONG as a mere sign of life. */
+static void show_alive(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+
+    if (!a->alive || !is_busy(w, a) || e->epoch != a->generation)
+        return;
+    if (w->now_ns >= a->host->frozen_until)
+        sim_send(w, a, DT_MSG_PONG, new_msg());
+    sim_later(w, ALIVE_MS * SIM_MS, *e);
+}
+
+static void watch_busy(struct sim_world *w, struct sim_agent *a)
+{
+    sim_later(w, ALIVE_MS * SIM_MS,
+              (struct sim_event){ .act = show_alive, .who = a, .epoch = a->generation });
+}
+
+static void get_files(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+
+    if (!a->alive)
+        return;
+    if (w->now_ns < a->host->frozen_until) {
+        if (a->host->frozen_until != UINT64_MAX)
+            sim_queue_put_off(&w->queue, e, a->host->frozen_until);
+        return;
+    }
+    a->receiving = false;
+    sim_send_received(w, a);
+}
+
+static void receive_files(struct sim_world *w, struct sim_agent *a)
+{
+    if (!w->s->push_ns) {
+        sim_send_received(w, a);
+        return;
+    }
+    a->receiving = true;
+    watch_busy(w, a);
+    sim_later(w, sim_below(&w->program, w->s->push_ns),
+              (struct sim_event){ .act = get_files, .who = a });
+}
+
 static void say_hello(struct sim_world *w, struct sim_agent *a)
 {
     const struct sim_host *h = a->host;
@@ -138,6 +190,7 @@ struct sim_agent *sim_agent_new(struct sim_world *w, struct sim_conn *c)
     c->agent = a;
     watch_lease(w, a, FIRST_LEASE_S * SIM_S);
     say_hello(w, a);
+    receive_files(w, a);
     return a;
 }
 
@@ -255,7 +308,8 @@ static uint32_t flags_of(const struct sim_world *w, const struct sim_agent *a,
     uint32_t flags = a->stopping ? DT_EXITED_STOPPED : 0;
 
     if (w->s->linked && !sim_is_auxiliary(w, r->rank))
-        flags |= DT_EXITED_LINKED | (code == 0 && !r->failed ? DT_EXITED_FINALIZED : 0);
+        flags |= DT_EXITED_LINKED |
+                 (code == 0 && !r->failed && !w->s->forgets ? DT_EXITED_FINALIZED : 0);
     flags |= r->careless ? DT_EXITED_COMM_FAILED : 0;
     return r->peer_lost ? flags | DT_EXITED_PEER_LOST : flags;
 }
@@ -366,7 +420,10 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
     a->refuses = a->host->spawn_fails;
     a->host->spawn_fails &= !a->refuses;
     watch_lease(w, a, (uint64_t)m->heartbeat_ms * SIM_MS);
-    sim_later(w, sim_between(&w->program, 2, 80) * SIM_MS,
+    if (is_busy(w, a))
+        watch_busy(w, a);
+    sim_later(w,
+              sim_between(&w->program, 2, 80) * SIM_MS + sim_below(&w->program, w->s->spawn_ns + 1),
               (struct sim_event){ .act = get_ready, .who = a, .n = a->generation });
 }
 

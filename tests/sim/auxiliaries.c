@@ -103,7 +103,7 @@ void sim_auxiliaries_pardon(struct sim_world *w)
     if (!sim_are_ranks_through(w))
         return;
     for (size_t i = 0; i < x->ncauses; i++) {
-        if (!x->causes[i].auxiliary)
+        if (!x->causes[i].auxiliary && (x->causes[i].kind != SIM_BY_LEAVING || x->lost_peer))
             x->causes[n++] = x->causes[i];
     }
     x->pardoned = n < x->ncauses;

@@ -138,7 +138,7 @@ static void trigger_at_host(struct sim_world *w, const struct sim_fault *f)
         h->spawn_code = f->code;
         break;
     default:
-        if (a && a->phase == SIM_RUNNING)
+        if (a && (a->phase == SIM_RUNNING || a->phase == SIM_SPAWNING))
             sim_agent_repeat(w, a);
     }
 }

@@ -218,9 +218,24 @@ static const struct sim_host *find_hanging(const struct sim_world *w, uint32_t r
     return NULL;
 }
 
+/* ABORT says how the rank to blame has ended, if dtrun knows. */
+static void check_ending(struct sim_world *w, const struct dt_msg_abort *m)
+{
+    const struct sim_known *k = &w->known[m->rank];
+    uint32_t ending = k->told ? dt_hostshm_ending_of(k->code, k->signo) : 0;
+    bool lost = !w->hosts[k->host].conn->open; /* as a host: the rank may have ended well before */
+
+    if (m->code == DT_HOSTSHM_PEER_DIED && !m->text[0] && m->ending != ending && !lost &&
+        !sim_are_ranks_through(w))
+        sim_broken(w, "ABORT says that rank %u has ended with %#x, not %#x", m->rank, m->ending,
+                   ending);
+}
+
 void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m)
 {
     const struct sim_host *h = find_hanging(w, m->rank);
+
+    check_ending(w, m);
 
     if (m->code != DT_HOSTSHM_TIMED_OUT || w->hang.ended == m->generation)
         return;

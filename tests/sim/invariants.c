@@ -81,6 +81,34 @@ static void check_twin(struct sim_world *w, const struct sim_host *h)
     }
 }
 
+/* Until the job has committed a checkpoint, ranks are told what the user has said about those of
+ * other jobs. Rank 0's host looks at the directory. */
+static void check_checkpoint_options(struct sim_world *w, const struct sim_conn *c,
+                                     const struct dt_msg_start *m)
+{
+    const struct sim_restarts *r = &w->witness.restarts;
+    uint8_t look = DT_CHECKPOINT_USABLE;
+
+    if (m->fresh != (w->s->fresh && !r->committed) || m->resume != (w->s->resume && !r->committed))
+        sim_broken(w, "START to %s says fresh %d, resume %d", c->host->name, m->fresh, m->resume);
+    if (m->resume)
+        look = DT_CHECKPOINT_READABLE;
+    else if (!w->s->resume && !w->s->fresh && r->n == 0)
+        look = DT_CHECKPOINT_UNUSED;
+    if (!w->s->checkpoint_dir || m->ranks.v[0] != 0)
+        look = 0;
+    if (m->check_checkpoint_dir != look)
+        sim_broken(w, "START to %s asks for look %d, not %d, at the checkpoints", c->host->name,
+                   m->check_checkpoint_dir, look);
+}
+
+static void check_slots(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_start *m)
+{
+    if (w->s->no_oversubscribe && m->ranks.n > (uint32_t)w->s->slots[c->host->index])
+        sim_broken(w, "%s has %d slots, and gets %u ranks", c->host->name,
+                   w->s->slots[c->host->index], m->ranks.n);
+}
+
 static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m)
 {
     struct sim_witness *x = &w->witness;
@@ -109,6 +137,8 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     for (uint32_t i = 0; i < m->ranks.n; i++)
         w->known[m->ranks.v[i]] = (struct sim_known){ .host = c->host->index };
     check_twin(w, c->host);
+    check_checkpoint_options(w, c, m);
+    check_slots(w, c, m);
     sim_check_quarantine_kept(w, c->host);
     sim_stdin_started(w, c, m);
     sim_check_injections(w, c, m);
@@ -117,17 +147,40 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->stop_grace = UINT32_MAX;
 }
 
-/* A second STOP must shorten the first or follow another order of the user. */
-static void check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stop *m)
+/* Ranks that wait for GO would get it only then. */
+static void check_interrupt(struct sim_world *w)
 {
-    if (!c->started)
-        sim_broken(w, "STOP goes to %s, where no rank runs", c->host->name);
-    if (m->grace_ms >= c->stop_grace && w->witness.ordered_ns < c->stopped_ns)
-        sim_broken(w, "STOP goes to %s a second time", c->host->name);
-    c->stop_grace = m->grace_ms;
-    c->stopped_ns = w->now_ns;
-    if (!sim_check_auxiliaries_stopped(w))
-        sim_oracle_decided(w);
+    if (w->witness.running != w->witness.nodes)
+        sim_broken(w, "ranks are sent SIGINT, and not all of them run");
+    sim_oracle_decided(w);
+}
+
+/* All ranks run, or none does. */
+static void check_go(struct sim_world *w, struct sim_conn *c, const struct dt_msg_go *m)
+{
+    const struct sim_witness *x = &w->witness;
+
+    if (c->reads && c->stdin_ended != w->input.ended)
+        sim_broken(w, "%s is not told that standard input has ended", c->host->name);
+    if (m->generation != x->generation)
+        sim_broken(w, "GO of generation %u in %u", m->generation, x->generation);
+    if (x->ncauses || x->decided)
+        sim_broken(w, "%s is sent GO, and the generation has failed", c->host->name);
+    if (x->went != m->generation) { /* once for the generation, not for each host */
+        if (x->ready != x->nodes)
+            sim_broken(w, "ranks are to run, and %u of %u hosts are ready", x->ready, x->nodes);
+        check_alone(w, m->generation, true);
+    }
+    w->witness.went = c->went = m->generation;
+}
+
+/* "A launcher sends no PING to an agent that has sent nothing since the PING before", unless the
+ * launcher itself has stood still. */
+static void check_ping(struct sim_world *w, struct sim_conn *c)
+{
+    if (c->heard_ns < c->pinged_ns && w->standing_until <= c->heard_ns)
+        sim_broken(w, "%s is sent PING, and has not answered the last one", c->host->name);
+    c->pinged_ns = w->now_ns;
 }
 
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
@@ -138,11 +191,11 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         check_start(w, c, &m->start);
         break;
     case DT_MSG_STOP:
-        check_stop(w, c, &m->stop);
+        sim_check_stop(w, c, &m->stop);
         break;
     case DT_MSG_SIGNAL:
         if (m->signal.signo == SIGINT)
-            sim_oracle_decided(w);
+            check_interrupt(w);
         w->pausing |= m->signal.signo == SIGSTOP;
         sim_check_signal(w, c, m->signal.signo);
         break;
@@ -166,13 +219,13 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         sim_check_probe(w, c, &m->probe);
         break;
     case DT_MSG_GO:
-        if (c->reads && c->stdin_ended != w->input.ended)
-            sim_broken(w, "%s is not told that standard input has ended", c->host->name);
-        if (m->go.generation != w->witness.generation)
-            sim_broken(w, "GO of generation %u in %u", m->go.generation, w->witness.generation);
-        if (w->witness.went != m->go.generation) /* once for the generation, not for each host */
-            check_alone(w, m->go.generation, true);
-        w->witness.went = c->went = m->go.generation;
+        check_go(w, c, &m->go);
+        break;
+    case DT_MSG_PING:
+        check_ping(w, c);
+        break;
+    case DT_MSG_QUERY:
+        sim_check_query(w, c, &m->query);
         break;
     default:
         break;
@@ -191,9 +244,11 @@ static void check_commit(struct sim_world *w, const struct dt_msg_commit *m)
     r->restoring |= m->kind == DT_RESTORE_BEGUN;
     if (m->kind == DT_RESTORE_BEGUN)
         return;
+    sim_recovery_told(w, m);
     if (m->kind == DT_COMMITTED && m->step < r->newest && w->s->restores)
         sim_broken(w, "step %" PRId64 " is committed after %" PRId64, m->step, r->newest);
     r->saved = true;
+    r->committed |= m->kind == DT_COMMITTED;
     r->behind = m->kind == DT_RESTORED && m->step < r->newest;
     r->newest = m->step;
 }
@@ -224,6 +279,23 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
     sim_oracle_refusal(w, m->step == DT_SPAWN_EXEC ? code : DT_EXIT_LAUNCH);
 }
 
+/* Those of a generation that is being ended do not count. */
+static void check_hello(struct sim_world *w, const struct dt_msg_rank_hello *m)
+{
+    if (m->generation != w->witness.generation || w->witness.restarting || w->witness.cut_off)
+        return;
+    w->witness.restarts.met = true;
+    w->known[m->rank].met = true;
+}
+
+static void check_ready(struct sim_world *w, struct sim_conn *c, const struct dt_msg_ready *m)
+{
+    if (m->generation != w->witness.generation)
+        return;
+    w->witness.ready++;
+    c->host->orphans_ns = 0;
+}
+
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
 {
     switch (type) {
@@ -231,11 +303,11 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         sim_check_triggered(w, m->triggered.fault);
         break;
     case DT_MSG_READY:
-        if (m->ready.generation == w->witness.generation)
-            c->host->orphans_ns = 0;
+        check_ready(w, c, &m->ready);
         break;
     case DT_MSG_STARTED:
         w->witness.running += m->started.generation == w->witness.generation;
+        sim_recovery_all_run(w);
         break;
     case DT_MSG_REACH:
         sim_check_reach(w, c, &m->reach);
@@ -248,6 +320,9 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         break;
     case DT_MSG_EXIT:
         sim_oracle_exit(w, c, &m->exit);
+        break;
+    case DT_MSG_ANSWER:
+        sim_check_answer(w, c, &m->answer);
         break;
     case DT_MSG_FAILED:
         sim_check_failed(w, &m->failed);
@@ -265,8 +340,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         sim_check_fence_told(w, c, &m->fence);
         break;
     case DT_MSG_RANK_HELLO:
-        w->witness.restarts.met |= m->rank_hello.generation == w->witness.generation;
-        w->known[m->rank_hello.rank].met |= m->rank_hello.generation == w->witness.generation;
+        check_hello(w, &m->rank_hello);
         break;
     case DT_MSG_SPAWN_FAILED:
         check_refusal(w, c, &m->spawn_failed);
@@ -298,8 +372,12 @@ void sim_check_handled(struct sim_world *w, uint8_t type)
     case DT_MSG_REACH:
         sim_check_reach_handled(w);
         break;
+    case DT_MSG_STARTED:
+        sim_check_recovery_handled(w);
+        break;
     case DT_MSG_COMMIT:
         check_behind(w);
+        sim_check_recovery_handled(w);
         break;
     case DT_MSG_OUTPUT_QUIET:
         sim_check_quiet_shown(w);
@@ -366,17 +444,21 @@ void sim_check_said(struct sim_world *w, const char *line)
 
     sim_check_last_calls_said(w, line);
     sim_check_quarantine_said(w, line);
+    sim_check_recovery_said(w, line);
+    sim_check_warned(w, line);
     w->witness.said_behind |= strstr(line, "although a checkpoint of step ") != NULL;
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;
     if (sim_is_about_to_end(w))
         sim_broken(w, "dtrun restarts ranks although a signal is about to end the job");
+    w->witness.restarting = true;
     sim_oracle_decided(w);
     if (from)
         sscanf(from, "from the checkpoint of step %lld", &step);
     if (step != w->witness.restarts.newest)
         sim_broken(w, "dtrun resumes from step %lld, but %" PRId64 " was committed", step,
                    w->witness.restarts.newest);
+    sim_recovery_planned(w, step, sim_restarts_delay_ns(w));
 }
 
 /* ---- at the end ---- */

@@ -1,4 +1,5 @@
 /* The connections between dtrun and its agents, and dtrun's clock and timers: the engine's ops. */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,11 +105,16 @@ void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type, union dt_m
         return;
     }
     sim_queue_put(&w->queue, e);
-    if (type == DT_MSG_HELLO) { /* without --push the agent has nothing left to receive */
-        e.act = receive;
-        e.msg = NULL;
-        sim_queue_put(&w->queue, e);
-    }
+}
+
+void sim_send_received(struct sim_world *w, struct sim_agent *a)
+{
+    struct sim_conn *c = a->conn;
+    uint64_t at = c->over ? UINT64_MAX : put_on_its_way(w, c, SIM_TO_ENGINE, false);
+
+    if (at != UINT64_MAX)
+        sim_queue_put(&w->queue, (struct sim_event){
+                                     .at_ns = at, .act = receive, .who = c, .for_engine = true });
 }
 
 static void arrive_end(struct sim_world *w, struct sim_event *e)
@@ -121,6 +127,7 @@ static void arrive_end(struct sim_world *w, struct sim_event *e)
     sim_trace(w, "%s -> dtrun: the connection ends%s", c->host->name, e->n ? " by itself" : "");
     sim_check_lost(w, c);
     dt_job_disconnected(w->job, c->host->index, e->n ? "connect: it broke; look at it" : "");
+    sim_check_left(w);
 }
 
 void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why)
@@ -275,8 +282,13 @@ static void ops_open(void *arg, size_t host)
     struct sim_world *w = arg;
     struct sim_host *h = &w->hosts[host];
     struct sim_conn *c = dt_xcalloc(1, sizeof *c);
+    uint32_t connecting = 0;
 
     sim_trace(w, "dtrun connects to %s", h->name);
+    for (const struct sim_conn *other = w->conns; other; other = other->next)
+        connecting += other->open && !other->greeted;
+    if (connecting >= (uint32_t)w->s->fanout)
+        sim_broken(w, "dtrun connects to %s beside %u others", h->name, connecting);
     if (h->conn && h->conn->open)
         sim_broken(w, "dtrun opens a second connection to %s", h->name);
     if (h->lost)
@@ -296,7 +308,9 @@ static void hung_up(struct sim_world *w, struct sim_event *e)
 {
     struct sim_conn *c = e->who;
 
+    c->hung_up = true;
     dt_job_hung_up(w->job, c->host->index);
+    sim_check_left(w);
 }
 
 static void ops_close(void *arg, size_t host)
@@ -431,6 +445,7 @@ static void ops_suspend(void *arg)
     struct sim_world *w = arg;
 
     sim_trace(w, "dtrun is suspended");
+    sim_check_suspended(w);
     sim_stand_still(w, sim_between(&w->network, 1, 40000) * SIM_MS);
     w->pausing = false;
     sim_trace(w, "dtrun is continued");
@@ -441,6 +456,9 @@ static void ops_end(void *arg)
     struct sim_world *w = arg;
 
     w->ended = true;
+    if (w->owed && !w->witness.norders)
+        sim_broken(w, "dtrun ends although %" PRIu64 " bytes of output have not been read",
+                   w->owed);
     for (struct sim_conn *c = w->conns; c; c = c->next) {
         if (c->open)
             sim_broken(w, "dtrun ends while %s is connected", c->host->name);

@@ -10,7 +10,7 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { UNSURE_MS = 2, GRACE_LATE_MS = 150, MISSED_MS = 5000 };
+enum { UNSURE_MS = 2, GRACE_LATE_MS = 150, MISSED_MS = 5000, WARN_MS = 60000 };
 
 /* ---- notes ---- */
 
@@ -21,7 +21,8 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
     x->ended = x->nodes = x->running = 0;
-    x->cut_off = x->pardoned = x->stopped_auxiliaries = false;
+    x->cut_off = x->pardoned = x->stopped_auxiliaries = x->restarting = false;
+    x->ready = 0;
     sim_check_last_calls_complete(w);
     sim_reach_started(w);
     x->told_calls = x->owes_calls = x->world_failed = x->other_failed = x->ignored = false;
@@ -56,17 +57,18 @@ void sim_oracle_decided(struct sim_world *w)
     forgive_leaving(w);
     x->decided_causes = x->ncauses;
     sim_restarts_decided(w);
+    sim_check_decided(w);
 }
 
 void sim_oracle_order(struct sim_world *w, struct sim_order order)
 {
     struct sim_witness *x = &w->witness;
 
-    x->ordered_ns = w->now_ns;
-    order.count = ++x->count;
+    order.count = x->ordered = ++x->count;
     order.at_ns = w->now_ns;
     if (x->norders < SIM_ORDERS_MAX)
         x->orders[x->norders++] = order;
+    sim_stopping_ordered(w);
 }
 
 static void add_cause(struct sim_world *w, struct sim_cause cause)
@@ -106,9 +108,46 @@ static void expect_exit_grace(struct sim_world *w, struct sim_event *e)
         sim_broken(w, "--exit-grace is over, and ranks still run");
 }
 
+/* Whether the user is to be warned of ranks that still run. dtrun knows about linked ranks that
+ * others do not wait for them. */
+static bool is_to_warn(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    for (uint32_t r = 0; r < w->s->np; r++) {
+        if (w->known[r].met)
+            return false;
+    }
+    return !w->s->exit_grace_s && !x->warned && x->ended_well > 0 && x->ended < w->s->np &&
+           !x->ncauses && !x->decided && !x->norders && x->running == x->nodes &&
+           w->now_ns - x->first_end_ns >= WARN_MS * SIM_MS;
+}
+
+void sim_check_warned(struct sim_world *w, const char *line)
+{
+    if (!strstr(line, "(--exit-grace SECONDS ends such a job)"))
+        return;
+    if (!is_to_warn(w))
+        sim_broken(w, "dtrun warns of ranks that still run, and must not");
+    w->witness.warned = true;
+}
+
+static void expect_warning(struct sim_world *w, struct sim_event *e)
+{
+    uint64_t acts_ns = w->standing_until + GRACE_LATE_MS * SIM_MS;
+
+    if (w->now_ns < acts_ns)
+        sim_later(w, acts_ns - w->now_ns, *e);
+    else if (w->witness.generation == e->n && is_to_warn(w))
+        sim_broken(w, "dtrun does not warn of ranks that still run");
+}
+
 static void note_first_end(struct sim_world *w)
 {
     w->witness.first_end_ns = w->now_ns;
+    sim_later(w, (WARN_MS + GRACE_LATE_MS) * SIM_MS,
+              (struct sim_event){
+                  .act = expect_warning, .n = w->witness.generation, .for_engine = true });
     sim_later(w, (uint64_t)w->s->exit_grace_s * SIM_S + GRACE_LATE_MS * SIM_MS,
               (struct sim_event){
                   .act = expect_exit_grace, .n = w->witness.generation, .for_engine = true });
@@ -216,6 +255,11 @@ static void count_end(struct sim_world *w, const struct dt_msg_exit *m)
     x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
     x->ignored |= m->code == 0 && (m->flags & DT_EXITED_COMM_FAILED);
     x->lost_peer |= (m->flags & DT_EXITED_PEER_LOST) != 0;
+    if (!w->known[m->rank].ended) {
+        w->known[m->rank].told = true;
+        w->known[m->rank].code = m->code;
+        w->known[m->rank].signo = m->signo;
+    }
     w->known[m->rank].ended = true;
     w->known[m->rank].absent = m->code == 0 && !w->known[m->rank].finalized;
     if (w->s->fences)
@@ -240,6 +284,8 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
     if (!auxiliary)
         count_end(w, m);
     if ((is_well(m) && !has_left(m)) || (m->flags & DT_EXITED_STOPPED))
+        return;
+    if (is_well(m) && sim_are_ranks_through(w) && !x->lost_peer) /* the last one leaves nobody */
         return;
     add_cause(w, (struct sim_cause){ .kind = kind_of(m),
                                      .auxiliary = auxiliary,
@@ -299,13 +345,23 @@ static bool is_lost_for_good(const struct sim_world *w, const struct sim_host *h
            (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 
+/* Whether so many slots cannot take all ranks. */
+static bool is_too_few(const struct sim_world *w, uint32_t slots)
+{
+    return slots < (w->s->no_oversubscribe ? w->s->np : 1);
+}
+
 static bool are_hosts_lost(const struct sim_world *w)
 {
-    uint32_t lost = 0;
+    uint32_t lost = 0, slots = 0;
 
-    for (uint32_t i = 0; i < w->s->hosts; i++)
-        lost += is_lost_for_good(w, &w->hosts[i]);
-    return w->s->stop_on_loss ? lost > 0 : lost == w->s->hosts;
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        bool gone = is_lost_for_good(w, &w->hosts[i]);
+
+        lost += gone;
+        slots += gone ? 0 : (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
+    }
+    return w->s->stop_on_loss ? lost > 0 : is_too_few(w, slots);
 }
 
 void sim_oracle_finished(struct sim_world *w)

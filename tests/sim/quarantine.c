@@ -80,18 +80,20 @@ static void check_out(struct sim_world *w, struct sim_host *h, const char *line)
     h->out_until_ns = w->witness.decided_ns + seconds * SIM_S;
 }
 
-/* Whether the job may do without the host: another one can be used, and need not be left out for
- * the last failure. */
-static bool is_any_other_usable(const struct sim_world *w, const struct sim_host *h)
+/* Whether the job may do without the host: others can be used, and need not be left out for the
+ * last failure. */
+static bool are_others_usable(const struct sim_world *w, const struct sim_host *h)
 {
+    uint32_t slots = 0;
+
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *other = &w->hosts[i];
 
         if (other != h && other->conn && other->conn->open && !other->out &&
             !sim_is_second_name(w, other) && !is_to_blame(w, other))
-            return true;
+            slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
-    return false;
+    return slots >= (w->s->no_oversubscribe ? w->s->np : 1);
 }
 
 static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
@@ -102,7 +104,7 @@ static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
         sim_broken(w, "%s is used again, and was not left out", h->name);
     if (elsewhere && !(sim_oracle_blamed(w) & ~bit_of(h)))
         sim_broken(w, "%s is used again, and nothing has failed elsewhere", h->name);
-    if (!elsewhere && x->decided_ns < h->out_until_ns && is_any_other_usable(w, h))
+    if (!elsewhere && x->decided_ns < h->out_until_ns && are_others_usable(w, h))
         sim_broken(w, "%s is used again %" PRIu64 " ms too soon", h->name,
                    (h->out_until_ns - x->decided_ns) / SIM_MS);
     x->program_at_fault |= elsewhere;
@@ -158,7 +160,7 @@ void sim_check_quarantine_kept(struct sim_world *w, struct sim_host *h)
     if (h->out)
         sim_broken(w, "%s gets ranks, and is to be left out", h->name);
     if (did_all_begin(w, h, false) && x->restarts.fruitless >= IN_A_ROW && !w->s->stop_on_loss &&
-        !x->program_at_fault && x->recalled + 1 != x->generation && is_any_other_usable(w, h))
+        !x->program_at_fault && x->recalled + 1 != x->generation && are_others_usable(w, h))
         sim_broken(w, "%s gets ranks, and the last %d failures began there", h->name, IN_A_ROW);
     /* It may have been left out and used again at once, because there was no other. */
     h->exiles += did_all_begin(w, h, true);

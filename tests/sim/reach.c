@@ -166,6 +166,7 @@ void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_ms
         sim_oracle_refusal(w, DT_EXIT_LAUNCH);
     } else {
         x->cut_off = true;
+        sim_recovery_put_off(w);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
 static int number(const cJSON *root, const char *name)
@@ -32,6 +33,23 @@ static bool is_left_out(const cJSON *root, const char *host)
     return false;
 }
 
+/* How each rank has ended, as far as dtrun was told. */
+static void check_ranks(struct sim_world *w, const cJSON *root)
+{
+    const cJSON *item;
+    uint32_t r = 0;
+
+    cJSON_ArrayForEach(item, cJSON_GetObjectItem(root, "ranks"))
+    {
+        const struct sim_known *k = &w->known[r++];
+        int code = k->signo ? DT_EXIT_SIGNAL + k->signo : k->code;
+
+        if (number(item, "exit_code") != (k->told ? code : -1))
+            sim_broken(w, "the report says that rank %u has ended with %d", r - 1,
+                       number(item, "exit_code"));
+    }
+}
+
 static void check(struct sim_world *w, const cJSON *root)
 {
     int started = (int)w->witness.restarts.n, restarts = number(root, "restarts");
@@ -45,6 +63,10 @@ static void check(struct sim_world *w, const cJSON *root)
         sim_broken(w,
                    "the report counts %d restarts and lists %d, and ranks started again %d times",
                    restarts, count(root, "recoveries"), started);
+    if (cJSON_IsNull(cJSON_GetObjectItem(root, "cause")) != (number(root, "exit_code") == 0))
+        sim_broken(w, "the report does not say why dtrun exits with %d", number(root, "exit_code"));
+    check_ranks(w, root);
+    sim_check_recoveries(w, root);
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *h = &w->hosts[i];
 

@@ -49,14 +49,19 @@ static void count(struct sim_restarts *r)
     r->n++;
 }
 
-uint64_t sim_restarts_due_ns(const struct sim_world *w)
+uint64_t sim_restarts_delay_ns(const struct sim_world *w)
 {
     struct sim_restarts next = w->witness.restarts;
 
+    count(&next);
+    return delay_ns(&next);
+}
+
+uint64_t sim_restarts_due_ns(const struct sim_world *w)
+{
     if (w->witness.cut_off) /* not a restart: no rank has run yet */
         return 0;
-    count(&next);
-    return w->witness.decided_ns + delay_ns(&next);
+    return w->witness.decided_ns + sim_restarts_delay_ns(w);
 }
 
 void sim_restarts_started(struct sim_world *w)

@@ -250,6 +250,165 @@ static void add_restores(struct sim_chance *c, struct sim_scenario *s)
         break_restores(c, s);
 }
 
+/* Hosts take long to be ready: longer than --start-timeout, or a signal comes first. */
+static void start_slowly(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint64_t *longest = sim_percent(c, 50) ? &s->spawn_ns : &s->push_ns;
+
+    *longest = sim_between(c, SIM_S, 6 * SIM_S);
+    s->nfaults = (uint32_t)sim_below(c, 3);
+    for (uint32_t i = 0; i < s->nfaults; i++)
+        s->faults[i] =
+            (struct sim_fault){ .kind = sim_percent(c, 70) ? SIM_SIGNAL : SIM_LINK_BREAKS,
+                                .at_ns = sim_below(c, (uint64_t)s->start_timeout_s * SIM_S + SIM_S),
+                                .host = (uint32_t)sim_below(c, s->hosts),
+                                .code = PICK(c, user_signals) };
+}
+
+/* The user insists, or continues a job and stops it again. Ranks that hang do not end by
+ * themselves. */
+static void insist(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint64_t at_ns = sim_below(c, s->work_ns + SIM_S);
+
+    s->nfaults = (uint32_t)sim_between(c, 2, 4);
+    for (uint32_t i = 0; i < s->nfaults; i++) {
+        s->faults[i] =
+            (struct sim_fault){ .kind = SIM_SIGNAL,
+                                .at_ns = at_ns,
+                                .code = sim_percent(c, 60) ? SIGINT : PICK(c, user_signals) };
+        at_ns += sim_below(c, PICK(c, ((uint64_t[]){ 100, 2000 }))) * SIM_MS;
+    }
+    if (sim_percent(c, 60)) {
+        s->timeout_s = s->timeout_s ? s->timeout_s : 60;
+        s->faults[0].kind = SIM_RANK_HANGS;
+        s->faults[0].rank = (uint32_t)sim_below(c, s->np);
+    }
+    if (sim_percent(c, 30))
+        s->reader_ns = sim_between(c, SIM_S, 60 * SIM_S);
+}
+
+/* Ranks start again, on hosts that are slow or lost, and meanwhile something else happens. */
+static void disturb_restart(struct sim_chance *c, struct sim_scenario *s)
+{
+    static const enum sim_fault_kind kinds[] = { SIM_SIGNAL,      SIM_SIGNAL,      SIM_SIGNAL,
+                                                 SIM_SPAWN_FAILS, SIM_LINK_BREAKS, SIM_CUT_OFF };
+    uint32_t host = (uint32_t)sim_below(c, s->hosts);
+    uint64_t at_ns = SIM_S + sim_below(c, s->work_ns);
+
+    s->max_restarts = (int)sim_between(c, 1, 4);
+    s->spawn_ns = sim_percent(c, 60) ? sim_between(c, SIM_MS, 3 * SIM_S) : 0;
+    s->nfaults = 0;
+    if (sim_percent(c, 40)) {
+        s->faults[s->nfaults++] = (struct sim_fault){
+            .kind = SIM_HOST_FREEZES, .at_ns = at_ns, .ns = 60 * SIM_S, .host = host
+        };
+        s->faults[s->nfaults++] =
+            (struct sim_fault){ .kind = SIM_LINK_BREAKS, .at_ns = at_ns, .host = host };
+    } else {
+        s->faults[s->nfaults++] = (struct sim_fault){ .kind = SIM_RANK_KILLED,
+                                                      .at_ns = at_ns,
+                                                      .rank = (uint32_t)sim_below(c, s->np),
+                                                      .code = SIGKILL };
+    }
+    for (uint64_t n = sim_between(c, 1, 3); n > 0; n--) {
+        struct sim_fault *f = &s->faults[s->nfaults++];
+
+        f->kind = PICK(c, kinds);
+        *f = (struct sim_fault){ .kind = f->kind,
+                                 .at_ns = at_ns + sim_below(c, 3 * SIM_S),
+                                 .ns = pick_duration(c, f->kind, s->heartbeat_s),
+                                 .host = (uint32_t)sim_below(c, s->hosts),
+                                 .code = f->kind == SIM_SIGNAL ? PICK(c, user_signals)
+                                                               : pick_code(c, f->kind) };
+    }
+}
+
+/* Ranks of MPI leave before and after a restart. */
+static void leave_again(struct sim_chance *c, struct sim_scenario *s)
+{
+    static const enum sim_fault_kind kinds[] = { SIM_RANK_EXITS, SIM_RANK_KILLED, SIM_RANK_EXITS };
+    uint64_t at_ns = sim_below(c, SIM_S);
+
+    s->max_restarts = (int)sim_between(c, 1, 3);
+    s->work_ns = sim_between(c, 6 * SIM_S, 12 * SIM_S);
+    s->ninject = s->nfaults = 0;
+    s->timeout_s = s->exit_grace_s = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        s->faults[s->nfaults++] = (struct sim_fault){ .kind = kinds[i],
+                                                      .at_ns = at_ns,
+                                                      .rank = (uint32_t)sim_below(c, s->np),
+                                                      .code = kinds[i] == SIM_RANK_KILLED ? 9 : 0 };
+        at_ns += sim_between(c, SIM_S / 2, 3 * SIM_S);
+    }
+}
+
+/* Different signals come at about the same time, from a batch system and from the keyboard. */
+static void mix_signals(struct sim_chance *c, struct sim_scenario *s)
+{
+    static const int mixed[] = { SIGINT, SIGINT, SIGTERM, SIGUSR1, SIGUSR2 };
+    uint64_t at_ns = sim_below(c, s->work_ns);
+
+    s->batch = true;
+    s->nfaults = (uint32_t)sim_between(c, 2, 4);
+    for (uint32_t i = 0; i < s->nfaults; i++)
+        s->faults[i] =
+            (struct sim_fault){ .kind = sim_percent(c, 60) ? SIM_BATCH_SIGNAL : SIM_SIGNAL,
+                                .at_ns = at_ns + sim_below(c, 300) * SIM_MS,
+                                .ns = sim_below(c, 2),
+                                .code = PICK(c, mixed) };
+}
+
+/* No host can start the program. */
+static void refuse_everywhere(struct sim_chance *c, struct sim_scenario *s)
+{
+    int code = (int)sim_between(c, 1, 3);
+
+    s->nfaults = s->hosts;
+    for (uint32_t i = 0; i < s->nfaults; i++)
+        s->faults[i] = (struct sim_fault){ .kind = SIM_SPAWN_FAILS, .host = i, .code = code };
+}
+
+/* Ranks of a program that is not linked end one after the other, for minutes. */
+static void linger(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->work_ns = sim_between(c, 100 * SIM_S, 400 * SIM_S);
+    s->timeout_s = s->exit_grace_s = 0;
+    s->nfaults = s->ninject = 0;
+    s->fences = 0;
+}
+
+static void add_options(struct sim_chance *c, struct sim_scenario *s)
+{
+    uint32_t slots = 0;
+
+    for (uint32_t i = 0; i < s->hosts; i++)
+        slots += (uint32_t)s->slots[i];
+    s->no_oversubscribe = s->np <= slots && sim_percent(c, 20);
+    s->resume = s->checkpoint_dir && sim_percent(c, 20);
+    s->fresh = s->checkpoint_dir && !s->resume && sim_percent(c, 20);
+    s->terminal = sim_percent(c, 30);
+    s->forgets = s->linked && sim_percent(c, 6);
+    if (sim_percent(c, 4))
+        s->reader_ns = sim_between(c, SIM_S, 6 * SIM_S);
+    if (sim_percent(c, 4))
+        start_slowly(c, s);
+    else if (sim_percent(c, 4))
+        insist(c, s);
+    else if (sim_percent(c, 1))
+        refuse_everywhere(c, s);
+    else if (s->linked && !s->servers && sim_percent(c, 8))
+        fail_call_only(c, s);
+    else if (sim_percent(c, 4))
+        disturb_restart(c, s);
+    else if (sim_percent(c, 5))
+        mix_signals(c, s);
+    else if (s->fences && !s->servers && sim_percent(c, 10))
+        leave_again(c, s);
+    else if (!s->linked && !s->servers && sim_percent(c, 3))
+        linger(c, s);
+}
+
 static void add_injection(struct sim_chance *c, struct sim_scenario *s)
 {
     static const char *const kinds[] = { "kill", "agent", "host" };
@@ -358,6 +517,7 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     if (s->hosts > 1 && sim_percent(&c, 5))
         name_host_twice(&c, s);
     add_restores(&more, s);
+    add_options(&more, s);
 }
 
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
@@ -421,10 +581,13 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
             s->timeout_s, s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
             s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
-    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %s, %u fences, %u lines%s\n",
+    fprintf(out, "#%s%s%s hosts take %.3f s to be ready and %.3f s to get files\n",
+            s->no_oversubscribe ? " --no-oversubscribe" : "", s->resume ? " --resume" : "",
+            s->fresh ? " --fresh" : "", (double)s->spawn_ns / 1e9, (double)s->push_ns / 1e9);
+    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %s, %u fences, %u lines%s%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
             (double)s->commit_ns / 1e9, s->restores ? "restores" : "does not restore", s->fences,
-            s->lines, s->floods ? ", floods" : "");
+            s->lines, s->floods ? ", floods" : "", s->forgets ? ", forgets dt_finalize" : "");
     if (s->call_limit_ms)
         fprintf(out, "# calls may wait %u ms (dt_comm_set_timeout)\n", s->call_limit_ms);
     if (s->defect)

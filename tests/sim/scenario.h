@@ -63,7 +63,11 @@ struct sim_scenario {
     int exit_grace_s, collective_timeout_s;
     uint32_t call_limit_ms; /* the program's own for calls in which ranks wait for one that hangs */
     uint32_t limit_ms;      /* the lowest that the program sets for its own calls, or 0 */
-    bool checkpoint_dir, stop_on_loss;
+    bool checkpoint_dir, stop_on_loss, no_oversubscribe, resume, fresh;
+    bool terminal;                     /* a person reads what dtrun says */
+    uint64_t spawn_ns;                 /* the longest that ranks take to be ready on a host */
+    uint64_t push_ns;                  /* how long --push takes on a host */
+    bool forgets;                      /* the program does not call dt_finalize */
     bool batch;                        /* a batch system may signal dtrun and agents alike */
     bool linked;                       /* the program calls dt_init */
     uint32_t fences;                   /* barriers of an MPI program, which is not linked */

@@ -55,18 +55,32 @@ static void check_all_have_it(struct sim_world *w, int signo)
     }
 }
 
+static bool has_signal(const struct sim_world *w)
+{
+    for (size_t i = 0; i < w->witness.norders; i++) {
+        if (w->witness.orders[i].signo)
+            return true;
+    }
+    return false;
+}
+
 /* Acts on one signal that ends the job, or else on all. act passes them to the engine. */
 static void act_on(struct sim_world *w, uint64_t signals,
                    void (*act)(struct sim_world *w, uint64_t signals))
 {
     bool running = is_running(w);
     int signo = find_end(signals);
+    bool insisting = sim_is_insisting(w, signo);
 
+    w->witness.insisted |= insisting;
+    w->witness.drops_output |= insisting && has_signal(w);
     if (signo)
         sim_oracle_order(
             w, (struct sim_order){ .signo = signo, .code = DT_EXIT_SIGNAL + signo, .late = true });
     w->witness.round++;
     act(w, signals);
+    if (insisting)
+        sim_check_insisted(w);
     for (signo = 1; signo < 64 && running; signo++) {
         if ((signals & bit(signo)) && is_passed_on(signo) && !find_end(signals))
             check_all_have_it(w, signo);
@@ -75,8 +89,15 @@ static void act_on(struct sim_world *w, uint64_t signals,
 
 void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo)
 {
+    if (signo == SIGSTOP && c->paused)
+        sim_broken(w, "ranks on %s are stopped twice", c->host->name);
+    if (signo == SIGSTOP || signo == SIGCONT)
+        c->paused = signo == SIGSTOP;
     if (!is_passed_on(signo))
         return;
+    if (w->witness.norders > 0)
+        sim_broken(w, "signal %d is passed on to %s although dtrun is to end", signo,
+                   c->host->name);
     if (c->round != w->witness.round)
         c->signalled = 0;
     c->round = w->witness.round;
@@ -173,6 +194,8 @@ void sim_signal(struct sim_world *w, int signo)
     bool from_keyboard = signo == SIGINT || signo == SIGTSTP;
 
     sim_trace(w, "dtrun gets signal %d", signo);
+    if (signo == SIGTSTP && !w->witness.paused_ns)
+        w->witness.paused_ns = w->now_ns;
     if (w->s->batch && !from_keyboard) {
         note_signal(w, signo);
         dt_job_signal(w->job, signo);

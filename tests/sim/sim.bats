@@ -208,3 +208,60 @@ caught() {
 @test "the simulator catches a time limit that fails a job whose ranks have ended" {
     caught "the time limit fails a job whose ranks have ended"
 }
+@test "the simulator catches agents whose answers are not awaited" {
+    caught "agents that have not answered are not awaited"
+}
+@test "the simulator catches a consequence that counts before its cause is known" {
+    caught "a consequence counts before the death that explains it"
+}
+@test "the simulator catches a preemption that gives ranks no time to end" {
+    caught "a preemption gives ranks no time to end"
+}
+@test "the simulator catches a job that has recovered before it has restored" {
+    caught "a job has recovered before it has restored"
+}
+@test "the simulator catches ranks that get too long to end" {
+    caught "ranks get too long to end"
+}
+@test "the simulator catches a failed job that gives its ranks no time to end" {
+    caught "a failed job gives its ranks no time to end"
+}
+@test "the simulator catches a second interrupt that waits for a reader" {
+    caught "a second interrupt waits for a reader"
+}
+@test "the simulator catches a second interrupt that is ignored" {
+    caught "a second interrupt is ignored"
+}
+@test "the simulator catches ranks that are interrupted before they run" {
+    caught "ranks that do not run yet are interrupted"
+}
+@test "the simulator catches output that is dropped before somebody reads it" {
+    caught "output that nobody reads yet is dropped"
+}
+@test "the simulator catches too many hosts that connect at once" {
+    caught "too many hosts connect at once"
+}
+@test "the simulator catches ranks that run before all hosts are ready" {
+    caught "ranks run before all hosts are ready"
+}
+@test "the simulator catches ranks that run although one has failed" {
+    caught "ranks run after one has failed"
+}
+@test "the simulator catches a PING to an agent that has not answered the last one" {
+    caught "PING is sent to an agent that has not answered"
+}
+@test "the simulator catches a dtrun that stops itself before its ranks" {
+    caught "dtrun stops itself before its ranks"
+}
+@test "the simulator catches a report that names an older checkpoint" {
+    caught "the report names an older checkpoint"
+}
+@test "the simulator catches a --resume that is passed on after the job has saved" {
+    caught "--resume is passed on after the job has saved"
+}
+@test "the simulator catches moved ranks that share slots against the user's will" {
+    caught "moved ranks share slots that were not to be shared"
+}
+@test "the simulator catches an ABORT that does not say how the rank has ended" {
+    caught "ABORT does not say how the rank has ended"
+}

@@ -124,6 +124,9 @@ static void make_config(struct sim_world *w)
         .exit_grace_s = s->exit_grace_s,
         .collective_timeout_s = s->collective_timeout_s,
         .stdin_rank = s->stdin_rank,
+        .no_oversubscribe = s->no_oversubscribe,
+        .resume = s->resume,
+        .fresh = s->fresh,
     };
     dt_xstrs_add(&w->config.argv, "./train");
     for (uint32_t i = 0; i < s->ninject; i++)
@@ -132,7 +135,9 @@ static void make_config(struct sim_world *w)
 
 static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
 {
-    const struct dt_job_origin origin = { .tag = 0xabcd, .batch = s->batch };
+    const struct dt_job_origin origin = { .tag = 0xabcd,
+                                          .terminal = s->terminal,
+                                          .batch = s->batch };
 
     *w = (struct sim_world){ .s = s,
                              .trace = trace,

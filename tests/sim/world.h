@@ -6,10 +6,13 @@
  * uses MPI. faults.c breaks things. The judges look at what passes between the engine and the
  * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
  * (what it shows), restarts.c (which restarts are allowed), quarantine.c (which hosts are left
- * out), reach.c (what follows if hosts do not reach each other), report.c (the report),
- * auxiliaries.c (when auxiliaries are ended), oracle.c (the exit code). */
+ * out), reach.c (what follows if hosts do not reach each other), decisions.c (when it decides),
+ * stopping.c (how it ends ranks, and itself), recoveries.c (what it says of restarts), report.c
+ * (the report), auxiliaries.c (when auxiliaries are ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
+
+#include <cjson/cJSON.h>
 
 #include "launcher/job/job.h"
 #include "tests/sim/scenario.h"
@@ -63,8 +66,9 @@ struct sim_agent {
     uint32_t limit_ms;         /* the lowest that its ranks have set in this generation, or 0 */
     int32_t failed[SIM_COMMS]; /* why calls on the communicator fail on this host; 0: they work */
     uint64_t heard_ns, lease_ns;
-    bool in_doubt; /* its ranks are stopped, since others may run in their place */
-    bool held;     /* its lease is suspended by Ctrl-Z */
+    bool in_doubt;  /* its ranks are stopped, since others may run in their place */
+    bool held;      /* its lease is suspended by Ctrl-Z */
+    bool receiving; /* pushed files are on their way */
 };
 
 enum sim_side { SIM_TO_ENGINE, SIM_TO_AGENT };
@@ -78,9 +82,11 @@ struct sim_conn {
     bool greeted, received;  /* the engine has HELLO; no push is left to do */
     bool dead[2];            /* by side: nothing arrives any more */
     bool given_up;           /* the engine has closed it */
+    bool hung_up;            /* ... and knows that it has ended */
     bool cut;                /* the engine closed it because the job was ending */
     uint64_t last_ns[2][2];  /* arrival of the last message, by side and class */
     uint64_t most_ns;        /* the longest that a message has been under way */
+    bool paused;             /* the last of SIGSTOP and SIGCONT that it was sent was SIGSTOP */
     bool pausing;            /* its last START came between SIGSTOP and SIGCONT */
     uint32_t started;        /* the generation whose START it was sent, until that ends; or 0 */
     uint32_t went;           /* the newest generation whose GO it was sent; or 0 */
@@ -90,7 +96,11 @@ struct sim_conn {
     uint8_t batch[SIM_FAULTS_MAX]; /* signals of the batch system that the agent has reported, as
                                     * indices into the witness's */
     uint32_t reported, reports;    /* how many, and how many of these have reached dtrun */
-    uint64_t stopped_ns;           /* when it was last sent STOP */
+    uint64_t pinged_ns;            /* when it was last sent PING */
+    uint32_t queried, answered;    /* the last QUERY that it was sent, and that it has answered */
+    uint64_t queried_ns, answered_ns;
+    uint64_t awaited_ns;           /* when it was sent the first QUERY that it has not answered */
+    uint64_t stopped;              /* when it was last sent STOP: the witness's count */
     uint32_t stop_grace;           /* in its last STOP; UINT32_MAX: no STOP yet */
     bool injected[SIM_INJECT_MAX]; /* its last START lists this fault */
     bool reads, stdin_ended; /* ranks here read standard input; they have been told of its end */
@@ -132,8 +142,11 @@ struct sim_host {
 struct sim_known { /* what dtrun knows of a rank in this generation */
     size_t host;
     bool met;               /* it has called dt_init */
+    bool leaving;           /* a call has returned DT_ERR_PEER, as its agent has said */
     bool in_mpi, finalized; /* since the last call of MPI_Init, and of MPI_Finalize */
     bool ended;
+    bool told; /* dtrun knows how it has ended: */
+    int32_t code, signo;
     bool absent; /* it has exited with 0 before MPI_Finalize, or without MPI_Init */
 };
 
@@ -169,12 +182,28 @@ struct sim_restarts { /* restarts, as the witness counts them */
     bool barren;             /* enough of these that hosts may be quarantined */
     bool saved;              /* a checkpoint was saved or restored */
     bool restoring;          /* a restore has begun */
+    bool committed;          /* a checkpoint was saved in this job */
     bool allowed;            /* what the rules said at the last decision */
     bool allowed_after_exit; /* the same if a process had ended by itself */
     bool met;                /* a rank has called dt_init */
     bool behind;             /* the last restore was of an older checkpoint than the newest */
     int64_t newest;          /* the newest committed step, or -1 */
     int64_t newest_at_decision, newest_before; /* at the last decision, and at the one before */
+};
+
+enum { SIM_RECOVERIES_MAX = 64 };
+
+struct sim_recovery { /* a restart that dtrun has announced */
+    uint32_t generation;
+    int64_t step; /* of the checkpoint from which it began, or -1 */
+    uint64_t delay_ns;
+    bool over; /* dtrun has said that the job has recovered */
+};
+
+struct sim_recoveries {
+    struct sim_recovery v[SIM_RECOVERIES_MAX]; /* the first ones */
+    uint32_t n;
+    bool due; /* the job has recovered, and dtrun is being told of it */
 };
 
 struct sim_batch { /* a signal of the batch system, sent to all agents */
@@ -228,6 +257,7 @@ struct sim_witness {
     uint64_t count;
     uint32_t generation; /* of the last START */
     struct sim_restarts restarts;
+    struct sim_recoveries recoveries;
     struct sim_cause causes[SIM_CAUSES_MAX]; /* of this generation */
     size_t ncauses, decided_causes;
     uint32_t ended, ended_well; /* ranks */
@@ -236,18 +266,24 @@ struct sim_witness {
     bool stopped_auxiliaries; /* dtrun has stopped the auxiliaries because only they were left */
     bool limit_over;          /* --timeout has passed */
     uint64_t first_end_ns;    /* when dtrun learnt that the first rank had exited with 0 */
+    uint32_t ready;           /* hosts whose ranks all wait for GO, or have got it */
     uint32_t running;         /* hosts whose ranks all run */
     uint32_t nodes;           /* hosts that were sent START */
     struct sim_reach reach;
     bool cut_off; /* hosts do not reach each other, and the job must go on without some */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
+    bool warned;                  /* dtrun has warned of ranks that still run */
+    bool restarting;              /* dtrun has said that it restarts the ranks */
+    bool insisted;                /* the user has interrupted dtrun once more */
+    bool drops_output;            /* ... after a signal had ended the job */
+    uint64_t paused_ns;           /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
     uint64_t finished;            /* the engine has shown that the job is over */
     bool lost_for_good;           /* when finished, a host that the job needed could not be used */
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
-    uint64_t ordered_ns; /* when the last order came */
-    uint64_t gathered;   /* set of signals of a batch system that dtrun is about to act on */
-    uint64_t acted;      /* set of those that it acted on last */
+    uint64_t ordered;  /* the count of the last order */
+    uint64_t gathered; /* set of signals of a batch system that dtrun is about to act on */
+    uint64_t acted;    /* set of those that it acted on last */
     uint64_t acted_ns;
     struct sim_batch batch[SIM_FAULTS_MAX];
     uint32_t nbatch;
@@ -335,6 +371,8 @@ void sim_stand_still(struct sim_world *w, uint64_t ns);
 extern const struct dt_job_ops sim_ops;
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type,
               union dt_msg *msg); /* frees msg */
+/* The agent has got all pushed files. */
+void sim_send_received(struct sim_world *w, struct sim_agent *a);
 /* Sends the end of the connection: to dtrun, to the agent, or to both. */
 void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why);
 void sim_conn_hang_up(struct sim_world *w, struct sim_conn *c);
@@ -490,6 +528,28 @@ void sim_check_probe(struct sim_world *w, struct sim_conn *c, const struct dt_ms
 void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_msg_reach *m);
 void sim_check_reach_handled(struct sim_world *w);
 
+/* stopping.c */
+void sim_check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stop *m);
+void sim_stopping_ordered(struct sim_world *w); /* something has just ended the job */
+bool sim_is_insisting(const struct sim_world *w, int signo);
+void sim_check_insisted(struct sim_world *w);  /* dtrun has handled that signal */
+void sim_check_left(struct sim_world *w);      /* dtrun has handled the end of a connection */
+void sim_check_suspended(struct sim_world *w); /* dtrun is about to stop itself */
+
+/* decisions.c */
+void sim_check_query(struct sim_world *w, struct sim_conn *c, const struct dt_msg_query *m);
+void sim_check_answer(struct sim_world *w, struct sim_conn *c, const struct dt_msg_answer *m);
+void sim_check_decided(struct sim_world *w);
+
+/* recoveries.c */
+void sim_recovery_planned(struct sim_world *w, int64_t step, uint64_t delay_ns);
+void sim_recovery_put_off(struct sim_world *w);
+void sim_recovery_told(struct sim_world *w, const struct dt_msg_commit *m);
+void sim_recovery_all_run(struct sim_world *w); /* called when a host's ranks run */
+void sim_check_recovery_said(struct sim_world *w, const char *line);
+void sim_check_recovery_handled(struct sim_world *w); /* the engine has handled that message */
+void sim_check_recoveries(struct sim_world *w, const cJSON *report);
+
 /* report.c */
 void sim_check_report(struct sim_world *w); /* at the end */
 
@@ -506,7 +566,8 @@ void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun);
 
 /* restarts.c */
 void sim_restarts_decided(struct sim_world *w);
-void sim_restarts_started(struct sim_world *w); /* a new generation */
+void sim_restarts_started(struct sim_world *w);            /* a new generation */
+uint64_t sim_restarts_delay_ns(const struct sim_world *w); /* how long the next one must wait */
 /* Ranks must not restart before this time. */
 uint64_t sim_restarts_due_ns(const struct sim_world *w);
 
@@ -520,6 +581,7 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_hang(struct sim_world *w, const struct sim_host *h);
 void sim_oracle_refusal(struct sim_world *w, int code);
 void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m);
+void sim_check_warned(struct sim_world *w, const char *line);
 /* DT_TIMER_MISSED is over: ranks of MPI that are absent have failed. */
 void sim_oracle_missed(struct sim_world *w);
 /* Whether --exit-grace is over while ranks still run and nothing else ends them. */
