@@ -120,6 +120,7 @@ launcher_liblauncher_a_SOURCES = \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
 	launcher/hosts/slurmgpus.c launcher/hosts/slurmgpus.h \
 	launcher/io/backlog.c launcher/io/backlog.h \
+	launcher/io/filereader.c launcher/io/filereader.h \
 	launcher/io/filewriter.c launcher/io/filewriter.h \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
 	launcher/io/nonblock.c launcher/io/nonblock.h \

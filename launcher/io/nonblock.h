@@ -1,8 +1,8 @@
 /* Non-blocking input and output on a descriptor that other processes share. O_NONBLOCK belongs to
  * the open file description, which dtrun shares with its parent, so dtrun must not set it there
  * (uv_poll_t would). Instead it opens pipes and terminals once more through /proc/self/fd, uses
- * MSG_DONTWAIT on sockets, and writes files in a thread (filewriter.h). An epoll descriptor around
- * the file, which the loop can watch, reports readiness. */
+ * MSG_DONTWAIT on sockets, and reads and writes files in threads (filereader.h, filewriter.h). An
+ * epoll descriptor around the file, which the loop can watch, reports readiness. */
 #ifndef DT_IO_NONBLOCK_H
 #define DT_IO_NONBLOCK_H
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/io/filereader.h"
 #include "launcher/io/nonblock.h"
 #include "runtime/wire/frame.h"
 
@@ -21,36 +22,32 @@ struct dt_stdinpump {
     void *arg;
     size_t credit;
     bool ended;
-    bool reading;
-    uv_idle_t idle;   /* for input that is always ready */
-    uv_poll_t poll;   /* for all other input */
+    bool polling;
+    struct dt_filereader *reader; /* of input that is always ready; for all other input: */
+    uv_poll_t poll;
     uv_timer_t later; /* while dtrun is in the background of the terminal */
     int open_handles;
 };
 
 static void on_ready(uv_poll_t *poll, int status, int events);
-static void on_idle(uv_idle_t *idle);
 
 static void rest(struct dt_stdinpump *p)
 {
-    if (!p->reading)
-        return;
-    p->reading = false;
-    if (p->file.ready_fd >= 0)
+    if (p->polling)
         uv_poll_stop(&p->poll);
-    else
-        uv_idle_stop(&p->idle);
+    p->polling = false;
 }
 
 static void start(struct dt_stdinpump *p)
 {
-    if (p->reading || p->ended || p->credit == 0 || uv_is_active((uv_handle_t *)&p->later))
+    if (p->polling || p->ended || p->credit == 0 || uv_is_active((uv_handle_t *)&p->later))
         return;
-    p->reading = true;
-    if (p->file.ready_fd >= 0)
-        uv_poll_start(&p->poll, UV_READABLE, on_ready);
-    else
-        uv_idle_start(&p->idle, on_idle);
+    if (p->reader) {
+        dt_filereader_start(p->reader, p->credit < CHUNK ? p->credit : CHUNK);
+        return;
+    }
+    p->polling = true;
+    uv_poll_start(&p->poll, UV_READABLE, on_ready);
 }
 
 static void on_later(uv_timer_t *timer)
@@ -80,42 +77,54 @@ static void end_input(struct dt_stdinpump *p)
     p->events.eof(p->arg);
 }
 
-static void read_some(struct dt_stdinpump *p)
+static void pass_on(struct dt_stdinpump *p, const char *data, size_t n)
+{
+    p->credit -= n;
+    if (p->credit == 0)
+        rest(p);
+    p->events.data(p->arg, data, n);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
 {
     static char chunk[CHUNK]; /* not on the stack, which may be small */
+    struct dt_stdinpump *p = poll->data;
     ssize_t n;
+    int error;
 
+    (void)status;
+    (void)events;
     if (in_background(p)) {
         wait_for_foreground(p);
         return;
     }
     n = dt_nonblock_read(&p->file, chunk, p->credit < CHUNK ? p->credit : CHUNK);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    error = n < 0 ? errno : 0;
+    if (error == EAGAIN || error == EINTR)
         return;
-    if (n < 0 && errno == EIO && tcgetpgrp(p->file.fd) > 0) {
+    if (error == EIO && tcgetpgrp(p->file.fd) > 0)
         wait_for_foreground(p); /* dtrun went into the background after the check above */
-        return;
-    }
-    if (n <= 0) {
+    else if (n <= 0)
         end_input(p);
-        return;
+    else
+        pass_on(p, chunk, (size_t)n);
+}
+
+static size_t on_file_data(void *arg, const char *data, size_t n, int error)
+{
+    struct dt_stdinpump *p = arg;
+
+    (void)error;
+    if (p->credit == 0) /* it was withdrawn while the file was read */
+        return 0;
+    if (n == 0) {
+        end_input(p);
+        return 0;
     }
-    p->credit -= (size_t)n;
-    if (p->credit == 0)
-        rest(p);
-    p->events.data(p->arg, chunk, (size_t)n);
-}
-
-static void on_ready(uv_poll_t *poll, int status, int events)
-{
-    (void)status;
-    (void)events;
-    read_some(poll->data);
-}
-
-static void on_idle(uv_idle_t *idle)
-{
-    read_some(idle->data);
+    n = n < p->credit ? n : p->credit;
+    pass_on(p, data, n);
+    start(p);
+    return n;
 }
 
 struct dt_stdinpump *dt_stdinpump_open(uv_loop_t *loop, int fd,
@@ -126,14 +135,15 @@ struct dt_stdinpump *dt_stdinpump_open(uv_loop_t *loop, int fd,
     p->events = *events;
     p->arg = arg;
     dt_nonblock_open(&p->file, fd, O_RDONLY);
-    uv_idle_init(loop, &p->idle);
     uv_timer_init(loop, &p->later);
-    p->idle.data = p->later.data = p;
-    p->open_handles = 2;
+    p->later.data = p;
+    p->open_handles = 1;
     if (p->file.ready_fd >= 0) {
         uv_poll_init(loop, &p->poll, p->file.ready_fd);
         p->poll.data = p;
         p->open_handles++;
+    } else {
+        p->reader = dt_filereader_open(loop, fd, on_file_data, p);
     }
     return p;
 }
@@ -164,7 +174,7 @@ void dt_stdinpump_close(struct dt_stdinpump *p)
 {
     if (!p)
         return;
-    uv_close((uv_handle_t *)&p->idle, on_pump_closed);
+    dt_filereader_close(p->reader);
     uv_close((uv_handle_t *)&p->later, on_pump_closed);
     if (p->file.ready_fd >= 0)
         uv_close((uv_handle_t *)&p->poll, on_pump_closed);

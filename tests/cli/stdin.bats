@@ -48,6 +48,26 @@ load common
     clean
 }
 
+@test "when the file system of standard input hangs, the job runs on" {
+    preload="$DTRUN_BUILD/tests/fake/.libs/libstandstill.so"
+    [ -e "$preload" ] || skip "built without shared libraries"
+    head -c 1M /dev/urandom >in
+    : >still
+    STDIN=in LD_PRELOAD="$preload" TEST_STANDSTILL="$T/still" dtrun_start --unset LD_PRELOAD --tag -np 1 \
+        sh -c 'exec 8<&0; (trap "" USR1; exec cksum <&8) & trap "touch heard" USR1; touch runs; wait; wait'
+    await test -e still.waits
+    await test -e runs
+    kill -USR1 "$BACKGROUND"
+    await eval 'test -e heard || gone "$BACKGROUND"'
+    [ -e heard ]
+    rm still
+    dtrun_wait
+    code_is 0
+    out_is "[0] $(cksum <in)
+"
+    clean
+}
+
 @test "closed standard input reads as empty" {
     RC=0
     env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'cat; echo end' <&- >"$OUT" 2>"$ERR" || RC=$?

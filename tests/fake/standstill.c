@@ -1,5 +1,6 @@
 /* For LD_PRELOAD: a file system that hangs. While the file $TEST_STANDSTILL exists, no write to a
- * regular file returns. $TEST_STANDSTILL.waits appears when a write waits. */
+ * regular file returns, and no read from one that is standard input. $TEST_STANDSTILL.waits appears
+ * when one waits. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,10 +21,8 @@ static void report_wait(const char *path)
         close(fd);
 }
 
-__attribute__((visibility("default"))) ssize_t write(int fd, const void *data, size_t n)
+static void stand_still(int fd)
 {
-    ssize_t (*real)(int, const void *, size_t) =
-        (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
     const char *path = getenv("TEST_STANDSTILL");
     struct stat st;
 
@@ -31,5 +30,23 @@ __attribute__((visibility("default"))) ssize_t write(int fd, const void *data, s
         for (; access(path, F_OK) == 0; usleep(POLL_US))
             report_wait(path);
     }
+}
+
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *data, size_t n)
+{
+    ssize_t (*real)(int, const void *, size_t) =
+        (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+
+    stand_still(fd);
+    return real(fd, data, n);
+}
+
+__attribute__((visibility("default"))) ssize_t read(int fd, void *data, size_t n)
+{
+    ssize_t (*real)(int, void *, size_t) =
+        (ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "read");
+
+    if (fd == STDIN_FILENO)
+        stand_still(fd);
     return real(fd, data, n);
 }

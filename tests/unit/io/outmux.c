@@ -644,6 +644,12 @@ static void on_stdin_eof(void *arg)
     ((struct pumped *)arg)->eof++;
 }
 
+static void run_until_read(uv_loop_t *loop, const struct pumped *p, size_t n)
+{
+    while (p->got.len < n)
+        uv_run(loop, UV_RUN_ONCE);
+}
+
 /* Takes no more bytes than there is credit for, from a pipe as from a file. */
 static void pump(int fd)
 {
@@ -657,17 +663,19 @@ static void pump(int fd)
     uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(p.got.len, 0);
     dt_stdinpump_credit(pump, 3);
-    for (int i = 0; i < 4; i++)
-        uv_run(&loop, UV_RUN_NOWAIT);
+    run_until_read(&loop, &p, 3);
     assert_string_equal(dt_strbuf_text(&p.got), "hel");
     dt_stdinpump_credit(pump, 100);
     dt_stdinpump_hold(pump);
     for (int i = 0; i < 4; i++)
         uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(p.got.len, 3);
+    dt_stdinpump_credit(pump, 1);
+    run_until_read(&loop, &p, 4);
+    assert_string_equal(dt_strbuf_text(&p.got), "hell");
     dt_stdinpump_credit(pump, 100);
-    for (int i = 0; i < 4; i++)
-        uv_run(&loop, UV_RUN_NOWAIT);
+    while (!p.eof)
+        uv_run(&loop, UV_RUN_ONCE);
     assert_string_equal(dt_strbuf_text(&p.got), "hello");
     assert_int_equal(p.eof, 1);
     dt_stdinpump_close(pump);
