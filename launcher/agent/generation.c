@@ -30,6 +30,14 @@ enum {
 
 static void sweep(struct dt_generation *g);
 
+/* The loop is blocked meanwhile. */
+static void on_progress(void *arg)
+{
+    const struct dt_generation *g = arg;
+
+    g->host->alive(g->host->arg);
+}
+
 static void end_generation(struct dt_generation *g)
 {
     struct dt_msg_done done = { g->start.generation };
@@ -70,7 +78,7 @@ static void sweep(struct dt_generation *g)
     size_t left;
 
     dt_cgroup_kill(g->host->cgroup);
-    left = dt_sweep_kill(g->host->groups, &example);
+    left = dt_sweep_kill(g->host->groups, &example, on_progress, g);
     if ((left || !dt_cgroup_remove(g->host->cgroup)) && dt_now_ns() < g->sweep_ends_ns) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
         return;
@@ -123,7 +131,7 @@ static void kill_all(struct dt_generation *g)
     g->stopped_at_once = true;
     signal_all(g, SIGKILL);
     dt_cgroup_kill(g->host->cgroup);
-    dt_sweep_kill(g->host->groups, NULL);
+    dt_sweep_kill(g->host->groups, NULL, on_progress, g);
 }
 
 /* Streams are read only from now on, because the output of a failed spawn is not a rank's output.
@@ -233,16 +241,9 @@ static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *f
         kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
 }
 
-static void on_forking(void *arg)
-{
-    const struct dt_generation *g = arg;
-
-    g->host->alive(g->host->arg);
-}
-
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { on_forking,           dt_mpirequests_needs_pmix,
+    static const struct dt_spawn_events events = { on_progress,          dt_mpirequests_needs_pmix,
                                                    dt_horovodserve_uses, on_ready,
                                                    on_running,           on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);

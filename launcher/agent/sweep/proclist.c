@@ -14,7 +14,7 @@ static int by_pid(const void *a, const void *b)
     return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-void dt_proclist_read(struct dt_proclist *list)
+void dt_proclist_read(struct dt_proclist *list, void (*alive)(void *arg), void *arg)
 {
     DIR *proc = opendir("/proc");
     const struct dirent *entry;
@@ -29,6 +29,8 @@ void dt_proclist_read(struct dt_proclist *list)
         list->v[list->n].pid = (pid_t)atoi(entry->d_name);
         if (dt_procstat_read(&list->v[list->n].stat, list->v[list->n].pid))
             list->n++;
+        if (alive)
+            alive(arg);
     }
     if (proc)
         closedir(proc);

@@ -19,8 +19,9 @@ struct dt_proclist {               /* zero-initialised */
 };
 
 /* Leaves the list empty if /proc cannot be read. The list is not a snapshot, because processes come
- * and go while it is read. */
-void dt_proclist_read(struct dt_proclist *list);
+ * and go while it is read. Calls alive, unless it is NULL, after each process: on a busy host all
+ * of them together take seconds. */
+void dt_proclist_read(struct dt_proclist *list, void (*alive)(void *arg), void *arg);
 void dt_proclist_free(struct dt_proclist *list);
 
 /* Returns the child of top that is p or has p among its descendants, or 0 if p is not below top. */

@@ -88,7 +88,8 @@ static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
     return living ? living : has_zombie();
 }
 
-size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
+size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
+                     void *arg)
 {
     struct dt_proclist all = { 0 };
     pid_t self = getpid();
@@ -96,7 +97,7 @@ size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
 
     if (!has_children())
         return 0;
-    dt_proclist_read(&all);
+    dt_proclist_read(&all, alive, arg);
     if (all.n == 0)
         living = kill_groups(groups, example);
     for (size_t i = 0; i < all.n; i++) {
@@ -135,7 +136,7 @@ bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     while (reap_children() && can_find && dt_now_ns() < deadline) {
-        can_find = dt_sweep_kill(groups, NULL) || access("/proc/self", F_OK) == 0;
+        can_find = dt_sweep_kill(groups, NULL, NULL, NULL) || access("/proc/self", F_OK) == 0;
         /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
          * next round. */
         sigtimedwait(&child, NULL, &round);

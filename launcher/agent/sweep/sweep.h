@@ -32,8 +32,10 @@ void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
 
 /* Sends SIGKILL to every living descendant that it finds, and returns how many there were;
  * *example, unless NULL, is one of them. 0 means that none is left; until then, call it again,
- * because some may have just forked. Without /proc it counts groups. */
-size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example);
+ * because some may have just forked. Without /proc it counts groups. Calls alive, unless it is
+ * NULL, as dt_proclist_read does. */
+size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
+                     void *arg);
 
 /* Kills and reaps until no descendant is left, or until the deadline: a process in uninterruptible
  * sleep cannot be ended. Blocks; keeper and worker call it when they end. Returns false if

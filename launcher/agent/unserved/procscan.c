@@ -92,7 +92,7 @@ static size_t look_at_all(const void *what, pid_t agent, void *answer)
     struct look look = { .set = s->set, .v = answer };
     struct dt_proclist all = { 0 };
 
-    dt_proclist_read(&all);
+    dt_proclist_read(&all, NULL, NULL);
     for (size_t i = 0; i < all.n && look.set.libraries; i++) {
         pid_t branch = dt_proclist_branch(&all, &all.v[i], agent);
 

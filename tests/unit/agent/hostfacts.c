@@ -536,13 +536,34 @@ static void sweeps_do_not_wait_for_abandoned_processes(void **state)
                 pause();
     }
     dt_groups_abandon(&groups, children[0]);
-    assert_int_equal(dt_sweep_kill(&groups, &example), 1);
+    assert_int_equal(dt_sweep_kill(&groups, &example, NULL, NULL), 1);
     assert_int_equal(example, children[1]);
     assert_int_equal(waitpid(children[1], &status, 0), children[1]);
-    assert_int_equal(dt_sweep_kill(&groups, NULL), 0);
+    assert_int_equal(dt_sweep_kill(&groups, NULL, NULL, NULL), 0);
     groups.abandoned[0].started++; /* an earlier process with this id */
-    assert_int_equal(dt_sweep_kill(&groups, NULL), 1);
+    assert_int_equal(dt_sweep_kill(&groups, NULL, NULL, NULL), 1);
     assert_int_equal(waitpid(children[0], &status, 0), children[0]);
+}
+
+static void count(void *arg)
+{
+    ++*(size_t *)arg;
+}
+
+/* There are at least two: this one and its child. */
+static void a_sweep_shows_that_it_is_alive_for_each_process(void **state)
+{
+    static struct dt_groups groups;
+    size_t signs = 0;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        for (;;)
+            pause();
+    assert_int_equal(dt_sweep_kill(&groups, NULL, count, &signs), 1);
+    assert_true(signs >= 2);
+    assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 int main(int argc, char **argv)
@@ -566,6 +587,7 @@ int main(int argc, char **argv)
                                         remove_root),
         cmocka_unit_test_setup_teardown(an_nvidia_smi_that_cannot_be_killed_is_abandoned, make_root,
                                         remove_root),
+        cmocka_unit_test(a_sweep_shows_that_it_is_alive_for_each_process),
         cmocka_unit_test(sweeps_do_not_wait_for_abandoned_processes),
     };
 

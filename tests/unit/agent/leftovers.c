@@ -89,7 +89,7 @@ static bool kill_without_pidfd(void)
     if (!forbid(SYS_pidfd_open, EPERM))
         return false;
     pid = start_rank(job_id);
-    if (dt_sweep_kill(&groups, NULL) != 1 || !was_killed(pid))
+    if (dt_sweep_kill(&groups, NULL, NULL, NULL) != 1 || !was_killed(pid))
         return false;
     pid = start_rank(job_id);
     while (dt_leftovers_kill(strchr(job_id, '=') + 1, 2, &left) == 0)
