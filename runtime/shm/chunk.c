@@ -5,8 +5,8 @@
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/stream.h"
 
-/* slices begin at multiples, so that no two ranks write one pair of cache lines */
-enum { SLICE_BYTES = 128 };
+/* blocks begin at multiples, so that no two ranks write one pair of cache lines */
+enum { BLOCK_ALIGN = 128 };
 
 struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whole, size_t at,
                              size_t most)
@@ -17,18 +17,18 @@ struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whol
     c.in += at;
     c.out = c.out ? c.out + at : NULL;
     c.bytes = dt_min(whole->bytes - at, most);
-    c.slice = ((c.bytes + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
+    c.block = ((c.bytes + s->n - 1) / s->n + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
     return c;
 }
 
-size_t dt_chunk_slice_at(const struct dt_chunk *c, uint32_t local_rank)
+size_t dt_chunk_block_at(const struct dt_chunk *c, uint32_t local_rank)
 {
-    return dt_min(c->slice * local_rank, c->bytes);
+    return dt_min(c->block * local_rank, c->bytes);
 }
 
-size_t dt_chunk_slice_bytes(const struct dt_chunk *c, uint32_t local_rank)
+size_t dt_chunk_block_bytes(const struct dt_chunk *c, uint32_t local_rank)
 {
-    return dt_chunk_slice_at(c, local_rank + 1) - dt_chunk_slice_at(c, local_rank);
+    return dt_chunk_block_at(c, local_rank + 1) - dt_chunk_block_at(c, local_rank);
 }
 
 bool dt_chunk_is_placed(const struct dt_chunk *c, uint32_t local_rank)

@@ -1,4 +1,4 @@
-/* One chunk of a reduction among the ranks of a host. It is divided into slices, one for each rank,
+/* One chunk of a reduction among the ranks of a host. It is divided into blocks, one for each rank,
  * which that rank reduces for all ranks that get the result. */
 #ifndef DT_SHM_CHUNK_H
 #define DT_SHM_CHUNK_H
@@ -10,7 +10,7 @@
 #include "runtime/shm/shm.h"
 
 /* Bytes of a result that are copied again while they are in the L1 cache. */
-enum { DT_CHUNK_BLOCK = 8 * 1024 };
+enum { DT_CHUNK_L1 = 8 * 1024 };
 
 #define DT_CHUNK_EVERYBODY UINT32_MAX
 
@@ -18,14 +18,14 @@ struct dt_chunk {
     const uint8_t *in;
     uint8_t *out; /* NULL: this rank gets no result */
     size_t bytes;
-    size_t slice; /* bytes of every rank's slice but the last ones */
+    size_t block; /* bytes of every rank's block but the last ones */
     bool small;   /* the data are so small that each rank reduces all of them */
     bool huge;    /* the result exceeds the caches, and what it overwrites is not in them */
     int divisor;
     uint32_t root; /* the rank that gets the result, or DT_CHUNK_EVERYBODY */
     const struct dt_call *call;
     size_t at;          /* offset in all data */
-    const size_t *done; /* by local rank: its slices of chunks before this offset are at their
+    const size_t *done; /* by local rank: its blocks of chunks before this offset are at their
                            destination; NULL: none is */
     size_t folded;      /* this rank's results of chunks before this offset are in out */
 };
@@ -33,9 +33,9 @@ struct dt_chunk {
 /* Cuts a chunk of at most "most" bytes out of all data, beginning at "at". */
 struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whole, size_t at,
                              size_t most);
-size_t dt_chunk_slice_at(const struct dt_chunk *c, uint32_t local_rank);
-size_t dt_chunk_slice_bytes(const struct dt_chunk *c, uint32_t local_rank);
-/* Whether the rank's slice is at its destination. */
+size_t dt_chunk_block_at(const struct dt_chunk *c, uint32_t local_rank);
+size_t dt_chunk_block_bytes(const struct dt_chunk *c, uint32_t local_rank);
+/* Whether the rank's block is at its destination. */
 bool dt_chunk_is_placed(const struct dt_chunk *c, uint32_t local_rank);
 /* Whether that local rank gets the result. */
 bool dt_chunk_is_for(const struct dt_chunk *c, uint32_t local_rank);

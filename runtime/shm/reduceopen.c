@@ -94,7 +94,7 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
     return o;
 }
 
-/* If the kernel refuses a copy, the rest is staged. A rank then takes the slices that it has
+/* If the kernel refuses a copy, the rest is staged. A rank then takes the blocks that it has
  * reduced from its own result or, if it gets none, reduces them again, for which no data may have
  * been overwritten. */
 static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
@@ -105,34 +105,34 @@ static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
 
 /* ---- data in mapped segments ---- */
 
-/* Reduces this rank's slice of all data at "in", block by block, into every rank's "out". False:
- * stopped before the end. */
-static bool reduce_mapped_slice(const struct dt_shm *s, const struct dt_chunk *c,
+/* Reduces this rank's block of all data at "in" into every rank's "out". False: stopped before
+ * the end. */
+static bool reduce_mapped_block(const struct dt_shm *s, const struct dt_chunk *c,
                                 uint8_t *const *in, uint8_t *const *out)
 {
-    alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
-    size_t end = dt_chunk_slice_at(c, s->me + 1);
+    alignas(DT_HOSTSHM_LINE) uint8_t result[DT_CHUNK_L1];
+    size_t end = dt_chunk_block_at(c, s->me + 1);
 
-    for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
-        size_t bytes = dt_min(end - at, DT_CHUNK_BLOCK);
+    for (size_t at = dt_chunk_block_at(c, s->me); at < end; at += DT_CHUNK_L1) {
+        size_t bytes = dt_min(end - at, DT_CHUNK_L1);
         const void *src[s->n];
 
         for (uint32_t i = 0; i < s->n; i++)
             src[i] = in[i] + at;
-        dt_chunk_fold(s, c, block, src, bytes);
+        dt_chunk_fold(s, c, result, src, bytes);
         if (dt_hostshm_stopped(&s->map, NULL))
             return false;
         for (uint32_t i = 0; i < s->n; i++) {
             if (dt_chunk_is_for(c, i))
-                dt_chunk_keep(c, out[i] + at, block, bytes);
+                dt_chunk_keep(c, out[i] + at, result, bytes);
         }
     }
     return true;
 }
 
 /* If the call fails after this round began, it fails on this rank too: other ranks may lack its
- * slice. */
-static dt_result_t await_all_slices(struct dt_shm *s)
+ * block. */
+static dt_result_t await_all_blocks(struct dt_shm *s)
 {
     dt_result_t r = dt_round_await_all(s, DT_REDUCED);
 
@@ -157,13 +157,13 @@ static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
         if (!in[i] || !out[i])
             r = dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[i]);
     }
-    if (r == DT_OK && !reduce_mapped_slice(s, &c, in, out))
+    if (r == DT_OK && !reduce_mapped_block(s, &c, in, out))
         r = dt_shm_check(s);
     if (c.huge)
         dt_stream_settle();
     if (r == DT_OK) {
         dt_round_publish(s, DT_REDUCED);
-        r = await_all_slices(s);
+        r = await_all_blocks(s);
     }
     dt_segment_release();
     return r;
@@ -183,16 +183,16 @@ static uint32_t next_peer(const struct dt_shm *s, uint32_t i)
     return (s->me + i) % s->n;
 }
 
-/* Copies this rank's slice of every rank's data to its own staging area. No rank reads that area
+/* Copies this rank's block of every rank's data to its own staging area. No rank reads that area
  * now: all have entered the round, and none has staged anything in it. */
-static bool copy_slices_in(const struct dt_shm *s, const struct dt_chunk *c,
+static bool copy_blocks_in(const struct dt_shm *s, const struct dt_chunk *c,
                            const struct dt_reduceopen_terms *terms, const void **src)
 {
     uint8_t *to = dt_hostshm_staging(&s->map, s->me);
-    size_t at = dt_chunk_slice_at(c, s->me), bytes = dt_chunk_slice_bytes(c, s->me);
+    size_t at = dt_chunk_block_at(c, s->me), bytes = dt_chunk_block_bytes(c, s->me);
 
     src[s->me] = c->in + at;
-    for (uint32_t i = 1; i < s->n; i++, to += c->slice) {
+    for (uint32_t i = 1; i < s->n; i++, to += c->block) {
         uint32_t peer = next_peer(s, i);
 
         src[peer] = to;
@@ -206,7 +206,7 @@ static bool copy_slices_in(const struct dt_shm *s, const struct dt_chunk *c,
 static bool copy_result_out(const struct dt_shm *s, const struct dt_chunk *c,
                             const struct dt_reduceopen_terms *terms, const void *result)
 {
-    size_t at = dt_chunk_slice_at(c, s->me), bytes = dt_chunk_slice_bytes(c, s->me);
+    size_t at = dt_chunk_block_at(c, s->me), bytes = dt_chunk_block_bytes(c, s->me);
 
     for (uint32_t i = 1; i < s->n; i++) {
         uint32_t peer = next_peer(s, i);
@@ -219,7 +219,7 @@ static bool copy_result_out(const struct dt_shm *s, const struct dt_chunk *c,
     return true;
 }
 
-/* Reduces this rank's slice and copies the result to all ranks. False: the kernel refused, or
+/* Reduces this rank's block and copies the result to all ranks. False: the kernel refused, or
  * everything was stopped. */
 static bool reduce_copied_chunk(const struct dt_shm *s, const struct dt_chunk *c,
                                 const struct dt_reduceopen_terms *terms, size_t *folded)
@@ -227,11 +227,11 @@ static bool reduce_copied_chunk(const struct dt_shm *s, const struct dt_chunk *c
     bool stays = dt_chunk_is_for(c, s->me);
     const void *src[s->n];
     void *result =
-        stays ? c->out + dt_chunk_slice_at(c, s->me) : dt_hostshm_staging(&s->map, s->me);
+        stays ? c->out + dt_chunk_block_at(c, s->me) : dt_hostshm_staging(&s->map, s->me);
 
-    if (!copy_slices_in(s, c, terms, src))
+    if (!copy_blocks_in(s, c, terms, src))
         return false;
-    dt_chunk_fold(s, c, result, src, dt_chunk_slice_bytes(c, s->me));
+    dt_chunk_fold(s, c, result, src, dt_chunk_block_bytes(c, s->me));
     *folded = stays ? c->at + c->bytes : *folded;
     return copy_result_out(s, c, terms, result);
 }
@@ -280,7 +280,7 @@ static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
     s->algorithm = "shm-direct";
     end->done[s->me] = done;
     if (r == DT_OK)
-        r = await_all_slices(s);
+        r = await_all_blocks(s);
     end->quiet = r == DT_OK;
     end->over = !dt_round_some_left(s);
     return r == DT_OK && !end->over ? compare_progress(s, whole, end) : r;

@@ -34,7 +34,7 @@ dt_result_t dt_shm_begin_sum(struct dt_shm *s, const struct dt_call *call, uint6
     return r;
 }
 
-/* ---- data in the staging areas: each rank reduces all of a small message, or a slice of a large
+/* ---- data in the staging areas: each rank reduces all of a small message, or a block of a large
  * one ---- */
 
 /* staged: the other ranks' data are in their staging areas, else in their posts. This rank's own
@@ -57,7 +57,7 @@ static void reduce_all_ranks(const struct dt_shm *s, const struct dt_call *call,
 static void stage_for_others(struct dt_shm *s, const struct dt_chunk *c)
 {
     uint8_t *mine = dt_round_staging(s, s->me);
-    size_t at = dt_chunk_slice_at(c, s->me), after = dt_chunk_slice_at(c, s->me + 1);
+    size_t at = dt_chunk_block_at(c, s->me), after = dt_chunk_block_at(c, s->me + 1);
 
     if (c->small) {
         dt_copy(mine, c->in, c->bytes);
@@ -68,51 +68,51 @@ static void stage_for_others(struct dt_shm *s, const struct dt_chunk *c)
     dt_copy(mine + after, c->in + after, c->bytes - after);
 }
 
-/* Reduces this rank's slice, block by block, into the output, the staging area, or both. */
-static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
+/* Reduces this rank's block into the output, the staging area, or both. */
+static void fold_block(struct dt_shm *s, const struct dt_chunk *c)
 {
-    alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
-    size_t end = dt_chunk_slice_at(c, s->me + 1);
+    alignas(DT_HOSTSHM_LINE) uint8_t result[DT_CHUNK_L1];
+    size_t end = dt_chunk_block_at(c, s->me + 1);
 
-    for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
-        size_t bytes = dt_min(end - at, DT_CHUNK_BLOCK);
+    for (size_t at = dt_chunk_block_at(c, s->me); at < end; at += DT_CHUNK_L1) {
+        size_t bytes = dt_min(end - at, DT_CHUNK_L1);
         const void *src[s->n];
 
         for (uint32_t i = 0; i < s->n; i++)
             src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
-        dt_chunk_fold(s, c, block, src, bytes);
+        dt_chunk_fold(s, c, result, src, bytes);
         if (dt_chunk_is_for(c, s->me))
-            dt_chunk_keep(c, c->out + at, block, bytes);
+            dt_chunk_keep(c, c->out + at, result, bytes);
         if (c->root != s->me)
-            dt_copy(dt_round_staging(s, s->me) + at, block, bytes);
+            dt_copy(dt_round_staging(s, s->me) + at, result, bytes);
     }
 }
 
-/* Puts this rank's slice of the result where the ranks that get it will read it. */
-static void place_slice(struct dt_shm *s, const struct dt_chunk *c)
+/* Puts this rank's block of the result where the ranks that get it will read it. */
+static void place_block(struct dt_shm *s, const struct dt_chunk *c)
 {
-    size_t at = dt_chunk_slice_at(c, s->me);
+    size_t at = dt_chunk_block_at(c, s->me);
 
     if (dt_chunk_is_placed(c, s->me))
         return;
     if (c->at < c->folded)
-        dt_copy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_slice_bytes(c, s->me));
+        dt_copy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_block_bytes(c, s->me));
     else
-        fold_slice(s, c);
+        fold_block(s, c);
 }
 
-static dt_result_t collect_slices(struct dt_shm *s, const struct dt_chunk *c)
+static dt_result_t collect_blocks(struct dt_shm *s, const struct dt_chunk *c)
 {
     for (uint32_t i = 1; i < s->n; i++) {
         uint32_t peer = (s->me + i) % s->n;
-        size_t at = dt_chunk_slice_at(c, peer);
+        size_t at = dt_chunk_block_at(c, peer);
         dt_result_t r = dt_round_await(s, peer, DT_REDUCED);
 
         if (r != DT_OK)
             return r;
         if (!dt_chunk_is_placed(c, peer))
             dt_chunk_keep(c, c->out + at, dt_round_staging(s, peer) + at,
-                          dt_chunk_slice_bytes(c, peer));
+                          dt_chunk_block_bytes(c, peer));
     }
     return DT_OK;
 }
@@ -213,9 +213,9 @@ static dt_result_t finish_chunk(struct dt_shm *s, const struct dt_chunk *c)
             reduce_all_ranks(s, c->call, c->in, c->out, c->divisor, true);
         return DT_OK;
     }
-    place_slice(s, c);
+    place_block(s, c);
     dt_round_publish(s, DT_REDUCED);
-    return dt_chunk_is_for(c, s->me) ? collect_slices(s, c) : DT_OK;
+    return dt_chunk_is_for(c, s->me) ? collect_blocks(s, c) : DT_OK;
 }
 
 static dt_result_t reduce_chunk(struct dt_shm *s, const struct dt_chunk *c)
@@ -284,7 +284,7 @@ static dt_result_t reduce_whole(struct dt_shm *s, struct dt_chunk *whole)
     if (takes_small(s, whole->bytes))
         return reduce_small(s, whole);
     if (!whole->small)
-        s->algorithm = "shm-slices";
+        s->algorithm = "shm-blocks";
     r = reduce_chunks(s, whole);
     if (whole->huge)
         dt_stream_settle();

@@ -405,7 +405,7 @@ struct dt_msg_last_call { /* element of last_calls.calls */
     uint64_t ns;          /* how long it took, or has taken so far; 0: it was brief */
     char *what;           /* "all-reduce of 5 f32 (sum)" */
     char *result;         /* "ok", "DT_ERR_MISMATCH"; "inside": it has not returned */
-    char *algorithm;      /* "shm-slices+tcp-ring"; "-": none, or it has not returned */
+    char *algorithm;      /* "shm-blocks+tcp-ring"; "-": none, or it has not returned */
 };
 
 struct dt_msg_last_calls {

@@ -136,7 +136,7 @@ static int calls(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     NEED(dt_all_reduce(DT_WORLD, in.at, out.at, HUGE / dt_dtype_size(dtype), dtype, DT_BXOR) ==
          DT_OK);
-    NEED(dt_local_size() == 1 || used("shm-slices"));
+    NEED(dt_local_size() == 1 || used("shm-blocks"));
     NEED(has(&in, rank) && has(&out, -1));
     clear(&out);
     NEED(dt_all_to_allv(DT_WORLD, in.at, rank ? for_rank_0 : none, out.at, rank ? none : rank_1s,

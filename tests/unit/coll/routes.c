@@ -81,10 +81,10 @@ static void the_algorithm_within_a_host_is_as_documented(void **state)
     static const struct placement places[] = {
         { .hosts = "2",
           .within = true,
-          .routes = { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
+          .routes = { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-blocks", DT_F32, 0 } } },
         { .hosts = "4",
           .within = true,
-          .routes = { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
+          .routes = { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-blocks", DT_F32, 0 } } },
     };
 
     (void)state;

@@ -32,7 +32,7 @@ static const struct dt_record records[] = {
     { .call = { .number = 6, .count = 5, .kind = DT_CALL_ALL_REDUCE, .dtype = DT_F32, .root = -1 },
       .begun = 1000000000,
       .ended = 1000250000,
-      .within = "shm-slices",
+      .within = "shm-blocks",
       .between = "tcp-ring" },
     { .call = { .number = 7, .count = 5, .kind = DT_CALL_BROADCAST, .dtype = DT_I8, .root = 1 },
       .comm = 4ULL << 32 | 2,
@@ -73,7 +73,7 @@ static void a_dump_is_readable_text(void **state)
                                "comm            call  begun (UTC)         seconds  result          "
                                " algorithm                   what\n"
                                "world              6  22:13:21.123456    0.000250  ok              "
-                               " shm-slices+tcp-ring         all-reduce of 5 f32 (sum)\n"
+                               " shm-blocks+tcp-ring         all-reduce of 5 f32 (sum)\n"
                                "3.2                7  22:13:21.623456    0.500000  DT_ERR_MISMATCH "
                                " shm                         broadcast of 5 i8 from rank 1\n"
                                "checkpoints        9  22:13:21.623456    0.100000  ok              "
@@ -98,7 +98,7 @@ static void a_dump_is_also_json_lines(void **state)
         lines,
         "\n{\"comm\":\"world\",\"call\":6,\"kind\":\"all-reduce\",\"type\":\"f32\",\"count\":5,"
         "\"bytes\":20,\"op\":\"sum\",\"device\":false,\"begun\":1700000001.123456789,"
-        "\"ended\":1700000001.123706789,\"result\":\"DT_OK\",\"algorithm\":\"shm-slices+tcp-ring\"}"
+        "\"ended\":1700000001.123706789,\"result\":\"DT_OK\",\"algorithm\":\"shm-blocks+tcp-ring\"}"
         "\n"
         "{\"comm\":\"3.2\",\"call\":7,\"kind\":\"broadcast\",\"type\":\"i8\",\"count\":5,"
         "\"bytes\":5,\"root\":1,\"device\":false,\"begun\":1700000001.623456789,"

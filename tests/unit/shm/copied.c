@@ -137,7 +137,7 @@ static int sums(int rank, void *arg)
             NEED(reduce(&reductions[i], counts[k], in, out) == 0);
         NEED(used_algorithm(program, kind_of(&reductions[i]),
                             reductions[i].root == ALL || !reductions[i].in_place ? "shm-direct"
-                                                                                 : "shm-slices"));
+                                                                                 : "shm-blocks"));
     }
     free(in);
     NEED(dt_finalize() == DT_OK);
@@ -264,7 +264,7 @@ static int keep_secret(int rank, void *arg)
     NEED(dt_init() == DT_OK && copies());
     for (int i = 0; i < 2; i++) {
         NEED(reduce(&r, MOST, in, out) == 0);
-        NEED(used_algorithm(program, "all-reduce", i ? "shm-slices" : "shm-direct"));
+        NEED(used_algorithm(program, "all-reduce", i ? "shm-blocks" : "shm-direct"));
     }
     munmap(in, 2 * whole);
     NEED(dt_finalize() == DT_OK);

@@ -207,8 +207,8 @@ static const struct {
     { DT_HOSTSHM_INLINE, "shm", 1, true },
     { DT_HOSTSHM_INLINE + 8, "shm", 1, false },
     { 16 * 1024, "shm", 1, false },
-    { 16 * 1024 + 8, "shm-slices", 1, false },
-    { 0, "shm-slices", 3, false },
+    { 16 * 1024 + 8, "shm-blocks", 1, false },
+    { 0, "shm-blocks", 3, false },
 };
 
 static bool travelled(const struct dt_shm *s, const void *in, size_t bytes, bool in_line)
