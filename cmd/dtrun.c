@@ -310,7 +310,8 @@ static char *current_directory(struct dt_error *err)
     return here;
 }
 
-/* As with mpirun, a script can pass on variables that not every user sets. */
+/* Only warns if a variable of -x is not set: as with mpirun, a script can name variables that not
+ * every user sets. */
 static void make_environment(struct dt_job_config *c, const struct dt_strs *rules)
 {
     struct dt_strs absent = { 0 };

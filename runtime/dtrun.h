@@ -238,9 +238,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
- * and may round differently. This holds while the threads that make calls keep the initial rounding
- * mode, and subnormal numbers; if a thread does not (fesetround(3), -ffast-math), all ranks must do
- * the same.
+ * and may round differently. This holds if the threads that make calls have the same rounding mode
+ * (fesetround(3)) on all ranks, and treat subnormal numbers alike (-ffast-math).
  *
  * DT_ERR_ARG and DT_ERR_STATE have no effect. After any other failure "out" is undefined.
  *
@@ -488,8 +487,8 @@ DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
  * are reduced apart from them. GPU buffers smaller than the bucket must all belong to one CUDA
  * context: otherwise DT_ERR_ARG. A buffer belongs to the library until dt_bucket_wait returns. A
  * bucket is used by one thread at a time, and freed before its communicator. On one host, when
- * eight buckets have been sent, the library allocates memory for up to eight as dt_mem_alloc does:
- * at most 64 MiB, and 512 MiB for all ranks together. */
+ * a bucket is sent for the eighth time, the library allocates memory for up to eight sends of it as
+ * dt_mem_alloc does: at most 64 MiB, and 512 MiB for all ranks together. */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

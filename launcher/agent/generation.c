@@ -25,7 +25,7 @@ enum {
     DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
     ORPHANS_MS = 500,     /* how long the processes of dead agents of any job may take to end */
-    SWEEP_MS = 10 * 1000, /* after this long the generation ends even if a process is still there */
+    SWEEP_MS = 10 * 1000, /* how long killed processes of this job may take to end */
 };
 
 static void sweep(struct dt_generation *g);
@@ -301,7 +301,7 @@ static size_t kill_leftovers(const void *what, pid_t agent, void *answer)
 static void refuse_without_look(struct dt_generation *g, int error)
 {
     refuse_start(g, DT_SPAWN_SYSTEM, error,
-                 (char *)(uintptr_t) "a process that looks for those from before the restart");
+                 "a process that looks for those from before the restart");
 }
 
 static void clear(struct dt_generation *g);
@@ -311,7 +311,7 @@ static void on_clear_round(uv_timer_t *timer)
     clear(timer->data);
 }
 
-/* Spawns once the leftovers and orphans are gone. */
+/* Spawns once the leftovers of this job and the processes of dead agents (orphans) are gone. */
 static void on_cleared(void *arg, const void *answer, size_t n)
 {
     struct dt_generation *g = arg;
@@ -488,7 +488,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
            !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
         i++;
     if (i == g->config.numbers.n)
-        return; /* an orphan that the agent inherited */
+        return; /* a descendant of a rank, which the agent inherited */
     g->processes[i].alive = false;
     g->alive--;
     if (g->phase == DT_GENERATION_SPAWNING) {

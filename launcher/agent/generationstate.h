@@ -15,7 +15,7 @@
 #include "launcher/agent/ranks/spawn.h"
 #include "launcher/agent/unserved/procscan.h"
 
-/* In this order. A failed spawn goes from the first to DT_GENERATION_SWEEPING at once. */
+/* In this order. A failed spawn goes from the first directly to DT_GENERATION_SWEEPING. */
 enum dt_generation_phase {
     /* The agent kills leftovers of earlier generations, then forks the processes. Some
      * have not executed the program yet, so deaths are held back. */
@@ -62,7 +62,7 @@ struct dt_generation {
     bool stopping;                       /* the launcher said STOP */
     bool stopped_at_once;                /* STOP had no grace period, or it is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
-    uv_timer_t timer;                    /* for the grace period and the rounds of both sweeps */
+    uv_timer_t timer;                    /* the end of the grace period, or the next round */
     uint64_t grace_ends_ns;
     uint64_t orphans_end_ns;
     uint64_t sweep_ends_ns;

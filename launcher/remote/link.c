@@ -15,7 +15,7 @@
 #include "runtime/wire/frame.h"
 
 enum {
-    START_MS = 60 * 1000,   /* from opening to HELLO; the transports' own limits are shorter */
+    START_MS = 60 * 1000,   /* from opening to HELLO; the transports' default limits are shorter */
     NOISE_MAX = 256 * 1024, /* a login shell may print this much before the agent answers */
     /* bytes of data in the transport, where control messages cannot overtake them */
     IN_TRANSPORT_MAX = 64 * 1024,

@@ -28,19 +28,12 @@ enum {
     OUTLAST_RESTS = 1000,    /* later polls, each with a rest of a millisecond */
 };
 
-/* ---- falling asleep ----
- *
- * A rank that publishes stores its progress, then checks whether a rank sleeps. A rank that falls
- * asleep announces that, then checks the progress once more. One of them sees the other if each
- * store precedes the check that follows it, which requires a full fence on both sides. Ranks
- * publish in every call and fall asleep rarely. So a rank that falls asleep makes all other ranks
- * execute a fence (membarrier(2)), and publishing needs none. If some rank cannot do that, all use
- * fences. */
-
 static int membarrier(int command)
 {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
+
+/* ---- settings ---- */
 
 /* Up to this size, each rank reduces all of a message: the call then needs one synchronisation
  * instead of two, which saves more if ranks share CPUs. */
@@ -103,6 +96,15 @@ void dt_shm_choose_wait(struct dt_shm *s)
     s->fixed_max = s->crowded ? place_bytes(s) : FIXED_MAX;
     s->small = small_limit(s);
 }
+
+/* ---- falling asleep ----
+ *
+ * A rank that publishes stores its progress, then checks whether a rank sleeps. A rank that falls
+ * asleep announces that, then checks the progress once more. One of them sees the other if each
+ * store precedes the check that follows it, which requires a full fence on both sides. Ranks
+ * publish in every call and fall asleep rarely. So a rank that falls asleep makes all other ranks
+ * execute a fence (membarrier(2)), and publishing needs none. If some rank cannot do that, all use
+ * fences. */
 
 /* Before all ranks have met, it is not known whether all can do without fences. */
 static bool needs_fences(const struct dt_shm *s)
@@ -226,7 +228,7 @@ static void sleep_for_peer(struct dt_shm *s, uint32_t peer, uint64_t target)
     atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
 }
 
-/* Several threads of a rank may call it, each at a channel of its own, while another sleeps in a
+/* Several threads of a rank may call it, each at a pipe of its own, while another sleeps in a
  * round. */
 static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const void *arg)
 {

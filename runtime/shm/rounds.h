@@ -21,7 +21,7 @@
 /* The phases of a round. A post's progress is 4 * round + one of these. */
 enum dt_phase {
     DT_IN = 1,      /* the rank's data are in its post or its staging area */
-    DT_REDUCED = 2, /* its slice of the result is in its staging area or at its destination */
+    DT_REDUCED = 2, /* its block of the result is in its staging area or at its destination */
     DT_LEFT = 3,    /* it does not read other ranks' data any more */
 };
 
@@ -57,9 +57,9 @@ dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const v
 
 /* Copies from or to another rank's memory. False: the communicator was stopped before the end. */
 bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes);
-/* Returns DT_OK, or what has stopped the communicator, and stores that as the coll_error. A rank
- * that has read another rank's memory directly does not get DT_OK if that rank's call failed
- * before. */
+/* Returns DT_OK, or what has stopped the communicator, and stores that as the coll_error. After a
+ * rank has read another rank's memory directly, DT_OK says that the data were valid: a rank whose
+ * call fails keeps its buffer until the communicator is stopped. */
 dt_result_t dt_shm_check(const struct dt_shm *s);
 /* Call this after a call was stopped, before looking for ranks that may be writing to this rank's
  * memory. A rank that has not announced a write by then sees the stop. */

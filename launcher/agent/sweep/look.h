@@ -16,7 +16,7 @@ struct dt_look;
 
 struct dt_look_at {
     /* Runs in the child, which has no descriptors of the agent any more. Writes the answer and
-     * returns its length. */
+     * returns its length. agent: the parent. */
     size_t (*look)(const void *what, pid_t agent, void *answer);
     const void *what;
     /* Called once, unless dt_look_end comes first. n is 0 if the child has died. */

@@ -15,7 +15,7 @@
 enum { ROUND_MS = 5 };
 
 /* Since the list was read, the process may have ended, and its id may be another's by now. So this
- * opens a pidfd, which never passes to another process, and checks that it is this one's. */
+ * opens a pidfd, which never passes to another process, and checks that it is the listed one's. */
 static void kill_process(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
@@ -62,7 +62,7 @@ static bool is_abandoned(const struct dt_groups *groups, const struct dt_proclis
     return false;
 }
 
-/* Returns whether a child has ended unreaped, which hides whether other children are left. */
+/* Returns whether a child has ended and is not reaped. Until it is, has_children() says yes. */
 static bool has_zombie(void)
 {
     siginfo_t info = { 0 };
@@ -70,7 +70,8 @@ static bool has_zombie(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-/* A group that has no child of this process may belong to others by now, because ids are reused. */
+/* A group that has no child of this process may belong to others by now, because ids are reused. A
+ * zombie counts, so that the caller reaps it and calls again. */
 static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
 {
     size_t living = 0;

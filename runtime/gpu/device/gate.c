@@ -263,7 +263,7 @@ static const struct dt_gpu_gate *find_any_gate(void)
     return g;
 }
 
-/* The stream waits until the gate's turn has come, which turn 0 always has. */
+/* The stream waits until the gate's word is at least turn, which is always so for 0. */
 static CUresult queue_wait(CUstream stream, const struct dt_gpu_gate *gate, uint32_t turn)
 {
     return dt_cuda()->cuStreamWaitValue32_v2(stream, gate->device, turn, CU_STREAM_WAIT_VALUE_GEQ);
@@ -323,7 +323,7 @@ bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate)
 
     pthread_mutex_lock(&dti_gates.mutex);
     g = dti_gates.shut;
-    while (g && g == gate)
+    if (g && g == gate)
         g = g->next;
     pthread_mutex_unlock(&dti_gates.mutex);
     return g;

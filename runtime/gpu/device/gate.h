@@ -38,7 +38,7 @@ void dt_gpu_gate_open(struct dt_gpu_gate *gate);
  * stream of the program may stand behind that gate. */
 bool dt_gpu_gate_another_is_shut(const struct dt_gpu_gate *gate);
 
-/* Calls of a communicator without gates that the thread also watches. All zero at first. */
+/* A communicator's calls that have no gate, which the thread also watches. All zero at first. */
 struct dt_gpu_watched {
     struct dt_comm *comm;
     void (*stuck)(struct dt_comm *c); /* must not wait, nor call the driver */
