@@ -87,6 +87,8 @@ void sim_check_decided(struct sim_world *w)
             answered_ns = c->answered_ns;
     }
     wait = are_all_unsure(x) || (is_any_leaving(w) && !sim_oracle_allows(w, true));
+    if (w->standing_until >= answered_ns) /* so that its time for answers may be over */
+        return;
     if (any && wait && w->now_ns - answered_ns < EXPLAIN_MS * SIM_MS)
         sim_broken(w, "dtrun decides %" PRIu64 " ms after the last answer",
                    (w->now_ns - answered_ns) / SIM_MS);
@@ -111,7 +113,7 @@ static void expect_decision(struct sim_world *w, struct sim_event *e)
     if (w->now_ns < acts_ns)
         sim_later(w, acts_ns - w->now_ns, *e);
     else if (x->generation == e->n && !x->decided && !x->norders && !x->cut_off && is_sure(x) &&
-             have_all_answered(w) && !w->pausing && !w->ended)
+             have_all_answered(w) && !is_any_leaving(w) && !w->pausing && !w->ended)
         sim_broken(w, "dtrun does not decide, and all agents have answered");
 }
 
@@ -123,9 +125,8 @@ void sim_check_answer(struct sim_world *w, struct sim_conn *c, const struct dt_m
     c->answered_ns = w->now_ns;
     for (uint32_t i = 0; i < m->leaving.n; i++)
         w->known[m->leaving.v[i]].leaving |= c->started == w->witness.generation;
-    /* A rank that learns of a death late leaves, if the job ends. A batch system's signal may
-     * explain the death. */
-    if (have_all_answered(w) && w->s->max_restarts > 0 && !w->s->batch)
+    /* A batch system's signal may explain the death. */
+    if (is_sure(&w->witness) && have_all_answered(w) && w->s->max_restarts > 0 && !w->s->batch)
         sim_later(w, LATE_MS * SIM_MS,
                   (struct sim_event){
                       .act = expect_decision, .n = w->witness.generation, .for_engine = true });

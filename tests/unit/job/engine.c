@@ -1,5 +1,6 @@
 /* The engine of a job by itself: it is linked without libuv and libssh2, and the test is its
  * world. */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct world {
     bool in_step; /* every agent is in a step */
     uint16_t free_port[HOSTS];
     bool ended;
+    size_t credited;    /* bytes of standard input */
     const char *awaits; /* as ops.output_awaits */
     char said[4096];    /* dtrun's messages */
 };
@@ -142,8 +144,9 @@ static const char *output_awaits(void *arg)
 
 static void stdin_credit(void *arg, size_t n)
 {
-    (void)arg;
-    (void)n;
+    struct world *w = arg;
+
+    w->credited += n;
 }
 
 static void on_end(void *arg)
@@ -1237,12 +1240,188 @@ static void a_late_report_of_an_interrupt_does_not_interrupt_again(void **state)
     }
 }
 
+/* Rank 1 dies until the job gives up. Rank 0 has restored nothing in each generation. */
+static void fail_without_progress(struct world *w, size_t last_rank)
+{
+    for (uint32_t i = 1; i <= 4; i++) {
+        size_t rank = i == 4 ? last_rank : 1;
+        union dt_msg restored = { .commit = { w->generation[0], -1, DT_RESTORED } };
+
+        say_hello(w, 0);
+        say_hello(w, 1);
+        dt_job_message(w->job, 0, DT_MSG_COMMIT, &restored);
+        end_rank(w, rank, -1, 11);
+        answer_query(w, 0, i);
+        answer_query(w, 1, i);
+        dt_job_timer(w->job, DT_TIMER_COLLECT);
+        if (i == 4)
+            return;
+        end_rank(w, 1 - rank, -1, 9);
+        w->now_ns += UINT64_C(30000000000); /* no restart waits */
+        sweep(w, 0);
+        sweep(w, 1);
+        start_ranks(w);
+    }
+}
+
+static void a_job_says_that_it_has_failed_in_the_same_way_each_time(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (size_t last_rank = 0; last_rank < HOSTS; last_rank++) {
+        prepare(&w);
+        w.config.max_restarts = -1;
+        w.config.on_host_loss = DT_HOST_LOSS_STOP; /* which leaves no host out */
+        launch(&w);
+        meet_and_start(&w);
+        fail_without_progress(&w, last_rank);
+        assert_non_null(strstr(w.said, "giving up: 3 restarts without progress"));
+        assert_int_equal(strstr(w.said, "each time rank 1 failed in the same way") != NULL,
+                         last_rank == 1);
+        end(&w);
+    }
+}
+
+static void take_stdin(struct world *w, size_t host, uint32_t bytes)
+{
+    union dt_msg m = { .stdin_credit = { w->generation[host], bytes } };
+
+    dt_job_message(w->job, host, DT_MSG_STDIN_CREDIT, &m);
+}
+
+/* b's rank exits while a's is in dt_init, but that then ends well, too. */
+static void standard_input_goes_on_if_nothing_has_failed_after_all(void **state)
+{
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.stdin_rank = DT_STDIN_ALL;
+    launch(&w);
+    meet_and_start(&w);
+    say_hello(&w, 0);
+    end_rank(&w, 1, 0, 0);
+    w.credited = 0;
+    take_stdin(&w, 0, 10);
+    take_stdin(&w, 1, 10);
+    assert_int_equal(w.credited, 0);
+    end_process(&w, 0, (struct dt_msg_exit){ .flags = DT_EXITED_LINKED | DT_EXITED_FINALIZED });
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    assert_int_equal(w.credited, 10);
+    end(&w);
+}
+
+static void a_stop_while_recovering_waits_for_no_new_connection(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    disconnect(&w, 1);
+    answer_query(&w, 0, 1);
+    assert_true(w.open[1]);
+    dt_job_signal(w.job, SIGTERM);
+    assert_false(w.open[1]);
+    end(&w);
+}
+
+static void a_job_that_stops_does_not_miss_start_timeout(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    dt_job_signal(w.job, SIGTERM);
+    dt_job_timer(w.job, DT_TIMER_START);
+    sweep(&w, 0);
+    sweep(&w, 1);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), 128 + SIGTERM);
+    end(&w);
+}
+
+static void a_second_interrupt_ends_the_grace(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    dt_job_signal(w.job, SIGINT);
+    assert_last_sent(&w, 0, DT_MSG_SIGNAL);
+    assert_int_not_equal(w.due_ns[DT_TIMER_GRACE], 0);
+    dt_job_signal(w.job, SIGINT);
+    assert_last_sent(&w, 0, DT_MSG_STOP);
+    assert_int_equal(w.due_ns[DT_TIMER_GRACE], 0);
+    end(&w);
+}
+
+static void a_second_ctrl_z_changes_nothing(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    dt_job_signal(w.job, SIGTSTP);
+    dt_job_signal(w.job, SIGTSTP);
+    assert_int_equal(w.nsignals[0], 1);
+    assert_int_equal(w.signals[0][0], SIGSTOP);
+    end(&w);
+}
+
+/* a's agent refuses its ranks after b was lost, while they are being ended anyway. */
+static void a_refusal_while_recovering_does_not_count(void **state)
+{
+    struct world w;
+    union dt_msg refused;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    disconnect(&w, 1);
+    answer_query(&w, 0, 1);
+    refused = (union dt_msg){ .spawn_failed = { .generation = 1,
+                                                .step = DT_SPAWN_EXEC,
+                                                .error = ENOENT,
+                                                .what = (char *)"./train" } };
+    dt_job_message(w.job, 0, DT_MSG_SPAWN_FAILED, &refused);
+    greet(&w, 1);
+    assert_int_equal(w.generation[0], 2);
+    start_ranks(&w);
+    for (size_t host = 0; host < HOSTS; host++) {
+        end_rank(&w, host, 0, 0);
+        sweep(&w, host);
+    }
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_int_equal(dt_job_exit_code(w.job), 0);
+    assert_null(strstr(w.said, "./train"));
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
+        cmocka_unit_test(a_job_says_that_it_has_failed_in_the_same_way_each_time),
+        cmocka_unit_test(standard_input_goes_on_if_nothing_has_failed_after_all),
+        cmocka_unit_test(a_stop_while_recovering_waits_for_no_new_connection),
+        cmocka_unit_test(a_job_that_stops_does_not_miss_start_timeout),
+        cmocka_unit_test(a_second_interrupt_ends_the_grace),
+        cmocka_unit_test(a_second_ctrl_z_changes_nothing),
+        cmocka_unit_test(a_refusal_while_recovering_does_not_count),
         cmocka_unit_test(ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
         cmocka_unit_test(a_killed_rank_restarts_the_job_once_all_are_gone),
