@@ -101,6 +101,13 @@ static void on_stdin_eof(void *arg)
     dt_job_stdin_eof(s->job);
 }
 
+static void on_stdin_failed(void *arg, int error)
+{
+    struct dt_streams *s = arg;
+
+    dt_job_stdin_failed(s->job, error);
+}
+
 static void log_sink(void *arg, const char *line, size_t n)
 {
     struct dt_streams *s = arg;
@@ -119,7 +126,7 @@ struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_conf
     };
     const struct dt_outmux_events out = { on_shown, on_output_failed, on_output_drained };
     const struct dt_outfiles_events files = { on_file_wrote, on_file_failed, on_output_drained };
-    const struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
+    const struct dt_stdinpump_events in = { on_stdin, on_stdin_eof, on_stdin_failed };
     struct dt_streams *s = dt_xcalloc(1, sizeof *s);
 
     s->config = config;

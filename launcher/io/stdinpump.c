@@ -70,11 +70,21 @@ static bool in_background(const struct dt_stdinpump *p)
     return foreground > 0 && foreground != getpgrp();
 }
 
-static void end_input(struct dt_stdinpump *p)
+/* A terminal that has hung up, and a descriptor that is not open for reading, as under nohup, have
+ * no more input. */
+static bool is_end(const struct dt_stdinpump *p, int error)
+{
+    return error == 0 || error == EBADF || (error == EIO && p->file.kind != DT_FD_FILE);
+}
+
+static void end_input(struct dt_stdinpump *p, int error)
 {
     p->ended = true;
     rest(p);
-    p->events.eof(p->arg);
+    if (is_end(p, error))
+        p->events.eof(p->arg);
+    else
+        p->events.failed(p->arg, error);
 }
 
 static void pass_on(struct dt_stdinpump *p, const char *data, size_t n)
@@ -105,7 +115,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     if (error == EIO && tcgetpgrp(p->file.fd) > 0)
         wait_for_foreground(p); /* dtrun went into the background after the check above */
     else if (n <= 0)
-        end_input(p);
+        end_input(p, error);
     else
         pass_on(p, chunk, (size_t)n);
 }
@@ -114,11 +124,10 @@ static size_t on_file_data(void *arg, const char *data, size_t n, int error)
 {
     struct dt_stdinpump *p = arg;
 
-    (void)error;
     if (p->credit == 0) /* it was withdrawn while the file was read */
         return 0;
     if (n == 0) {
-        end_input(p);
+        end_input(p, error);
         return 0;
     }
     n = n < p->credit ? n : p->credit;

@@ -13,7 +13,9 @@ struct dt_stdinpump;
 struct dt_stdinpump_events {
     void (*data)(void *arg, const void *data,
                  size_t n); /* n is at most the payload of a data frame */
-    void (*eof)(void *arg); /* called once */
+    /* One of these is called, once. error: as errno; the rest of the input is lost. */
+    void (*eof)(void *arg);
+    void (*failed)(void *arg, int error);
 };
 
 /* Reads nothing until dt_stdinpump_credit is called. */

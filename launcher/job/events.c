@@ -308,6 +308,11 @@ void dt_job_stdin_eof(struct dt_job *j)
     dt_rank_io_stdin_eof(&j->io);
 }
 
+void dt_job_stdin_failed(struct dt_job *j, int error)
+{
+    dt_stopping_on_stdin_failed(&j->core, error);
+}
+
 void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 {
     dt_stopping_on_output_failed(&j->core, what, error);

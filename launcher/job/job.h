@@ -56,7 +56,9 @@ void dt_job_output_moved(struct dt_job *job); /* output_awaits() may have change
 void dt_job_output_failed(struct dt_job *job, const char *what, int error);
 /* at most as much as was credited */
 void dt_job_stdin(struct dt_job *job, const void *data, size_t n);
-void dt_job_stdin_eof(struct dt_job *job); /* once */
+/* One of these follows, once. error: as errno. */
+void dt_job_stdin_eof(struct dt_job *job);
+void dt_job_stdin_failed(struct dt_job *job, int error);
 
 /* ---- results, after ops.end ---- */
 

@@ -132,6 +132,15 @@ void dt_stopping_on_timeout(struct dt_core *c)
                 dt_xasprintf("time limit of %d s", c->config->timeout_s));
 }
 
+/* A rank that took the failure for the end of the data would compute something else. */
+void dt_stopping_on_stdin_failed(struct dt_core *c, int error)
+{
+    if (is_stopping(c))
+        return;
+    dt_say("standard input cannot be read: %s", strerror(error));
+    dt_core_end(c, DT_EV_STOP, DT_EXIT_LAUNCH, dt_xasprintf("standard input: %s", strerror(error)));
+}
+
 /* If the reader of dtrun's output has exited, as head does, the job ends like a program that writes
  * to a pipe: silently, as if by SIGPIPE. */
 void dt_stopping_on_output_failed(struct dt_core *c, const char *what, int error)

@@ -48,6 +48,13 @@ load common
     clean
 }
 
+@test "standard input that cannot be read ends the job" {
+    STDIN=/ dtrun -np 2 sh -c 'cat; exec sleep 1000'
+    code_is 125
+    diff "$ERR" - <<<"dtrun: standard input cannot be read: Is a directory"
+    clean
+}
+
 @test "when the file system of standard input hangs, the job runs on" {
     preload="$DTRUN_BUILD/tests/fake/.libs/libstandstill.so"
     [ -e "$preload" ] || skip "built without shared libraries"

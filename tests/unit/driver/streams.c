@@ -59,6 +59,12 @@ void dt_job_stdin_eof(struct dt_job *job)
     (void)job;
 }
 
+void dt_job_stdin_failed(struct dt_job *job, int error)
+{
+    (void)job;
+    (void)error;
+}
+
 static const struct dt_plan plan = { .np = 2, .nprocs = 2 };
 
 /* Redirects standard output to the file. Returns a copy of the old descriptor. */

@@ -632,6 +632,7 @@ static void each_rank_has_files_and_a_failure_names_one(void **state)
 struct pumped {
     struct dt_strbuf got;
     int eof;
+    int error;
 };
 
 static void on_stdin(void *arg, const void *data, size_t n)
@@ -644,6 +645,11 @@ static void on_stdin_eof(void *arg)
     ((struct pumped *)arg)->eof++;
 }
 
+static void on_stdin_failed(void *arg, int error)
+{
+    ((struct pumped *)arg)->error = error;
+}
+
 static void run_until_read(uv_loop_t *loop, const struct pumped *p, size_t n)
 {
     while (p->got.len < n)
@@ -653,8 +659,8 @@ static void run_until_read(uv_loop_t *loop, const struct pumped *p, size_t n)
 /* Takes no more bytes than there is credit for, from a pipe as from a file. */
 static void pump(int fd)
 {
-    struct dt_stdinpump_events events = { on_stdin, on_stdin_eof };
-    struct pumped p = { { 0 }, 0 };
+    struct dt_stdinpump_events events = { on_stdin, on_stdin_eof, on_stdin_failed };
+    struct pumped p = { { 0 }, 0, 0 };
     struct dt_stdinpump *pump;
     uv_loop_t loop;
 
@@ -708,6 +714,36 @@ static void standard_input_is_read_from_pipe_socket_and_file(void **state)
     unlink(name);
 }
 
+static void fails_with(const char *path, int flags, int error)
+{
+    struct dt_stdinpump_events events = { on_stdin, on_stdin_eof, on_stdin_failed };
+    struct pumped p = { { 0 }, 0, 0 };
+    struct dt_stdinpump *pump;
+    uv_loop_t loop;
+    int fd = open(path, flags | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    uv_loop_init(&loop);
+    pump = dt_stdinpump_open(&loop, fd, &events, &p);
+    dt_stdinpump_credit(pump, 100);
+    while (!p.eof && !p.error)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(p.error, error);
+    assert_int_equal(p.eof, error == 0);
+    dt_stdinpump_close(pump);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    close(fd);
+}
+
+static void input_that_cannot_be_read_is_not_its_end(void **state)
+{
+    (void)state;
+    fails_with("/proc/self/mem", O_RDONLY, EIO);
+    fails_with("/", O_RDONLY | O_DIRECTORY, EISDIR);
+    fails_with("/proc/self/comm", O_WRONLY, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -731,6 +767,7 @@ int main(void)
         cmocka_unit_test(output_to_a_file_is_written),
         cmocka_unit_test(each_rank_has_files_and_a_failure_names_one),
         cmocka_unit_test(standard_input_is_read_from_pipe_socket_and_file),
+        cmocka_unit_test(input_that_cannot_be_read_is_not_its_end),
     };
 
     signal(SIGPIPE, SIG_IGN);
