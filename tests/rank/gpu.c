@@ -2,6 +2,7 @@
  * host memory, both must give the same bytes. Its argument says what it does:
  *
  * - calls: every collective, for all types, operations and, with up to 4 ranks, some sizes
+ * - smallcalls: the same with one small size
  * - pairs: sends and receives, at once and as requests
  * - later: requests and buckets, on memory that the GPU fills after they have been made
  * - buckets: buckets of several buffers
@@ -276,10 +277,8 @@ static void move_all(struct arrays *a)
     BOTH(a, "scatterv", DT_SUM, dt_scatterv(COMM, IN, a->counts, OUT, mine, a->dtype, last));
 }
 
-static void calls(void)
+static void small_calls(void)
 {
-    const size_t sizes[] = { 0, 1, dt_size() > 2 ? SEVERAL / 2 : SEVERAL };
-
     for (dt_dtype_t dtype = DT_I8; dtype <= DT_F64; dtype++) {
         struct arrays a = arrays_new(1000, dtype);
 
@@ -290,6 +289,14 @@ static void calls(void)
         move_all(&a);
         arrays_free(&a);
     }
+    need(dt_barrier(DT_WORLD));
+}
+
+static void calls(void)
+{
+    const size_t sizes[] = { 0, 1, dt_size() > 2 ? SEVERAL / 2 : SEVERAL };
+
+    small_calls();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && dt_size() <= 4; i++) {
         struct arrays a = arrays_new(sizes[i], DT_F32);
 
@@ -297,7 +304,6 @@ static void calls(void)
         move_all(&a);
         arrays_free(&a);
     }
-    need(dt_barrier(DT_WORLD));
 }
 
 static void factors(void)
@@ -1004,6 +1010,7 @@ static void request_beside_capture(void)
 int main(int argc, char **argv)
 {
     static const struct doing doings[] = { { "calls", calls },
+                                           { "smallcalls", small_calls },
                                            { "pairs", pairs },
                                            { "later", later },
                                            { "buckets", buckets },
