@@ -1,4 +1,5 @@
 /* The cgroup of ranks is removed once it is empty, with those that the ranks have made in it. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,9 +117,14 @@ static void a_dead_agents_group_is_removed_once_it_is_empty(void **state)
     dt_cgroup_end_orphans();
     assert_int_equal(access(g->path, F_OK), 0);
     close(g->fd); /* as when its agent dies */
-    while (dt_cgroup_end_orphans() > 0)
-        assert_int_equal(waitpid(g->rank, NULL, 0), g->rank); /* it has been killed */
-    assert_int_not_equal(access(g->path, F_OK), 0);
+    alarm(120);   /* a watchdog */
+    /* Agents of other tests may look at this group at the same time: only one of them ends it. */
+    while (access(g->path, F_OK) == 0) {
+        dt_cgroup_end_orphans();
+        waitpid(g->rank, NULL, WNOHANG);
+        sched_yield();
+    }
+    alarm(0);
 }
 
 int main(void)
