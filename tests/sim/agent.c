@@ -126,17 +126,22 @@ static void watch_busy(struct sim_world *w, struct sim_agent *a)
               (struct sim_event){ .act = show_alive, .who = a, .epoch = a->generation });
 }
 
+bool sim_agent_acts(struct sim_world *w, struct sim_event *e)
+{
+    const struct sim_agent *a = e->who;
+    uint64_t frozen_until = a->host->frozen_until;
+
+    if (a->alive && w->now_ns < frozen_until && frozen_until != UINT64_MAX)
+        sim_queue_put_off(&w->queue, e, frozen_until);
+    return a->alive && w->now_ns >= frozen_until;
+}
+
 static void get_files(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
 
-    if (!a->alive)
+    if (!sim_agent_acts(w, e))
         return;
-    if (w->now_ns < a->host->frozen_until) {
-        if (a->host->frozen_until != UINT64_MAX)
-            sim_queue_put_off(&w->queue, e, a->host->frozen_until);
-        return;
-    }
     a->receiving = false;
     sim_send_received(w, a);
 }

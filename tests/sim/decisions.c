@@ -47,15 +47,6 @@ static bool are_all_unsure(const struct sim_witness *x)
     return x->decided_causes > 0;
 }
 
-static bool has_refusal(const struct sim_witness *x)
-{
-    for (size_t i = 0; i < x->ncauses; i++) {
-        if (x->causes[i].kind == SIM_BY_REFUSAL)
-            return true;
-    }
-    return false;
-}
-
 /* Whether a rank is about to end because a call of it has returned DT_ERR_PEER. */
 static bool is_any_leaving(const struct sim_world *w)
 {
@@ -73,7 +64,7 @@ void sim_check_decided(struct sim_world *w)
     uint64_t answered_ns = 0;
     bool any = false, wait;
 
-    if (x->norders || x->cut_off || w->pausing || has_refusal(x) || x->decided_causes == 0)
+    if (x->norders || x->cut_off || w->pausing || sim_has_refusal(x) || x->decided_causes == 0)
         return;
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_conn *c = w->hosts[i].conn;

@@ -332,6 +332,15 @@ void sim_oracle_refusal(struct sim_world *w, int code)
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
 }
 
+bool sim_has_refusal(const struct sim_witness *x)
+{
+    for (size_t i = 0; i < x->ncauses; i++) {
+        if (x->causes[i].kind == SIM_BY_REFUSAL)
+            return true;
+    }
+    return false;
+}
+
 bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h)
 {
     return w->s->twin && h->index == w->s->twin && !h->generation;

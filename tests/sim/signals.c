@@ -212,13 +212,8 @@ static void signal_agent(struct sim_world *w, struct sim_event *e)
     int signo = w->witness.batch[e->n].signo;
     union dt_msg *m;
 
-    if (!a->alive)
+    if (!sim_agent_acts(w, e))
         return;
-    if (w->now_ns < a->host->frozen_until) {
-        if (a->host->frozen_until != UINT64_MAX)
-            sim_queue_put_off(&w->queue, e, a->host->frozen_until);
-        return;
-    }
     m = dt_xcalloc(1, sizeof *m);
     m->signalled.signo = signo;
     a->conn->batch[a->conn->reported++] = (uint8_t)e->n;

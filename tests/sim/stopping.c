@@ -20,15 +20,6 @@ static uint64_t grace_ms(const struct sim_world *w)
 
 /* ---- STOP ---- */
 
-static bool is_refused(const struct sim_witness *x)
-{
-    for (size_t i = 0; i < x->ncauses; i++) {
-        if (x->causes[i].kind == SIM_BY_REFUSAL)
-            return true;
-    }
-    return false;
-}
-
 /* Whether the ranks of a job that was told to end may be killed by now. */
 static bool is_grace_over(const struct sim_world *w)
 {
@@ -41,7 +32,7 @@ static bool is_grace_over(const struct sim_world *w)
 static void check_grace(struct sim_world *w, const struct dt_msg_stop *m)
 {
     const struct sim_witness *x = &w->witness;
-    bool at_once = x->restarting || x->cut_off || is_refused(x);
+    bool at_once = x->restarting || x->cut_off || sim_has_refusal(x);
 
     if (m->grace_ms && m->grace_ms != grace_ms(w))
         sim_broken(w, "STOP gives ranks %u ms", m->grace_ms);

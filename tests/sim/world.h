@@ -380,6 +380,9 @@ void sim_conn_break(struct sim_world *w, struct sim_conn *c);
 
 /* agent.c */
 struct sim_agent *sim_agent_new(struct sim_world *w, struct sim_conn *c);
+/* Returns whether the agent whose event it is can act. While its host stands still it cannot; then
+ * the event comes again later. */
+bool sim_agent_acts(struct sim_world *w, struct sim_event *e);
 void sim_agent_hear(struct sim_world *w, struct sim_event *e);
 void sim_agent_hung_up(struct sim_world *w, struct sim_agent *a);
 void sim_agent_die(struct sim_world *w, struct sim_agent *a); /* at once, with its ranks */
@@ -580,6 +583,7 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_hang(struct sim_world *w, const struct sim_host *h);
 void sim_oracle_refusal(struct sim_world *w, int code);
+bool sim_has_refusal(const struct sim_witness *x);
 void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m);
 void sim_check_warned(struct sim_world *w, const char *line);
 /* DT_TIMER_MISSED is over: ranks of MPI that are absent have failed. */
