@@ -17,8 +17,8 @@
 
 /* In this order. A failed spawn goes from the first directly to DT_GENERATION_SWEEPING. */
 enum dt_generation_phase {
-    /* The agent kills leftovers of earlier generations, then forks the processes. Some
-     * have not executed the program yet, so deaths are held back. */
+    /* The agent kills leftovers of earlier generations, then forks the processes. Some have not
+     * executed the program yet, so deaths are held back. */
     DT_GENERATION_SPAWNING,
     DT_GENERATION_RUNNING,
     /* All processes are reaped; the processes that they left behind are being killed. */

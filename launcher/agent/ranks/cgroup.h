@@ -18,9 +18,9 @@ enum { DT_CGROUP_PATH = 4096 };
 int dt_cgroup_make(char *path, const char *job_id);
 void dt_cgroup_kill(const char *path); /* kills everything in it with SIGKILL; "": nothing */
 /* Removes the group, with those that ranks have made in it (a dtrun that a rank started makes one),
- * and clears path. Returns false if something in it has not ended yet: call it
- * again. Neither this function nor the next one waits for that, because the time that a process
- * takes to end, and that a nap takes on a busy host, has no bound. */
+ * and clears path. Returns false if something in it has not ended yet: call it again. Neither this
+ * function nor the next one waits for that, because the time that a process takes to end, and that
+ * a nap takes on a busy host, has no bound. */
 bool dt_cgroup_remove(char *path);
 
 /* Kills what dead agents left behind in this place, and removes their groups. Returns how many
