@@ -12,6 +12,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/base/strbuf.h"
+#include "launcher/hosts/hostarg.h"
 #include "launcher/hosts/hostlist.h"
 #include "launcher/hosts/hostword.h"
 #include "launcher/io/outname.h"
@@ -484,6 +485,15 @@ static int set_flag(bool *at, const char *name, const char *value, struct dt_err
     return 0;
 }
 
+static int check_hosts(const char *value, struct dt_error *err)
+{
+    struct dt_hostlist parsed = { 0 };
+    int rc = dt_hostarg_parse(&parsed, value, err);
+
+    dt_hostlist_free(&parsed);
+    return rc;
+}
+
 int dt_options_set(struct dt_options *o, const char *name, const char *value, struct dt_error *err)
 {
     const struct option *option = find_option(name, strlen(name));
@@ -494,6 +504,9 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
         option->offset == AT(completion) || option->offset == AT(check_build) ||
         option->offset == AT(config))
         return dt_error_usage(err, "%s belongs on the command line", name);
+    /* The hosts are parsed later, when nothing knows the line of the file any more. */
+    if (option->offset == AT(hosts) && *value && check_hosts(value, err) < 0)
+        return -1;
     *from_file(o, option) = true;
     if (option->kind == FLAG)
         return set_flag((bool *)((char *)o + option->offset), name, value, err);

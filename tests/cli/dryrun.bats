@@ -180,6 +180,10 @@ END
     run dtrun --config bad --dry-run true
     [ "$status" -eq 2 ]
     [ "$output" = "dtrun: bad:5: hostfile : a value was expected" ]
+    printf 'np = 2\nhosts = a:2,::1' >bad
+    run dtrun --config bad --dry-run true
+    [ "$status" -eq 2 ]
+    [[ "$output" = "dtrun: bad:2: -H: ::1: an IPv6 address must stand in brackets, as in "* ]]
     printf '\xef\xbb\xbf# mine\n; too\n\n hosts = a:2, b:2 \r\nno-oversubscribe = yes\nfresh = yes' >config
     dtrun --config config --dry-run --json true >got
     [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","b","b"]' ]
