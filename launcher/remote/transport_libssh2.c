@@ -272,6 +272,11 @@ static bool step_handshake(struct dt_transport *t)
         dt_strbuf_free(&methods);
         return false;
     }
+    if (rc == LIBSSH2_ERROR_BANNER_RECV && !t->socket.hung_up) {
+        fail_transport(t, "handshake: what answers at port %d is no SSH server; see --ssh-port",
+                       t->remote->login->config.port);
+        return false;
+    }
     if (rc) {
         fail_session(t);
         return false;

@@ -83,6 +83,19 @@ own_keys() {
     cluster_mend 1
 }
 
+listens() { ip netns exec "$CLUSTER_TAG-h1" ss -Hltn "sport = :$1" | grep -q .; } # PORT
+
+@test "a server that is no SSH server is reported with its port" {
+    cluster_on 1 python3 -c 'import socket
+peer = socket.create_server(("", 2300)).accept()[0]
+peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+while peer.recv(1000): pass' 3>&- &
+    await listens 2300
+    probe --transport libssh2 --port 2300 host1 true
+    fails_with "handshake: what answers at port 2300 is no SSH server; see --ssh-port"
+    wait
+}
+
 @test "an unknown host key is refused, with its fingerprint and the command that adds it" {
     local print
 
