@@ -239,10 +239,7 @@ HALF_TYPE(bf16, _1, _n)
     FOLD(i, size, min, MIN, KEEP)                                                                  \
     FOLD(u, size, min, MIN, KEEP)                                                                  \
     FOLD(i, size, max, MAX, KEEP)                                                                  \
-    FOLD(u, size, max, MAX, KEEP)                                                                  \
-    FOLD(u, size, band, BAND, KEEP)                                                                \
-    FOLD(u, size, bor, BOR, KEEP)                                                                  \
-    FOLD(u, size, bxor, BXOR, KEEP)
+    FOLD(u, size, max, MAX, KEEP)
 
 #define FLOATING(t, size)                                                                          \
     FOLD(t, size, sum, SUM, FINISH)                                                                \
@@ -275,6 +272,9 @@ INTEGER(i8, u8, 1)
 INTEGER(i16, u16, 2)
 INTEGER(i32, u32, 4)
 INTEGER(i64, u64, 8)
+FOLD(u8, 1, band, BAND, KEEP)
+FOLD(u8, 1, bor, BOR, KEEP)
+FOLD(u8, 1, bxor, BXOR, KEEP)
 FLOATING(f16, 2)
 FLOATING(bf16, 2)
 FLOATING(f32, 4)
@@ -300,11 +300,11 @@ static void copy_past(void *dst, const void *src, size_t bytes)
 
 /* ---- the table ---- */
 
-/* Sums, products and bits do not depend on the sign. */
+/* Sums and products do not depend on the sign. */
 #define INTEGER_ROW(t, u)                                                                          \
     {                                                                                              \
         [DT_SUM] = sum_##u, [DT_PROD] = prod_##u, [DT_MIN] = min_##t, [DT_MAX] = max_##t,          \
-        [DT_AVG] = sum_##u, [DT_BAND] = band_##u, [DT_BOR] = bor_##u, [DT_BXOR] = bxor_##u,        \
+        [DT_AVG] = sum_##u,                                                                        \
     }
 #define FLOATING_ROW(t)                                                                            \
     {                                                                                              \
@@ -328,6 +328,11 @@ const struct dt_kernels KERNELS = {
         [DT_BF16] = FLOATING_ROW(bf16),
         [DT_F32] = FLOATING_ROW(f32),
         [DT_F64] = FLOATING_ROW(f64),
+    },
+    .fold_bits = {
+        [DT_BAND] = band_u8,
+        [DT_BOR] = bor_u8,
+        [DT_BXOR] = bxor_u8,
     },
     .scale = {
         [DT_F16] = scale_f16,

@@ -33,7 +33,8 @@ typedef void (*dt_copy_past_f)(void *dst, const void *src, size_t bytes);
 struct dt_kernels {
     const char *name;
     bool (*usable)(void);                      /* on this processor */
-    dt_fold_f fold[DT_DTYPE_MAX][DT_FOLD_MAX]; /* NULL: no such combination */
+    dt_fold_f fold[DT_DTYPE_MAX][DT_FOLD_MAX]; /* NULL: no such combination, or a bit operation */
+    dt_fold_f fold_bits[DT_FOLD_MAX];          /* of bytes: no bit depends on its neighbours */
     dt_scale_f scale[DT_DTYPE_MAX];            /* NULL: not for integers */
     dt_pack_f pack[DT_FORMATS];                /* in the formats of wireformat.h */
     dt_pack_f unpack[DT_FORMATS];

@@ -99,12 +99,20 @@ static void divide_integers(void *buf, size_t count, dt_dtype_t dtype, int n)
     }
 }
 
+static void fold_bits(struct dt_fold f, dt_dtype_t dtype, dt_op_t op)
+{
+    f.count *= dt_dtype_size(dtype);
+    dt_reduce_kernels()->fold_bits[op](&f);
+}
+
 void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
 {
     bool later = f->divisor != 1 && !dt_dtype_is_float(dtype);
 
     if (f->n == 1 && (f->divisor == 1 || later))
         memmove(f->dst, f->src[0], f->count * dt_dtype_size(dtype));
+    else if (op >= DT_BAND)
+        fold_bits(*f, dtype, op);
     else
         dt_reduce_kernels()->fold[dtype][op](f);
     if (later)
