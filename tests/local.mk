@@ -11,8 +11,17 @@ AM_TESTS_ENVIRONMENT = \
 	DTRUN_BUILD='$(abs_top_builddir)'; export DTRUN_BUILD; \
 	DTRUN_SOURCE='$(abs_top_srcdir)'; export DTRUN_SOURCE;
 
-# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest come first, so
-# that they do not run alone at the end.)
+# The order in which tests run. Black-box tests wait most of the time, and leave processors to the
+# builds of ./quickstart check. Unit tests and fuzz targets keep processors busy, and are short enough
+# not to run alone at the end.
+if HAVE_BATS
+TESTS += $(CLI_TESTS) $(CLUSTER_TESTS) tests/sim/sim.bats
+endif
+if HAVE_CMOCKA
+TESTS += $(UNIT_TESTS) $(AGENT_TESTS)
+endif
+
+# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest come first.)
 UNIT_TESTS = \
 	tests/unit/faults/disturbed_hosts \
 	tests/unit/faults/deaths \
@@ -109,13 +118,11 @@ include tests/runtime.mk
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
-TESTS += $(UNIT_TESTS)
 
 # These play the launcher for a real agent, and need the static agent.
 AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent/agentfaults \
 	tests/unit/agent/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
-TESTS += $(AGENT_TESTS)
 
 # Tests with several threads, which also run under ThreadSanitizer.
 THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
@@ -693,8 +700,7 @@ tests_rank_pslite_SOURCES = tests/rank/pslite.c tests/rank/variable.h
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
 tests_kernels_bytes_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS)
 
-# Black-box tests in the order in which they run. Short ones come last, so that no long one runs
-# alone at the end.
+# Black-box tests; the longest of each kind come first.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
 	tests/cli/gpumixed.bats \
@@ -765,9 +771,6 @@ EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py 
 	tests/bench/paced.c tests/bench/wire tests/bench/wire_loop.c tests/bench/save \
 	tests/bench/save_loop.c
 
-if HAVE_BATS
-TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
-endif
 EXTRA_DIST += $(CLI_TESTS) $(CLUSTER_TESTS) \
 	tests/cli/background.py tests/cli/common.bash tests/cli/keys.py tests/cli/nogo.py \
 	tests/cli/nccl_tests.py \

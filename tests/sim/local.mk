@@ -9,7 +9,4 @@ tests_sim_sim_SOURCES = tests/sim/agent.c tests/sim/auxiliaries.c tests/sim/cloc
 	tests/sim/stopping.c tests/sim/world.c tests/sim/world.h
 tests_sim_sim_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
 tests_sim_sim_LDADD = $(ENGINE_LIBS) $(CJSON_LIBS)
-if HAVE_BATS
-TESTS += tests/sim/sim.bats
-endif
 EXTRA_DIST += tests/sim/sim.bats tests/sim/run tests/sim/mutate
