@@ -130,7 +130,7 @@ static dt_result_t map_memory(struct dt_comm *c)
         c->shm.map = w->shm;
         return DT_OK;
     }
-    if (dt_agentlink_fd(&w->agent) >= 0) {
+    if (w->agent.fd >= 0) {
         r = dt_agentlink_want_memory(&w->agent, c->id, (uint32_t)c->local_size, (uint32_t)c->size,
                                      w->generation, &c->shm.map);
         c->lent = r == DT_OK;

@@ -365,6 +365,8 @@ static dt_result_t ask_agent(struct dt_agentlink *l, const struct dt_rankmsg *qu
     mine->fd = -1;
     if (r == DT_OK)
         await_reply(l, mine);
+    else
+        read_all_messages(l); /* if the socket is lost, this tells the other ranks */
     while (*at != mine)
         at = &(*at)->next;
     *at = mine->next;

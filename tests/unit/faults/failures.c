@@ -567,6 +567,30 @@ static void a_rank_that_closes_its_socket_learns_so(void **state)
     assert_int_equal(result.ranks[1].status, 0);
 }
 
+/* Neither rank makes the communicator in memory of its own, to wait there for the other. */
+static int closes_and_duplicates(int rank, void *both)
+{
+    dt_comm_t *dup;
+
+    NEED(dt_init() == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    if (rank == 0 || both)
+        NEED(close(atoi(getenv(DT_ENV_AGENT_FD))) == 0);
+    NEED(dt_comm_dup(DT_WORLD, &dup) == DT_ERR_IO && dup == DT_COMM_NULL);
+    NEED(strstr(dt_last_error(), "the program must leave it open"));
+    NEED(dt_finalize() == DT_ERR_IO);
+    return 0;
+}
+
+static void a_communicator_needs_the_socket(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        assert_int_equal(run("2", closes_and_duplicates, both ? state : NULL), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+        assert_int_equal(result.ranks[1].status, 0);
+    }
+}
+
 /* A program that closes all descriptors, as daemons do, has one of its own where the socket was. */
 static int forgetful(int rank, void *arg)
 {
@@ -719,6 +743,7 @@ int main(void)
         CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),
         CHECKS_SETUP("34", the_socket_determines_the_rank, setup),
         cmocka_unit_test_setup(a_rank_that_closes_its_socket_learns_so, setup),
+        cmocka_unit_test_setup(a_communicator_needs_the_socket, setup),
         cmocka_unit_test_setup(a_descriptor_in_the_place_of_the_socket_is_left_alone, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
         CHECKS_SETUP("35", strangers_that_connect_change_nothing, setup),
