@@ -494,8 +494,8 @@ typedef struct dt_bucket dt_bucket_t;
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
                                     dt_bucket_t **bucket);
 DT_API dt_result_t dt_bucket_push(dt_bucket_t *bucket, void *buf, size_t count);
-/* Sends what has been pushed and waits for all of it. A failure is kept: later calls return it too.
- */
+/* Sends what has been pushed and waits for all of it. A failure, also of a push, is kept: later
+ * calls return it too. */
 DT_API dt_result_t dt_bucket_wait(dt_bucket_t *bucket);
 /* As dt_bucket_wait, then frees the bucket. */
 DT_API dt_result_t dt_bucket_free(dt_bucket_t *bucket);

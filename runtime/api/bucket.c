@@ -35,6 +35,15 @@ struct dt_bucket {
     dt_error_info_t error;
 };
 
+static dt_result_t keep_failure(struct dt_bucket *b, dt_result_t r)
+{
+    if (r != DT_OK && b->failed == DT_OK) {
+        b->failed = r;
+        dt_error_save(&b->error);
+    }
+    return r;
+}
+
 /* Waits for the oldest task that was sent, and removes it. */
 static void collect_oldest(struct dt_bucket *b)
 {
@@ -43,10 +52,7 @@ static void collect_oldest(struct dt_bucket *b)
 
     dt_slot_settle(b->common.comm);
     b->first = t->next;
-    if (r != DT_OK && b->failed == DT_OK) {
-        b->failed = r;
-        dt_error_save(&b->error);
-    }
+    keep_failure(b, r);
     if (dt_bucket_task_reuse(t)) {
         t->next = b->spare;
         b->spare = t;
@@ -240,8 +246,12 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
         collect_oldest(b);
     bytes = count * dt_dtype_size(b->common.dtype);
     if (bytes >= b->common.bytes || dt_memory_of(buf, buf) != DT_MEMORY_HOST)
-        return push_in_place(b, buf, count, bytes);
-    return push_copied(b, buf, bytes);
+        r = push_in_place(b, buf, count, bytes);
+    else
+        r = push_copied(b, buf, bytes);
+    /* A program may look only at the result of dt_bucket_wait, and must not take a buffer for
+     * reduced that was not added. */
+    return r == DT_ERR_ARG ? r : keep_failure(b, r);
 }
 
 static dt_result_t flush_and_wait(const char *name, struct dt_bucket *b)
