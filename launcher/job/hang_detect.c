@@ -190,6 +190,8 @@ static void fail_comm(struct dt_hang_detect *d, struct dt_waitgroup *g, int code
 
     g->failed = true;
     dt_say("%s", abort.text);
+    dt_failed_calls_note(d->calls, &(struct dt_msg_failed){ abort.generation, abort.comm, culprit,
+                                                            code, abort.text });
     dt_hostlinks_send_all(&d->core->links, DT_MSG_ABORT, &abort);
 }
 
@@ -368,9 +370,10 @@ uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d)
     return limit / TICKS_A_LIMIT;
 }
 
-void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths)
+void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths,
+                         struct dt_failed_calls *calls)
 {
-    *d = (struct dt_hang_detect){ .core = core, .deaths = deaths };
+    *d = (struct dt_hang_detect){ .core = core, .deaths = deaths, .calls = calls };
     dt_wait_graph_init(&d->waits, core->ranks.np, (uint32_t)core->config->hosts->n);
 }
 

@@ -8,17 +8,20 @@
 
 #include "launcher/job/core/core.h"
 #include "launcher/job/state/deaths.h"
+#include "launcher/job/state/failed_calls.h"
 #include "launcher/watch/wait_graph.h"
 
 struct dt_hang_detect {
     struct dt_core *core;
-    struct dt_deaths *deaths; /* receives the ranks that hang */
+    struct dt_deaths *deaths;      /* receives the ranks that hang */
+    struct dt_failed_calls *calls; /* receives the calls that dtrun ends */
     struct dt_wait_graph waits;
     bool said_more; /* the user was told that not all communicators can be watched; once in a job */
     char *text;     /* which rank waited for which, if a rank hung; else NULL */
 };
 
-void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths);
+void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths,
+                         struct dt_failed_calls *calls);
 void dt_hang_detect_free(struct dt_hang_detect *d);
 
 void dt_hang_detect_note(struct dt_hang_detect *d, const struct dt_hostlink *h,

@@ -263,7 +263,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_recovery_init(&j->recovery, &j->core, &j->network, j->checkpoint_dir);
     j->io = (struct dt_rank_io){ .core = &j->core };
-    dt_hang_detect_init(&j->hang_detect, &j->core, &j->failure.deaths);
+    dt_hang_detect_init(&j->hang_detect, &j->core, &j->failure.deaths, &j->failure.calls);
     j->pulse = (struct dt_pulse){ .core = &j->core, .hang_detect = &j->hang_detect };
     j->stragglers = (struct dt_stragglers){ .core = &j->core, .deaths = &j->failure.deaths };
     j->auxiliaries = (struct dt_auxiliaries){ .core = &j->core, .deaths = &j->failure.deaths };

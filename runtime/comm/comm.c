@@ -22,26 +22,29 @@ void dt_comm_wake(struct dt_comm *c)
         eventfd_write(c->bell, 1);
 }
 
-void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const char *why)
-{
-    dt_world_stop(c->world, c->id, &c->shm.map, result, culprit, why);
-    dt_comm_wake(c);
-}
-
 /* Counts neither aborts, which the program wants, nor lost peers, which the agent sees, nor
  * failures of DT_WORLD, which end the job. */
-static void count_failure(struct dt_comm *c)
+static void count_failure(struct dt_comm *c, dt_result_t result)
 {
-    if (c->id == 0 || c->failed == DT_ERR_ABORTED || c->failed == DT_ERR_PEER)
+    int none = DT_COMM_UNCOUNTED;
+
+    if (c->id == 0 || result == DT_ERR_ABORTED || result == DT_ERR_PEER)
         return;
-    atomic_store(&c->failure_counts, true);
-    atomic_fetch_add(&c->world->shm.ranks[c->world->local_rank].failed, 1);
+    if (atomic_compare_exchange_strong(&c->counted, &none, DT_COMM_COUNTED))
+        atomic_fetch_add(&c->world->shm.ranks[c->world->local_rank].failed, 1);
 }
 
 void dt_comm_mark_handled(struct dt_comm *c)
 {
-    if (atomic_exchange(&c->failure_counts, false))
+    if (atomic_exchange(&c->counted, DT_COMM_HANDLED) == DT_COMM_COUNTED)
         atomic_fetch_sub(&c->world->shm.ranks[c->world->local_rank].failed, 1);
+}
+
+void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const char *why)
+{
+    count_failure(c, result);
+    dt_world_stop(c->world, c->id, &c->shm.map, result, culprit, why);
+    dt_comm_wake(c);
 }
 
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
@@ -49,15 +52,16 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     if (!dt_result_is_final(result) || c->failed != DT_OK)
         return result;
     c->failed = result;
-    count_failure(c);
     dt_error_save(&c->error);
     if (c->coll_error.code != result)
         dt_coll_error(&c->coll_error, result, (uint32_t)c->world->rank);
-    if (c->shm.map.head)
+    if (c->shm.map.head) {
         dt_comm_stop(c, result, c->coll_error.rank, c->error.message);
-    else /* this rank has no shared memory for c, but others may: their agents tell them */
+    } else { /* this rank has no shared memory for c, but others may: their agents tell them */
+        count_failure(c, result);
         dt_agentlink_failed(&c->world->agent, c->id, result, c->coll_error.rank, c->error.message,
                             true);
+    }
     dt_flow_fail(&c->mesh, result);
     dt_dump_failure(c->world, c->id);
     return result;

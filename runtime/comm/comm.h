@@ -25,6 +25,13 @@
 #include "runtime/shm/shm.h"
 #include "runtime/world/world.h"
 
+/* Whether the agent counts the failure of a communicator as one that the program ignores. */
+enum dt_comm_counted {
+    DT_COMM_UNCOUNTED,
+    DT_COMM_COUNTED,
+    DT_COMM_HANDLED /* the program has freed or aborted the communicator */
+};
+
 struct dt_comm {
     struct dt_world *world;
     struct dt_slot *slot;
@@ -59,8 +66,7 @@ struct dt_comm {
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns from now on */
     dt_error_info_t error;                    /* of that failure */
-    /* The agent counts this failure: the program has not handled it yet. */
-    _Atomic bool failure_counts;
+    _Atomic int counted;                      /* an enum dt_comm_counted */
     /* An eventfd: readable for good once this process has stopped c. -1: there is one host. */
     int bell;
     /* Thresholds of shared memory are the same on all ranks of the host, those of the network on

@@ -582,6 +582,16 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     err_has ") and no rank has freed it: "
     err_has "rank 1 (localhost) called all-reduce of 9 f32 (sum), call "
     grep -q '"message":.*had failed for good' r.json || { cat r.json; false; }
+    dtrun -np 3 "$RANK/unlike" pair
+    code_is 125
+    err_has " and no rank has freed it: rank "
+    clean
+}
+
+@test "a job whose ranks ignore that a communicator has timed out ends with 125" {
+    dtrun -np 3 "$RANK/unlike" late
+    code_is 125
+    err_has "dtrun: all ranks exited with 0, although a call on communicator 0.1 had failed for good (rank 1) and no rank has freed it: ranks 0,2 have waited "
     clean
 }
 

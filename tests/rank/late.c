@@ -151,6 +151,7 @@ static void time_out(dt_comm_t *comm, bool last)
     }
     check(dt_barrier(DT_WORLD));
     check(dt_barrier(comm));
+    check(dt_comm_abort(child)); /* it has been dealt with */
     check(dt_finalize());
     exit(0);
 }
@@ -224,6 +225,9 @@ static void time_out_each(dt_comm_t *comm, bool last)
         end_of("fifth", &request);
     }
     check(dt_barrier(DT_WORLD));
+    check(dt_comm_abort(comm));
+    check(dt_comm_abort(brief));
+    check(dt_comm_abort(lasting));
     check(dt_finalize());
     exit(0);
 }
@@ -270,6 +274,7 @@ static void crowd(dt_comm_t *comm)
     else
         meet_often();
     check(dt_barrier(DT_WORLD));
+    check(dt_comm_abort(comm));
     check(dt_finalize());
     exit(0);
 }

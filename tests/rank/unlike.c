@@ -7,6 +7,8 @@
  * - keep: one such call, on a communicator that no rank frees
  * - drop: one on a communicator that all abort afterwards
  * - end: rank 1 aborts that communicator instead
+ * - pair: only rank 1's send to rank 0 and that rank's receive there are unlike
+ * - late: rank 1 makes no call there until the others' limit is over
  *
  * Exits with 3 if a call returns a wrong result. */
 #include <stdbool.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/dtrun.h"
 
@@ -96,6 +99,22 @@ static void break_one(dt_comm_t *comm, bool abort_it)
     check(count(comm, dt_rank() == 1) == (abort_it ? DT_ERR_ABORTED : DT_ERR_MISMATCH));
 }
 
+static void miss(dt_comm_t *comm)
+{
+    check(dt_comm_set_timeout(comm, 0.2) == DT_OK);
+    while (dt_rank() == 1 && dt_comm_status(comm) == DT_OK)
+        usleep(1000);
+    check(dt_barrier(comm) == DT_ERR_TIMEOUT);
+}
+
+static void pass(dt_comm_t *comm)
+{
+    if (dt_rank() == 0)
+        check(dt_recv(comm, in, FEW, DT_F32, 1) == DT_ERR_MISMATCH);
+    if (dt_rank() == 1)
+        check(dt_send(comm, out, FEW - 1, DT_F32, 0) == DT_ERR_MISMATCH);
+}
+
 /* Exits with 0 in spite of the error, as programs do that ignore results. */
 static int break_what(const char *how)
 {
@@ -103,7 +122,12 @@ static int break_what(const char *how)
     dt_comm_t *comm = DT_WORLD;
 
     check(world || dt_comm_dup(DT_WORLD, &comm) == DT_OK);
-    break_one(comm, strcmp(how, "abort") == 0 || strcmp(how, "end") == 0);
+    if (strcmp(how, "late") == 0)
+        miss(comm);
+    else if (strcmp(how, "pair") == 0)
+        pass(comm);
+    else
+        break_one(comm, strcmp(how, "abort") == 0 || strcmp(how, "end") == 0);
     if (strcmp(how, "drop") == 0)
         check(dt_comm_abort(comm) == DT_OK);
     (void)dt_finalize();
