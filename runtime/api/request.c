@@ -1,6 +1,7 @@
 #include "runtime/api/request.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,6 +297,15 @@ dt_result_t dt_wait(dt_request_t *request)
     return r;
 }
 
+/* A program that tests in a loop must not keep the CPU from the thread that makes the call, or from
+ * another rank. */
+static bool yield_unless(bool done)
+{
+    if (!done)
+        sched_yield();
+    return done;
+}
+
 dt_result_t dt_test(dt_request_t *request, int *done)
 {
     struct request *found;
@@ -306,7 +316,7 @@ dt_result_t dt_test(dt_request_t *request, int *done)
         r = dt_fail(DT_ERR_ARG, "dt_test: the pointer to the answer is NULL");
     if (r != DT_OK)
         return r;
-    *done = !found || request_is_done(found);
+    *done = yield_unless(!found || request_is_done(found));
     return found && *done ? dt_wait(request) : DT_OK;
 }
 
@@ -329,7 +339,7 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
         if (v.result != DT_OK)
             return v.result;
     }
-    *done = !found || dt_task_await_for(&found->task, (uint64_t)(seconds * 1e9));
+    *done = yield_unless(!found || dt_task_await_for(&found->task, (uint64_t)(seconds * 1e9)));
     return found && *done ? dt_wait(request) : DT_OK;
 }
 

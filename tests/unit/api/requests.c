@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
@@ -445,6 +446,42 @@ static void only_one_thread_gets_a_request(void **state)
     run_all(compete);
 }
 
+static _Thread_local int yields;
+
+/* Replaces libc's. */
+int sched_yield(void)
+{
+    yields++;
+    return (int)syscall(SYS_sched_yield);
+}
+
+/* Otherwise a program that tests in a loop keeps the CPU from the thread that makes the call. */
+static int test_in_vain(int rank, void *arg)
+{
+    dt_request_t request;
+    int done = 1;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 0) {
+        NEED(dt_ibarrier(DT_WORLD, &request) == DT_OK);
+        yields = 0;
+        NEED(dt_test(&request, &done) == DT_OK && !done && yields == 1);
+        NEED(dt_wait_for(&request, 0, &done) == DT_OK && !done && yields == 2);
+    }
+    NEED(rank == 0 ? dt_send(DT_WORLD, NULL, 0, DT_I8, 1) == DT_OK
+                   : dt_recv(DT_WORLD, NULL, 0, DT_I8, 0) == DT_OK);
+    NEED(rank == 0 ? dt_wait(&request) == DT_OK : dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_test_in_vain_gives_up_the_cpu(void **state)
+{
+    (void)state;
+    testjob_must_pass("2", test_in_vain, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +495,7 @@ int main(void)
         cmocka_unit_test(misuse_is_an_error_and_does_no_harm),
         cmocka_unit_test(only_one_thread_gets_a_request),
         cmocka_unit_test(dt_wait_reports_a_failure),
+        cmocka_unit_test(a_test_in_vain_gives_up_the_cpu),
         CHECKS("26", signals_are_left_to_the_program),
     };
 
