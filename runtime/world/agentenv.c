@@ -68,20 +68,25 @@ static dt_result_t check_launcher(void)
 
 /* ---- all of it ---- */
 
-static bool is_alone(void)
+static dt_result_t read_alone(bool *alone)
 {
-    const char *alone = getenv(DT_ENV_ALONE);
+    const char *text = getenv(DT_ENV_ALONE);
 
-    return alone && strcmp(alone, "1") == 0;
+    *alone = text && strcmp(text, "1") == 0;
+    if (!text || !*text || *alone || strcmp(text, "0") == 0)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_ALONE "=%s is neither 0 nor 1", text);
 }
 
 dt_result_t dt_agentenv_read(struct dt_agentenv *env)
 {
     uint32_t fd;
+    bool alone;
+    dt_result_t r = read_alone(&alone);
 
     *env = (struct dt_agentenv){ .fd = -1 };
-    if (is_alone())
-        return DT_OK;
+    if (r != DT_OK || alone)
+        return r;
     if (!getenv(DT_ENV_RANK) && !getenv(DT_ENV_AGENT_FD))
         return check_launcher();
     if (!number(DT_ENV_AGENT_FD, &fd) || !number(DT_ENV_RANK, &env->rank) ||

@@ -16,7 +16,7 @@ struct dt_agentenv {
 };
 
 /* Sets dt_last_error when it fails. DT_ERR_STATE: another launcher started this process as one of
- * several. */
+ * several. DT_ERR_ARG: DTRUN_ALONE is neither 0 nor 1. */
 dt_result_t dt_agentenv_read(struct dt_agentenv *env);
 
 #endif

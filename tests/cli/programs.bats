@@ -88,6 +88,11 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     foreign DTRUN_ALONE=1 PMI_SIZE=3 PMI_RANK=1
     code_is 0
     has_line 'rank 0 of 1' "$OUT"
+    foreign DTRUN_ALONE=0 PMI_SIZE=3 PMI_RANK=1
+    refuses mpiexec 3 PMI_SIZE
+    foreign DTRUN_ALONE=yes
+    code_is 1
+    err_has "hello: dt_init: DTRUN_ALONE=yes is neither 0 nor 1"
     clean
 }
 
