@@ -224,7 +224,24 @@ static dt_result_t check_header(const struct flow_run *r, const struct dt_leg *g
     return DT_ERR_MISMATCH;
 }
 
-static void send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
+/* A connection whose system call failed has broken, unless it is the call's memory that the kernel
+ * cannot use. */
+static dt_result_t move_failed(const struct flow_run *r, struct dt_mesh_link *link)
+{
+    struct dt_coll_error *t = r->mesh->alarm.coll_error;
+
+    if (would_wait())
+        return DT_OK;
+    if (errno != EFAULT) {
+        link_broke(link);
+        return DT_OK;
+    }
+    dt_coll_error(t, DT_ERR_IO, dt_mesh_rank(r->mesh, r->mesh->me));
+    t->error = EFAULT;
+    return DT_ERR_IO;
+}
+
+static dt_result_t send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
 {
     struct dt_mesh_link *link = g->link;
     struct batch b;
@@ -236,11 +253,8 @@ static void send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
     lay_out_batch(r, g, most, &b);
     m.msg_iovlen = b.n;
     n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
-    if (n < 0) {
-        if (!would_wait())
-            link_broke(link);
-        return;
-    }
+    if (n < 0)
+        return move_failed(r, link);
     r->moved = true;
     g->at += (size_t)n;
     while (g->at >= HEADER + g->data.iov_len) {
@@ -249,34 +263,39 @@ static void send_frames(struct flow_run *r, struct dt_leg *g, size_t most)
             begin_frame(r, g);
     }
     link->mid_frame = g->at > 0;
+    return DT_OK;
 }
 
-/* Returns the number of bytes that arrived, -1 if none did, or 0 if the header must be checked
+/* Stores the number of bytes that arrived, -1 if none did, or 0 if the header must be checked
  * first. */
-static ssize_t receive_batch(struct flow_run *r, struct dt_leg *g, struct batch *b)
+static dt_result_t receive_batch(struct flow_run *r, struct dt_leg *g, struct batch *b,
+                                 ssize_t *bytes)
 {
     struct msghdr m = { 0 };
     ssize_t n;
 
     b->frames = 1;
+    *bytes = 0;
     if (g->at >= HEADER && !g->checked)
-        return 0;
+        return DT_OK;
     lay_out_batch(r, g, traffic_batch(r->t), b);
     m.msg_iov = b->iov;
     m.msg_iovlen = b->n;
     n = recvmsg(g->link->fd, &m, 0);
-    if (n == 0 || (n < 0 && !would_wait()))
+    if (n == 0)
         link_broke(g->link);
-    return n > 0 ? n : -1;
+    *bytes = n > 0 ? n : -1;
+    return n < 0 ? move_failed(r, g->link) : DT_OK;
 }
 
 static dt_result_t receive_frames(struct flow_run *r, struct dt_leg *g)
 {
     struct batch b;
-    ssize_t n = receive_batch(r, g, &b);
+    ssize_t n;
+    dt_result_t received = receive_batch(r, g, &b, &n);
 
-    if (n < 0)
-        return DT_OK;
+    if (received != DT_OK || n < 0)
+        return received;
     r->moved = true;
     g->at += (size_t)n;
     for (size_t i = 1;; i++) {
@@ -301,10 +320,7 @@ static dt_result_t move_leg(struct flow_run *r, struct dt_leg *g)
 {
     if (!g->begun)
         begin_frame(r, g);
-    if (!g->flow->out)
-        return receive_frames(r, g);
-    send_frames(r, g, traffic_batch(r->t));
-    return DT_OK;
+    return g->flow->out ? send_frames(r, g, traffic_batch(r->t)) : receive_frames(r, g);
 }
 
 /* Wakes a sleeping thread only when a header or a frame is complete, not for every packet: nothing
@@ -493,7 +509,8 @@ static void complete_frames(struct flow_run *r)
             struct pollfd p = { link->fd, POLLOUT, 0 };
 
             poll(&p, 1, (int)left);
-            send_frames(r, g, 1);
+            if (send_frames(r, g, 1) != DT_OK)
+                break;
         }
     }
 }

@@ -591,6 +591,36 @@ static void a_communicator_needs_the_socket(void **state)
     }
 }
 
+/* Rank 1's buffer is not in memory that it may use. The connection has not broken. */
+static int passes_no_memory(int rank, void *sends)
+{
+    enum { BYTES = 1 << 20 };
+    bool to_one = !sends;
+    dt_error_info_t info = { .size = sizeof info };
+    void *p = mmap(NULL, BYTES, rank == 1 ? PROT_NONE : PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    dt_result_t r;
+
+    NEED(p != MAP_FAILED && dt_init() == DT_OK);
+    r = (rank == 0) == to_one ? dt_send(DT_WORLD, p, BYTES, DT_I8, rank ^ 1)
+                              : dt_recv(DT_WORLD, p, BYTES, DT_I8, rank ^ 1);
+    if (rank == 0 && to_one && r == DT_OK)
+        return 0; /* the kernel has taken the data before rank 1 failed */
+    NEED(r == DT_ERR_IO && dt_last_error_info(&info) == DT_OK && info.rank == 1);
+    NEED(strstr(info.message, ": Bad address"));
+    NEED(rank == 0 || info.error == EFAULT);
+    return 0;
+}
+
+static void a_buffer_that_is_no_memory_is_no_lost_peer(void **state)
+{
+    for (int sends = 0; sends < 2; sends++) {
+        assert_int_equal(run("1 1", passes_no_memory, sends ? state : NULL), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+        assert_int_equal(result.ranks[1].status, 0);
+    }
+}
+
 /* A program that closes all descriptors, as daemons do, has one of its own where the socket was. */
 static int forgetful(int rank, void *arg)
 {
@@ -744,6 +774,7 @@ int main(void)
         CHECKS_SETUP("34", the_socket_determines_the_rank, setup),
         cmocka_unit_test_setup(a_rank_that_closes_its_socket_learns_so, setup),
         cmocka_unit_test_setup(a_communicator_needs_the_socket, setup),
+        cmocka_unit_test_setup(a_buffer_that_is_no_memory_is_no_lost_peer, setup),
         cmocka_unit_test_setup(a_descriptor_in_the_place_of_the_socket_is_left_alone, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
         CHECKS_SETUP("35", strangers_that_connect_change_nothing, setup),
