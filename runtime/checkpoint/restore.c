@@ -201,15 +201,16 @@ static bool sees_candidate(const struct restore *r)
 }
 
 /* Fails if some host does not see the candidate. In LOCKED mode, dt_store_open has checked that by
- * a file that rank 0 wrote. */
-static dt_result_t check_hosts_see_candidate(struct restore *r)
+ * a file that rank 0 wrote. opened: the result of open_candidate_dir. */
+static dt_result_t check_hosts_see_candidate(struct restore *r, dt_result_t opened)
 {
+    int error = opened == DT_OK ? 0 : dt_error_details()->error;
     bool blind = r->store->leads_host && !sees_candidate(r);
     dt_result_t result;
 
     if (r->mode == LOCKED)
         return DT_OK;
-    result = dt_visible_report(r->store, blind, "finds");
+    result = dt_visible_report(r->store, !blind ? 0 : error ? error : ENOENT, "finds");
     r->hidden = result == DT_ERR_IO;
     return dt_group_agree(&r->store->group, result);
 }
@@ -229,7 +230,7 @@ static dt_result_t load_candidate(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
     dt_result_t opened = open_candidate_dir(r);
-    dt_result_t result = check_hosts_see_candidate(r);
+    dt_result_t result = check_hosts_see_candidate(r, opened);
 
     if (result == DT_OK)
         result = dt_group_agree(g, opened == DT_OK ? open_shard(r) : opened);

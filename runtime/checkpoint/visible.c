@@ -31,32 +31,42 @@ static dt_result_t make_token(const struct dt_store *s, const struct dt_dir *d,
     return DT_OK;
 }
 
-static bool sees_token(const struct dt_store *s, const struct dt_name *token)
+/* Returns 0, or the errno of what is missing. */
+static int look_for_token(const struct dt_store *s, const struct dt_name *token)
 {
     struct dt_dir d = { .fd = -1 };
     struct stat st;
-    bool sees;
+    int error;
 
     if (dt_dir_open(&d, s->path) != DT_OK)
-        return false;
-    sees = fstatat(d.fd, token->s, &st, 0) == 0;
+        return dt_error_details()->error ? dt_error_details()->error : ENOENT;
+    error = fstatat(d.fd, token->s, &st, 0) == 0 ? 0 : errno;
     dt_dir_close(&d);
-    return sees;
+    return error;
 }
 
-dt_result_t dt_visible_report(const struct dt_store *s, bool blind, const char *verb)
+/* Writes "host2", or "host2 (Permission denied)" if its directory may be the right one. */
+static void name_host(const struct dt_store *s, int error, char *text, size_t room)
+{
+    if (error == ENOENT)
+        snprintf(text, room, "%s", s->host);
+    else
+        snprintf(text, room, "%s (%s)", s->host, strerror(error));
+}
+
+dt_result_t dt_visible_report(const struct dt_store *s, int error, const char *verb)
 {
     const struct dt_group *g = &s->group;
-    char hosts[DT_ERROR_TEXT / 2] = "", host[64];
+    char hosts[DT_ERROR_TEXT / 2] = "", host[128];
     int64_t last = -1, first = -1;
 
     for (int i = 0; i < HOSTS_NAMED; i++) {
-        int64_t next = blind && (int64_t)g->rank > last ? (int64_t)g->rank : INT64_MAX;
+        int64_t next = error && (int64_t)g->rank > last ? (int64_t)g->rank : INT64_MAX;
         dt_result_t result = g->min(g->ctx, &next, 1);
 
         if (result == DT_OK && next == INT64_MAX)
             break;
-        snprintf(host, sizeof host, "%s", s->host);
+        name_host(s, error, host, sizeof host);
         if (result == DT_OK)
             result = g->broadcast(g->ctx, host, sizeof host, (uint32_t)next);
         if (result != DT_OK)
@@ -92,7 +102,7 @@ dt_result_t dt_visible_check(const struct dt_store *s, const struct dt_dir *d)
     if (result != DT_OK)
         return result;
     token.s[sizeof token.s - 1] = '\0';
-    result = dt_visible_report(s, s->leads_host && !sees_token(s, &token), "writes");
+    result = dt_visible_report(s, s->leads_host ? look_for_token(s, &token) : 0, "writes");
     if (g->rank == 0)
         unlinkat(d->fd, token.s, 0);
     return result;

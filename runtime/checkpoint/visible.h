@@ -8,8 +8,8 @@
 /* Rank 0, which has d open, writes a file there, and the other ranks look for it. DT_ERR_IO names
  * the hosts that do not see it. */
 dt_result_t dt_visible_check(const struct dt_store *s, const struct dt_dir *d);
-/* DT_ERR_IO names the hosts whose ranks pass blind: they do not see what rank 0 "writes" or
- * "finds" there (verb). DT_OK if no rank is blind. */
-dt_result_t dt_visible_report(const struct dt_store *s, bool blind, const char *verb);
+/* DT_ERR_IO names the hosts whose ranks pass an errno: they do not see what rank 0 "writes" or
+ * "finds" there (verb). DT_OK if all ranks pass 0. */
+dt_result_t dt_visible_report(const struct dt_store *s, int error, const char *verb);
 
 #endif
