@@ -234,7 +234,8 @@ dt_result_t dt_finalize(void)
     dt_async_await_ends();
     if (!dt_slots_enter_all())
         return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call, or a "
-                                     "request or bucket is not done; wait for it first");
+                                     "request or bucket, or a call on a view, is not done; wait "
+                                     "for it first");
     r = dt_context_check_state("dt_finalize");
     if (r == DT_OK) {
         dti_context.world.limit_ms = dti_context.world.slot->limit_ms;

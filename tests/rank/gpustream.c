@@ -337,6 +337,8 @@ static void leave(void)
     fill_on(stream, buf, 2);
     need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
     expect(dt_finalize(), DT_ERR_STATE, "dt_finalize with a call under way");
+    if (!strstr(dt_last_error(), "a call on a view"))
+        exit(6);
     gate_open(&gate);
     need(dt_stream_wait(view));
     need_sum(buf, 2, "a call that dt_finalize has met");
