@@ -155,7 +155,7 @@ static void describe(const struct dt_hang_detect *d, const struct dt_waitgroup *
     } else if (dt_wait_is_for_gpu(&g->waits[slot])) {
         dt_strbuf_puts(out, ": its GPU has not finished the work that was queued before this call");
     } else if (b->awaited.n == 0) {
-        dt_strbuf_puts(out, ", which every rank has entered: is the network stalled?");
+        dt_strbuf_puts(out, ", which every rank has entered: is it slow, or the network stalled?");
     } else {
         add_awaited(d, g, " for ", &b->awaited, out);
         add_chain_ends(d, g, slot, b, out);
