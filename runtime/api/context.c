@@ -135,6 +135,7 @@ static void see_status(struct dt_comm *c, void *arg)
 
     if (!stopped)
         return;
+    dt_world_note_lost(c->world, (dt_result_t)stopped);
     dt_coll_error(&t, (dt_result_t)stopped, culprit);
     *status = dt_error_report(c, &t, NULL, NULL);
 }

@@ -181,6 +181,12 @@ void dt_world_leave(struct dt_world *w)
     w->table = (struct dt_msg_table){ 0 };
 }
 
+void dt_world_note_lost(struct dt_world *w, dt_result_t result)
+{
+    if (result == DT_ERR_PEER || dt_hostshm_stopped(&w->shm, NULL) == DT_ERR_TIMEOUT)
+        atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
+}
+
 /* Tells the agent before any rank can see the stop and exit. So the agent learns of this failure
  * before it learns of the deaths that follow, and none of those is taken for the cause. */
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
@@ -188,8 +194,7 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
 {
     int stopped = dt_hostshm_stopped(shm, NULL);
 
-    if (result == DT_ERR_PEER || dt_hostshm_stopped(&w->shm, NULL) == DT_ERR_TIMEOUT)
-        atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
+    dt_world_note_lost(w, result);
     if (result != DT_ERR_PEER && !stopped)
         dt_agentlink_failed(&w->agent, comm, result, culprit, why, false);
     /* the agent knows which rank died; a lost peer ends all communicators */

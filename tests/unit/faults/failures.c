@@ -591,6 +591,27 @@ static void a_communicator_needs_the_socket(void **state)
     }
 }
 
+/* Rank 1 leaves. Rank 0 makes no call, but watches. */
+static int watches(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    while (rank == 0 && dt_comm_status(DT_WORLD) == DT_OK)
+        usleep(1000);
+    NEED(rank == 1 || dt_comm_status(DT_WORLD) == DT_ERR_PEER);
+    return 0;
+}
+
+static void a_rank_that_watches_is_no_cause(void **state)
+{
+    (void)state;
+    for (int hosts = 1; hosts < 3; hosts++) {
+        assert_int_equal(run(hosts == 1 ? "2" : "1 1", watches, NULL), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+        assert_true(result.ranks[0].peer_lost && !result.ranks[1].peer_lost);
+    }
+}
+
 /* Rank 1's buffer is not in memory that it may use. The connection has not broken. */
 static int passes_no_memory(int rank, void *sends)
 {
@@ -774,6 +795,7 @@ int main(void)
         CHECKS_SETUP("34", the_socket_determines_the_rank, setup),
         cmocka_unit_test_setup(a_rank_that_closes_its_socket_learns_so, setup),
         cmocka_unit_test_setup(a_communicator_needs_the_socket, setup),
+        cmocka_unit_test_setup(a_rank_that_watches_is_no_cause, setup),
         cmocka_unit_test_setup(a_buffer_that_is_no_memory_is_no_lost_peer, setup),
         cmocka_unit_test_setup(a_descriptor_in_the_place_of_the_socket_is_left_alone, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
