@@ -165,6 +165,7 @@ runtime_libruntime_a_SOURCES = \
 	runtime/tcp/alltoall.c runtime/tcp/alltoall.h \
 	runtime/tcp/flow.c runtime/tcp/flow.h \
 	runtime/tcp/mesh.c runtime/tcp/mesh.h \
+	runtime/tcp/silence.c runtime/tcp/silence.h \
 	runtime/world/agentenv.c runtime/world/agentenv.h \
 	runtime/world/agentlink.c runtime/world/agentlink.h \
 	runtime/world/config.c runtime/world/config.h \

@@ -29,6 +29,7 @@ UNIT_TESTS += \
 	tests/unit/coll/mismatches \
 	tests/unit/api/misuse \
 	tests/unit/tcp/alltoall \
+	tests/unit/tcp/silence \
 	tests/unit/api/sendrecv \
 	tests/unit/p2p/p2p \
 	tests/unit/api/blocks \
@@ -199,6 +200,9 @@ tests_unit_api_misuse_LDADD = $(TESTJOB_LIBS)
 tests_unit_tcp_alltoall_SOURCES = tests/unit/tcp/alltoall.c
 tests_unit_tcp_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_tcp_alltoall_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_tcp_silence_SOURCES = tests/unit/tcp/silence.c
+tests_unit_tcp_silence_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_tcp_silence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_examples_charlm_SOURCES = tests/unit/examples/charlm.c tests/unit/unit.h
 tests_unit_examples_charlm_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/runtime $(CMOCKA_CFLAGS)

@@ -14,7 +14,7 @@ struct dt_coll_error {
     uint32_t rank;         /* the rank of the job that caused it, or the neighbour that was lost */
     struct dt_call theirs; /* DT_ERR_MISMATCH: that rank's call; kind 0: unknown here */
     const char *why; /* DT_ERR_MISMATCH between two other ranks: their calls as text; or NULL */
-    int error;       /* DT_ERR_IO: errno */
+    int error;       /* DT_ERR_IO, or DT_ERR_PEER after a connection broke: errno, or 0 */
 
     /* DT_ERR_MISMATCH of calls that are alike except for the counts of one pair of ranks: giver
      * sends "given" elements and taker expects "expected". Equal numbers: that is not the

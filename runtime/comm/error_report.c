@@ -145,6 +145,9 @@ static dt_result_t report_cause(const struct dt_comm *c, const struct dt_coll_er
             return dt_fail(t->code, "%s: %s: dtrun-agent of this host has ended", w->me, w->call);
         if (*w->why && dt_hostshm_stopped(&c->shm.map, NULL) == DT_ERR_PEER)
             return dt_fail(t->code, "%s: %s: %s", w->me, w->call, w->why);
+        if (t->error && !*w->ending)
+            return dt_fail(t->code, "%s: %s: the connection with %s broke: %s", w->me, w->call,
+                           w->culprit, strerror(t->error));
         return dt_fail(t->code, "%s: %s: %s died or left%s", w->me, w->call, w->culprit, w->ending);
     case DT_ERR_TIMEOUT:
         if (*w->why)

@@ -9,6 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/min.h"
+#include "runtime/tcp/silence.h"
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
@@ -64,11 +65,23 @@ static bool would_wait(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-/* If a rank died or failed, the agent will soon say so. If it does not, the peer is blamed. */
-static void link_broke(struct dt_mesh_link *link)
+/* If a rank died or failed, the agent will soon say so. If it does not, the peer or the connection
+ * is blamed. error: why it broke, or 0 if the peer closed it. */
+static void link_broke(struct dt_mesh_link *link, int error)
 {
-    if (!link->blame_at)
-        link->blame_at = dt_clock_ms() + GOODBYE_MS;
+    if (link->blame_at)
+        return;
+    link->blame_at = dt_clock_ms() + GOODBYE_MS;
+    link->error = error == EPIPE ? 0 : error;
+}
+
+static dt_result_t blame_peer(const struct flow_run *r, uint32_t peer, int error)
+{
+    struct dt_coll_error *t = r->mesh->alarm.coll_error;
+    dt_result_t result = dt_coll_error(t, DT_ERR_PEER, dt_mesh_rank(r->mesh, peer));
+
+    t->error = error;
+    return result;
 }
 
 static bool leg_has_ended(const struct dt_leg *g)
@@ -233,7 +246,7 @@ static dt_result_t move_failed(const struct flow_run *r, struct dt_mesh_link *li
     if (would_wait())
         return DT_OK;
     if (errno != EFAULT) {
-        link_broke(link);
+        link_broke(link, errno);
         return DT_OK;
     }
     dt_coll_error(t, DT_ERR_IO, dt_mesh_rank(r->mesh, r->mesh->me));
@@ -283,7 +296,7 @@ static dt_result_t receive_batch(struct flow_run *r, struct dt_leg *g, struct ba
     m.msg_iovlen = b->n;
     n = recvmsg(g->link->fd, &m, 0);
     if (n == 0)
-        link_broke(g->link);
+        link_broke(g->link, 0);
     *bytes = n > 0 ? n : -1;
     return n < 0 ? move_failed(r, g->link) : DT_OK;
 }
@@ -372,8 +385,7 @@ static dt_result_t check_for_reason(const struct flow_run *r)
         int64_t blame_at = g->link->blame_at;
 
         if (blame_at && blame_at <= dt_clock_ms())
-            result = dt_coll_error(r->mesh->alarm.coll_error, DT_ERR_PEER,
-                                   dt_mesh_rank(r->mesh, g->flow->peer));
+            result = blame_peer(r, g->flow->peer, g->link->error);
     }
     return result;
 }
@@ -415,8 +427,9 @@ static dt_result_t check_unread_frame(const struct flow_run *r, struct dt_mesh_l
 }
 
 /* If the ranks' calls differ, every rank may wait for frames that no rank sends. Frames that were
- * sent for other calls show the reason. */
-static dt_result_t check_unread_frames(struct flow_run *r)
+ * sent for other calls show the reason. And a rank may wait for one that never got what this rank
+ * has sent to it. */
+static dt_result_t check_all_links(struct flow_run *r)
 {
     int64_t now = dt_clock_ms();
     dt_result_t result = DT_OK;
@@ -428,7 +441,9 @@ static dt_result_t check_unread_frames(struct flow_run *r)
     for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
         struct dt_mesh_link *link = &r->mesh->links[i];
 
-        if (link->fd >= 0 && !flow_reads_link(r, link))
+        if (link->fd >= 0 && dt_silence_is_long(&link->silent_since, link->fd, now))
+            result = blame_peer(r, dt_mesh_peer(r->mesh, link), ETIMEDOUT);
+        else if (link->fd >= 0 && !flow_reads_link(r, link))
             result = check_unread_frame(r, link);
     }
     return result;
@@ -483,7 +498,7 @@ static dt_result_t drive_flows(struct flow_run *r)
             result = check_for_reason(r);
         if (result == DT_OK && r->idle && may_sleep(r)) {
             sleep_until_ready(r);
-            result = check_unread_frames(r);
+            result = check_all_links(r);
         } else if (r->idle) {
             sched_yield(); /* a peer on the same CPU may need it, if hosts are emulated */
         }

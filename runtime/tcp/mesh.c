@@ -321,12 +321,6 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
     return connect_all(m, peers, n, streams);
 }
 
-/* The rank of the communicator at the other end of the link. The inverse of dt_mesh_link. */
-static uint32_t link_peer(const struct dt_mesh *m, const struct dt_mesh_link *link)
-{
-    return (uint32_t)((size_t)(link - m->links) % m->size);
-}
-
 static uint32_t link_stream(const struct dt_mesh *m, const struct dt_mesh_link *link)
 {
     return (uint32_t)((size_t)(link - m->links) / m->size);
@@ -342,7 +336,7 @@ static void replace_link(struct dt_mesh_link *link, int fd)
 
 void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_link *link)
 {
-    uint32_t peer = link_peer(m, link);
+    uint32_t peer = dt_mesh_peer(m, link);
 
     if (peer > m->me)
         return;
@@ -355,7 +349,7 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_link *link)
 
 void dt_mesh_use(struct dt_mesh *m, struct dt_mesh_link *link)
 {
-    uint32_t peer = link_peer(m, link);
+    uint32_t peer = dt_mesh_peer(m, link);
 
     if (peer < m->me)
         replace_link(link, dt_listener_use(m->listener, m->comm,

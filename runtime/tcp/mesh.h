@@ -27,6 +27,8 @@ struct dt_mesh_link { /* the place for one connection with a peer */
     bool mid_frame;   /* a frame has been sent in part */
     int64_t blame_at; /* if the connection ended: when the peer is blamed unless another reason is
                          known by then; else 0 */
+    int error;        /* and why it broke: errno, or 0 if the peer closed it */
+    int64_t silent_since; /* silence.h */
 };
 
 struct dt_mesh {
@@ -53,6 +55,12 @@ static inline struct dt_mesh_link *dt_mesh_link(const struct dt_mesh *m, uint32_
                                                 uint32_t stream)
 {
     return &m->links[(size_t)stream * m->size + peer];
+}
+
+/* The rank of the communicator at the other end of a link. The inverse of dt_mesh_link. */
+static inline uint32_t dt_mesh_peer(const struct dt_mesh *m, const struct dt_mesh_link *link)
+{
+    return (uint32_t)((size_t)(link - m->links) % m->size);
 }
 
 /* Frees the mesh. The peers see their connections end. */

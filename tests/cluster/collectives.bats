@@ -57,6 +57,30 @@ on_host() { # N PATTERN: prints the oldest such process
     were_told 4 '(rank [23]|host2) '
 }
 
+# Host 2 does this with what host 3 sends. Nobody else notices.
+cut_pair() { # RULE...
+    cluster_on 2 nft "add table inet t
+        add chain inet t in { type filter hook input priority 0; }
+        add rule inet t in ip saddr $CLUSTER_NET.3 $*"
+}
+
+@test "a connection between two hosts that breaks ends the job, after a minute if it just falls silent, and is named" {
+    local how why
+
+    command -v nft >/dev/null || skip "needs nft"
+    while IFS=: read -r how why; do
+        start
+        cut_pair "$how"
+        ends 3
+        cluster_on 2 nft flush ruleset
+        grep -qE "^rank [2-5]: .*: the connection with rank [2-5] \(host[23]\) broke: $why$" "$OUT"
+        were_told 6 '(the connection with )?rank [0-5] \(host[123]\) '
+    done <<'END'
+meta l4proto tcp reject with tcp reset:Connection reset by peer
+drop:Connection timed out
+END
+}
+
 @test "check 40: when rank 0 is killed, all other ranks name it" {
     start
     cluster_on 1 kill -9 "$(on_host 1 '^busy 65536')"
