@@ -3,9 +3,9 @@
  * A program calls dt_init, then collectives, and dt_finalize at the end. All ranks call collectives
  * in the same order, with the same count, type, operation and root. A program that is started by
  * hand is a job of one rank. The library never prints or aborts. It exits only if dtrun's --inject
- * exit asks for it, and with 123 if NCCL keeps a thread after the job has failed (dtrun-gpu(7)).
+ * exit asks for it, and with 123 if a failed job leaves a thread stuck in NCCL (dtrun-gpu(7)).
  *
- * Threads. Any thread may make any call, except that a process calls dt_init and dt_finalize once:
+ * Threads. A process calls dt_init and dt_finalize once. Any thread may make any call, as follows:
  *  - Collectives on one communicator run one after another, in the order in which threads call
  *    them, which must be the same on all ranks. Calls that make or free communicators,
  *    dt_mem_alloc and dt_join are collectives too. Checkpoint calls count as calls on DT_WORLD.
@@ -126,8 +126,8 @@ typedef struct dt_comm dt_comm_t;
  * started this one closed the socket to dtrun-agent, or changed dtrun's variables. */
 DT_API dt_result_t dt_init(void);
 
-/* What a program may ask for at the start. The environment variable that is named, if it is set,
- * overrides the field: the user who starts the program has the last word. */
+/* What a program may ask for at the start. Where a field names an environment variable, the
+ * variable overrides it if set: the user who starts the program has the last word. */
 typedef struct dt_config {
     size_t size;          /* of this structure */
     int version;          /* DT_VERSION when the program was compiled */
@@ -243,7 +243,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * and may round differently. This holds if the threads that make calls have the same rounding mode
  * (fesetround(3)) on all ranks, and treat subnormal numbers alike (-ffast-math).
  *
- * DT_ERR_ARG and DT_ERR_STATE have no effect. After any other failure "out" is undefined.
+ * A call that returns DT_ERR_ARG or DT_ERR_STATE has no effect. After any other failure "out" is
+ * undefined.
  *
  * Algorithms: within a host each rank reduces a block in shared memory, in the order of ranks.
  * Hosts exchange small messages whole. For larger ones each host reduces one block for all others;

@@ -11,8 +11,8 @@ static void tell_why(struct dt_world *w)
 
     snprintf(
         text, sizeof text,
-        "rank %d exits with status %d: the job failed %d s ago, and NCCL still keeps a thread, "
-        "which no error can reach",
+        "rank %d exits with status %d: the job failed %d s ago, and a thread is still stuck in "
+        "NCCL, where no error can reach it",
         w->rank, DT_LEAVE_STATUS, DT_LEAVE_S);
     dt_agentlink_note(&w->agent, text);
 }

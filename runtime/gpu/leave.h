@@ -1,6 +1,7 @@
-/* The one case in which libdtrun ends its process: the job has failed, and NCCL keeps a thread that
- * no abort frees. No error can reach that thread. If all ranks are kept, none would ever exit, and
- * dtrun would not restart the job. PyTorch's watchdog ends a process for the same reason. */
+/* The one case in which libdtrun ends its process: the job has failed, and a thread is stuck in
+ * NCCL, where no abort or error can reach it. If every rank had such a thread, none would ever
+ * exit, and dtrun would not restart the job. PyTorch's watchdog ends a process for the same reason.
+ */
 #ifndef DT_GPU_LEAVE_H
 #define DT_GPU_LEAVE_H
 

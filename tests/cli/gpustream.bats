@@ -170,7 +170,7 @@ ends() { # CODE N LINE WHAT [dtrun option...]
         code_is 137
         [ $((SECONDS - start)) -lt 60 ] || { echo "it took $((SECONDS - start)) s"; false; }
         grep -q '^dtrun: rank 1 (.*) was killed by signal 9 (SIGKILL); stopping' "$ERR" || { show; false; }
-        grep -q '^dtrun: localhost: rank 0 exits with status 123: .*NCCL still keeps a thread' "$ERR" || { show; false; }
+        grep -q '^dtrun: localhost: rank 0 exits with status 123: .*a thread is still stuck in NCCL' "$ERR" || { show; false; }
         grep -q '^dtrun: rank 0 ended: code 123, signal 0' "$ERR" || { show; false; }
         clean
     done

@@ -7,7 +7,8 @@
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 
-static CUresult current_on(CUdevice device, CUcontext *context)
+/* Stores the thread's current context, or NULL if it has none or has one on another device. */
+static CUresult get_current_context(CUdevice device, CUcontext *context)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUdevice current = -1;
@@ -36,7 +37,7 @@ static dt_result_t find_context(const char *name, const void *ptr, struct dt_gpu
         o->context = NULL;
     if (o->context)
         return DT_OK;
-    result = current_on(o->device, &o->context);
+    result = get_current_context(o->device, &o->context);
     if (result)
         return dt_cuda_fail(name, "cuCtxGetCurrent", result);
     if (!o->context)
