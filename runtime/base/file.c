@@ -61,7 +61,7 @@ dt_result_t dt_dir_make(const char *path)
         if (mkdir(part, 0777) == 0)
             result = sync_parent(part);
         else if (errno != EEXIST && errno != EISDIR)
-            result = dt_fail_errno(DT_ERR_IO, errno, "%s: cannot be made", part);
+            result = dt_fail_errno(DT_ERR_IO, errno, "%s: cannot be created", part);
     }
     return result;
 }

@@ -60,7 +60,7 @@ static dt_result_t make_work_dir(struct save *w)
     dt_result_t result = dt_dir_remove(&w->dir, name, DT_MANIFEST_NAME);
 
     if (result == DT_OK && mkdirat(w->dir.fd, name, 0777) != 0)
-        result = dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", w->dir.path, name);
+        result = dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be created", w->dir.path, name);
     return result;
 }
 

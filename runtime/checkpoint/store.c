@@ -119,7 +119,7 @@ static dt_result_t make_aside_dir(struct dt_store *s, const struct dt_dir *d,
     } while (made != 0 && errno == EEXIST);
     if (made != 0) {
         dt_result_t result =
-            dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, aside->to.s);
+            dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be created", d->path, aside->to.s);
 
         aside->to.s[0] = '\0';
         return result;

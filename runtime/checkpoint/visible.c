@@ -26,7 +26,7 @@ static dt_result_t make_token(const struct dt_store *s, const struct dt_dir *d,
     *token = dt_name_unfinished(&s->owner, what);
     fd = openat(d->fd, token->s, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
-        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, token->s);
+        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be created", d->path, token->s);
     close(fd);
     return DT_OK;
 }

@@ -207,7 +207,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "a checkpoint directory that cannot be made or written is reported before any rank starts" {
+@test "a checkpoint directory that cannot be created or written is reported before any rank starts" {
     : >file
     mkdir mine
     dtrun -np 2 --checkpoint-dir mine/sub/dir touch ran

@@ -484,7 +484,7 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
-@test "an output file that cannot be made ends the job with 125 before any rank starts" {
+@test "an output file that cannot be created ends the job with 125 before any rank starts" {
     : >file
     dtrun --output-dir file -np 2 touch started
     code_is 125

@@ -485,7 +485,7 @@ END
     DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 "$RANK/steps" hang 1
     code_is 124
     for host in a b; do
-        [ "$(grep -c "^dtrun: $host: /proc/none: cannot be made: No such file or directory; the recorded calls were \
+        [ "$(grep -c "^dtrun: $host: /proc/none: cannot be created: No such file or directory; the recorded calls were \
 not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     done
     clean

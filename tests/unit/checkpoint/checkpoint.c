@@ -736,7 +736,7 @@ static void a_directory_that_cannot_be_made_is_an_error(void **state)
     put_a_file_in_the_way();
     job_init(&j, 2, dir, 0, 1);
     assert_int_equal(job_save(&j, 1), DT_ERR_IO);
-    snprintf(text, sizeof text, "%s: cannot be made: ", dir);
+    snprintf(text, sizeof text, "%s: cannot be created: ", dir);
     assert_has(j.ranks[1].text, text);
     job_free(&j);
 }

@@ -273,8 +273,9 @@ static void dtrun_learns_where_dumps_are_or_why_there_are_none(void **state)
     run_disagree_late("off", &result);
     assert_string_equal(result.last_calls, "");
     run_disagree_late("/proc/none/x", &result);
-    assert_non_null(strstr(result.last_calls,
-                           "code -3, /proc/none: cannot be made: No such file or directory: 4 "));
+    assert_non_null(
+        strstr(result.last_calls,
+               "code -3, /proc/none: cannot be created: No such file or directory: 4 "));
     run_disagree_late(dir, &result);
     snprintf(want, sizeof want, "code -3, %s: 4 barrier: ok, ", dir);
     assert_non_null(strstr(result.last_calls, want));

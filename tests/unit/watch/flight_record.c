@@ -153,13 +153,14 @@ static void the_place_of_all_calls_is_listed_by_host(void **state)
     dt_flight_record_add(&l, "a", &m);
     dt_flight_record_add(&l, "b", &m);
     m.dump = (char *)"";
-    m.dump_error = (char *)"/d: cannot be made: Permission denied";
+    m.dump_error = (char *)"/d: cannot be created: Permission denied";
     dt_flight_record_add(&l, "c", &m);
     dt_flight_record_add(&l, "c", &m);
     assert_false(l.own);
-    are(&l, "all recorded calls are in a:/d, b:/d\n"
-            "c: /d: cannot be made: Permission denied; the recorded calls were not written: name "
-            "another directory with DTRUN_RECORDER\n");
+    are(&l,
+        "all recorded calls are in a:/d, b:/d\n"
+        "c: /d: cannot be created: Permission denied; the recorded calls were not written: name "
+        "another directory with DTRUN_RECORDER\n");
 }
 
 static void hosts_beyond_the_list_are_counted(void **state)
