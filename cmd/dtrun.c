@@ -76,7 +76,7 @@ static int check_checkpoints(const struct dt_options *o, bool has_checkpoints, s
         return 0;
     return dt_error_usage(
         err,
-        "--checkpoint-dir %s holds checkpoints of an earlier job: --resume goes on "
+        "--checkpoint-dir %s holds checkpoints of an earlier job: --resume continues "
         "from the newest, --fresh starts afresh",
         o->checkpoint_dir);
 }

@@ -111,7 +111,7 @@ static const struct option options[] = {
     { { "checkpoint-dir" }, "DIR", TEXT, AT(checkpoint_dir), 0, 0,
       "where checkpoints go (default: ./checkpoints/JOB)" },
     { { "resume" }, NULL, FLAG, AT(job.resume), 0, 0,
-      "go on from the newest checkpoint in DIR" },
+      "continue from the newest checkpoint in DIR" },
     { { "fresh" }, NULL, FLAG, AT(job.fresh), 0, 0,
       "start afresh even if DIR holds checkpoints" },
     { { "timeout" }, "SECONDS", NUMBER, AT(job.timeout_s), 1, SECONDS_MAX,

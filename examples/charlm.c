@@ -378,7 +378,7 @@ static int64_t restore(struct model *model, double *loss)
     CHECK(dt_checkpoint_register("loss", loss, sizeof *loss));
     CHECK(dt_checkpoint_restore(&restored));
     if (restored > 0 && dt_rank() == 0)
-        printf("going on after step %lld\n", (long long)restored);
+        printf("continuing after step %lld\n", (long long)restored);
     return restored < 0 ? 0 : restored;
 }
 

@@ -56,7 +56,7 @@ def main():
 
     done = restore(args.checkpoint, model, optimizer)
     if rank == 0 and done:
-        print(f"going on after step {done}")
+        print(f"continuing after step {done}")
     for step in range(done + 1, args.steps + 1):
         x, y = batch_of(step, rank, size)
         loss = torch.nn.functional.mse_loss(model(x.to(device)), y.to(device))

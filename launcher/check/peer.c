@@ -57,7 +57,7 @@ static void prepare_ranks(struct dt_check_peer *p, const char *dir)
     dt_session_send(p->session, DT_MSG_START, &m);
 }
 
-static void on_received(void *arg, const char *dir)
+static void on_pushed(void *arg, const char *dir)
 {
     struct dt_check_peer *p = arg;
     struct dt_msg_check m = { checkpoint_dir(p->plan->job) };
@@ -207,7 +207,7 @@ void dt_check_peer_init(struct dt_check_peer *p, const struct dt_check_plan *pla
 
 void dt_check_peer_connect(struct dt_check_peer *p)
 {
-    static const struct dt_session_events events = { on_greeted, on_received, on_session_message,
+    static const struct dt_session_events events = { on_greeted, on_pushed, on_session_message,
                                                      on_session_noise, on_session_closed };
     const struct dt_hostlist *hosts = p->plan->job->hosts;
 

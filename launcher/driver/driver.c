@@ -51,28 +51,25 @@ static void on_greeted(void *arg, const struct dt_msg_hello *hello)
     dt_job_greeted(c->driver->job, c->host, hello);
 }
 
-static void on_received(void *arg, const char *dir)
+static void on_pushed(void *arg, const char *dir)
 {
     struct conn *c = arg;
 
-    if (!c->closing)
-        dt_job_received(c->driver->job, c->host, dir);
+    dt_job_pushed(c->driver->job, c->host, dir);
 }
 
 static void on_host_message(void *arg, uint8_t type, union dt_msg *msg)
 {
     struct conn *c = arg;
 
-    if (!c->closing)
-        dt_job_message(c->driver->job, c->host, type, msg);
+    dt_job_message(c->driver->job, c->host, type, msg);
 }
 
 static void on_host_noise(void *arg, const char *line)
 {
     struct conn *c = arg;
 
-    if (!c->closing)
-        dt_job_noise(c->driver->job, c->host, line);
+    dt_job_noise(c->driver->job, c->host, line);
 }
 
 static void on_conn_closed(void *arg, const struct dt_error *why)
@@ -93,7 +90,7 @@ static void on_conn_closed(void *arg, const struct dt_error *why)
 
 static void op_open(void *arg, size_t host)
 {
-    static const struct dt_session_events events = { on_greeted, on_received, on_host_message,
+    static const struct dt_session_events events = { on_greeted, on_pushed, on_host_message,
                                                      on_host_noise, on_conn_closed };
     struct driver *d = arg;
     const struct dt_hostlist *hosts = d->config->job.hosts;

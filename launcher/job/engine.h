@@ -22,7 +22,7 @@
 
 struct dt_job {
     struct dt_core core; /* must be first: job.c casts a pointer to it to the job */
-    bool terminal;       /* as in struct dt_job_origin */
+    bool terminal;       /* a person reads dtrun's messages as they appear */
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];
     char *checkpoint_dir;

@@ -8,13 +8,13 @@ void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *he
     dt_hostlink_greeted(j->core.links.v[host], hello);
     dt_pulse_ping(&j->pulse, j->core.links.v[host]);
     dt_hostlinks_connect_next(&j->core.links);
-    dt_core_check(&j->core);
+    dt_core_check_idle(&j->core);
 }
 
-void dt_job_received(struct dt_job *j, size_t host, const char *dir)
+void dt_job_pushed(struct dt_job *j, size_t host, const char *dir)
 {
-    dt_hostlink_received(j->core.links.v[host], dir);
-    dt_core_check(&j->core);
+    dt_hostlink_pushed(j->core.links.v[host], dir);
+    dt_core_check_idle(&j->core);
 }
 
 void dt_job_noise(struct dt_job *j, size_t host, const char *line)
@@ -72,14 +72,14 @@ void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
 
     on_link_ended(j, h, dt_hostlink_ended(h, why));
     dt_hostlinks_on_ended(&j->core.links);
-    dt_core_check(&j->core);
+    dt_core_check_idle(&j->core);
 }
 
 void dt_job_hung_up(struct dt_job *j, size_t host)
 {
     (void)host;
     dt_hostlinks_on_ended(&j->core.links);
-    dt_core_check(&j->core);
+    dt_core_check_idle(&j->core);
 }
 
 static void on_rank_exit(struct dt_job *j, const struct dt_death *end)
@@ -284,7 +284,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
     if (!on_launch_message(j, h, type, msg) && !on_progress_message(j, h, type, msg) &&
         !on_end_message(j, h, type, msg))
         on_stream_message(j, h, type, msg);
-    dt_core_check(&j->core);
+    dt_core_check_idle(&j->core);
 }
 
 void dt_job_shown(struct dt_job *j, uint32_t number, int fd, size_t n)
@@ -295,7 +295,7 @@ void dt_job_shown(struct dt_job *j, uint32_t number, int fd, size_t n)
 void dt_job_output_moved(struct dt_job *j)
 {
     if (j->core.state == DT_JOB_ENDING)
-        dt_core_check(&j->core);
+        dt_core_check_idle(&j->core);
 }
 
 void dt_job_stdin(struct dt_job *j, const void *data, size_t n)
@@ -346,7 +346,7 @@ static void on_tick(struct dt_job *j)
     dt_pulse_end_tick(&j->pulse, now);
     if (!j->pause.pausing)
         dt_hang_detect_watch(&j->hang_detect);
-    dt_core_check(&j->core);
+    dt_core_check_idle(&j->core);
 }
 
 /* --timeout */
@@ -367,7 +367,7 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         dt_last_calls_on_due(&j->last_calls);
         break;
     case DT_TIMER_FENCE:
-        dt_core_check(&j->core);
+        dt_core_check_idle(&j->core);
         break;
     case DT_TIMER_PAUSE:
         dt_pause_on_late(&j->pause);

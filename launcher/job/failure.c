@@ -14,13 +14,14 @@
 #include "launcher/watch/words.h"
 #include "runtime/wire/hostshm.h"
 
+/* How long dtrun waits at most. */
 enum {
-    /* for agents to answer QUERY; they first wait for ranks that are dying */
+    /* for answers to QUERY, which agents delay until their dying ranks are dead */
     ANSWER_MS = 10 * 1000,
-    /* after the answers: for a death that explains why a rank exited early or hangs, and for ranks
-     * that have learned of another's death to end */
+    /* after the answers, for a death that explains why a rank exited early or hangs, and until
+     * ranks that know of the failure have ended */
     EXPLAIN_MS = 1000,
-    /* after the answers: for the rest of the culprit's standard error, which other processes may
+    /* after the answers, for the rest of the culprit's standard error, which other processes may
      * hold open */
     LAST_WORDS_MS = 50,
 };
@@ -47,7 +48,7 @@ const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_
                  });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
                dt_role_name(who, m->rank, ranks->np), m->code, m->signo, m->step, m->flags);
-    /* a rank that is stopped by a signal may answer that it was preempted */
+    /* if a signal stops the job, a rank may exit with the status that means preempted */
     if (f->core->state == DT_JOB_STOPPING && f->core->outcome.ended_by &&
         dt_exit_is_preemption(&r->end))
         f->core->outcome.exit_code = DT_EXIT_PREEMPTED;
@@ -75,7 +76,7 @@ void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m)
     dt_hostlinks_send_all(&f->core->links, DT_MSG_ABORT, &abort);
 }
 
-static void lose_listed(struct dt_core *c, const struct dt_u32s *numbers)
+static void lose_all_of(struct dt_core *c, const struct dt_u32s *numbers)
 {
     for (uint32_t i = 0; i < numbers->n; i++) {
         uint32_t number = numbers->v[i];
@@ -93,8 +94,8 @@ static void lose_listed(struct dt_core *c, const struct dt_u32s *numbers)
 
 void dt_failure_lose_processes(struct dt_failure *f, const struct dt_plan_node *node)
 {
-    lose_listed(f->core, &node->ranks);
-    lose_listed(f->core, &node->auxiliaries);
+    lose_all_of(f->core, &node->ranks);
+    lose_all_of(f->core, &node->auxiliaries);
 }
 
 void dt_failure_lose_host(struct dt_failure *f, const struct dt_hostlink *h,
@@ -155,7 +156,7 @@ void dt_failure_collect(struct dt_failure *f)
     f->noticed_ns = dt_core_now(f->core);
     dt_hostlinks_send_all(&f->core->links, DT_MSG_ABORT, &abort);
     free(text);
-    dt_core_ask(f->core);
+    dt_core_query(f->core);
     dt_timers_set(&f->core->timers, DT_TIMER_COLLECT, ANSWER_MS);
 }
 
@@ -179,13 +180,14 @@ static void wait_at_most(struct dt_failure *f, uint64_t ms)
 
 static enum dt_restart_verdict verdict_on(const struct dt_failure *f, const struct dt_death *cause)
 {
-    return dt_restart_verdict(f->restart,
-                              cause && !cause->host && !cause->hung && cause->signo == 0);
+    bool exited = cause && !cause->host && !cause->hung && cause->signo == 0;
+
+    return dt_restart_verdict(f->restart, exited);
 }
 
-/* Returns whether dtrun waits for ranks that know of a death and have yet to end. It does not if
- * all ranks are restarted anyway. */
-static bool has_leaving_ranks(const struct dt_failure *f)
+/* Returns whether some ranks know of the failure and have yet to end. If all ranks are restarted
+ * anyway, dtrun does not wait for these. */
+static bool must_await_leaving_ranks(const struct dt_failure *f)
 {
     const struct dt_death *cause = dt_failure_cause(f);
 
@@ -209,7 +211,7 @@ void dt_failure_settle(struct dt_failure *f)
 
     if (f->core->state != DT_JOB_FAILING || !dt_hostlinks_have_answered(&f->core->links))
         return;
-    if (!cause || !is_certain(f, cause) || has_leaving_ranks(f))
+    if (!cause || !is_certain(f, cause) || must_await_leaving_ranks(f))
         wait_at_most(f, EXPLAIN_MS);
     else if (has_said_all(f, cause))
         dt_core_event(f->core, DT_EV_SETTLED);
@@ -257,9 +259,10 @@ static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
             dt_say("| %s%s", label, line);
     }
     if (invalid_device && f->core->config->gpu_bind == DT_GPU_BIND_RANK)
-        dt_say("hint: each rank sees one GPU, which is its device 0; for programs that choose the "
-               "device by LOCAL_RANK there are --virtual-local-rank (LOCAL_RANK is 0) and "
-               "--gpu-bind host (a rank sees all GPUs of its host)");
+        dt_say(
+            "hint: each rank sees one GPU, which is its device 0; if the program chooses the "
+            "device by LOCAL_RANK, use --virtual-local-rank (LOCAL_RANK is 0) or --gpu-bind host "
+            "(a rank sees all GPUs of its host)");
 }
 
 static void add_stopping(struct dt_failure *f, const struct dt_death *cause, struct dt_strbuf *out)
@@ -380,6 +383,7 @@ void dt_failure_init(struct dt_failure *f, struct dt_core *core,
     *f = (struct dt_failure){
         .core = core, .hang_detect = hang_detect, .signals = signals, .restart = restart
     };
+    /* each process and each host dies once; beside them, one rank may hang and one be missed */
     dt_deaths_init(&f->deaths, core->ranks.nprocs + core->config->hosts->n + 2);
 }
 

@@ -139,7 +139,7 @@ static void act_decide(struct dt_job *j)
 static void act_continue(struct dt_job *j)
 {
     dt_rank_io_continue(&j->io);
-    dt_core_check(&j->core);
+    dt_core_check_idle(&j->core);
 }
 
 static void act_check_hosts(struct dt_job *j)

@@ -37,7 +37,7 @@ void dt_job_begin(struct dt_job *job);
 void dt_job_greeted(struct dt_job *job, size_t host, const struct dt_msg_hello *hello);
 /* The files of --push are on the host, in this directory ("": nothing is pushed). Follows
  * dt_job_greeted. The engine starts no ranks on the host before this event. */
-void dt_job_received(struct dt_job *job, size_t host, const char *dir);
+void dt_job_pushed(struct dt_job *job, size_t host, const char *dir);
 /* Any message after HELLO. Strings and lists that the engine keeps are taken out of msg. */
 void dt_job_message(struct dt_job *job, size_t host, uint8_t type, union dt_msg *msg);
 /* A line that was printed on the host outside the protocol. */

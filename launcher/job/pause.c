@@ -35,7 +35,7 @@ void dt_pause_begin(struct dt_pause *p)
         return;
     p->pausing = true;
     signal_agents(p, SIGSTOP);
-    dt_core_ask(p->core);
+    dt_core_query(p->core);
     dt_timers_set(&p->core->timers, DT_TIMER_PAUSE, PATIENCE_MS);
     dt_pause_answered(p);
 }

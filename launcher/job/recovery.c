@@ -69,12 +69,12 @@ void dt_recovery_begin(struct dt_recovery *r)
     r->core->ops->stdin_hold(r->core->ops->arg);
     dt_hostlinks_send_all(&r->core->links, DT_MSG_STOP, &stop);
     dt_rehost_reconnect(&r->rehost);
-    dt_core_check(r->core);
+    dt_core_check_idle(r->core);
 }
 
-/* The agent may be alive and merely cut off from dtrun. Its ranks then run until its lease ends,
- * which is at most one lease after dtrun's last message to it. If the agent itself does not run,
- * its keeper kills the ranks by then. */
+/* The agent may be alive and merely cut off from dtrun. Then it kills its ranks when its lease runs
+ * out, at most lease_ns after dtrun's last message to it. If the agent itself does not run, its
+ * keeper kills them by then. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h)
 {
     uint64_t lease_ns = (uint64_t)r->core->config->heartbeat_s * 1000000000;
@@ -92,8 +92,8 @@ static void fence_unused_hosts(struct dt_recovery *r)
     }
 }
 
-/* Does nothing if it is too early: DT_EV_IDLE is raised again when the timer expires or the last
- * link has closed. */
+/* If it is too early, DT_EV_IDLE is raised again later: when the fence's timer expires, or when the
+ * last link has closed. */
 static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
@@ -102,7 +102,8 @@ static void start_after_fence(struct dt_recovery *r)
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closing(&r->core->links))
-        return; /* closing its link kills an agent on this machine even if it is suspended */
+        return; /* an agent on this machine, even a suspended one, is dead once its link is closed
+                 */
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else
@@ -139,7 +140,7 @@ void dt_recovery_complete(struct dt_recovery *r, bool restored_known, int64_t re
 static void say_behind(const struct dt_recovery *r, int64_t restored)
 {
     if (restored >= 0)
-        dt_say("going on from step %" PRId64 ", although a checkpoint of step %" PRId64
+        dt_say("continuing from step %" PRId64 ", although a checkpoint of step %" PRId64
                " was committed; do all hosts see the same checkpoint directory?",
                restored, r->restart.newest);
     else
@@ -148,8 +149,10 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
                r->restart.newest);
 }
 
-/* Returns the record of the last restart if a restore that was just reported is the first one since
- * then, else NULL. A late message may report a restore of the previous generation. */
+/* Returns the record of the last restart if the restore that was just reported is the first one
+ * since then, else NULL. If dtrun did not know that the program restores, the recovery was already
+ * complete when all ranks ran. The generations differ if ranks that are about to be restarted have
+ * reported the restore. */
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);
@@ -169,7 +172,7 @@ static void on_restored(struct dt_recovery *r, int64_t step)
     if (step < r->restart.newest)
         say_behind(r, step);
     else if ((record || r->restart.checkpoints) && step > announced)
-        dt_say("going on from step %" PRId64 ": the ranks found a newer checkpoint", step);
+        dt_say("continuing from step %" PRId64 ": the ranks found a newer checkpoint", step);
     else if (!r->restart.checkpoints && step < 0 && r->core->config->resume &&
              r->core->config->has_checkpoints)
         dt_say(

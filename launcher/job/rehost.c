@@ -70,7 +70,7 @@ static void say_moved(const struct dt_rehost *r, const char *how)
     dt_words_count(&b, (uint64_t)r->core->plan.slots, "slot");
     dt_strbuf_puts(&b, " of ");
     dt_words_count(&b, r->core->plan.nnodes, "host");
-    dt_say("going on %s: %s%s", how, dt_strbuf_text(&b),
+    dt_say("continuing %s: %s%s", how, dt_strbuf_text(&b),
            r->core->plan.oversubscribed ? ", devices are shared" : "");
     dt_strbuf_free(&b);
 }
@@ -146,7 +146,7 @@ static bool move_from_lost(struct dt_rehost *r, const char *lost)
     return true;
 }
 
-/* Returns what follows "going on", or NULL if nothing has changed for this host. The caller frees
+/* Returns what follows "continuing", or NULL if nothing has changed for this host. The caller frees
  * it. */
 static char *describe_news(const struct dt_rehost *r, size_t host)
 {

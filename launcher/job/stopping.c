@@ -35,7 +35,7 @@ void dt_stopping_on_patience_over(struct dt_core *c)
 {
     drop_output(c);
     dt_hostlinks_close_all(&c->links);
-    dt_core_check(c);
+    dt_core_check_idle(c);
 }
 
 static void begin(struct dt_core *c)
@@ -51,7 +51,7 @@ void dt_stopping_end_ranks(struct dt_core *c, uint32_t ms)
 
     begin(c);
     dt_hostlinks_send_all(&c->links, DT_MSG_STOP, &stop);
-    dt_core_check(c);
+    dt_core_check_idle(c);
 }
 
 /* Many programs save their state on SIGINT, so the ranks receive that signal itself. On STOP,
@@ -77,7 +77,7 @@ void dt_stopping_stop(struct dt_core *c)
     else
         dt_hostlinks_send_all(&c->links, DT_MSG_STOP, &stop);
     dt_timers_set(&c->timers, DT_TIMER_GRACE, grace_ms(c));
-    dt_core_check(c);
+    dt_core_check_idle(c);
 }
 
 void dt_stopping_kill(struct dt_core *c)
@@ -89,7 +89,7 @@ void dt_stopping_kill(struct dt_core *c)
     dt_hostlinks_send_all(&c->links, DT_MSG_STOP, &stop);
     dt_timers_stop(&c->timers, DT_TIMER_GRACE);
     dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
-    dt_core_check(c);
+    dt_core_check_idle(c);
 }
 
 void dt_stopping_end_agents(struct dt_core *c)
@@ -97,7 +97,7 @@ void dt_stopping_end_agents(struct dt_core *c)
     dt_hostlinks_end_all(&c->links);
     dt_timers_stop(&c->timers, DT_TIMER_GRACE);
     dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
-    dt_core_check(c);
+    dt_core_check_idle(c);
 }
 
 void dt_stopping_on_cut(struct dt_core *c)
@@ -156,5 +156,5 @@ void dt_stopping_on_output_failed(struct dt_core *c, const char *what, int error
     if (!stopping)
         dt_core_event(c, DT_EV_STOP);
     else
-        dt_core_check(c);
+        dt_core_check_idle(c);
 }

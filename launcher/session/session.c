@@ -36,8 +36,10 @@ static void on_link_ready(void *arg, const struct dt_msg_hello *hello)
 
     s->greeted = true;
     s->events.greeted(s->arg, hello);
+    if (s->closing)
+        return;
     if (dt_push_is_complete(&s->push))
-        s->events.received(s->arg, "");
+        s->events.pushed(s->arg, "");
     else
         feed(s);
 }
@@ -51,7 +53,7 @@ static void on_file_done(struct dt_session *s, const struct dt_msg_file_done *m)
     if (dt_push_on_done(&s->push, m, &err) < 0)
         fail_session(s, &err);
     else if (dt_push_is_complete(&s->push))
-        s->events.received(s->arg, s->push.dir);
+        s->events.pushed(s->arg, s->push.dir);
     else
         feed(s);
 }
@@ -62,7 +64,8 @@ static void on_link_message(void *arg, uint8_t type, union dt_msg *msg)
 
     if (type == DT_MSG_FILE_DONE)
         on_file_done(s, &msg->file_done);
-    s->events.message(s->arg, type, msg);
+    if (!s->closing)
+        s->events.message(s->arg, type, msg);
 }
 
 static void on_link_noise(void *arg, const char *line)

@@ -26,12 +26,13 @@ struct dt_session_events {
     void (*greeted)(void *arg, const struct dt_msg_hello *hello);
     /* The host has every file of --push in this directory ("": nothing is pushed). Follows greeted,
      * at once if nothing is pushed. */
-    void (*received)(void *arg, const char *dir);
+    void (*pushed)(void *arg, const char *dir);
     /* Any message after HELLO. msg is freed after the call. */
     void (*message)(void *arg, uint8_t type, union dt_msg *msg);
     void (*noise)(void *arg, const char *line); /* as in dt_link_events */
     /* Called exactly once, as the last event; then the session is freed. why->text is empty if the
-     * agent ended normally, or if dt_session_close was called. */
+     * agent ended normally, or if dt_session_close was called, after which this is the only event.
+     */
     void (*closed)(void *arg, const struct dt_error *why);
 };
 

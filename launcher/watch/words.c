@@ -158,7 +158,7 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     }
     dt_strbuf_puts(out, why->what);
     if (why->step == DT_SPAWN_CHECKPOINT && why->error == EEXIST)
-        dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume goes on from the "
+        dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume continues from the "
                             "newest, --fresh starts afresh");
     else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text explains ENOEXEC */
         dt_strbuf_printf(out, ": %s", strerror(why->error));

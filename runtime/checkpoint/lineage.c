@@ -13,7 +13,7 @@
 enum { WHO_MAX = 128 };
 
 static const char options_text[] =
-    "--resume goes on from the newest one, --fresh starts afresh and sets "
+    "--resume continues from the newest one, --fresh starts afresh and sets "
     "them aside (without dtrun: DTRUN_RESUME=1, DTRUN_FRESH=1)";
 
 static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)

@@ -61,7 +61,7 @@ ends_well() {
         sh -c "$lose" sh "$RANK/train" 100 10
     result_is 2 100
     err_has "dtrun: restarting 2 ranks from the checkpoint of step 50"
-    err_has "dtrun: going on from step 40, although a checkpoint of step 50 was committed; do all hosts"
+    err_has "dtrun: continuing from step 40, although a checkpoint of step 50 was committed; do all hosts"
     err_has ", 17 steps lost"
     GONE=away dtrun --checkpoint-dir away -np 2 --inject kill:rank=1,step=57 \
         sh -c "$lose" sh "$RANK/train" 100 10
@@ -91,7 +91,7 @@ ends_well() {
         sh -c '[ "$DTRUN_RANK$DTRUN_GENERATION" != 11 ] || exit 3; exec "$@"' sh "$RANK/train" 80 10
     result_is 2 80
     err_has "dtrun: restarting 2 ranks from the beginning"
-    err_has "dtrun: going on from step 50: the ranks found a newer checkpoint"
+    err_has "dtrun: continuing from step 50: the ranks found a newer checkpoint"
     clean
 }
 
@@ -106,7 +106,7 @@ ends_well() {
     kill -KILL "$(rank_pid 1)"
     await grep -q "^dtrun: restarting 2 ranks from the checkpoint of step " "$ERR"
     kill -CONT $agent
-    await grep -qE "^dtrun: going on from step [0-9]+: the ranks found a newer checkpoint" "$ERR"
+    await grep -qE "^dtrun: continuing from step [0-9]+: the ranks found a newer checkpoint" "$ERR"
     ends_well
 }
 
@@ -346,7 +346,7 @@ is_stopped() { # RANK
     dtrun --transport local -H here1:2,here2:1 --report r.json --inject host:node=1,step=55 "$RANK/train" 100 10
     result_is 3 100
     err_has " (--inject); its rank 2 is taken as lost"
-    err_has "dtrun: going on without here2: 3 ranks on the 2 slots of 1 host"
+    err_has "dtrun: continuing without here2: 3 ranks on the 2 slots of 1 host"
     ! grep -q '"here2"' r.json || { cat r.json; false; }
     clean
 }
@@ -361,7 +361,7 @@ is_stopped() { # RANK
 @test "--inject agent loses a host that comes back" {
     dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject agent:rank=2,step=55 "$RANK/train" 100 10
     result_is 3 100
-    ! grep -q "going on without" "$ERR" || { show; false; }
+    ! grep -q "continuing without" "$ERR" || { show; false; }
     clean
 }
 

@@ -72,7 +72,7 @@ load common
     dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $DTRUN_HOSTID != b ] || exit 5; [ $DTRUN_RESTART_COUNT -lt 3 ] || exit 0; exec sleep 600'
     code_is 0
-    grep -qxF "dtrun: going on without b for 60 s at least, since failures begin there (3 in a row without progress): 2 ranks on the 1 slot of 1 host, devices are shared" "$ERR" ||
+    grep -qxF "dtrun: continuing without b for 60 s at least, since failures begin there (3 in a row without progress): 2 ranks on the 1 slot of 1 host, devices are shared" "$ERR" ||
         { show; false; }
     grep -qE '^dtrun: done in .*; restarted after 3 failures, waited 3 s before restarts, left out b, ' "$ERR" ||
         { show; false; }
@@ -85,9 +85,9 @@ load common
     dtrun --rsh './on-list %h' --max-restarts 4 --report r.json --no-tag -H a:1,b:1 \
         sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
     code_is 5
-    grep -qxF "dtrun: going on with b again, since rank 1 fails elsewhere, too: 2 ranks on the 2 slots of 2 hosts" "$ERR" ||
+    grep -qxF "dtrun: continuing with b again, since rank 1 fails elsewhere, too: 2 ranks on the 2 slots of 2 hosts" "$ERR" ||
         { show; false; }
-    [ "$(grep -c 'going on' "$ERR")" = 2 ] || { show; false; }
+    [ "$(grep -c 'continuing' "$ERR")" = 2 ] || { show; false; }
     report_has .left_out '[{"host":"b","from_generation":4,"until_generation":5}]'
     clean
 }
@@ -98,7 +98,7 @@ load common
         dtrun --rsh './on-list %h' --max-restarts 3 $hosts sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
         code_is 5
         err_has "giving up after 3 restarts (--max-restarts 3)"
-        ! grep -q 'going on' "$ERR" || { show; false; }
+        ! grep -q 'continuing' "$ERR" || { show; false; }
         clean
     done
 }
@@ -115,7 +115,7 @@ load common
     mkdir -p ckpt/step_10
     dtrun --checkpoint-dir ckpt -np 1 true
     code_is 2
-    err_has "dtrun: --checkpoint-dir ckpt holds checkpoints of an earlier job: --resume goes on from the newest, --fresh starts afresh"
+    err_has "dtrun: --checkpoint-dir ckpt holds checkpoints of an earlier job: --resume continues from the newest, --fresh starts afresh"
     for how in --resume --fresh; do
         dtrun --checkpoint-dir ckpt $how -np 1 true
         code_is 0

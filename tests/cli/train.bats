@@ -38,9 +38,9 @@ losses() {
     out_has 1 "step   100 of 100"
     [ -e checkpoints/charlm/step_000000000100/MANIFEST ]
     DTRUN_RESUME=1 timeout "$PATIENCE" "$CHARLM" $SMALL --steps 120 "$TEXT" >"$OUT"
-    out_has 1 "going on after step 100"
+    out_has 1 "continuing after step 100"
     DTRUN_FRESH=1 timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT" >"$OUT"
-    ! grep "going on" "$OUT" || false
+    ! grep "continuing" "$OUT" || false
     DTRUN_CHECKPOINT_DIR="$T/elsewhere/deep" timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT" >"$OUT"
     [ -e elsewhere/deep/step_000000000080/rank_00000.shard ]
     run env DTRUN_CHECKPOINT_DIR="cut$(printf '%*s' 5000 '' | tr ' ' /)off" timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT"
@@ -170,7 +170,7 @@ losses_agree() { # FILE FILE TOLERANCE
             dtrun -np 2 --checkpoint-dir $first.$second --resume $GPU \
                 "$CHARLM" --device $second $SMALL --steps 40 "$TEXT"
             code_is 0
-            out_has 1 "going on after step 20"
+            out_has 1 "continuing after step 20"
             cp "$OUT" out.$first.$second
         done
     done
@@ -278,7 +278,7 @@ hung() { # OPTION...
     dtrun -np 2 --checkpoint-dir broken --resume "$CHARLM" $SMALL "$TEXT"
     code_is 0
     err_has "the checkpoint of step 100 cannot be used: rank 0: $PWD/broken/step_000000000100/rank_00000.shard: is damaged"
-    out_has 1 "going on after step 80"
+    out_has 1 "continuing after step 80"
     diff -r -x LINEAGE unbroken broken
     clean
 }
@@ -294,7 +294,7 @@ hung() { # OPTION...
     diff -r -x OWNER -x LINEAGE before c # the ranks have left without dt_finalize
     dtrun -np 3 --checkpoint-dir c --fresh --inject kill:rank=1,step=70 "$CHARLM" $SMALL "$TEXT"
     code_is 0
-    out_has 1 "going on after step 60"
+    out_has 1 "continuing after step 60"
     diff -r -x LINEAGE before c/earlier-charlm-*
     [ "$(ls -A c | wc -l)" = 4 ] # two checkpoints, LINEAGE, and the old ones that were set aside
     clean

@@ -39,7 +39,7 @@ save() { # DIRECTORY
     [ "$RC" = 0 ]
     alone
     [ "$RC" = 125 ]
-    cluster_err_has "dtrun: checkpoint directory /tmp/alone holds checkpoints of an earlier job: --resume goes on from the newest, --fresh starts afresh (on host1)"
+    cluster_err_has "dtrun: checkpoint directory /tmp/alone holds checkpoints of an earlier job: --resume continues from the newest, --fresh starts afresh (on host1)"
     alone --resume
     [ "$RC" = 0 ]
     alone --fresh --max-restarts 1 --inject kill:rank=0,step=1

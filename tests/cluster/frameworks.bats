@@ -40,7 +40,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: rank 1 (host2, pid $pid) was killed by signal 9 (SIGKILL)"
     cluster_err_has "dtrun: restarting 2 ranks"
-    grep -q '^\[0\] going on after step [1-3][05]0$' "$OUT"
+    grep -q '^\[0\] continuing after step [1-3][05]0$' "$OUT"
     [ "$(grep -c 'step    50 of 400' "$OUT")" = 1 ]
     [ "$(grep '^\[0\] step   400 of 400' "$OUT")" = "$undisturbed" ]
 }
@@ -100,7 +100,7 @@ END
     cluster_dtrun_wait 40
     cluster_power_on 2
     [ "$RC" = 0 ]
-    cluster_err_has "dtrun: going on without host2: 2 ranks on the 1 slot of 1 host"
+    cluster_err_has "dtrun: continuing without host2: 2 ranks on the 1 slot of 1 host"
     [ "$(grep -c '^\[server [01]\] server pid' "$OUT")" = 4 ]
     [ "$(grep -c 'sum 6' "$OUT")" = 4 ]
 }

@@ -104,7 +104,7 @@ END
     [ "$RC" = 0 ]
     [ "$(grep -c 'no CUDA-capable device is detected' "$OUT")" = 2 ]
     [ "$(grep -cE 'dtrun: rank 1 \(host2, pid [0-9]+\) exited with code 4' "$ERR")" = 2 ]
-    cluster_err_has "dtrun: going on without host2 "
+    cluster_err_has "dtrun: continuing without host2 "
     [ "$(grep weights "$OUT" | sort | uniq -c | tr -s ' ')" = " 2 $calm" ]
 }
 

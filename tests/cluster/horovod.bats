@@ -97,7 +97,7 @@ says() { # TIMES LINE
     cluster_dtrun_wait 40
     cluster_power_on 1
     [ "$RC" = 0 ]
-    cluster_err_has "dtrun: going on without host1: 2 ranks on the 1 slot of 1 host"
+    cluster_err_has "dtrun: continuing without host1: 2 ranks on the 1 slot of 1 host"
     [ "$(grep -cx '\[[01]\] met' "$OUT")" = 4 ]
 }
 

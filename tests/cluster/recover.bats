@@ -126,7 +126,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     recovered
     cluster_power_on 2
     [ "$(grep -c '^dtrun: host2 has not answered for 2 s; its ranks 2-3 are taken as lost$' "$ERR")" = 1 ]
-    [ "$(grep -c '^dtrun: going on without host2: 4 ranks on the 4 slots of 2 hosts$' "$ERR")" = 1 ]
+    [ "$(grep -c '^dtrun: continuing without host2: 4 ranks on the 4 slots of 2 hosts$' "$ERR")" = 1 ]
     [ "$(grep -c '^dtrun: .*host2' "$ERR")" -le 3 ]
     about undisturbed.loss
     for ((s = 100; s <= 120; s += 20)); do
@@ -142,7 +142,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     cluster_cut 2
     recovered
     cluster_err_has "dtrun: host1 and twin are one machine"
-    cluster_err_has "dtrun: going on without twin: 4 ranks on the 2 slots of 1 host"
+    cluster_err_has "dtrun: continuing without twin: 4 ranks on the 2 slots of 1 host"
     cluster_await_quiet
     cluster_mend 2
 }
@@ -164,7 +164,7 @@ cut_pair() { # N TO
         cluster_on 1 pkill -KILL charlm
         if [ $how = move ]; then
             recovered
-            cluster_err_has "dtrun: going on without host2: 4 ranks on the 2 slots of 1 host"
+            cluster_err_has "dtrun: continuing without host2: 4 ranks on the 2 slots of 1 host"
             about undisturbed.loss
         else
             cluster_dtrun_wait

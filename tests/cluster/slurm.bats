@@ -329,5 +329,5 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     touch "$LAB/ended"
     allocated_wait
     [ "$RC" = 0 ]
-    grep -q 'going on without node2' "$ERR"
+    grep -q 'continuing without node2' "$ERR"
 }

@@ -143,13 +143,13 @@ static void get_files(struct sim_world *w, struct sim_event *e)
     if (!sim_agent_acts(w, e))
         return;
     a->receiving = false;
-    sim_send_received(w, a);
+    sim_send_pushed(w, a);
 }
 
 static void receive_files(struct sim_world *w, struct sim_agent *a)
 {
     if (!w->s->push_ns) {
-        sim_send_received(w, a);
+        sim_send_pushed(w, a);
         return;
     }
     a->receiving = true;

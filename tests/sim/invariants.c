@@ -401,7 +401,7 @@ static bool may_be_cut(const struct sim_world *w, const struct sim_conn *c)
 
     if (x->finished)
         return true;
-    if (!c->received)
+    if (!c->pushed)
         return ordered || (x->decided && sim_oracle_allows(w, false));
     return ordered && w->now_ns - x->orders[0].at_ns >= PATIENCE_NS;
 }

@@ -88,8 +88,8 @@ static void receive(struct sim_world *w, struct sim_event *e)
 
     if (is_held_up(w, e, c->host) || !c->open)
         return;
-    c->received = true;
-    dt_job_received(w->job, c->host->index, "");
+    c->pushed = true;
+    dt_job_pushed(w->job, c->host->index, "");
 }
 
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type, union dt_msg *msg)
@@ -107,7 +107,7 @@ void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type, union dt_m
     sim_queue_put(&w->queue, e);
 }
 
-void sim_send_received(struct sim_world *w, struct sim_agent *a)
+void sim_send_pushed(struct sim_world *w, struct sim_agent *a)
 {
     struct sim_conn *c = a->conn;
     uint64_t at = c->over ? UINT64_MAX : put_on_its_way(w, c, SIM_TO_ENGINE, false);

@@ -115,8 +115,8 @@ static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
 
 void sim_check_quarantine_said(struct sim_world *w, const char *line)
 {
-    struct sim_host *out = host_named(w, line, "going on without ");
-    struct sim_host *back = host_named(w, line, "going on with ");
+    struct sim_host *out = host_named(w, line, "continuing without ");
+    struct sim_host *back = host_named(w, line, "continuing with ");
 
     if (out && strstr(line, " s at least"))
         check_out(w, out, line);

@@ -79,7 +79,7 @@ struct sim_conn {
     struct sim_agent *agent; /* NULL until one starts */
     bool open;               /* as the engine sees it */
     bool over;               /* the agent's side has ended */
-    bool greeted, received;  /* the engine has HELLO; no push is left to do */
+    bool greeted, pushed;    /* the engine has HELLO; no push is left to do */
     bool dead[2];            /* by side: nothing arrives any more */
     bool given_up;           /* the engine has closed it */
     bool hung_up;            /* ... and knows that it has ended */
@@ -372,7 +372,7 @@ extern const struct dt_job_ops sim_ops;
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type,
               union dt_msg *msg); /* frees msg */
 /* The agent has got all pushed files. */
-void sim_send_received(struct sim_world *w, struct sim_agent *a);
+void sim_send_pushed(struct sim_world *w, struct sim_agent *a);
 /* Sends the end of the connection: to dtrun, to the agent, or to both. */
 void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why);
 void sim_conn_hang_up(struct sim_world *w, struct sim_conn *c);

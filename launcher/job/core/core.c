@@ -45,7 +45,7 @@ void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char
     dt_core_event(c, event);
 }
 
-void dt_core_check(struct dt_core *c)
+void dt_core_check_idle(struct dt_core *c)
 {
     if (c->state == DT_JOB_ENDING) {
         if (c->links.open == 0 && (c->output_dropped || !c->ops->output_awaits(c->ops->arg)))
@@ -87,11 +87,11 @@ bool dt_core_find_duplicate_hosts(const struct dt_core *c, size_t *one, size_t *
     return found < c->plan.nnodes;
 }
 
-void dt_core_ask(struct dt_core *c)
+void dt_core_query(struct dt_core *c)
 {
     for (uint32_t r = 0; r < c->ranks.np; r++)
         c->ranks.v[r].leaving = false;
-    dt_hostlinks_ask(&c->links);
+    dt_hostlinks_query(&c->links);
 }
 
 void dt_core_on_answer(struct dt_core *c, struct dt_hostlink *h, const struct dt_msg_answer *m)

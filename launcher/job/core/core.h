@@ -44,7 +44,7 @@ void dt_core_begin_generation(struct dt_core *c); /* resets the ranks */
  * which ends the job. Takes over reason, which may be NULL. */
 void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason);
 /* Raises IDLE or CLOSED if its condition holds (see job_fsm.h). */
-void dt_core_check(struct dt_core *c);
+void dt_core_check_idle(struct dt_core *c);
 uint64_t dt_core_now(const struct dt_core *c);
 const char *dt_core_host_name(const struct dt_core *c, size_t host);
 /* Finds two hosts of the plan that are the same machine: its slots would count twice. Call this
@@ -52,7 +52,7 @@ const char *dt_core_host_name(const struct dt_core *c, size_t host);
 bool dt_core_find_duplicate_hosts(const struct dt_core *c, size_t *one, size_t *other);
 /* Sends QUERY: asks the agents which deaths they know of, and in which ranks a call has returned
  * DT_ERR_PEER or is about to return it. */
-void dt_core_ask(struct dt_core *c);
+void dt_core_query(struct dt_core *c);
 void dt_core_on_answer(struct dt_core *c, struct dt_hostlink *h, const struct dt_msg_answer *m);
 
 #endif

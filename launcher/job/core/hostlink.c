@@ -96,7 +96,7 @@ void dt_hostlink_greeted(struct dt_hostlink *h, const struct dt_msg_hello *hello
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now_ns(h));
 }
 
-void dt_hostlink_received(struct dt_hostlink *h, const char *dir)
+void dt_hostlink_pushed(struct dt_hostlink *h, const char *dir)
 {
     h->dir = dt_xstrdup(dir);
     set_phase(h, DT_HOST_IDLE);

@@ -72,7 +72,7 @@ void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
 void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames);
 /* Its agent said HELLO. */
 void dt_hostlink_greeted(struct dt_hostlink *h, const struct dt_msg_hello *hello);
-void dt_hostlink_received(struct dt_hostlink *h, const char *dir); /* makes it IDLE */
+void dt_hostlink_pushed(struct dt_hostlink *h, const char *dir); /* makes it IDLE */
 /* The connection has ended by itself. Returns the phase that it was in. */
 enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why);
 /* Closes the connection. Stores the reason in h->why. */

@@ -106,7 +106,7 @@ bool dt_hostlinks_any_closing(const struct dt_hostlinks *l)
     return in_use < l->open;
 }
 
-void dt_hostlinks_ask(struct dt_hostlinks *l)
+void dt_hostlinks_query(struct dt_hostlinks *l)
 {
     struct dt_msg_query query = { ++l->query };
 

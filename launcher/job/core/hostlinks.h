@@ -43,7 +43,7 @@ bool dt_hostlinks_await_signals(const struct dt_hostlinks *l, uint64_t signals);
 void dt_hostlinks_end_gathering(const struct dt_hostlinks *l, uint64_t reported, uint64_t now_ns);
 
 /* Sends a new QUERY to all hosts that have ranks. */
-void dt_hostlinks_ask(struct dt_hostlinks *l);
+void dt_hostlinks_query(struct dt_hostlinks *l);
 /* ANSWER has arrived. Returns whether it answers the newest QUERY. */
 bool dt_hostlinks_answer(const struct dt_hostlinks *l, struct dt_hostlink *h, uint32_t query);
 /* Returns whether all hosts that have ranks have answered the newest QUERY. */

@@ -263,7 +263,7 @@ static void greet(struct world *w, size_t host)
     };
 
     dt_job_greeted(w->job, host, &hello);
-    dt_job_received(w->job, host, "");
+    dt_job_pushed(w->job, host, "");
 }
 
 static void answer_probe_with(struct world *w, size_t host, uint8_t state)
@@ -643,13 +643,13 @@ static void a_host_in_quarantine_comes_back_if_all_others_are_lost(void **state)
             dt_job_timer(w.job, DT_TIMER_FENCE);
         }
     }
-    assert_non_null(strstr(w.said, "going on without b for 60 s"));
+    assert_non_null(strstr(w.said, "continuing without b for 60 s"));
     disconnect(&w, 0);
     disconnect(&w, 0);
     w.now_ns = w.due_ns[DT_TIMER_FENCE];
     dt_job_timer(w.job, DT_TIMER_FENCE);
     assert_int_equal(w.generation[1], 4);
-    assert_non_null(strstr(w.said, "going on with b again"));
+    assert_non_null(strstr(w.said, "continuing with b again"));
     report = dt_job_report(w.job);
     assert_null(strstr(report, "from_generation")); /* no generation has begun without b */
     free(report);

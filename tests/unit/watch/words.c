@@ -171,7 +171,8 @@ static void a_failed_start_names_what_is_wrong(void **state)
         { { .step = DT_SPAWN_CHECKPOINT, .error = EROFS, .what = (char *)"/c" },
           "checkpoint directory /c: Read-only file system" },
         { { .step = DT_SPAWN_CHECKPOINT, .error = EEXIST, .what = (char *)"/c" },
-          "checkpoint directory /c holds checkpoints of an earlier job: --resume goes on from the "
+          "checkpoint directory /c holds checkpoints of an earlier job: --resume continues from "
+          "the "
           "newest, --fresh starts afresh" },
         { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
           "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
