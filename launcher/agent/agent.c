@@ -45,7 +45,7 @@ struct agent {
     struct dt_standby *facts_standby;
     bool told_slow;
     uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
-    uint64_t alive_ns;       /* when show_alive last sent one, or could begin to */
+    uint64_t alive_ns;       /* when say_alive_if_due last sent one, or the work began */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -163,8 +163,7 @@ static void say_blocked(struct agent *a, uint64_t ms, char *text)
 
 static void on_blocked(void *arg, uint64_t ms)
 {
-    static char text[] = "the file system on which pushed files are put (HOME) does not respond; "
-                         "waiting for it";
+    static char text[] = "the file system for pushed files (HOME) does not respond; waiting for it";
 
     say_blocked(arg, ms, text);
 }
@@ -177,13 +176,13 @@ static void on_facts_blocked(void *arg, uint64_t ms)
     say_blocked(arg, ms, text);
 }
 
-/* Begins what may keep the loop from turning. Call show_alive again and again until it is done. */
+/* Begins work that may block the loop for long. Call say_alive_if_due often until it is done. */
 static void begin_work(struct agent *a)
 {
     a->alive_ns = dt_now_ns();
 }
 
-static void show_alive(void *arg)
+static void say_alive_if_due(void *arg)
 {
     struct agent *a = arg;
     uint64_t now = dt_now_ns();
@@ -240,7 +239,7 @@ static void reap(struct agent *a)
         if (a->generation)
             dt_generation_died(a->generation, &info);
         info.si_pid = 0;
-        show_alive(a);
+        say_alive_if_due(a);
     }
 }
 
@@ -331,13 +330,13 @@ static void on_job_signal(void *arg, int signo)
 
 static void on_signal(struct agent *a, int signo)
 {
-    bool had = dt_jobsignals_ranks_had(a->signals, signo);
+    bool ranks_had = dt_jobsignals_ranks_had(a->signals, signo); /* Slurm has sent it to them */
 
     dt_jobsignals_forget(a->signals, signo);
-    if (had && (signo == SIGUSR1 || signo == SIGUSR2))
+    if (ranks_had && (signo == SIGUSR1 || signo == SIGUSR2))
         return;
-    if (had)
-        signo = SIGCONT; /* a stopped process handles the earlier signal when it continues */
+    if (ranks_had)
+        signo = SIGCONT; /* a stopped rank handles Slurm's signal when it continues */
     /* On Ctrl-Z, dtrun stops the ranks before it stops itself. */
     if (signo == SIGSTOP || signo == SIGCONT)
         dt_lease_hold(&a->lease, signo == SIGSTOP);
@@ -422,7 +421,7 @@ static void on_launcher_message(void *arg, uint8_t type, union dt_msg *msg)
     case DT_MSG_FILE_DATA:
         dt_files_data(a->files, &msg->file_data);
         /* PINGs wait behind the files in the buffers of TCP and SSH: long on a slow line. */
-        show_alive(a);
+        say_alive_if_due(a);
         break;
     case DT_MSG_END:
         leave(a, 0, NULL, NULL);
@@ -488,7 +487,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     a->host.cgroup = a->keeper->cgroup;
     a->host.groups = &a->keeper->groups;
     a->host.mpi_dir = a->keeper->mpi_dir;
-    a->host.alive = show_alive;
+    a->host.alive = say_alive_if_due;
     a->host.vanish = on_vanish;
     a->host.arg = a;
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a->query_look.data = a;

@@ -16,31 +16,33 @@
 #include "launcher/base/agentargs.h"
 #include "launcher/base/mem.h"
 
-static const struct sign {
+static const struct {
     const char *text;
     enum dt_boot_line line;
-} signs[] = {
+} markers[] = {
     { "DTRUN-AGENT ", DT_BOOT_AGENT },
     { "DTRUN-CACHED ", DT_BOOT_CACHED },
     { "DTRUN-NEED ", DT_BOOT_NEED },
     { "DTRUN-FAIL ", DT_BOOT_FAIL },
 };
 
-static void take_line(struct dt_bytequeue *in, struct dt_strbuf *line, size_t skip, size_t n,
-                      size_t end)
+/* Stores bytes from .. to - 1 of in as line, with control characters replaced, and takes the first
+ * `taken` bytes out of in. */
+static void take_line(struct dt_bytequeue *in, struct dt_strbuf *line, size_t from, size_t to,
+                      size_t taken)
 {
     const char *text = dt_bytequeue_head(in);
 
     line->len = 0;
-    for (size_t i = skip; i < n; i++) {
+    for (size_t i = from; i < to; i++) {
         unsigned char c = (unsigned char)text[i];
         char shown = c == '\t' || (c >= ' ' && c != 0x7f) ? (char)c : '?';
 
-        if (c != '\r' || i + 1 < n)
+        if (c != '\r' || i + 1 < to)
             dt_strbuf_add(line, &shown, 1);
     }
     dt_strbuf_add(line, "", 0);
-    dt_bytequeue_consume(in, end);
+    dt_bytequeue_consume(in, taken);
 }
 
 bool dt_boot_text_line(struct dt_bytequeue *in, struct dt_strbuf *line, bool all)
@@ -64,9 +66,9 @@ enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line)
     if (!newline)
         return DT_BOOT_INCOMPLETE;
     n = (size_t)(newline - text);
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        size_t len = strlen(signs[i].text);
-        const char *at = memmem(text, n, signs[i].text, len);
+    for (size_t i = 0; i < sizeof markers / sizeof *markers; i++) {
+        size_t len = strlen(markers[i].text);
+        const char *at = memmem(text, n, markers[i].text, len);
         size_t before = at ? (size_t)(at - text) : 0;
 
         if (at && before) {
@@ -75,7 +77,7 @@ enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line)
         }
         if (at) {
             take_line(in, line, len, n, n + 1);
-            return signs[i].line;
+            return markers[i].line;
         }
     }
     take_line(in, line, 0, n, n + 1);
@@ -169,6 +171,10 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
 /* %1$s is the pattern of the machine, %2$s the name of the agent there, %3$zu its size, %4$s the
  * token, %5$s the agent's arguments. %6$s is 1 if a new agent must replace the one that is there.
  *
+ * Its variables: m is the machine, n is %6$s, u the user's id, d a directory, f the agent's file in
+ * it, t a temporary file, which q removes, and w says why directories were rejected. The patterns
+ * for the mode of a directory are split because ??- is a trigraph.
+ *
  * The script does not trust a directory that others may write to. It tests a directory by running a
  * small script in it, because that shows whether files there may be executed, and by writing a file
  * of the agent's size, because the agent can be received only once. It finds an agent in the usual
@@ -183,7 +189,7 @@ static const char push_script[] =
     "?-?:%3$zu)echo \"DTRUN-CACHED $f\";exec \"$f\"%5$s;;esac;fi;"
     "u=$(id -u);t=;w=;"
     "case $m in %1$s);;*)"
-    "echo \"DTRUN-FAIL this host is of type $m, the dtrun-agent to be sent is for %1$s; "
+    "echo \"DTRUN-FAIL this host is $m, but the dtrun-agent to be sent is for %1$s; "
     "install dtrun there and use --no-push\";exit 1;;esac;"
     "q(){ [ -z \"$t\" ]||rm -f \"$t\";};trap q 0;trap \"exit 1\" 1 2 13 15;"
     "for d in \"$HOME/.cache/dtrun\" \"$XDG_RUNTIME_DIR/dtrun\" \"/tmp/dtrun-$u\";do "
@@ -191,7 +197,7 @@ static const char push_script[] =
     "(umask 77;mkdir -p \"$d\")2>/dev/null;"
     "set -- $(ls -ldn \"$d\" 2>/dev/null);"
     "case $1:$3 in drwx?-?"
-    "?-?*:$u);;:)w=\"$w, $d cannot be made\";continue;;"
+    "?-?*:$u);;:)w=\"$w, $d cannot be created\";continue;;"
     "*)w=\"$w, $d is not yours alone\";continue;;esac;"
     "f=$d/%2$s;"
     "[ -z \"$n\" ]&&[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&"

@@ -473,7 +473,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     printf '\xb7' | dd of="$BATS_TEST_TMPDIR/agent" bs=1 seek=18 conv=notrunc status=none
     [ "$(uname -m)" != aarch64 ] || skip "this is an aarch64 machine"
     probe --agent "$BATS_TEST_TMPDIR/agent" host1
-    fails_with "agent start: this host is of type $(uname -m), the dtrun-agent to be sent is for aarch64"
+    fails_with "agent start: this host is $(uname -m), but the dtrun-agent to be sent is for aarch64"
 }
 
 @test "bash, csh and fish may be login shells and may print output" {
