@@ -55,6 +55,10 @@ struct dt_transport_ops {
     /* Returns what carries the bytes if that is chosen after open; until then, the transport's own
      * name. May be called until closed() returns. NULL: it is always the transport's own name. */
     const char *(*carrier)(const struct dt_transport *t);
+    /* May be called until closed() returns. Whether the server closed the connection before anybody
+     * could log in, and nothing that was written is lost. A server does so to some of many clients
+     * that come at once (MaxStartups), and may accept a later attempt. NULL: it is not known. */
+    bool (*turned_away)(const struct dt_transport *t);
 };
 
 /* Runs the agent on this machine. If the host has another name, the agent pretends to be that host:

@@ -1,5 +1,7 @@
 /* The SSH transports as the launcher sees them: they query the user's settings and keys, then let
- * libssh2 or ssh carry the bytes. */
+ * libssh2 or ssh carry the bytes. A host that closes the connection before the login is tried
+ * again, because sshd turns clients away at random while many of them log in (MaxStartups), as the
+ * jobs of an array do. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,13 @@
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
 
+enum {
+    ATTEMPTS = 6,
+    /* before another attempt: a random time, so that those who were turned away come apart */
+    PAUSE_MIN_MS = 300,
+    PAUSE_MAX_MS = 1500,
+};
+
 struct dt_transport {
     struct dt_pass pass;
     uv_loop_t *loop;
@@ -19,27 +28,70 @@ struct dt_transport {
     struct dt_sshlogin_query *query;       /* NULL once it has answered */
     struct dt_sshlogin *login;
     const struct dt_transport_ops *ops; /* of inner */
-    struct dt_transport *inner;         /* NULL until chosen */
+    struct dt_transport *inner;         /* NULL until chosen, and between two attempts */
     struct dt_bytequeue early;          /* bytes written before a transport was chosen */
+    int attempts;
+    uv_timer_t pause; /* before the next attempt */
     bool closing;
 };
 
-static void closed(void *arg, const struct dt_error *why)
+static void free_auto(uv_handle_t *pause)
 {
-    struct dt_transport *t = arg;
+    struct dt_transport *t = pause->data;
 
-    t->pass.events.closed(t->pass.arg, why);
     dt_sshlogin_free(t->login);
     dt_bytequeue_free(&t->early);
     free(t);
+}
+
+static void end(struct dt_transport *t, const struct dt_error *why)
+{
+    t->pass.events.closed(t->pass.arg, why);
+    t->inner = NULL;
+    uv_close((uv_handle_t *)&t->pause, free_auto);
+}
+
+static void open_inner(struct dt_transport *t);
+
+static void on_pause_over(uv_timer_t *pause)
+{
+    struct dt_transport *t = pause->data;
+
+    if (t->closing)
+        end(t, &(struct dt_error){ 0 });
+    else
+        open_inner(t);
+}
+
+static uint64_t choose_pause_ms(void)
+{
+    uint32_t random = 0;
+
+    uv_random(NULL, NULL, &random, sizeof random, 0, NULL);
+    return PAUSE_MIN_MS + random % (PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
+}
+
+static void on_inner_closed(void *arg, const struct dt_error *why)
+{
+    struct dt_transport *t = arg;
+
+    if (t->closing || !t->ops->turned_away || !t->ops->turned_away(t->inner) ||
+        t->attempts == ATTEMPTS) {
+        end(t, why);
+        return;
+    }
+    dt_verbose("%s: %s; trying again", t->remote.host->name, why->text);
+    t->inner = NULL;
+    uv_timer_start(&t->pause, on_pause_over, choose_pause_ms(), 0);
 }
 
 static void open_inner(struct dt_transport *t)
 {
     static const struct dt_transport_events inner_events = { dt_pass_up, dt_pass_data,
                                                              dt_pass_noise, dt_pass_drained,
-                                                             closed };
+                                                             on_inner_closed };
 
+    t->attempts++;
     t->inner = t->ops->open(t->loop, &t->remote, &inner_events, t);
     t->ops->write(t->inner, dt_bytequeue_head(&t->early), t->early.len);
     dt_bytequeue_free(&t->early);
@@ -79,7 +131,7 @@ static void on_login(void *arg, struct dt_sshlogin *login, const struct dt_error
     if (t->closing || err->text[0]) {
         if (!t->closing)
             dt_error_set(&why, "settings: %s", err->text);
-        closed(t, &why);
+        end(t, &why);
         return;
     }
     t->remote.login = login;
@@ -100,6 +152,8 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
     t->remote = *remote;
     t->pass = (struct dt_pass){ *events, arg };
     t->forced = forced;
+    uv_timer_init(loop, &t->pause);
+    t->pause.data = t;
     t->query = dt_sshlogin_ask(loop, remote->host, on_login, t);
     return t;
 }
@@ -132,7 +186,9 @@ static void auto_write(struct dt_transport *t, const void *bytes, size_t n)
 
 static const char *auto_phase(const struct dt_transport *t)
 {
-    return t->inner ? t->ops->phase(t->inner) : "settings (ssh -G, or the SSH agent)";
+    if (t->inner)
+        return t->ops->phase(t->inner);
+    return t->attempts ? "handshake" : "settings (ssh -G, or the SSH agent)";
 }
 
 static size_t auto_pending(const struct dt_transport *t)
@@ -147,6 +203,8 @@ static void auto_close(struct dt_transport *t)
         t->ops->close(t->inner);
     else if (t->query)
         dt_sshlogin_cancel(t->query);
+    else
+        uv_timer_start(&t->pause, on_pause_over, 0, 0);
 }
 
 static void auto_greeted(struct dt_transport *t)

@@ -38,7 +38,8 @@ struct dt_transport {
     bool driving;
     bool released; /* session and handles are being closed */
     bool owes_drained;
-    int holds; /* how many parts must end before this can be freed */
+    bool turned_away; /* the host closed the connection during the handshake */
+    int holds;        /* how many parts must end before this can be freed */
     struct dt_dial *dial;
     uv_timer_t timer;
     struct dt_sshsocket socket;
@@ -109,14 +110,24 @@ static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_trans
     over(t);
 }
 
+/* sshd has not read what this side sent, so the kernel may also reset the connection. */
+static bool is_turned_away(const struct dt_transport *t)
+{
+    return t->phase == HANDSHAKE && t->socket.hung_up &&
+           (t->socket.error == 0 || t->socket.error == UV_ECONNRESET);
+}
+
 /* A call of libssh2 has failed. If the connection broke, reports that as the reason. */
 static void fail_session(struct dt_transport *t)
 {
     char *text = NULL;
     const char *phase = phase_names[t->phase];
 
+    t->turned_away = is_turned_away(t);
     libssh2_session_last_error(t->session, &text, NULL, 0);
-    if (t->socket.hung_up && t->phase >= RUNNING)
+    if (t->turned_away)
+        fail_transport(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
+    else if (t->socket.hung_up && t->phase >= RUNNING)
         fail_transport(t, "connection: it was lost (%s)",
                        t->socket.error ? strerror(-t->socket.error) : "the host closed it");
     else if (t->socket.error)
@@ -476,6 +487,11 @@ static void ssh2_greeted(struct dt_transport *t)
     dt_sshsocket_end_when_silent(&t->socket, 0);
 }
 
+static bool ssh2_turned_away(const struct dt_transport *t)
+{
+    return t->turned_away && t->out.len == 0;
+}
+
 const struct dt_transport_ops dti_carrier_libssh2 = {
     .name = "libssh2",
     .open = ssh2_open,
@@ -484,4 +500,5 @@ const struct dt_transport_ops dti_carrier_libssh2 = {
     .pending = ssh2_pending,
     .close = ssh2_close,
     .greeted = ssh2_greeted,
+    .turned_away = ssh2_turned_away,
 };

@@ -135,9 +135,46 @@ aliases() {
 @test "a job on 129 hosts never connects to more at once than --fanout says" {
     aliases
     # MaxStartups of host3 refuses the eleventh connection that has not yet logged in.
-    PATIENCE=300 cluster_dtrun --fanout 8 -np 129 -H "n[001-129]" sh -c 'echo $DTRUN_NODE_RANK'
+    PATIENCE=300 cluster_dtrun --verbose --fanout 8 -np 129 -H "n[001-129]" sh -c 'echo $DTRUN_NODE_RANK'
     [ "$RC" = 0 ]
+    ! grep "trying again" "$ERR" || false
     [ "$(sed 's/.* //' "$OUT" | sort -n)" = "$(seq 0 128)" ]
+}
+
+_occupied() { grep -q '^occupied' "$BATS_TEST_TMPDIR/logins"; }
+_tries_again() { grep -q 'host3: handshake: the host closed the connection.*; trying again$' "$ERR"; }
+
+# Ten others begin to log in to host3, which turns all further clients away.
+occupy() {
+    _cluster_exec python3 -c 'import socket, signal
+others = [socket.create_connection(("host3", 2222)) for i in range(10)]
+for o in others:
+    o.recv(100)
+print("occupied", flush=True)
+signal.pause()' >"$BATS_TEST_TMPDIR/logins" &
+    LOGINS=$!
+    await _occupied
+}
+
+@test "a host that turns clients away because too many log in at once is tried again, but not for ever" {
+    occupy
+    cluster_dtrun_start --verbose --ssh-port 2222 -np 1 -H host3 echo up
+    await _tries_again
+    kill "$LOGINS"
+    cluster_dtrun_wait
+    [ "$RC" = 0 ]
+    grep -q up "$OUT"
+    occupy
+    cluster_dtrun_start --verbose --ssh-port 2222 -np 1 -H host3 echo up
+    await _tries_again
+    kill -INT "$DTRUN_PID"
+    cluster_dtrun_wait
+    [ "$RC" = 130 ]
+    cluster_dtrun --verbose --ssh-port 2222 -np 1 -H host3 echo up
+    kill "$LOGINS"
+    [ "$RC" = 125 ]
+    [ "$(grep -c 'trying again$' "$ERR")" = 5 ]
+    cluster_err_has "host3: handshake: the host closed the connection; look at its sshd's log; if many logins"
 }
 
 @test "jobs run on one host fewer than --fanout says, as many, and one more" {
