@@ -8,6 +8,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/watch/signal_meaning.h"
+#include "launcher/watch/words.h"
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */
@@ -31,9 +32,28 @@ static void drop_output(struct dt_core *c)
     dt_stopping_cut(c);
 }
 
+/* dtrun ends without knowing how the ranks there end. */
+static void report_silent_hosts(const struct dt_core *c)
+{
+    for (size_t i = 0; i < c->plan.nnodes; i++) {
+        const struct dt_plan_node *node = &c->plan.nodes[i];
+        const struct dt_hostlink *h = c->links.v[node->host];
+        struct dt_strbuf b = { 0 };
+
+        if (!h || !dt_hostlink_has_ranks(h) || !h->went)
+            continue;
+        dt_words_ranks(&b, &node->ranks);
+        dt_say("%s has not confirmed that %s ended; its agent, if it still runs, ends everything "
+               "of the job there within %d s",
+               dt_core_host_name(c, h->host), dt_strbuf_text(&b), c->config->heartbeat_s);
+        dt_strbuf_free(&b);
+    }
+}
+
 void dt_stopping_on_patience_over(struct dt_core *c)
 {
     drop_output(c);
+    report_silent_hosts(c);
     dt_hostlinks_close_all(&c->links);
     dt_core_check_idle(c);
 }

@@ -101,6 +101,18 @@ one_of_many() { # NUMBER: the peers of rank 3, on its host and on others, exit a
     cluster_mend 2
 }
 
+@test "Ctrl-C while a host is cut off names the host that has not confirmed the end of its ranks" {
+    start --heartbeat 8 --kill-grace 1
+    cluster_cut 2
+    kill -INT "$DTRUN_PID"
+    cluster_dtrun_wait
+    [ "$RC" = 130 ]
+    cluster_err_has "dtrun: host2 has not confirmed that ranks 2-3 ended; its agent, if it still runs, ends"
+    ! grep "host1 has not" "$ERR" || false
+    cluster_await_quiet
+    cluster_mend 2
+}
+
 gone_from() { [ -z "$(rank_shell "$1")$(worker "$1")" ]; }
 is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
 
