@@ -20,8 +20,10 @@ static void stop_by(struct dt_signals *s, int signo)
         return;
     }
     dt_words_count(&b, alive, "rank");
-    dt_say("%s by %s%s%s%s", signo == SIGINT ? "interrupted" : "told to end", dt_signal_name(signo),
-           alive ? "; stopping " : "", alive ? dt_strbuf_text(&b) : "",
+    dt_say("%s by %s%s%s%s%s%s", signo == SIGINT ? "interrupted" : "told to end",
+           dt_signal_name(signo), s->reporter ? ", which was sent to dtrun-agent on " : "",
+           s->reporter ? s->reporter : "", alive ? "; stopping " : "",
+           alive ? dt_strbuf_text(&b) : "",
            alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
     c->outcome.ended_by = signo;
@@ -66,6 +68,8 @@ static void gather(struct dt_signals *s, struct dt_hostlink *h, int signo)
         return;
     if (h)
         h->signalled |= dt_signal_bit(signo);
+    if (h && !s->batch)
+        s->reporter = dt_core_host_name(s->core, h->host);
     dt_signals_check_steps(s);
 }
 
@@ -82,6 +86,7 @@ void dt_signals_on_signal(struct dt_signals *s, int signo)
         reported = dt_signal_gather_skip(&s->gather, &s->core->timers, signo);
         dt_hostlinks_end_gathering(&s->core->links, reported, dt_core_now(s->core));
     }
+    s->reporter = NULL;
     act_on(s, signo);
 }
 

@@ -11,7 +11,8 @@ struct dt_signals {
     struct dt_pause *pause; /* for Ctrl-Z */
     bool batch;             /* a batch system may signal dtrun and agents alike */
     struct dt_signal_gather gather;
-    int stopped_by; /* the signal that began to stop the job, or 0 */
+    int stopped_by;       /* the signal that began to stop the job, or 0 */
+    const char *reporter; /* no batch: the host whose agent, not dtrun, got the signal; or NULL */
 };
 
 void dt_signals_on_signal(struct dt_signals *s, int signo); /* dtrun received it */

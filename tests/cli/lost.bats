@@ -44,7 +44,7 @@ stop_by_agent() {
     kill "-$1" "$($2)"
     dtrun_wait
     code_is "$3"
-    err_has "by SIG$1; stopping 2 ranks"
+    err_has "by SIG$1, which was sent to dtrun-agent on localhost; stopping 2 ranks"
     clean
 }
 
@@ -94,7 +94,7 @@ each_rank_once() { # SIGNAL
     code_is 143
     each_rank_once USR1
     each_rank_once TERM
-    err_has "told to end by SIGTERM; stopping 2 ranks"
+    err_has "told to end by SIGTERM, which was sent to dtrun-agent on localhost; stopping 2 ranks"
     wait
     clean
 }
