@@ -102,8 +102,7 @@ static void start_after_fence(struct dt_recovery *r)
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closing(&r->core->links))
-        return; /* an agent on this machine, even a suspended one, is dead once its link is closed
-                 */
+        return; /* once its link is closed, an agent on this machine is dead, even if suspended */
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else

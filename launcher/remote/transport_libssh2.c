@@ -125,12 +125,10 @@ static void fail_session(struct dt_transport *t)
 
     t->turned_away = is_turned_away(t);
     libssh2_session_last_error(t->session, &text, NULL, 0);
-    if (t->turned_away)
-        fail_transport(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
-    else if (t->socket.hung_up && t->phase >= RUNNING)
+    if (t->socket.hung_up && t->phase >= RUNNING)
         fail_transport(t, "connection: it was lost (%s)",
                        t->socket.error ? strerror(-t->socket.error) : "the host closed it");
-    else if (t->socket.error)
+    else if (t->socket.error && !t->turned_away)
         fail_transport(t, "%s: the connection broke: %s; is the host up? try: ssh %s true", phase,
                        strerror(-t->socket.error), t->remote->host->name);
     else if (t->socket.hung_up)
