@@ -131,8 +131,8 @@ static bool are_all_local(const struct dt_hostlist *hosts)
     return true;
 }
 
-/* A host without an agent has no PMIx server either. dtrun sends it one if the program needs it,
- * judged by the copy of the program on this machine. Returns a path to free, or NULL. */
+/* A host without an agent has no PMIx server either. dtrun sends one with --env mpi, or if the copy
+ * of the program on this machine needs it. Returns a path to free, or NULL. */
 static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *hosts)
 {
     char path[PATH_MAX], why[PATH_MAX];

@@ -29,9 +29,9 @@
  *    call, nor jump out of one: it would keep the lock.
  *  - A forked child is no rank: its calls fail with DT_ERR_STATE.
  *
- * Failures are final unless a function says otherwise: after DT_ERR_PEER, DT_ERR_MISMATCH and the
- * like every later call on the communicator returns the same result. The program should then exit;
- * dtrun starts the job again.
+ * After DT_ERR_ARG, DT_ERR_STATE, DT_ERR_UNSUPPORTED and DT_ERR_VERSION the communicator still
+ * works. Other failures are final unless a function says otherwise: every later call on the
+ * communicator returns the same result. The program should then exit; dtrun starts the job again.
  *
  * If the ranks' calls do not match, all ranks of the communicator get DT_ERR_MISMATCH; a rank still
  * inside the previous call may get it from that call. No collective returns DT_OK before all ranks
@@ -194,13 +194,13 @@ DT_API dt_result_t dt_comm_free(dt_comm_t *comm);
  * and may be called while other threads are inside calls. Other hosts learn of it a moment later: a
  * call that all ranks had made may still succeed there. DT_WORLD: aborts every communicator. */
 DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
-/* Sets how many seconds calls on comm may wait for ranks that do not make them, or for their data:
- * more than the largest call takes. It applies to calls that this process makes from now on, and to
- * buckets that are sent from now on. Nonblocking calls under way keep the limit that was set when
- * they were made, so each may have its own. The time of a collective counts from its beginning,
- * after the calls before it. The function does not wait for calls under way. 0: no limit;
- * DT_TIMEOUT_DEFAULT: the limit of dtrun's --collective-timeout. A communicator that is made by a
- * split or dup begins with the limit of its parent.
+/* Sets how many seconds calls on comm may wait for ranks that do not make them, or for their data.
+ * The limit must be longer than the largest call takes. It applies to calls that this process makes
+ * from now on, and to buckets that are sent from now on. Nonblocking calls under way keep the limit
+ * that was set when they were made, so each may have its own. The time of a collective counts from
+ * its beginning, after the calls before it. The function does not wait for calls under way. 0: no
+ * limit; DT_TIMEOUT_DEFAULT: the limit of dtrun's --collective-timeout. A communicator that is made
+ * by a split or dup begins with the limit of its parent.
  * When a call has waited for that long, it and all other calls on comm return DT_ERR_TIMEOUT on all
  * ranks, with the names of the missing ranks and what they do instead. dtrun warns of them after
  * half of the limit, or after a minute if that is less. A timeout on DT_WORLD, or by
@@ -233,10 +233,10 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * equal. A vector of zeros changes nothing. First ranks 0 and 1, 2 and 3 and so on are combined,
  * then pairs of the results; so the number of ranks must be a power of two. One call is for one
  * vector, such as the gradient of one layer. Reduces, reduce-scatters and buckets do not offer it.
- * It is for floats, is computed in f64 and rounded once (f64: once for each rank). One NaN or
- * infinity, or an f64 whose square overflows, makes all results NaN. It allocates as much memory as
- * "in" has; for a few KiB, as much as all ranks' "in" together. DT_ERR_ARG: another type, number of
- * ranks, or call.
+ * It is for floats and is computed in f64. The result is rounded once; for f64, adding each rank's
+ * vector rounds. One NaN or infinity, or an f64 whose square overflows, makes all results NaN. It
+ * allocates as much memory as "in" has; for a few KiB, as much as all ranks' "in" together.
+ * DT_ERR_ARG: another type, number of ranks, or call.
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
@@ -279,9 +279,10 @@ typedef struct dt_all_reduce_options {
  *
  * A residual compensates for the rounding in later calls (Seide et al., 1-Bit Stochastic Gradient
  * Descent, Interspeech 2014): the call adds it to the input and then stores in it what was lost by
- * rounding. All results and the final residuals add up to all inputs. DT_WIRE_2BIT needs one. The
- * residual belongs to the program, overlaps neither in nor out, and should be registered with
- * dt_checkpoint_register: a job that resumes without it computes other results.
+ * rounding. The results of all calls plus the final residuals of all ranks add up to all inputs.
+ * DT_WIRE_2BIT needs one. The residual belongs to the program, overlaps neither in nor out, and
+ * should be registered with dt_checkpoint_register: a job that resumes without it computes other
+ * results.
  *
  * DT_ERR_ARG: the options do not fit the call, or the residual is not in host memory.
  * DT_ERR_VERSION: an option is set that this library does not know. DT_ERR_UNSUPPORTED: a residual
@@ -381,13 +382,13 @@ DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
 DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 
 /* Nonblocking calls: as the calls without the i in their name, but they return at once. A thread of
- * the communicator makes the collectives one after another: all ranks make all collectives on a
- * communicator, blocking and nonblocking, in one order. Sends have a thread for each destination,
- * receives one for each source. Wrong arguments are reported at once, as is DT_ERR_NOMEM if no
- * thread can be created (RLIMIT_NPROC); then nothing has begun, and calls that need no thread can
- * still be made. All other errors are reported when the request is waited for; requests may be
- * waited for in any order. Until then the buffers belong to the library; counts and options may be
- * reused at once. */
+ * the communicator makes the collectives one after another. So all ranks make the collectives on a
+ * communicator, blocking and nonblocking ones together, in the same order. Sends have a thread for
+ * each destination, receives one for each source. Wrong arguments are reported at once, as is
+ * DT_ERR_NOMEM if no thread can be created (RLIMIT_NPROC); then nothing has begun, and calls that
+ * need no thread can still be made. All other errors are reported when the request is waited for;
+ * requests may be waited for in any order. Until then the buffers belong to the library; counts and
+ * options may be reused at once. */
 typedef struct dt_request {
     uint64_t id; /* 0: a null request, which counts as complete */
 } dt_request_t;
@@ -489,9 +490,9 @@ DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
  * GPU memory for the bucket, they are reduced there as one, else one by one; buffers in host memory
  * are reduced apart from them. GPU buffers smaller than the bucket must all belong to one CUDA
  * context: otherwise DT_ERR_ARG. A buffer belongs to the library until dt_bucket_wait returns. A
- * bucket is used by one thread at a time, and freed before its communicator. On one host, when
- * a bucket is sent for the eighth time, the library allocates memory for up to eight sends of it as
- * dt_mem_alloc does: at most 64 MiB, and 512 MiB for all ranks together. */
+ * bucket is used by one thread at a time, and freed before its communicator. On one host, when a
+ * bucket is sent for the eighth time, the library allocates memory for up to eight sends of it as
+ * dt_mem_alloc does: at most 64 MiB for each rank, and 512 MiB for all together. */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

@@ -242,8 +242,8 @@ static void on_late_signal(int signo)
     late_signal = signo;
 }
 
-/* Until dtrun has exited, a signal is noted, so that the report is written nevertheless. Another
- * one ends dtrun at once, because a file system may hang. */
+/* Until dtrun has exited, a signal is noted, so that the report is still written. The same
+ * signal again ends dtrun at once, because a file system may hang. */
 static void note_late_signals(void)
 {
     static const int signos[] = { SIGINT, SIGTERM, SIGHUP };

@@ -58,8 +58,8 @@ const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_
     return &r->end;
 }
 
-/* Agents act on the first reason that they hear, so this one goes to all hosts before any death
- * that follows from it. */
+/* Agents keep the first reason to abort that they learn of. So dtrun tells all hosts of the failed
+ * call before it tells them of any death that follows from it. */
 void dt_failure_on_failed(struct dt_failure *f, const struct dt_msg_failed *m)
 {
     struct dt_msg_abort abort = { .generation = m->generation,
@@ -383,7 +383,8 @@ void dt_failure_init(struct dt_failure *f, struct dt_core *core,
     *f = (struct dt_failure){
         .core = core, .hang_detect = hang_detect, .signals = signals, .restart = restart
     };
-    /* each process and each host dies once; beside them, one rank may hang and one be missed */
+    /* each process and host is added at most once; a rank that hangs may be added before it dies,
+     * and a rank that exited before an MPI call in which others wait is added again */
     dt_deaths_init(&f->deaths, core->ranks.nprocs + core->config->hosts->n + 2);
 }
 

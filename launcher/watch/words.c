@@ -141,7 +141,7 @@ void dt_words_death(struct dt_strbuf *out, const struct dt_death *d, uint32_t np
     if (d->flags & DT_EXITED_INJECTED)
         dt_strbuf_puts(out, " (--inject)");
     if (d->step >= 0)
-        dt_strbuf_printf(out, " after step %" PRId64, d->step);
+        dt_strbuf_printf(out, " at step %" PRId64, d->step);
 }
 
 void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why)

@@ -18,7 +18,7 @@ void dt_words_list(struct dt_strbuf *out, const struct dt_u32s *list);
 void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "rank 4", "ranks 4-7" */
 void dt_words_comm(struct dt_strbuf *out, uint64_t comm); /* "DT_WORLD", "communicator 3.2" */
 
-/* Writes "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) after step 153". Not for hosts.
+/* Writes "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) at step 153". Not for hosts.
  */
 void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, uint32_t np,
                     const char *host, uint32_t pid);

@@ -46,7 +46,7 @@ ends_well() {
 @test "a job whose rank is killed restarts from the newest checkpoint and has the same result" {
     dtrun -np 4 --report r.json --inject kill:rank=2,step=57 "$RANK/train" 100 10
     result_is 4 100
-    grep -qE '^dtrun: rank 2 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\) \(--inject\) after step 57$' "$ERR"
+    grep -qE '^dtrun: rank 2 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\) \(--inject\) at step 57$' "$ERR"
     err_has "dtrun: restarting 4 ranks from the checkpoint of step 50"
     grep -qE '^dtrun: recovered in [0-9.]+ m?s, 7 steps lost$' "$ERR"
     grep -qE '^dtrun: done in .*; recovered from 1 failure, lost 7 steps, [0-9.]+ m?s \([0-9.]+ % of the time went into training\)$' "$ERR"
@@ -155,7 +155,7 @@ is_stopped() { # RANK
 @test "two faults cause two recoveries, and each is triggered once" {
     dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$RANK/train" 100 10
     result_is 3 100
-    err_has "exited with code 5 (--inject) after step 71"
+    err_has "exited with code 5 (--inject) at step 71"
     err_has "; recovered from 2 failures, lost 4 steps, "
     clean
 }
@@ -221,7 +221,7 @@ is_stopped() { # RANK
 @test "a job that fails before its first checkpoint restarts from the beginning" {
     dtrun -np 3 --report r.json "$RANK/train" 100 10 fail 1 5
     result_is 3 100
-    err_has "exited with code 9 after step 5"
+    err_has "exited with code 9 at step 5"
     grep -qxF "dtrun: restarting 3 ranks from the beginning" "$ERR" || { show; false; }
     err_has "recovered from 1 failure (1 from the beginning), lost 5 steps"
     report_has '[.restarts, .lost_steps, .recoveries[0].from_step, .recoveries[0].source]' '[1,5,null,"none"]'

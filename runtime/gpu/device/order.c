@@ -88,8 +88,8 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
     return record_all(o, name, o->context, streams, 2);
 }
 
-/* Everything that the call needs was made in the stream's context, so the buffer must belong to
- * it. */
+/* Everything that the call needs was made in the stream's context, so the buffer must not
+ * belong to another context. It may belong to none. */
 static dt_result_t check_buffer(const char *name, const void *ptr, const struct dt_gpu_stream *s)
 {
     const struct dt_cuda *cuda = dt_cuda();

@@ -125,14 +125,14 @@ static void a_death_names_its_cause_and_step(void **state)
         const char *want;
     } cases[] = {
         { { .rank = 5, .code = -1, .signo = SIGKILL, .step = 153 },
-          "rank 5 (h, pid 47) was killed by signal 9 (SIGKILL) after step 153" },
+          "rank 5 (h, pid 47) was killed by signal 9 (SIGKILL) at step 153" },
         { { .rank = 3, .code = 7, .step = -1 }, "rank 3 (h, pid 47) exited with code 7" },
         { { .code = -1, .signo = SIGSEGV, .step = -1, .flags = DT_EXITED_CORE },
           "rank 0 (h, pid 47) was killed by signal 11 (SIGSEGV: Segmentation fault), core dumped" },
         { { .code = -1, .signo = SIGKILL, .step = -1, .flags = DT_EXITED_OOM },
           "rank 0 (h, pid 47) was killed by the kernel: out of memory" },
         { { .code = 0, .step = 9, .flags = DT_EXITED_LINKED },
-          "rank 0 (h, pid 47) exited without dt_finalize (the other ranks wait for it) after step "
+          "rank 0 (h, pid 47) exited without dt_finalize (the other ranks wait for it) at step "
           "9" },
         { { .code = 0, .step = -1 },
           "rank 0 (h, pid 47) exited without dt_init (the other ranks wait for it)" },
@@ -141,7 +141,7 @@ static void a_death_names_its_cause_and_step(void **state)
         { { .code = 1, .step = -1, .flags = DT_EXITED_LINKED | DT_EXITED_PEER_LOST },
           "rank 0 (h, pid 47) exited with code 1 because another rank was lost" },
         { { .code = -1, .signo = SIGKILL, .step = 50, .flags = DT_EXITED_INJECTED },
-          "rank 0 (h, pid 47) was killed by signal 9 (SIGKILL) (--inject) after step 50" },
+          "rank 0 (h, pid 47) was killed by signal 9 (SIGKILL) (--inject) at step 50" },
         { { .auxiliary = true, .rank = 6, .code = 1, .step = -1 },
           "scheduler (h, pid 47) exited with code 1" },
         { { .auxiliary = true, .rank = 9, .code = -1, .signo = SIGKILL, .step = -1 },
