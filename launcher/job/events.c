@@ -162,6 +162,23 @@ static void on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
         dt_last_calls_on_report(&j->last_calls, h, m);
 }
 
+/* A host that shuts down, which may send its processes several signals, need not end the job. */
+static bool is_host_left(struct dt_job *j, const struct dt_hostlink *h, int signo)
+{
+    if (!dt_signals_is_for_host(&j->signals, h, signo))
+        return false;
+    if (j->recovery.rehost.lost[h->host])
+        return true;
+    return !dt_signals_stop_soon(&j->signals) &&
+           dt_recovery_leave_host(&j->recovery, h->host, signo);
+}
+
+static void on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m)
+{
+    if (!is_host_left(j, h, (int)m->signo))
+        dt_signals_on_signalled(&j->signals, h, m);
+}
+
 static void on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)
 {
     dt_core_on_answer(&j->core, h, m);
@@ -240,7 +257,7 @@ static bool on_end_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type
         on_last_calls(j, h, &msg->last_calls);
         return true;
     case DT_MSG_SIGNALLED:
-        dt_signals_on_signalled(&j->signals, h, &msg->signalled);
+        on_signalled(j, h, &msg->signalled);
         return true;
     case DT_MSG_ANSWER:
         on_answer(j, h, &msg->answer);

@@ -129,7 +129,6 @@ static void act_decide(struct dt_job *j)
     struct dt_death cause;
 
     if (dt_failure_decide(&j->failure, &cause, &text)) {
-        dt_last_calls_forget(&j->last_calls);
         dt_recovery_plan(&j->recovery, &cause, dt_strbuf_text(&text), j->failure.noticed_ns);
         dt_core_event(&j->core, DT_EV_RESTART);
     }
@@ -154,6 +153,7 @@ static void act_collect(struct dt_job *j)
 
 static void act_recover(struct dt_job *j)
 {
+    dt_last_calls_forget(&j->last_calls);
     dt_recovery_begin(&j->recovery);
 }
 

@@ -4,6 +4,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
+#include "launcher/watch/signal_meaning.h"
 #include "launcher/watch/words.h"
 
 /* added to the lease: a message that renews it may still arrive, and killing takes a while */
@@ -62,10 +63,75 @@ void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const
     start_not_before(r, dt_core_now(r->core) + delay_s * UINT64_C(1000000000));
 }
 
+static bool is_started(const struct dt_core *c)
+{
+    return c->state == DT_JOB_STARTING || c->state == DT_JOB_RUNNING;
+}
+
+static bool is_any_alive(const struct dt_core *c, const struct dt_u32s *numbers)
+{
+    for (uint32_t i = 0; i < numbers->n; i++) {
+        if (!c->ranks.v[numbers->v[i]].ended)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the loss of the host would be a failure. If the job is being restarted anyway, or the
+ * host's processes have ended, it would not. */
+static bool is_needed(const struct dt_core *c, const struct dt_plan_node *node)
+{
+    return is_started(c) && node &&
+           (is_any_alive(c, &node->ranks) || is_any_alive(c, &node->auxiliaries));
+}
+
+static bool may_leave_host(struct dt_recovery *r, size_t host)
+{
+    enum dt_job_state state = r->core->state;
+    const struct dt_plan_node *node = dt_plan_node_on(&r->core->plan, host);
+
+    if (!is_started(r->core) && state != DT_JOB_FAILING && state != DT_JOB_RECOVERING)
+        return false;
+    if (is_needed(r->core, node) && dt_restart_verdict(&r->restart, false) != DT_RESTART_YES)
+        return false;
+    return dt_rehost_spare(&r->rehost, host);
+}
+
+static void restart_without(struct dt_recovery *r, const struct dt_plan_node *node,
+                            const char *text)
+{
+    const struct dt_death cause = { .host = true,
+                                    .rank = node->ranks.v[0],
+                                    .code = -1,
+                                    .step = -1,
+                                    .time_ns = dt_core_now(r->core) };
+
+    dt_recovery_plan(r, &cause, text, cause.time_ns);
+    r->grace_ms = (uint32_t)r->core->config->kill_grace_s * 1000;
+    dt_core_event(r->core, DT_EV_RESTART);
+}
+
+bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo)
+{
+    const struct dt_plan_node *node = dt_plan_node_on(&r->core->plan, host);
+    struct dt_strbuf text = { 0 };
+
+    if (!may_leave_host(r, host))
+        return false;
+    dt_strbuf_printf(&text, "%s: dtrun-agent was sent %s; leaving this host",
+                     dt_core_host_name(r->core, host), dt_signal_name(signo));
+    dt_say("%s", dt_strbuf_text(&text));
+    if (is_needed(r->core, node))
+        restart_without(r, node, dt_strbuf_text(&text));
+    dt_strbuf_free(&text);
+    return true;
+}
+
 void dt_recovery_begin(struct dt_recovery *r)
 {
-    struct dt_msg_stop stop = { .grace_ms = 0 };
+    struct dt_msg_stop stop = { .grace_ms = r->grace_ms };
 
+    r->grace_ms = 0;
     r->core->ops->stdin_hold(r->core->ops->arg);
     dt_hostlinks_send_all(&r->core->links, DT_MSG_STOP, &stop);
     dt_rehost_reconnect(&r->rehost);

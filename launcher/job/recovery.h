@@ -18,6 +18,7 @@ struct dt_recovery {
     struct dt_history history;
     struct dt_rehost rehost;
     uint64_t fence_ns; /* no rank is started before this time */
+    uint32_t grace_ms; /* how long ranks may take to end, after SIGTERM; 0: they are killed */
 };
 
 /* network and checkpoint_dir must outlive it. */
@@ -29,6 +30,10 @@ void dt_recovery_free(struct dt_recovery *r);
  * noticed at failed_ns. */
 void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const char *text,
                       uint64_t failed_ns);
+/* The host is shutting down: its agent was sent this signal. If the job may be restarted on other
+ * hosts, does that, after the ranks have had time to save. Returns false if the signal has to stop
+ * the job instead. */
+bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo);
 void dt_recovery_begin(struct dt_recovery *r);    /* DT_ACT_RECOVER */
 void dt_recovery_relaunch(struct dt_recovery *r); /* DT_ACT_RELAUNCH */
 /* The connection to this host was lost while it had ranks. Moves the fence to the time by which

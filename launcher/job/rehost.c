@@ -28,28 +28,34 @@ static void list_usable(const struct dt_rehost *r, struct dt_hostlist *list, siz
     }
 }
 
-static int place_on_usable(struct dt_rehost *r, struct dt_error *err)
+static int plan_on_usable(const struct dt_rehost *r, struct dt_plan *plan, struct dt_error *err)
 {
     size_t *index = dt_xcalloc(r->core->config->hosts->n, sizeof *index);
     struct dt_hostlist list = { 0 };
     const struct dt_placement how = { .map_by = r->core->config->map_by,
                                       .no_oversubscribe = r->core->config->no_oversubscribe,
                                       .servers = dt_plan_servers(&r->core->plan) };
-    struct dt_plan plan = { 0 };
     int rc;
 
     list_usable(r, &list, index);
-    rc = list.n ? dt_plan_make(&plan, &list, (int)r->core->ranks.np, &how, err)
+    rc = list.n ? dt_plan_make(plan, &list, (int)r->core->ranks.np, &how, err)
                 : dt_error_set(err, "no host is left");
-    if (rc == 0) {
-        for (size_t i = 0; i < plan.nnodes; i++)
-            plan.nodes[i].host = index[plan.nodes[i].host];
-        dt_plan_free(&r->core->plan);
-        r->core->plan = plan;
-    }
+    for (size_t i = 0; rc == 0 && i < plan->nnodes; i++)
+        plan->nodes[i].host = index[plan->nodes[i].host];
     free(list.v); /* its entries belong to the job's list */
     free(index);
     return rc;
+}
+
+static int place_on_usable(struct dt_rehost *r, struct dt_error *err)
+{
+    struct dt_plan plan = { 0 };
+
+    if (plan_on_usable(r, &plan, err) < 0)
+        return -1;
+    dt_plan_free(&r->core->plan);
+    r->core->plan = plan;
+    return 0;
 }
 
 /* Rather than give up, the job uses hosts that are in quarantine. */
@@ -75,8 +81,8 @@ static void say_moved(const struct dt_rehost *r, const char *how)
     dt_strbuf_free(&b);
 }
 
-/* Marks the plan's hosts that did not come back as lost. Returns their names, or NULL if there are
- * none. */
+/* Marks the plan's hosts that did not come back as lost. Returns the names of these and of those
+ * that were given up before, or NULL if there are none. */
 static char *drop_missing(struct dt_rehost *r)
 {
     struct dt_strbuf names = { 0 };
@@ -85,10 +91,11 @@ static char *drop_missing(struct dt_rehost *r)
         size_t host = r->core->plan.nodes[i].host;
         const struct dt_hostlink *h = r->core->links.v[host];
 
-        if (h->phase != DT_HOST_CLOSED)
+        if (h->phase != DT_HOST_CLOSED && !r->lost[host])
             continue;
+        if (h->phase == DT_HOST_CLOSED)
+            dt_verbose("%s: %s", dt_core_host_name(r->core, host), h->why.text);
         r->lost[host] = true;
-        dt_verbose("%s: %s", dt_core_host_name(r->core, host), h->why.text);
         dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_core_host_name(r->core, host));
     }
     return names.data;
@@ -224,6 +231,19 @@ void dt_rehost_reconnect(struct dt_rehost *r)
 void dt_rehost_lose(struct dt_rehost *r, size_t host)
 {
     r->lost[host] = true;
+}
+
+bool dt_rehost_spare(struct dt_rehost *r, size_t host)
+{
+    struct dt_plan plan = { 0 };
+    struct dt_error err = { 0 };
+
+    if (r->core->config->on_host_loss != DT_HOST_LOSS_MOVE)
+        return false;
+    r->lost[host] = true;
+    r->lost[host] = plan_on_usable(r, &plan, &err) == 0;
+    dt_plan_free(&plan);
+    return r->lost[host];
 }
 
 bool dt_rehost_place(struct dt_rehost *r)

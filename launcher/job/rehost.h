@@ -29,6 +29,9 @@ void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool pro
 /* Opens one fresh connection in a recovery to each lost host that had ranks. */
 void dt_rehost_reconnect(struct dt_rehost *r);
 void dt_rehost_lose(struct dt_rehost *r, size_t host); /* the host does not come back */
+/* Like dt_rehost_lose, but only if the job may continue without this host and its ranks have a
+ * place elsewhere. Returns whether that is so. */
+bool dt_rehost_spare(struct dt_rehost *r, size_t host);
 /* Moves ranks off hosts that are lost or in quarantine. Returns whether all hosts of the plan are
  * connected. Otherwise connections are being opened, or the job ends. */
 bool dt_rehost_place(struct dt_rehost *r);

@@ -90,6 +90,16 @@ void dt_signals_on_signal(struct dt_signals *s, int signo)
     act_on(s, signo);
 }
 
+bool dt_signals_is_for_host(const struct dt_signals *s, const struct dt_hostlink *h, int signo)
+{
+    return !s->batch && !h->in_step && dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP;
+}
+
+bool dt_signals_stop_soon(const struct dt_signals *s)
+{
+    return dt_signal_gather_stops_soon(&s->gather, &s->core->timers);
+}
+
 /* Ignores signals that mean nothing to a job. */
 void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
                              const struct dt_msg_signalled *m)
@@ -120,7 +130,7 @@ bool dt_signals_may_explain(const struct dt_signals *s, int signo, uint64_t fail
 {
     uint64_t since_ms = (dt_core_now(s->core) - failed_ns) / 1000000;
 
-    if (dt_signal_gather_stops_soon(&s->gather, &s->core->timers))
+    if (dt_signals_stop_soon(s))
         return true;
     if (!s->batch || dt_signal_meaning(signo, 0) != DT_SIGNAL_STOP || since_ms >= DT_GATHER_MS)
         return false;

@@ -133,6 +133,34 @@ is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
     cluster_on 2 sh -c 'echo 15 >/proc/sys/net/ipv4/tcp_retries2'
 }
 
+# Ranks save at SIGTERM, and go on from there after a restart.
+SAVE='trap "echo $RANK >saved.$RANK; exit 75" TERM
+[ $DTRUN_RESTART_COUNT = 0 ] || { echo "$RANK of $LOCAL_WORLD_SIZE here has saved $(cat saved.$RANK)"; exit 0; }
+echo up; while :; do sleep 0.05; done'
+
+@test "when the agent of a host is told to end, all ranks can save, and then leave that host" {
+    cluster_dtrun_start --max-restarts 1 --no-tag -np 4 -H host1:2,host2:2 sh -c "$SAVE"
+    cluster_out_has 4 up
+    cluster_on 2 sh -c 'kill -TERM $0; kill -HUP $0' "$(keeper 2)"
+    job_ends 0
+    [ "$(grep saved "$OUT" | sort)" = "$(printf '%s of 4 here has saved %s\n' 0 0 1 1 2 2 3 3)" ]
+    [ "$(grep -c "dtrun: host2: dtrun-agent was sent SIGTERM; leaving this host" "$ERR")" = 1 ]
+    grep -q "dtrun: continuing without host2: 4 ranks on the 2 slots of 1 host" "$ERR"
+}
+
+@test "when the agent of the last host is told to end, or no other has room, the job ends" {
+    start --max-restarts 9
+    cluster_on 1 kill -TERM "$(keeper 1)"
+    cluster_out_has 8 up
+    cluster_on 2 kill -TERM "$(keeper 2)"
+    job_ends 143
+    cluster_dtrun_start --max-restarts 9 --no-tag --no-oversubscribe -np 4 -H host1:2,host2:2 sh -c "$SAVE"
+    cluster_out_has 4 up
+    cluster_on 1 kill -TERM "$(keeper 1)"
+    job_ends 75
+    grep -q "told to end by SIGTERM, which was sent to dtrun-agent on host1; stopping 4 ranks" "$ERR"
+}
+
 @test "with --on-host-loss stop a job ends when a host does not come back, even if it could go on elsewhere" {
     start --heartbeat 1 --max-restarts 3 --on-host-loss stop
     cluster_cut 2

@@ -64,7 +64,8 @@ void sim_check_decided(struct sim_world *w)
     uint64_t answered_ns = 0;
     bool any = false, wait;
 
-    if (x->norders || x->cut_off || w->pausing || sim_has_refusal(x) || x->decided_causes == 0)
+    if (x->norders || x->cut_off || w->pausing || x->graceful || sim_has_refusal(x) ||
+        x->decided_causes == 0)
         return;
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_conn *c = w->hosts[i].conn;

@@ -133,6 +133,9 @@ static void trigger_at_host(struct sim_world *w, const struct sim_fault *f)
         h->divided_until = until(w, f);
         h->divided_completely = f->code;
         break;
+    case SIM_HOST_ENDS:
+        sim_host_signal(w, h, f->code, f->ns % 2);
+        break;
     case SIM_SPAWN_FAILS:
         h->spawn_fails = true;
         h->spawn_code = f->code;

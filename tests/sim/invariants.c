@@ -61,7 +61,7 @@ static void check_left_out(struct sim_world *w)
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         struct sim_host *h = &w->hosts[i];
 
-        if (!h->conn || h->conn->open || h->lost)
+        if (!h->conn || h->conn->open || h->lost || h->left)
             continue;
         h->lost = h->conn->opened > x->decided;
         if (!h->lost && h->generation == x->generation && !x->restarts.barren)
@@ -143,6 +143,8 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     sim_stdin_started(w, c, m);
     sim_check_injections(w, c, m);
     c->pausing = w->pausing;
+    if (c->host->left)
+        sim_broken(w, "%s gets ranks, and shuts down", c->host->name);
     c->started = c->host->generation = m->generation;
     c->stop_grace = UINT32_MAX;
 }
@@ -350,7 +352,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
             c->stdin_taken += m->stdin_credit.bytes;
         break;
     case DT_MSG_SIGNALLED:
-        sim_reported(w, c);
+        sim_check_signalled(w, c);
         break;
     case DT_MSG_DONE:
         check_done(w, c, m->done.generation);
@@ -360,7 +362,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     }
 }
 
-void sim_check_handled(struct sim_world *w, uint8_t type)
+void sim_check_handled(struct sim_world *w, struct sim_conn *c, uint8_t type)
 {
     switch (type) {
     case DT_MSG_FAILED:
@@ -384,6 +386,9 @@ void sim_check_handled(struct sim_world *w, uint8_t type)
         break;
     case DT_MSG_LIMIT:
         sim_check_limit_handled(w);
+        break;
+    case DT_MSG_SIGNALLED:
+        sim_check_signalled_handled(w, c);
         break;
     default:
         break;
@@ -444,6 +449,7 @@ void sim_check_said(struct sim_world *w, const char *line)
 
     sim_check_last_calls_said(w, line);
     sim_check_quarantine_said(w, line);
+    sim_check_departure_said(w, line);
     sim_check_recovery_said(w, line);
     sim_check_warned(w, line);
     w->witness.said_behind |= strstr(line, "although a checkpoint of step ") != NULL;
@@ -451,6 +457,7 @@ void sim_check_said(struct sim_world *w, const char *line)
         return;
     if (sim_is_about_to_end(w))
         sim_broken(w, "dtrun restarts ranks although a signal is about to end the job");
+    sim_check_departure(w);
     w->witness.restarting = true;
     sim_oracle_decided(w);
     if (from)

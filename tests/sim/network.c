@@ -79,7 +79,7 @@ static void arrive(struct sim_world *w, struct sim_event *e)
     }
     sim_check_told(w, c, e->type, e->msg);
     dt_job_message(w->job, c->host->index, e->type, e->msg);
-    sim_check_handled(w, e->type);
+    sim_check_handled(w, c, e->type);
 }
 
 static void receive(struct sim_world *w, struct sim_event *e)

@@ -21,7 +21,7 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
     x->ended = x->nodes = x->running = 0;
-    x->cut_off = x->pardoned = x->stopped_auxiliaries = x->restarting = false;
+    x->cut_off = x->pardoned = x->stopped_auxiliaries = x->restarting = x->graceful = false;
     x->ready = 0;
     sim_check_last_calls_complete(w);
     sim_reach_started(w);
@@ -327,6 +327,15 @@ void sim_oracle_hang(struct sim_world *w, const struct sim_host *h)
                                      .to_ns = w->now_ns });
 }
 
+void sim_oracle_departure(struct sim_world *w, const struct sim_host *h)
+{
+    add_cause(w, (struct sim_cause){ .kind = SIM_BY_DEPARTURE,
+                                     .host = h->index,
+                                     .code = DT_EXIT_LAUNCH,
+                                     .from_ns = w->now_ns,
+                                     .to_ns = w->now_ns });
+}
+
 void sim_oracle_refusal(struct sim_world *w, int code)
 {
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
@@ -350,7 +359,7 @@ bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h)
  * name of a host that the job uses. */
 static bool is_lost_for_good(const struct sim_world *w, const struct sim_host *h)
 {
-    return sim_is_second_name(w, h) ||
+    return sim_is_second_name(w, h) || h->left ||
            (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 
@@ -395,6 +404,7 @@ static int class_of(const struct sim_cause *c)
         return 0;
     case SIM_BY_SIGNAL:
     case SIM_BY_LOSS:
+    case SIM_BY_DEPARTURE:
     case SIM_BY_HANG:
         return 1;
     case SIM_BY_EXIT:

@@ -89,7 +89,7 @@ static bool are_others_usable(const struct sim_world *w, const struct sim_host *
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *other = &w->hosts[i];
 
-        if (other != h && other->conn && other->conn->open && !other->out &&
+        if (other != h && other->conn && other->conn->open && !other->out && !other->left &&
             !sim_is_second_name(w, other) && !is_to_blame(w, other))
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }

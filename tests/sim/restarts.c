@@ -20,6 +20,11 @@ static bool is_allowed(const struct sim_world *w, bool exited)
     return !(r->met && fruitless && r->fruitless >= FRUITLESS_MAX);
 }
 
+bool sim_is_restart_allowed(const struct sim_world *w)
+{
+    return is_allowed(w, false);
+}
+
 void sim_restarts_decided(struct sim_world *w)
 {
     struct sim_restarts *r = &w->witness.restarts;

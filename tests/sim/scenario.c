@@ -224,6 +224,11 @@ static void signal_again(struct sim_chance *c, struct sim_scenario *s)
                                 .at_ns = at_ns + i * sim_below(c, 1500) * SIM_MS,
                                 .ns = sim_below(c, 2),
                                 .code = signo };
+    if (sim_percent(c, 50)) /* a late report */
+        s->faults[s->nfaults++] = (struct sim_fault){ .kind = SIM_CUT_OFF,
+                                                      .at_ns = at_ns,
+                                                      .ns = sim_between(c, SIM_S, 8 * SIM_S),
+                                                      .host = (uint32_t)sim_below(c, s->hosts) };
 }
 
 /* Ranks keep failing while the job restores. */
@@ -232,9 +237,9 @@ static void break_restores(struct sim_chance *c, struct sim_scenario *s)
     s->restores = true;
     s->restore_ns = sim_between(c, 200 * SIM_MS, 2 * SIM_S);
     s->max_restarts = -1;
-    s->timeout_s = 0;
     s->ninject = 0;
     s->nfaults = sim_percent(c, 70) ? 0 : s->nfaults;
+    s->timeout_s = s->nfaults ? s->timeout_s : 0; /* only it ends a lone rank that hangs */
     s->defect = sim_percent(c, 75) ? SIM_DEFECT_OF_HOST : SIM_DEFECT_OF_RANK;
     s->defective = (uint32_t)sim_below(c, s->defect == SIM_DEFECT_OF_HOST ? s->hosts : s->np);
     s->defect_starts = (uint32_t)sim_between(c, 1, 5);
@@ -378,6 +383,39 @@ static void linger(struct sim_chance *c, struct sim_scenario *s)
     s->fences = 0;
 }
 
+/* Hosts shut down one after the other, and some are off soon afterwards. */
+static void end_hosts(struct sim_chance *c, struct sim_scenario *s)
+{
+    static const int codes_sent[] = { SIGTERM, SIGTERM, SIGHUP, SIGINT };
+    uint64_t at_ns = sim_below(c, s->work_ns + SIM_S / 2);
+
+    s->batch = sim_percent(c, 10);
+    s->max_restarts = sim_percent(c, 80) ? (int)sim_between(c, 1, 6) : s->max_restarts;
+    s->ninject = s->nfaults = 0;
+    for (uint64_t n = sim_between(c, 1, 4); n > 0; n--) {
+        struct sim_fault *f = &s->faults[s->nfaults++];
+
+        *f = (struct sim_fault){ .kind = SIM_HOST_ENDS,
+                                 .at_ns = at_ns,
+                                 .ns = sim_below(c, 2),
+                                 .host = (uint32_t)sim_below(c, s->hosts),
+                                 .code = PICK(c, codes_sent) };
+        if (sim_percent(c, 50))
+            s->faults[s->nfaults++] = (struct sim_fault){ .kind = SIM_HOST_VANISHES,
+                                                          .at_ns = at_ns + sim_below(c, 4 * SIM_S),
+                                                          .ns = UINT64_MAX,
+                                                          .host = f->host };
+        at_ns += sim_below(c, sim_percent(c, 50) ? 300 * SIM_MS : 5 * SIM_S);
+    }
+    if (sim_percent(c, 40))
+        s->faults[s->nfaults++] =
+            (struct sim_fault){ .kind = sim_percent(c, 50) ? SIM_RANK_KILLED : SIM_LINK_BREAKS,
+                                .at_ns = sim_below(c, s->work_ns),
+                                .host = (uint32_t)sim_below(c, s->hosts),
+                                .rank = (uint32_t)sim_below(c, s->np),
+                                .code = SIGKILL };
+}
+
 static void add_options(struct sim_chance *c, struct sim_scenario *s)
 {
     uint32_t slots = 0;
@@ -407,6 +445,8 @@ static void add_options(struct sim_chance *c, struct sim_scenario *s)
         leave_again(c, s);
     else if (!s->linked && !s->servers && sim_percent(c, 3))
         linger(c, s);
+    else if (sim_percent(c, 6))
+        end_hosts(c, s);
 }
 
 static void add_injection(struct sim_chance *c, struct sim_scenario *s)
@@ -555,6 +595,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
     [SIM_HOST_DIVIDED] = "host divided",    [SIM_CHECKPOINTS_LOST] = "checkpoints lost",
     [SIM_HOSTS_APART] = "hosts apart",      [SIM_OUTPUT_FAILS] = "output fails",
     [SIM_BATCH_SIGNAL] = "batch signal",    [SIM_SIGNAL] = "signal",
+    [SIM_HOST_ENDS] = "host ends",
 };
 
 void sim_fault_print(const struct sim_fault *f, FILE *out)

@@ -33,6 +33,8 @@ enum sim_fault_kind {
     SIM_OUTPUT_FAILS,     /* writing standard output fails with errno "code" */
     SIM_BATCH_SIGNAL,     /* signal "code" to agents and ranks; also to dtrun if "ns" is odd */
     SIM_SIGNAL,           /* signal "code" to dtrun */
+    SIM_HOST_ENDS, /* signal "code" to the agent and, if "ns" is odd, to its ranks, as when the host
+                      shuts down */
     SIM_FAULT_KINDS,
 };
 

@@ -1,5 +1,6 @@
 /* Signals from a user go to dtrun only. Those from a batch system go to dtrun, agents and ranks
- * alike, and dtrun must act on them once. Ranks get once what dtrun passes on. */
+ * alike, and dtrun must act on them once. Ranks get once what dtrun passes on. Those of a host that
+ * shuts down go to its agent (departures.c). */
 #include <signal.h>
 
 #include "launcher/base/error.h"
@@ -146,11 +147,17 @@ static bool is_unmistakable(const struct sim_witness *x, const struct sim_batch 
     return true;
 }
 
-/* An agent has reported a signal. */
-void sim_reported(struct sim_world *w, struct sim_conn *c)
+int sim_signal_reported(const struct sim_world *w, const struct sim_conn *c)
+{
+    return w->witness.batch[c->batch[c->reports]].signo;
+}
+
+void sim_reported(struct sim_world *w, struct sim_conn *c, bool for_host)
 {
     struct sim_batch *b = &w->witness.batch[c->batch[c->reports++]];
 
+    if (for_host)
+        return;
     /* dtrun has acted on it already: another agent was faster. */
     if (b->acted_ns && w->now_ns - b->acted_ns < LATE_MS * SIM_MS &&
         is_unmistakable(&w->witness, b))
@@ -218,13 +225,26 @@ static void signal_agent(struct sim_world *w, struct sim_event *e)
     m->signalled.signo = signo;
     a->conn->batch[a->conn->reported++] = (uint8_t)e->n;
     sim_send(w, a, DT_MSG_SIGNALLED, m);
-    for (uint32_t i = 0; i < a->n && ends_jobs(signo); i++)
+    for (uint32_t i = 0; i < a->n && ends_jobs(signo) && e->type; i++)
         sim_rank_signal(w, a, &a->ranks[i], signo);
 }
 
 static void signal_dtrun(struct sim_world *w, struct sim_event *e)
 {
     sim_signal(w, w->witness.batch[e->n].signo);
+}
+
+void sim_host_signal(struct sim_world *w, struct sim_host *h, int signo, bool to_ranks)
+{
+    struct sim_agent *a = h->conn ? h->conn->agent : NULL;
+
+    if (!a || !a->alive)
+        return;
+    w->witness.batch[w->witness.nbatch] =
+        (struct sim_batch){ .signo = signo, .sent_ns = w->now_ns };
+    sim_later(w, 0,
+              (struct sim_event){
+                  .act = signal_agent, .who = a, .n = w->witness.nbatch++, .type = to_ranks });
 }
 
 void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun)
@@ -238,6 +258,7 @@ void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun)
 
         there.act = signal_agent;
         there.who = a;
+        there.type = 1; /* its ranks, too */
         sim_later(w, sim_below(&w->network, 100) * SIM_MS, there);
     }
     if (to_dtrun) {

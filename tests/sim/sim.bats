@@ -60,6 +60,18 @@ caught() {
 @test "the simulator catches a job that ends with 125 instead of restarting" {
     caught "the job ends with 125 where a restart is due"
 }
+@test "the simulator catches ranks that have no time to save when they leave a host" {
+    caught "ranks that leave a host that shuts down have no time to save"
+}
+@test "the simulator catches a host that gets ranks although it shuts down" {
+    caught "a host that shuts down gets ranks again"
+}
+@test "the simulator catches a host that is left although no restart is allowed" {
+    caught "a host that shuts down is left although no restart is allowed"
+}
+@test "the simulator catches a second signal to the same host that ends the job" {
+    caught "a second signal to the same host ends the job"
+}
 @test "the simulator catches a host that is given up early" { caught "a host is given up early"; }
 @test "the simulator catches a lost host that gets no new connection" {
     caught "a lost host gets no fresh connection"

@@ -28,11 +28,12 @@ static bool is_grace_over(const struct sim_world *w)
     return x->insisted || w->now_ns - x->orders[0].at_ns >= grace_ms(w) * SIM_MS;
 }
 
-/* Ranks that are started again, or that cannot all be started, get no grace. */
+/* Ranks that are started again, or that cannot all be started, get no grace, unless they leave a
+ * host that shuts down. */
 static void check_grace(struct sim_world *w, const struct dt_msg_stop *m)
 {
     const struct sim_witness *x = &w->witness;
-    bool at_once = x->restarting || x->cut_off || sim_has_refusal(x);
+    bool at_once = (x->restarting && !x->graceful) || x->cut_off || sim_has_refusal(x);
 
     if (m->grace_ms && m->grace_ms != grace_ms(w))
         sim_broken(w, "STOP gives ranks %u ms", m->grace_ms);

@@ -125,6 +125,7 @@ struct sim_host {
     uint64_t orphans_ns; /* when anything was last sent to agents that were lost while their ranks
                             might run; 0: no such agent, or a later one has swept the host */
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
+    bool left;           /* it shuts down, and dtrun has said that it leaves it */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
     uint64_t divided_until;
     bool divided_completely;
@@ -159,6 +160,7 @@ struct sim_shown { /* a stream, as dtrun's user sees it */
 enum sim_cause_kind {
     SIM_BY_SIGNAL,
     SIM_BY_LOSS,
+    SIM_BY_DEPARTURE, /* of its host, which shuts down */
     SIM_BY_HANG,
     SIM_BY_EXIT,
     SIM_BY_LEAVING, /* with 0, and others wait for it */
@@ -274,6 +276,9 @@ struct sim_witness {
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool warned;                  /* dtrun has warned of ranks that still run */
     bool restarting;              /* dtrun has said that it restarts the ranks */
+    bool graceful;                /* ... and they have time to save before */
+    struct sim_conn *signalled;   /* dtrun hears of a signal that ends its host's processes */
+    bool repeated;                /* ... after another one, or of a host that has no ranks */
     bool insisted;                /* the user has interrupted dtrun once more */
     bool drops_output;            /* ... after a signal had ended the job */
     uint64_t paused_ns;           /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
@@ -438,7 +443,8 @@ void sim_faults_plan(struct sim_world *w);
 /* invariants.c */
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
-void sim_check_handled(struct sim_world *w, uint8_t type); /* the engine has handled a message */
+/* The engine has handled a message. */
+void sim_check_handled(struct sim_world *w, struct sim_conn *c, uint8_t type);
 void sim_check_closed(struct sim_world *w, struct sim_conn *c); /* the engine closes it */
 void sim_check_fence(struct sim_world *w, uint64_t until_ns);   /* the engine sets DT_TIMER_FENCE */
 void sim_check_lost(struct sim_world *w, struct sim_conn *c);
@@ -558,16 +564,26 @@ void sim_check_report(struct sim_world *w); /* at the end */
 
 /* signals.c */
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
-/* An agent has reported a signal of the batch system; the engine hears of it next. */
-void sim_reported(struct sim_world *w, struct sim_conn *c);
+/* The next signal that dtrun hears of from this agent. */
+int sim_signal_reported(const struct sim_world *w, const struct sim_conn *c);
+/* dtrun has heard of it. for_host: it concerns only that host. */
+void sim_reported(struct sim_world *w, struct sim_conn *c, bool for_host);
 void sim_signal_gathered(struct sim_world *w);
 void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo);
 /* Whether a batch system has sent a signal that ends jobs, and dtrun still waits for others like
  * it. */
 bool sim_is_about_to_end(const struct sim_world *w);
 void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun);
+void sim_host_signal(struct sim_world *w, struct sim_host *h, int signo, bool to_ranks);
+
+/* departures.c */
+void sim_check_signalled(struct sim_world *w, struct sim_conn *c); /* the engine hears of it next */
+void sim_check_departure_said(struct sim_world *w, const char *line);
+void sim_check_departure(struct sim_world *w); /* dtrun says that it restarts the ranks */
+void sim_check_signalled_handled(struct sim_world *w, struct sim_conn *c);
 
 /* restarts.c */
+bool sim_is_restart_allowed(const struct sim_world *w); /* unless a rank exits by itself */
 void sim_restarts_decided(struct sim_world *w);
 void sim_restarts_started(struct sim_world *w);            /* a new generation */
 uint64_t sim_restarts_delay_ns(const struct sim_world *w); /* how long the next one must wait */
@@ -582,6 +598,7 @@ void sim_oracle_order(struct sim_world *w, struct sim_order order);
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m);
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_hang(struct sim_world *w, const struct sim_host *h);
+void sim_oracle_departure(struct sim_world *w, const struct sim_host *h);
 void sim_oracle_refusal(struct sim_world *w, int code);
 bool sim_has_refusal(const struct sim_witness *x);
 void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m);

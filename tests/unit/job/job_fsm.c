@@ -8,8 +8,8 @@
  * closed; usable, unusable, unreachable, restart, failed, harmless, harmless early. */
 static const char *const want[DT_JOB_STATES] = {
     [DT_JOB_CONNECTING] = "L.....AA.BF.....", /**/
-    [DT_JOB_STARTING] = "FRXCC.SK...k....",   /**/
-    [DT_JOB_RUNNING] = "F..CC.SK........",    /**/
+    [DT_JOB_STARTING] = "FRXCC.SK...kk...",   /**/
+    [DT_JOB_RUNNING] = "F..CC.SK....k...",    /**/
     [DT_JOB_FAILING] = "D.X..DSK....kfgg",    /**/
     [DT_JOB_RECOVERING] = "r...o.SK.B...f..", /**/
     [DT_JOB_STOPPING] = "F......K........",   /**/
@@ -29,8 +29,8 @@ static const char letters[] = {
 /* The next state, by its letter below; '.': the same. */
 static const char *const want_next[DT_JOB_STATES] = {
     [DT_JOB_CONNECTING] = "......ee.se.....", /**/
-    [DT_JOB_STARTING] = "erpff.pp...v....",   /**/
-    [DT_JOB_RUNNING] = "e..ff.pp........",    /**/
+    [DT_JOB_STARTING] = "erpff.pp...vv...",   /**/
+    [DT_JOB_RUNNING] = "e..ff.pp....v...",    /**/
     [DT_JOB_FAILING] = "..p...pp....vprs",    /**/
     [DT_JOB_RECOVERING] = "......pp.s...p..", /**/
     [DT_JOB_STOPPING] = "e...............",   /**/

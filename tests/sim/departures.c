@@ -1,0 +1,114 @@
+/* Hosts that shut down. If the job may be restarted elsewhere, its ranks have time to save, and
+ * then leave the host. Otherwise the signal ends the job, as if dtrun had received it. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+static bool ends_processes(int signo)
+{
+    return signo == SIGINT || signo == SIGTERM || signo == SIGHUP;
+}
+
+/* Ranks have been started, and nothing ends the job. */
+static bool is_alive(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    return x->generation > 0 && !x->norders && !x->finished && !sim_has_refusal(x) &&
+           (!x->decided || x->restarting || x->cut_off);
+}
+
+/* No process of the last generation has failed. */
+static bool is_undisturbed(const struct sim_world *w)
+{
+    return is_alive(w) && !w->witness.decided && !w->witness.ncauses && !w->witness.cut_off;
+}
+
+/* The slots of other hosts. sure: only of those that dtrun certainly counts on. */
+static uint32_t slots_elsewhere(const struct sim_world *w, const struct sim_host *h, bool sure)
+{
+    uint32_t slots = 0;
+
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        const struct sim_host *other = &w->hosts[i];
+        bool usable = !other->left && (!sure || (!other->lost && !other->out && other->conn &&
+                                                 other->conn->open && !w->s->twin));
+
+        if (other != h && usable)
+            slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
+    }
+    return slots;
+}
+
+static bool is_room_elsewhere(const struct sim_world *w, const struct sim_host *h, bool sure)
+{
+    return slots_elsewhere(w, h, sure) >= (w->s->no_oversubscribe ? w->s->np : 1);
+}
+
+/* Whether ranks are known to run there. */
+static bool has_ranks(const struct sim_world *w, const struct sim_host *h)
+{
+    for (uint32_t i = 0; i < w->s->np; i++) {
+        if (w->known[i].host == h->index && !w->known[i].ended)
+            return h->generation == w->witness.generation;
+    }
+    return false;
+}
+
+static bool may_leave(const struct sim_world *w, const struct sim_host *h, bool sure)
+{
+    return is_alive(w) && !w->s->batch && !w->s->stop_on_loss && is_room_elsewhere(w, h, sure);
+}
+
+static bool must_leave(const struct sim_world *w, const struct sim_host *h)
+{
+    return is_undisturbed(w) && may_leave(w, h, true) && !sim_is_about_to_end(w) &&
+           (sim_is_restart_allowed(w) || (!has_ranks(w, h) && !w->s->servers));
+}
+
+void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
+{
+    w->witness.signalled = ends_processes(sim_signal_reported(w, c)) ? c : NULL;
+    w->witness.repeated = c->host->left || sim_is_second_name(w, c->host);
+}
+
+/* "h2: dtrun-agent was sent SIGTERM; leaving this host" */
+void sim_check_departure_said(struct sim_world *w, const char *line)
+{
+    struct sim_host *h = w->witness.signalled ? w->witness.signalled->host : NULL;
+
+    if (!strstr(line, "; leaving this host"))
+        return;
+    if (!h || !strstr(line, h->name) || h->left || !may_leave(w, h, false))
+        sim_broken(w, "dtrun leaves a host, and must not: %s", line);
+    else
+        h->left = true;
+}
+
+/* dtrun says that it restarts the ranks. */
+void sim_check_departure(struct sim_world *w)
+{
+    struct sim_witness *x = &w->witness;
+
+    if (!x->signalled)
+        return;
+    if (!x->signalled->host->left || !is_undisturbed(w) ||
+        (!has_ranks(w, x->signalled->host) && !w->s->servers))
+        sim_broken(w, "%s shuts down, and dtrun restarts ranks without need",
+                   x->signalled->host->name);
+    x->graceful = true;
+    sim_oracle_departure(w, x->signalled->host);
+}
+
+void sim_check_signalled_handled(struct sim_world *w, struct sim_conn *c)
+{
+    struct sim_witness *x = &w->witness;
+    bool left = x->signalled && (c->host->left || x->repeated);
+
+    if (x->signalled && !left && must_leave(w, c->host))
+        sim_broken(w, "%s shuts down, and dtrun does not leave it", c->host->name);
+    sim_reported(w, c, left);
+    x->signalled = NULL;
+}
