@@ -233,10 +233,10 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * equal. A vector of zeros changes nothing. First ranks 0 and 1, 2 and 3 and so on are combined,
  * then pairs of the results; so the number of ranks must be a power of two. One call is for one
  * vector, such as the gradient of one layer. Reduces, reduce-scatters and buckets do not offer it.
- * It is for floats and is computed in f64. The result is rounded once; for f64, adding each rank's
- * vector rounds. One NaN or infinity, or an f64 whose square overflows, makes all results NaN. It
- * allocates as much memory as "in" has; for a few KiB, as much as all ranks' "in" together.
- * DT_ERR_ARG: another type, number of ranks, or call.
+ * It is for floats and is computed in f64. The result is rounded once. For f64 the sum is rounded
+ * each time another rank's vector is added. One NaN or infinity, or an f64 whose square overflows,
+ * makes all results NaN. It allocates as much memory as "in" has; for a few KiB, as much as all
+ * ranks' "in" together. DT_ERR_ARG: another type, number of ranks, or call.
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
@@ -491,8 +491,9 @@ DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
  * are reduced apart from them. GPU buffers smaller than the bucket must all belong to one CUDA
  * context: otherwise DT_ERR_ARG. A buffer belongs to the library until dt_bucket_wait returns. A
  * bucket is used by one thread at a time, and freed before its communicator. On one host, when a
- * bucket is sent for the eighth time, the library allocates memory for up to eight sends of it as
- * dt_mem_alloc does: at most 64 MiB for each rank, and 512 MiB for all together. */
+ * bucket is sent for the eighth time, the library allocates memory as dt_mem_alloc does, for up to
+ * eight sends of the bucket at a time: at most 64 MiB for each rank, and 512 MiB for all together.
+ */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

@@ -163,7 +163,9 @@ static void say_blocked(struct agent *a, uint64_t ms, char *text)
 
 static void on_blocked(void *arg, uint64_t ms)
 {
-    static char text[] = "the file system for pushed files (HOME) does not respond; waiting for it";
+    static char text[] =
+        "the file system for pushed files (HOME, XDG_RUNTIME_DIR or /tmp) does not "
+        "respond; waiting for it";
 
     say_blocked(arg, ms, text);
 }

@@ -77,8 +77,8 @@ static bool is_any_alive(const struct dt_core *c, const struct dt_u32s *numbers)
     return false;
 }
 
-/* Whether the loss of the host would be a failure. If the job is being restarted anyway, or the
- * host's processes have ended, it would not. */
+/* Whether the loss of the host would be a failure. If dtrun already handles a failure or restarts
+ * the job, or if the host's processes have ended, it would not. */
 static bool is_needed(const struct dt_core *c, const struct dt_plan_node *node)
 {
     return is_started(c) && node &&
@@ -168,7 +168,7 @@ static void start_after_fence(struct dt_recovery *r)
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closing(&r->core->links))
-        return; /* once its link is closed, an agent on this machine is dead, even if suspended */
+        return; /* closing the link to an agent on this machine kills it, even if suspended */
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else
@@ -215,9 +215,9 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
 }
 
 /* Returns the record of the last restart if the restore that was just reported is the first one
- * since then, else NULL. If dtrun did not know that the program restores, the recovery was already
- * complete when all ranks ran. The generations differ if ranks that are about to be restarted have
- * reported the restore. */
+ * since then, else NULL. If dtrun did not know that the program restores, it did not wait for this
+ * restore: the recovery is already complete. The record has a higher generation if the ranks that
+ * restored are about to be restarted. */
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);

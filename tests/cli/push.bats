@@ -125,7 +125,7 @@ push_to_stuck_home() {
     mkfifo "$kept"
     dtrun_start --heartbeat 1 -np 1 --keep --push data sh -c 'sha256sum <"${LD_LIBRARY_PATH%%:*}/data"'
     await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
-    err_has "dtrun: localhost: the file system for pushed files (HOME) does not respond; waiting for it"
+    err_has "dtrun: localhost: the file system for pushed files (HOME, XDG_RUNTIME_DIR or /tmp) does not respond; waiting for it"
 }
 
 @test "dtrun waits many heartbeats for a home directory that hangs" {
