@@ -13,6 +13,8 @@
 #include "launcher/place/mpimap.h"
 #include "launcher/watch/words.h"
 
+enum { SLOW_MS = 30 * 1000 }; /* without --start-timeout: when dtrun says what it waits for */
+
 static struct dt_hostlink *link_of(const struct dt_launch *l, size_t node)
 {
     return l->core->links.v[l->core->plan.nodes[node].host];
@@ -118,6 +120,8 @@ void dt_launch_start(struct dt_launch *l)
         h->ready = h->went = h->started = false;
     }
     free(map.v);
+    if (!l->core->config->start_timeout_s)
+        dt_timers_set(&l->core->timers, DT_TIMER_START, SLOW_MS);
     dt_verbose("generation %u: starting %u ranks as job %s", l->core->generation, l->core->ranks.np,
                l->job_id);
 }
@@ -253,7 +257,7 @@ static const char *awaited(const struct dt_launch *l, size_t node)
 
 /* Names all hosts that wait for the same thing as this one. Does nothing if an earlier host waits
  * for it, because then all were named with that one. */
-static void say_awaited(const struct dt_launch *l, size_t node)
+static void say_awaited(const struct dt_launch *l, size_t node, const char *since)
 {
     const char *what = awaited(l, node);
     struct dt_strbuf names = { 0 };
@@ -268,28 +272,57 @@ static void say_awaited(const struct dt_launch *l, size_t node)
         dt_strbuf_printf(&names, "%s%s", i > node ? ", " : "",
                          dt_core_host_name(l->core, l->core->plan.nodes[i].host));
     }
-    dt_say("%s: %s: not done within the %d s of --start-timeout", dt_strbuf_text(&names), what,
-           l->core->config->start_timeout_s);
+    dt_say("%s: %s: not done %s", dt_strbuf_text(&names), what, since);
     dt_strbuf_free(&names);
 }
 
-void dt_launch_on_timeout(struct dt_launch *l)
+/* Returns how many hosts are not ready, and names them. */
+static size_t say_late(const struct dt_launch *l, const char *since)
 {
     size_t late = 0;
 
-    if (l->core->state == DT_JOB_STOPPING || l->core->state == DT_JOB_ENDING)
-        return;
     for (size_t i = 0; i < l->core->plan.nnodes; i++) {
         if (!awaited(l, i))
             continue;
         late++;
-        say_awaited(l, i);
+        say_awaited(l, i, since);
     }
+    return late;
+}
+
+static void warn_of_slow_start(const struct dt_launch *l)
+{
+    char *since = dt_xasprintf("after %d s; is a file system with the working directory or the "
+                               "program stuck there? (--start-timeout SECONDS ends such a job)",
+                               SLOW_MS / 1000);
+
+    if (l->core->state == DT_JOB_STARTING)
+        say_late(l, since);
+    free(since);
+}
+
+static void give_up_start(struct dt_launch *l)
+{
+    char *since =
+        dt_xasprintf("within the %d s of --start-timeout", l->core->config->start_timeout_s);
+    size_t late = say_late(l, since);
+
+    free(since);
     dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
            l->core->plan.nnodes, l->core->config->start_timeout_s);
     dt_core_end(l->core, DT_EV_STOP, DT_EXIT_LAUNCH,
                 dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
                              l->core->plan.nnodes, l->core->config->start_timeout_s));
+}
+
+void dt_launch_on_timeout(struct dt_launch *l)
+{
+    if (l->core->state == DT_JOB_STOPPING || l->core->state == DT_JOB_ENDING)
+        return;
+    if (l->core->config->start_timeout_s)
+        give_up_start(l);
+    else
+        warn_of_slow_start(l);
 }
 
 static bool all_started(const struct dt_launch *l)

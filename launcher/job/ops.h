@@ -23,7 +23,7 @@ enum dt_job_timer {
     DT_TIMER_PATIENCE,    /* waits for agents to end */
     DT_TIMER_CUT,         /* waits until dtrun drops what is left */
     DT_TIMER_TIMEOUT,     /* --timeout */
-    DT_TIMER_START,       /* --start-timeout, until GO */
+    DT_TIMER_START,       /* --start-timeout, or a warning without it; until GO */
     DT_TIMER_TICK,        /* heartbeats */
     DT_TIMER_STRAGGLERS,  /* runs once a rank of the generation has exited with 0 */
     DT_TIMER_MISSED,      /* runs while ranks of MPI wait for one that exited with 0 */

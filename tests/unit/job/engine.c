@@ -283,13 +283,18 @@ static void answer_probe(struct world *w, size_t host)
     answer_probe_with(w, host, DT_REACH_OK);
 }
 
+static void say_ready(struct world *w, size_t host)
+{
+    union dt_msg ready = { .ready = { .generation = w->generation[host] } };
+
+    dt_job_message(w->job, host, DT_MSG_READY, &ready);
+}
+
 static void get_ready(struct world *w)
 {
     for (size_t host = 0; host < HOSTS; host++) {
-        union dt_msg ready = { .ready = { .generation = w->generation[host] } };
-
         answer_probe(w, host);
-        dt_job_message(w->job, host, DT_MSG_READY, &ready);
+        say_ready(w, host);
     }
 }
 
@@ -1348,6 +1353,28 @@ static void a_job_that_stops_does_not_miss_start_timeout(void **state)
     end(&w);
 }
 
+/* As on a host whose file system hangs: nothing but this timer ends the silence. */
+static void hosts_whose_ranks_do_not_get_ready_are_named(void **state)
+{
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.start_timeout_s = 0;
+    launch(&w);
+    for (size_t host = 0; host < HOSTS; host++)
+        greet(&w, host);
+    for (size_t host = 0; host < HOSTS; host++)
+        answer_probe(&w, host);
+    assert_int_equal(w.due_ns[DT_TIMER_START], w.now_ns + 30000000000);
+    dt_job_timer(w.job, DT_TIMER_START);
+    assert_non_null(strstr(w.said, "a, b: start the ranks: not done after 30 s; is a file system"));
+    for (size_t host = 0; host < HOSTS; host++)
+        say_ready(&w, host);
+    assert_int_equal(w.due_ns[DT_TIMER_START], 0);
+    end(&w);
+}
+
 static void a_second_interrupt_ends_the_grace(void **state)
 {
     struct world w;
@@ -1419,6 +1446,7 @@ int main(void)
         cmocka_unit_test(standard_input_goes_on_if_nothing_has_failed_after_all),
         cmocka_unit_test(a_stop_while_recovering_waits_for_no_new_connection),
         cmocka_unit_test(a_job_that_stops_does_not_miss_start_timeout),
+        cmocka_unit_test(hosts_whose_ranks_do_not_get_ready_are_named),
         cmocka_unit_test(a_second_interrupt_ends_the_grace),
         cmocka_unit_test(a_second_ctrl_z_changes_nothing),
         cmocka_unit_test(a_refusal_while_recovering_does_not_count),
