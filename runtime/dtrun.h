@@ -233,10 +233,10 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * equal. A vector of zeros changes nothing. First ranks 0 and 1, 2 and 3 and so on are combined,
  * then pairs of the results; so the number of ranks must be a power of two. One call is for one
  * vector, such as the gradient of one layer. Reduces, reduce-scatters and buckets do not offer it.
- * It is for floats and is computed in f64. The result is rounded once. For f64 the sum is rounded
- * each time another rank's vector is added. One NaN or infinity, or an f64 whose square overflows,
- * makes all results NaN. It allocates as much memory as "in" has; for a few KiB, as much as all
- * ranks' "in" together. DT_ERR_ARG: another type, number of ranks, or call.
+ * It is for floats and is computed in f64. The result is a weighted sum of all ranks' vectors. That
+ * sum is rounded once; for f64, once for each vector. One NaN or infinity, or an f64 whose square
+ * overflows, makes all results NaN. The call allocates as much memory as "in" has, or, if "in" is
+ * short, up to 8 KiB. DT_ERR_ARG: another type, number of ranks, or call.
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
@@ -455,7 +455,8 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
  * All collectives on buffers, dt_barrier, dt_send and dt_recv take views, and so do their
  * nonblocking forms, whose requests complete when the call is over. Buffers are in the memory of
  * the stream's device. dt_comm_rank, _size, _status, _abort and _set_timeout treat a view as its
- * communicator; dt_comm_free frees only the view. All other calls refuse a view with DT_ERR_ARG.
+ * communicator; dt_comm_free frees only the view. dt_stream_wait is for views alone. All other
+ * calls refuse a view with DT_ERR_ARG.
  *
  * Enqueued calls take their place in the order of the communicator's calls, which is the same on
  * all ranks. On one stream a call waits for the one before it: two ranks that exchange with dt_send
@@ -500,7 +501,7 @@ DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dt
                                     dt_bucket_t **bucket);
 DT_API dt_result_t dt_bucket_push(dt_bucket_t *bucket, void *buf, size_t count);
 /* Sends what has been pushed and waits for all of it. A failure, also of a push, is kept: later
- * calls return it too. */
+ * calls return it too. Only DT_ERR_ARG has no effect. */
 DT_API dt_result_t dt_bucket_wait(dt_bucket_t *bucket);
 /* As dt_bucket_wait, then frees the bucket. */
 DT_API dt_result_t dt_bucket_free(dt_bucket_t *bucket);

@@ -383,8 +383,9 @@ void dt_failure_init(struct dt_failure *f, struct dt_core *core,
     *f = (struct dt_failure){
         .core = core, .hang_detect = hang_detect, .signals = signals, .restart = restart
     };
-    /* each process and host is added at most once; a rank that hangs may be added before it dies,
-     * and a rank that exited before an MPI call in which others wait is added again */
+    /* Each process and each host is added at most once, with two exceptions: a rank that hangs may
+     * be added again when it dies, and a rank that exited with 0 is added again if others wait for
+     * it in an MPI call. */
     dt_deaths_init(&f->deaths, core->ranks.nprocs + core->config->hosts->n + 2);
 }
 
