@@ -11,14 +11,14 @@ AM_TESTS_ENVIRONMENT = \
 	DTRUN_BUILD='$(abs_top_builddir)'; export DTRUN_BUILD; \
 	DTRUN_SOURCE='$(abs_top_srcdir)'; export DTRUN_SOURCE;
 
-# The order in which tests run. Black-box tests wait most of the time, and leave processors to the
-# builds of ./quickstart check. Unit tests and fuzz targets keep processors busy, and are short enough
-# not to run alone at the end.
+# The order in which tests run. Black-box tests and those of the agent wait most of the time, and leave
+# processors to the builds of ./quickstart check. Other unit tests and fuzz targets keep processors busy,
+# and are short enough not to run alone at the end.
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS) tests/sim/sim.bats
 endif
 if HAVE_CMOCKA
-TESTS += $(UNIT_TESTS) $(AGENT_TESTS)
+TESTS += $(AGENT_TESTS) $(UNIT_TESTS)
 endif
 
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest come first.)
@@ -120,7 +120,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 
 # These play the launcher for a real agent, and need the static agent.
-AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent/agentfaults \
+AGENT_TESTS = tests/unit/agent/agentends tests/unit/agent/agent tests/unit/agent/agentfaults \
 	tests/unit/agent/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
 

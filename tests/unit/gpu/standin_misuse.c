@@ -97,9 +97,9 @@ static void scatter_to_own_block(struct rank *me)
     scatter_to(me, (size_t)me->rank);
 }
 
-static void scatter_to_first_block(struct rank *me)
+static void scatter_to_block_of_peer(struct rank *me)
 {
-    scatter_to(me, 0);
+    scatter_to(me, (size_t)!me->rank);
 }
 
 static void buffers_that_overlap_out_of_place_end_the_process(void **state)
@@ -108,7 +108,8 @@ static void buffers_that_overlap_out_of_place_end_the_process(void **state)
 
     (void)state;
     run_ranks(2, scatter_to_own_block, NULL);
-    run_ranks(2, scatter_to_first_block, ends);
+    run_ranks(2, scatter_to_block_of_peer, ends);
+    assert_int_equal(ends[0], SIGABRT);
     assert_int_equal(ends[1], SIGABRT);
 }
 
