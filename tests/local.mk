@@ -124,14 +124,13 @@ AGENT_TESTS = tests/unit/agent/agentends tests/unit/agent/agent tests/unit/agent
 	tests/unit/agent/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
 
-# Tests with several threads, which also run under ThreadSanitizer.
-THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
-	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
-	tests/unit/checkpoint/checkpoint_isave \
-	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
-	tests/unit/tcp/alltoall tests/unit/comm/pairnotes tests/unit/diag/recorder \
-	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
-	tests/unit/p2p/p2p
+# Tests with several threads, which also run under ThreadSanitizer. (The longest come first.)
+THREAD_TESTS = tests/unit/checkpoint/checkpoint_isave tests/unit/tcp/alltoall \
+	tests/unit/checkpoint/checkpoint_crash tests/unit/p2p/p2p tests/unit/shm/shm \
+	tests/unit/api/requests tests/unit/api/buckets tests/unit/api/threads \
+	tests/unit/api/threadrules tests/unit/comm/leaving tests/unit/checkpoint/checkpoint \
+	tests/unit/comm/limits tests/unit/diag/recorder tests/unit/comm/error_report \
+	tests/unit/comm/pairnotes tests/unit/remote/link
 
 # What needs no static agent can run under a sanitizer: these unit tests, and the fuzz targets.
 CHECKED_UNITS = $(UNIT_TESTS) $(FUZZ_TESTS)
