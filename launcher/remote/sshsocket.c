@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <netinet/tcp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         s->hung_up = true;
         s->error = n == UV_EOF ? 0 : (int)n;
     } else {
+        if (!s->greeting[0])
+            snprintf(s->greeting, sizeof s->greeting, "%.*s", (int)n, buf->base);
         dt_bytequeue_add(&s->in, buf->base, (size_t)n);
     }
     s->moved(s->arg);

@@ -19,8 +19,9 @@ struct dt_sshsocket { /* zero-initialised: not connected yet */
     uv_tcp_t *tcp;
     uv_write_t write;
     bool closing;
-    bool hung_up; /* the host closed the connection, or it broke */
-    int error;    /* why it broke, as libuv's code, or 0 */
+    bool hung_up;      /* the host closed the connection, or it broke */
+    int error;         /* why it broke, as libuv's code, or 0 */
+    char greeting[32]; /* how what the host sent first begins */
     struct dt_bytequeue in;
     struct dt_bytequeue wire;
     struct dt_bytequeue in_flight; /* the part that libuv is writing */

@@ -38,7 +38,7 @@ struct dt_transport {
     bool driving;
     bool released; /* session and handles are being closed */
     bool owes_drained;
-    bool turned_away; /* the host closed the connection during the handshake */
+    bool turned_away; /* the SSH server closed the connection during the handshake */
     int holds;        /* how many parts must end before this can be freed */
     struct dt_dial *dial;
     uv_timer_t timer;
@@ -110,11 +110,38 @@ static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_trans
     over(t);
 }
 
-/* sshd has not read what this side sent, so the kernel may also reset the connection. */
-static bool is_turned_away(const struct dt_transport *t)
+/* The other side has not read what this side sent, so the kernel may also reset the connection. */
+static bool is_closed_early(const struct dt_transport *t)
 {
     return t->phase == HANDSHAKE && t->socket.hung_up &&
            (t->socket.error == 0 || t->socket.error == UV_ECONNRESET);
+}
+
+/* What sshd sends to a client that it turns away, or its usual first line. */
+static bool is_from_sshd(const char *greeting)
+{
+    static const char *const lines[] = { "SSH-", "Exceeded MaxStartups",
+                                         "Not allowed at this time" };
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (strncmp(greeting, lines[i], strlen(lines[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void fail_stranger(struct dt_transport *t)
+{
+    int port = t->remote->login->config.port;
+
+    if (t->socket.greeting[0])
+        fail_transport(t, "handshake: what answers at port %d is no SSH server; see --ssh-port",
+                       port);
+    else
+        fail_transport(t,
+                       "handshake: what answers at port %d closed the connection without a word; "
+                       "if it is no SSH server, see --ssh-port; if it is one, look at its log",
+                       port);
 }
 
 /* A call of libssh2 has failed. If the connection broke, reports that as the reason. */
@@ -122,15 +149,21 @@ static void fail_session(struct dt_transport *t)
 {
     char *text = NULL;
     const char *phase = phase_names[t->phase];
+    bool early = is_closed_early(t);
 
-    t->turned_away = is_turned_away(t);
+    t->turned_away = early && is_from_sshd(t->socket.greeting);
     libssh2_session_last_error(t->session, &text, NULL, 0);
-    if (t->socket.hung_up && t->phase >= RUNNING)
+    if (early && !t->turned_away)
+        fail_stranger(t);
+    else if (t->socket.hung_up && t->phase >= RUNNING)
         fail_transport(t, "connection: it was lost (%s)",
                        t->socket.error ? strerror(-t->socket.error) : "the host closed it");
     else if (t->socket.error && !t->turned_away)
-        fail_transport(t, "%s: the connection broke: %s; is the host up? try: ssh %s true", phase,
-                       strerror(-t->socket.error), t->remote->host->name);
+        fail_transport(
+            t, "%s: the connection broke: %s; did the host go down%s? try: ssh %s true", phase,
+            strerror(-t->socket.error),
+            t->socket.error == UV_ETIMEDOUT ? ", or does the network drop large packets (MTU)" : "",
+            t->remote->host->name);
     else if (t->socket.hung_up)
         fail_transport(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
     else
@@ -282,8 +315,7 @@ static bool step_handshake(struct dt_transport *t)
         return false;
     }
     if (rc == LIBSSH2_ERROR_BANNER_RECV && !t->socket.hung_up) {
-        fail_transport(t, "handshake: what answers at port %d is no SSH server; see --ssh-port",
-                       t->remote->login->config.port);
+        fail_stranger(t);
         return false;
     }
     if (rc) {
@@ -325,6 +357,9 @@ static bool step_channel(struct dt_transport *t)
     t->channel = libssh2_channel_open_session(t->session);
     if (t->channel)
         t->phase = EXEC;
+    else if (libssh2_session_last_errno(t->session) == LIBSSH2_ERROR_CHANNEL_FAILURE)
+        fail_transport(t, "agent start: the host accepted the login, but opens no session; see "
+                          "MaxSessions in its sshd_config");
     else if (libssh2_session_last_errno(t->session) != LIBSSH2_ERROR_EAGAIN)
         fail_session(t);
     return t->phase == EXEC;

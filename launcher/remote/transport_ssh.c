@@ -19,6 +19,7 @@ struct dt_transport {
     struct dt_transport_child base;
     const struct dt_remote *remote;
     bool talks;           /* the remote command has written something */
+    bool fed;             /* something was sent to it */
     struct dt_strbuf err; /* standard error until then, after that only its last piece; bounded */
 };
 
@@ -138,6 +139,17 @@ static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *re
     return t;
 }
 
+static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
+{
+    t->fed |= n > 0;
+    dt_transport_child_write(t, bytes, n);
+}
+
+static bool ssh_turned_away(const struct dt_transport *t)
+{
+    return !t->talks && !t->fed && dt_ssherror_turned_away(dt_strbuf_text(&t->err));
+}
+
 /* ssh does not report its progress before it fails. */
 static const char *ssh_phase(const struct dt_transport *t)
 {
@@ -148,8 +160,9 @@ static const char *ssh_phase(const struct dt_transport *t)
 const struct dt_transport_ops dti_carrier_ssh = {
     .name = "ssh",
     .open = ssh_open,
-    .write = dt_transport_child_write,
+    .write = ssh_write,
     .phase = ssh_phase,
     .pending = dt_transport_child_pending,
     .close = dt_transport_child_close,
+    .turned_away = ssh_turned_away,
 };

@@ -174,11 +174,12 @@ static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,
         dt_strbuf_printf(out, "the connection broke: %s", strerror(r->error));
         return;
     }
-    dt_strbuf_printf(
-        out,
-        "small packets pass, but %d KiB %s do not arrive; does the network between them lose many "
-        "packets, or is the MTU too large for it",
-        DT_REACH_BYTES / 1024, r->state == DT_REACH_LOST_THERE ? "sent there" : "from there");
+    dt_strbuf_printf(out,
+                     "small packets pass, but %d KiB %s do not arrive; is the network between them "
+                     "slow, does it "
+                     "lose many packets, or is the MTU too large for it",
+                     DT_REACH_BYTES / 1024,
+                     r->state == DT_REACH_LOST_THERE ? "sent there" : "from there");
     if (at->mtu)
         dt_strbuf_printf(out, " (%s there has %u)", at->iface, at->mtu);
     dt_strbuf_puts(out, "?");
@@ -199,6 +200,9 @@ void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
     else if (r->state == DT_REACH_CONNECT && r->error == ECONNREFUSED)
         dt_strbuf_puts(out, "connection refused; is there a firewall, or does another machine have "
                             "that address?");
+    else if (r->state == DT_REACH_CONNECT && r->error == EADDRNOTAVAIL)
+        dt_strbuf_puts(out, "no local port is free (see net.ipv4.ip_local_port_range), or no local "
+                            "address fits");
     else if (r->state == DT_REACH_CONNECT)
         dt_strbuf_puts(out, strerror(r->error));
     else if (r->state == DT_REACH_SILENT)

@@ -127,7 +127,7 @@ else:
     cluster_dtrun --iface eth0 -np 3 -H host1,host2,host3 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
     grep -q "^dtrun: host2 cannot reach host3 at $CLUSTER_NET.3:[0-9]* (eth0): no answer within 5 s; is there a firewall?" "$ERR"
-    grep -q "^dtrun: host1 cannot reach host2 at $CLUSTER_NET.2:[0-9]* (eth0): small packets pass, but 12 KiB sent there do not arrive; does the network between them lose many packets, or is the MTU too large for it (eth0 there has [0-9]*)?" "$ERR"
+    grep -q "^dtrun: host1 cannot reach host2 at $CLUSTER_NET.2:[0-9]* (eth0): small packets pass, but 12 KiB sent there do not arrive; is the network between them slow, does it lose many packets, or is the MTU too large for it (eth0 there has [0-9]*)?" "$ERR"
     grep -q "^dtrun: host2 cannot reach host1 .*: small packets pass, but 12 KiB from there do not arrive" "$ERR"
     grep -q "^dtrun: host3 cannot reach host1 .*: connection refused; is there a firewall" "$ERR"
     cluster_err_lines 5

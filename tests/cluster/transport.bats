@@ -87,12 +87,21 @@ listens() { ip netns exec "$CLUSTER_TAG-h1" ss -Hltn "sport = :$1" | grep -q .; 
 
 @test "a server that is no SSH server is reported with its port" {
     cluster_on 1 python3 -c 'import socket
-peer = socket.create_server(("", 2300)).accept()[0]
+server = socket.create_server(("", 2300))
+peer = server.accept()[0]
 peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-while peer.recv(1000): pass' 3>&- &
+while peer.recv(1000): pass
+peer = server.accept()[0]
+peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+peer.close()
+server.accept()[0].close()' 3>&- &
     await listens 2300
+    for i in stays closes; do
+        probe --transport libssh2 --port 2300 host1 true
+        fails_with "handshake: what answers at port 2300 is no SSH server; see --ssh-port"
+    done
     probe --transport libssh2 --port 2300 host1 true
-    fails_with "handshake: what answers at port 2300 is no SSH server; see --ssh-port"
+    fails_with "handshake: what answers at port 2300 closed the connection without a word; if it is no"
     wait
 }
 
@@ -207,14 +216,16 @@ while peer.recv(1000): pass' 3>&- &
     fails_with "authenticate as root: none of the keys can be used (id_ed25519 [encrypted: ssh-add"
 }
 
-@test "a host that accepts no keys, and one that refuses further keys, are reported" {
+@test "a host that accepts no keys, one that opens no session, and one that refuses further keys are reported" {
     cluster_host 3 /bin/bash "PubkeyAuthentication no" "KbdInteractiveAuthentication yes"
-    cluster_host 4 /bin/bash "MaxAuthTries 1"
+    cluster_host 4 /bin/bash "MaxAuthTries 1" "MaxSessions 0"
     _cluster_await_sshd 3
     _cluster_await_sshd 4
     cluster_trust
     probe --transport libssh2 host3 true
-    fails_with "authenticate as root: the host accepts no keys (only: keyboard-interactive); allow"
+    fails_with "authenticate as root: the host accepts no keys (it accepts: keyboard-interactive); allow"
+    probe --transport libssh2 host4 true
+    fails_with "agent start: the host accepted the login, but opens no session; see MaxSessions in its"
     own_keys
     ssh-keygen -q -t ecdsa -N '' -f "$CLUSTER_HOME/.ssh/id_ecdsa"
     cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh"

@@ -145,9 +145,9 @@ void dt_auth_explain(struct dt_error *err, const struct dt_auth_keys *keys,
     text = dt_strbuf_text(&list);
     if (methods && !strstr(methods, "publickey"))
         dt_error_set(err,
-                     "authenticate as %s: the host accepts no keys (only: %s); allow "
+                     "authenticate as %s: the host accepts no keys (it accepts: %s); allow "
                      "PubkeyAuthentication in its sshd_config",
-                     config->user, methods);
+                     config->user, *methods ? methods : "nothing");
     else if (keys->n == 0)
         dt_error_set(err,
                      "authenticate as %s: there is no key to offer (%s); make one with "

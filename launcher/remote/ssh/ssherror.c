@@ -81,6 +81,20 @@ static bool explain_connect(struct dt_error *why, const char *text)
     return true;
 }
 
+bool dt_ssherror_turned_away(const char *text)
+{
+    static const char *const lines[] = {
+        "kex_exchange_identification: Connection closed by remote host",
+        "kex_exchange_identification: read: Connection reset by peer",
+    };
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (strncmp(text, lines[i], strlen(lines[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* "kex_exchange_identification: Connection closed by remote host" */
 static bool explain_handshake(struct dt_error *why, const char *text, const char *host)
 {
@@ -133,6 +147,7 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
     const char *denied = strstr(text, ": Permission denied (");
     const char *begin = denied;
     const char *at;
+    int user;
 
     if (!denied && !strstr(text, "Too many authentication failures"))
         return false;
@@ -145,12 +160,14 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
     while (begin > text && !isspace((unsigned char)begin[-1]))
         begin--;
     at = memchr(begin, '@', (size_t)(denied - begin));
+    user = (int)((at ? at : denied) - begin);
     denied += strlen(": Permission denied (");
+    if (*denied == ')')
+        denied = "nothing)";
     dt_error_set(why,
                  "authenticate as %.*s: ssh has no key that is accepted (the host accepts: %.*s); "
                  "try: ssh-copy-id %s",
-                 (int)((at ? at : denied) - begin), begin, (int)strcspn(denied, ")\n"), denied,
-                 host);
+                 user, begin, (int)strcspn(denied, ")\n"), denied, host);
     return true;
 }
 

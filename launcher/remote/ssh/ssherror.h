@@ -2,10 +2,15 @@
 #ifndef DT_REMOTE_SSH_SSHERROR_H
 #define DT_REMOTE_SSH_SSHERROR_H
 
+#include <stdbool.h>
+
 #include "launcher/base/error.h"
 
 /* host is spelled as the user wrote it, for remedies. */
 void dt_ssherror_explain(struct dt_error *why, const char *text, const char *host);
+
+/* Whether the server closed the connection before it said who it is. */
+bool dt_ssherror_turned_away(const char *text);
 
 /* For a name that has no address, whichever resolver looked it up. reason is n bytes long. */
 void dt_ssherror_unresolved(struct dt_error *why, const char *reason, int n);

@@ -553,6 +553,9 @@ static void messages_of_ssh_are_translated(void **state)
         { "anna@h: Permission denied (publickey,password).\r\n",
           "authenticate as anna: ssh has no key that is accepted (the host accepts: "
           "publickey,password); try: ssh-copy-id h" },
+        { "anna@h: Permission denied ().\r\n",
+          "authenticate as anna: ssh has no key that is accepted (the host accepts: nothing); try: "
+          "ssh-copy-id h" },
         { "No ED25519 host key is known for h and you have requested strict checking.\r\n"
           "Host key verification failed.\r\n",
           "host key: none is known; compare it with the host's own, then: ssh-keyscan -t ed25519 "
@@ -585,6 +588,11 @@ static void messages_of_ssh_are_translated(void **state)
         dt_ssherror_explain(&why, cases[i][0], "h");
         assert_string_equal(why.text, cases[i][1]);
     }
+    assert_true(dt_ssherror_turned_away("kex_exchange_identification: read: Connection reset by "
+                                        "peer\r\n"));
+    assert_false(
+        dt_ssherror_turned_away("kex_exchange_identification: banner line contains invalid "
+                                "characters\r\n"));
 }
 
 int main(void)

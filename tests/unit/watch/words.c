@@ -240,6 +240,10 @@ static void an_address_that_fails_gets_a_reason(void **state)
         { { "fd00::7", "eth0", 1500 },
           { .state = DT_REACH_CONNECT, .error = EHOSTUNREACH },
           "at [fd00::7]:4000 (eth0): No route to host" },
+        { { "10.0.0.7", "eth0", 1500 },
+          { .state = DT_REACH_CONNECT, .error = EADDRNOTAVAIL },
+          "at 10.0.0.7:4000 (eth0): no local port is free (see net.ipv4.ip_local_port_range), or "
+          "no local address fits" },
     };
 
     (void)state;
