@@ -236,7 +236,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * It is for floats and is computed in f64. The result is a weighted sum of all ranks' vectors. That
  * sum is rounded once; for f64, once for each vector. One NaN or infinity, or an f64 whose square
  * overflows, makes all results NaN. The call allocates as much memory as "in" has, or, if "in" is
- * short, up to 8 KiB. DT_ERR_ARG: another type, number of ranks, or call.
+ * short, up to 8 KiB. DT_ERR_ARG: the type is not a float, the number of ranks is not a power of
+ * two, or the call is not an all-reduce.
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
@@ -491,10 +492,11 @@ DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
  * GPU memory for the bucket, they are reduced there as one, else one by one; buffers in host memory
  * are reduced apart from them. GPU buffers smaller than the bucket must all belong to one CUDA
  * context: otherwise DT_ERR_ARG. A buffer belongs to the library until dt_bucket_wait returns. A
- * bucket is used by one thread at a time, and freed before its communicator. On one host, when a
- * bucket is sent for the eighth time, the library allocates memory as dt_mem_alloc does, for up to
- * eight sends of the bucket at a time: at most 64 MiB for each rank, and 512 MiB for all together.
- */
+ * bucket is used by one thread at a time, and freed before its communicator.
+ *
+ * If all ranks are on one host, the library allocates shared memory when a bucket is sent for the
+ * eighth time, as dt_mem_alloc does. This memory holds the data of up to eight sends of the bucket,
+ * but at most 64 MiB for each rank, and 512 MiB for all ranks together. */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

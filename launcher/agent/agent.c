@@ -45,7 +45,7 @@ struct agent {
     struct dt_standby *facts_standby;
     bool told_slow;
     uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
-    uint64_t alive_ns;       /* when say_alive_if_due last sent one, or the work began */
+    uint64_t alive_ns;       /* when say_alive_if_due last sent a PONG, or begin_work ran */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;

@@ -26,8 +26,8 @@ static const struct {
     { "DTRUN-FAIL ", DT_BOOT_FAIL },
 };
 
-/* Stores bytes from .. to - 1 of in as line, without a carriage return at the end. Replaces control
- * characters other than tabs. Takes the first `taken` bytes out of in. */
+/* Copies bytes [from, to) of the queue into line, without a carriage return at the end, and
+ * replaces control characters other than tabs. Then drops the queue's first `taken` bytes. */
 static void take_line(struct dt_bytequeue *in, struct dt_strbuf *line, size_t from, size_t to,
                       size_t taken)
 {
