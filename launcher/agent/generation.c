@@ -94,17 +94,48 @@ static void sweep(struct dt_generation *g)
         dt_relay_finish(g->relay);
 }
 
+static void begin_sweep(struct dt_generation *g, uint64_t ms)
+{
+    g->phase = DT_GENERATION_SWEEPING;
+    dt_unservedwarn_end(g);
+    g->sweep_ends_ns = dt_now_ns() + ms * 1000000;
+    uv_timer_stop(&g->timer);
+    sweep(g);
+}
+
 /* Starts the sweep if the last process has ended. */
 static void sweep_if_all_ended(struct dt_generation *g)
 {
     if (g->alive || g->phase > DT_GENERATION_RUNNING ||
         (g->phase == DT_GENERATION_SPAWNING && !g->failure))
         return;
-    g->phase = DT_GENERATION_SWEEPING;
-    dt_unservedwarn_end(g);
-    g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
-    uv_timer_stop(&g->timer);
-    sweep(g);
+    begin_sweep(g, SWEEP_MS);
+}
+
+/* A process that has not even begun to exit is stuck inside the kernel, as on a file system that
+ * hangs. It will run nothing of the program any more, so it counts as ended. Those that exit may
+ * have much memory to give back. */
+static void on_kill_over(uv_timer_t *timer)
+{
+    static const siginfo_t killed = { .si_code = CLD_KILLED, .si_status = SIGKILL };
+    struct dt_generation *g = timer->data;
+
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct dt_process *p = &g->processes[i];
+
+        if (!p->alive || dt_procstat_exits(p->spawned.pid))
+            continue;
+        p->alive = false;
+        g->alive--;
+        if (!g->failure)
+            dt_deaths_note(g, p, &killed);
+    }
+    if (!g->failure)
+        dt_deaths_report(g);
+    if (g->alive)
+        uv_timer_start(timer, on_kill_over, SWEEP_MS, 0);
+    else
+        begin_sweep(g, 0);
 }
 
 static void signal_one(const struct dt_process *p, int signo)
@@ -132,6 +163,7 @@ static void kill_all(struct dt_generation *g)
     signal_all(g, SIGKILL);
     dt_cgroup_kill(g->host->cgroup);
     dt_sweep_kill(g->host->groups, NULL, on_progress, g);
+    uv_timer_start(&g->timer, on_kill_over, SWEEP_MS, 0);
 }
 
 /* Streams are read only from now on, because the output of a failed spawn is not a rank's output.
@@ -591,12 +623,10 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_ter
         grace_ms = 0;
     }
     dt_deaths_report(g);
-    if (grace_ms == 0) {
-        uv_timer_stop(&g->timer);
+    if (grace_ms == 0)
         kill_all(g);
-    } else {
+    else
         begin_grace(g, grace_ms, had_term);
-    }
     sweep_if_all_ended(g);
 }
 

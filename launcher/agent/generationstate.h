@@ -21,7 +21,7 @@ enum dt_generation_phase {
      * executed the program yet, so deaths are held back. */
     DT_GENERATION_SPAWNING,
     DT_GENERATION_RUNNING,
-    /* All processes are reaped; the processes that they left behind are being killed. */
+    /* All processes are reaped, or stuck; those that they left behind are being killed. */
     DT_GENERATION_SWEEPING,
     DT_GENERATION_FLUSHING, /* no process is left; their output is being sent */
     DT_GENERATION_OVER,

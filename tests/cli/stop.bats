@@ -30,6 +30,27 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
+# The freezer stands for a file system that hangs: SIGKILL, too, has to wait.
+@test "a job ends although SIGKILL does not end one of its ranks" {
+    local freezer=/sys/fs/cgroup/freezer/dtrun-test-$$ rank said=yes
+
+    mkdir "$freezer" 2>/dev/null || skip "needs to make a cgroup of the freezer (version 1)"
+    dtrun_start --kill-grace 1 --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || { echo $$; exec sleep 600; }
+        until [ -e "$0" ]; do sleep 0.05; done; exit 3' "$BATS_TEST_TMPDIR/go"
+    out_has 1 '[0-9]'
+    rank=$(cat "$OUT")
+    echo "$rank" >"$freezer/cgroup.procs"
+    echo FROZEN >"$freezer/freezer.state"
+    touch "$BATS_TEST_TMPDIR/go"
+    await grep -q "1 process of the job (pid $rank) was killed but does not end: it waits inside" "$ERR" || said=no
+    echo THAWED >"$freezer/freezer.state"
+    dtrun_wait
+    clean
+    rmdir "$freezer"
+    [ $said = yes ]
+    code_is 3
+}
+
 @test "Ctrl-C on a terminal reaches every rank, and dtrun dies of SIGINT" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C -- "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"

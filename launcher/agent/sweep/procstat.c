@@ -1,5 +1,7 @@
 #include "launcher/agent/sweep/procstat.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,4 +67,25 @@ bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
 
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
     return read_file(p, path);
+}
+
+bool dt_procstat_exits(pid_t pid)
+{
+    const struct dirent *entry;
+    bool exits = true;
+    char path[64];
+    DIR *tasks;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    tasks = opendir(path);
+    while (tasks && (entry = readdir(tasks))) {
+        struct dt_procstat p;
+
+        if (isdigit((unsigned char)entry->d_name[0]) &&
+            dt_procstat_read_thread(&p, pid, (pid_t)atoi(entry->d_name)))
+            exits &= p.dying || p.state == 'Z';
+    }
+    if (tasks)
+        closedir(tasks);
+    return exits;
 }
