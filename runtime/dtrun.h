@@ -198,9 +198,9 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
  * The limit must be longer than the largest call takes. It applies to calls that this process makes
  * from now on, and to buckets that are sent from now on. Nonblocking calls under way keep the limit
  * that was set when they were made, so each may have its own. The time of a collective counts from
- * its beginning, after the calls before it. The function does not wait for calls under way. 0: no
- * limit; DT_TIMEOUT_DEFAULT: the limit of dtrun's --collective-timeout. A communicator that is made
- * by a split or dup begins with the limit of its parent.
+ * its beginning, and it begins only when the calls before it have ended. The function does not wait
+ * for calls under way. 0: no limit; DT_TIMEOUT_DEFAULT: the limit of dtrun's --collective-timeout.
+ * A communicator that is made by a split or dup begins with the limit of its parent.
  * When a call has waited for that long, it and all other calls on comm return DT_ERR_TIMEOUT on all
  * ranks, with the names of the missing ranks and what they do instead. dtrun warns of them after
  * half of the limit, or after a minute if that is less. A timeout on DT_WORLD, or by
