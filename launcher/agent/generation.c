@@ -604,11 +604,16 @@ static void on_dump_round(uv_timer_t *timer)
         uv_timer_start(timer, on_dump_round, DUMP_ROUND_MS, 0);
 }
 
+/* If the launcher first restarts the job and is then told to end it, it sends STOP twice. The
+ * second one does not interrupt ranks that are saving. */
 static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
-    g->grace_ends_ns = dt_now_ns() + grace_ms * 1000000ull;
+    uint64_t ends_ns = dt_now_ns() + grace_ms * 1000000ull;
+
+    if (!g->grace_ends_ns || ends_ns < g->grace_ends_ns)
+        g->grace_ends_ns = ends_ns;
     for (uint32_t i = 0; i < g->config.numbers.n; i++)
-        g->processes[i].asked = had_term;
+        g->processes[i].asked |= had_term;
     signal_all(g, SIGCONT);
     on_dump_round(&g->timer);
 }

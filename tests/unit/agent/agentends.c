@@ -20,25 +20,29 @@
 static void stop_sends_term_and_later_kill(void **state)
 {
     struct agent *a = *state;
-    int ends[3] = { 0 }; /* the signal that ended the rank, or its exit code */
+    int ends[4] = { 0 }; /* the signal that ended the rank, or its exit code */
 
-    agent_start(a, 3,
+    agent_start(a, 4,
                 "case $DTRUN_RANK in\n"
                 "0) trap '' TERM; echo up; while :; do sleep 300; done;;\n"
                 "1) echo up; kill -STOP $$; sleep 300;;\n"
                 "2) trap 'echo term; exit 4' TERM; echo up; sleep 300 & wait;;\n"
+                "3) trap 'trap - TERM; echo term' TERM; echo up; while :; do sleep 300; done;;\n"
                 "esac",
                 NULL);
-    for (uint32_t r = 0; r < 3; r++)
+    for (uint32_t r = 0; r < 4; r++)
         agent_wait_for_output(a, r, "up\n");
     agent_stop(a, 5000);
-    for (int i = 0; i < 3; i++) {
+    agent_wait_for_output(a, 3, "up\nterm\n");
+    agent_stop(a, 600000); /* neither repeats SIGTERM nor prolongs the grace */
+    for (int i = 0; i < 4; i++) {
         agent_expect(a, DT_MSG_EXIT);
         assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
         ends[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
     }
-    assert_int_equal(a->msg.exit.rank, 0); /* it ends last, as it ignores SIGTERM */
+    assert_int_equal(a->msg.exit.rank % 3, 0); /* these two end last: they survive SIGTERM */
     assert_int_equal(ends[0], SIGKILL);
+    assert_int_equal(ends[3], SIGKILL);
     assert_int_equal(ends[1], SIGTERM);
     assert_int_equal(ends[2], 4);
     agent_expect(a, DT_MSG_DONE);
