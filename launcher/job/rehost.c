@@ -9,26 +9,24 @@
 #include "launcher/base/mem.h"
 #include "launcher/watch/words.h"
 
-static bool is_usable(const struct dt_rehost *r, size_t host)
-{
-    return !r->lost[host] && !r->quarantine.hosts[host].out;
-}
-
-/* The hosts that can be used. index[i] is the i-th one's index in the job's list. */
-static void list_usable(const struct dt_rehost *r, struct dt_hostlist *list, size_t *index)
+/* The hosts that can be used, those in quarantine too if quarantined. index[i] is the i-th one's
+ * index in the job's list. */
+static void list_usable(const struct dt_rehost *r, bool quarantined, struct dt_hostlist *list,
+                        size_t *index)
 {
     const struct dt_hostlist *all = r->core->config->hosts;
 
     list->v = dt_xcalloc(all->n, sizeof *list->v);
     for (size_t i = 0; i < all->n; i++) {
-        if (!is_usable(r, i))
+        if (r->lost[i] || (r->quarantine.hosts[i].out && !quarantined))
             continue;
         index[list->n] = i;
         list->v[list->n++] = all->v[i];
     }
 }
 
-static int plan_on_usable(const struct dt_rehost *r, struct dt_plan *plan, struct dt_error *err)
+static int plan_on_usable(const struct dt_rehost *r, bool quarantined, struct dt_plan *plan,
+                          struct dt_error *err)
 {
     size_t *index = dt_xcalloc(r->core->config->hosts->n, sizeof *index);
     struct dt_hostlist list = { 0 };
@@ -37,7 +35,7 @@ static int plan_on_usable(const struct dt_rehost *r, struct dt_plan *plan, struc
                                       .servers = dt_plan_servers(&r->core->plan) };
     int rc;
 
-    list_usable(r, &list, index);
+    list_usable(r, quarantined, &list, index);
     rc = list.n ? dt_plan_make(plan, &list, (int)r->core->ranks.np, &how, err)
                 : dt_error_set(err, "no host is left");
     for (size_t i = 0; rc == 0 && i < plan->nnodes; i++)
@@ -51,7 +49,7 @@ static int place_on_usable(struct dt_rehost *r, struct dt_error *err)
 {
     struct dt_plan plan = { 0 };
 
-    if (plan_on_usable(r, &plan, err) < 0)
+    if (plan_on_usable(r, false, &plan, err) < 0)
         return -1;
     dt_plan_free(&r->core->plan);
     r->core->plan = plan;
@@ -241,7 +239,7 @@ bool dt_rehost_spare(struct dt_rehost *r, size_t host)
     if (r->core->config->on_host_loss != DT_HOST_LOSS_MOVE)
         return false;
     r->lost[host] = true;
-    r->lost[host] = plan_on_usable(r, &plan, &err) == 0;
+    r->lost[host] = plan_on_usable(r, true, &plan, &err) == 0;
     dt_plan_free(&plan);
     return r->lost[host];
 }

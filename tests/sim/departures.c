@@ -33,8 +33,8 @@ static uint32_t slots_elsewhere(const struct sim_world *w, const struct sim_host
 
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *other = &w->hosts[i];
-        bool usable = !other->left && (!sure || (!other->lost && !other->out && other->conn &&
-                                                 other->conn->open && !w->s->twin));
+        bool usable = !other->left &&
+                      (!sure || (!other->lost && other->conn && other->conn->open && !w->s->twin));
 
         if (other != h && usable)
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
@@ -57,6 +57,13 @@ static bool has_ranks(const struct sim_world *w, const struct sim_host *h)
     return false;
 }
 
+/* Whether its loss would be a failure. Any host may run a scheduler or server, which the ranks need
+ * until all have ended. */
+static bool may_be_needed(const struct sim_world *w, const struct sim_host *h)
+{
+    return has_ranks(w, h) || (w->s->servers && w->witness.ended_well < w->s->np);
+}
+
 static bool may_leave(const struct sim_world *w, const struct sim_host *h, bool sure)
 {
     return is_alive(w) && !w->s->batch && !w->s->stop_on_loss && is_room_elsewhere(w, h, sure);
@@ -65,7 +72,7 @@ static bool may_leave(const struct sim_world *w, const struct sim_host *h, bool 
 static bool must_leave(const struct sim_world *w, const struct sim_host *h)
 {
     return is_undisturbed(w) && may_leave(w, h, true) && !sim_is_about_to_end(w) &&
-           (sim_is_restart_allowed(w) || (!has_ranks(w, h) && !w->s->servers));
+           (sim_is_restart_allowed(w) || !may_be_needed(w, h));
 }
 
 void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
@@ -94,8 +101,7 @@ void sim_check_departure(struct sim_world *w)
 
     if (!x->signalled)
         return;
-    if (!x->signalled->host->left || !is_undisturbed(w) ||
-        (!has_ranks(w, x->signalled->host) && !w->s->servers))
+    if (!x->signalled->host->left || !is_undisturbed(w) || !may_be_needed(w, x->signalled->host))
         sim_broken(w, "%s shuts down, and dtrun restarts ranks without need",
                    x->signalled->host->name);
     x->graceful = true;

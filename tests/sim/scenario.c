@@ -383,15 +383,20 @@ static void linger(struct sim_chance *c, struct sim_scenario *s)
     s->fences = 0;
 }
 
-/* Hosts shut down one after the other, and some are off soon afterwards. */
+/* Hosts shut down one after the other, and some are off soon afterwards. Others may be in
+ * quarantine, or have a scheduler or servers whose ranks have just ended. */
 static void end_hosts(struct sim_chance *c, struct sim_scenario *s)
 {
     static const int codes_sent[] = { SIGTERM, SIGTERM, SIGHUP, SIGINT };
-    uint64_t at_ns = sim_below(c, s->work_ns + SIM_S / 2);
+    uint64_t at_ns;
 
     s->batch = sim_percent(c, 10);
     s->max_restarts = sim_percent(c, 80) ? (int)sim_between(c, 1, 6) : s->max_restarts;
+    if (!s->servers && s->hosts > 1 && sim_percent(c, 30))
+        add_defect(c, s);
     s->ninject = s->nfaults = 0;
+    at_ns = s->servers && sim_percent(c, 50) ? s->work_ns + sim_below(c, s->work_ns / 4 + SIM_S)
+                                             : sim_below(c, s->work_ns + SIM_S / 2);
     for (uint64_t n = sim_between(c, 1, 4); n > 0; n--) {
         struct sim_fault *f = &s->faults[s->nfaults++];
 

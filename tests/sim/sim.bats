@@ -69,6 +69,12 @@ caught() {
 @test "the simulator catches a host that is left although no restart is allowed" {
     caught "a host that shuts down is left although no restart is allowed"
 }
+@test "the simulator catches a restart after all ranks have ended" {
+    caught "a job whose host shuts down is restarted although all ranks have ended"
+}
+@test "the simulator catches hosts in quarantine that are forgotten" {
+    caught "a job ends with a host although hosts in quarantine have room"
+}
 @test "the simulator catches a second signal to the same host that ends the job" {
     caught "a second signal to the same host ends the job"
 }
