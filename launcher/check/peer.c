@@ -137,7 +137,7 @@ static void on_spawn_failed(struct dt_check_peer *p, const struct dt_msg_spawn_f
 {
     struct dt_strbuf text = { 0 };
 
-    dt_words_spawn(&text, m);
+    dt_words_spawn(&text, m, false);
     dt_check_set_problem(p->host, dt_strbuf_text(&text));
     dt_strbuf_free(&text);
     p->prepared = true;

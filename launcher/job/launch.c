@@ -366,7 +366,7 @@ bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
     if (m->generation != l->core->generation || h->phase != DT_HOST_STARTING)
         return false;
     h->phase = DT_HOST_IDLE;
-    dt_words_spawn(&text, m);
+    dt_words_spawn(&text, m, !l->core->config->hosts->v[h->host].local);
     dt_refusal_add(&l->refusal, text.data, dt_core_host_name(l->core, h->host),
                    dt_exit_of_spawn(m->step, m->error));
     return true;

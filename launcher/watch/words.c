@@ -144,7 +144,16 @@ void dt_words_death(struct dt_strbuf *out, const struct dt_death *d, uint32_t np
         dt_strbuf_printf(out, " at step %" PRId64, d->step);
 }
 
-void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why)
+/* A host that shares no file system with this machine lacks the user's files. */
+static void add_absent(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why)
+{
+    if (why->step == DT_SPAWN_WDIR)
+        dt_strbuf_puts(out, "; --wdir names another");
+    else if (why->step == DT_SPAWN_EXEC && strchr(why->what, '/'))
+        dt_strbuf_puts(out, "; --push sends programs to the hosts");
+}
+
+void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why, bool elsewhere)
 {
     switch (why->step) {
     case DT_SPAWN_WDIR:
@@ -162,6 +171,8 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
                             "newest, --fresh starts afresh");
     else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text explains ENOEXEC */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
+    if (elsewhere && why->error == ENOENT)
+        add_absent(out, why);
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_puts(out,
                        "; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks");

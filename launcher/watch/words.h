@@ -26,7 +26,8 @@ void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, uint32_
 /* Writes "at 10.0.0.7:40123 (eth0): ..." with the reason why that does not work. */
 void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
                       const struct dt_candidate *at, uint16_t port);
-/* Writes why ranks could not be started: "./trian: No such file or directory". */
-void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why);
+/* Writes why ranks could not be started: "./trian: No such file or directory". elsewhere: on
+ * another machine, which may lack files that exist here. */
+void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why, bool elsewhere);
 
 #endif

@@ -165,7 +165,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     code_is 127
     err_lines 1
     # The first host that reports it ends the start. Others may have reported it by then.
-    grep -qE "^dtrun: $T/nosuch: No such file or directory \(on [abc](, [abc])*\)$" "$ERR"
+    grep -qE "^dtrun: $T/nosuch: No such file or directory; --push sends programs to the hosts \(on [abc](, [abc])*\)$" "$ERR"
 }
 
 @test "a program that is in the working directory, but not in PATH, is reported with ./" {

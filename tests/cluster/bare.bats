@@ -20,7 +20,10 @@ teardown() { cluster_await_quiet; }
     ! cluster_on 1 test -e "$DTRUN_BUILD/cmd/dtrun-agent" || false
     cluster_dtrun -np 2 -H host1,host2 "$CHARLM"
     [ "$RC" = 127 ]
-    cluster_err_has "No such file or directory (on host"
+    cluster_err_has "No such file or directory; --push sends programs to the hosts (on host"
+    cluster_dtrun -np 2 -H host1,host2 --wdir /none true
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: working directory /none: No such file or directory; --wdir names another (on host"
     cluster_dtrun --no-push -np 2 -H host1,host2 true
     [ "$RC" = 125 ]
     grep -q '^dtrun: host2: agent start: dtrun-agent was not found (looked for /' "$ERR"

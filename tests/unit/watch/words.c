@@ -163,27 +163,42 @@ static void a_failed_start_names_what_is_wrong(void **state)
     static const struct {
         struct dt_msg_spawn_failed why;
         const char *want;
+        bool elsewhere;
     } cases[] = {
         { { .step = DT_SPAWN_EXEC, .error = ENOENT, .what = (char *)"./trian" },
-          "./trian: No such file or directory" },
+          "./trian: No such file or directory",
+          false },
+        { { .step = DT_SPAWN_EXEC, .error = ENOENT, .what = (char *)"./train" },
+          "./train: No such file or directory; --push sends programs to the hosts",
+          true },
+        { { .step = DT_SPAWN_EXEC, .error = ENOENT, .what = (char *)"python9" },
+          "python9: No such file or directory",
+          true },
+        { { .step = DT_SPAWN_WDIR, .error = ENOENT, .what = (char *)"/d" },
+          "working directory /d: No such file or directory; --wdir names another",
+          true },
         { { .step = DT_SPAWN_WDIR, .error = EACCES, .what = (char *)"/d" },
-          "working directory /d: Permission denied" },
+          "working directory /d: Permission denied",
+          true },
         { { .step = DT_SPAWN_CHECKPOINT, .error = EROFS, .what = (char *)"/c" },
-          "checkpoint directory /c: Read-only file system" },
+          "checkpoint directory /c: Read-only file system",
+          true },
         { { .step = DT_SPAWN_CHECKPOINT, .error = EEXIST, .what = (char *)"/c" },
           "checkpoint directory /c holds checkpoints of an earlier job: --resume continues from "
           "the "
-          "newest, --fresh starts afresh" },
+          "newest, --fresh starts afresh",
+          true },
         { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
           "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
-          "its ranks" },
+          "its ranks",
+          true },
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_strbuf b = { 0 };
 
-        dt_words_spawn(&b, &cases[i].why);
+        dt_words_spawn(&b, &cases[i].why, cases[i].elsewhere);
         assert_string_equal(dt_strbuf_text(&b), cases[i].want);
         dt_strbuf_free(&b);
     }
