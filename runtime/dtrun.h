@@ -537,8 +537,7 @@ DT_API const char *dt_strerror(dt_result_t result);
 /* The error of this thread's last failing call, as a sentence; "" if none has failed. */
 DT_API const char *dt_last_error(void);
 
-/* The same error in parts. Unknown fields are 0, "" or -1. A call that was refused has no number.
- */
+/* The same error in parts. Unknown fields are 0, "" or -1. If the call was refused, "call" is 0. */
 typedef struct dt_error_info {
     size_t size;        /* of this structure, set by the caller */
     dt_result_t code;   /* DT_OK: no call has failed */
