@@ -48,10 +48,6 @@ const struct dt_death *dt_failure_on_exit(struct dt_failure *f, const struct dt_
                  });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
                dt_role_name(who, m->rank, ranks->np), m->code, m->signo, m->step, m->flags);
-    /* if a signal stops the job, a rank may exit with the status that means preempted */
-    if (f->core->state == DT_JOB_STOPPING && f->core->outcome.ended_by &&
-        dt_exit_is_preemption(&r->end))
-        f->core->outcome.exit_code = DT_EXIT_PREEMPTED;
     if (!r->end.auxiliary)
         dt_deaths_add(&f->deaths, &r->end);
     f->calls.ignored |= !r->end.auxiliary && m->code == 0 && (m->flags & DT_EXITED_COMM_FAILED);

@@ -8,6 +8,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/report.h"
+#include "launcher/job/state/exitpolicy.h"
 #include "launcher/job/stopping.h"
 #include "launcher/watch/words.h"
 
@@ -86,8 +87,21 @@ static void say_end(const struct dt_job *j)
     dt_strbuf_free(&b);
 }
 
+/* If a signal stops the job, a rank may exit with the status that means preempted: also before
+ * dtrun acts on the signal, because the rank got it as well or was leaving a host. */
+static void count_preempted(struct dt_job *j)
+{
+    for (uint32_t r = 0; r < j->core.ranks.np && j->core.outcome.ended_by; r++) {
+        const struct dt_rank *rank = &j->core.ranks.v[r];
+
+        if (rank->ended && dt_exit_is_preemption(&rank->end))
+            j->core.outcome.exit_code = DT_EXIT_PREEMPTED;
+    }
+}
+
 static void act_finish(struct dt_job *j)
 {
+    count_preempted(j);
     fail_if_errors_ignored(j);
     if (j->recovery.history.recovering && j->core.outcome.exit_code == 0)
         dt_recovery_complete(&j->recovery, false, -1);
@@ -159,7 +173,8 @@ static void act_recover(struct dt_job *j)
 
 static void act_relaunch(struct dt_job *j)
 {
-    dt_recovery_relaunch(&j->recovery);
+    if (!dt_signals_stop_soon(&j->signals))
+        dt_recovery_relaunch(&j->recovery);
 }
 
 static void act_reconnect(struct dt_job *j)

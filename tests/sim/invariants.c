@@ -145,6 +145,9 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->pausing = w->pausing;
     if (c->host->left)
         sim_broken(w, "%s gets ranks, and shuts down", c->host->name);
+    if (m->generation > 1 && sim_is_about_to_end(w))
+        sim_broken(w, "%s gets ranks again although a signal is about to end the job",
+                   c->host->name);
     c->started = c->host->generation = m->generation;
     c->stop_grace = UINT32_MAX;
 }

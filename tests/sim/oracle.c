@@ -21,7 +21,8 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
     x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
     x->ended = x->nodes = x->running = 0;
-    x->cut_off = x->pardoned = x->stopped_auxiliaries = x->restarting = x->graceful = false;
+    x->cut_off = x->pardoned = x->stopped_auxiliaries = x->restarting = x->graceful = x->preempted =
+        false;
     x->ready = 0;
     sim_check_last_calls_complete(w);
     sim_reach_started(w);
@@ -77,15 +78,6 @@ static void add_cause(struct sim_world *w, struct sim_cause cause)
 
     if (x->ncauses < SIM_CAUSES_MAX)
         x->causes[x->ncauses++] = cause;
-}
-
-static bool has_signal(const struct sim_witness *x)
-{
-    for (size_t i = 0; i < x->norders; i++) {
-        if (x->orders[i].signo)
-            return true;
-    }
-    return false;
 }
 
 bool sim_is_exit_grace_over(const struct sim_world *w)
@@ -252,7 +244,7 @@ static void count_end(struct sim_world *w, const struct dt_msg_exit *m)
 {
     struct sim_witness *x = &w->witness;
 
-    x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
+    x->preempted |= m->code == DT_EXIT_PREEMPTED;
     x->ignored |= m->code == 0 && (m->flags & DT_EXITED_COMM_FAILED);
     x->lost_peer |= (m->flags & DT_EXITED_PEER_LOST) != 0;
     if (!w->known[m->rank].ended) {
@@ -486,7 +478,7 @@ static bool expect(const struct verdict *v, int code, const char *why)
 static bool order_decides(const struct verdict *v, const struct sim_order *o)
 {
     if (o->signo && v->w->witness.preempted)
-        return expect(v, DT_EXIT_PREEMPTED, "a rank was preempted after the signal");
+        return expect(v, DT_EXIT_PREEMPTED, "a signal, and a rank was preempted");
     return expect(v, o->code, o->signo ? "a signal" : o->late ? "the output" : "a time limit");
 }
 

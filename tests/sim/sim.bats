@@ -75,6 +75,9 @@ caught() {
 @test "the simulator catches hosts in quarantine that are forgotten" {
     caught "a job ends with a host although hosts in quarantine have room"
 }
+@test "the simulator catches ranks that start again when a signal is about to end the job" {
+    caught "ranks start again although a signal is about to end the job"
+}
 @test "the simulator catches a second signal to the same host that ends the job" {
     caught "a second signal to the same host ends the job"
 }

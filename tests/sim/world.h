@@ -293,7 +293,7 @@ struct sim_witness {
     struct sim_batch batch[SIM_FAULTS_MAX];
     uint32_t nbatch;
     uint32_t round;   /* the current round of signals, each of which ranks must get once */
-    bool preempted;   /* a rank exited with 75 after a signal */
+    bool preempted;   /* a rank exited with 75 */
     bool lost_early;  /* a connection ended before the first START */
     uint64_t lost_ns; /* when dtrun last lost or closed a connection */
     uint32_t went;    /* the newest generation that was sent GO */
