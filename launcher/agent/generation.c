@@ -112,9 +112,9 @@ static void sweep_if_all_ended(struct dt_generation *g)
     begin_sweep(g, SWEEP_MS);
 }
 
-/* A process that has not even begun to exit is stuck inside the kernel, as on a file system that
- * hangs. It will run nothing of the program any more, so it counts as ended. Those that exit may
- * have much memory to give back. */
+/* A process that is stuck inside the kernel, as on a file system that hangs, will run nothing of
+ * the program any more, so it counts as ended. Others may wait for a CPU before they exit, or have
+ * much memory to give back. */
 static void on_kill_over(uv_timer_t *timer)
 {
     static const siginfo_t killed = { .si_code = CLD_KILLED, .si_status = SIGKILL };
@@ -123,7 +123,7 @@ static void on_kill_over(uv_timer_t *timer)
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {
         struct dt_process *p = &g->processes[i];
 
-        if (!p->alive || dt_procstat_exits(p->spawned.pid))
+        if (!p->alive || !dt_procstat_is_stuck(p->spawned.pid))
             continue;
         p->alive = false;
         g->alive--;

@@ -69,10 +69,10 @@ bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
     return read_file(p, path);
 }
 
-bool dt_procstat_exits(pid_t pid)
+bool dt_procstat_is_stuck(pid_t pid)
 {
     const struct dirent *entry;
-    bool exits = true;
+    bool stuck = false;
     char path[64];
     DIR *tasks;
 
@@ -83,9 +83,9 @@ bool dt_procstat_exits(pid_t pid)
 
         if (isdigit((unsigned char)entry->d_name[0]) &&
             dt_procstat_read_thread(&p, pid, (pid_t)atoi(entry->d_name)))
-            exits &= p.dying || p.state == 'Z';
+            stuck |= !p.dying && p.state == 'D';
     }
     if (tasks)
         closedir(tasks);
-    return exits;
+    return stuck;
 }

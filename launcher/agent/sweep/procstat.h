@@ -21,7 +21,8 @@ struct dt_procstat {
 /* Returns false if there is no such process. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid);
 bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid);
-/* Whether every thread of it exits or has exited. */
-bool dt_procstat_exits(pid_t pid);
+/* Whether a thread of it waits inside the kernel, where no signal wakes it, and has not begun to
+ * exit. */
+bool dt_procstat_is_stuck(pid_t pid);
 
 #endif
