@@ -173,6 +173,17 @@ static char *describe_news(const struct dt_rehost *r, size_t host)
     }
 }
 
+static void tell_news(struct dt_rehost *r, size_t host)
+{
+    char *how = describe_news(r, host);
+
+    r->quarantine.hosts[host].news = DT_QUARANTINE_NOTHING;
+    dt_history_note_host(r->history, host, r->quarantine.hosts[host].out, r->core->generation + 1);
+    if (how)
+        say_moved(r, how);
+    free(how);
+}
+
 static void move_for_quarantine(struct dt_rehost *r)
 {
     struct dt_error err = { 0 };
@@ -181,13 +192,8 @@ static void move_for_quarantine(struct dt_rehost *r)
         dt_verbose("%s", err.text);
     r->quarantine_changed = false;
     for (size_t i = 0; i < r->core->config->hosts->n; i++) {
-        char *how = describe_news(r, i);
-
-        r->quarantine.hosts[i].news = DT_QUARANTINE_NOTHING;
-        dt_history_note_host(r->history, i, r->quarantine.hosts[i].out, r->core->generation + 1);
-        if (how)
-            say_moved(r, how);
-        free(how);
+        if (!r->lost[i]) /* a lost host does not come back when its time is over */
+            tell_news(r, i);
     }
 }
 

@@ -118,6 +118,8 @@ void sim_check_quarantine_said(struct sim_world *w, const char *line)
     struct sim_host *out = host_named(w, line, "continuing without ");
     struct sim_host *back = host_named(w, line, "continuing with ");
 
+    if ((out && out->left && strstr(line, " s at least")) || (back && back->left))
+        sim_broken(w, "dtrun does not say that a host is left for good: %s", line);
     if (out && strstr(line, " s at least"))
         check_out(w, out, line);
     if (back)
@@ -133,7 +135,7 @@ void sim_check_quarantine_over(struct sim_world *w)
     if (x->generation == 0 || x->cut_off)
         return;
     for (uint32_t i = 0; i < w->s->hosts; i++) {
-        if (w->hosts[i].out && w->hosts[i].out_until_ns <= x->decided_ns)
+        if (w->hosts[i].out && !w->hosts[i].left && w->hosts[i].out_until_ns <= x->decided_ns)
             sim_broken(w, "%s is still left out, and its time is over", w->hosts[i].name);
     }
     x->program_at_fault &= x->restarts.fruitless > 1;

@@ -78,6 +78,9 @@ caught() {
 @test "the simulator catches ranks that start again when a signal is about to end the job" {
     caught "ranks start again although a signal is about to end the job"
 }
+@test "the simulator catches a host that shuts down and is said to come back" {
+    caught "a host that shuts down is said to come back"
+}
 @test "the simulator catches a second signal to the same host that ends the job" {
     caught "a second signal to the same host ends the job"
 }
