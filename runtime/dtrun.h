@@ -233,11 +233,11 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * equal. A vector of zeros changes nothing. First ranks 0 and 1, 2 and 3 and so on are combined,
  * then pairs of the results; so the number of ranks must be a power of two. One call is for one
  * vector, such as the gradient of one layer. Reduces, reduce-scatters and buckets do not offer it.
- * It is for floats and is computed in f64. The result is a weighted sum of all ranks' vectors. That
- * sum is rounded once; for f64, once for each vector. One NaN or infinity, or an f64 whose square
- * overflows, makes all results NaN. The call allocates as much memory as "in" has, or, if "in" is
- * short, up to 8 KiB. DT_ERR_ARG: the type is not a float, the number of ranks is not a power of
- * two, or the call is not an all-reduce.
+ * It is for floats and is computed in f64. The result is a weighted sum of all ranks' vectors,
+ * rounded once to the type. An f64 sum is rounded as each vector is added. One NaN or infinity, or
+ * an f64 whose square overflows, makes all results NaN. The call allocates as much memory as "in"
+ * has, or, if "in" is short, up to 8 KiB. DT_ERR_ARG: the type is not a float, the number of ranks
+ * is not a power of two, or the call is not an all-reduce.
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,

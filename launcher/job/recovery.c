@@ -216,8 +216,8 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
 
 /* Returns the record of the last restart if the restore that was just reported is the first one
  * since then, else NULL. If dtrun did not know that the program restores, it did not wait for this
- * restore: the recovery is already complete. The record has a higher generation if the ranks that
- * restored are about to be restarted. */
+ * restore: the recovery is already complete. If the ranks that restored are about to be restarted,
+ * the last record belongs to the next generation, not to theirs. */
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);
