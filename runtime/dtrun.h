@@ -204,8 +204,8 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
  * When a call has waited for that long, it and all other calls on comm return DT_ERR_TIMEOUT on all
  * ranks, with the names of the missing ranks and what they do instead. dtrun warns of them after
  * half of the limit, or after a minute if that is less. A timeout on DT_WORLD, or by
- * --collective-timeout, ends all communicators. DT_ERR_ARG: seconds is neither of the two values,
- * nor from 0.1 to 1000000. */
+ * --collective-timeout, ends all communicators. DT_ERR_ARG: seconds is none of these: 0,
+ * DT_TIMEOUT_DEFAULT, a number from 0.1 to 1000000. */
 #define DT_TIMEOUT_DEFAULT (-1.0)
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
 /* DT_OK while comm works. Otherwise the failure that ended it for good, which every later call

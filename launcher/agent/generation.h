@@ -1,7 +1,7 @@
 /* The ranks of one START, from the fork until they and all their descendants have ended.
  *
  * A generation ends by sending either SPAWN_FAILED (no rank ran) or DONE, once every process of it
- * is gone or has survived SIGKILL for 10 s. Then it is over and may be destroyed. */
+ * is gone, or is stuck in the kernel 10 s after SIGKILL. Then it is over and may be destroyed. */
 #ifndef DT_AGENT_GENERATION_H
 #define DT_AGENT_GENERATION_H
 

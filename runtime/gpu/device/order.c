@@ -21,9 +21,9 @@ static CUresult get_current_context(CUdevice device, CUcontext *context)
     return result;
 }
 
-/* Finds the context that the memory belongs to. Memory of cuMemCreate belongs to none: for it this
- * takes the thread's context or, without one, the device's primary context, which the runtime API
- * uses and never releases. */
+/* Finds the context that the memory belongs to. If it belongs to none (memory of cuMemCreate),
+ * takes the thread's context. If the thread has none, takes the device's primary context, which the
+ * runtime API uses and never releases. */
 static dt_result_t find_context(const char *name, const void *ptr, struct dt_gpu_order *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
