@@ -77,7 +77,7 @@ static bool must_leave(const struct sim_world *w, const struct sim_host *h)
 
 void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
 {
-    w->witness.signalled = ends_processes(sim_signal_reported(w, c)) ? c : NULL;
+    w->witness.signalled = !w->s->batch && ends_processes(sim_signal_reported(w, c)) ? c : NULL;
     w->witness.repeated = c->host->left || sim_is_second_name(w, c->host);
 }
 
