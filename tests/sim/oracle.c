@@ -347,11 +347,19 @@ bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h)
     return w->s->twin && h->index == w->s->twin && !h->generation;
 }
 
+/* Whether this is a second name of a host that dtrun may use again. */
+static bool is_used_twice(const struct sim_world *w, const struct sim_host *h)
+{
+    const struct sim_host *one = h - 1;
+
+    return w->s->twin && h->index == w->s->twin && one->conn && one->conn->open && !one->left;
+}
+
 /* Whether a host that the job needed has no connection, and a new one has failed; or it is a second
  * name of a host that the job uses. */
 static bool is_lost_for_good(const struct sim_world *w, const struct sim_host *h)
 {
-    return sim_is_second_name(w, h) || h->left ||
+    return sim_is_second_name(w, h) || is_used_twice(w, h) || h->left ||
            (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 

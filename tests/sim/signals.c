@@ -111,8 +111,10 @@ void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo)
 
 static void note_acted(struct sim_world *w, uint64_t signals)
 {
-    w->witness.acted = signals;
-    w->witness.acted_ns = w->now_ns;
+    for (int signo = 1; signo < 64; signo++) {
+        if (signals & bit(signo))
+            w->witness.acted_ns[signo] = w->now_ns;
+    }
     w->witness.gathered &= ~signals;
     for (uint32_t i = 0; i < w->witness.nbatch; i++) {
         struct sim_batch *b = &w->witness.batch[i];
@@ -126,7 +128,7 @@ static void note_acted(struct sim_world *w, uint64_t signals)
 static bool note_signal(struct sim_world *w, int signo)
 {
     struct sim_witness *x = &w->witness;
-    bool echo = (x->acted & bit(signo)) && w->now_ns - x->acted_ns < ECHO_MS * SIM_MS;
+    bool echo = x->acted_ns[signo] && w->now_ns - x->acted_ns[signo] < ECHO_MS * SIM_MS;
 
     if (!echo)
         x->gathered |= bit(signo);

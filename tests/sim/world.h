@@ -286,10 +286,9 @@ struct sim_witness {
     bool lost_for_good;           /* when finished, a host that the job needed could not be used */
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
-    uint64_t ordered;  /* the count of the last order */
-    uint64_t gathered; /* set of signals of a batch system that dtrun is about to act on */
-    uint64_t acted;    /* set of those that it acted on last */
-    uint64_t acted_ns;
+    uint64_t ordered;      /* the count of the last order */
+    uint64_t gathered;     /* set of signals of a batch system that dtrun is about to act on */
+    uint64_t acted_ns[64]; /* when it last acted on each signal, or 0 */
     struct sim_batch batch[SIM_FAULTS_MAX];
     uint32_t nbatch;
     uint32_t round;   /* the current round of signals, each of which ranks must get once */
