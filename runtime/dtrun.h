@@ -224,8 +224,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum, which may have wrapped, divided once by the
  * number of ranks; integers truncate toward zero. DT_MIN, DT_MAX: a number wins over a NaN. f16 and
  * bf16 are combined in f32, and rounded to nearest, ties to even, once on each host and once for
- * all hosts. With several hosts each host's sum must fit into the type; for an average it is first
- * divided by a power of two. All NaNs in a result have the same bytes.
+ * all hosts. With several hosts each host's sum must fit into the type; that of an f16 average is
+ * first divided by a power of two. All NaNs in a result have the same bytes.
  *
  * DT_ADASUM (Maleki et al., Scaling Distributed Training with Adaptive Summation, MLSys 2021) takes
  * each rank's numbers as a vector. Two vectors a and b become (1 - ab/2aa) a + (1 - ab/2bb) b, with
@@ -241,8 +241,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  *
  * All ranks get the same bytes, and every run with the same placement of ranks on hosts gets the
  * same bytes again. With another placement floating-point numbers are combined in another order,
- * and may round differently. This holds if the threads that make calls have the same rounding mode
- * (fesetround(3)) on all ranks, and treat subnormal numbers alike (-ffast-math).
+ * and may round differently. The bytes are the same only if the threads that make calls have the
+ * same rounding mode (fesetround(3)) on all ranks, and treat subnormal numbers alike (-ffast-math).
  *
  * A call that returns DT_ERR_ARG or DT_ERR_STATE has no effect. After any other failure "out" is
  * undefined.
@@ -286,8 +286,8 @@ typedef struct dt_all_reduce_options {
  * results.
  *
  * DT_ERR_ARG: the options do not fit the call, or the residual is not in host memory.
- * DT_ERR_VERSION: an option is set that this library does not know. DT_ERR_UNSUPPORTED: a residual
- * without a wire format, for buffers in device memory; 2bit with more than 127 hosts. */
+ * DT_ERR_VERSION: an option is set that this library does not know. DT_ERR_UNSUPPORTED: buffers in
+ * device memory have a residual but no wire format, or 2bit is used with more than 127 hosts. */
 DT_API dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
                                       dt_dtype_t dtype, dt_op_t op,
                                       const dt_all_reduce_options_t *options);
