@@ -228,7 +228,7 @@ stalled_for_good() {
     cluster_dtrun -np 4 -H host1:2,host2:2 ./trian
     [ "$RC" = 127 ]
     cluster_err_lines 1
-    grep -q '^dtrun: ./trian: No such file or directory (on host' "$ERR"
+    grep -q '^dtrun: ./trian: No such file or directory; --push sends programs to the hosts (on host' "$ERR"
     cluster_on 1 mkdir -p /run/home/work
     cluster_dtrun --wdir /run/home/work -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
