@@ -13,11 +13,13 @@ void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, u
 {
     uint64_t whose = generation * UINT64_C(1000003) + rank * 2 + (unsigned)fd;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
         uint64_t line = (from + i) / LINE, column = (from + i) % LINE;
         uint64_t mixed = (line + whose) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+        unsigned letter = (unsigned)((mixed + column) % 26);
 
-        out[i] = column == LINE - 1 ? '\n' : (char)('a' + (mixed + column) % 26);
+        for (; column < LINE && i < n; column++, letter = (letter + 1) % 26)
+            out[i++] = column == LINE - 1 ? '\n' : (char)('a' + letter);
     }
 }
 
