@@ -112,6 +112,12 @@ static void sweep_if_all_ended(struct dt_generation *g)
     begin_sweep(g, SWEEP_MS);
 }
 
+/* The thread waits inside the kernel, where no signal wakes it, and has not begun to exit. */
+static bool is_stuck(const struct dt_procstat *thread)
+{
+    return thread->state == 'D' && !thread->dying;
+}
+
 /* A process that is stuck inside the kernel, as on a file system that hangs, will run nothing of
  * the program any more, so it counts as ended. Others may wait for a CPU before they exit, or have
  * much memory to give back. */
@@ -123,7 +129,7 @@ static void on_kill_over(uv_timer_t *timer)
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {
         struct dt_process *p = &g->processes[i];
 
-        if (!p->alive || !dt_procstat_is_stuck(p->spawned.pid))
+        if (!p->alive || !dt_procstat_any_thread(p->spawned.pid, is_stuck))
             continue;
         p->alive = false;
         g->alive--;

@@ -97,13 +97,9 @@ void dt_failure_lose_processes(struct dt_failure *f, const struct dt_plan_node *
 void dt_failure_lose_host(struct dt_failure *f, const struct dt_hostlink *h,
                           const struct dt_plan_node *node)
 {
-    dt_deaths_add(&f->deaths, &(struct dt_death){
-                                  .host = true,
-                                  .rank = node->ranks.v[0],
-                                  .code = -1,
-                                  .step = -1,
-                                  .time_ns = h->heartbeat.heard_ns,
-                              });
+    const struct dt_death death = dt_death_of_host(node->ranks.v[0], h->heartbeat.heard_ns);
+
+    dt_deaths_add(&f->deaths, &death);
 }
 
 const struct dt_death *dt_failure_cause(const struct dt_failure *f)

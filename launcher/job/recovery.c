@@ -85,14 +85,13 @@ static bool is_needed(const struct dt_core *c, const struct dt_plan_node *node)
            (is_any_alive(c, &node->ranks) || is_any_alive(c, &node->auxiliaries));
 }
 
-static bool may_leave_host(struct dt_recovery *r, size_t host)
+static bool may_leave_host(struct dt_recovery *r, size_t host, bool needed)
 {
     enum dt_job_state state = r->core->state;
-    const struct dt_plan_node *node = dt_plan_node_on(&r->core->plan, host);
 
     if (!is_started(r->core) && state != DT_JOB_FAILING && state != DT_JOB_RECOVERING)
         return false;
-    if (is_needed(r->core, node) && dt_restart_verdict(&r->restart, false) != DT_RESTART_YES)
+    if (needed && dt_restart_verdict(&r->restart, false) != DT_RESTART_YES)
         return false;
     return dt_rehost_spare(&r->rehost, host);
 }
@@ -100,11 +99,7 @@ static bool may_leave_host(struct dt_recovery *r, size_t host)
 static void restart_without(struct dt_recovery *r, const struct dt_plan_node *node,
                             const char *text)
 {
-    const struct dt_death cause = { .host = true,
-                                    .rank = node->ranks.v[0],
-                                    .code = -1,
-                                    .step = -1,
-                                    .time_ns = dt_core_now(r->core) };
+    const struct dt_death cause = dt_death_of_host(node->ranks.v[0], dt_core_now(r->core));
 
     dt_recovery_plan(r, &cause, text, cause.time_ns);
     r->grace_ms = (uint32_t)r->core->config->kill_grace_s * 1000;
@@ -114,14 +109,15 @@ static void restart_without(struct dt_recovery *r, const struct dt_plan_node *no
 bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo)
 {
     const struct dt_plan_node *node = dt_plan_node_on(&r->core->plan, host);
+    bool needed = is_needed(r->core, node);
     struct dt_strbuf text = { 0 };
 
-    if (!may_leave_host(r, host))
+    if (!may_leave_host(r, host, needed))
         return false;
     dt_strbuf_printf(&text, "%s: dtrun-agent was sent %s; leaving this host",
                      dt_core_host_name(r->core, host), dt_signal_name(signo));
     dt_say("%s", dt_strbuf_text(&text));
-    if (is_needed(r->core, node))
+    if (needed)
         restart_without(r, node, dt_strbuf_text(&text));
     dt_strbuf_free(&text);
     return true;

@@ -16,11 +16,10 @@ struct dt_signals {
 };
 
 void dt_signals_on_signal(struct dt_signals *s, int signo); /* dtrun received it */
-/* Whether the signal concerns only this host: it ends processes, and no batch system has sent it.
- */
+/* Whether the signal concerns this host alone: it ends processes, and is no batch system's. */
 bool dt_signals_is_for_host(const struct dt_signals *s, const struct dt_hostlink *h, int signo);
-bool dt_signals_stop_soon(
-    const struct dt_signals *s); /* one that stops the job is being gathered */
+/* Whether a signal that stops the job is being gathered. */
+bool dt_signals_stop_soon(const struct dt_signals *s);
 void dt_signals_on_signalled(struct dt_signals *s, struct dt_hostlink *h,
                              const struct dt_msg_signalled *m);
 void dt_signals_on_gathered(struct dt_signals *s); /* DT_TIMER_GATHER */

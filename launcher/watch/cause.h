@@ -19,6 +19,13 @@ struct dt_death {
     const char *missed;
 };
 
+static inline struct dt_death dt_death_of_host(uint32_t first_rank, uint64_t time_ns)
+{
+    return (struct dt_death){
+        .host = true, .rank = first_rank, .code = -1, .step = -1, .time_ns = time_ns
+    };
+}
+
 /* deaths[last] has just been added. cause is the index of the cause among the earlier deaths, or -1
  * if none of them is a failure. Returns the index of the cause among all deaths, or -1.
  *

@@ -187,8 +187,7 @@ static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,
     }
     dt_strbuf_printf(out,
                      "small packets pass, but %d KiB %s do not arrive; is the network between them "
-                     "slow, does it "
-                     "lose many packets, or is the MTU too large for it",
+                     "slow, does it lose many packets, or is the MTU too large for it",
                      DT_REACH_BYTES / 1024,
                      r->state == DT_REACH_LOST_THERE ? "sent there" : "from there");
     if (at->mtu)

@@ -309,23 +309,25 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
                                      .to_ns = to_ns });
 }
 
-/* The engine knows of the hang once it gives the rank up. */
-void sim_oracle_hang(struct sim_world *w, const struct sim_host *h)
+/* A failure that happens when the engine acts on it. */
+static void add_cause_now(struct sim_world *w, enum sim_cause_kind kind, const struct sim_host *h,
+                          int code)
 {
-    add_cause(w, (struct sim_cause){ .kind = SIM_BY_HANG,
+    add_cause(w, (struct sim_cause){ .kind = kind,
                                      .host = h->index,
-                                     .code = DT_EXIT_TIMEOUT,
+                                     .code = code,
                                      .from_ns = w->now_ns,
                                      .to_ns = w->now_ns });
 }
 
+void sim_oracle_hang(struct sim_world *w, const struct sim_host *h)
+{
+    add_cause_now(w, SIM_BY_HANG, h, DT_EXIT_TIMEOUT); /* the engine gives the rank up */
+}
+
 void sim_oracle_departure(struct sim_world *w, const struct sim_host *h)
 {
-    add_cause(w, (struct sim_cause){ .kind = SIM_BY_DEPARTURE,
-                                     .host = h->index,
-                                     .code = DT_EXIT_LAUNCH,
-                                     .from_ns = w->now_ns,
-                                     .to_ns = w->now_ns });
+    add_cause_now(w, SIM_BY_DEPARTURE, h, DT_EXIT_LAUNCH);
 }
 
 void sim_oracle_refusal(struct sim_world *w, int code)

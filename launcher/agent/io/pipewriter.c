@@ -38,22 +38,9 @@ static bool holds(pid_t pid, const char *pipe)
     return found;
 }
 
-static bool has_awake_thread(pid_t pid)
+static bool is_awake(const struct dt_procstat *thread)
 {
-    const struct dirent *entry;
-    struct dt_procstat thread;
-    bool awake = false;
-    char path[64];
-    DIR *dir;
-
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    dir = opendir(path);
-    while (dir && !awake && (entry = readdir(dir)))
-        awake = number_of(entry) >= 0 && dt_procstat_read_thread(&thread, pid, number_of(entry)) &&
-                !thread.asleep;
-    if (dir)
-        closedir(dir);
-    return awake;
+    return !thread->asleep;
 }
 
 /* Most processes sleep, and some have thousands of descriptors. */
@@ -63,7 +50,7 @@ static bool is_awake_writer(pid_t pid, const char *pipe)
 
     if (!dt_procstat_read(&p, pid) || (p.asleep && p.threads <= 1))
         return false;
-    return has_awake_thread(pid) && holds(pid, pipe);
+    return dt_procstat_any_thread(pid, is_awake) && holds(pid, pipe);
 }
 
 void dt_pipewriter_name(char name[DT_PIPE_NAME], int fd)

@@ -69,23 +69,22 @@ bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
     return read_file(p, path);
 }
 
-bool dt_procstat_is_stuck(pid_t pid)
+bool dt_procstat_any_thread(pid_t pid, dt_procstat_thread_f is)
 {
     const struct dirent *entry;
-    bool stuck = false;
+    bool any = false;
     char path[64];
     DIR *tasks;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     tasks = opendir(path);
-    while (tasks && (entry = readdir(tasks))) {
-        struct dt_procstat p;
+    while (tasks && !any && (entry = readdir(tasks))) {
+        struct dt_procstat thread;
 
-        if (isdigit((unsigned char)entry->d_name[0]) &&
-            dt_procstat_read_thread(&p, pid, (pid_t)atoi(entry->d_name)))
-            stuck |= !p.dying && p.state == 'D';
+        any = isdigit((unsigned char)entry->d_name[0]) &&
+              dt_procstat_read_thread(&thread, pid, (pid_t)atoi(entry->d_name)) && is(&thread);
     }
     if (tasks)
         closedir(tasks);
-    return stuck;
+    return any;
 }

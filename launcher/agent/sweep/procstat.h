@@ -21,8 +21,9 @@ struct dt_procstat {
 /* Returns false if there is no such process. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid);
 bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid);
-/* Whether a thread of it waits inside the kernel, where no signal wakes it, and has not begun to
- * exit. */
-bool dt_procstat_is_stuck(pid_t pid);
+
+typedef bool (*dt_procstat_thread_f)(const struct dt_procstat *thread);
+/* Returns whether that holds for some thread of the process. */
+bool dt_procstat_any_thread(pid_t pid, dt_procstat_thread_f is);
 
 #endif
