@@ -1,15 +1,9 @@
 /* Hosts that shut down. If the job may be restarted elsewhere, its ranks have time to save, and
  * then leave the host. Otherwise the signal ends the job, as if dtrun had received it. */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/world.h"
-
-static bool ends_processes(int signo)
-{
-    return signo == SIGINT || signo == SIGTERM || signo == SIGHUP;
-}
 
 /* Ranks have been started, and nothing ends the job. */
 static bool is_alive(const struct sim_world *w)
@@ -77,7 +71,7 @@ static bool must_leave(const struct sim_world *w, const struct sim_host *h)
 
 void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
 {
-    w->witness.signalled = !w->s->batch && ends_processes(sim_signal_reported(w, c)) ? c : NULL;
+    w->witness.signalled = !w->s->batch && sim_ends_jobs(sim_signal_reported(w, c)) ? c : NULL;
     w->witness.repeated = c->host->left || sim_is_second_name(w, c->host);
 }
 

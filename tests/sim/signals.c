@@ -13,7 +13,7 @@ enum {
     APART_MS = 20000, /* signals this far apart are never mistaken for each other */
 };
 
-static bool ends_jobs(int signo)
+bool sim_ends_jobs(int signo)
 {
     return signo == SIGINT || signo == SIGTERM || signo == SIGHUP;
 }
@@ -37,7 +37,7 @@ static uint64_t bit(int signo)
 static int find_end(uint64_t signals)
 {
     for (int signo = 1; signo < 64; signo++) {
-        if ((signals & bit(signo)) && ends_jobs(signo))
+        if ((signals & bit(signo)) && sim_ends_jobs(signo))
             return signo;
     }
     return 0;
@@ -227,7 +227,7 @@ static void signal_agent(struct sim_world *w, struct sim_event *e)
     m->signalled.signo = signo;
     a->conn->batch[a->conn->reported++] = (uint8_t)e->n;
     sim_send(w, a, DT_MSG_SIGNALLED, m);
-    for (uint32_t i = 0; i < a->n && ends_jobs(signo) && e->type; i++)
+    for (uint32_t i = 0; i < a->n && sim_ends_jobs(signo) && e->type; i++)
         sim_rank_signal(w, a, &a->ranks[i], signo);
 }
 

@@ -562,6 +562,7 @@ void sim_check_recoveries(struct sim_world *w, const cJSON *report);
 void sim_check_report(struct sim_world *w); /* at the end */
 
 /* signals.c */
+bool sim_ends_jobs(int signo);
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
 /* The next signal that dtrun hears of from this agent. */
 int sim_signal_reported(const struct sim_world *w, const struct sim_conn *c);
