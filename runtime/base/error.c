@@ -1,5 +1,6 @@
 #include "runtime/base/error.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +16,24 @@ static _Thread_local dt_error_info_t dti_last = { .size = sizeof dti_last,
                                                   .rank = -1,
                                                   .status = -1 };
 
+/* Writes numbers as in C: the program's locale may have a decimal comma. */
+static void format(char text[DT_ERROR_TEXT], const char *fmt, va_list ap)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(c);
+
+    vsnprintf(text, DT_ERROR_TEXT, fmt, ap);
+    uselocale(before);
+    if (c)
+        freelocale(c);
+}
+
 dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
 {
     char text[DT_ERROR_TEXT]; /* the previous text may be one of the arguments */
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    format(text, fmt, ap);
     va_end(ap);
     dti_last = nothing;
     dti_last.code = result;
@@ -35,7 +47,7 @@ dt_result_t dt_fail_errno(dt_result_t result, int error, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    format(text, fmt, ap);
     va_end(ap);
     dt_fail(result, "%s: %s", text, strerror(error));
     dti_last.error = error;

@@ -45,11 +45,12 @@ static const char *time_of_day(uint64_t wall, char text[TIME_TEXT])
 static void write_text_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
     uint64_t until = r->ended ? r->ended : a->now;
+    uint64_t us = (until - r->begun) / 1000;
     char comm[DT_COMM_NAME], at[TIME_TEXT], algorithm[DT_LASTCALLS_ALGORITHM], call[DT_CALL_TEXT];
 
-    fprintf(out, "%-11s %8" PRIu64 "  %s %11.6f  %-15s  %-26s  %s\n", dt_comm_name(r->comm, comm),
-            r->call.number, time_of_day(wall_time(a, r->begun), at),
-            (double)(until - r->begun) / NS, dt_lastcalls_result(r),
+    fprintf(out, "%-11s %8" PRIu64 "  %s %4" PRIu64 ".%06" PRIu64 "  %-15s  %-26s  %s\n",
+            dt_comm_name(r->comm, comm), r->call.number, time_of_day(wall_time(a, r->begun), at),
+            us / 1000000, us % 1000000, dt_lastcalls_result(r),
             dt_lastcalls_algorithm(r, algorithm), dt_lastcalls_call(&r->call, call));
 }
 

@@ -136,6 +136,31 @@ examples() {
     done
 }
 
+@test "error texts and dumps have decimal points in every locale" {
+    need "$CC"
+    need localedef
+    localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 || skip "localedef does not know de_DE"
+    cat >c.c <<'EOF'
+#include <locale.h>
+#include <stdio.h>
+#include "runtime/dtrun.h"
+int main(void)
+{
+    dt_request_t request = { 0 };
+    int done;
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") || dt_init() || dt_barrier(DT_WORLD) || dt_recorder_dump("calls.txt"))
+        return 1;
+    dt_wait_for(&request, -0.5, &done);
+    printf("%g: %s\n", 0.5, dt_last_error());
+    return dt_finalize();
+}
+EOF
+    "$CC" -I"$DTRUN_SOURCE" c.c -o c "$LIB" -Wl,-rpath,"${LIB%/*}"
+    run -0 env LOCPATH="$PWD" ./c
+    [ "$output" = "0,5: dt_wait_for: -0.5 is not a number of seconds from 0 to 1000000000" ]
+    grep -qE '^world +1 .* 0\.[0-9]{6}  ok ' calls.txt || { cat calls.txt; false; }
+}
+
 @test "dt_init refuses an unknown DTRUN_WIRE, and a format that needs memory of the program" {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_WIRE=f16 "$hello"
