@@ -103,7 +103,7 @@ typedef enum dt_op {
 
 /* How numbers travel between hosts. Within a host they are never changed. */
 typedef enum dt_wire {
-    DT_WIRE_DEFAULT = -1, /* as DTRUN_WIRE says */
+    DT_WIRE_DEFAULT = -1, /* as DTRUN_WIRE or dt_config_t says */
     DT_WIRE_EXACT = 0,
     DT_WIRE_F16 = 1,
     DT_WIRE_BF16 = 2,
@@ -123,7 +123,7 @@ typedef struct dt_comm dt_comm_t;
  * names another rank or job than dtrun-agent does; or another launcher (mpirun, mpiexec, srun)
  * started this process as one of several. With DTRUN_ALONE=1 in the environment the process is
  * always a job of one rank. DT_ERR_VERSION: dtrun is of another version. DT_ERR_IO: a program that
- * started this one closed the socket to dtrun-agent, or changed dtrun's variables. */
+ * started this one closed the socket to dtrun-agent, or removed some of dtrun's variables. */
 DT_API dt_result_t dt_init(void);
 
 /* What a program may ask for at the start. Where a field names an environment variable, the
@@ -132,7 +132,8 @@ typedef struct dt_config {
     size_t size;          /* of this structure */
     int version;          /* DT_VERSION when the program was compiled */
     int deterministic;    /* DTRUN_DETERMINISTIC: 1 or 0; -1: unset. The same on all ranks */
-    dt_wire_t wire;       /* DTRUN_WIRE: for calls with DT_WIRE_DEFAULT. The same on all ranks */
+    dt_wire_t wire;       /* DTRUN_WIRE: for calls without options or with DT_WIRE_DEFAULT. The same
+                             on all ranks */
     const char *isa;      /* DTRUN_ISA: the instruction set of reductions; NULL: the best one */
     int recorder_calls;   /* DTRUN_RECORDER_CALLS: see dt_recorder_dump; 0: none, -1: 64 */
     const char *recorder; /* DTRUN_RECORDER: a directory for dumps; NULL: unset; "off": none */
@@ -224,8 +225,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum, which may have wrapped, divided once by the
  * number of ranks; integers truncate toward zero. DT_MIN, DT_MAX: a number wins over a NaN. f16 and
  * bf16 are combined in f32, and rounded to nearest, ties to even, once on each host and once for
- * all hosts. With several hosts each host's sum must fit into the type; that of an f16 average is
- * first divided by a power of two. All NaNs in a result have the same bytes.
+ * all hosts. With several hosts each host's sum must fit into the type. An average of f16 divides
+ * it by a power of two first, so that it fits. All NaNs in a result have the same bytes.
  *
  * DT_ADASUM (Maleki et al., Scaling Distributed Training with Adaptive Summation, MLSys 2021) takes
  * each rank's numbers as a vector. Two vectors a and b become (1 - ab/2aa) a + (1 - ab/2bb) b, with
@@ -247,12 +248,13 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * A call that returns DT_ERR_ARG or DT_ERR_STATE has no effect. After any other failure "out" is
  * undefined.
  *
- * Algorithms: within a host each rank reduces a block in shared memory, in the order of ranks.
- * Hosts exchange small messages whole. For larger ones each host reduces one block for all others;
- * if all hosts have several ranks, several ranks of each host do so. The largest messages, if one
- * rank leads each of three or more hosts, take a ring (Patarasuk and Yuan, Bandwidth optimal
- * all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009), except f16 and bf16, which
- * a ring would round at every host. dtrun-tuning(5) has the thresholds. */
+ * Algorithms: within a host each rank reduces a small message whole, and one block of a larger one,
+ * in shared memory and in the order of ranks. Hosts exchange small messages whole. For larger ones
+ * each host reduces one block for all others. On up to 8 hosts that all have several ranks, several
+ * ranks of each host share this work for large messages. Other large messages among three or more
+ * hosts, and all but small ones among more than 16, take a ring (Patarasuk and Yuan, Bandwidth
+ * optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009). f16 and bf16 never
+ * do, because a ring would round them at every host. dtrun-tuning(5) has the thresholds. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
 
@@ -299,12 +301,12 @@ DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dty
 DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 
 /* Collectives in which each rank has a block, in host or GPU memory. The blocks of a buffer follow
- * each other in the order of ranks. in and out do not overlap, except where a function allows
- * DT_IN_PLACE; there a pointer to the same place means the same. A buffer without elements may be
- * NULL.
+ * each other in the order of ranks. in and out do not overlap, except in place, as each function
+ * describes it. If "in" then lies in out, the program may pass DT_IN_PLACE for it. A buffer without
+ * elements may be NULL.
  *
- * dt_reduce: as dt_all_reduce, but only root gets the result and needs out. At root "in" may be
- * DT_IN_PLACE. */
+ * dt_reduce: as dt_all_reduce, but only root gets the result and needs out. In place at root, "in"
+ * is out. */
 DT_API dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                              dt_dtype_t dtype, dt_op_t op, int root);
 /* "in" has a block for each rank. Each rank gets its block of the result, with the same bytes as

@@ -155,7 +155,8 @@ static void fence_unused_hosts(struct dt_recovery *r)
 }
 
 /* If it is too early, DT_EV_IDLE is raised again later: when the fence's timer expires, or when the
- * last link has closed. */
+ * links that are being closed have ended. By then their agents on this machine are dead, even
+ * suspended ones. */
 static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
@@ -164,7 +165,7 @@ static void start_after_fence(struct dt_recovery *r)
     if (now < r->fence_ns)
         dt_timers_set(&r->core->timers, DT_TIMER_FENCE, (r->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closing(&r->core->links))
-        return; /* closing the link to an agent on this machine kills it, even if suspended */
+        return;
     else if (dt_network_list_addresses(r->network))
         dt_core_event(r->core, DT_EV_USABLE);
     else
