@@ -593,6 +593,7 @@ HELPERS = \
 	tests/rank/gpustream \
 	tests/gpu/probe \
 	tests/gpu/fetch \
+	tests/gpu/stacks \
 	tests/rank/fds \
 	tests/rank/flood \
 	tests/rank/lastline \
@@ -657,13 +658,15 @@ tests_gpu_fetch_SOURCES = tests/gpu/fetch.c tests/rank/device.c tests/rank/devic
 tests_gpu_fetch_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS)
 tests_gpu_fetch_LDFLAGS = -no-install
 
+tests_gpu_stacks_SOURCES = tests/gpu/stacks.c
+
 gpu-kit: helpers
 	sh $(srcdir)/tests/gpu/assemble $(srcdir) gpu-kit
 clean-local: clean-gpu-kit
 clean-gpu-kit:
 	rm -rf gpu-kit
 .PHONY: units runtime-libraries check-unit helpers gpu-kit clean-gpu-kit
-EXTRA_DIST += tests/gpu/assemble tests/gpu/random tests/gpu/run
+EXTRA_DIST += tests/gpu/assemble tests/gpu/evidence tests/gpu/random tests/gpu/run
 
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la

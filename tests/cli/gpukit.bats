@@ -55,16 +55,57 @@ PY
     [ "$(verdicts FAIL)" = 2 ]
     [ "$(verdicts PASS)" = 1 ]
     grep -q 'ncclCommInitRank' "$OUT"
+    [ "$(grep -c '^  .*ncclCommInitRank.*; exit status 1 instead of 0$' "$OUT")" = 1 ]
     grep -q '^2 rows failed' "$OUT"
     clean
 }
 
+# Prints what the file rows.txt has of a row.
+row_in() { # NAME
+    sed -n "/^=== $1:/,/^=== /p" "$T/logs/rows.txt"
+}
+
+@test "the kit: three files explain a failed row without the machine" {
+    STANDIN_NCCL_FAULTS=init-error:1 STANDIN_CUDA_LOG='said the driver' kit --standin --logs "$T/logs" kinds 'NCCL: first'
+    [ "$RC" = 1 ]
+    [ "$(ls "$T/logs")" = $'machine.txt\nrows.txt\ntable.txt' ]
+    diff <(grep -E 'PASS$|FAIL$|^GPUs' "$OUT") <(grep -E 'PASS$|FAIL$|^GPUs' "$T/logs/table.txt")
+    grep -q '^Seccomp:' "$T/logs/machine.txt"
+    sed '1,/^--- dtrun --check$/d' "$T/logs/machine.txt" | grep -q localhost
+    row_in 'NCCL: first and second start' >"$T/row"
+    grep -q 'said the driver' "$T/row"
+    grep -q '"exit_code":' "$T/row" # the report of dtrun
+    grep -q '^--- rank.00001.1.txt$' "$T/row" # the recorder's dump
+    [ "$(row_in 'kinds of pointers' | grep -c '"exit_code":')" = 0 ]
+    clean
+}
+
+@test "the kit: if it is killed, its files show the rows until then, and --from goes on" {
+    (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
+    env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=5 \
+        "$T/kit/run" --standin --json "$T/table.json" --logs "$T/logs" kinds 'NCCL alone, 2' >"$OUT" 2>&1 3>&- &
+    until grep -q '^kinds of pointers .*PASS$' "$T/logs/table.txt"; do sleep 0.05; done
+    kill -KILL $!
+    wait $! || true
+    grep -q '^=== kinds of pointers: PASS$' "$T/logs/rows.txt"
+    [ "$(verdicts FAIL)" = 0 ]
+    grep -q '^{"gpus": .*"kinds of pointers".*}$' "$T/table.json"
+    kit --standin --from 'NCCL alone, 2' kinds 'NCCL alone'
+    [ "$RC" = 0 ]
+    [ "$(grep -c '^kinds' "$OUT")" = 0 ]
+    [ "$(verdicts PASS)" = 2 ]
+    becomes_clean
+}
+
 @test "the kit: a row that does not end fails, and leaves nothing running" {
-    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=2 kit --standin 'NCCL alone, 2' kinds
+    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=2 kit --standin --logs "$T/logs" 'NCCL alone, 2' kinds
     [ "$RC" = 1 ]
     grep -q '^NCCL alone, 2 ranks  *.*FAIL$' "$OUT"
     grep -q 'the kit ended it after 2 s' "$OUT"
     grep -q '^kinds of pointers .*PASS$' "$OUT"
+    row_in 'NCCL alone, 2 ranks' >"$T/row"
+    grep -q '^process .*/probe raw' "$T/row" # what its threads did
+    grep -q 'libcuda.so.1+0x' "$T/row"
     becomes_clean
 }
 

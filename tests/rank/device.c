@@ -15,6 +15,19 @@ void need(dt_result_t result)
     exit(result == DT_ERR_PEER ? 3 : 1);
 }
 
+/* The driver keeps its latest errors in words (since CUDA 12.9). */
+static void show_driver_log(int status, void *driver)
+{
+    enum { MOST = 25600 }; /* the driver's limit */
+    static char text[MOST + 1];
+    size_t bytes = MOST;
+    CUresult (*dump)(void *from, char *text, size_t *bytes, unsigned flags);
+
+    *(void **)&dump = dlsym(driver, "cuLogsDumpToMemory");
+    if (status && dump && dump(NULL, text, &bytes, 0) == CUDA_SUCCESS)
+        fprintf(stderr, "the CUDA driver's log:\n%.*s\n", (int)bytes, text);
+}
+
 void drive(CUresult result, const char *what)
 {
     char text[DT_CUDA_TEXT];
@@ -28,9 +41,10 @@ void drive(CUresult result, const char *what)
 
 void device_load(void)
 {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     const char *lacks;
 
-    if (!dlopen("libcuda.so.1", RTLD_NOW)) {
+    if (!driver) {
         printf("%s\n", dlerror());
         exit(5);
     }
@@ -40,6 +54,7 @@ void device_load(void)
         exit(5);
     }
     DRIVE(cuInit(0));
+    on_exit(show_driver_log, driver); /* runs before the driver's own functions for the exit */
 }
 
 void device_use(int ordinal)

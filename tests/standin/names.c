@@ -2,6 +2,7 @@
  *
  * Rule: cuGetProcAddress takes a name without its version. If there is no such function, it returns
  * CUDA_ERROR_NOT_FOUND and the reason. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/standin/driver.h"
@@ -75,6 +76,21 @@ CUresult cuGetErrorString(CUresult error, const char **text)
 
     *text = index < 0 ? NULL : dti_errors[index].text;
     return index < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* The log that STANDIN_CUDA_LOG contains. libdtrun does not use this function. */
+STANDIN_API CUresult cuLogsDumpToMemory(void *from, char *text, size_t *bytes, unsigned flags);
+
+CUresult cuLogsDumpToMemory(void *from, char *text, size_t *bytes, unsigned flags)
+{
+    const char *log = getenv("STANDIN_CUDA_LOG");
+
+    (void)from;
+    if (!log || flags || *bytes <= strlen(log))
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = strlen(log);
+    strcpy(text, log);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuDriverGetVersion(int *version)

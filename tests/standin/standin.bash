@@ -12,6 +12,7 @@
 #                          stream memory operations
 #   STANDIN_NUMBERS        0: the driver does not tell apart allocations (CU_POINTER_ATTRIBUTE_BUFFER_ID)
 #   STANDIN_MANAGED_ON_HOST  1: managed memory lies on the host, and has the type of host memory
+#   STANDIN_CUDA_LOG       the driver's log of its errors, in words; without it there is none
 #   STANDIN_MIG            1: devices have the name of MIG devices
 #   STANDIN_HOST           a name that tells "hosts" apart, with devices and NCCL members of their own; the
 #                          default is the host's name and network namespace. NCCL's hosts speak TCP
