@@ -312,6 +312,8 @@ static const struct dt_foreign table[] = {
     REFUSED(M, 0, of_debugger, "debug", "tv", "stop-on-exec", "stop-in-init", "stop-in-app"),
     REFUSED(M, 1, of_debugger, "debugger"),
 
+    MCA_IGNORED("plm_rsh_agent*", "--rsh 'COMMAND %h %c' reaches hosts by such a command, which must "
+                                  "pass on its standard input", "mca", "gmca"),
     MCA_IGNORED("plm_*", of_open_mpi, "mca", "gmca"),
     MCA_IGNORED("orte_*", of_open_mpi, "mca", "gmca"),
     MCA_IGNORED("oob_*", of_open_mpi, "mca", "gmca"),

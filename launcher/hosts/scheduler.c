@@ -6,6 +6,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/hosts/hostarg.h"
+#include "launcher/hosts/hostfile.h"
 #include "launcher/hosts/hostword.h"
 
 #define BLANKS " \t\r\v\f\n"
@@ -80,13 +81,13 @@ static int slurm_names(struct dt_hostlist *list, const char *text, struct dt_err
     return 0;
 }
 
-static int slurm(struct dt_hostlist *list, const char *nodes, const struct dt_scheduler_view *view,
-                 struct dt_error *err)
+static int slurm(struct dt_hostlist *list, const char *name, const char *nodes,
+                 const struct dt_scheduler_view *view, struct dt_error *err)
 {
     const char *tasks = view->variable("SLURM_TASKS_PER_NODE", view->arg);
 
     if (slurm_names(list, nodes, err) < 0)
-        return dt_error_prefix(err, "SLURM_JOB_NODELIST=%.200s: ", nodes);
+        return dt_error_prefix(err, "%s=%.200s: ", name, nodes);
     if (tasks && slurm_slots(list, tasks, err) < 0)
         return dt_error_prefix(err, "SLURM_TASKS_PER_NODE=%.200s: ", tasks);
     return 0;
@@ -125,18 +126,6 @@ static int node_file(struct dt_hostlist *list, const char *name, const char *pat
     return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, path) : 0;
 }
 
-static int pbs(struct dt_hostlist *list, const char *path, const struct dt_scheduler_view *view,
-               struct dt_error *err)
-{
-    return node_file(list, "PBS_NODEFILE", path, view, err);
-}
-
-static int lsf_file(struct dt_hostlist *list, const char *path,
-                    const struct dt_scheduler_view *view, struct dt_error *err)
-{
-    return node_file(list, "LSB_DJOB_HOSTFILE", path, view, err);
-}
-
 /* text alternates names and numbers of slots, as in "hostA 4 hostB 2". */
 static int parse_pairs(struct dt_hostlist *list, char *text, struct dt_error *err)
 {
@@ -155,7 +144,7 @@ static int parse_pairs(struct dt_hostlist *list, char *text, struct dt_error *er
     return list->n ? 0 : dt_error_usage(err, "it names no host");
 }
 
-static int lsf_pairs(struct dt_hostlist *list, const char *text,
+static int lsf_pairs(struct dt_hostlist *list, const char *name, const char *text,
                      const struct dt_scheduler_view *view, struct dt_error *err)
 {
     char *copy = dt_xstrdup(text);
@@ -163,20 +152,40 @@ static int lsf_pairs(struct dt_hostlist *list, const char *text,
 
     (void)view;
     free(copy);
-    return rc < 0 ? dt_error_prefix(err, "LSB_MCPU_HOSTS=%.200s: ", text) : 0;
+    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, text) : 0;
 }
 
-/* The first variable that is set and not empty decides which scheduler runs the job. */
+/* The file has the format of dtrun's own hostfiles, in which mpirun's and mpiexec's words work. */
+static int mpi_hostfile(struct dt_hostlist *list, const char *name, const char *path,
+                        const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    struct dt_strbuf text = { 0 };
+    int rc = view->file(&text, path, view->arg, err);
+
+    if (rc < 0)
+        err->exit_code = DT_EXIT_USAGE;
+    else
+        rc = dt_hostfile_parse(list, "hostfile", dt_strbuf_text(&text), text.len, err);
+    dt_strbuf_free(&text);
+    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, path) : 0;
+}
+
+/* The first variable that is set and not empty decides which scheduler runs the job. The last four
+ * are those of mpirun and mpiexec; the MPI operator of Kubernetes sets one of them. */
 static const struct scheduler {
     const char *variable;
     const char *name;
-    int (*hosts)(struct dt_hostlist *list, const char *value, const struct dt_scheduler_view *view,
-                 struct dt_error *err);
+    int (*hosts)(struct dt_hostlist *list, const char *variable, const char *value,
+                 const struct dt_scheduler_view *view, struct dt_error *err);
 } schedulers[] = {
     { "SLURM_JOB_NODELIST", "the Slurm allocation", slurm },
-    { "PBS_NODEFILE", "the PBS allocation", pbs },
-    { "LSB_DJOB_HOSTFILE", "the LSF allocation", lsf_file },
+    { "PBS_NODEFILE", "the PBS allocation", node_file },
+    { "LSB_DJOB_HOSTFILE", "the LSF allocation", node_file },
     { "LSB_MCPU_HOSTS", "the LSF allocation", lsf_pairs },
+    { "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_default_hostfile", mpi_hostfile },
+    { "PRTE_MCA_prte_default_hostfile", "PRTE_MCA_prte_default_hostfile", mpi_hostfile },
+    { "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", mpi_hostfile },
+    { "HYDRA_HOST_FILE", "HYDRA_HOST_FILE", mpi_hostfile },
 };
 
 static const struct scheduler *find_scheduler(const struct dt_scheduler_view *view,
@@ -212,5 +221,5 @@ int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view 
     const char *value;
     const struct scheduler *scheduler = find_scheduler(view, &value);
 
-    return scheduler ? scheduler->hosts(list, value, view, err) : 0;
+    return scheduler ? scheduler->hosts(list, scheduler->variable, value, view, err) : 0;
 }

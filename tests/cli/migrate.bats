@@ -63,7 +63,7 @@ plan() {
     out_is 'ran with 3
 '
     err_lines 2
-    err_has "dtrun: --mca plm_rsh_agent ssh has no effect: it configures Open MPI's daemons"
+    err_has "dtrun: --mca plm_rsh_agent ssh has no effect: --rsh 'COMMAND %h %c' reaches hosts by such a command"
     err_has "dtrun: --master-port 29500 has no effect: "
 }
 

@@ -35,6 +35,7 @@ static int file(struct dt_strbuf *text, const char *path, void *arg, struct dt_e
 
 #define NODES "SLURM_JOB_NODELIST="
 #define TASKS "SLURM_TASKS_PER_NODE="
+#define OMPI  "OMPI_MCA_orte_default_hostfile"
 
 static const struct allocation goods[] = {
     { { NULL }, NULL, "" },
@@ -56,6 +57,15 @@ static const struct allocation goods[] = {
     { { "LSB_DJOB_HOSTFILE=/nodes", "LSB_MCPU_HOSTS=c 1" }, "a\na\nb\n", "a:2; b:1" },
     { { "LSB_MCPU_HOSTS=hostA 4 hostB 2" }, NULL, "hostA:4; hostB:2" },
     { { "LSB_MCPU_HOSTS= a 4  b 2 a 1 " }, NULL, "a:5; b:2" },
+    { { OMPI "=/nodes" },
+      "# pods\r\nw-0.w.ns.svc slots=8\r\nw-1.w.ns.svc slots=8\r\n",
+      "w-0.w.ns.svc:8; w-1.w.ns.svc:8" },
+    { { "PRTE_MCA_prte_default_hostfile=/nodes" }, "a slots=2\n", "a:2" },
+    { { "HYDRA_HOST_FILE=/nodes" },
+      "w-0.w.ns.svc:4\nw-1.w.ns.svc:4\n",
+      "w-0.w.ns.svc:4; w-1.w.ns.svc:4" },
+    { { "I_MPI_HYDRA_HOST_FILE=/nodes" }, "a:4\n", "a:4" },
+    { { NODES "n1", OMPI "=/nodes" }, "a slots=2\n", "n1:1" },
 };
 
 static const struct allocation bads[] = {
@@ -100,6 +110,8 @@ static const struct allocation bads[] = {
     { { "LSB_MCPU_HOSTS=a b" }, NULL, "LSB_MCPU_HOSTS=a b: a b: a number was expected" },
     { { "LSB_MCPU_HOSTS=a 0" }, NULL, "LSB_MCPU_HOSTS=a 0: a 0: a number from 1" },
     { { "LSB_MCPU_HOSTS= " }, NULL, "LSB_MCPU_HOSTS= : it names no host" },
+    { { OMPI "=/gone" }, "a\n", OMPI "=/gone: No such file" },
+    { { OMPI "=/nodes" }, "a slots=x\n", OMPI "=/nodes: hostfile:1: slots=x: a number was" },
     { { "LSB_MCPU_HOSTS=a 999999 a 2" },
       NULL,
       "LSB_MCPU_HOSTS=a 999999 a 2: a: more than 1000000 slots" },
