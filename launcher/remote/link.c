@@ -15,7 +15,9 @@
 #include "runtime/wire/frame.h"
 
 enum {
-    START_MS = 60 * 1000,   /* from opening to HELLO; the transports' default limits are shorter */
+    /* from opening to HELLO; the transports' default limits are shorter. It begins anew whenever a
+     * part of the agent has been sent */
+    START_MS = 60 * 1000,
     NOISE_MAX = 256 * 1024, /* a login shell may print this much before the agent answers */
     /* bytes of data in the transport, where control messages cannot overtake them */
     IN_TRANSPORT_MAX = 64 * 1024,
@@ -150,6 +152,8 @@ static void take_frames(struct dt_link *l, const void *data, size_t n)
                   why ? why : "unknown");
 }
 
+static void on_start_timeout(uv_timer_t *timer);
+
 static void push_agent(struct dt_link *l)
 {
     const struct dt_transport_ops *ops = l->config.transport;
@@ -165,6 +169,7 @@ static void push_agent(struct dt_link *l)
 
         ops->write(l->transport, agent->data + l->pushed, n);
         l->pushed += n;
+        uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
     }
 }
 
@@ -319,10 +324,16 @@ static void on_start_timeout(uv_timer_t *timer)
 {
     struct dt_link *l = timer->data;
 
-    fail_link(l,
-              "%s: no answer for %d s; run a command there by hand, such as true, to see what it "
-              "waits for",
-              dt_link_phase(l), START_MS / 1000);
+    if (l->state == BOOTING && l->pushing)
+        fail_link(l,
+                  "agent start: %zu KiB of dtrun-agent were sent, then nothing moved for %d s; is "
+                  "the network slow or down? if so, install dtrun there and use --no-push",
+                  (l->pushed - l->config.transport->pending(l->transport)) / 1024, START_MS / 1000);
+    else
+        fail_link(l,
+                  "%s: no answer for %d s; run a command there by hand, such as true, to see what "
+                  "it waits for",
+                  dt_link_phase(l), START_MS / 1000);
 }
 
 static void on_transport_closed(void *arg, const struct dt_error *why);

@@ -127,6 +127,32 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
+# Each read makes room for another block, so the time limit starts anew.
+@test "sending the agent may take long, as long as it goes on" {
+    cat >slow <<'END'
+#!/bin/sh
+echo "DTRUN-NEED $(uname -m)"
+for part in 1 2; do
+    while [ ! -e "read.$part" ]; do sleep 0.05; done
+    head -c 200000 >/dev/null
+done
+exec sleep 300
+END
+    chmod +x slow
+    dtrun_start_clock --rsh './slow %h' -H a:1 true
+    for part in 1 2; do
+        await_timer 60
+        rm "$T/60000.started"
+        : >"read.$part"
+    done
+    await_timer 60
+    expire_timer 60
+    dtrun_wait
+    code_is 125
+    grep -qE '^dtrun: a: agent start: [45][0-9]{2} KiB of dtrun-agent were sent, then nothing moved for 60 s; is the network slow or down\?' "$ERR"
+    clean
+}
+
 @test "an agent that says why it cannot start is not sent again" {
     own_home
     printf '#!/bin/sh\necho "dtrun-agent: no room" >&2\nexit 125\n' >broken-agent

@@ -90,17 +90,21 @@ static void start_polling(uv_loop_t *loop)
 
 int uv_timer_start(uv_timer_t *timer, uv_timer_cb callback, uint64_t ms, uint64_t repeat)
 {
-    int at;
+    int at, error;
 
     forget(timer);
     if (ms < HELD_MIN_MS || n == HELD_MAX)
         return start_timer(timer, callback, ms, repeat);
+    /* so that it counts as active; this stops it first if it already does */
+    error = start_timer(timer, callback, INT64_MAX / 2, 0);
+    if (error)
+        return error;
     start_polling(timer->loop);
     for (at = n++; at > 0 && held[at - 1].ms > ms; at--)
         held[at] = held[at - 1];
     held[at] = (struct held){ timer, callback, ms };
     report_start(&held[at]);
-    return start_timer(timer, callback, INT64_MAX / 2, 0); /* so that the timer counts as active */
+    return 0;
 }
 
 int uv_timer_stop(uv_timer_t *timer)
