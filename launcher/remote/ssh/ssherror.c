@@ -95,7 +95,8 @@ bool dt_ssherror_turned_away(const char *text)
     return false;
 }
 
-/* "kex_exchange_identification: Connection closed by remote host" */
+/* "kex_exchange_identification: Connection closed by remote host". ssh does not say whether an SSH
+ * server did that. */
 static bool explain_handshake(struct dt_error *why, const char *text, const char *host)
 {
     static const char *const marks[] = { "kex_exchange_identification: ", "banner exchange",
@@ -109,7 +110,10 @@ static bool explain_handshake(struct dt_error *why, const char *text, const char
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         if (!strstr(text, marks[i]))
             continue;
-        dt_error_set(why, "handshake: ssh: %.*s; " DT_SSHERROR_CLOSED, line.n, line.p);
+        dt_error_set(why, "handshake: ssh: %.*s; " DT_SSHERROR_CLOSED "%s", line.n, line.p,
+                     dt_ssherror_turned_away(text)
+                         ? "; if no SSH server listens there, see --ssh-port"
+                         : "");
         return true;
     }
     return false;

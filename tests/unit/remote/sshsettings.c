@@ -565,7 +565,11 @@ static void messages_of_ssh_are_translated(void **state)
           "was reinstalled; only if you know why: ssh-keygen -R h" },
         { "kex_exchange_identification: Connection closed by remote host\n",
           "handshake: ssh: kex_exchange_identification: Connection closed by remote host; look at "
-          "its sshd's log; if many logins begin at once, see --fanout and MaxStartups" },
+          "its sshd's log; if many logins begin at once, see --fanout and MaxStartups; if no SSH "
+          "server listens there, see --ssh-port" },
+        { "Connection closed by 10.0.0.1 port 22\r\n",
+          "handshake: ssh: Connection closed by 10.0.0.1 port 22; look at its sshd's log; if many "
+          "logins begin at once, see --fanout and MaxStartups" },
         { "ssh: connect to host jump port 22: Connection refused\r\n"
           "kex_exchange_identification: Connection closed by remote host\r\n",
           "handshake: ssh: ssh: connect to host jump port 22: Connection refused; does its "
