@@ -56,6 +56,19 @@ static void on_ssh_noise(void *arg, const void *bytes, size_t n)
         dt_strbuf_add(&t->err, bytes, n);
 }
 
+static void explain_ssh_error(const struct dt_transport *t, struct dt_error *why)
+{
+    const struct dt_sshlogin *login = t->remote->login;
+    struct dt_strbuf keyscan = { 0 };
+    struct dt_ssherror_host host;
+
+    dt_knownhosts_keyscan(&login->known, &login->config, "ed25519", &keyscan);
+    host = (struct dt_ssherror_host){ t->remote->host->name, login->known.name,
+                                      dt_strbuf_text(&keyscan) };
+    dt_ssherror_explain(why, dt_strbuf_text(&t->err), &host);
+    dt_strbuf_free(&keyscan);
+}
+
 static void explain_ssh_end(struct dt_transport *t, const struct dt_child_end *end,
                             struct dt_error *why)
 {
@@ -74,7 +87,7 @@ static void explain_ssh_end(struct dt_transport *t, const struct dt_child_end *e
         dt_error_set(why, "connection: it was lost (ssh: %.*s)",
                      (int)strcspn(dt_strbuf_text(&t->err), "\r\n"), dt_strbuf_text(&t->err));
     else if (end->code == SSH_FAILED)
-        dt_ssherror_explain(why, dt_strbuf_text(&t->err), t->remote->host->name);
+        explain_ssh_error(t, why);
     else if (end->code)
         dt_child_explain_code(why, "the command there", (int)end->code);
 }

@@ -115,6 +115,7 @@ server.accept()[0].close()' 3>&- &
     says "ssh-keyscan -t ed25519 host1 >>$CLUSTER_HOME/.ssh/known_hosts"
     probe --transport ssh host1 true
     fails_with "host key: none is known"
+    says "ssh-keyscan -t ed25519 host1 >>$CLUSTER_HOME/.ssh/known_hosts"
     [ ! -s "$CLUSTER_HOME/.ssh/known_hosts" ]
 }
 
@@ -131,6 +132,16 @@ server.accept()[0].close()' 3>&- &
         probe host1 true
         [ "$status" = 0 ]
     done
+}
+
+@test "a new host key is accepted if StrictHostKeyChecking is no, wherever it is stored" {
+    : >"$CLUSTER_HOME/.ssh/known_hosts"
+    printf 'StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n' >"$CLUSTER_HOME/.ssh/config"
+    for t in libssh2 ssh; do
+        probe --transport $t host1 true
+        [ "$status" = 0 ]
+    done
+    [ ! -s "$CLUSTER_HOME/.ssh/known_hosts" ]
 }
 
 @test "--ssh-accept-new keeps HashKnownHosts" {

@@ -213,23 +213,31 @@ static const char *type_shown(const struct dt_strbuf *blob, bool for_keyscan)
     }
 }
 
+void dt_knownhosts_keyscan(const struct dt_knownhosts *k, const struct dt_sshconfig *config,
+                           const char *type, struct dt_strbuf *out)
+{
+    dt_strbuf_printf(out, "ssh-keyscan -t %s ", type);
+    if (config->port != 22)
+        dt_strbuf_printf(out, "-p %d ", config->port);
+    dt_strbuf_puts(out, config->hostname);
+    if (config->hostkeyalias)
+        dt_strbuf_printf(out, " | sed 's/^[^ ]*/%s/'", k->name);
+    dt_strbuf_printf(out, " >>%s",
+                     config->userknownhosts.n ? config->userknownhosts.v[0] : "~/.ssh/known_hosts");
+}
+
 static void explain_new(const struct dt_knownhosts *k, const struct dt_strbuf *blob,
                         const char *fingerprint, const struct dt_sshconfig *config,
                         struct dt_error *err)
 {
-    char port[32] = "";
-    char alias[300] = "";
+    struct dt_strbuf keyscan = { 0 };
 
-    if (config->port != 22)
-        snprintf(port, sizeof port, "-p %d ", config->port);
-    if (config->hostkeyalias)
-        snprintf(alias, sizeof alias, " | sed 's/^[^ ]*/%s/'", k->name);
+    dt_knownhosts_keyscan(k, config, type_shown(blob, true), &keyscan);
     dt_error_set(err,
-                 "host key: %s %s is not known; compare it with the host's own, then: "
-                 "ssh-keyscan -t %s %s%s%s >>%s   (or: --ssh-accept-new)",
-                 type_shown(blob, false), fingerprint, type_shown(blob, true), port,
-                 config->hostname, alias,
-                 config->userknownhosts.n ? config->userknownhosts.v[0] : "~/.ssh/known_hosts");
+                 "host key: %s %s is not known; compare it with the host's own, then: %s   (or: "
+                 "--ssh-accept-new)",
+                 type_shown(blob, false), fingerprint, dt_strbuf_text(&keyscan));
+    dt_strbuf_free(&keyscan);
 }
 
 enum dt_hostkey_verdict dt_knownhosts_check(const struct dt_knownhosts *k,

@@ -48,6 +48,10 @@ enum dt_hostkey_verdict dt_knownhosts_check(const struct dt_knownhosts *k,
                                             const struct dt_sshconfig *config,
                                             struct dt_error *err);
 
+/* Writes the command that adds the host's key of a type, spelled as for ssh-keyscan. */
+void dt_knownhosts_keyscan(const struct dt_knownhosts *k, const struct dt_sshconfig *config,
+                           const char *type, struct dt_strbuf *out);
+
 /* Appends one line to the user's first file, in one write. */
 int dt_knownhosts_append(const struct dt_knownhosts *k, const struct dt_strbuf *blob,
                          const struct dt_sshconfig *config, struct dt_error *err);

@@ -195,9 +195,10 @@ static void take_identities_only(struct dt_sshconfig *c, const char *value)
     c->identitiesonly = strcmp(value, "yes") == 0;
 }
 
+/* ssh -G prints "false" for "no" and "off". */
 static void take_strictness(struct dt_sshconfig *c, const char *value)
 {
-    c->accept_new = strcmp(value, "accept-new") == 0;
+    c->accept_new = strcmp(value, "accept-new") == 0 || strcmp(value, "false") == 0;
 }
 
 static void take_hashing(struct dt_sshconfig *c, const char *value)

@@ -14,7 +14,7 @@ struct dt_sshconfig {
     char *hostkeyalias;  /* or NULL */
     char *identityagent; /* path of the agent's socket, or NULL: none */
     bool identitiesonly;
-    bool accept_new;    /* StrictHostKeyChecking is accept-new; weaker settings are not supported */
+    bool accept_new;    /* StrictHostKeyChecking is accept-new, or no, which counts as accept-new */
     int connecttimeout; /* seconds */
     struct dt_strs identityfile;
     struct dt_strs userknownhosts;

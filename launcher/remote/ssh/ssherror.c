@@ -119,7 +119,8 @@ static bool explain_handshake(struct dt_error *why, const char *text, const char
     return false;
 }
 
-static bool explain_hostkey(struct dt_error *why, const char *text, const char *host)
+static bool explain_hostkey(struct dt_error *why, const char *text,
+                            const struct dt_ssherror_host *host)
 {
     const char *print = strstr(text, "SHA256:");
     const char *none = strstr(text, "host key is known for ");
@@ -129,15 +130,15 @@ static bool explain_hostkey(struct dt_error *why, const char *text, const char *
     if (strstr(text, "IDENTIFICATION HAS CHANGED"))
         dt_error_set(why,
                      "host key: it HAS CHANGED (now %.*s); someone may be listening in, or the "
-                     "host was reinstalled; only if you know why: ssh-keygen -R %s",
-                     fingerprint.n, fingerprint.p, host);
+                     "host was reinstalled; only if you know why: ssh-keygen -R '%s'",
+                     fingerprint.n, fingerprint.p, host->known_as);
     else if (strstr(text, "REVOKED HOST KEY") || strstr(text, "is marked as revoked"))
         dt_error_set(why, "host key: it is marked as revoked; do not trust this host");
     else if (none)
         dt_error_set(why,
-                     "host key: none is known; compare it with the host's own, then: ssh-keyscan "
-                     "-t ed25519 %s >>~/.ssh/known_hosts (or: --ssh-accept-new)",
-                     host);
+                     "host key: none is known; compare it with the host's own, then: %s   (or: "
+                     "--ssh-accept-new)",
+                     host->keyscan);
     else if (strstr(text, "Host key verification failed"))
         dt_error_set(why, "host key: %.*s", line.n, line.p);
     else
@@ -175,13 +176,15 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
     return true;
 }
 
-void dt_ssherror_explain(struct dt_error *why, const char *text, const char *host)
+void dt_ssherror_explain(struct dt_error *why, const char *text,
+                         const struct dt_ssherror_host *host)
 {
+    const char *name = host->name;
     struct span line = last_line(text);
 
-    if (explain_proxy(why, text, host) || explain_hostkey(why, text, host) ||
-        explain_auth(why, text, host) || explain_resolve(why, text) || explain_connect(why, text) ||
-        explain_handshake(why, text, host))
+    if (explain_proxy(why, text, name) || explain_hostkey(why, text, host) ||
+        explain_auth(why, text, name) || explain_resolve(why, text) || explain_connect(why, text) ||
+        explain_handshake(why, text, name))
         return;
-    dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, host);
+    dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, name);
 }

@@ -6,8 +6,14 @@
 
 #include "launcher/base/error.h"
 
-/* host is spelled as the user wrote it, for remedies. */
-void dt_ssherror_explain(struct dt_error *why, const char *text, const char *host);
+struct dt_ssherror_host { /* for remedies */
+    const char *name;     /* as the user wrote it */
+    const char *known_as; /* in known_hosts: "host3", "[host3]:2222" */
+    const char *keyscan;  /* the command that adds its key there */
+};
+
+void dt_ssherror_explain(struct dt_error *why, const char *text,
+                         const struct dt_ssherror_host *host);
 
 /* Whether the server closed the connection before it said who it is. */
 bool dt_ssherror_turned_away(const char *text);

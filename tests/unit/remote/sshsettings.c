@@ -84,6 +84,28 @@ static void settings_are_read_from_ssh(void **state)
     dt_sshconfig_free(&c);
 }
 
+/* ssh -G prints false for no, and true for yes. */
+static void new_keys_are_accepted_if_the_settings_say_so(void **state)
+{
+    static const struct {
+        const char *value;
+        bool accepted;
+    } cases[] = { { "accept-new", true }, { "false", true }, { "true", false }, { "ask", false } };
+    struct dt_host host = { .name = "h" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        struct dt_sshconfig c;
+
+        snprintf(text, sizeof text, "stricthostkeychecking %s\n", cases[i].value);
+        dt_sshconfig_parse(&c, &host, text, "");
+        assert_int_equal(c.accept_new, cases[i].accepted);
+        assert_null(c.beyond);
+        dt_sshconfig_free(&c);
+    }
+}
+
 static void without_ssh_defaults_hold(void **state)
 {
     struct dt_host host = { .name = "host3", .user = (char *)"me", .port = 7 };
@@ -558,11 +580,11 @@ static void messages_of_ssh_are_translated(void **state)
           "ssh-copy-id h" },
         { "No ED25519 host key is known for h and you have requested strict checking.\r\n"
           "Host key verification failed.\r\n",
-          "host key: none is known; compare it with the host's own, then: ssh-keyscan -t ed25519 "
-          "h >>~/.ssh/known_hosts (or: --ssh-accept-new)" },
+          "host key: none is known; compare it with the host's own, then: ssh-keyscan -p 7 h >>k   "
+          "(or: --ssh-accept-new)" },
         { "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nfingerprint is\nSHA256:abc.\nx\n",
           "host key: it HAS CHANGED (now SHA256:abc); someone may be listening in, or the host "
-          "was reinstalled; only if you know why: ssh-keygen -R h" },
+          "was reinstalled; only if you know why: ssh-keygen -R '[h]:7'" },
         { "kex_exchange_identification: Connection closed by remote host\n",
           "handshake: ssh: kex_exchange_identification: Connection closed by remote host; look at "
           "its sshd's log; if many logins begin at once, see --fanout and MaxStartups; if no SSH "
@@ -587,9 +609,10 @@ static void messages_of_ssh_are_translated(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct dt_ssherror_host host = { "h", "[h]:7", "ssh-keyscan -p 7 h >>k" };
         struct dt_error why = { 0 };
 
-        dt_ssherror_explain(&why, cases[i][0], "h");
+        dt_ssherror_explain(&why, cases[i][0], &host);
         assert_string_equal(why.text, cases[i][1]);
     }
     assert_true(dt_ssherror_turned_away("kex_exchange_identification: read: Connection reset by "
@@ -604,6 +627,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(base64_is_read_and_written),
         cmocka_unit_test(settings_are_read_from_ssh),
+        cmocka_unit_test(new_keys_are_accepted_if_the_settings_say_so),
         cmocka_unit_test(without_ssh_defaults_hold),
         cmocka_unit_test(settings_that_libssh2_does_not_keep_need_openssh),
         cmocka_unit_test(the_home_directory_is_the_password_files),
