@@ -211,7 +211,8 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
 /* DT_OK while comm works. Otherwise the failure that ended it for good, which every later call
  * returns too (compare ncclCommGetAsyncError); dt_last_error then has the cause. It does not wait,
- * and notices a death or an abort elsewhere even if no call is made: for a thread that watches. */
+ * and notices a death or an abort elsewhere even if no call is made. So a thread can watch comm
+ * with it. */
 DT_API dt_result_t dt_comm_status(dt_comm_t *comm);
 /* This rank's number in comm, and the number of ranks; -1 if comm is not a communicator. */
 DT_API int dt_comm_rank(dt_comm_t *comm);
@@ -387,11 +388,11 @@ DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 /* Nonblocking calls: as the calls without the i in their name, but they return at once. A thread of
  * the communicator makes the collectives one after another. So all ranks make the collectives on a
  * communicator, blocking and nonblocking ones together, in the same order. Sends have a thread for
- * each destination, receives one for each source. Wrong arguments are reported at once, as is
- * DT_ERR_NOMEM if no thread can be created (RLIMIT_NPROC); then nothing has begun, and calls that
- * need no thread can still be made. All other errors are reported when the request is waited for;
- * requests may be waited for in any order. Until then the buffers belong to the library; counts and
- * options may be reused at once. */
+ * each destination, receives one for each source. A call that cannot begin returns its error at
+ * once: for example DT_ERR_ARG, or DT_ERR_NOMEM if no thread can be created (RLIMIT_NPROC). Calls
+ * that need no thread can still be made then. Errors of a call that has begun are reported when the
+ * request is waited for; requests may be waited for in any order. Until then the buffers belong to
+ * the library; counts and options may be reused at once. */
 typedef struct dt_request {
     uint64_t id; /* 0: a null request, which counts as complete */
 } dt_request_t;

@@ -195,7 +195,7 @@ static void say_alive_if_due(void *arg)
     say_alive(a);
 }
 
-/* --inject host: ends as if the power had failed. */
+/* --inject host and --inject agent: ends as if the power had failed. */
 static void on_vanish(void *arg)
 {
     struct agent *a = arg;

@@ -22,8 +22,8 @@ static CUresult get_current_context(CUdevice device, CUcontext *context)
 }
 
 /* Finds the context that the memory belongs to. If it belongs to none (memory of cuMemCreate),
- * takes the thread's context. If the thread has none, takes the device's primary context, which the
- * runtime API uses and never releases. */
+ * takes the thread's context. If the thread has none on this device, takes the device's primary
+ * context, which the runtime API uses. Like the runtime API, never releases it. */
 static dt_result_t find_context(const char *name, const void *ptr, struct dt_gpu_order *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
