@@ -42,6 +42,21 @@ static void destroy_events(const struct dt_direct *d)
         dt_cuda()->cuEventDestroy_v2(d->done);
 }
 
+bool dt_direct_pause(struct dt_comm *c)
+{
+    struct dt_directs *all = &c->gpu->directs;
+
+    return !all->made || pthread_mutex_trylock(&all->mutex) == 0;
+}
+
+void dt_direct_resume(struct dt_comm *c)
+{
+    struct dt_directs *all = &c->gpu->directs;
+
+    if (all->made)
+        pthread_mutex_unlock(&all->mutex);
+}
+
 void dt_direct_close(struct dt_comm *c)
 {
     struct dt_directs *all = &c->gpu->directs;

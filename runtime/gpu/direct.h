@@ -53,6 +53,10 @@ struct dt_directs {             /* one per communicator; all zero at first */
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 /* Allows no more launches. Does not wait for a thread that is launching right now. */
 void dt_direct_shut(struct dt_comm *c);
+/* Keeps other threads from launching calls until dt_direct_resume. Returns false if one is
+ * launching now; then nothing is to be resumed. */
+bool dt_direct_pause(struct dt_comm *c);
+void dt_direct_resume(struct dt_comm *c);
 /* Whether the GPU has finished all calls. The communicator's thread notices soon afterwards. */
 bool dt_direct_are_done(struct dt_comm *c);
 /* Frees everything; all calls must be over. */

@@ -107,7 +107,7 @@ dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launchorder_ca
 
 dt_result_t dt_nccl_check(struct dt_comm *c)
 {
-    ncclResult_t state = c->gpu->nccl.comm ? dt_ncclcomm_state(&c->gpu->nccl) : ncclSuccess;
+    ncclResult_t state = c->gpu->nccl.comm ? dt_ncclcomm_state(c) : ncclSuccess;
 
     return dt_nccl_failed(state) ? dt_ncclerror(c, "ncclCommGetAsyncError", state) : DT_OK;
 }
@@ -124,7 +124,7 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
     for (unsigned turn = 0; r == DT_OK; turn++) {
         if (dt_nccl_failed(state))
             return dt_ncclerror(c, name, state);
-        state = dt_ncclcomm_state(n);
+        state = dt_ncclcomm_state(c);
         if (state == ncclSuccess)
             break;
         r = dt_gpu_wait_on(c, a, turn);
@@ -168,7 +168,7 @@ static enum progress poll_event(struct dt_comm *c, const struct dt_operation *o,
 static enum progress poll_call(struct dt_comm *c, const struct dt_operation *o, const char *name,
                                bool *recorded)
 {
-    ncclResult_t state = dt_ncclcomm_state(&c->gpu->nccl);
+    ncclResult_t state = dt_ncclcomm_state(c);
 
     if (state == ncclSuccess)
         return poll_event(c, o, recorded);
@@ -230,7 +230,7 @@ static enum progress poll_direct(struct dt_comm *c, const struct dt_direct *d)
 
     if (atomic_load(&d->state) == DT_DIRECT_LAUNCHING)
         return WAITING;
-    state = d->result ? d->result : dt_ncclcomm_state(&c->gpu->nccl);
+    state = d->result ? d->result : dt_ncclcomm_state(c);
     healthy = !dt_nccl_failed(state);
     result = d->error || !healthy ? d->error : dt_cuda()->cuEventQuery(d->done);
     if (healthy && !result)

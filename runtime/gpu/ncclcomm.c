@@ -25,7 +25,7 @@ enum {
     LEAVE_ABORTED_MS = 10 * 1000, /* the same after ncclCommAbort, which ends NCCL's kernels */
 };
 
-ncclResult_t dt_ncclcomm_state(const struct dt_ncclcomm *n)
+static ncclResult_t ask_state(const struct dt_ncclcomm *n)
 {
     ncclResult_t state = ncclInProgress, asked;
 
@@ -34,6 +34,21 @@ ncclResult_t dt_ncclcomm_state(const struct dt_ncclcomm *n)
     asked = dt_nccl()->ncclCommGetAsyncError(n->comm, &state);
     dt_ncclguard_leave(n->guard);
     return asked == ncclSuccess ? state : asked;
+}
+
+/* If calls do not block, ncclCommGetAsyncError joins the thread that NCCL has started for the last
+ * call and frees what belonged to it. NCCL does that without a lock. */
+ncclResult_t dt_ncclcomm_state(struct dt_comm *c)
+{
+    ncclResult_t state;
+
+    if (dt_nccl()->blocks)
+        return ask_state(&c->gpu->nccl);
+    if (!dt_direct_pause(c))
+        return ncclInProgress;
+    state = ask_state(&c->gpu->nccl);
+    dt_direct_resume(c);
+    return state;
 }
 
 /* ---- scratch memory ---- */
@@ -359,7 +374,7 @@ static ncclResult_t poll_init(struct dt_comm *c, struct dt_errand *errand)
     c->gpu->nccl.comm = init->comm;
     if (dt_nccl_failed(init->result))
         return init->result;
-    return dt_ncclcomm_state(&c->gpu->nccl);
+    return dt_ncclcomm_state(c);
 }
 
 static dt_result_t await_init(struct dt_comm *c, void *errand)

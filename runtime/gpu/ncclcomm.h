@@ -53,8 +53,10 @@ dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order
 unsigned dt_ncclcomm_init_seconds(const struct dt_comm *c);
 
 /* What NCCL says of the communicator: ncclInProgress while one of its own threads still launches a
- * call; ncclInternalError once its end has begun. */
-ncclResult_t dt_ncclcomm_state(const struct dt_ncclcomm *n);
+ * call; ncclInternalError once its end has begun. Also ncclInProgress, without asking NCCL, if
+ * calls do not block and the program's thread is launching one (direct.h), which then asks by
+ * itself. */
+ncclResult_t dt_ncclcomm_state(struct dt_comm *c);
 /* Memory for the current call, in the order of its stream. */
 CUresult dt_ncclcomm_alloc_scratch(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch);
 void dt_ncclcomm_free_scratch(struct dt_ncclcomm *n);

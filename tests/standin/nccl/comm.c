@@ -166,13 +166,29 @@ ncclResult_t standin_meet(struct ncclComm *comm, enum standin_reason reason)
     return result;
 }
 
+/* Whether it joins the thread that launched the latest call. NCCL does so without a lock. */
+static bool joins_when_asked(const struct ncclComm *comm)
+{
+    int version;
+
+    ncclGetVersion(&version);
+    return !comm->blocking && version >= STANDIN_OWNS_ITS_JOBS;
+}
+
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
+    bool joins;
+
     if (!comm || !error)
         return standin_warn(ncclInvalidArgument, "ncclGetAsyncError : comm argument is NULL");
+    joins = joins_when_asked(comm);
+    if (joins)
+        standin_enter(comm, "ncclCommGetAsyncError");
     standin_inject_async(comm);
     *error =
         atomic_load(&comm->in_progress) ? ncclInProgress : (ncclResult_t)atomic_load(&comm->async);
+    if (joins)
+        standin_leave(comm);
     return ncclSuccess;
 }
 

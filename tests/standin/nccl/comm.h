@@ -68,6 +68,10 @@ struct ncclComm {
     int splits;
 };
 
+/* The first version whose calls that do not block have jobs of their own, which the next call on
+ * the communicator joins and frees. */
+enum { STANDIN_OWNS_ITS_JOBS = 22700 };
+
 struct ncclComm *standin_new_comm(void);
 void standin_keep(struct ncclComm *comm);
 void standin_drop(struct ncclComm *comm);

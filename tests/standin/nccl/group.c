@@ -10,10 +10,7 @@
 #include "tests/standin/nccl/launch.h"
 #include "tests/standin/nccl/operation.h"
 
-enum {
-    CONNECTS_LATE = 22200, /* NCCL's version */
-    OWNS_ITS_JOBS = 22700,
-};
+enum { CONNECTS_LATE = 22200 }; /* NCCL's version */
 
 enum mode { EMPTY, BLOCKING, NON_BLOCKING };
 
@@ -244,7 +241,7 @@ static struct caller *enter_caller(void)
     int version;
 
     ncclGetVersion(&version);
-    if (version >= OWNS_ITS_JOBS)
+    if (version >= STANDIN_OWNS_ITS_JOBS)
         return NULL;
     pthread_once(&dti_caller_once, make_caller_key);
     caller = pthread_getspecific(dti_caller);

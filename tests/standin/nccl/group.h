@@ -11,7 +11,9 @@
  * waits. (NCCL also waits in the first use of an algorithm, and in the first send to a peer.)
  *
  * Up to NCCL 2.26 (group.cc, ncclGroupJobMain), the thread works with thread-local variables of the
- * caller. If the caller ends before the group does, these are gone: here, that ends the process. */
+ * caller. If the caller ends before the group does, these are gone: here, that ends the process.
+ * From 2.27 on (init.cc), the next call on the communicator joins the thread and frees its job, as
+ * does ncclCommGetAsyncError. So that, too, must not be called beside another thread's call. */
 #ifndef TESTS_STANDIN_NCCL_GROUP_H
 #define TESTS_STANDIN_NCCL_GROUP_H
 
