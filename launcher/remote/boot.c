@@ -155,9 +155,16 @@ static const char *arguments(const struct dt_boot *boot)
     return boot->alone ? " " DT_AGENT_ALONE : "";
 }
 
+/* Every script begins with this. A command of --rsh may give it a terminal or no input at all. */
+#define CHECK_STDIO                                                                                \
+    "[ -t 0 ]||[ -t 1 ]&&{ echo \"DTRUN-FAIL its standard input or output is a terminal, which "   \
+    "changes bytes; leave out the option that asks for one, such as -t\";exit 1;};"                \
+    "[ -c /proc/self/fd/0 ]&&{ echo \"DTRUN-FAIL its standard input is a device such as "          \
+    "/dev/null, so dtrun cannot speak to it; kubectl exec and docker exec need -i\";exit 1;};"
+
 static void installed_command(struct dt_strbuf *command, const struct dt_boot *boot)
 {
-    dt_strbuf_puts(command, "exec /bin/sh -c 'f=;");
+    dt_strbuf_puts(command, "exec /bin/sh -c '" CHECK_STDIO "f=;");
     if (is_plain(boot->agent_path))
         dt_strbuf_printf(command, "f=\"%s\";[ -x \"$f\" ]&&exec \"$f\"%s;", boot->agent_path,
                          arguments(boot));
@@ -180,8 +187,7 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
  * of the agent's size, because the agent can be received only once. It finds an agent in the usual
  * place with as few processes as possible, because every job begins this way. */
 static const char push_script[] =
-    "exec /bin/sh -c '"
-    "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
+    "exec /bin/sh -c '" CHECK_STDIO "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
     "n=%6$s;d=$HOME/.cache/dtrun;f=$d/%2$s;"
     "if [ -z \"$n\" ]&&[ -x \"$f\" ]&&[ -O \"$d\" ];then "
     "set -- $(stat -c \"%%A %%s\" \"$d\" \"$f\" 2>/dev/null);"
@@ -215,8 +221,8 @@ static const char push_script[] =
     "exec \"$f\"%5$s;};"
     "echo \"DTRUN-FAIL dtrun-agent could not be stored as $f; is there room?\";exit 1;"
     "done;"
-    "echo \"DTRUN-FAIL there is no place for dtrun-agent: ${w#, }; "
-    "make one of them usable, or install dtrun there and use --no-push\"'";
+    "echo \"DTRUN-FAIL there is no place for dtrun-agent: ${w#, }; make one of them usable, let "
+    "XDG_RUNTIME_DIR name another there, or install dtrun there and use --no-push\"'";
 
 int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struct dt_error *err)
 {

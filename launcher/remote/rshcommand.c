@@ -1,6 +1,5 @@
 #include "launcher/remote/rshcommand.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <wordexp.h>
 
@@ -88,6 +87,11 @@ static void expand(struct dt_strbuf *b, const char *word, const char *host, cons
     }
 }
 
+bool dt_rsh_takes_list(const struct dt_strs *words)
+{
+    return !has_mark(words, 'c');
+}
+
 void dt_rsh_argv(struct dt_strs *argv, const struct dt_strs *words, const char *host,
                  const char *command)
 {
@@ -98,7 +102,7 @@ void dt_rsh_argv(struct dt_strs *argv, const struct dt_strs *words, const char *
         dt_xstrs_add(argv, dt_strbuf_text(&b));
         dt_strbuf_free(&b);
     }
-    if (has_mark(words, 'c'))
+    if (!dt_rsh_takes_list(words))
         return;
     dt_xstrs_add(argv, "sh");
     dt_xstrs_add(argv, "-c");

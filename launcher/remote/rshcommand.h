@@ -3,6 +3,8 @@
 #ifndef DT_REMOTE_RSHCOMMAND_H
 #define DT_REMOTE_RSHCOMMAND_H
 
+#include <stdbool.h>
+
 #include "launcher/base/error.h"
 #include "runtime/wire/codec.h"
 
@@ -10,6 +12,9 @@
  * substitution. %h stands for the host's name, %c for the remote command, %% for a percent sign.
  * Fails (exit code 2) if text is not such a command or lacks %h. The caller frees words. */
 int dt_rsh_parse(struct dt_strs *words, const char *text, struct dt_error *err);
+
+/* Whether the command lacks %c, and so must take a list of arguments. */
+bool dt_rsh_takes_list(const struct dt_strs *words);
 
 /* Makes the command to execute for a host. Without %c it appends the words "sh -c command", for
  * programs that take a list of arguments. %c is for programs that join their arguments for a remote

@@ -18,6 +18,8 @@ enum { GRACE_MS = 500 };
 struct dt_transport {
     struct dt_transport_child base;
     char *program;               /* the first word of the command */
+    bool as_list;                /* the command has no %c */
+    bool talks;                  /* it has written something */
     struct dt_quickack quickack; /* for srun */
 };
 
@@ -37,6 +39,11 @@ static void explain_rsh_end(const struct dt_transport *t, const struct dt_child_
         what = dt_xasprintf("%s, or the command there,", t->program);
         dt_child_explain_code(why, what, (int)end->code);
         free(what);
+    } else if (t->as_list && !t->talks) {
+        dt_error_set(why,
+                     "agent: %s exited with code 0, and nothing came back; if it joins its "
+                     "arguments for a shell, --rsh needs %%c",
+                     t->program);
     }
 }
 
@@ -57,6 +64,7 @@ static void on_rsh_data(void *arg, const void *bytes, size_t n)
 {
     struct dt_transport *t = arg;
 
+    t->talks = true;
     dt_quickack_now(&t->quickack);
     dt_pass_data(arg, bytes, n);
 }
@@ -74,6 +82,7 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
     t->quickack.pidfd = -1;
     dt_rsh_argv(&argv, words, remote->host->name, remote->command);
     t->program = dt_xstrdup(argv.v[0]);
+    t->as_list = dt_rsh_takes_list(words);
     t->base.child =
         dt_child_open(loop, (const char *const *)argv.v, env, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);

@@ -65,6 +65,30 @@ END
     clean
 }
 
+# Each of these commands lacks an option or a mark, as users write them.
+@test "an --rsh command that carries no input, makes a terminal or joins its arguments is reported with what to do" {
+    make_on_list
+    as_shell
+    printf '#!/bin/sh\nexec ./on-list "$@" </dev/null\n' >no-input
+    printf '#!/usr/bin/env python3\nimport pty, sys\npty.spawn(sys.argv[2:])\n' >terminal
+    chmod +x no-input terminal
+    for push in --push=./no-input --no-push; do
+        dtrun $push --rsh './no-input %h' -H a:1 true
+        code_is 125
+        err_has "dtrun: a: agent start: its standard input is a device such as /dev/null"
+        err_has "kubectl exec and docker exec need -i"
+        dtrun $push --rsh './terminal %h' -H a:1 true
+        code_is 125
+        err_has "dtrun: a: agent start: its standard input or output is a terminal"
+        err_has "leave out the option that asks for one, such as -t"
+        dtrun $push --rsh './on-shell %h' -H a:1 true
+        code_is 125
+        err_has "dtrun: a: agent start: ./on-shell exited with code 0, and nothing came back"
+        err_has "--rsh needs %c"
+    done
+    clean
+}
+
 @test "a missing --rsh command is reported with what to do" {
     dtrun --rsh './none %h' -H a true
     code_is 125
