@@ -87,25 +87,30 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     clean
 }
 
-# Makes a cgroup that allows few processes and sets FEW to its path. The process that runs dtrun moves itself
-# there.
-make_few() {
-    for FEW in /sys/fs/cgroup/pids/few.$$ /sys/fs/cgroup/few.$$; do
-        mkdir "$FEW" 2>/dev/null || continue
-        echo 12 2>/dev/null >"$FEW/pids.max" && return
-        rmdir "$FEW"
-    done
+# Makes a cgroup with a limit and sets GROUP to its path. The file has another name in version 1 than in version 2.
+make_group() { # CONTROLLER FILE-1 VALUE-1 FILE-2 VALUE-2
+    GROUP=/sys/fs/cgroup/$1/few.$$
+    mkdir "$GROUP" 2>/dev/null && echo "$3" 2>/dev/null >"$GROUP/$2" && return
+    rmdir "$GROUP" 2>/dev/null || true
+    GROUP=/sys/fs/cgroup/few.$$
+    mkdir "$GROUP" 2>/dev/null && echo "$5" 2>/dev/null >"$GROUP/$4" && return
+    rmdir "$GROUP" 2>/dev/null || true
     return 1
 }
 
-@test "a cgroup that allows too few processes is named, and no other limit" {
-    make_few || skip "no cgroup with a limit of processes can be made here"
+# Runs dtrun, which first moves itself into that group.
+dtrun_in_group() {
     RC=0
-    env "$TOKEN" timeout -k 5 "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$FEW" \
-        "$DTRUN" -np 20 touch ran </dev/null >"$OUT" 2>"$ERR" || RC=$?
-    await rmdir "$FEW"
+    env "$TOKEN" timeout -k 5 "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$DTRUN" "$@" \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+}
+
+@test "a cgroup that allows too few processes is named, and no other limit" {
+    make_group pids pids.max 12 pids.max 12 || skip "no cgroup with a limit of processes can be made here"
+    dtrun_in_group -np 20 touch ran
+    await rmdir "$GROUP"
     code_is 125
-    err_has "dtrun: fork of 20 processes: the cgroup $FEW allows 12 processes and threads (pids.max); raise that, or start fewer ranks here"
+    err_has "dtrun: fork of 20 processes: the cgroup $GROUP allows 12 processes and threads (pids.max); raise that, or start fewer ranks here"
     err_lines 1
     ! grep -q ulimit "$ERR" || { show; false; }
     [ ! -e ran ]
@@ -308,6 +313,22 @@ cpus() {
     sockets=$(cat /sys/devices/system/cpu/cpu*/topology/package_cpus_list | sort -u)
     cpus -np "$(wc -l <<<"$sockets")" --bind-to socket
     [ "$(cut -d' ' -f1 "$OUT" | sort -u)" = "$sockets" ]
+    clean
+}
+
+@test "OMP_NUM_THREADS respects the CPU time that the control group grants" {
+    [ "$(nproc)" -ge 2 ] || skip "needs two CPUs"
+    make_group cpu cpu.cfs_quota_us 100000 cpu.max "100000 100000" || skip "no cgroup with a limit of CPU time can be made here"
+    for to in none socket hwthread; do
+        dtrun_in_group -np 1 --bind-to $to sh -c 'echo $OMP_NUM_THREADS'
+        code_is 0
+        out_is "1
+"
+    done
+    dtrun_in_group -np 1 -x OMP_NUM_THREADS=7 sh -c 'echo $OMP_NUM_THREADS'
+    out_is "7
+"
+    await rmdir "$GROUP"
     clean
 }
 

@@ -120,16 +120,17 @@ static bool is_rank(const struct dt_spawn_config *config, uint32_t index)
 static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t index, int *error)
 {
     uint32_t ranks = config->start->ranks.n, cores;
+    uint32_t share = config->cores > ranks ? config->cores / ranks : 1;
     struct dt_u32s own = { 0 };
 
     *error = 0;
     if (config->start->bind_to == DT_BIND_NONE || !is_rank(config, index))
-        return config->cores > ranks ? config->cores / ranks : 1;
+        return share;
     own.v = dt_xcalloc(config->cpus.n, sizeof *own.v);
     cores = dt_bind(&own, (enum dt_bind_to)config->start->bind_to, &config->cpus, index, ranks);
     *error = dt_topology_bind(&own);
     free(own.v);
-    return cores;
+    return config->cores_limited && share < cores ? share : cores;
 }
 
 /* If each rank has its own device, none is left for auxiliaries. */

@@ -34,7 +34,8 @@ struct dt_spawn_config {
     struct dt_strs devices;    /* from dt_gpu_list */
     bool has_mask;             /* dtrun sets CUDA_VISIBLE_DEVICES of ranks */
     uint16_t ras_port;         /* for NCCL; 0: not known */
-    uint32_t cores;            /* of the host */
+    uint32_t cores;            /* of the host, as many as its ranks may use at once */
+    bool cores_limited;        /* control groups grant less than all CPUs that ranks may run on */
     struct dt_cpus cpus;       /* with --bind-to: the CPUs that ranks are bound to */
     int cgroup;                /* the ranks' cgroup; -1: none */
     struct rlimit files_limit; /* to restore, because the agent has raised its own */
