@@ -135,8 +135,8 @@ void dt_recovery_begin(struct dt_recovery *r)
 }
 
 /* The agent may be alive and merely cut off from dtrun. Then it kills its ranks when its lease runs
- * out, at most lease_ns after dtrun's last message to it. If the agent itself does not run, its
- * keeper kills them by then. */
+ * out, at most lease_ns after dtrun's last message to it. If the agent itself stopped running
+ * before that message, its keeper kills them by then. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h)
 {
     uint64_t lease_ns = (uint64_t)r->core->config->heartbeat_s * 1000000000;
@@ -155,8 +155,8 @@ static void fence_unused_hosts(struct dt_recovery *r)
 }
 
 /* If it is too early, DT_EV_IDLE is raised again later: when the fence's timer expires, or when the
- * links that are being closed have ended. By then their agents on this machine are dead, even
- * suspended ones. */
+ * links that are being closed have ended. A link over the local transport ends only when its
+ * agent is dead, even if the agent was suspended. */
 static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
