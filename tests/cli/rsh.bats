@@ -50,6 +50,25 @@ readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
     clean
 }
 
+@test "hosts without a boot id are told apart by their names" {
+    unshare --mount --uts true 2>/dev/null || skip "needs root, to hide the boot id"
+    cat >no-boot-id <<'END'
+#!/bin/sh
+exec unshare --mount --uts sh -c '
+    mount --bind /dev/null /proc/sys/kernel/random/boot_id && hostname "$0" && exec "$@"' "$@"
+END
+    chmod +x no-boot-id
+    dtrun --rsh './no-boot-id %h' --no-tag -H a:2,b:2 sh -c 'DTRUN_HOSTID=$(uname -n); '"$SAY"
+    code_is 0
+    each_host_ran
+    printf '#!/bin/sh\nexec ./no-boot-id same "$@"\n' >same
+    chmod +x same
+    dtrun --rsh './same env NAME=%h' -H a:2,b:2 true
+    code_is 125
+    err_has "a and b are one machine"
+    clean
+}
+
 @test "a failed --rsh command is reported with what it printed, and nothing runs" {
     cat >broken <<'END'
 #!/bin/sh

@@ -28,8 +28,9 @@ static unsigned long long inode_of(const char *path)
 }
 
 /* Containers of one machine share the boot id, but not the namespaces through which ranks
- * communicate. */
-static char *identity(void)
+ * communicate. Where the boot id is hidden, or the sandbox has none, namespaces of different
+ * machines may have the same numbers, and the host's name must tell them apart. */
+static char *identity(const char *hostname)
 {
     const char *given = getenv(DT_ENV_HOSTID);
     struct dt_strbuf boot = { 0 };
@@ -38,6 +39,8 @@ static char *identity(void)
     if (given && *given)
         return dt_xstrdup(given);
     dt_slurp(&boot, "/proc/sys/kernel/random/boot_id", BOOT_ID_MAX, NULL);
+    if (boot.len == 0)
+        dt_strbuf_puts(&boot, hostname);
     text = dt_xasprintf("%.*s/%llx/%llx", (int)strcspn(dt_strbuf_text(&boot), "\n"),
                         dt_strbuf_text(&boot), inode_of("/proc/self/ns/net"),
                         inode_of("/proc/self/ns/pid"));
@@ -125,7 +128,7 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     gethostname(name, sizeof name - 1);
     hello->protocol = DT_PROTOCOL;
     hello->version = dt_xstrdup(PACKAGE_VERSION);
-    hello->identity = identity();
+    hello->identity = identity(name);
     hello->hostname = dt_xstrdup(name);
     ssh_addresses(&hello->addr, &hello->peer_addr);
     hello->free_port = free_ports();
