@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
@@ -55,7 +56,7 @@ static void explain(const struct dt_sshask *a, struct dt_error *err)
     if (a->expired)
         dt_error_set(err, "ssh -G %s gave no answer for %d s; look at ~/.ssh/config", name,
                      ASK_MS / 1000);
-    else if (a->cancelled || a->end.spawn_error)
+    else if (a->cancelled || a->end.spawn_error || !dt_sshconfig_user_is_known())
         return;
     else if (a->end.code != 0)
         dt_error_set(err, "ssh -G %s failed: %.*s", name, (int)strcspn(text, "\r\n"), text);
@@ -73,7 +74,16 @@ static void on_ask_closed(uv_handle_t *handle)
     explain(a, &err);
     dt_sshconfig_parse(&config, a->host, usable ? dt_strbuf_text(&a->out) : "",
                        defaults.text ? defaults.text : "");
-    config.has_ssh = a->end.spawn_error == 0;
+    if (a->end.spawn_error)
+        dt_sshconfig_without_ssh(&config, "ssh is not installed here");
+    else if (!dt_sshconfig_user_is_known())
+        dt_sshconfig_without_ssh(
+            &config, "ssh does not run, since the password file does not name this user");
+    if (!err.text[0] && !a->cancelled && !*config.user)
+        dt_error_set(&err,
+                     "this user (uid %u) has no name here; name one as in -H USER@%s, or by "
+                     "--ssh-user",
+                     (unsigned)getuid(), a->host->name);
     if (--defaults.users == 0 && defaults.child)
         dt_child_close(defaults.child);
     a->done(a->arg, &config, &err);

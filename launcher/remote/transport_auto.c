@@ -108,6 +108,16 @@ static void warn_of_garbage(const struct dt_knownhosts *known)
     }
 }
 
+static void warn_of_ignored_file(const struct dt_sshconfig *config)
+{
+    static bool warned;
+
+    if (config->ignored_file && !warned) {
+        warned = true;
+        dt_say("%s: ~/.ssh/config is not read", config->without_ssh);
+    }
+}
+
 static void choose(struct dt_transport *t)
 {
     const struct dt_sshlogin *l = t->login;
@@ -116,7 +126,7 @@ static void choose(struct dt_transport *t)
     if (t->forced)
         t->ops = t->forced;
     else
-        t->ops = reason && l->config.has_ssh ? &dti_carrier_ssh : &dti_carrier_libssh2;
+        t->ops = reason && !l->config.without_ssh ? &dti_carrier_ssh : &dti_carrier_libssh2;
     dt_verbose("%s: transport %s%s%s", t->remote.host->name, t->ops->name,
                reason && !t->forced ? ": " : "", reason && !t->forced ? reason : "");
 }
@@ -138,6 +148,7 @@ static void on_login(void *arg, struct dt_sshlogin *login, const struct dt_error
     login->config.accept_new |= t->remote.accept_new;
     t->remote.accept_new = login->config.accept_new;
     warn_of_garbage(&login->known);
+    warn_of_ignored_file(&login->config);
     choose(t);
     open_inner(t);
 }

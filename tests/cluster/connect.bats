@@ -111,6 +111,35 @@ aliases() {
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
+@test "a user without an entry in the password file, or without ssh, logs in by libssh2" {
+    local home=$BATS_TEST_TMPDIR/home
+
+    mkdir -p "$home/.ssh"
+    cp "$CLUSTER_HOME/.ssh/id_ed25519" "$CLUSTER_HOME/.ssh/known_hosts" "$home/.ssh"
+    chown -R 54321 "$home"
+    chmod 755 "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_RUN_TMPDIR"
+    as_nobody() {
+        cluster_run setpriv --reuid 54321 --regid 54321 --clear-groups env HOME="$home" timeout -k 5 "$PATIENCE" \
+            dtrun --wdir / -np 1 "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err"
+    }
+    as_nobody -H root@host2 hostname
+    [ "$(cat "$BATS_TEST_TMPDIR/out")" = host2 ]
+    [ ! -s "$BATS_TEST_TMPDIR/err" ]
+    : >"$home/.ssh/config"
+    as_nobody -H root@host2 hostname
+    grep -q "^dtrun: ssh does not run, since the password file does not name this user: ~/.ssh/config is not read" \
+        "$BATS_TEST_TMPDIR/err"
+    ! as_nobody -H host2 hostname || false
+    grep -q "^dtrun: host2: settings: this user (uid 54321) has no name here; name one as in -H USER@host2" \
+        "$BATS_TEST_TMPDIR/err"
+    : >"$CLUSTER_HOME/.ssh/config"
+    cluster_dtrun --transport auto -np 1 -H host2 hostname
+    [ ! -s "$ERR" ]
+    cluster_run env PATH=/nowhere "$DTRUN_BUILD/cmd/dtrun" -np 1 -H host2 /bin/hostname >"$OUT" 2>"$ERR"
+    [ "$(cat "$OUT")" = host2 ]
+    cluster_err_has "dtrun: ssh is not installed here: ~/.ssh/config is not read"
+}
+
 @test "a key that --ssh-identity names is offered before all others of the SSH agent" {
     local i
 

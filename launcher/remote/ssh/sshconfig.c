@@ -36,13 +36,22 @@ void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host
     dt_xstrs_add(argv, host->name);
 }
 
-/* Like ssh, takes the home directory from the password file and not from HOME. */
+bool dt_sshconfig_user_is_known(void)
+{
+    return getpwuid(getuid()) != NULL;
+}
+
+/* Like ssh, takes the home directory from the password file and not from HOME, as long as there is
+ * an entry. */
 static const struct passwd *me(void)
 {
-    static struct passwd fallback = { .pw_name = (char *)"root", .pw_dir = (char *)"/root" };
+    static struct passwd unknown = { .pw_name = (char *)"" };
     const struct passwd *pw = getpwuid(getuid());
 
-    return pw ? pw : &fallback;
+    unknown.pw_dir = getenv("HOME");
+    if (!unknown.pw_dir)
+        unknown.pw_dir = (char *)"/";
+    return pw ? pw : &unknown;
 }
 
 static void set(char **field, const char *value)
@@ -382,6 +391,15 @@ void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, cons
         text += n + (text[n] == '\n');
     }
     set_last_defaults(c, host);
+}
+
+void dt_sshconfig_without_ssh(struct dt_sshconfig *c, const char *why)
+{
+    char *path = expand(c, "~/.ssh/config");
+
+    c->without_ssh = why;
+    c->ignored_file = path && access(path, R_OK) == 0;
+    free(path);
 }
 
 void dt_sshconfig_free(struct dt_sshconfig *c)

@@ -21,8 +21,14 @@ struct dt_sshconfig {
     struct dt_strs globalknownhosts;
     bool hashknownhosts;
     char *beyond; /* a setting that only OpenSSH can honour, as in "proxyjump is set", or NULL */
-    bool has_ssh; /* ssh is installed, so these are the user's settings and not defaults */
+    /* Why ssh does not run, so that these are defaults and not the user's settings; or NULL. */
+    const char *without_ssh;
+    bool ignored_file; /* the user has a configuration file, which was not read for that reason */
 };
+
+/* Whether the password file has an entry for this user. A container's user may lack one, and ssh
+ * does not run without it. */
+bool dt_sshconfig_user_is_known(void);
 
 /* Adds "-l user -p port -i identity", as far as the host entry has them, and "-- name". */
 void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host);
@@ -32,10 +38,13 @@ void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host
 int dt_sshconfig_check_identity(const char *path, struct dt_error *err);
 
 /* Fills c from text, which ssh -G printed for the host; settings that text lacks keep their
- * defaults. defaults is what ssh -G prints without a configuration file. Pure except for c's
- * defaults, which come from SSH_AUTH_SOCK and the password file. */
+ * defaults. The user is "" if neither names one. defaults is what ssh -G prints without a
+ * configuration file. Pure except for c's defaults, which come from SSH_AUTH_SOCK and the password
+ * file. */
 void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text,
                         const char *defaults);
+/* Notes that ssh does not run, for this reason. */
+void dt_sshconfig_without_ssh(struct dt_sshconfig *c, const char *why);
 void dt_sshconfig_free(struct dt_sshconfig *c);
 
 #endif
