@@ -386,6 +386,10 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
     case DT_TIMER_FENCE:
         dt_core_check_idle(&j->core);
         break;
+    case DT_TIMER_OUTAGE:
+        if (j->core.state == DT_JOB_RECOVERING)
+            dt_rehost_try_again(&j->recovery.rehost);
+        break;
     case DT_TIMER_PAUSE:
         dt_pause_on_late(&j->pause);
         break;

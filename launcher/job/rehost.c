@@ -9,6 +9,10 @@
 #include "launcher/base/mem.h"
 #include "launcher/watch/words.h"
 
+/* For how long, and how often, dtrun connects again to lost hosts without which the job cannot
+ * continue. */
+enum { OUTAGE_S = 10 * 60, OUTAGE_PAUSE_S = 10 };
+
 /* The hosts that can be used, those in quarantine too if quarantined. index[i] is the i-th one's
  * index in the job's list. */
 static void list_usable(const struct dt_rehost *r, bool quarantined, struct dt_hostlist *list,
@@ -113,6 +117,11 @@ static char *drop_duplicate_host(struct dt_rehost *r)
     return dt_xstrdup(dt_core_host_name(r->core, other));
 }
 
+static void forget_retries(struct dt_rehost *r)
+{
+    memset(r->retried, 0, r->core->config->hosts->n * sizeof *r->retried);
+}
+
 /* A new plan may use hosts that had no ranks so far. */
 static bool open_new(struct dt_rehost *r)
 {
@@ -131,18 +140,84 @@ static bool open_new(struct dt_rehost *r)
     return opened;
 }
 
-/* Returns false when the job has to end. */
+/* Whether the host is lost only because dtrun does not reach it: after a reboot, or when the
+ * network works again, it does. */
+static bool may_come_back(const struct dt_rehost *r, size_t host)
+{
+    const struct dt_hostlink *h = r->core->links.v[host];
+
+    return r->lost[host] && h && h->phase == DT_HOST_CLOSED && !h->injected;
+}
+
+static void use_all_again(struct dt_rehost *r)
+{
+    for (size_t i = 0; i < r->core->config->hosts->n; i++)
+        r->lost[i] &= !may_come_back(r, i);
+}
+
+/* Whether the job can continue if all hosts come back that may. */
+static bool can_continue_with_all(struct dt_rehost *r)
+{
+    size_t n = r->core->config->hosts->n;
+    bool *lost = dt_xcalloc(n, sizeof *lost), fits;
+    struct dt_plan plan = { 0 };
+    struct dt_error err = { 0 };
+
+    memcpy(lost, r->lost, n * sizeof *lost);
+    use_all_again(r);
+    fits = plan_on_usable(r, true, &plan, &err) == 0;
+    dt_plan_free(&plan);
+    free(r->lost);
+    r->lost = lost;
+    return fits;
+}
+
+/* Returns false if the job has to end. */
+static bool await_hosts(struct dt_rehost *r, const char *lost, const char *why)
+{
+    uint64_t until_ns = r->began_ns + OUTAGE_S * UINT64_C(1000000000);
+
+    if (dt_core_now(r->core) >= until_ns || !can_continue_with_all(r))
+        return false;
+    if (!r->outage)
+        dt_say("%s cannot be used now, and %s; trying again for %d minutes", lost, why,
+               OUTAGE_S / 60);
+    r->outage = true;
+    dt_timers_set(&r->core->timers, DT_TIMER_OUTAGE, OUTAGE_PAUSE_S * 1000);
+    return true;
+}
+
+void dt_rehost_try_again(struct dt_rehost *r)
+{
+    struct dt_error err = { 0 };
+
+    use_all_again(r);
+    forget_retries(r);
+    if (place_anew(r, &err) == 0)
+        open_new(r);
+    else
+        dt_verbose("%s", err.text); /* a host has shut down meanwhile */
+    dt_core_check_idle(r->core);
+}
+
+static void give_up(struct dt_rehost *r, const char *lost, const char *why)
+{
+    dt_say("giving up: %s cannot be used any more, and %s", lost, why);
+    dt_core_end(r->core, DT_EV_FAILED, DT_EXIT_LAUNCH, dt_xasprintf("%s lost: %s", lost, why));
+}
+
+/* Returns false when the job has to wait or to end. */
 static bool move_from_lost(struct dt_rehost *r, const char *lost)
 {
+    bool stop = r->core->config->on_host_loss == DT_HOST_LOSS_STOP;
     struct dt_error err = { 0 };
     char *how;
 
-    if (r->core->config->on_host_loss == DT_HOST_LOSS_STOP)
+    if (stop)
         dt_error_set(&err, "--on-host-loss stop was given");
-    if (err.text[0] || place_anew(r, &err) < 0) {
-        dt_say("giving up: %s cannot be used any more, and %s", lost, err.text);
-        dt_core_end(r->core, DT_EV_FAILED, DT_EXIT_LAUNCH,
-                    dt_xasprintf("%s lost: %s", lost, err.text));
+    if (stop || place_anew(r, &err) < 0) {
+        if (stop || !await_hosts(r, lost, err.text))
+            give_up(r, lost, err.text);
         return false;
     }
     how = dt_xasprintf("without %s", lost);
@@ -197,11 +272,6 @@ static void move_for_quarantine(struct dt_rehost *r)
     }
 }
 
-static void forget_retries(struct dt_rehost *r)
-{
-    memset(r->retried, 0, r->core->config->hosts->n * sizeof *r->retried);
-}
-
 void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool progress)
 {
     const struct dt_plan_node *node = dt_plan_node_of(&r->core->plan, (int)cause->rank);
@@ -216,6 +286,8 @@ void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool pro
         dt_quarantine_failed(&r->quarantine, &f))
         r->quarantine_changed = true;
     forget_retries(r);
+    r->outage = false;
+    r->began_ns = f.time_ns;
 }
 
 void dt_rehost_reconnect(struct dt_rehost *r)
@@ -252,7 +324,7 @@ bool dt_rehost_spare(struct dt_rehost *r, size_t host)
 
 bool dt_rehost_place(struct dt_rehost *r)
 {
-    bool failed = false, opened = false;
+    bool failed = dt_timers_is_running(&r->core->timers, DT_TIMER_OUTAGE), opened = false;
 
     while (!failed && !opened) {
         char *missing = drop_missing(r);

@@ -14,8 +14,10 @@ struct dt_rehost {
     struct dt_history *history; /* is told which hosts the job leaves out */
     struct dt_quarantine quarantine;
     bool quarantine_changed; /* ranks must be placed anew although no host is missing */
-    bool *lost;              /* by host: it is not used any more */
+    bool *lost;              /* by host: it is not used any more, unless no others have room */
     bool *retried;           /* by host: a fresh connection was tried in this recovery */
+    bool outage;             /* in this recovery the job has to wait for lost hosts */
+    uint64_t began_ns;       /* when this recovery began */
 };
 
 /* network and history must outlive it. */
@@ -33,8 +35,10 @@ void dt_rehost_lose(struct dt_rehost *r, size_t host); /* the host does not come
  * place elsewhere. Returns whether that is so. */
 bool dt_rehost_spare(struct dt_rehost *r, size_t host);
 /* Moves ranks off hosts that are lost or in quarantine. Returns whether all hosts of the plan are
- * connected. Otherwise connections are being opened, or the job ends. */
+ * connected. Otherwise connections are being opened, or will be (DT_TIMER_OUTAGE), or the job ends.
+ */
 bool dt_rehost_place(struct dt_rehost *r);
+void dt_rehost_try_again(struct dt_rehost *r); /* DT_TIMER_OUTAGE, while the job recovers */
 /* Some hosts do not reach each other. Leaves hosts out so that a job that has already run can
  * continue. Returns false at the first start, or with --on-host-loss stop: the user has to decide.
  */

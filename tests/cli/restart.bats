@@ -103,6 +103,54 @@ load common
     done
 }
 
+# A host is dark while the file "dark" exists.
+make_darkable() {
+    cat >darkable <<'END'
+#!/bin/sh
+[ ! -e dark ] || exit 255
+export DTRUN_HOSTID=$1
+shift
+exec "$@"
+END
+    chmod +x darkable
+}
+
+@test "if no host is left, dtrun tries lost hosts again, and the job goes on when one is back" {
+    make_darkable
+    dtrun_start_clock --max-restarts 1 --rsh './darkable %h' -H a:2,b:2 sh -c 'cd "$1"
+        echo run $DTRUN_GENERATION
+        [ $DTRUN_GENERATION = 1 ] || exit 0
+        while [ ! -e dark ]; do sleep 0.1; done
+        kill -KILL $PPID; exec sleep 600' sh "$PWD"
+    out_has 4 'run 1'
+    : >dark
+    await grep -qxF "dtrun: a, b cannot be used now, and no host is left; trying again for 10 minutes" "$ERR"
+    await_timer 10
+    rm dark "$T/10000.started"
+    expire_timer 10
+    dtrun_wait
+    code_is 0
+    out_has 4 'run 2'
+    err_has "dtrun: all ranks run again after "
+    [ "$(grep -c 'trying again' "$ERR")" = 1 ]
+    clean
+}
+
+@test "a signal ends the wait until a host comes back" {
+    make_darkable
+    dtrun_start --max-restarts 1 --rsh './darkable %h' -H a:2 sh -c 'cd "$1"
+        echo run
+        while [ ! -e dark ]; do sleep 0.1; done
+        kill -KILL $PPID; exec sleep 600' sh "$PWD"
+    out_has 2 run
+    : >dark
+    await grep -qF "trying again for 10 minutes" "$ERR"
+    kill -INT "$BACKGROUND"
+    dtrun_wait
+    code_is 130
+    clean
+}
+
 @test "a signal ends a job that is recovering" {
     dtrun_start --max-restarts 100 -np 2 sh -c 'echo run; exit 1'
     out_has 6 run

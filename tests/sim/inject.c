@@ -60,7 +60,8 @@ void sim_check_injected_loss(struct sim_world *w, struct sim_conn *c)
         if (!c->injected[i] || w->triggered[i] || !dt_inject_takes_all_ranks(&f))
             continue;
         w->triggered[i] = true;
-        c->host->lost |= f.kind == DT_INJECT_HOST;
+        c->host->taken |= f.kind == DT_INJECT_HOST;
+        c->host->lost |= c->host->taken;
     }
 }
 

@@ -362,6 +362,8 @@ static void ring(struct sim_world *w, struct sim_event *e)
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });
     if (timer == DT_TIMER_MISSED)
         sim_oracle_missed(w);
+    if (timer == DT_TIMER_OUTAGE)
+        sim_oracle_try_again(w);
     if (timer == DT_TIMER_STRAGGLERS && sim_is_exit_grace_over(w))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_GATHER)
@@ -378,6 +380,8 @@ static void ops_set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)
         sim_check_tick(w, ms);
     if (timer == DT_TIMER_FENCE)
         sim_check_fence(w, w->now_ns + ms * SIM_MS);
+    if (timer == DT_TIMER_OUTAGE)
+        sim_check_outage(w);
     sim_later(w, ms * SIM_MS,
               (struct sim_event){
                   .act = ring, .n = timer, .epoch = ++w->timer_epoch[timer], .for_engine = true });

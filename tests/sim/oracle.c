@@ -11,6 +11,7 @@
 #include "tests/sim/world.h"
 
 enum { UNSURE_MS = 2, GRACE_LATE_MS = 150, MISSED_MS = 5000, WARN_MS = 60000 };
+enum { OUTAGE_S = 600 }; /* of a recovery, in which dtrun tries lost hosts again */
 
 /* ---- notes ---- */
 
@@ -359,29 +360,54 @@ static bool is_used_twice(const struct sim_world *w, const struct sim_host *h)
 
 /* Whether a host that the job needed has no connection, and a new one has failed; or it is a second
  * name of a host that the job uses. */
-static bool is_lost_for_good(const struct sim_world *w, const struct sim_host *h)
+static bool is_out_of_use(const struct sim_world *w, const struct sim_host *h)
 {
     return sim_is_second_name(w, h) || is_used_twice(w, h) || h->left ||
            (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 
-/* Whether so many slots cannot take all ranks. */
-static bool is_too_few(const struct sim_world *w, uint32_t slots)
+/* Whether dtrun may not reach the host for a while, as far as it knows. */
+static bool may_come_back(const struct sim_world *w, const struct sim_host *h)
 {
-    return slots < (w->s->no_oversubscribe ? w->s->np : 1);
+    return h->conn && !h->conn->open && !h->taken && !sim_is_second_name(w, h);
 }
 
-static bool are_hosts_lost(const struct sim_world *w)
+/* Whether the job cannot go on without the hosts that are lost. for_good: it could not even if
+ * those that may come back did. */
+static bool are_hosts_lost(const struct sim_world *w, bool for_good)
 {
     uint32_t lost = 0, slots = 0;
 
     for (uint32_t i = 0; i < w->s->hosts; i++) {
-        bool gone = is_lost_for_good(w, &w->hosts[i]);
+        const struct sim_host *h = &w->hosts[i];
+        bool gone = is_out_of_use(w, h) && !(for_good && may_come_back(w, h));
 
         lost += gone;
         slots += gone ? 0 : (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
-    return w->s->stop_on_loss ? lost > 0 : is_too_few(w, slots);
+    return w->s->stop_on_loss ? lost > 0 : slots < (w->s->no_oversubscribe ? w->s->np : 1);
+}
+
+void sim_check_outage(struct sim_world *w)
+{
+    if (w->s->stop_on_loss || !are_hosts_lost(w, false) || are_hosts_lost(w, true))
+        sim_broken(w, "dtrun waits for lost hosts in vain, or need not");
+}
+
+void sim_oracle_try_again(struct sim_world *w)
+{
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        if (may_come_back(w, &w->hosts[i]))
+            w->hosts[i].lost = w->hosts[i].left = false;
+    }
+}
+
+/* Whether hosts are lost, and dtrun need not wait for them, or no longer. */
+static bool are_hosts_given_up(const struct sim_world *w)
+{
+    bool late = w->now_ns - w->witness.recoveries.began_ns >= OUTAGE_S * SIM_S;
+
+    return are_hosts_lost(w, !late && !w->s->stop_on_loss);
 }
 
 void sim_oracle_finished(struct sim_world *w)
@@ -391,7 +417,7 @@ void sim_oracle_finished(struct sim_world *w)
     if (x->finished)
         sim_broken(w, "output ends twice");
     sim_oracle_decided(w);
-    x->lost_for_good = are_hosts_lost(w);
+    x->lost_for_good = are_hosts_given_up(w);
     x->finished = ++x->count;
 }
 

@@ -22,6 +22,7 @@ void sim_recovery_planned(struct sim_world *w, int64_t step, uint64_t delay_ns)
 {
     struct sim_recoveries *r = &w->witness.recoveries;
 
+    r->began_ns = w->now_ns;
     if (r->n++ >= SIM_RECOVERIES_MAX)
         return;
     r->v[r->n - 1] = (struct sim_recovery){ .generation = w->witness.generation + 1,

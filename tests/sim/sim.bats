@@ -30,6 +30,19 @@ caught() {
     $WATCHDOG "$SIM" --hosts 1000
 }
 
+@test "the simulator catches a job that ends at once when no host is left" { caught "a job ends at once when no host is left"; }
+@test "the simulator catches a job that waits for ever until a host comes back" {
+    caught "a job waits for ever until a host comes back"
+}
+@test "the simulator catches a host that --inject has taken away and is tried again" {
+    caught "a host that --inject has taken away is tried again"
+}
+@test "the simulator catches a job that waits for lost hosts although --on-host-loss stop was given" {
+    caught "a job waits for lost hosts although --on-host-loss stop was given"
+}
+@test "the simulator catches a job that waits for hosts that would not suffice" {
+    caught "a job waits for hosts that would not suffice"
+}
 @test "the simulator catches a fence that is dropped" { caught "the fence is dropped"; }
 @test "the simulator catches a generation that is not checked" {
     caught "the generation of a death is not checked"

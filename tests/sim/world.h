@@ -125,6 +125,7 @@ struct sim_host {
     uint64_t orphans_ns; /* when anything was last sent to agents that were lost while their ranks
                             might run; 0: no such agent, or a later one has swept the host */
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
+    bool taken;          /* --inject has taken it away for good */
     bool left;           /* it shuts down, and dtrun has said that it leaves it */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
     uint64_t divided_until;
@@ -205,7 +206,8 @@ struct sim_recovery { /* a restart that dtrun has announced */
 struct sim_recoveries {
     struct sim_recovery v[SIM_RECOVERIES_MAX]; /* the first ones */
     uint32_t n;
-    bool due; /* the job has recovered, and dtrun is being told of it */
+    uint64_t began_ns; /* when dtrun said that it restarts the ranks */
+    bool due;          /* the job has recovered, and dtrun is being told of it */
 };
 
 struct sim_batch { /* a signal of the batch system, sent to all agents */
@@ -594,6 +596,8 @@ uint64_t sim_restarts_due_ns(const struct sim_world *w);
 void sim_oracle_started(struct sim_world *w, uint32_t generation);
 void sim_oracle_decided(struct sim_world *w);
 void sim_oracle_finished(struct sim_world *w);
+void sim_check_outage(struct sim_world *w);     /* the engine sets DT_TIMER_OUTAGE */
+void sim_oracle_try_again(struct sim_world *w); /* that timer expires */
 void sim_oracle_order(struct sim_world *w, struct sim_order order);
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m);
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
