@@ -89,6 +89,10 @@ static const char *limit_of(int error)
         return "; the limit of a file's size (ulimit -f) is too low";
     case ENOMEM:
         return "; the host has too little memory, or its limit (ulimit -v) is too low";
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+        return "; does a filter of system calls (seccomp) there forbid memfd_create?";
     default:
         return "";
     }

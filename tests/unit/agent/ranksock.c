@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "runtime/wire/rankmsg.h"
 #include "runtime/wire/sealed.h"
 #include "tests/unit/checks.h"
+#include "tests/unit/forbid.h"
 
 enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
 enum { SIZE = 4 }; /* of a communicator, on this host and others */
@@ -1050,9 +1052,39 @@ static void messages_arrive_although_other_data_was_left_unread(void **state)
 /* Each test has an agent's side of its own. */
 #define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+/* Containers can do so. */
+static void a_system_call_that_is_forbidden_is_named(void **state)
+{
+    static const struct dt_ranksock_events events = { 0 };
+    uint32_t rank = 0;
+    struct dt_msg_start start = { .np = 1, .nodes = 1, .ranks = { &rank, 1 } };
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        struct dt_error err = { 0 };
+        uv_loop_t loop;
+
+        if (uv_loop_init(&loop) || !forbid(SYS_memfd_create, EPERM))
+            _exit(77);
+        _exit(!dt_ranksock_create(&loop, &start, &events, NULL, &err) &&
+                      strcmp(err.text, "cannot prepare 1 rank: Operation not permitted; does a "
+                                       "filter of system calls (seccomp) there forbid "
+                                       "memfd_create?") == 0
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (status == 77 << 8)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_system_call_that_is_forbidden_is_named),
         FIXED(a_rank_is_welcomed_with_shared_memory),
         CHECKS_SETUP_TEARDOWN("34, 35", wrong_hellos_are_refused, setup, teardown),
         FIXED(garbage_is_ignored),
