@@ -98,11 +98,15 @@ row_in() { # NAME
 }
 
 @test "the kit: a row that does not end fails, and leaves nothing running" {
-    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=2 kit --standin --logs "$T/logs" 'NCCL alone, 2' kinds
+    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=6 kit --standin --logs "$T/logs" 'NCCL alone, 2' 'NCCL: first' kinds
     [ "$RC" = 1 ]
     grep -q '^NCCL alone, 2 ranks  *.*FAIL$' "$OUT"
-    grep -q 'the kit ended it after 2 s' "$OUT"
+    grep -q 'the kit ended it after 6 s' "$OUT"
     grep -q '^kinds of pointers .*PASS$' "$OUT"
+    row_in 'NCCL: first and second start' >"$T/row" # libdtrun makes this call, so dtrun says what hangs
+    grep -q 'timed out after 4 s\|DT_ERR_TIMEOUT' "$T/row"
+    grep -q 'exit status 124 instead of 0' "$T/row"
+    grep -q 'libdtrun.so.0+0x' "$T/row"
     row_in 'NCCL alone, 2 ranks' >"$T/row"
     grep -q '^process .*/probe raw' "$T/row" # what its threads did
     grep -q 'libcuda.so.1+0x' "$T/row"
