@@ -241,6 +241,33 @@ void probe_held(const char *arg)
     printf("= %d of %d streams\n", STREAMS, STREAMS);
 }
 
+/* ---- many calls at once ---- */
+
+/* Enqueues calls without waiting for any, so that the library's thread watches some of them while
+ * this thread enqueues the next. */
+void probe_burst(const char *arg)
+{
+    enum { CALLS = 500 };
+    float one = 1, *buf;
+    CUstream stream;
+    dt_comm_t *view;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    DRIVE(cuMemcpyHtoD_v2(address(buf), &one, sizeof one));
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    need(dt_comm_on_stream(DT_WORLD, stream, &view));
+    for (int i = 0; i < CALLS; i++)
+        need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_AVG));
+    need(dt_stream_wait(view));
+    need(dt_comm_free(view));
+    DRIVE(cuMemcpyDtoH_v2(&one, address(buf), sizeof one));
+    if (one < 0.99f || one > 1.01f)
+        fail("the average is wrong");
+    printf("= %d calls\n", CALLS);
+}
+
 /* ---- the last error ---- */
 
 /* The last error of the runtime API, which keeps one for each thread. arg is the file of

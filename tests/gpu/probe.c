@@ -23,7 +23,7 @@ static const struct {
     { "enqueue", probe_enqueue },     { "checkpoint", probe_checkpoint },
     { "orders", probe_orders },       { "overlap", probe_overlap },
     { "buckets", probe_buckets },     { "isave", probe_isave },
-    { "held", probe_held },
+    { "held", probe_held },           { "burst", probe_burst },
 };
 
 int main(int argc, char **argv)
