@@ -422,6 +422,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     list_processes(g);
     dt_resources_devices(g);
     dt_resources_cpus(g);
+    dt_oom_forget(&host->oom);
     g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, on_flushed, g);
     if (!dt_resources_suffice(g, &lack)) {
         refuse_start(g, lack.step, lack.error, lack.what);

@@ -124,6 +124,8 @@ static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
         return;
     }
     dt_strbuf_printf(out, "exited with code %d", d->code);
+    if (d->flags & DT_EXITED_OOM)
+        dt_strbuf_puts(out, " after the kernel had killed a process there: out of memory");
     if (d->flags & DT_EXITED_PEER_LOST)
         dt_strbuf_puts(out, " because another rank was lost");
 }

@@ -366,7 +366,7 @@ enum dt_exit_flags {
     DT_EXITED_FINALIZED = 2,     /* it had called dt_finalize */
     DT_EXITED_PEER_LOST = 4,     /* a call had returned DT_ERR_PEER: its death is a consequence */
     DT_EXITED_CORE = 8,          /* dumped core */
-    DT_EXITED_OOM = 16,          /* killed by the kernel for lack of memory */
+    DT_EXITED_OOM = 16,          /* it, or a process of its own, was killed for lack of memory */
     DT_EXITED_STOPPED = 32,      /* the agent had been told to stop it */
     DT_EXITED_INJECTED = 64,     /* by --inject */
     DT_EXITED_COMM_FAILED = 128, /* a communicator but DT_WORLD had failed for good, and it has

@@ -1,8 +1,13 @@
 #include "launcher/agent/ranks/deaths.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 
 /* Returns what a rank had reported before it died. Auxiliaries report nothing. */
@@ -12,6 +17,34 @@ static struct dt_rank_state last_state(struct dt_generation *g, uint32_t index)
         return (struct dt_rank_state){ .step = -1 };
     dt_ranksock_drain(g->sock, index);
     return dt_ranksock_state(g->sock, index);
+}
+
+/* If the kernel kills a process that a rank has started, the rank exits by itself, as a wrapper
+ * does. But it may also exit because the kernel kills another rank, whose death takes longer to be
+ * seen. */
+static bool lacked_memory(struct dt_oom *oom, const struct dt_msg_exit *end)
+{
+    if (end->flags & (DT_EXITED_STOPPED | DT_EXITED_INJECTED))
+        return false;
+    if (end->signo == SIGKILL)
+        return dt_oom_killed(oom, (pid_t)end->pid);
+    return end->code > 0 && !(end->flags & DT_EXITED_PEER_LOST) && dt_oom_killed_any(oom);
+}
+
+/* The limit of a container may be far below the memory of its machine. */
+static void tell_memory_limit(struct dt_generation *g)
+{
+    struct dt_limits limits;
+    struct dt_msg_log m;
+
+    dt_limits_read(&limits, "");
+    if (!limits.memory || g->host->told_memory_limit)
+        return;
+    g->host->told_memory_limit = true;
+    m.text = dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
+                          limits.memory >> 20);
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+    free(m.text);
 }
 
 void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)
@@ -37,9 +70,10 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
                  (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
                  (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
     };
-    if (p->end.signo == SIGKILL && !g->stopping && !p->injected &&
-        dt_oom_killed(&g->host->oom, p->spawned.pid))
+    if (lacked_memory(&g->host->oom, &p->end)) {
         p->end.flags |= DT_EXITED_OOM;
+        tell_memory_limit(g);
+    }
 }
 
 /* If a linked rank ends without dt_finalize, its peers would wait for it. */

@@ -89,10 +89,20 @@ static void read_log(struct dt_oom *oom)
     }
 }
 
-bool dt_oom_killed(struct dt_oom *oom, pid_t pid)
+void dt_oom_forget(struct dt_oom *oom)
+{
+    read_count(oom->path, &oom->seen);
+}
+
+bool dt_oom_killed_any(const struct dt_oom *oom)
 {
     uint64_t count;
 
+    return read_count(oom->path, &count) && count > oom->seen;
+}
+
+bool dt_oom_killed(struct dt_oom *oom, pid_t pid)
+{
     if (oom->log >= 0) {
         read_log(oom);
         for (unsigned i = 0; i < oom->npids && i < DT_OOM_PIDS; i++) {
@@ -100,7 +110,7 @@ bool dt_oom_killed(struct dt_oom *oom, pid_t pid)
                 return true;
         }
     }
-    if (!read_count(oom->path, &count) || count <= oom->seen)
+    if (!dt_oom_killed_any(oom))
         return false;
     oom->seen++;
     return true;

@@ -19,8 +19,13 @@ struct dt_oom {
 };
 
 void dt_oom_init(struct dt_oom *oom);
+/* From now on only later kills count. */
+void dt_oom_forget(struct dt_oom *oom);
 /* Call this for each rank that died by SIGKILL. Returns true if the count shows a kill that was not
  * accounted for yet (it is from now on), or if the log says that the kernel killed this process. */
 bool dt_oom_killed(struct dt_oom *oom, pid_t pid);
+/* Whether the count shows a kill that was not accounted for yet: perhaps of a process that a rank
+ * had started. */
+bool dt_oom_killed_any(const struct dt_oom *oom);
 
 #endif

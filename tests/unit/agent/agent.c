@@ -609,11 +609,38 @@ static void a_death_for_lack_of_memory_is_reported(void **state)
         skip();
     }
     agent_start(a, 2, "[ $DTRUN_RANK = 1 ] && kill -KILL $$; exec tail /dev/zero", NULL);
-    for (int i = 0; i < 2; i++) {
-        agent_expect(a, DT_MSG_EXIT);
-        assert_int_equal(a->msg.exit.signo, SIGKILL);
-        assert_int_equal(a->msg.exit.flags, a->msg.exit.rank == 0 ? DT_EXITED_OOM : 0);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 1);
+    assert_int_equal(a->msg.exit.flags, 0);
+    agent_expect(a, DT_MSG_LOG);
+    assert_string_equal(a->msg.log.text,
+                        "memory ran out; the control group of the ranks allows 61 MiB");
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.signo, SIGKILL);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_OOM);
+    agent_expect(a, DT_MSG_DONE);
+    agent_end(a);
+}
+
+/* A wrapper reports that its program was killed, or an error that follows from that. */
+static void a_process_of_a_rank_that_lacked_memory_is_reported(void **state)
+{
+    struct agent *a = *state;
+
+    if (!cgroup[0]) {
+        print_message("# no memory cgroup can be made here (not root, or no controller)\n");
+        skip();
     }
+    agent_start(a, 1, "tail /dev/zero; exit 5", NULL);
+    agent_expect(a, DT_MSG_LOG);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 5);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_OOM);
+    agent_expect(a, DT_MSG_DONE);
+    agent_start(a, 1, "exit 6", NULL);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 6);
+    assert_int_equal(a->msg.exit.flags, 0);
     agent_expect(a, DT_MSG_DONE);
     agent_end(a);
 }
@@ -719,6 +746,8 @@ int main(int argc, char **argv)
                                         agent_teardown),
         cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_reported, setup_little_memory,
                                         teardown_little_memory),
+        cmocka_unit_test_setup_teardown(a_process_of_a_rank_that_lacked_memory_is_reported,
+                                        setup_little_memory, teardown_little_memory),
         AGENT_TEST(a_pushed_program_runs_and_is_removed_with_the_job),
         AGENT_TEST(an_agent_shows_that_it_is_alive_while_files_arrive),
         AGENT_TEST(pushed_files_are_removed_when_the_worker_is_killed),

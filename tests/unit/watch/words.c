@@ -131,6 +131,10 @@ static void a_death_names_its_cause_and_step(void **state)
           "rank 0 (h, pid 47) was killed by signal 11 (SIGSEGV: Segmentation fault), core dumped" },
         { { .code = -1, .signo = SIGKILL, .step = -1, .flags = DT_EXITED_OOM },
           "rank 0 (h, pid 47) was killed by the kernel: out of memory" },
+        { { .code = 137, .step = -1, .flags = DT_EXITED_OOM },
+          "rank 0 (h, pid 47) exited with code 137 after the kernel had killed a process there: "
+          "out "
+          "of memory" },
         { { .code = 0, .step = 9, .flags = DT_EXITED_LINKED },
           "rank 0 (h, pid 47) exited without dt_finalize (the other ranks wait for it) at step "
           "9" },
