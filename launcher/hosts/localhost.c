@@ -98,6 +98,18 @@ void dt_localhost_free(struct dt_localhost *l)
     dt_strs_free(&l->names);
 }
 
+/* A pod knows itself as job-0.job.ns.svc.cluster.local, and Kubernetes' MPI operator names it
+ * job-0.job.ns.svc: the name server adds the rest. A first label alone is too short a beginning. */
+static bool is_name_or_begins_it(const char *name, const char *own)
+{
+    size_t n = strlen(name);
+    char address[INET6_ADDRSTRLEN];
+
+    if (strncasecmp(own, name, n) != 0)
+        return false;
+    return !own[n] || (own[n] == '.' && strchr(name, '.') && !canonical(address, own));
+}
+
 bool dt_localhost_is(const char *name, void *arg)
 {
     const struct dt_localhost *l = arg;
@@ -109,7 +121,7 @@ bool dt_localhost_is(const char *name, void *arg)
         name = address;
     }
     for (uint32_t i = 0; i < l->names.n; i++)
-        if (strcasecmp(l->names.v[i], name) == 0)
+        if (is_name_or_begins_it(name, l->names.v[i]))
             return true;
     return false;
 }

@@ -151,7 +151,8 @@ static void the_hosts_file_adds_names_of_own_addresses(void **state)
     static const char text[] = "127.0.1.1 dt-own.example dt-own # dt-comment\n"
                                "192.0.2.77\tdt-other\n"
                                "\n# 127.0.0.1 dt-hidden\n"
-                               "::1 dt-six\n";
+                               "::1 dt-six\n"
+                               "127.0.0.3 dt-0.job.ns.svc.cluster.local\n";
     char path[] = "/tmp/dtrun-hosts-XXXXXX";
     int fd = mkstemp(path);
     struct dt_localhost l;
@@ -165,6 +166,12 @@ static void the_hosts_file_adds_names_of_own_addresses(void **state)
     assert_true(dt_localhost_is("dt-own", &l));
     assert_true(dt_localhost_is("DT-own.example", &l));
     assert_true(dt_localhost_is("dt-six", &l));
+    assert_true(dt_localhost_is("dt-0.job.ns.svc.cluster.local", &l));
+    assert_true(dt_localhost_is("dt-0.job.ns.svc", &l));
+    assert_true(dt_localhost_is("dt-0.job", &l));
+    assert_false(dt_localhost_is("dt-0", &l)); /* has no line of its own */
+    assert_false(dt_localhost_is("dt-0.jo", &l));
+    assert_false(dt_localhost_is("dt-0.job.ns.svc.other", &l));
     assert_false(dt_localhost_is("dt-other", &l));
     assert_false(dt_localhost_is("dt-comment", &l));
     assert_false(dt_localhost_is("dt-hidden", &l));
