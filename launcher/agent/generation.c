@@ -308,13 +308,12 @@ static void spawn(struct dt_generation *g)
 static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct dt_leftover *left)
 {
     bool one = n == 1;
-    char *what = dt_xasprintf("%zu process%s from before the restart cannot be killed (pid %d%s: "
-                              "%s); the job cannot restart before %s gone",
-                              n, one ? "" : "es", (int)left->pid, one ? "" : " and others",
-                              left->error ? strerror(left->error) : "it waits inside the kernel",
-                              one ? "it is" : "they are");
+    const char *how = one ? "waits inside the kernel" : "wait inside the kernel";
+    char *what = dt_xasprintf("%zu process%s from before the restart %s (pid %d%s)", n,
+                              one ? "" : "es", left->error ? "cannot be killed" : how,
+                              (int)left->pid, one ? "" : " and others");
 
-    refuse_start(g, DT_SPAWN_SYSTEM, 0, what);
+    refuse_start(g, DT_SPAWN_LEFTOVER, left->error, what);
     free(what);
 }
 

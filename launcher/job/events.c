@@ -122,6 +122,11 @@ static void on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
     if (!dt_launch_on_spawn_failed(&j->launch, h, m))
         return;
     dt_signals_check_steps(&j->signals);
+    if (dt_recovery_leave_stuck(&j->recovery, h->host, m)) {
+        dt_failure_settle(&j->failure);
+        return;
+    }
+    dt_launch_refuse(&j->launch, h, m);
     dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
 }
 

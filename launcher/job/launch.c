@@ -358,18 +358,23 @@ void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
         dt_core_event(l->core, DT_EV_STARTED);
 }
 
-bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
+bool dt_launch_on_spawn_failed(const struct dt_launch *l, struct dt_hostlink *h,
                                const struct dt_msg_spawn_failed *m)
 {
-    struct dt_strbuf text = { 0 };
-
     if (m->generation != l->core->generation || h->phase != DT_HOST_STARTING)
         return false;
     h->phase = DT_HOST_IDLE;
-    dt_words_spawn(&text, m, !l->core->config->hosts->v[h->host].local);
-    dt_refusal_add(&l->refusal, text.data, dt_core_host_name(l->core, h->host),
-                   dt_exit_of_spawn(m->step, m->error));
     return true;
+}
+
+void dt_launch_refuse(struct dt_launch *l, const struct dt_hostlink *h,
+                      const struct dt_msg_spawn_failed *why)
+{
+    struct dt_strbuf text = { 0 };
+
+    dt_words_spawn(&text, why, !l->core->config->hosts->v[h->host].local);
+    dt_refusal_add(&l->refusal, text.data, dt_core_host_name(l->core, h->host),
+                   dt_exit_of_spawn(why->step, why->error));
 }
 
 static void send_table(struct dt_launch *l)

@@ -35,9 +35,12 @@ void dt_launch_refuse_network(struct dt_launch *l); /* the hosts do not reach ea
 void dt_launch_on_ready(struct dt_launch *l, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
                           const struct dt_msg_started *m);
-/* Returns false if the message is stale. Otherwise the caller raises SPAWN_FAILED. */
-bool dt_launch_on_spawn_failed(struct dt_launch *l, struct dt_hostlink *h,
+/* The generation has ended on the host. Returns false if the message is stale. Otherwise the caller
+ * does without the host, or refuses the start and raises SPAWN_FAILED. */
+bool dt_launch_on_spawn_failed(const struct dt_launch *l, struct dt_hostlink *h,
                                const struct dt_msg_spawn_failed *m);
+void dt_launch_refuse(struct dt_launch *l, const struct dt_hostlink *h,
+                      const struct dt_msg_spawn_failed *why);
 void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
                         const struct dt_msg_fence *m);
 /* Returns true if this was the rank's first dt_init. The rank may wait for one that has ended. */

@@ -123,6 +123,18 @@ bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo)
     return true;
 }
 
+/* A process that was killed will run nothing of the program any more. One that cannot be killed
+ * does, so no rank may take its place anywhere. */
+bool dt_recovery_leave_stuck(struct dt_recovery *r, size_t host,
+                             const struct dt_msg_spawn_failed *why)
+{
+    if (why->step != DT_SPAWN_LEFTOVER || why->error || !may_leave_host(r, host, false))
+        return false;
+    dt_say("%s: %s; leaving this host", dt_core_host_name(r->core, host), why->what);
+    dt_rehost_begin_anew(&r->rehost);
+    return true;
+}
+
 void dt_recovery_begin(struct dt_recovery *r)
 {
     struct dt_msg_stop stop = { .grace_ms = r->grace_ms };

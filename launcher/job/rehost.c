@@ -344,13 +344,26 @@ bool dt_rehost_place(struct dt_rehost *r)
 }
 
 /* No rank of this generation runs yet. */
+static void put_off(struct dt_rehost *r)
+{
+    forget_retries(r);
+    dt_history_last(r->history)->generation = r->core->generation + 1;
+}
+
+void dt_rehost_begin_anew(struct dt_rehost *r)
+{
+    if (r->core->state != DT_JOB_STARTING)
+        return;
+    put_off(r);
+    dt_core_event(r->core, DT_EV_LEFT_OUT);
+}
+
 static void leave_out(struct dt_rehost *r)
 {
     bool *out = dt_xcalloc(r->core->plan.nnodes, sizeof *out);
 
     dt_network_leave_out(r->network, out);
-    forget_retries(r); /* a new recovery */
-    dt_history_last(r->history)->generation = r->core->generation + 1;
+    put_off(r);
     for (size_t i = 0; i < r->core->plan.nnodes; i++) {
         size_t host = r->core->plan.nodes[i].host;
 
@@ -360,7 +373,7 @@ static void leave_out(struct dt_rehost *r)
         dt_hostlink_close(r->core->links.v[host], "other hosts do not reach it");
     }
     free(out);
-    dt_core_event(r->core, DT_EV_UNREACHABLE);
+    dt_core_event(r->core, DT_EV_LEFT_OUT);
 }
 
 bool dt_rehost_leave_out(struct dt_rehost *r)

@@ -39,6 +39,9 @@ bool dt_rehost_spare(struct dt_rehost *r, size_t host);
  */
 bool dt_rehost_place(struct dt_rehost *r);
 void dt_rehost_try_again(struct dt_rehost *r); /* DT_TIMER_OUTAGE, while the job recovers */
+/* Its ranks are placed anew before any of them runs. If the generation that starts has failed or is
+ * being ended already, this changes nothing. */
+void dt_rehost_begin_anew(struct dt_rehost *r);
 /* Some hosts do not reach each other. Leaves hosts out so that a job that has already run can
  * continue. Returns false at the first start, or with --on-host-loss stop: the user has to decide.
  */

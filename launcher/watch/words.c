@@ -173,6 +173,8 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
                             "newest, --fresh starts afresh");
     else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text explains ENOEXEC */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
+    if (why->step == DT_SPAWN_LEFTOVER)
+        dt_strbuf_puts(out, "; the job cannot restart there");
     if (elsewhere && why->error == ENOENT)
         add_absent(out, why);
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))

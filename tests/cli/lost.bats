@@ -180,7 +180,7 @@ kill_agent() {
     kill_agent
     dtrun_wait
     code_is 125
-    err_has "1 process from before the restart cannot be killed (pid $child: Operation not permitted); the job cannot restart before it is gone"
+    err_has "1 process from before the restart cannot be killed (pid $child): Operation not permitted; the job cannot restart there"
     kill -KILL "$child"
     becomes_clean
 }

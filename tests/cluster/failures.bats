@@ -161,6 +161,45 @@ echo up; while :; do sleep 0.05; done'
     grep -q "told to end by SIGTERM, which was sent to dtrun-agent on host1; stopping 4 ranks" "$ERR"
 }
 
+# The freezer stands for a file system that hangs: SIGKILL, too, has to wait.
+@test "while ranks are stuck inside the kernel of a host, the job goes on elsewhere, or ends if no host has room" {
+    local freezer=/sys/fs/cgroup/freezer/dtrun-test-$$ said rank
+    mkdir "$freezer" 2>/dev/null || skip "needs to make a cgroup of the freezer (version 1)"
+    for room in '' --no-oversubscribe; do
+        rm -f "$CLUSTER_SHARED/go"
+        cluster_dtrun_start --max-restarts 1 --no-tag $room -np 2 -H host1:1,host2:1 sh -c '
+            [ $DTRUN_RESTART_COUNT = 0 ] || { echo "again $RANK"; exit 0; }
+            echo up; [ $RANK = 0 ] || exec sleep 600; until [ -e "$0" ]; do sleep 0.05; done; exit 3' \
+            "$CLUSTER_SHARED/go"
+        cluster_out_has 2 up
+        await in_host 2 sleep
+        rank=$(in_host 2 sleep)
+        echo "$rank" >"$freezer/cgroup.procs"
+        echo FROZEN >"$freezer/freezer.state"
+        : >"$CLUSTER_SHARED/go"
+        said=yes
+        await grep -qE "host2: 1 process from before the restart waits inside the kernel \(pid [0-9]+\); leaving this host$|the job cannot restart there" "$ERR" ||
+            said=no
+        [ -n "$room" ] || await grep -q again "$OUT" || said=no
+        echo THAWED >"$freezer/freezer.state"
+        [ $said = yes ] || { cat "$ERR"; rmdir "$freezer"; false; }
+        [ -n "$room" ] || job_ends 0
+        [ -z "$room" ] || job_ends 125
+    done
+    rmdir "$freezer"
+    cluster_err_has "1 process from before the restart waits inside the kernel (pid "
+    cluster_err_has "; the job cannot restart there (on host2)"
+}
+
+# in_host N NAME: prints the id that the process has outside of the host.
+in_host() {
+    local pid
+    for pid in $(pgrep -x "$2"); do
+        [ "$(readlink "/proc/$pid/ns/pid")" != "$(readlink "/proc/$(cluster_init "$1")/ns/pid")" ] || { echo "$pid"; return; }
+    done
+    return 1
+}
+
 @test "with --on-host-loss stop a job ends when a host does not come back, even if it could go on elsewhere" {
     start --heartbeat 1 --max-restarts 3 --on-host-loss stop
     cluster_cut 2

@@ -367,6 +367,25 @@ static void kill_leftovers(struct sim_world *w, const struct sim_agent *of)
     }
 }
 
+/* Why the agent cannot start the ranks. */
+static struct dt_msg_spawn_failed reason(const struct sim_agent *a)
+{
+    static const struct {
+        uint8_t step;
+        int32_t error;
+    } reasons[] = {
+        [SIM_NO_MEMORY] = { DT_SPAWN_SYSTEM, ENOMEM }, [SIM_NOT_FOUND] = { DT_SPAWN_EXEC, ENOENT },
+        [SIM_NOT_ALLOWED] = { DT_SPAWN_EXEC, EACCES }, [SIM_STUCK] = { DT_SPAWN_LEFTOVER, 0 },
+        [SIM_ALIVE] = { DT_SPAWN_LEFTOVER, EPERM },
+    };
+
+    return (struct dt_msg_spawn_failed){ .generation = a->generation,
+                                         .rank = a->ranks[0].rank,
+                                         .step = reasons[a->host->spawn_code].step,
+                                         .error = reasons[a->host->spawn_code].error,
+                                         .what = dt_xstrdup("./train") };
+}
+
 static void get_ready(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
@@ -380,13 +399,7 @@ static void get_ready(struct sim_world *w, struct sim_event *e)
         a->left = 0;
         for (uint32_t i = 0; i < a->n; i++)
             a->ranks[i].alive = false;
-        m->spawn_failed = (struct dt_msg_spawn_failed){
-            .generation = a->generation,
-            .rank = a->ranks[0].rank,
-            .step = a->host->spawn_code == 1 ? DT_SPAWN_SYSTEM : DT_SPAWN_EXEC,
-            .error = a->host->spawn_code == 2 ? ENOENT : EACCES,
-            .what = dt_xstrdup("./train"),
-        };
+        m->spawn_failed = reason(a);
         sim_send(w, a, DT_MSG_SPAWN_FAILED, m);
         return;
     }
@@ -422,8 +435,8 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
             a->ranks[i].streams[k].credit = DT_STREAM_CREDIT;
     }
     kill_leftovers(w, a);
-    a->refuses = a->host->spawn_fails;
-    a->host->spawn_fails &= !a->refuses;
+    a->refuses = a->host->spawn_fails && (a->generation > 1 || a->host->spawn_code < SIM_STUCK);
+    a->host->spawn_fails &= !a->refuses || a->host->spawn_code >= SIM_STUCK;
     watch_lease(w, a, (uint64_t)m->heartbeat_ms * SIM_MS);
     if (is_busy(w, a))
         watch_busy(w, a);

@@ -1,5 +1,6 @@
-/* Hosts that shut down. If the job may be restarted elsewhere, its ranks have time to save, and
- * then leave the host. Otherwise the signal ends the job, as if dtrun had received it. */
+/* Hosts that shut down, or on which killed processes do not end. If the job may be restarted
+ * elsewhere, its ranks have time to save, and then leave the host. Otherwise the signal ends the
+ * job, as if dtrun had received it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -78,14 +79,47 @@ void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
 /* "h2: dtrun-agent was sent SIGTERM; leaving this host" */
 void sim_check_departure_said(struct sim_world *w, const char *line)
 {
-    struct sim_host *h = w->witness.signalled ? w->witness.signalled->host : NULL;
+    const struct sim_witness *x = &w->witness;
+    struct sim_host *h = x->stuck ? x->stuck : x->signalled ? x->signalled->host : NULL;
 
     if (!strstr(line, "; leaving this host"))
         return;
-    if (!h || !strstr(line, h->name) || h->left || !may_leave(w, h, false))
+    if (!h || !strstr(line, h->name) || h->left || (!x->stuck && !may_leave(w, h, false)))
         sim_broken(w, "dtrun leaves a host, and must not: %s", line);
     else
         h->left = true;
+}
+
+static bool is_usable(const struct sim_world *w, const struct sim_host *h)
+{
+    return !h->lost && !h->left && !sim_is_second_name(w, h);
+}
+
+bool sim_must_leave_stuck(struct sim_world *w, const struct sim_conn *c)
+{
+    struct sim_witness *x = &w->witness;
+    uint32_t slots = 0;
+
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        if (&w->hosts[i] != c->host && is_usable(w, &w->hosts[i]))
+            slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
+    }
+    if (!is_alive(w) || w->s->stop_on_loss || slots < (w->s->no_oversubscribe ? w->s->np : 1))
+        return false;
+    x->stuck = c->host;
+    if (!x->ncauses && !x->decided && !x->cut_off)
+        sim_recovery_put_off(w);
+    x->cut_off |= !x->ncauses && !x->decided;
+    return true;
+}
+
+void sim_check_stuck_handled(struct sim_world *w)
+{
+    const struct sim_host *h = w->witness.stuck;
+
+    if (h && !h->left)
+        sim_broken(w, "processes are stuck on %s, and dtrun does not leave it", h->name);
+    w->witness.stuck = NULL;
 }
 
 /* dtrun says that it restarts the ranks. */

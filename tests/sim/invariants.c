@@ -281,7 +281,8 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
     if (m->generation != w->witness.generation)
         return;
     c->started = 0;
-    sim_oracle_refusal(w, m->step == DT_SPAWN_EXEC ? code : DT_EXIT_LAUNCH);
+    if (m->step != DT_SPAWN_LEFTOVER || m->error || !sim_must_leave_stuck(w, c))
+        sim_oracle_refusal(w, m->step == DT_SPAWN_EXEC ? code : DT_EXIT_LAUNCH);
 }
 
 /* Those of a generation that is being ended do not count. */
@@ -392,6 +393,9 @@ void sim_check_handled(struct sim_world *w, struct sim_conn *c, uint8_t type)
         break;
     case DT_MSG_SIGNALLED:
         sim_check_signalled_handled(w, c);
+        break;
+    case DT_MSG_SPAWN_FAILED:
+        sim_check_stuck_handled(w);
         break;
     default:
         break;

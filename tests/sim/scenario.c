@@ -52,7 +52,7 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
     case SIM_LINK_DIES:
         return (int)sim_below(c, 4000);
     case SIM_SPAWN_FAILS:
-        return (int)sim_between(c, 1, 3);
+        return (int)sim_between(c, SIM_NO_MEMORY, SIM_ALIVE);
     case SIM_HOSTS_APART:
         return (int)sim_between(c, 1, SIM_HOSTS_MAX - 1);
     case SIM_HOST_DIVIDED:
@@ -367,7 +367,7 @@ static void mix_signals(struct sim_chance *c, struct sim_scenario *s)
 /* No host can start the program. */
 static void refuse_everywhere(struct sim_chance *c, struct sim_scenario *s)
 {
-    int code = (int)sim_between(c, 1, 3);
+    int code = (int)sim_between(c, SIM_NO_MEMORY, SIM_NOT_ALLOWED);
 
     s->nfaults = s->hosts;
     for (uint32_t i = 0; i < s->nfaults; i++)

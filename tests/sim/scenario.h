@@ -23,7 +23,7 @@ enum sim_fault_kind {
     SIM_CUT_OFF,   /* messages wait for "ns" */
     SIM_HOST_FREEZES, /* agent and ranks stand still for "ns" */
     SIM_LINK_SLOW,    /* messages take 200 ms more, for "ns" */
-    SIM_SPAWN_FAILS,  /* at the next START there; "code" says how */
+    SIM_SPAWN_FAILS,  /* at the next START there; "code" says how (enum sim_spawn_failure) */
     SIM_STALE,        /* the agent repeats messages of the previous generation */
     SIM_DTRUN_STANDS, /* for "ns" */
     SIM_HOSTS_APART,  /* the host and the one "code" after it do not reach each other for "ns" */
@@ -36,6 +36,14 @@ enum sim_fault_kind {
     SIM_HOST_ENDS, /* signal "code" to the agent and, if "ns" is odd, to its ranks, as when the host
                       shuts down */
     SIM_FAULT_KINDS,
+};
+
+enum sim_spawn_failure {
+    SIM_NO_MEMORY = 1,
+    SIM_NOT_FOUND,
+    SIM_NOT_ALLOWED,
+    SIM_STUCK, /* at each restart: killed processes wait inside the kernel */
+    SIM_ALIVE, /* at each restart: a process cannot be killed */
 };
 
 enum {

@@ -30,6 +30,15 @@ caught() {
     $WATCHDOG "$SIM" --hosts 1000
 }
 
+@test "the simulator catches a host with stuck processes that ends the job" {
+    caught "a host with stuck processes ends the job"
+}
+@test "the simulator catches a process that cannot be killed and counts as stuck" {
+    caught "a process that cannot be killed counts as stuck"
+}
+@test "the simulator catches other ranks that run on when a host with stuck processes is left" {
+    caught "the other ranks run on when a host with stuck processes is left"
+}
 @test "the simulator catches a job that ends at once when no host is left" { caught "a job ends at once when no host is left"; }
 @test "the simulator catches a job that waits for ever until a host comes back" {
     caught "a job waits for ever until a host comes back"

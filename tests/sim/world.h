@@ -126,7 +126,7 @@ struct sim_host {
                             might run; 0: no such agent, or a later one has swept the host */
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
     bool taken;          /* --inject has taken it away for good */
-    bool left;           /* it shuts down, and dtrun has said that it leaves it */
+    bool left;           /* it shuts down or is stuck, and dtrun has said that it leaves it */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
     uint64_t divided_until;
     bool divided_completely;
@@ -274,12 +274,14 @@ struct sim_witness {
     uint32_t running;         /* hosts whose ranks all run */
     uint32_t nodes;           /* hosts that were sent START */
     struct sim_reach reach;
-    bool cut_off; /* hosts do not reach each other, and the job must go on without some */
+    bool cut_off; /* before ranks run, the job must leave out hosts: stuck ones, or unreachable ones
+                   */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool warned;                  /* dtrun has warned of ranks that still run */
     bool restarting;              /* dtrun has said that it restarts the ranks */
     bool graceful;                /* ... and they have time to save before */
     struct sim_conn *signalled;   /* dtrun hears of a signal that ends its host's processes */
+    struct sim_host *stuck;       /* dtrun hears of killed processes that have not ended there */
     bool repeated;                /* ... after another one, or of a host that has no ranks */
     bool insisted;                /* the user has interrupted dtrun once more */
     bool drops_output;            /* ... after a signal had ended the job */
@@ -583,6 +585,10 @@ void sim_check_signalled(struct sim_world *w, struct sim_conn *c); /* the engine
 void sim_check_departure_said(struct sim_world *w, const char *line);
 void sim_check_departure(struct sim_world *w); /* dtrun says that it restarts the ranks */
 void sim_check_signalled_handled(struct sim_world *w, struct sim_conn *c);
+/* Killed processes do not end on this host. Returns whether the job must go on without it; then the
+ * engine hears of them next. */
+bool sim_must_leave_stuck(struct sim_world *w, const struct sim_conn *c);
+void sim_check_stuck_handled(struct sim_world *w);
 
 /* restarts.c */
 bool sim_is_restart_allowed(const struct sim_world *w); /* unless a rank exits by itself */

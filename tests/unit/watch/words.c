@@ -192,6 +192,12 @@ static void a_failed_start_names_what_is_wrong(void **state)
           "the "
           "newest, --fresh starts afresh",
           true },
+        { { .step = DT_SPAWN_LEFTOVER, .error = EPERM, .what = (char *)"pid 1 cannot be killed" },
+          "pid 1 cannot be killed: Operation not permitted; the job cannot restart there",
+          true },
+        { { .step = DT_SPAWN_LEFTOVER, .what = (char *)"pid 1 waits inside the kernel" },
+          "pid 1 waits inside the kernel; the job cannot restart there",
+          true },
         { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
           "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
           "its ranks",
