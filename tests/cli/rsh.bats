@@ -89,8 +89,12 @@ END
     make_on_list
     as_shell
     printf '#!/bin/sh\nexec ./on-list "$@" </dev/null\n' >no-input
+    printf '#!/bin/sh\n: | ./on-list "$@"\n' >ended-input
     printf '#!/usr/bin/env python3\nimport pty, sys\npty.spawn(sys.argv[2:])\n' >terminal
-    chmod +x no-input terminal
+    chmod +x no-input ended-input terminal
+    HOME=$T dtrun --rsh './ended-input %h' -H a:1 true
+    code_is 125
+    err_has "dtrun: a: agent start: nothing arrived at its standard input, which has ended"
     for push in --push=./no-input --no-push; do
         dtrun $push --rsh './no-input %h' -H a:1 true
         code_is 125

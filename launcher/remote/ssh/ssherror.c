@@ -146,6 +146,23 @@ static bool explain_hostkey(struct dt_error *why, const char *text,
     return true;
 }
 
+/* "Load key "/keys/id_rsa": bad permissions". libssh2 does not look at them. */
+static bool explain_open_key(struct dt_error *why, const char *text)
+{
+    const char *end = strstr(text, "\": bad permissions");
+    const char *path = end;
+
+    while (path && path > text && path[-1] != '"')
+        path--;
+    if (!path || path == text)
+        return false;
+    dt_error_set(why,
+                 "authenticate: ssh ignores the key %.*s, because others may read it; chmod 600 "
+                 "it, or try --transport libssh2",
+                 (int)(end - path), path);
+    return true;
+}
+
 /* "anna@host3: Permission denied (publickey,password)." */
 static bool explain_auth(struct dt_error *why, const char *text, const char *host)
 {
@@ -156,6 +173,8 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
 
     if (!denied && !strstr(text, "Too many authentication failures"))
         return false;
+    if (explain_open_key(why, text))
+        return true;
     if (!denied) {
         dt_error_set(why,
                      "authenticate: the host disconnected after too many keys; name the right one "

@@ -575,6 +575,11 @@ static void messages_of_ssh_are_translated(void **state)
         { "anna@h: Permission denied (publickey,password).\r\n",
           "authenticate as anna: ssh has no key that is accepted (the host accepts: "
           "publickey,password); try: ssh-copy-id h" },
+        { "Permissions 0644 for '/s/id' are too open.\r\nLoad key \"/s/id\": bad permissions\r\n"
+          "anna@h: Permission denied (publickey).\r\n",
+          "authenticate: ssh ignores the key /s/id, because others may read it; chmod 600 it, or "
+          "try "
+          "--transport libssh2" },
         { "anna@h: Permission denied ().\r\n",
           "authenticate as anna: ssh has no key that is accepted (the host accepts: nothing); try: "
           "ssh-copy-id h" },
