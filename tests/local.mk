@@ -64,6 +64,7 @@ UNIT_TESTS = \
 	tests/unit/remote/link \
 	tests/unit/remote/sshsettings \
 	tests/unit/agent/pmisock \
+	tests/unit/agent/keeper \
 	tests/unit/agent/probe \
 	tests/unit/agent/ranksock \
 	tests/unit/agent/standby \
@@ -291,6 +292,10 @@ tests_unit_remote_sshsettings_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(CMOCKA_LIB
 tests_unit_agent_probe_SOURCES = tests/unit/agent/probe.c tests/unit/unit.h
 tests_unit_agent_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_agent_probe_LDADD = $(AGENT_LIBS) $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_agent_keeper_SOURCES = tests/unit/agent/keeper.c tests/unit/unit.h
+tests_unit_agent_keeper_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_keeper_LDADD = $(AGENT_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_pmisock_SOURCES = tests/unit/agent/pmisock.c tests/unit/unit.h
 tests_unit_agent_pmisock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

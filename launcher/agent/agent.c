@@ -120,8 +120,10 @@ static void send_unsolicited_pong(struct agent *a)
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
 }
 
+/* Comes from work that keeps the loop from reading. So the launcher may have been heard. */
 static void say_alive(struct agent *a)
 {
+    atomic_store(&a->keeper->launcher_heard_ns, 0);
     beat(a);
     send_unsolicited_pong(a);
 }
@@ -500,6 +502,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     uv_signal_start(&a->child_signal, on_child, SIGCHLD);
     uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);
     uv_poll_start(&a->keeper_poll, UV_READABLE, on_keeper);
+    a->lease.keeper_heard_ns = &a->keeper->launcher_heard_ns;
     a->lease.tick = on_lease_tick;
     a->lease.doubt = on_doubt;
     a->lease.expired = on_lease_expired;

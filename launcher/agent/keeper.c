@@ -63,19 +63,29 @@ static uint64_t ms_since(uint64_t time_ns)
     return (dt_now_ns() - time_ns) / 1000000;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Returns for how many more ms the worker may be silent. The keeper enforces the lease and also
- * watches the channel to dtrun, because a worker that is stuck or stopped does neither. closed_ns:
- * when the channel was closed, or 0. */
+ * watches the channel to dtrun, because a worker that is stuck or stopped does neither. When the
+ * lease ends the worker shows that it is alive, or it has left the ranks running. closed_ns: when
+ * the channel was closed, or 0. */
 static uint64_t silence_allowed_ms(const struct dt_keeper *keeper, uint64_t heard_ns,
                                    uint64_t closed_ns)
 {
-    uint64_t now = dt_now_ns();
-    uint64_t left = dt_clock_ms_left(heard_ns, now, keeper->lease_ms), closed_left = left;
+    uint64_t now = dt_now_ns(), lease_ms = keeper->lease_ms;
+    uint64_t left = dt_clock_ms_left(heard_ns, now, lease_ms);
+    uint64_t began_ns = atomic_load(&keeper->launcher_heard_ns);
 
+    if (closed_ns && closed_ns < heard_ns)
+        closed_ns = heard_ns;
     if (closed_ns)
-        closed_left =
-            dt_clock_ms_left(closed_ns > heard_ns ? closed_ns : heard_ns, now, DT_KEEPER_CLOSED_MS);
-    return closed_left < left ? closed_left : left;
+        left = least(left, dt_clock_ms_left(closed_ns, now, DT_KEEPER_CLOSED_MS));
+    if (began_ns && heard_ns < began_ns + lease_ms * 1000000)
+        left = least(left, dt_clock_ms_left(began_ns, now, lease_ms + DT_KEEPER_LEASE_MARGIN_MS));
+    return left;
 }
 
 /* Polls for part of the time that is left, and so notices if the keeper itself stood still. Such a

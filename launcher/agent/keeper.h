@@ -6,6 +6,7 @@
 #ifndef DT_AGENT_KEEPER_H
 #define DT_AGENT_KEEPER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,12 +17,16 @@
 enum {
     /* How long the worker may be silent after dtrun has closed the channel. */
     DT_KEEPER_CLOSED_MS = 1000,
+    /* How long after the end of the lease the worker must have stopped or killed the ranks. dtrun
+     * waits for longer before it starts ranks elsewhere. */
+    DT_KEEPER_LEASE_MARGIN_MS = 250,
     /* Maximum time to wait for processes that do not die. */
     DT_KEEPER_SWEEP_MS = 30 * 1000,
 };
 
 struct dt_keeper { /* memory that keeper and worker share */
     uint32_t lease_ms;
+    _Atomic uint64_t launcher_heard_ns; /* the lease began then; 0: it cannot end now */
     /* a pidfd of the keeper, the same descriptor in both processes; -1: the kernel has no pidfds */
     int self;
     char file_dir[4096];         /* to remove at the end; "": none */

@@ -29,6 +29,7 @@ static void on_timer(uv_timer_t *timer)
 
     if (dt_clock_stood_still(lease->due_ns, now, lease->ms))
         lease->silent_since_ns = now;
+    lease->tick(lease->arg);
     until_expiry = dt_clock_ms_left(lease->silent_since_ns, now, lease->ms);
     until_doubt = dt_clock_ms_left(lease->heard_ns, now, lease->ms);
     if (!lease->held && until_expiry == 0) {
@@ -37,7 +38,6 @@ static void on_timer(uv_timer_t *timer)
     }
     if (!lease->held && until_doubt == 0)
         set_doubt(lease, true);
-    lease->tick(lease->arg);
     /* The timer fires no later than the end of the lease: dtrun relies on that when it starts ranks
      * elsewhere. */
     if (!lease->held && until_doubt && next > until_doubt)
@@ -64,6 +64,7 @@ void dt_lease_set(struct dt_lease *lease, uint32_t ms)
 void dt_lease_renew(struct dt_lease *lease)
 {
     lease->heard_ns = lease->silent_since_ns = dt_now_ns();
+    atomic_store(lease->keeper_heard_ns, lease->held ? 0 : lease->heard_ns);
     set_doubt(lease, false);
 }
 

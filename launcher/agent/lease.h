@@ -10,6 +10,7 @@
 #ifndef DT_AGENT_LEASE_H
 #define DT_AGENT_LEASE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -23,16 +24,17 @@ struct dt_lease {
     uint64_t heard_ns;        /* when the launcher was last heard */
     uint64_t silent_since_ns; /* heard_ns, or the later time at which this process ran again */
     uint32_t ms;
-    bool held;               /* silence is expected */
-    bool in_doubt;           /* doubt() was last called with on set */
-    void (*tick)(void *arg); /* four times per lease, while it is valid */
+    _Atomic uint64_t *keeper_heard_ns; /* for the keeper: heard_ns; 0 while the lease is held */
+    bool held;                         /* silence is expected */
+    bool in_doubt;                     /* doubt() was last called with on set */
+    void (*tick)(void *arg);           /* four times per lease, and when it ends */
     /* on: the launcher may have replaced the ranks of this host; off: it has not. */
     void (*doubt)(void *arg, bool on);
     void (*expired)(void *arg);
     void *arg;
 };
 
-/* The caller first fills in the callbacks and arg. */
+/* The caller first fills in keeper_heard_ns, the callbacks and arg. */
 void dt_lease_start(struct dt_lease *lease, uv_loop_t *loop, uint32_t ms);
 void dt_lease_set(struct dt_lease *lease, uint32_t ms);
 void dt_lease_renew(struct dt_lease *lease);

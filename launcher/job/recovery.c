@@ -147,8 +147,8 @@ void dt_recovery_begin(struct dt_recovery *r)
 }
 
 /* The agent may be alive and merely cut off from dtrun. Then it kills its ranks when its lease runs
- * out, at most lease_ns after dtrun's last message to it. If the agent itself stopped running
- * before that message, its keeper kills them by then. */
+ * out, at most lease_ns after dtrun's last message to it. If the agent itself does not run then,
+ * its keeper kills them within the margin. */
 void dt_recovery_fence(struct dt_recovery *r, const struct dt_hostlink *h)
 {
     uint64_t lease_ns = (uint64_t)r->core->config->heartbeat_s * 1000000000;
