@@ -154,10 +154,11 @@ static const char *arguments(const struct dt_boot *boot)
     return boot->alone ? " " DT_AGENT_ALONE : "";
 }
 
-/* Every script begins with this. A command of --rsh may give it a terminal or no input at all. */
+/* Every script begins with this. A command of --rsh may give it a terminal or no input at all. A
+ * terminal for its output alone does no harm: srun --unbuffered makes one that changes no bytes. */
 #define CHECK_STDIO                                                                                \
-    "[ -t 0 ]||[ -t 1 ]&&{ echo \"DTRUN-FAIL its standard input or output is a terminal, which "   \
-    "changes bytes; leave out the option that asks for one, such as -t\";exit 1;};"                \
+    "[ -t 0 ]&&{ echo \"DTRUN-FAIL its standard input is a terminal, which changes bytes; leave "  \
+    "out the option that asks for one, such as -t\";exit 1;};"                                     \
     "[ -c /proc/self/fd/0 ]&&{ echo \"DTRUN-FAIL its standard input is a device such as "          \
     "/dev/null, so dtrun cannot speak to it; kubectl exec and docker exec need -i\";exit 1;};"
 

@@ -102,7 +102,7 @@ END
         err_has "kubectl exec and docker exec need -i"
         dtrun $push --rsh './terminal %h' -H a:1 true
         code_is 125
-        err_has "dtrun: a: agent start: its standard input or output is a terminal"
+        err_has "dtrun: a: agent start: its standard input is a terminal"
         err_has "leave out the option that asks for one, such as -t"
         dtrun $push --rsh './on-shell %h' -H a:1 true
         code_is 125
