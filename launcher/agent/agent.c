@@ -120,7 +120,8 @@ static void send_unsolicited_pong(struct agent *a)
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
 }
 
-/* Comes from work that keeps the loop from reading. So the launcher may have been heard. */
+/* Called while other work takes long, so that messages from the launcher may be waiting unread. 0
+ * tells the keeper that the lease cannot end now. */
 static void say_alive(struct agent *a)
 {
     atomic_store(&a->keeper->launcher_heard_ns, 0);

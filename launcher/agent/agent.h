@@ -9,8 +9,9 @@
 
 /* alone: the job has no other host, so no agent needs to connect to this one.
  *
- * Returns the exit code after the launcher has sent END. If the launcher or the keeper is lost, the
- * worker ends everything below it and exits at once. */
+ * Returns only if the worker cannot begin, and then the exit code. Otherwise, when the launcher
+ * sends END, or when the launcher or the keeper is lost, the worker ends everything below it and
+ * calls _exit. */
 int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone);
 
 #endif

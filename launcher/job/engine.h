@@ -21,7 +21,7 @@
 #include "launcher/job/stragglers.h"
 
 struct dt_job {
-    struct dt_core core; /* must be first: job.c casts a pointer to it to the job */
+    struct dt_core core; /* must be first: job.c gets the job by casting a pointer to core */
     bool terminal;       /* a person reads dtrun's messages as they appear */
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];

@@ -123,8 +123,9 @@ bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo)
     return true;
 }
 
-/* A process that was killed will run nothing of the program any more. One that cannot be killed
- * does, so no rank may take its place anywhere. */
+/* If why->error is 0, the processes were killed but have not ended yet. They run nothing of the
+ * program any more, so their ranks may start on another host. If a process cannot be killed, it may
+ * still run, so the job must not restart. */
 bool dt_recovery_leave_stuck(struct dt_recovery *r, size_t host,
                              const struct dt_msg_spawn_failed *why)
 {
@@ -168,7 +169,7 @@ static void fence_unused_hosts(struct dt_recovery *r)
 
 /* If it is too early, DT_EV_IDLE is raised again later: when the fence's timer expires, or when the
  * links that are being closed have ended. A link over the local transport ends only when its
- * agent is dead, even if the agent was suspended. */
+ * agent has ended. An agent that does not end in time, such as a suspended one, is killed. */
 static void start_after_fence(struct dt_recovery *r)
 {
     uint64_t now = dt_core_now(r->core);
