@@ -84,10 +84,10 @@ row_in() { # NAME
     (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
     env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=5 \
         "$T/kit/run" --standin --json "$T/table.json" --logs "$T/logs" kinds 'NCCL alone, 2' >"$OUT" 2>&1 3>&- &
-    until grep -q '^kinds of pointers .*PASS$' "$T/logs/table.txt"; do sleep 0.05; done
+    await grep -qs '^=== kinds of pointers: PASS$' "$T/logs/rows.txt"
     kill -KILL $!
     wait $! || true
-    grep -q '^=== kinds of pointers: PASS$' "$T/logs/rows.txt"
+    grep -q '^kinds of pointers .*PASS$' "$T/logs/table.txt"
     [ "$(verdicts FAIL)" = 0 ]
     grep -q '^{"gpus": .*"kinds of pointers".*}$' "$T/table.json"
     kit --standin --from 'NCCL alone, 2' kinds 'NCCL alone'
