@@ -83,12 +83,15 @@ static void say_moved(const struct dt_rehost *r, const char *how)
     dt_strbuf_free(&b);
 }
 
-/* Marks the plan's hosts that did not come back as lost. Returns the names of these and of those
- * that were given up before, or NULL if there are none. */
-static char *drop_missing(struct dt_rehost *r)
+static void add_name(const struct dt_rehost *r, struct dt_strbuf *names, size_t host)
 {
-    struct dt_strbuf names = { 0 };
+    dt_strbuf_printf(names, "%s%s", names->len ? ", " : "", dt_core_host_name(r->core, host));
+}
 
+/* Marks the plan's hosts that did not come back as lost, and names these and those that were given
+ * up before. */
+static void drop_missing(struct dt_rehost *r, struct dt_strbuf *names)
+{
     for (size_t i = 0; i < r->core->plan.nnodes; i++) {
         size_t host = r->core->plan.nodes[i].host;
         const struct dt_hostlink *h = r->core->links.v[host];
@@ -98,23 +101,32 @@ static char *drop_missing(struct dt_rehost *r)
         if (h->phase == DT_HOST_CLOSED)
             dt_verbose("%s: %s", dt_core_host_name(r->core, host), h->why.text);
         r->lost[host] = true;
-        dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_core_host_name(r->core, host));
+        add_name(r, names, host);
     }
-    return names.data;
 }
 
 /* A host that had no ranks so far may prove to be the same machine as one that has. Then the job
  * cannot use it. It is the later of the two, because a plan takes hosts in order. */
-static char *drop_duplicate_host(struct dt_rehost *r)
+static void drop_duplicate_host(struct dt_rehost *r, struct dt_strbuf *names)
 {
     size_t one, other;
 
-    if (!dt_core_find_duplicate_hosts(r->core, &one, &other))
-        return NULL;
+    if (!dt_core_find_duplicate_hosts(r->core, &one, &other) || r->lost[one] || r->lost[other])
+        return;
     dt_say("%s and %s are one machine", dt_core_host_name(r->core, one),
            dt_core_host_name(r->core, other));
     r->lost[other] = true;
-    return dt_xstrdup(dt_core_host_name(r->core, other));
+    add_name(r, names, other);
+}
+
+/* Returns the names of the plan's hosts that the job cannot use, or NULL if it can use all. */
+static char *drop_unusable(struct dt_rehost *r)
+{
+    struct dt_strbuf names = { 0 };
+
+    drop_missing(r, &names);
+    drop_duplicate_host(r, &names);
+    return names.data;
 }
 
 static void forget_retries(struct dt_rehost *r)
@@ -327,10 +339,8 @@ bool dt_rehost_place(struct dt_rehost *r)
     bool failed = dt_timers_is_running(&r->core->timers, DT_TIMER_OUTAGE), opened = false;
 
     while (!failed && !opened) {
-        char *missing = drop_missing(r);
+        char *missing = drop_unusable(r);
 
-        if (!missing)
-            missing = drop_duplicate_host(r);
         if (!missing && !r->quarantine_changed)
             return true;
         if (missing)

@@ -366,10 +366,11 @@ static bool is_out_of_use(const struct sim_world *w, const struct sim_host *h)
            (h->conn && !h->conn->open && (h->lost || h->conn->opened > w->witness.decided));
 }
 
-/* Whether dtrun may not reach the host for a while, as far as it knows. */
-static bool may_come_back(const struct sim_world *w, const struct sim_host *h)
+/* Whether dtrun expects that a connection may succeed. Only while it has one does it know that the
+ * host is another name of one that it uses. */
+static bool may_be_reached(const struct sim_host *h)
 {
-    return h->conn && !h->conn->open && !h->taken && !sim_is_second_name(w, h);
+    return !h->conn || (!h->conn->open && !h->taken);
 }
 
 /* Whether the job cannot go on without the hosts that are lost. for_good: it could not even if
@@ -380,7 +381,7 @@ static bool are_hosts_lost(const struct sim_world *w, bool for_good)
 
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *h = &w->hosts[i];
-        bool gone = is_out_of_use(w, h) && !(for_good && may_come_back(w, h));
+        bool gone = is_out_of_use(w, h) && !(for_good && may_be_reached(h));
 
         lost += gone;
         slots += gone ? 0 : (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
@@ -397,9 +398,10 @@ void sim_check_outage(struct sim_world *w)
 void sim_oracle_try_again(struct sim_world *w)
 {
     for (uint32_t i = 0; i < w->s->hosts; i++) {
-        if (may_come_back(w, &w->hosts[i]))
+        if (may_be_reached(&w->hosts[i]))
             w->hosts[i].lost = w->hosts[i].left = false;
     }
+    w->witness.retried = ++w->witness.count;
 }
 
 /* Whether hosts are lost, and dtrun need not wait for them, or no longer. */

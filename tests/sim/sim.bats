@@ -8,9 +8,9 @@ setup_file() {
     "$DTRUN_SOURCE/tests/sim/mutate" "$DTRUN_BUILD" "$BATS_FILE_TMPDIR"
 }
 
-# caught MISTAKE: an engine with that mistake breaks an invariant, and the simulator prints the seed.
+# caught MISTAKE [ARGUMENTS]: an engine with that mistake breaks an invariant, and the simulator prints the seed.
 caught() {
-    run $WATCHDOG "$BATS_FILE_TMPDIR/$1" --first
+    run $WATCHDOG "$BATS_FILE_TMPDIR/$1" --first "${@:2}"
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"# seed "* ]]
@@ -51,6 +51,9 @@ caught() {
 }
 @test "the simulator catches a job that waits for hosts that would not suffice" {
     caught "a job waits for hosts that would not suffice"
+}
+@test "the simulator catches a second name of a host that counts while another host is missing" {
+    caught "a second name of a host counts while another host is missing" --from 569194 # a rare one
 }
 @test "the simulator catches a fence that is dropped" { caught "the fence is dropped"; }
 @test "the simulator catches a generation that is not checked" {
