@@ -184,6 +184,18 @@ static bool can_continue_with_all(struct dt_rehost *r)
     return fits;
 }
 
+/* The user may have to do something about it, as if a host's key has changed. */
+static void say_why_unusable(const struct dt_rehost *r)
+{
+    for (size_t i = 0; i < r->core->plan.nnodes; i++) {
+        size_t host = r->core->plan.nodes[i].host;
+        const struct dt_hostlink *h = r->core->links.v[host];
+
+        if (h->phase == DT_HOST_CLOSED && h->why.text[0])
+            dt_say("%s: %s", dt_core_host_name(r->core, host), h->why.text);
+    }
+}
+
 /* Returns false if the job has to end. */
 static bool await_hosts(struct dt_rehost *r, const char *lost, const char *why)
 {
@@ -191,9 +203,11 @@ static bool await_hosts(struct dt_rehost *r, const char *lost, const char *why)
 
     if (dt_core_now(r->core) >= until_ns || !can_continue_with_all(r))
         return false;
-    if (!r->outage)
+    if (!r->outage) {
+        say_why_unusable(r);
         dt_say("%s cannot be used now, and %s; trying again for %d minutes", lost, why,
                OUTAGE_S / 60);
+    }
     r->outage = true;
     dt_timers_set(&r->core->timers, DT_TIMER_OUTAGE, OUTAGE_PAUSE_S * 1000);
     return true;
@@ -214,6 +228,7 @@ void dt_rehost_try_again(struct dt_rehost *r)
 
 static void give_up(struct dt_rehost *r, const char *lost, const char *why)
 {
+    say_why_unusable(r);
     dt_say("giving up: %s cannot be used any more, and %s", lost, why);
     dt_core_end(r->core, DT_EV_FAILED, DT_EXIT_LAUNCH, dt_xasprintf("%s lost: %s", lost, why));
 }

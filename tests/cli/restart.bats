@@ -107,7 +107,7 @@ load common
 make_darkable() {
     cat >darkable <<'END'
 #!/bin/sh
-[ ! -e dark ] || exit 255
+[ ! -e dark ] || { echo no route; exit 255; } >&2
 export DTRUN_HOSTID=$1
 shift
 exec "$@"
@@ -124,6 +124,7 @@ END
     : >dark
     pkill -KILL -P "$BACKGROUND" # both at once: after the loss of one host, dtrun would go on with the other
     await grep -qxF "dtrun: a, b cannot be used now, and no host is left; trying again for 10 minutes" "$ERR"
+    err_has "dtrun: b: agent start: ./darkable, or the command there, exited with code 255; its last line was: no route"
     await_timer 10
     rm dark "$T/10000.started"
     expire_timer 10
