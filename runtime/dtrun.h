@@ -550,8 +550,8 @@ typedef struct dt_error_info {
     double seconds;     /* since the call began */
     char host[256];     /* of that rank */
     char comm[32];      /* "world"; "3.2", one whose first rank is rank 3 (the 2 tells it from
-                           others of that rank); or "checkpoints", on which ranks agree about
-                           saves in the background */
+                           others of that rank); or "checkpoints", the communicator that
+                           saves in the background use */
     char operation[32]; /* such as "all-reduce" */
     char message[512];  /* as dt_last_error returns it */
     int status;         /* for DT_ERR_PEER: the rank's exit status; -1: unknown, or it was killed */

@@ -365,7 +365,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
             dt_generation_table(g, &msg->table);
         return true;
     case DT_MSG_STOP:
-        reap(a); /* processes that ended before were not stopped by this message */
+        reap(a); /* first: this message did not stop processes that have already ended */
         if (g)
             dt_generation_stop(g, msg->stop.grace_ms, dt_jobsignals_ranks_had(a->signals, SIGTERM));
         return true;

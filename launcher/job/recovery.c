@@ -77,8 +77,8 @@ static bool is_any_alive(const struct dt_core *c, const struct dt_u32s *numbers)
     return false;
 }
 
-/* Whether the loss of the host would be a failure. If dtrun already handles a failure or restarts
- * the job, or if the host's processes or all ranks have ended, it would not. */
+/* Whether the loss of the host would be a failure. It would not be one if dtrun already handles a
+ * failure or restarts the job, or if the host's processes or all ranks have ended. */
 static bool is_needed(const struct dt_core *c, const struct dt_plan_node *node)
 {
     return is_started(c) && node && c->ranks.ended_well < c->ranks.np &&
