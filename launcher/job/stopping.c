@@ -108,7 +108,8 @@ void dt_stopping_kill(struct dt_core *c)
     c->told_to_stop = true;
     dt_hostlinks_send_all(&c->links, DT_MSG_STOP, &stop);
     dt_timers_stop(&c->timers, DT_TIMER_GRACE);
-    dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
+    if (!dt_timers_is_running(&c->timers, DT_TIMER_PATIENCE)) /* each Ctrl-C gets here */
+        dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
     dt_core_check_idle(c);
 }
 

@@ -1391,6 +1391,24 @@ static void a_second_interrupt_ends_the_grace(void **state)
     end(&w);
 }
 
+static void a_third_interrupt_does_not_put_off_the_end(void **state)
+{
+    struct world w;
+    uint64_t due_ns;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    dt_job_signal(w.job, SIGINT);
+    dt_job_signal(w.job, SIGINT);
+    due_ns = w.due_ns[DT_TIMER_PATIENCE];
+    assert_int_not_equal(due_ns, 0);
+    w.now_ns += 1000000000;
+    dt_job_signal(w.job, SIGINT);
+    assert_int_equal(w.due_ns[DT_TIMER_PATIENCE], due_ns);
+    end(&w);
+}
+
 static void a_second_ctrl_z_changes_nothing(void **state)
 {
     struct world w;
@@ -1448,6 +1466,7 @@ int main(void)
         cmocka_unit_test(a_job_that_stops_does_not_miss_start_timeout),
         cmocka_unit_test(hosts_whose_ranks_do_not_get_ready_are_named),
         cmocka_unit_test(a_second_interrupt_ends_the_grace),
+        cmocka_unit_test(a_third_interrupt_does_not_put_off_the_end),
         cmocka_unit_test(a_second_ctrl_z_changes_nothing),
         cmocka_unit_test(a_refusal_while_recovering_does_not_count),
         cmocka_unit_test(ranks_that_exit_with_0_end_the_job),
