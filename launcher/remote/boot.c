@@ -20,8 +20,9 @@ static const struct {
     const char *text;
     enum dt_boot_line line;
 } markers[] = {
-    { "DTRUN-AGENT ", DT_BOOT_AGENT }, { "DTRUN-CACHED ", DT_BOOT_CACHED },
-    { "DTRUN-NEED ", DT_BOOT_NEED },   { "DTRUN-GOT ", DT_BOOT_GOT },
+    { "DTRUN-AGENT ", DT_BOOT_AGENT },
+    { "DTRUN-CACHED ", DT_BOOT_CACHED },
+    { "DTRUN-NEED ", DT_BOOT_NEED },
     { "DTRUN-FAIL ", DT_BOOT_FAIL },
 };
 
@@ -177,7 +178,6 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
 
 /* %1$s is the pattern of the machine, %2$s the name of the agent there, %3$zu its size, %4$s the
  * token, %5$s the agent's arguments. %6$s is 1 if a new agent must replace the one that is there.
- * The agent is received in parts of %8$zu bytes, which %7$s counts, and a last one of %9$zu bytes.
  *
  * Its variables: m is the machine, n is %6$s, u the user's id, d a directory, f the agent's file in
  * it, t a temporary file, which q removes, and w says why directories were rejected. The patterns
@@ -216,7 +216,7 @@ static const char push_script[] =
     "head -c %3$zu </dev/zero >\"$t\" 2>/dev/null;"
     "[ $(wc -c <\"$t\") -eq %3$zu ]||{ q;w=\"$w, $d has no room\";continue;};"
     "echo \"DTRUN-NEED $m\";"
-    "{ for i in %7$s;do head -c %8$zu;echo \"DTRUN-GOT $i\" >&3;done;head -c %9$zu;} 3>&1 >\"$t\";"
+    "head -c %3$zu >\"$t\";"
     "[ -s \"$t\" ]||{ echo \"DTRUN-FAIL nothing arrived at its standard input, which has ended; "
     "does "
     "the command pass it on?\";exit 1;};"
@@ -232,9 +232,7 @@ int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struc
 {
     const struct dt_strbuf *content;
     const char *machine;
-    struct dt_strbuf parts = { 0 };
     char name[64];
-    size_t part;
 
     if (!boot->push) {
         installed_command(command, boot);
@@ -246,12 +244,7 @@ int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struc
     machine = machine_of(content);
     snprintf(name, sizeof name, "dtrun-agent-%.*s-%016" PRIx64,
              machine ? (int)strcspn(machine, "*?") : 0, machine ? machine : "", agent.hash);
-    for (int i = 1; i < DT_BOOT_PARTS; i++)
-        dt_strbuf_printf(&parts, "%s%d", i > 1 ? " " : "", i);
-    part = content->len / DT_BOOT_PARTS;
     dt_strbuf_printf(command, push_script, machine ? machine : "*", name, content->len, boot->token,
-                     arguments(boot), boot->afresh ? "1" : "", dt_strbuf_text(&parts), part,
-                     content->len - (DT_BOOT_PARTS - 1) * part);
-    dt_strbuf_free(&parts);
+                     arguments(boot), boot->afresh ? "1" : "");
     return 0;
 }

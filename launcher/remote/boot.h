@@ -15,7 +15,6 @@ enum dt_boot_line {
     DT_BOOT_AGENT,      /* "DTRUN-AGENT VERSION": frames follow; line: VERSION */
     DT_BOOT_CACHED,     /* "DTRUN-CACHED FILE": runs the agent of an earlier job; line: FILE */
     DT_BOOT_NEED,       /* "DTRUN-NEED MACHINE": wants the agent's file; line: what uname -m says */
-    DT_BOOT_GOT,        /* "DTRUN-GOT I": has received I of DT_BOOT_PARTS parts of it; line: I */
     DT_BOOT_FAIL,       /* "DTRUN-FAIL TEXT": gives up; line: TEXT */
 };
 
@@ -26,8 +25,6 @@ enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line);
 /* Takes the next line out of in, whatever it is, and replaces control characters. Returns false if
  * there is none. If all is set, an unfinished last line counts as one. */
 bool dt_boot_text_line(struct dt_bytequeue *in, struct dt_strbuf *line, bool all);
-
-enum { DT_BOOT_PARTS = 16 };
 
 struct dt_boot {
     const char *agent_path; /* the local file, as in struct dt_link_config */
@@ -44,9 +41,8 @@ struct dt_boot {
  *
  * With push it runs the agent that an earlier job left on the host. The file's name contains its
  * hash. If there is none, or with afresh, it prints DTRUN-NEED and reads the file, whose bytes, and
- * nothing else, must follow at once. It prints DTRUN-GOT after each part but the last, then also
- * removes other agents that were not used for a month. Without push it runs the dtrun-agent that is
- * installed there, at agent_path or in PATH.
+ * nothing else, must follow at once. It then also removes other agents that were not used for a
+ * month. Without push it runs the dtrun-agent that is installed there, at agent_path or in PATH.
  *
  * Returns -1 if the local file cannot be read. */
 int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struct dt_error *err);

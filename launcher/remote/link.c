@@ -16,7 +16,7 @@
 
 enum {
     /* from opening to HELLO; the transports' default limits are shorter. It begins anew whenever a
-     * part of the agent has arrived */
+     * part of the agent has been sent */
     START_MS = 60 * 1000,
     NOISE_MAX = 256 * 1024, /* a login shell may print this much before the agent answers */
     /* bytes of data in the transport, where control messages cannot overtake them */
@@ -46,7 +46,6 @@ struct dt_link {
     char *cached;            /* the file of a cached agent that was started, or NULL */
     bool afresh;             /* the cached agent did not start; a new one replaces it */
     size_t pushed;           /* bytes of the agent that the transport has */
-    int arrived;             /* parts of the agent that the host has received */
     size_t noise;            /* bytes of noise while booting */
     struct dt_bytequeue in;  /* bytes that arrived while booting */
     struct dt_bytequeue err; /* an unfinished line of standard error */
@@ -153,6 +152,8 @@ static void take_frames(struct dt_link *l, const void *data, size_t n)
                   why ? why : "unknown");
 }
 
+static void on_start_timeout(uv_timer_t *timer);
+
 static void push_agent(struct dt_link *l)
 {
     const struct dt_transport_ops *ops = l->config.transport;
@@ -168,10 +169,9 @@ static void push_agent(struct dt_link *l)
 
         ops->write(l->transport, agent->data + l->pushed, n);
         l->pushed += n;
+        uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
     }
 }
-
-static void on_start_timeout(uv_timer_t *timer);
 
 static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
 {
@@ -195,10 +195,6 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
     case DT_BOOT_NEED:
         l->pushing = true;
         push_agent(l);
-        break;
-    case DT_BOOT_GOT:
-        l->arrived = atoi(text);
-        uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
         break;
     case DT_BOOT_FAIL:
         fail_link(l, "agent start: %s", text);
@@ -330,9 +326,9 @@ static void on_start_timeout(uv_timer_t *timer)
 
     if (l->state == BOOTING && l->pushing)
         fail_link(l,
-                  "agent start: %d of %d parts of dtrun-agent arrived, then nothing for %d s; is "
+                  "agent start: %zu KiB of dtrun-agent were sent, then nothing moved for %d s; is "
                   "the network slow or down? if so, install dtrun there and use --no-push",
-                  l->arrived, DT_BOOT_PARTS, START_MS / 1000);
+                  (l->pushed - l->config.transport->pending(l->transport)) / 1024, START_MS / 1000);
     else
         fail_link(l,
                   "%s: no answer for %d s; run a command there by hand, such as true, to see what "

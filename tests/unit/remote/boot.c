@@ -21,7 +21,6 @@ static void kinds_of_lines_are_recognised(void **state)
         { "\033[1mbold\n", DT_BOOT_NOISE, "?[1mbold", "" },
         { "\n", DT_BOOT_NOISE, "", "" },
         { "DTRUN-NEED aarch64\n", DT_BOOT_NEED, "aarch64", "" },
-        { "DTRUN-GOT 3\n", DT_BOOT_GOT, "3", "" },
         { "DTRUN-FAIL it is full: /tmp\n", DT_BOOT_FAIL, "it is full: /tmp", "" },
     };
 
