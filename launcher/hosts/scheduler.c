@@ -108,22 +108,47 @@ static int parse_lines(struct dt_hostlist *list, char *text, struct dt_error *er
     return list->n ? 0 : dt_error_usage(err, "the file names no host");
 }
 
-static int node_file(struct dt_hostlist *list, const char *name, const char *path,
-                     const struct dt_scheduler_view *view, struct dt_error *err)
+static int parse_nodes(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
+{
+    if (strlen(dt_strbuf_text(text)) != text->len)
+        return dt_error_usage(err, "the file is not a text file");
+    if (text->len == 0)
+        return dt_error_usage(err, "the file names no host");
+    return parse_lines(list, text->data, err);
+}
+
+/* The format is that of dtrun's own hostfiles, in which mpirun's and mpiexec's words work. */
+static int parse_hostfile(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
+{
+    return dt_hostfile_parse(list, "hostfile", dt_strbuf_text(text), text->len, err);
+}
+
+static int hosts_in_file(struct dt_hostlist *list, const char *name, const char *path,
+                         const struct dt_scheduler_view *view, struct dt_error *err,
+                         int (*parse)(struct dt_hostlist *list, struct dt_strbuf *text,
+                                      struct dt_error *err))
 {
     struct dt_strbuf text = { 0 };
     int rc = view->file(&text, path, view->arg, err);
 
     if (rc < 0)
         err->exit_code = DT_EXIT_USAGE;
-    else if (strlen(dt_strbuf_text(&text)) != text.len)
-        rc = dt_error_usage(err, "the file is not a text file");
-    else if (text.len == 0)
-        rc = dt_error_usage(err, "the file names no host");
     else
-        rc = parse_lines(list, text.data, err);
+        rc = parse(list, &text, err);
     dt_strbuf_free(&text);
     return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, path) : 0;
+}
+
+static int node_file(struct dt_hostlist *list, const char *name, const char *path,
+                     const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    return hosts_in_file(list, name, path, view, err, parse_nodes);
+}
+
+static int mpi_hostfile(struct dt_hostlist *list, const char *name, const char *path,
+                        const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    return hosts_in_file(list, name, path, view, err, parse_hostfile);
 }
 
 /* text alternates names and numbers of slots, as in "hostA 4 hostB 2". */
@@ -153,21 +178,6 @@ static int lsf_pairs(struct dt_hostlist *list, const char *name, const char *tex
     (void)view;
     free(copy);
     return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, text) : 0;
-}
-
-/* The file has the format of dtrun's own hostfiles, in which mpirun's and mpiexec's words work. */
-static int mpi_hostfile(struct dt_hostlist *list, const char *name, const char *path,
-                        const struct dt_scheduler_view *view, struct dt_error *err)
-{
-    struct dt_strbuf text = { 0 };
-    int rc = view->file(&text, path, view->arg, err);
-
-    if (rc < 0)
-        err->exit_code = DT_EXIT_USAGE;
-    else
-        rc = dt_hostfile_parse(list, "hostfile", dt_strbuf_text(&text), text.len, err);
-    dt_strbuf_free(&text);
-    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, path) : 0;
 }
 
 /* The first variable that is set and not empty decides which scheduler runs the job. The last four

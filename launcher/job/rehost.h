@@ -35,8 +35,7 @@ void dt_rehost_lose(struct dt_rehost *r, size_t host); /* the host does not come
  * place elsewhere. Returns whether that is so. */
 bool dt_rehost_spare(struct dt_rehost *r, size_t host);
 /* Moves ranks off hosts that are lost or in quarantine. Returns whether all hosts of the plan are
- * connected. Otherwise connections are being opened, or will be (DT_TIMER_OUTAGE), or the job ends.
- */
+ * connected. Otherwise dtrun connects to some, now or later (DT_TIMER_OUTAGE), or the job ends. */
 bool dt_rehost_place(struct dt_rehost *r);
 void dt_rehost_try_again(struct dt_rehost *r); /* DT_TIMER_OUTAGE, while the job recovers */
 /* Its ranks are placed anew before any of them runs. If the generation that starts has failed or is

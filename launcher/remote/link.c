@@ -15,8 +15,8 @@
 #include "runtime/wire/frame.h"
 
 enum {
-    /* from opening to HELLO; the transports' default limits are shorter. It begins anew whenever a
-     * part of the agent has been sent */
+    /* from opening, and from each block of the agent that is sent, to HELLO; the transports'
+     * default limits are shorter */
     START_MS = 60 * 1000,
     NOISE_MAX = 256 * 1024, /* a login shell may print this much before the agent answers */
     /* bytes of data in the transport, where control messages cannot overtake them */

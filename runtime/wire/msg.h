@@ -345,8 +345,8 @@ enum dt_spawn_step {
     DT_SPAWN_WDIR = 1,   /* the working directory cannot be entered */
     DT_SPAWN_EXEC = 2,   /* the program cannot be executed; error decides on exit code 126 or 127 */
     DT_SPAWN_CHECKPOINT = 3, /* the checkpoint directory cannot be used */
-    /* a process of an earlier generation cannot be killed; error is 0 if it was, and has not ended
-     */
+    /* a process of an earlier generation has not ended; error says why it cannot be killed, and is
+     * 0 if it was */
     DT_SPAWN_LEFTOVER = 4,
 };
 

@@ -39,7 +39,7 @@ static uint32_t slots_elsewhere(const struct sim_world *w, const struct sim_host
 
 static bool is_room_elsewhere(const struct sim_world *w, const struct sim_host *h, bool sure)
 {
-    return slots_elsewhere(w, h, sure) >= (w->s->no_oversubscribe ? w->s->np : 1);
+    return sim_suffice(w->s, slots_elsewhere(w, h, sure));
 }
 
 /* Whether ranks are known to run there. */
@@ -104,7 +104,7 @@ bool sim_must_leave_stuck(struct sim_world *w, const struct sim_conn *c)
         if (&w->hosts[i] != c->host && is_usable(w, &w->hosts[i]))
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
-    if (!is_alive(w) || w->s->stop_on_loss || slots < (w->s->no_oversubscribe ? w->s->np : 1))
+    if (!is_alive(w) || w->s->stop_on_loss || !sim_suffice(w->s, slots))
         return false;
     x->stuck = c->host;
     if (!x->ncauses && !x->decided && !x->cut_off)

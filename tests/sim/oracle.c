@@ -386,7 +386,7 @@ static bool are_hosts_lost(const struct sim_world *w, bool for_good)
         lost += gone;
         slots += gone ? 0 : (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
-    return w->s->stop_on_loss ? lost > 0 : slots < (w->s->no_oversubscribe ? w->s->np : 1);
+    return w->s->stop_on_loss ? lost > 0 : !sim_suffice(w->s, slots);
 }
 
 void sim_check_outage(struct sim_world *w)

@@ -93,7 +93,7 @@ static bool are_others_usable(const struct sim_world *w, const struct sim_host *
             !sim_is_second_name(w, other) && !is_to_blame(w, other))
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
-    return slots >= (w->s->no_oversubscribe ? w->s->np : 1);
+    return sim_suffice(w->s, slots);
 }
 
 static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)

@@ -613,6 +613,11 @@ void sim_fault_print(const struct sim_fault *f, FILE *out)
         fprintf(out, "%.3f s)\n", (double)f->ns / 1e9);
 }
 
+bool sim_suffice(const struct sim_scenario *s, uint32_t slots)
+{
+    return slots >= (s->no_oversubscribe ? s->np : 1);
+}
+
 void sim_scenario_print(const struct sim_scenario *s, FILE *out)
 {
     fprintf(out, "# %u hosts (slots", s->hosts);

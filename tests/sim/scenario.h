@@ -105,6 +105,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed);
 /* A job of 8 ranks on each of this many hosts. One rank in a hundred is killed, in SIM_ROUNDS
  * rounds. */
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts);
+/* Whether hosts with so many slots can take all ranks. */
+bool sim_suffice(const struct sim_scenario *s, uint32_t slots);
 void sim_scenario_print(const struct sim_scenario *s, FILE *out);
 void sim_fault_print(const struct sim_fault *f, FILE *out);
 

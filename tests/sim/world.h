@@ -274,9 +274,8 @@ struct sim_witness {
     uint32_t running;         /* hosts whose ranks all run */
     uint32_t nodes;           /* hosts that were sent START */
     struct sim_reach reach;
-    bool cut_off; /* before ranks run, the job must leave out hosts: stuck ones, or unreachable ones
-                   */
-    uint64_t retried;             /* when dtrun last tried lost hosts again */
+    bool cut_off;     /* before ranks run, the job must leave out stuck or unreachable hosts */
+    uint64_t retried; /* when dtrun last tried lost hosts again */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool warned;                  /* dtrun has warned of ranks that still run */
     bool restarting;              /* dtrun has said that it restarts the ranks */

@@ -37,8 +37,10 @@ static void tell_memory_limit(struct dt_generation *g)
     struct dt_limits limits;
     struct dt_msg_log m;
 
+    if (g->host->told_memory_limit)
+        return;
     dt_limits_read(&limits, "");
-    if (!limits.memory || g->host->told_memory_limit)
+    if (!limits.memory)
         return;
     g->host->told_memory_limit = true;
     m.text = dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",

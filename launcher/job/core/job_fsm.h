@@ -30,7 +30,7 @@ enum dt_job_event {
     /* Results of an action, raised while it runs. */
     DT_EV_USABLE,         /* CHECK_HOSTS, RELAUNCH: all hosts of the plan can be used */
     DT_EV_UNUSABLE,       /* CHECK_HOSTS: some cannot */
-    DT_EV_LEFT_OUT,       /* hosts are left out that cannot start ranks, or not reach others */
+    DT_EV_LEFT_OUT,       /* the job leaves out hosts that are stuck or unreachable */
     DT_EV_RESTART,        /* DECIDE, and when dtrun leaves a host: all ranks are started again */
     DT_EV_FAILED,         /* DECIDE, RELAUNCH: the job has failed for good */
     DT_EV_HARMLESS,       /* DECIDE: nothing has failed after all */

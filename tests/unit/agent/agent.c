@@ -600,14 +600,19 @@ static int teardown_little_memory(void **state)
     return tries ? rc : -1;
 }
 
+static void need_little_memory(void)
+{
+    if (cgroup[0])
+        return;
+    print_message("# no memory cgroup can be made here (not root, or no controller)\n");
+    skip();
+}
+
 static void a_death_for_lack_of_memory_is_reported(void **state)
 {
     struct agent *a = *state;
 
-    if (!cgroup[0]) {
-        print_message("# no memory cgroup can be made here (not root, or no controller)\n");
-        skip();
-    }
+    need_little_memory();
     agent_start(a, 2, "[ $DTRUN_RANK = 1 ] && kill -KILL $$; exec tail /dev/zero", NULL);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.rank, 1);
@@ -627,10 +632,7 @@ static void a_process_of_a_rank_that_lacked_memory_is_reported(void **state)
 {
     struct agent *a = *state;
 
-    if (!cgroup[0]) {
-        print_message("# no memory cgroup can be made here (not root, or no controller)\n");
-        skip();
-    }
+    need_little_memory();
     agent_start(a, 1, "tail /dev/zero; exit 5", NULL);
     agent_expect(a, DT_MSG_LOG);
     agent_expect(a, DT_MSG_EXIT);
