@@ -155,8 +155,8 @@ DT_API void dt_version(int *major, int *minor, int *patch);
  * It frees all communicators and ends the library's threads. Requests that are complete may still
  * be waited for. Buckets must still be freed; what was pushed to them and has not been sent is
  * lost. Memory of dt_mem_alloc stays until it is freed. dt_finalize first waits for a save of
- * dt_checkpoint_isave. DT_ERR_STATE, without any effect: another thread is inside a call, or a
- * request other than that save's, a bucket's all-reduce or a call on a stream is not complete. */
+ * dt_checkpoint_isave. DT_ERR_STATE, without any effect: another thread is inside a call; or a
+ * bucket's all-reduce, a call on a stream or a request other than that save's is not complete. */
 DT_API dt_result_t dt_finalize(void);
 
 /* Known from dt_init on, also after dt_finalize; -1 before. Ranks are 0 .. size - 1; local ranks

@@ -106,8 +106,8 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
     leave(poll->data, DT_EXIT_LAUNCH, "lost its keeper", "it was killed");
 }
 
-/* If the socket is full, it holds bytes that the keeper has not read yet. They show that the
- * worker is alive just as a new one would. */
+/* If the socket is full, it holds bytes that the keeper has not read yet. These show that the
+ * worker is alive, so one more is not needed. */
 static void beat(const struct agent *a)
 {
     send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -120,8 +120,8 @@ static void send_unsolicited_pong(struct agent *a)
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
 }
 
-/* Called while other work takes long, so that messages from the launcher may be waiting unread. 0
- * tells the keeper that the lease cannot end now. */
+/* Called while other work takes long. Meanwhile messages from the launcher may wait unread. 0 tells
+ * the keeper that the lease cannot end now. */
 static void say_alive(struct agent *a)
 {
     atomic_store(&a->keeper->launcher_heard_ns, 0);
