@@ -389,10 +389,10 @@ DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
  * the communicator makes the collectives one after another. So all ranks make the collectives on a
  * communicator, blocking and nonblocking ones together, in the same order. Sends have a thread for
  * each destination, receives one for each source. A call that cannot begin returns its error at
- * once: for example DT_ERR_ARG, or DT_ERR_NOMEM if no thread can be created (RLIMIT_NPROC). Calls
- * that need no thread can still be made then. Errors of a call that has begun are reported when the
- * request is waited for; requests may be waited for in any order. Until then the buffers belong to
- * the library; counts and options may be reused at once. */
+ * once: for example DT_ERR_ARG, or DT_ERR_NOMEM if no thread can be created; dt_last_error says
+ * why. Calls that need no thread can still be made then. Errors of a call that has begun are
+ * reported when the request is waited for; requests may be waited for in any order. Until then the
+ * buffers belong to the library; counts and options may be reused at once. */
 typedef struct dt_request {
     uint64_t id; /* 0: a null request, which counts as complete */
 } dt_request_t;

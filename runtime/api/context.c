@@ -60,8 +60,11 @@ static dt_result_t fail_resource(const char *name, const char *what)
 
 dt_result_t dt_context_fail_thread(const char *name)
 {
-    return fail_resource(name,
-                         "no thread for calls in the background can be started (RLIMIT_NPROC?)");
+    int error = dt_error_details()->error;
+
+    fail_resource(name, dt_last_error());
+    dt_error_details()->error = error;
+    return DT_ERR_NOMEM;
 }
 
 /* For a handle that names no communicator. */

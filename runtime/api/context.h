@@ -59,7 +59,8 @@ struct dt_p2p_data { /* the data of a send or receive */
 /* The task calls dt_p2p_transfer with its data, then dt_p2p_done. */
 dt_result_t dt_context_submit_p2p(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
                                   const struct dt_p2p_data *data, struct dt_task *task);
-/* Reports which public call failed because no thread could be started (DT_ERR_NOMEM). */
+/* After dt_async_start or dt_async_submit failed with DT_ERR_NOMEM: adds rank and public call to
+ * dt_last_error. Returns DT_ERR_NOMEM. */
 dt_result_t dt_context_fail_thread(const char *name);
 /* Sets limit_ms of struct dt_comm for calls that are made or submitted from now on. Does not wait
  * for calls under way. */

@@ -43,11 +43,10 @@ dt_result_t dt_background_open(struct dt_comm *world, const struct dt_group *g)
 dt_result_t dt_background_prepare(const struct dt_comm *world, const struct dt_buffers *buffers,
                                   dt_request_t *request)
 {
-    dt_result_t r;
+    dt_result_t r = dt_async_start(&dti_background.comm->slot->async);
 
-    if (dt_async_start(&dti_background.comm->slot->async) != DT_OK)
-        return dt_fail(DT_ERR_NOMEM, "no thread for the save can be started (RLIMIT_NPROC?)");
-    r = dt_context_set_limit(call_name, dti_background.handle, world->limit_ms);
+    if (r == DT_OK)
+        r = dt_context_set_limit(call_name, dti_background.handle, world->limit_ms);
     if (r == DT_OK)
         r = dt_request_reserve(call_name, request);
     return r == DT_OK ? dt_snapshot_take(&dti_background.snapshot, buffers) : r;

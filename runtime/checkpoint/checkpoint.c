@@ -205,7 +205,7 @@ static void complete_failure(const struct dt_comm *c, const struct checkpoint_ca
     e->seconds = (double)(dt_clock_ns() - call->at_ns) / 1e9;
     if (e->rank >= 0)
         snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, (uint32_t)e->rank));
-    if (e->code == DT_ERR_NOMEM)
+    if (e->code == DT_ERR_NOMEM && !e->error)
         e->error = ENOMEM;
 }
 

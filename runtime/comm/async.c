@@ -1,9 +1,11 @@
 #include "runtime/comm/async.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/base/futex.h"
 #include "runtime/wire/thread.h"
 
@@ -126,11 +128,29 @@ static void *async_thread(void *arg)
     return NULL;
 }
 
+/* glibc reports a lack of memory for the stack as EAGAIN, too. It starts threads with clone3, and
+ * with clone instead only if clone3 fails with ENOSYS. */
+static dt_result_t fail_thread(int error)
+{
+    const char *advice = "";
+
+    if (error == EAGAIN)
+        advice = "; raise ulimit -u (RLIMIT_NPROC) or the control group's pids.max, or free memory";
+    else if (error == EPERM)
+        advice = "; a seccomp filter refuses clone3, as that of Docker before 20.10.10 does: "
+                 "update Docker, or start the container with --security-opt seccomp=unconfined";
+    dt_fail(DT_ERR_NOMEM, "no thread for calls in the background can be started: %s%s",
+            strerror(error), advice);
+    dt_error_details()->error = error;
+    return DT_ERR_NOMEM;
+}
+
 static dt_result_t start_thread(struct dt_async *a)
 {
-    if (!a->started)
-        a->started = dt_thread_start(&a->thread, async_thread, a) == 0;
-    return a->started ? DT_OK : DT_ERR_NOMEM;
+    int error = a->started ? 0 : dt_thread_start(&a->thread, async_thread, a);
+
+    a->started = error == 0;
+    return error ? fail_thread(error) : DT_OK;
 }
 
 dt_result_t dt_async_start(struct dt_async *a)

@@ -46,9 +46,9 @@ struct dt_async { /* zero-initialised */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
-/* DT_ERR_NOMEM: no thread can be started. DT_ERR_UNSUPPORTED: the task is to be ahead, but another
- * task or call comes before it. In both cases nothing was submitted, and dt_last_error is
- * unchanged. */
+/* DT_ERR_NOMEM: no thread can be started; dt_last_error says why. DT_ERR_UNSUPPORTED: the task is
+ * to be ahead, but another task or call comes before it; dt_last_error is unchanged. In both cases
+ * nothing was submitted. */
 dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task);
 /* Wakes the thread for tasks that are ahead. Waking a thread takes time, so it is not done when
  * such a task is submitted, but when some thread waits for the task, or within a millisecond

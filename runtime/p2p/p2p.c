@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "runtime/base/error.h"
 #include "runtime/base/futex.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
@@ -302,9 +303,14 @@ static bool begin_without_waiting(struct dt_p2p *ch, void *buf, size_t count, dt
 static void begin_early(struct dt_p2p *ch, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
+    dt_error_info_t before;
+
     ch->parked = task;
-    if (!begin_without_waiting(ch, buf, count, dtype))
-        (void)dt_p2p_unpark(ch);
+    if (begin_without_waiting(ch, buf, count, dtype))
+        return;
+    dt_error_save(&before); /* the call has begun, so it is no failure that there is no thread */
+    if (dt_p2p_unpark(ch) != DT_OK)
+        dt_error_restore(&before);
 }
 
 /* Whether these data fit into the pipe now. Only the thread that holds the lock writes to it. */

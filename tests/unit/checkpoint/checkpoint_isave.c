@@ -441,7 +441,7 @@ static void no_rank_saves_if_one_has_no_memory_for_the_copies(void **state)
 static int lacks_a_thread(int rank, void *arg)
 {
     static const struct fault fault = { "pthread_create", EAGAIN, false };
-    static const struct expected_error expected = { DT_ERR_NOMEM, 1, "host1", ENOMEM };
+    static const struct expected_error expected = { DT_ERR_NOMEM, 1, "host1", EAGAIN };
     dt_request_t request;
 
     (void)arg;

@@ -7,10 +7,12 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -818,7 +820,9 @@ static int thread_less(int rank, void *arg)
     NEED(take(y, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
     snprintf(want, sizeof want, "rank %d (host0): dt_irecv: no thread ", rank);
     NEED(strncmp(dt_last_error(), want, strlen(want)) == 0);
+    NEED(strstr(dt_last_error(), "started: Resource temporarily unavailable; raise ulimit -u"));
     NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && info.call == 0);
+    NEED(info.error == EAGAIN);
     NEED(strcmp(info.operation, "recv") == 0 && strcmp(info.comm, "world") == 0);
     NEED(dt_iall_reduce(DT_WORLD, x, y, 1, DT_I64, DT_SUM, &request) == DT_ERR_NOMEM);
     NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && request.id == 0);
@@ -865,9 +869,43 @@ static int thread_less_and_full(int rank, void *arg)
     return 0;
 }
 
+/* A call that has begun without its thread is no failure, even if another thread will find one. */
+static int thread_not_needed(int rank, void *arg)
+{
+    int64_t x[2] = { 0 };
+    dt_request_t request;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && forbid_threads());
+    NEED(rank || give(x, 2, 1, &request) == DT_OK);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(!rank || take(x, 1, 0, &request) == DT_OK);
+    NEED(strcmp(dt_last_error(), "") == 0);
+    NEED(dt_wait(&request) == DT_ERR_MISMATCH && dt_finalize() == DT_ERR_MISMATCH);
+    return 0;
+}
+
+/* As under Docker before 20.10.10: then no limit has to be raised. */
+static int thread_forbidden(int rank, void *arg)
+{
+    static int64_t x[MOST];
+    dt_error_info_t info = { .size = sizeof info };
+    dt_request_t request = { 0 };
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && forbid(SYS_clone3, EPERM) && forbid(SYS_clone, EPERM));
+    NEED(give(x, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
+    NEED(strstr(dt_last_error(), "started: Operation not permitted; a seccomp filter refuses "));
+    NEED(strstr(dt_last_error(), "limit") == NULL);
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && info.error == EPERM);
+    NEED(dt_barrier(DT_WORLD) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
 static void a_call_that_cannot_have_its_thread_is_refused(void **state)
 {
-    static int (*const bodies[])(int rank, void *arg) = { thread_less, thread_less_and_full };
+    static int (*const bodies[])(int rank, void *arg) = { thread_less, thread_less_and_full,
+                                                          thread_not_needed, thread_forbidden };
 
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
