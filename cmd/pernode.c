@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
-#include "launcher/base/affinity.h"
+#include "launcher/base/granted/limits.h"
 #include "launcher/base/nvidia.h"
 #include "launcher/place/gpu.h"
 
@@ -43,7 +43,7 @@ static int count_here(int per_node, const char *root, struct dt_error *err)
 
     if (per_node == DT_PER_NODE_GPU && gpus == 0)
         return dt_error_usage(err, "--npernode gpu: this machine has no NVIDIA GPU");
-    return gpus ? gpus : (int)dt_affinity_count();
+    return gpus ? gpus : (int)dt_limits_cpus(root);
 }
 
 int dt_pernode_slots(struct dt_hostlist *hosts, int per_node, const char *root,

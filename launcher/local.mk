@@ -2,7 +2,6 @@ noinst_LIBRARIES += launcher/libbase.a launcher/libengine.a launcher/liblauncher
 
 # Shared by launcher and agent. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_a_SOURCES = \
-	launcher/base/affinity.c launcher/base/affinity.h \
 	launcher/base/agentargs.h \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
@@ -10,6 +9,9 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/closefrom.c launcher/base/closefrom.h \
 	launcher/base/program/elfneeds.c launcher/base/program/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
+	launcher/base/granted/affinity.c launcher/base/granted/affinity.h \
+	launcher/base/granted/cgroupdir.c launcher/base/granted/cgroupdir.h \
+	launcher/base/granted/limits.c launcher/base/granted/limits.h \
 	launcher/base/program/head.c launcher/base/program/head.h \
 	launcher/base/program/horovodneeds.c launcher/base/program/horovodneeds.h \
 	launcher/base/inject.c launcher/base/inject.h \
@@ -170,13 +172,11 @@ LAUNCHER_LIBS = launcher/liblauncher.a $(ENGINE_LIBS)
 launcher_libagent_a_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/clock.h \
-	launcher/agent/facts/cgroupdir.c launcher/agent/facts/cgroupdir.h \
 	launcher/agent/facts/gpuask.c launcher/agent/facts/gpuask.h \
 	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
 	launcher/agent/facts/gpustate.c launcher/agent/facts/gpustate.h \
 	launcher/agent/facts/hostfacts.c launcher/agent/facts/hostfacts.h \
 	launcher/agent/facts/hostinfo.c launcher/agent/facts/hostinfo.h \
-	launcher/agent/facts/limits.c launcher/agent/facts/limits.h \
 	launcher/agent/facts/netaddrs.c launcher/agent/facts/netaddrs.h \
 	launcher/agent/facts/savedir.c launcher/agent/facts/savedir.h \
 	launcher/agent/facts/smi.c launcher/agent/facts/smi.h \

@@ -88,7 +88,7 @@ UNIT_TESTS = \
 	tests/unit/job/job_fsm \
 	tests/unit/watch/flight_record \
 	tests/unit/agent/cgroup \
-	tests/unit/agent/cgroupdir \
+	tests/unit/base/cgroupdir \
 	tests/unit/agent/leftovers \
 	tests/unit/agent/mapped \
 	tests/unit/io/linebuf \
@@ -480,9 +480,9 @@ tests_unit_agent_cgroup_SOURCES = tests/unit/agent/cgroup.c tests/unit/unit.h
 tests_unit_agent_cgroup_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_cgroup_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_agent_cgroupdir_SOURCES = tests/unit/agent/cgroupdir.c tests/unit/unit.h
-tests_unit_agent_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_cgroupdir_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+tests_unit_base_cgroupdir_SOURCES = tests/unit/base/cgroupdir.c tests/unit/unit.h
+tests_unit_base_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_cgroupdir_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/forbid.h \
 	tests/unit/unit.h

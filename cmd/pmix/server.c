@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/base/affinity.h"
+#include "launcher/base/granted/affinity.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/place/mpimap.h"

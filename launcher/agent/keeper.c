@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
-#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/removetree.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
+#include "launcher/base/granted/limits.h"
 
 enum { REMOVE_ROUND_MS = 5 };
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/facts/savedir.h"
 #include "launcher/agent/facts/topology.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/base/ckptdir.h"
+#include "launcher/base/granted/limits.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/place/envrules.h"
@@ -92,25 +92,14 @@ void dt_resources_devices(struct dt_generation *g)
         g->config.ras_port = (uint16_t)(g->host->free_port + DT_PORT_RAS);
 }
 
-/* A container may run on all CPUs of the machine, and get the time of a few. */
-static void grant_cores(struct dt_generation *g)
-{
-    struct dt_limits limits;
-    uint32_t granted;
-
-    dt_limits_read(&limits, "");
-    granted = limits.cpu / 100 + (limits.cpu % 100 != 0);
-    g->config.cores_limited = granted && granted < g->host->cores;
-    g->config.cores = g->config.cores_limited ? granted : g->host->cores;
-}
-
 void dt_resources_cpus(struct dt_generation *g)
 {
     bool threads = g->start.bind_to == DT_BIND_HWTHREAD;
     uint32_t cores;
     char *text;
 
-    grant_cores(g);
+    g->config.cores = dt_limits_cpus("");
+    g->config.cores_limited = g->config.cores < g->host->cores;
     if (g->start.bind_to == DT_BIND_NONE)
         return;
     dt_topology_read(&g->config.cpus, "");

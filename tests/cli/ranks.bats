@@ -332,6 +332,17 @@ cpus() {
     clean
 }
 
+@test "--npernode cpu respects the CPU time that the control group grants" {
+    [ "$(nproc)" -ge 2 ] || skip "needs two CPUs"
+    make_group cpu cpu.cfs_quota_us 100000 cpu.max "100000 100000" || skip "no cgroup with a limit of CPU time can be made here"
+    dtrun_in_group --npernode cpu sh -c 'echo $LOCAL_WORLD_SIZE'
+    code_is 0
+    out_is "1
+"
+    await rmdir "$GROUP"
+    clean
+}
+
 @test "--bind-to uses only CPUs that the agent may use" {
     type taskset >/dev/null || skip "taskset(1) is not installed"
     local one=$(grep Cpus_allowed_list /proc/self/status | grep -oE '[0-9]+$')

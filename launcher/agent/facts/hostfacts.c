@@ -8,9 +8,9 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/facts/savedir.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/granted/limits.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 

@@ -12,8 +12,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include "launcher/base/affinity.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/granted/affinity.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 #include "runtime/wire/env.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/affinity.h"
+#include "launcher/base/granted/affinity.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 

@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "launcher/agent/facts/cgroupdir.h"
+#include "launcher/base/granted/cgroupdir.h"
 #include "launcher/base/mem.h"
 
 /* The dot distinguishes the name from systemd's groups. */

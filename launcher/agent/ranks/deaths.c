@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/granted/limits.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 

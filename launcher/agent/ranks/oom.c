@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/agent/facts/cgroupdir.h"
+#include "launcher/base/granted/cgroupdir.h"
 #include "launcher/base/slurp.h"
 
 enum { FILE_MAX = 64 * 1024 };

@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/ranks/pty.h"
 #include "launcher/agent/ranks/rankproc.h"
+#include "launcher/base/granted/limits.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
 #include "launcher/base/writeall.h"

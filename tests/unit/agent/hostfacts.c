@@ -13,7 +13,7 @@
 #include "launcher/agent/facts/gpus.h"
 #include "launcher/agent/facts/gpustate.h"
 #include "launcher/agent/facts/hostfacts.h"
-#include "launcher/agent/facts/limits.h"
+#include "launcher/base/granted/limits.h"
 #include "tests/unit/unit.h"
 
 static char root[] = "/tmp/dtrun-hostfacts-XXXXXX";

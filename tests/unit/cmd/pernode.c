@@ -62,6 +62,15 @@ static int slots_here(int per_node, const char *mask, const char *at, struct dt_
     return rc;
 }
 
+/* dir: in root. */
+static int slots_in(const char *dir, int per_node)
+{
+    char at[64];
+
+    snprintf(at, sizeof at, "%s/%s", root, dir);
+    return slots_here(per_node, NULL, at, NULL);
+}
+
 static void devices_of_this_machine_are_counted(void **state)
 {
     struct dt_error err = { 0 };
@@ -76,6 +85,23 @@ static void devices_of_this_machine_are_counted(void **state)
     assert_int_equal(slots_here(DT_PER_NODE_GPU, NULL, "/nowhere", &err), -1);
     assert_int_equal(err.exit_code, 2);
     assert_string_equal(err.text, "--npernode gpu: this machine has no NVIDIA GPU");
+}
+
+/* Of all CPUs, of which a container has the time of one and a half. */
+static void cpus_count_as_far_as_the_control_group_grants_their_time(void **state)
+{
+    int granted = cpus() < 2 ? cpus() : 2;
+
+    (void)state;
+    run("mkdir -p box/proc/self box/sys/fs/cgroup && echo 0::/ >box/proc/self/cgroup && "
+        "echo '1 2 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup rw' >box/proc/self/mountinfo && "
+        "echo 150000 100000 >box/sys/fs/cgroup/cpu.max");
+    assert_int_equal(slots_in("box", DT_PER_NODE_CPU), granted);
+    assert_int_equal(slots_in("box", DT_PER_NODE_AUTO), granted);
+    run("echo 50000 100000 >box/sys/fs/cgroup/cpu.max");
+    assert_int_equal(slots_in("box", DT_PER_NODE_CPU), 1);
+    run("echo 99900000 100000 >box/sys/fs/cgroup/cpu.max");
+    assert_int_equal(slots_in("box", DT_PER_NODE_CPU), cpus());
 }
 
 static void given_slots_are_kept(void **state)
@@ -106,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_of_this_machine_are_counted),
+        cmocka_unit_test(cpus_count_as_far_as_the_control_group_grants_their_time),
         cmocka_unit_test(given_slots_are_kept),
     };
 

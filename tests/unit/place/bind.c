@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "launcher/agent/facts/topology.h"
-#include "launcher/base/affinity.h"
+#include "launcher/base/granted/affinity.h"
 #include "launcher/base/strbuf.h"
 #include "tests/unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/base/affinity.h"
+#include "launcher/base/granted/affinity.h"
 
 enum { CPUS_MAX = 1 << 16 };
 

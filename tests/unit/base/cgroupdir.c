@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/agent/facts/cgroupdir.h"
+#include "launcher/base/granted/cgroupdir.h"
 
 static const char unified[] =
     "24 30 0:22 / /proc rw,nosuid - proc proc rw\n"

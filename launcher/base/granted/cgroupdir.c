@@ -1,4 +1,4 @@
-#include "launcher/agent/facts/cgroupdir.h"
+#include "launcher/base/granted/cgroupdir.h"
 
 #include <stdio.h>
 #include <stdlib.h>

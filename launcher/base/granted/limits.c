@@ -1,10 +1,11 @@
-#include "launcher/agent/facts/limits.h"
+#include "launcher/base/granted/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/agent/facts/cgroupdir.h"
+#include "launcher/base/granted/affinity.h"
+#include "launcher/base/granted/cgroupdir.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
@@ -90,6 +91,17 @@ void dt_limits_read(struct dt_limits *limits, const char *root)
             dt_cgroupdir_climb(&d, limited[i].look[d.version - 1], limits);
         dt_cgroupdir_free(&d);
     }
+}
+
+/* A container may run on all CPUs of the machine, and get the time of a few. */
+uint32_t dt_limits_cpus(const char *root)
+{
+    uint32_t allowed = dt_affinity_count(), granted;
+    struct dt_limits limits;
+
+    dt_limits_read(&limits, root);
+    granted = limits.cpu / 100 + (limits.cpu % 100 != 0);
+    return granted && granted < allowed ? granted : allowed;
 }
 
 struct refusal {

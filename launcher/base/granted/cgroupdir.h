@@ -1,7 +1,7 @@
 /* Finds the control group of this process: version 1, version 2, and both side by side (hybrid), on
  * the host or in a container. */
-#ifndef DT_AGENT_FACTS_CGROUPDIR_H
-#define DT_AGENT_FACTS_CGROUPDIR_H
+#ifndef DT_BASE_GRANTED_CGROUPDIR_H
+#define DT_BASE_GRANTED_CGROUPDIR_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* The limits of this process's control groups: containers and batch systems grant only a part of
  * the machine. */
-#ifndef DT_AGENT_FACTS_LIMITS_H
-#define DT_AGENT_FACTS_LIMITS_H
+#ifndef DT_BASE_GRANTED_LIMITS_H
+#define DT_BASE_GRANTED_LIMITS_H
 
 #include <stdint.h>
 
@@ -14,6 +14,10 @@ struct dt_limits {
  * cgroups of version 1 or 2. root is "", or a directory that stands for / in tests. What cannot be
  * read counts as no limit. */
 void dt_limits_read(struct dt_limits *limits, const char *root);
+
+/* Returns how many CPUs the processes of this group may keep busy: those of this process's affinity
+ * mask, or fewer if control groups limit CPU time, rounded up. */
+uint32_t dt_limits_cpus(const char *root);
 
 /* If a control group does not allow this many more processes and threads, returns a text that says
  * so: "the cgroup DIR allows N processes and threads (pids.max)". Otherwise returns NULL. The

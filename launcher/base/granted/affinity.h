@@ -1,6 +1,6 @@
 /* The CPUs on which the kernel lets this process run. */
-#ifndef DT_BASE_AFFINITY_H
-#define DT_BASE_AFFINITY_H
+#ifndef DT_BASE_GRANTED_AFFINITY_H
+#define DT_BASE_GRANTED_AFFINITY_H
 
 #include <sched.h>
 #include <stddef.h>
