@@ -81,6 +81,7 @@ UNIT_TESTS = \
 	tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/checkpoint/checkpoint_format \
 	tests/unit/checkpoint/checkpoint_owner \
+	tests/unit/checkpoint/checkpoint_visible \
 	tests/unit/session/heartbeat \
 	tests/unit/driver/reportfile \
 	tests/unit/driver/streams \
@@ -455,6 +456,11 @@ tests_unit_checkpoint_checkpoint_owner_SOURCES = tests/unit/checkpoint/checkpoin
 	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_checkpoint_checkpoint_owner_LDADD = $(CHECKPOINT_LIBS)
+
+tests_unit_checkpoint_checkpoint_visible_SOURCES = tests/unit/checkpoint/checkpoint_visible.c \
+	tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_visible_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_checkpoint_visible_LDADD = $(CHECKPOINT_LIBS)
 
 tests_unit_watch_wait_graph_SOURCES = tests/unit/watch/wait_graph.c tests/unit/unit.h
 tests_unit_watch_wait_graph_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -135,6 +135,14 @@ static dt_result_t set_job_id(void)
     return DT_OK;
 }
 
+/* dtrun's default has the name of the job. Nobody has asked for it, and the job may never save. */
+static bool is_chosen_directory(void)
+{
+    const char *slash = strrchr(dti_checkpoint.path, '/');
+
+    return !slash || strcmp(slash + 1, dti_checkpoint.job_id) != 0;
+}
+
 /* Collective until it has succeeded once. */
 static dt_result_t set_up_store(struct dt_comm *c)
 {
@@ -151,6 +159,8 @@ static dt_result_t set_up_store(struct dt_comm *c)
         .path = dti_checkpoint.path,
         .host = dti_checkpoint.host,
         .leads_host = c->local_rank == 0,
+        .hosts = c->nodes,
+        .chosen = is_chosen_directory(),
         .owner = { dti_checkpoint.job_id, c->world->generation },
         /* dtrun sets these two until it knows of a commit */
         .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0,

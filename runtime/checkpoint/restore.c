@@ -210,7 +210,7 @@ static dt_result_t check_hosts_see_candidate(struct restore *r, dt_result_t open
 
     if (r->mode == LOCKED)
         return DT_OK;
-    result = dt_visible_report(r->store, !blind ? 0 : error ? error : ENOENT, "finds");
+    result = dt_visible_report(r->store, !blind ? 0 : error ? error : ENOENT, "finds there");
     r->hidden = result == DT_ERR_IO;
     return dt_group_agree(&r->store->group, result);
 }
@@ -396,6 +396,15 @@ static dt_result_t restore_with_retries(struct restore *r)
                    r->store->path);
 }
 
+/* Otherwise only the first save would fail, perhaps hours later. */
+static dt_result_t check_visible(struct dt_store *s)
+{
+    dt_result_t result = s->ready || s->visible ? DT_OK : dt_visible_check_early(s);
+
+    s->visible |= result == DT_OK;
+    return result;
+}
+
 dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffers, int64_t *step)
 {
     struct restore r = { .store = s,
@@ -405,6 +414,8 @@ dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffer
                          .shard = { .file = { .fd = -1 } } };
     dt_result_t result = restore_with_retries(&r);
 
+    if (result == DT_OK && r.candidate.step < 0)
+        result = check_visible(s);
     if (result == DT_OK)
         *step = r.candidate.step;
     close_directory(&r);

@@ -22,6 +22,8 @@ struct dt_store {
     const char *path;
     const char *host; /* this rank's, for messages */
     bool leads_host;  /* this rank answers for what its host sees */
+    uint32_t hosts;   /* on which there are ranks */
+    bool chosen;      /* path is not the default, so the job will probably save there */
     struct dt_owner owner;
     bool fresh;  /* the first commit sets aside what the directory held before */
     bool resume; /* this job may continue from other jobs' checkpoints */
@@ -39,6 +41,7 @@ struct dt_store {
     bool has_committed;        /* this generation has committed, so LINEAGE names the job */
 
     bool ready;      /* the directory is this job's; it was checked and tidied */
+    bool visible;    /* a restore has found nothing, and checked that hosts share the directory */
     uint32_t saves;  /* number of saves so far: each has its own temporary name */
     uint32_t drops;  /* number of entries dropped so far, likewise */
     uint32_t asides; /* number of directories made for what is set aside */

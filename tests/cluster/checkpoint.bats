@@ -17,17 +17,35 @@ setup() {
 teardown_file() { cluster_down; }
 teardown() { cluster_await_quiet; }
 
-save() { # DIRECTORY
-    cluster_dtrun --max-restarts 0 -np 4 -H host1:2,host2:1,host3:1 --checkpoint-dir "$1" \
+save() { # OPTION...
+    cluster_dtrun -np 4 -H host1:2,host2:1,host3:1 "$@" \
         "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
 }
 
-@test "a checkpoint directory that the hosts do not share is an error that names them" {
-    save /tmp/mine # each host has a /tmp of its own
+@test "a checkpoint directory that the hosts do not share is an error that names them, before the first step" {
+    save --checkpoint-dir /tmp/mine # each host has a /tmp of its own
     [ "$RC" = 1 ]
-    cluster_err_has "the checkpoint directory /tmp/mine is not shared: what rank 0 writes there cannot be seen on host2, host3;"
+    cluster_err_has "the checkpoint directory /tmp/mine is not shared: what rank 0 writes to /tmp cannot be seen on host2, host3;"
+    ! grep step "$OUT" || false
+    ! grep restarting "$ERR" || false
+    for host in 1 2 3; do
+        [ -z "$(cluster_on $host find /tmp -maxdepth 1 -name '.save-*' -o -name mine)" ]
+    done
+    for host in 1 2 3; do
+        cluster_on $host mkdir /tmp/mine
+    done
+    save --checkpoint-dir /tmp/mine
+    [ "$RC" = 1 ]
+    cluster_err_has "is not shared: what rank 0 writes there cannot be seen on host2, host3;"
+    ! grep step "$OUT" || false
     [ -z "$(cluster_on 1 ls -A /tmp/mine)" ]
-    cluster_on 2 test ! -e /tmp/mine
+}
+
+@test "the default checkpoint directory need not be shared by hosts until the first save" {
+    save --max-restarts 0 --wdir /tmp
+    [ "$RC" = 1 ]
+    cluster_err_has "is not shared: what rank 0 writes there cannot be seen on host2, host3;"
+    grep "step     3 of 3" "$OUT"
 }
 
 @test "checkpoints that only the host of rank 0 sees need --resume or --fresh, too" {
@@ -63,10 +81,10 @@ save() { # DIRECTORY
     for host in 1 2; do
         cluster_on $host sh -c "mkdir -p /tmp/some && mount --bind $CLUSTER_SHARED /tmp/some"
     done
-    save /tmp/some
+    save --checkpoint-dir /tmp/some
     [ "$RC" = 1 ]
     cluster_err_has "cannot be seen on host3;"
-    save "$CLUSTER_SHARED/all"
+    save --checkpoint-dir "$CLUSTER_SHARED/all"
     [ "$RC" = 0 ]
     [ -e "$CLUSTER_SHARED/all/step_000000000003/rank_00003.shard" ]
 }

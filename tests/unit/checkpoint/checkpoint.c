@@ -678,44 +678,6 @@ static void a_checkpoint_that_was_being_replaced_is_kept(void **state)
     assert_int_equal(step, 10);
 }
 
-/* The host of the odd ranks looks at another directory. Whichever call comes first says so. */
-static void a_directory_that_is_not_shared_names_the_host(void **state)
-{
-    char elsewhere[80];
-    struct job j;
-
-    (void)state;
-    snprintf(elsewhere, sizeof elsewhere, "%s/c", base);
-    for (int there = 0; there < 2; there++) {
-        if (there)
-            assert_int_equal(mkdir(elsewhere, 0777), 0);
-        job_init(&j, 4, dir, 0, 1);
-        j.ranks[1].store.path = j.ranks[3].store.path = elsewhere;
-        assert_int_equal(job_save(&j, 10), DT_ERR_IO);
-        assert_has(j.ranks[2].text, "is not shared: ");
-        assert_has(j.ranks[2].text, "cannot be seen on odd;");
-        job_free(&j);
-        assert_int_equal(entries(), 0);
-    }
-}
-
-/* The directory may be shared: only the access fails. */
-static void a_directory_that_a_host_cannot_open_names_the_reason(void **state)
-{
-    char elsewhere[80];
-    struct job j;
-
-    (void)state;
-    snprintf(elsewhere, sizeof elsewhere, "%s/c", base);
-    assert_int_equal(symlink(elsewhere, elsewhere), 0);
-    job_init(&j, 4, dir, 0, 1);
-    j.ranks[1].store.path = j.ranks[3].store.path = elsewhere;
-    assert_int_equal(job_save(&j, 10), DT_ERR_IO);
-    assert_has(j.ranks[2].text, "cannot be seen on odd (Too many levels of symbolic links);");
-    job_free(&j);
-    assert_int_equal(unlink(elsewhere), 0);
-}
-
 static void put_a_file_in_the_way(void)
 {
     char file[80];
@@ -832,8 +794,6 @@ int main(void)
         ON_DISK(every_attempt_has_a_name_of_its_own),
         ON_DISK(each_host_makes_its_shards_entries_durable),
         ON_DISK(a_checkpoint_that_was_being_replaced_is_kept),
-        ON_DISK(a_directory_that_is_not_shared_names_the_host),
-        ON_DISK(a_directory_that_a_host_cannot_open_names_the_reason),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),
         ON_DISK(a_directory_that_cannot_be_looked_for_is_an_error),
         ON_DISK(a_full_disk_leaves_the_older_checkpoint),

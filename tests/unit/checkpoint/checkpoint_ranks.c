@@ -112,6 +112,8 @@ void job_init(struct job *j, uint32_t size, const char *dir, uint32_t generation
             .path = dir,
             .host = k % 2 ? "odd" : "even",
             .leads_host = k < 2,
+            .hosts = size < 2 ? 1 : 2,
+            .chosen = true,
             .owner = { "job-01234567", generation },
             .arg = j,
             .committed = committed,
