@@ -98,8 +98,6 @@ static void drop_missing(struct dt_rehost *r, struct dt_strbuf *names)
 
         if (h->phase != DT_HOST_CLOSED && !r->lost[host])
             continue;
-        if (h->phase == DT_HOST_CLOSED)
-            dt_verbose("%s: %s", dt_core_host_name(r->core, host), h->why.text);
         r->lost[host] = true;
         add_name(r, names, host);
     }
@@ -184,30 +182,42 @@ static bool can_continue_with_all(struct dt_rehost *r)
     return fits;
 }
 
-/* The user may have to do something about it, as if a host's key has changed. */
-static void say_why_unusable(const struct dt_rehost *r)
+/* Adds "host: reason" for each of the plan's hosts that cannot be reached. */
+static void list_reasons(const struct dt_rehost *r, struct dt_strs *reasons)
 {
     for (size_t i = 0; i < r->core->plan.nnodes; i++) {
         size_t host = r->core->plan.nodes[i].host;
         const struct dt_hostlink *h = r->core->links.v[host];
+        char *text;
 
-        if (h->phase == DT_HOST_CLOSED && h->why.text[0])
-            dt_say("%s: %s", dt_core_host_name(r->core, host), h->why.text);
+        if (h->phase != DT_HOST_CLOSED || !h->why.text[0])
+            continue;
+        text = dt_xasprintf("%s: %s", dt_core_host_name(r->core, host), h->why.text);
+        dt_xstrs_add(reasons, text);
+        free(text);
     }
 }
 
+/* If the job waits or ends, the user may have to do something about it, as if a host's key has
+ * changed. If it goes on, --verbose shows the reasons. */
+static void say_reasons(const struct dt_strs *reasons, bool always)
+{
+    for (uint32_t i = 0; i < reasons->n; i++)
+        (always ? dt_say : dt_verbose)("%s", reasons->v[i]);
+}
+
 /* Returns false if the job has to end. */
-static bool await_hosts(struct dt_rehost *r, const char *lost, const char *why)
+static bool await_hosts(struct dt_rehost *r, const char *lost, const char *why,
+                        const struct dt_strs *reasons)
 {
     uint64_t until_ns = r->began_ns + OUTAGE_S * UINT64_C(1000000000);
 
     if (dt_core_now(r->core) >= until_ns || !can_continue_with_all(r))
         return false;
-    if (!r->outage) {
-        say_why_unusable(r);
+    say_reasons(reasons, !r->outage);
+    if (!r->outage)
         dt_say("%s cannot be used now, and %s; trying again for %d minutes", lost, why,
                OUTAGE_S / 60);
-    }
     r->outage = true;
     dt_timers_set(&r->core->timers, DT_TIMER_OUTAGE, OUTAGE_PAUSE_S * 1000);
     return true;
@@ -226,11 +236,22 @@ void dt_rehost_try_again(struct dt_rehost *r)
     dt_core_check_idle(r->core);
 }
 
-static void give_up(struct dt_rehost *r, const char *lost, const char *why)
+static void give_up(struct dt_rehost *r, const char *lost, const char *why,
+                    const struct dt_strs *reasons)
 {
-    say_why_unusable(r);
+    say_reasons(reasons, true);
     dt_say("giving up: %s cannot be used any more, and %s", lost, why);
     dt_core_end(r->core, DT_EV_FAILED, DT_EXIT_LAUNCH, dt_xasprintf("%s lost: %s", lost, why));
+}
+
+static void say_moved_from(const struct dt_rehost *r, const char *lost,
+                           const struct dt_strs *reasons)
+{
+    char *how = dt_xasprintf("without %s", lost);
+
+    say_reasons(reasons, false);
+    say_moved(r, how);
+    free(how);
 }
 
 /* Returns false when the job has to wait or to end. */
@@ -238,19 +259,19 @@ static bool move_from_lost(struct dt_rehost *r, const char *lost)
 {
     bool stop = r->core->config->on_host_loss == DT_HOST_LOSS_STOP;
     struct dt_error err = { 0 };
-    char *how;
+    struct dt_strs reasons = { 0 };
+    bool moved;
 
     if (stop)
         dt_error_set(&err, "--on-host-loss stop was given");
-    if (stop || place_anew(r, &err) < 0) {
-        if (stop || !await_hosts(r, lost, err.text))
-            give_up(r, lost, err.text);
-        return false;
-    }
-    how = dt_xasprintf("without %s", lost);
-    say_moved(r, how);
-    free(how);
-    return true;
+    list_reasons(r, &reasons);
+    moved = !stop && place_anew(r, &err) == 0;
+    if (moved)
+        say_moved_from(r, lost, &reasons);
+    else if (stop || !await_hosts(r, lost, err.text, &reasons))
+        give_up(r, lost, err.text, &reasons);
+    dt_strs_free(&reasons);
+    return moved;
 }
 
 /* Returns what follows "continuing", or NULL if nothing has changed for this host. The caller frees
