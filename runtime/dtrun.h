@@ -452,9 +452,9 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
 
 /* Calls on a stream. A view is a communicator for one of the program's CUDA streams. A call that
  * gets a view instead of the communicator is enqueued on the stream: it returns at once, without
- * waiting for the GPU or for other ranks, and runs after the work that was queued on the stream
- * before it and before the work that is queued later. Only NCCL's first call of a kind may wait for
- * other ranks, and any call waits while the stream is full.
+ * waiting for the GPU or for other ranks. It runs after all work already queued on the stream, and
+ * before work queued later. Only NCCL's first call of a kind may wait for other ranks, and any call
+ * waits while the stream is full.
  *
  * All collectives on buffers, dt_barrier, dt_send and dt_recv take views, and so do their
  * nonblocking forms, whose requests complete when the call is over. Buffers are in the memory of
