@@ -569,11 +569,11 @@ typedef struct dt_error_info {
 DT_API dt_result_t dt_last_error_info(dt_error_info_t *info);
 
 /* The flight recorder keeps the last calls on every communicator (64, see dt_config_t): what they
- * were, when, and with which result. When a call fails for good, once in a process, the library
- * sends dtrun the last four on its communicator; dtrun prints those of all ranks together. If there
- * is a directory for dumps, all kept calls are written there, to rank.RANK.GENERATION.txt and
- * .jsonl. dtrun's --output-dir is that directory unless another was named. "off": nothing is sent
- * or written.
+ * were, when, and with which result. The first time that a call fails for good in a process, the
+ * library sends dtrun the last four calls on its communicator; dtrun prints those of all ranks
+ * together. If there is a directory for dumps, all kept calls are written there, to
+ * rank.RANK.GENERATION.txt and .jsonl. dtrun's --output-dir is that directory unless another was
+ * named. "off": nothing is sent or written.
  *
  * dt_recorder_dump writes the kept calls to a file at any time: as JSON lines if the path ends in
  * ".jsonl", else as text. NULL: both files, to the directory for dumps. Any thread may call it,
