@@ -113,6 +113,15 @@ static LIBSSH2_DISCONNECT_FUNC(note_goodbye)
     s->hung_up = true;
 }
 
+static void set_callback(LIBSSH2_SESSION *session, int event, void (*callback)(void))
+{
+#if LIBSSH2_VERSION_NUM >= 0x010b01 /* 1.11.1, which deprecates the other function */
+    libssh2_session_callback_set2(session, event, callback);
+#else
+    libssh2_session_callback_set(session, event, (void *)callback);
+#endif
+}
+
 LIBSSH2_SESSION *dt_sshsocket_session(struct dt_sshsocket *s)
 {
     LIBSSH2_SESSION *session = libssh2_session_init_ex(NULL, NULL, NULL, s);
@@ -120,9 +129,9 @@ LIBSSH2_SESSION *dt_sshsocket_session(struct dt_sshsocket *s)
     if (!session)
         return NULL;
     libssh2_session_set_blocking(session, 0);
-    libssh2_session_callback_set(session, LIBSSH2_CALLBACK_SEND, (void *)take_packet);
-    libssh2_session_callback_set(session, LIBSSH2_CALLBACK_RECV, (void *)give_bytes);
-    libssh2_session_callback_set(session, LIBSSH2_CALLBACK_DISCONNECT, (void *)note_goodbye);
+    set_callback(session, LIBSSH2_CALLBACK_SEND, (void (*)(void))take_packet);
+    set_callback(session, LIBSSH2_CALLBACK_RECV, (void (*)(void))give_bytes);
+    set_callback(session, LIBSSH2_CALLBACK_DISCONNECT, (void (*)(void))note_goodbye);
     return session;
 }
 
