@@ -113,11 +113,9 @@ void standin_hang(struct ncclComm *comm)
 
 static bool is_lost(const struct standin_member *member)
 {
-    int stage = atomic_load(&member->stage);
-
-    if (stage == STANDIN_ABSENT)
-        return atomic_load(&member->lost);
-    return stage == STANDIN_PRESENT && !standin_is_own(member) && standin_has_ended(member);
+    if (atomic_load(&member->stage) == STANDIN_ABSENT)
+        return atomic_load(&member->lost) && atomic_load(&member->stage) == STANDIN_ABSENT;
+    return standin_has_died(member);
 }
 
 /* NCCL does not learn of the end of a process on its own host. */

@@ -183,9 +183,8 @@ static void note_ends(struct standin_link *link)
     for (int r = 0; r < link->size; r++) {
         struct standin_member *member = &link->shared->members[r];
 
-        if (speaks_for(link, r) && atomic_load(&member->stage) == STANDIN_PRESENT &&
-            member->said.machine == standin_host() && !standin_is_own(member) &&
-            standin_has_ended(member))
+        if (speaks_for(link, r) && member->said.machine == standin_host() &&
+            standin_has_died(member))
             atomic_store(&member->lost, true);
     }
 }

@@ -165,3 +165,10 @@ bool standin_has_ended(const struct standin_member *member)
         return has_ended(member->said.process);
     return atomic_load(&member->lost);
 }
+
+/* A member may leave and then end, so its stage is asked again once its end is seen. */
+bool standin_has_died(const struct standin_member *member)
+{
+    return atomic_load(&member->stage) == STANDIN_PRESENT && !standin_is_own(member) &&
+           standin_has_ended(member) && atomic_load(&member->stage) == STANDIN_PRESENT;
+}

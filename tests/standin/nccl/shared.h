@@ -101,5 +101,7 @@ void standin_sleep(struct standin_shared *shared, uint32_t seen);
  * nothing has reaped it yet). */
 bool standin_is_own(const struct standin_member *member);
 bool standin_has_ended(const struct standin_member *member);
+/* Whether another process has ended without leaving the communicator. */
+bool standin_has_died(const struct standin_member *member);
 
 #endif
