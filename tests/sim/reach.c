@@ -40,7 +40,7 @@ static const struct sim_host *host_at(const struct sim_world *w, const char *add
 static struct dt_msg_reached try_address(const struct sim_world *w, const struct sim_host *caller,
                                          const struct dt_msg_target *t, uint32_t addr)
 {
-    uint32_t network;
+    uint32_t network = 0;
     const struct sim_host *target;
 
     if (w->s->hosts > SIM_HOSTS_MAX) /* such worlds have no such faults */

@@ -11,7 +11,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/pairnotes.h"
 
-enum { NEVER = DT_HOSTSHM_NO_LIMIT, MS = 1000 * 1000, MOST = 12 };
+enum { NEVER = DT_HOSTSHM_NO_LIMIT }; /* unsigned, unlike the others */
+enum { MS = 1000 * 1000, MOST = 12 };
 
 struct fixture {
     struct dt_hostshm_rank rank;

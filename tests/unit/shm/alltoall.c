@@ -478,7 +478,7 @@ static void *does_not_fit(void *arg)
     struct seat *seat = arg;
     struct dt_shm s = take_seat(seat);
     const struct dt_coll_error *t = &seat->coll_error;
-    uint8_t *out = calloc(sizeof plenty, 1);
+    uint8_t *out = calloc(1, sizeof plenty);
 
     if (call_oddly(&s, out) != DT_ERR_MISMATCH)
         seat->bad = "no mismatch";
@@ -544,7 +544,7 @@ static void *calls_another(void *arg)
     struct dt_shm s = take_seat(seat);
     const struct dt_blocks blocks = { .each = 1000 };
     struct dt_call call = { .number = 1, .kind = DT_CALL_ALL_GATHER, .dtype = DT_U16, .root = -1 };
-    uint8_t *out = calloc(sizeof plenty, 1);
+    uint8_t *out = calloc(1, sizeof plenty);
     dt_result_t r;
 
     if (seat->me == 2) {
