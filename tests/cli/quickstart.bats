@@ -149,6 +149,39 @@ check_tree() {
     clean
 }
 
+# All of /usr/bin except some commands.
+without() {
+    mkdir "$T/usr"
+    ln -s /usr/bin/* "$T/usr"
+    (cd "$T/usr" && rm -f "$@")
+    rm -f "${@/#/$T/bin/}"
+    PATH=$T/usr
+}
+
+@test "quickstart check skips the format where no package has clang-format-14" {
+    checked
+    stand_in apt-cache 'exit 100'
+    without clang-format-14
+    check_tree
+    [ "$RC" = 0 ]
+    out_has 1 "^SKIP: clang-format # SKIP clang-format-14 is not installed$"
+    [ "$(tail -n 1 "$OUT")" = "14 passed, 0 failed, 1 skipped" ]
+    clean
+}
+
+@test "quickstart check installs clang-format-14 where a package has it" {
+    checked
+    stand_in apt-cache 'exit 0'
+    stand_in apt-get 'case "$*" in
+        *install*clang-format-14) printf "#!/bin/sh\n" >"$T/bin/clang-format-14"; chmod +x "$T/bin/clang-format-14" ;;
+        esac'
+    [ "$(id -u)" = 0 ] || stand_in sudo 'exec "$@"'
+    without clang-format-14
+    check_tree
+    [ "$(tail -n 1 "$OUT")" = "15 passed, 0 failed" ]
+    clean
+}
+
 @test "quickstart check reports and counts a check that fails beside the tests" {
     checked
     touch "$T/bad"
