@@ -471,8 +471,8 @@ static int be_stuck_smi(void)
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* fails where no permission is needed */
     if (fork() == 0) {
         fclose(stdout);
-        if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0)
-            write(ready[1], "", 1);
+        if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0 && write(ready[1], "", 1) != 1)
+            _exit(1);
         close(ready[1]);
         while (read(leash, &byte, 1) > 0)
             continue;
