@@ -352,7 +352,9 @@ static const struct dt_foreign table[] = {
             "launcher-exec", "bootstrap-exec"),
     NEEDLESS(X, 1, "dtrun knows the names of this machine", "localhost"),
     NEEDLESS(X, 0, "ranks do not get the names of hosts", "disable-hostname-propagation"),
+    NEEDLESS(X, 0, "hosts need not share paths, and --push sends the program", "hybrid-hosts"),
     IGNORED(X, 1, "ranks follow the order of hosts in -H or --hostfile", "order-nodes"),
+    REFUSED(X, 1, "the order of hosts in -H or --hostfile places ranks", "rankmap"),
     SAME(X, 1, "the known values are slot and node", "map-by"),
     SAME(X, 1, "dtrun(1) lists the known values", "bind-to"),
     IGNORED(X, 1, "with --bind-to numa the kernel gives a rank memory that is near", "membind"),
@@ -383,6 +385,7 @@ static const struct dt_foreign table[] = {
     IGNORED(X, 1, "all processes of a job start at once", "usize"),
     IGNORED(X, 1, "dtrun has no name server", "nameserver"),
     IGNORED(X, 0, "ranks use PMI_FD", "pmi-port"),
+    IGNORED(X, 1, of_mpi, "memory-alloc-kinds"),
 };
 /* clang-format on */
 
