@@ -200,8 +200,12 @@ static void on_login_timeout(uv_timer_t *timer)
 {
     struct dt_transport *t = timer->data;
 
-    fail_transport(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase],
-                   login_seconds(t), t->remote->host->name);
+    /* Servers may send lines before the one that begins with "SSH-", so libssh2 waits for it. */
+    if (t->phase == HANDSHAKE && t->socket.greeting[0] && !is_from_sshd(t->socket.greeting))
+        fail_stranger(t);
+    else
+        fail_transport(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase],
+                       login_seconds(t), t->remote->host->name);
     drive(t);
 }
 

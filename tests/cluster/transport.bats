@@ -94,7 +94,10 @@ while peer.recv(1000): pass
 peer = server.accept()[0]
 peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 peer.close()
-server.accept()[0].close()' 3>&- &
+server.accept()[0].close()
+peer = server.accept()[0]
+peer.sendall(b"ready\r\n")
+while peer.recv(1000): pass' 3>&- &
     await listens 2300
     for i in stays closes; do
         probe --transport libssh2 --port 2300 host1 true
@@ -102,6 +105,9 @@ server.accept()[0].close()' 3>&- &
     done
     probe --transport libssh2 --port 2300 host1 true
     fails_with "handshake: what answers at port 2300 closed the connection without a word; if it is no"
+    printf 'ConnectTimeout 1\n' >"$CLUSTER_HOME/.ssh/config"
+    probe --transport libssh2 --port 2300 host1 true
+    fails_with "handshake: what answers at port 2300 is no SSH server; see --ssh-port"
     wait
 }
 
