@@ -124,7 +124,7 @@ static void say_singletons(struct dt_generation *g, const char *why)
 
     if (g->start.generation > 1)
         return;
-    text = dt_xasprintf("%s %s Open MPI (%s), but there is no PMIx server for it: every rank will "
+    text = dt_xasprintf("%s %s MPI (%s), but there is no PMIx server for it: every rank will "
                         "be an MPI job of its own, of size 1. %s",
                         g->start.argv.v[0], uses, g->needs_pmix, why);
     dt_generation_log(g, text);

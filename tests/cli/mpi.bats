@@ -375,7 +375,7 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
     code_is 0
     err_lines 1
-    err_has "dtrun: localhost: true may use Open MPI (--env mpi), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
+    err_has "dtrun: localhost: true may use MPI (--env mpi), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
     err_has ") exited with code 3"
     clean
 }
@@ -414,7 +414,7 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun --no-push --rsh './on-list %h' -H a,b --env mpi true
     code_is 0
     err_lines 1
-    err_has "dtrun: b: true may use Open MPI (--env mpi), but there is no PMIx server for it"
+    err_has "dtrun: b: true may use MPI (--env mpi), but there is no PMIx server for it"
     clean
 }
 
@@ -464,6 +464,23 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     done
 }
 
+@test "a PMIx server serves an MPI library that was built with PMIx" {
+    type gcc >/dev/null || skip "needs gcc"
+    [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
+    # The same soname as that of an MPICH that speaks PMI-1.
+    echo 'int f(void) { return 0; }' | gcc -shared -Wl,-soname,libpmix.so.2 -o libpmix.so.2 -xc -
+    echo 'int f(void); int MPI_Init(void) { return f(); }' |
+        gcc -shared -Wl,-soname,libmpi.so.12 -o libmpi.so.12 -xc - -xnone libpmix.so.2
+    printf '#include <stdio.h>\n#include <stdlib.h>\nint MPI_Init(void);
+        int main(void) { MPI_Init(); puts(getenv("PMIX_RANK")); }' |
+        gcc -o mpi -xc - -xnone -Wl,-rpath,"$T" -Wl,-rpath-link,"$T" libmpi.so.12
+    LD_LIBRARY_PATH=$T dtrun --no-tag -np 1 ./mpi
+    code_is 0
+    err_is_empty
+    [ "$(cat "$OUT")" = 0 ]
+    clean
+}
+
 @test "without a PMIx server one line says that each Open MPI rank is a job of its own" {
     type gcc >/dev/null || skip "needs gcc"
     # A program counts as one of Open MPI's if it names this library.
@@ -477,7 +494,7 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 ./mpi
     code_is 0
     err_lines 1
-    err_has "dtrun: localhost: ./mpi uses Open MPI (libmpi.so.40), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
+    err_has "dtrun: localhost: ./mpi uses MPI (libmpi.so.40), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
     err_has ") exited with code 3"
     clean
 }

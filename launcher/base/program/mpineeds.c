@@ -10,12 +10,12 @@
 #include "launcher/base/program/script.h"
 #include "launcher/base/program/words.h"
 
-/* MPICH, Intel MPI and MVAPICH share this soname. All of them speak PMI-1. */
+/* MPICH, Intel MPI and MVAPICH share this soname. They speak PMI-1, unless they link libpmix. */
 static const char mpich_abi[] = "libmpi.so.12";
 
 /* A linker that leaves out what is not used (--as-needed) may name only one of them. */
-static const char *const openmpi[] = { "libmpi.so.", "libmpi_mpifh.so.", "libmpi_usempif08.so.",
-                                       "libmpi_cxx.so." };
+static const char *const served[] = { "libmpi.so.", "libmpi_mpifh.so.", "libmpi_usempif08.so.",
+                                      "libmpi_cxx.so.", "libpmix.so." };
 
 /* Packages that start MPI when they are imported. */
 static const char *const packages[] = { "mpi4py",  "petsc4py", "slepc4py",
@@ -57,8 +57,9 @@ static bool is_of_mpi(void *arg, const char *library)
 {
     const struct evidence *e = arg;
 
-    for (size_t i = 0; i < sizeof openmpi / sizeof *openmpi; i++) {
-        if (strncmp(library, openmpi[i], strlen(openmpi[i])) == 0) {
+    for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
+        if (strncmp(library, served[i], strlen(served[i])) == 0 &&
+            strcmp(library, mpich_abi) != 0) {
             snprintf(e->why, e->size, "%s", library);
             return true;
         }
@@ -68,7 +69,7 @@ static bool is_of_mpi(void *arg, const char *library)
 
 static bool is_linked(const char *path, struct evidence *e)
 {
-    return dt_libraries_find(path, e->libraries, is_of_mpi, e) && strcmp(e->why, mpich_abi) != 0;
+    return dt_libraries_find(path, e->libraries, is_of_mpi, e);
 }
 
 static bool shows_use(void *arg, const char *word)

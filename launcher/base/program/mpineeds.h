@@ -1,5 +1,5 @@
-/* Whether a program uses Open MPI and so needs a PMIx server. The library that it links, or the
- * imports of a script, show this. Programs of other MPI libraries need no such check. */
+/* Whether a program uses Open MPI, or another MPI library that was built with PMIx, and so needs a
+ * PMIx server. The libraries that it links, or the imports of a script, show this. */
 #ifndef DT_BASE_PROGRAM_MPINEEDS_H
 #define DT_BASE_PROGRAM_MPINEEDS_H
 
