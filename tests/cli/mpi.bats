@@ -468,9 +468,9 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     type gcc >/dev/null || skip "needs gcc"
     [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
     # The same soname as that of an MPICH that speaks PMI-1.
-    echo 'int f(void) { return 0; }' | gcc -shared -Wl,-soname,libpmix.so.2 -o libpmix.so.2 -xc -
+    echo 'int f(void) { return 0; }' | gcc -shared -Wl,-soname,libpmix.so.9 -o libpmix.so.9 -xc -
     echo 'int f(void); int MPI_Init(void) { return f(); }' |
-        gcc -shared -Wl,-soname,libmpi.so.12 -o libmpi.so.12 -xc - -xnone libpmix.so.2
+        gcc -shared -Wl,-soname,libmpi.so.12 -o libmpi.so.12 -xc - -xnone libpmix.so.9
     printf '#include <stdio.h>\n#include <stdlib.h>\nint MPI_Init(void);
         int main(void) { MPI_Init(); puts(getenv("PMIX_RANK")); }' |
         gcc -o mpi -xc - -xnone -Wl,-rpath,"$T" -Wl,-rpath-link,"$T" libmpi.so.12
