@@ -317,6 +317,7 @@ static int init_library(struct dt_error *err)
     struct infos list = infos_begin();
     pmix_status_t status;
 
+    setenv("TMPDIR", dti_server.dir, 1); /* where PMIx 5 keeps what it shares with ranks */
     add_info(&list, PMIX_SERVER_TMPDIR, dti_server.dir, PMIX_STRING);
     add_info(&list, PMIX_SYSTEM_TMPDIR, dti_server.dir, PMIX_STRING);
     add_info(&list, PMIX_HOSTNAME, dti_server.start->host, PMIX_STRING);

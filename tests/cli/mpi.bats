@@ -346,10 +346,20 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     clean
 }
 
+@test "a job of MPI leaves nothing in the directory for temporary files" {
+    check() {
+        mkdir "tmp-$mpi"
+        TMPDIR=$T/tmp-$mpi dtrun -np 2 "$MPI"
+        code_is 0
+        [ -z "$(ls -A "tmp-$mpi")" ] || { ls -A "tmp-$mpi"; false; }
+    }
+    with_each check
+}
+
 @test "an MPI program whose ranks have lost their environment is warned of, also if dtrun serves it" {
     check() {
-        local keep=() # Open MPI searches PATH for ssh; MPICH needs no variable
-        [ "$mpi" = mpich ] || keep=("PATH=$PATH")
+        local keep=() # Open MPI searches PATH for ssh, and version 5 needs HOME; MPICH needs no variable
+        [ "$mpi" = mpich ] || keep=("PATH=$PATH" "HOME=$HOME")
         dtrun_start -np 2 env -i "${keep[@]}" "$MPI" wait
         await has_line "^dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded .*MPI (/.*/libmpi[^/]*), but has none of the rank's environment: every rank that calls MPI_Init is an MPI job of its own, of size 1; env -i, sudo and containers may remove it\$" "$ERR" || { show; false; }
         kill -TERM "$BACKGROUND"
