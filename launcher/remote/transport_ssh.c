@@ -20,6 +20,7 @@ struct dt_transport {
     const struct dt_remote *remote;
     bool talks;           /* the remote command has written something */
     bool fed;             /* something was sent to it */
+    bool mute;            /* ssh failed and said nothing */
     struct dt_strbuf err; /* standard error until then, after that only its last piece; bounded */
 };
 
@@ -98,6 +99,7 @@ static void on_ssh_ended(void *arg, const struct dt_child_end *end)
     struct dt_error why = { 0 };
 
     if (!end->closed) {
+        t->mute = end->code == SSH_FAILED && t->err.len == 0;
         explain_ssh_end(t, end, &why);
         if (!t->talks && end->code != SSH_FAILED)
             release_noise(t);
@@ -158,9 +160,10 @@ static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
     dt_transport_child_write(t, bytes, n);
 }
 
+/* From OpenSSH 10 on ssh says nothing, at the log level that dtrun sets, if it is turned away. */
 static bool ssh_turned_away(const struct dt_transport *t)
 {
-    return !t->talks && !t->fed && dt_ssherror_turned_away(dt_strbuf_text(&t->err));
+    return !t->talks && !t->fed && (t->mute || dt_ssherror_turned_away(dt_strbuf_text(&t->err)));
 }
 
 /* ssh does not report its progress before it fails. */
