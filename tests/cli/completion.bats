@@ -120,7 +120,7 @@ offers() { # LINE WORD...
     fish --no-execute fishscript
     fish_offers 'dtrun --map-by ' node slot
     fish_offers 'dtrun --npernode ' auto cpu gpu
-    fish_offers 'dtrun -np 2 --nn' --nnodes
+    fish_offers 'dtrun -np 2 --hea' --heartbeat # fish 4 also offers what has these letters in this order
     fish_offers 'dtrun --hostfile=no' --hostfile=nodes --hostfile=notes
     fish_offers 'dtrun -np 2 ./tra' ./train
     fish_offers 'dtrun -- ./tra' ./train
