@@ -86,7 +86,8 @@ SCRIPT
 
 # Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]. With CLUSTER_HIDE=hide it sees neither source nor
 # build tree. CLUSTER_STARTUPS is MaxStartups of its sshd, whose last line counts. CLUSTER_KEX are its key exchanges:
-# what ssh and sshd choose by default takes ten times as long as the rest of a login.
+# what ssh and sshd choose by default takes ten times as long as the rest of a login. From OpenSSH 9.8 on, sshd shuts
+# out for a while whoever failed to log in, as tests do.
 cluster_host() {
     local i=$1 shell=${2:-/bin/bash} ns=$CLUSTER_TAG-h$1 dir=$CLUSTER_DIR/host$1 pid
 
@@ -109,6 +110,7 @@ KbdInteractiveAuthentication no
 PrintMotd no
 MaxStartups ${CLUSTER_STARTUPS:-500}
 KexAlgorithms ${CLUSTER_KEX:-ecdh-sha2-nistp256}
+$(! grep -qai PerSourcePenalties "$CLUSTER_SSHD" || echo "PerSourcePenalties no")
 AuthorizedKeysFile $CLUSTER_DIR/authorized_keys
 CONFIG
     ip netns add "$ns"
