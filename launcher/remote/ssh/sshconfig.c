@@ -235,13 +235,19 @@ static void take_global_files(struct dt_sshconfig *c, const char *value)
     add_words(c, &c->globalknownhosts, value);
 }
 
-/* dtrun itself sends the locale, with the rest of its environment, so it can ignore the SendEnv
- * that distributions set for it. */
+/* dtrun itself sends these, with the rest of its environment, so it can ignore the SendEnv that
+ * distributions set for them. */
 static void take_sendenv(struct dt_sshconfig *c, const char *value)
 {
-    if (strncmp(value, "LANG", 4) != 0 && strncmp(value, "LC_", 3) != 0 &&
-        strcmp(value, "XMODIFIERS") != 0)
-        need_openssh(c, "sendenv", "set");
+    static const char *const sent[] = { "XMODIFIERS", "COLORTERM", "NO_COLOR" };
+
+    if (strncmp(value, "LANG", 4) == 0 || strncmp(value, "LC_", 3) == 0)
+        return;
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
+        if (strcmp(value, sent[i]) == 0)
+            return;
+    }
+    need_openssh(c, "sendenv", "set");
 }
 
 /* The settings that the libssh2 transport implements as ssh does. Any other setting, known or
