@@ -23,7 +23,7 @@ start() { # OPTION...: starts 4 ranks on host1 and host2 with a lease that does 
 keeper() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (!(p[i] in p)) print i }'; }
 worker() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (p[i] in p) print i }'; }
 rank_shell() { cluster_on "$1" pgrep -f "^sh -c echo up" | head -1; }
-session() { cluster_on "$1" ps -eo pid=,args= | awk '/sshd: root@notty/ { print $1; exit }'; }
+session() { cluster_on "$1" ps -eo pid=,args= | awk '/sshd(-session)?: root@notty/ { print $1; exit }'; }
 
 # Checks that dtrun ended with CODE and has stopped the other ranks.
 job_ends() { # CODE

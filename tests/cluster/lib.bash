@@ -284,7 +284,7 @@ cluster_on() { # N COMMAND...: runs the command on the host, without SSH
     nsenter -t "$pid" -a -- "$@" 3>&-
 }
 
-# Lists what runs on the hosts except sshd, "host2 PID ARGS" in each line, and what is left of cluster_run. It reads
+# Lists what runs on the hosts except those of sshd, "host2 PID ARGS" in each line, and what is left of cluster_run. It reads
 # each host's own /proc, because a ps on each would take several times as long.
 cluster_processes() {
     local host process p name
@@ -292,7 +292,7 @@ cluster_processes() {
     for host in "$CLUSTER_DIR"/host*/; do
         host=${host%/} host=${host##*/}
         for process in "/proc/$(cluster_init "${host#host}")/root/proc"/[0-9]*; do
-            { read -r name <"$process/comm"; } 2>/dev/null && [ "$name" != sshd ] || continue
+            { read -r name <"$process/comm"; } 2>/dev/null && [[ $name != sshd* ]] || continue
             echo "$host ${process##*/} $(tr '\0\n' ' ' <"$process/cmdline")"
         done
     done

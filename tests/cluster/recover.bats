@@ -108,7 +108,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
         for what in worker keeper session; do
             start_stuck --transport $t -H host1:2,host2:2
             case $what in
-            session) victim=$(cluster_on 2 ps -eo pid=,args= | awk '/sshd: root@notty/ { print $1; exit }') ;;
+            session) victim=$(cluster_on 2 ps -eo pid=,args= | awk '/sshd(-session)?: root@notty/ { print $1; exit }') ;;
             *) victim=$(agents 2 | awk -v what=$what '$1 == what { print $2 }') ;;
             esac
             cluster_on 2 kill -9 "$victim"
