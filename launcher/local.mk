@@ -22,6 +22,7 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/nvidia.c launcher/base/nvidia.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
+	launcher/base/pidfd.h \
 	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/process.c launcher/base/process.h \
 	launcher/base/program/program.c launcher/base/program/program.h \

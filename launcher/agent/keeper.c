@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,6 +21,7 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
 #include "launcher/base/granted/limits.h"
+#include "launcher/base/pidfd.h"
 
 enum { REMOVE_ROUND_MS = 5 };
 
@@ -55,7 +55,7 @@ void dt_keeper_kill(const struct dt_keeper *keeper)
     if (keeper->self < 0)
         kill(getppid(), SIGKILL); /* before Linux 5.3 */
     else
-        pidfd_send_signal(keeper->self, SIGKILL, NULL, 0);
+        dt_pidfd_kill(keeper->self);
 }
 
 static uint64_t ms_since(uint64_t time_ns)
@@ -197,7 +197,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     if (keeper == MAP_FAILED)
         return fail_keeper("mmap");
     keeper->lease_ms = lease_ms;
-    keeper->self = pidfd_open(getpid(), 0);
+    keeper->self = dt_pidfd_open(getpid());
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return fail_keeper("prctl");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)

@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "launcher/base/pidfd.h"
 
 static bool is_connection(int fd)
 {
@@ -25,7 +26,7 @@ static bool is_connection(int fd)
 static bool set_option(const struct dt_quickack *q, int number, int option)
 {
     static const int on = 1;
-    int fd = pidfd_getfd(q->pidfd, number, 0);
+    int fd = dt_pidfd_getfd(q->pidfd, number);
     bool done =
         fd >= 0 && is_connection(fd) && setsockopt(fd, IPPROTO_TCP, option, &on, sizeof on) == 0;
 
@@ -41,7 +42,7 @@ void dt_quickack_open(struct dt_quickack *q, pid_t pid)
     struct dirent *entry;
 
     q->n = 0;
-    q->pidfd = pidfd_open(pid, 0);
+    q->pidfd = dt_pidfd_open(pid);
     if (q->pidfd < 0)
         return;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);

@@ -127,3 +127,11 @@ bad.bats:     [ -e a ] && [ -e b ]" ]
     without_effect "$DTRUN_SOURCE"/tests/{cli,cluster,sim}/*.bats "$DTRUN_SOURCE"/tests/{cli,cluster}/*.bash >bad
     [ ! -s bad ] || { cat bad; false; }
 }
+
+# ---- older systems ----
+
+@test "nothing includes <sys/pidfd.h>, which glibc before 2.36 lacks" {
+    run grep -rnE --include='*.[ch]' '#include <sys/pidfd\.h>' "$DTRUN_SOURCE"/{cmd,examples,launcher,runtime,tests}
+    echo "$output"
+    [ "$status" -eq 1 ]
+}

@@ -4,13 +4,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
+#include "launcher/base/pidfd.h"
 #include "launcher/base/process.h"
 
 enum { PATIENCE_MS = 5000, REAP_MS = 1000 };
@@ -38,15 +38,14 @@ bool dt_smi_start(struct dt_smi *smi, const char *const *argv)
     if (pid < 0)
         close(ends[0]);
     else
-        *smi = (struct dt_smi){ pid, pidfd_open(pid, 0), ends[0] };
+        *smi = (struct dt_smi){ pid, dt_pidfd_open(pid), ends[0] };
     return pid > 0;
 }
 
 /* Without a pidfd the id may be another process's by now. */
 void dt_smi_end(struct dt_smi *smi, struct dt_groups *groups)
 {
-    if (smi->pidfd >= 0 ? pidfd_send_signal(smi->pidfd, SIGKILL, NULL, 0) == 0
-                        : kill(smi->pid, SIGKILL) == 0)
+    if (smi->pidfd >= 0 ? dt_pidfd_kill(smi->pidfd) == 0 : kill(smi->pid, SIGKILL) == 0)
         dt_groups_abandon(groups, smi->pid);
     if (smi->pidfd >= 0)
         close(smi->pidfd);

@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "launcher/agent/sweep/procenv.h"
+#include "launcher/base/pidfd.h"
 #include "runtime/wire/env.h"
 
 bool dt_leftovers_parse(const char *text, size_t n, const char *job_id, uint32_t *generation)
@@ -28,7 +28,7 @@ bool dt_leftovers_parse(const char *text, size_t n, const char *job_id, uint32_t
 static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct dt_leftover *left)
 {
     struct dt_strbuf text = { 0 };
-    int fd = pidfd_open(pid, 0), rc;
+    int fd = dt_pidfd_open(pid), rc;
     uint32_t generation = before;
 
     if (dt_procenv_read(&text, pid))
@@ -36,7 +36,7 @@ static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct 
     dt_strbuf_free(&text);
     if (generation < before) {
         /* Linux before 5.3 has no pidfds, and some containers refuse them. */
-        rc = fd < 0 ? kill(pid, SIGKILL) : pidfd_send_signal(fd, SIGKILL, NULL, 0);
+        rc = fd < 0 ? kill(pid, SIGKILL) : dt_pidfd_kill(fd);
         *left = (struct dt_leftover){ pid, rc < 0 ? errno : 0 };
     }
     if (fd >= 0)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/pidfd.h"
 
 enum { ROUND_MS = 5 };
 
@@ -19,11 +19,11 @@ enum { ROUND_MS = 5 };
 static void kill_process(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
-    int fd = pidfd_open(p->pid, 0);
+    int fd = dt_pidfd_open(p->pid);
     bool same = dt_procstat_read(&now, p->pid) && now.started == p->stat.started;
 
     if (same && fd >= 0)
-        pidfd_send_signal(fd, SIGKILL, NULL, 0);
+        dt_pidfd_kill(fd);
     else if (same) /* before Linux 5.3, or a container refuses pidfds */
         kill(p->pid, SIGKILL);
     if (fd >= 0)
