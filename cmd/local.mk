@@ -50,11 +50,11 @@ cmd/completion/dtrun.fish: cmd/dtrun$(EXEEXT)
 	$(AM_V_GEN)cmd/dtrun$(EXEEXT) --completion fish >$@
 endif
 
-# Fully static, since it is copied to hosts of which nothing is known. The linker would only warn
-# about libuv's use of getpwuid_r, which the agent never reaches.
+# Fully static, since it is copied to hosts of which nothing is known. Only getpwuid_r would need
+# glibc's shared libraries. libuv has a call of it, which the agent never reaches.
 cmd_dtrun_agent_SOURCES = cmd/dtrun-agent.c
 cmd_dtrun_agent_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
-cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--no-warnings
+cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--defsym=getpwuid_r=abort
 cmd_dtrun_agent_LDADD = $(AGENT_LIBS) $(SODIUM_STATIC_LIBS) $(UV_STATIC_LIBS)
 
 if HAVE_PMIX
