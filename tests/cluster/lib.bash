@@ -284,8 +284,8 @@ cluster_on() { # N COMMAND...: runs the command on the host, without SSH
     nsenter -t "$pid" -a -- "$@" 3>&-
 }
 
-# Lists what runs on the hosts except those of sshd, "host2 PID ARGS" in each line, and what is left of cluster_run. It reads
-# each host's own /proc, because a ps on each would take several times as long.
+# Lists what runs on the hosts except those of sshd, "host2 PID ARGS" in each line, and what is left of cluster_run.
+# It reads each host's own /proc, because a ps on each would take several times as long.
 cluster_processes() {
     local host process p name
 
