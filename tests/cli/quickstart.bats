@@ -170,6 +170,16 @@ without() {
     clean
 }
 
+@test "quickstart check says that it skips the black-box tests where configure found bats too old" {
+    checked
+    mkdir -p build
+    echo 'BATS = ' >build/Makefile
+    check_tree
+    out_has 1 "^SKIP: black-box-tests # SKIP bats is older than 1.7$"
+    [ "$(tail -n 1 "$OUT")" = "15 passed, 0 failed, 1 skipped" ]
+    clean
+}
+
 @test "quickstart check installs clang-format-14 where a package has it" {
     checked
     stand_in apt-cache 'echo "$2 | 1 | here"'
