@@ -243,6 +243,18 @@ static void add_local_peers(struct infos *list)
     dt_strbuf_free(&b);
 }
 
+/* Open MPI 5 takes MPI_INFO_ENV's command and argv from this, earlier versions from variables. */
+static void add_command_line(struct infos *list)
+{
+    const struct dt_strs *argv = &dti_server.start->argv;
+    struct dt_strbuf b = { 0 };
+
+    for (uint32_t i = 0; i < argv->n; i++)
+        dt_strbuf_printf(&b, "%s%s", i ? " " : "", argv->v[i]);
+    add_info(list, PMIX_APP_ARGV, dt_strbuf_text(&b), PMIX_STRING);
+    dt_strbuf_free(&b);
+}
+
 static void add_rank(struct infos *list, pmix_rank_t rank)
 {
     struct infos of = infos_begin();
@@ -280,6 +292,7 @@ static struct infos describe_job(void)
     add_info(&list, PMIX_LOCALLDR, &start->ranks.v[0], PMIX_PROC_RANK);
     add_info(&list, PMIX_TMPDIR, dti_server.dir, PMIX_STRING);
     add_info(&list, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL); /* dtrun removes the contents */
+    add_command_line(&list);
     add_local_peers(&list);
     add_node_map(&list);
     add_proc_map(&list);
