@@ -389,20 +389,23 @@ static bool is_crowded(void)
     return dti_server.start->ranks.n > dt_affinity_count();
 }
 
-/* Open MPI 4 believes that it was started by hand unless schizo says otherwise. Ranks that share
- * CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it leaves its files in
- * /dev/shm, so these go where the agent removes them. */
+/* Version 5 calls "sm" what was "vader". Open MPI 4 believes that it was started by hand unless
+ * schizo says otherwise. Ranks that share CPUs need 5 ms for what takes 10 us if they yield. When
+ * Open MPI is killed it leaves its files in /dev/shm, so these go where the agent removes them. */
 static void add_settings(struct dt_strs *env)
 {
     char *backing = dt_xasprintf("OMPI_MCA_btl_vader_backing_directory=%s", dti_server.dir);
+    char *sm = dt_xasprintf("OMPI_MCA_btl_sm_backing_directory=%s", dti_server.dir);
     char *session = dt_xasprintf("OMPI_MCA_orte_tmpdir_base=%s", dti_server.dir);
 
     dt_xstrs_add(env, "OMPI_MCA_schizo=ompi");
     dt_xstrs_add(env, backing);
+    dt_xstrs_add(env, sm);
     dt_xstrs_add(env, session);
     if (is_crowded())
         dt_xstrs_add(env, "OMPI_MCA_mpi_yield_when_idle=1");
     free(backing);
+    free(sm);
     free(session);
 }
 
