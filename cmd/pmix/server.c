@@ -243,14 +243,20 @@ static void add_local_peers(struct infos *list)
     dt_strbuf_free(&b);
 }
 
+static void join_arguments(struct dt_strbuf *b, uint32_t first)
+{
+    const struct dt_strs *argv = &dti_server.start->argv;
+
+    for (uint32_t i = first; i < argv->n; i++)
+        dt_strbuf_printf(b, "%s%s", i > first ? " " : "", argv->v[i]);
+}
+
 /* Open MPI 5 takes MPI_INFO_ENV's command and argv from this, earlier versions from variables. */
 static void add_command_line(struct infos *list)
 {
-    const struct dt_strs *argv = &dti_server.start->argv;
     struct dt_strbuf b = { 0 };
 
-    for (uint32_t i = 0; i < argv->n; i++)
-        dt_strbuf_printf(&b, "%s%s", i ? " " : "", argv->v[i]);
+    join_arguments(&b, 0);
     add_info(list, PMIX_APP_ARGV, dt_strbuf_text(&b), PMIX_STRING);
     dt_strbuf_free(&b);
 }
@@ -389,35 +395,35 @@ static bool is_crowded(void)
     return dti_server.start->ranks.n > dt_affinity_count();
 }
 
-/* Version 5 calls "sm" what was "vader". Open MPI 4 believes that it was started by hand unless
- * schizo says otherwise. Ranks that share CPUs need 5 ms for what takes 10 us if they yield. When
- * Open MPI is killed it leaves its files in /dev/shm, so these go where the agent removes them. */
+static void add_directory(struct dt_strs *env, const char *name)
+{
+    char *text = dt_xasprintf("%s=%s", name, dti_server.dir);
+
+    dt_xstrs_add(env, text);
+    free(text);
+}
+
+/* Open MPI 4 believes that it was started by hand unless schizo says otherwise. Ranks that share
+ * CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it leaves its files in
+ * /dev/shm, so these go where the agent removes them; version 5 calls "sm" what was "vader". */
 static void add_settings(struct dt_strs *env)
 {
-    char *backing = dt_xasprintf("OMPI_MCA_btl_vader_backing_directory=%s", dti_server.dir);
-    char *sm = dt_xasprintf("OMPI_MCA_btl_sm_backing_directory=%s", dti_server.dir);
-    char *session = dt_xasprintf("OMPI_MCA_orte_tmpdir_base=%s", dti_server.dir);
-
     dt_xstrs_add(env, "OMPI_MCA_schizo=ompi");
-    dt_xstrs_add(env, backing);
-    dt_xstrs_add(env, sm);
-    dt_xstrs_add(env, session);
+    add_directory(env, "OMPI_MCA_btl_vader_backing_directory");
+    add_directory(env, "OMPI_MCA_btl_sm_backing_directory");
+    add_directory(env, "OMPI_MCA_orte_tmpdir_base");
     if (is_crowded())
         dt_xstrs_add(env, "OMPI_MCA_mpi_yield_when_idle=1");
-    free(backing);
-    free(sm);
-    free(session);
 }
 
 /* Leaves the arguments out if they are longer than a variable may be. */
 static void add_arguments(struct dt_strs *env)
 {
-    const struct dt_strs *argv = &dti_server.start->argv;
     struct dt_strbuf b = { 0 };
 
-    for (uint32_t i = 1; i < argv->n; i++)
-        dt_strbuf_printf(&b, "%s%s", i == 1 ? "OMPI_ARGV=" : " ", argv->v[i]);
-    if (b.len && b.len < ARGUMENTS_MAX)
+    dt_strbuf_printf(&b, "OMPI_ARGV=");
+    join_arguments(&b, 1);
+    if (dti_server.start->argv.n > 1 && b.len < ARGUMENTS_MAX)
         dt_xstrs_add(env, dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }

@@ -48,6 +48,14 @@ static void assert_has_nothing(const char *dir)
     }
 }
 
+static void assert_restores_nothing(struct job *j)
+{
+    int64_t step;
+
+    assert_int_equal(job_restore(j, &step), DT_OK);
+    assert_int_equal(step, -1);
+}
+
 static void make_directories(void)
 {
     assert_int_equal(mkdir(even, 0777), 0);
@@ -117,8 +125,7 @@ static void a_restore_makes_no_directory(void **state)
     assert_says(&j, want);
     job_free(&j);
     begin(&j, even_path, even_path);
-    assert_int_equal(job_restore(&j, &step), DT_OK);
-    assert_int_equal(step, -1);
+    assert_restores_nothing(&j);
     assert_has_nothing(even);
     assert_int_equal(job_save(&j, 10), DT_OK);
     job_free(&j);
@@ -128,27 +135,23 @@ static void a_restore_makes_no_directory(void **state)
 static void a_restore_needs_no_right_to_write(void **state)
 {
     struct job j;
-    int64_t step;
 
     (void)state;
     begin(&j, "/sys", odd);
-    assert_int_equal(job_restore(&j, &step), DT_OK);
-    assert_int_equal(step, -1);
+    assert_restores_nothing(&j);
     job_free(&j);
 }
 
 static void a_restore_does_not_look_at_the_default_directory(void **state)
 {
     struct job j;
-    int64_t step;
 
     (void)state;
     make_directories();
     begin(&j, even, odd);
     for (uint32_t k = 0; k < j.size; k++)
         j.ranks[k].store.chosen = false;
-    assert_int_equal(job_restore(&j, &step), DT_OK);
-    assert_int_equal(step, -1);
+    assert_restores_nothing(&j);
     job_free(&j);
 }
 
@@ -156,14 +159,13 @@ static void a_restore_does_not_look_at_the_default_directory(void **state)
 static void a_directory_that_was_seen_once_is_not_looked_for_again(void **state)
 {
     struct job j;
-    int64_t step;
 
     (void)state;
     make_directories();
     begin(&j, even, even);
-    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_restores_nothing(&j);
     j.ranks[1].store.path = odd;
-    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_restores_nothing(&j);
     job_free(&j);
 }
 
@@ -182,15 +184,13 @@ static dt_result_t min_after_tidying(void *ctx, int64_t *v, size_t n)
 static void another_job_that_tidies_does_not_make_a_restore_fail(void **state)
 {
     struct job j;
-    int64_t step;
 
     (void)state;
     make_directories();
     begin(&j, even, odd);
     group_min = j.ranks[0].store.group.min;
     j.ranks[0].store.group.min = min_after_tidying;
-    assert_int_equal(job_restore(&j, &step), DT_OK);
-    assert_int_equal(step, -1);
+    assert_restores_nothing(&j);
     job_free(&j);
 }
 
