@@ -45,7 +45,7 @@ no_files() { # HOST
 
 @test "an MPI program on two hosts computes right sums, and ranks of a host share memory" {
     check() {
-        cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 "$MPI" leave
+        cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 "$MPI" end
         [ "$RC" = 0 ]
         [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
     }
@@ -54,7 +54,7 @@ no_files() { # HOST
 
 @test "MPI ranks that are placed with --map-by node find those of their host" {
     check() {
-        cluster_dtrun --no-tag --map-by node -np 6 -H host1:4,host2:4 "$MPI" leave
+        cluster_dtrun --no-tag --map-by node -np 6 -H host1:4,host2:4 "$MPI" end
         [ "$RC" = 0 ]
         [ "$(grep -c 'of 6: sum 21, 3 on this host' "$OUT")" = 6 ]
     }

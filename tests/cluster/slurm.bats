@@ -155,7 +155,7 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
         [ "$mpi" = mpich ] || [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || continue
         found=1
         "mpicc.$mpi" -o "$LAB/$mpi" "$DTRUN_SOURCE/tests/rank/mpi.c"
-        allocated --no-tag -H node1:2,node2:2 "$LAB/$mpi" leave
+        allocated --no-tag -H node1:2,node2:2 "$LAB/$mpi" end
         [ "$RC" = 0 ]
         [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
         allocated -H node1:2,node2:2 "$LAB/$mpi" abort 3

@@ -3,13 +3,16 @@
  * sum:
  *
  * - sum: prints the sum
- * - leave: the same, but exits without MPI_Finalize, in which Debian's MPICH may hang between
- * hosts, even under its own mpiexec: one rank waits in UCX, the others in PMI's barrier
+ * - leave: the same, but exits without MPI_Finalize
+ * - end: the same as sum for Open MPI, because with version 5 a rank fails if another one that it
+ * talks to over TCP exits without MPI_Finalize; the same as leave for MPICH, because Debian's may
+ * hang in MPI_Finalize between hosts, even under its own mpiexec: one rank waits in UCX, the others
+ * in PMI's barrier
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
  * - absent: rank 1 exits with 0 without MPI_Init, the others wait for it
  * - desert: rank 1 exits with 0 without MPI_Finalize, the others wait for it
  * - die: rank 1 is killed, the others wait for it
- * - die-once: the same in the first generation, and leave in the next one
+ * - die-once: the same in the first generation, and end in the next one
  * - exit CODE: rank 1 exits with CODE after MPI_Finalize
  * - wait: prints where MPI has its files, and waits for a signal
  * - spawn: rank 0 tries MPI_Comm_spawn
@@ -20,6 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#ifdef OPEN_MPI
+static const char end[] = "sum";
+#else
+static const char end[] = "leave";
+#endif
 
 static void spawn(int rank)
 {
@@ -77,7 +86,9 @@ int main(int argc, char **argv)
     value = rank + 1;
     MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (strcmp(what, "die-once") == 0)
-        what = generation && strcmp(generation, "1") == 0 ? "die" : "leave";
+        what = generation && strcmp(generation, "1") == 0 ? "die" : "end";
+    if (strcmp(what, "end") == 0)
+        what = end;
     if (strcmp(what, "sum") == 0 || strcmp(what, "leave") == 0)
         printf("rank %d of %d: sum %d, %d on this host\n", rank, size, sum, local);
     if (strcmp(what, "spawn") == 0)
