@@ -1,6 +1,6 @@
 noinst_LIBRARIES += launcher/libbase.a launcher/libengine.a launcher/liblauncher.a launcher/libagent.a
 
-# Shared by launcher and agent. Nothing here needs libssh2, cJSON or libuv.
+# Shared by launcher and agent. Nothing here needs libssh2 or cJSON, and only uvloop needs libuv.
 launcher_libbase_a_SOURCES = \
 	launcher/base/agentargs.h \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
@@ -34,6 +34,7 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
+	launcher/base/uvloop.c launcher/base/uvloop.h \
 	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/bind.c launcher/place/bind.h \
 	launcher/place/envlist.c launcher/place/envlist.h \
@@ -42,6 +43,7 @@ launcher_libbase_a_SOURCES = \
 	launcher/place/gpu.c launcher/place/gpu.h \
 	launcher/place/mpimap.c launcher/place/mpimap.h \
 	launcher/place/role.c launcher/place/role.h
+launcher_libbase_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 BASE_LIBS = launcher/libbase.a $(WIRE_LIBS)
 
 # The life of a job, without input, output or a clock. It needs neither libuv nor libssh2.

@@ -61,6 +61,7 @@ UNIT_TESTS = \
 	tests/unit/place/iface \
 	tests/unit/base/bytequeue \
 	tests/unit/base/inject \
+	tests/unit/base/uvloop \
 	tests/unit/remote/link \
 	tests/unit/remote/sshsettings \
 	tests/unit/agent/pmisock \
@@ -485,6 +486,10 @@ tests_unit_agent_hostfacts_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_agent_cgroup_SOURCES = tests/unit/agent/cgroup.c tests/unit/unit.h
 tests_unit_agent_cgroup_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_cgroup_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_base_uvloop_SOURCES = tests/unit/base/uvloop.c tests/unit/unit.h
+tests_unit_base_uvloop_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_base_uvloop_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_base_cgroupdir_SOURCES = tests/unit/base/cgroupdir.c tests/unit/unit.h
 tests_unit_base_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -25,6 +25,7 @@
 #include "launcher/agent/probe/probe.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/uvloop.h"
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* then the keeper takes over */
@@ -480,7 +481,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
 {
     static const struct dt_channel_events events = { on_heard, on_launcher_message, on_room,
                                                      on_gone };
-    int rc = uv_loop_init(&a->loop);
+    int rc = dt_uvloop_init(&a->loop);
 
     if (rc < 0)
         return dt_error_set(err, "cannot create an event loop: %s", uv_strerror(rc));

@@ -7,6 +7,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/process.h"
+#include "launcher/base/uvloop.h"
 
 enum { FILES_MIN = 24 }; /* the least number of open files, for one local host */
 
@@ -21,7 +22,7 @@ void dt_loop_open(uv_loop_t *loop)
                (unsigned long long)files.rlim_cur, FILES_MIN);
         exit(DT_EXIT_LAUNCH);
     }
-    rc = uv_loop_init(loop);
+    rc = dt_uvloop_init(loop);
     if (rc < 0) {
         dt_say("no event loop: %s", uv_strerror(rc));
         exit(DT_EXIT_LAUNCH);

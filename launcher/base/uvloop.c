@@ -1,0 +1,31 @@
+#include "launcher/base/uvloop.h"
+
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+
+static void set(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/* With io_uring, libuv 1.45 to 1.48 may tell the kernel out of order what the loop waits for: when
+ * a descriptor's number is used again, the loop sometimes never hears of the new one. A kernel
+ * thread runs as well, which counts for ulimit -u. libuv reads the variable once, here, so ranks
+ * get what the user has set. */
+int dt_uvloop_init(uv_loop_t *loop)
+{
+    static const char name[] = "UV_USE_IO_URING";
+    const char *given = getenv(name);
+    char *saved = given ? dt_xstrdup(given) : NULL;
+    int rc;
+
+    set(name, "0");
+    rc = uv_loop_init(loop);
+    set(name, saved);
+    free(saved);
+    return rc;
+}
