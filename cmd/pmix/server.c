@@ -337,6 +337,7 @@ static int init_library(struct dt_error *err)
     pmix_status_t status;
 
     setenv("TMPDIR", dti_server.dir, 1); /* where PMIx 5 keeps what it shares with ranks */
+    setenv("PMIX_MCA_gds", "^shmem", 0); /* in PMIx 5.0.1 it loses what later fences bring */
     add_info(&list, PMIX_SERVER_TMPDIR, dti_server.dir, PMIX_STRING);
     add_info(&list, PMIX_SYSTEM_TMPDIR, dti_server.dir, PMIX_STRING);
     add_info(&list, PMIX_HOSTNAME, dti_server.start->host, PMIX_STRING);
