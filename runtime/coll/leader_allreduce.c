@@ -269,8 +269,8 @@ static dt_result_t reduce_by_ring(struct reduction *d)
     divide_into_blocks(d);
     flows[0] = dt_leaders_flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
     flows[1] = dt_leaders_flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
-    d->flows = flows;
-    d->n_flows = 2;
+    d->flows = t.flows;
+    d->n_flows = t.n;
     return r == DT_OK ? dt_leaders_run(l, &t) : r;
 }
 

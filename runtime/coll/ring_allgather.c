@@ -88,7 +88,7 @@ static dt_result_t gather_among_hosts(struct ring_gather *d)
                             .ready = ring_gather_ready,
                             .arg = d };
 
-    d->source = flows + 1;
+    d->source = t.flows + 1;
     return dt_flow_run(l->mesh, &t);
 }
 
