@@ -3,9 +3,11 @@
  *
  * It talks to its agent over standard input, a socket, in messages of PROTOCOL.md. It receives
  * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED. It
- * sends EXIT for a rank that called MPI_Abort, MPI_STATE and LOG. It exits when that socket ends.
+ * sends EXIT for a rank that called MPI_Abort, MPI_STATE, LOG and OUTPUT. It exits when that socket
+ * ends.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,12 +44,15 @@ static void on_fence(const char *data, size_t n)
     send_message(DT_MSG_FENCE, &m);
 }
 
+/* The agent kills the rank before it has read all answers, of which libpmix would complain. */
 static void on_abort(uint32_t rank, int exit_code)
 {
     const struct dt_msg_exit m = { .generation = dti_helper.start.start.generation,
                                    .rank = rank,
                                    .code = exit_code };
 
+    if (!freopen("/dev/null", "w", stderr))
+        fclose(stderr);
     send_message(DT_MSG_EXIT, &m);
 }
 
@@ -71,9 +76,25 @@ static void on_spawn_refused(uint32_t rank)
     free(text);
 }
 
+/* In pieces that the agent can write to a pipe as a whole. */
+static void on_print(uint32_t rank, uint8_t stream, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left) {
+        size_t n = left < PIPE_BUF ? left : PIPE_BUF;
+        const struct dt_msg_output m = { rank, stream, { (const uint8_t *)text, n } };
+
+        send_message(DT_MSG_OUTPUT, &m);
+        text += n;
+        left -= n;
+    }
+}
+
 static int on_start(const char *dir)
 {
-    static const struct dt_pmix_events events = { on_fence, on_abort, on_state, on_spawn_refused };
+    static const struct dt_pmix_events events = { on_fence, on_abort, on_state, on_spawn_refused,
+                                                  on_print };
     struct dt_msg_go go = { .generation = dti_helper.start.start.generation };
     struct dt_error err = { 0 };
 

@@ -125,6 +125,59 @@ static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[],
     return PMIX_ERR_NOT_SUPPORTED;
 }
 
+/* ---- what MPI prints ---- */
+
+struct printed { /* a request that needs its answer */
+    pmix_op_cbfunc_t done;
+    void *arg;
+    pmix_status_t status;
+};
+
+static void *answer_printed(void *arg)
+{
+    struct printed *p = arg;
+
+    p->done(p->status, p->arg);
+    free(p);
+    return NULL;
+}
+
+static uint8_t stream_of(const pmix_info_t *info)
+{
+    if (info->value.type != PMIX_STRING || !info->value.data.string)
+        return 0;
+    return PMIX_CHECK_KEY(info, PMIX_LOG_STDOUT)   ? STDOUT_FILENO
+           : PMIX_CHECK_KEY(info, PMIX_LOG_STDERR) ? STDERR_FILENO
+                                                   : 0;
+}
+
+/* Open MPI 5 has its server print what users must know, such as why it ends a rank. libpmix holds a
+ * lock for which the answer waits, so another thread gives it. */
+static void on_print(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
+                     const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *arg)
+{
+    struct printed *p = dt_xcalloc(1, sizeof *p);
+    pthread_t thread;
+
+    (void)directives;
+    (void)ndirs;
+    *p = (struct printed){ done, arg, PMIX_ERR_NOT_SUPPORTED };
+    pthread_mutex_lock(&dti_server.lock);
+    for (size_t i = 0; PMIX_CHECK_NSPACE(proc->nspace, dti_server.nspace) && i < ndata; i++) {
+        uint8_t stream = stream_of(&data[i]);
+
+        if (!stream)
+            continue;
+        p->status = PMIX_SUCCESS;
+        dti_server.events.print(proc->rank, stream, data[i].value.data.string);
+    }
+    pthread_mutex_unlock(&dti_server.lock);
+    if (pthread_create(&thread, NULL, answer_printed, p) == 0)
+        pthread_detach(thread);
+    else
+        free(p);
+}
+
 static pmix_server_module_t dti_module = {
     .client_connected = on_connected,
     .client_finalized = on_finalized,
@@ -132,6 +185,7 @@ static pmix_server_module_t dti_module = {
     .fence_nb = on_fence,
     .direct_modex = on_direct_modex,
     .spawn = on_spawn,
+    .log = on_print,
 };
 
 void dt_pmix_fenced(const char *data, size_t n)
@@ -406,13 +460,16 @@ static void add_directory(struct dt_strs *env, const char *name)
 
 /* Open MPI 4 believes that it was started by hand unless schizo says otherwise. Ranks that share
  * CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it leaves its files in
- * /dev/shm, so these go where the agent removes them; version 5 calls "sm" what was "vader". */
+ * /dev/shm, so these go where the agent removes them; version 5 calls "sm" what was "vader". It
+ * also prints a message of several ranks only once, though each of them may be the one that
+ * matters. */
 static void add_settings(struct dt_strs *env)
 {
     dt_xstrs_add(env, "OMPI_MCA_schizo=ompi");
     add_directory(env, "OMPI_MCA_btl_vader_backing_directory");
     add_directory(env, "OMPI_MCA_btl_sm_backing_directory");
     add_directory(env, "OMPI_MCA_orte_tmpdir_base");
+    dt_xstrs_add(env, "OMPI_MCA_opal_base_help_aggregate=0");
     if (is_crowded())
         dt_xstrs_add(env, "OMPI_MCA_mpi_yield_when_idle=1");
 }

@@ -17,6 +17,8 @@ struct dt_pmix_events { /* called in any thread, one at a time */
     /* A rank has called MPI_Init, or (inside false) is about to return from MPI_Finalize. */
     void (*state)(uint32_t rank, bool inside);
     void (*spawn_refused)(uint32_t rank); /* MPI_Comm_spawn */
+    /* The rank's MPI prints text on stdout (1) or stderr (2). */
+    void (*print)(uint32_t rank, uint8_t stream, const char *text);
 };
 
 /* Starts the server for the ranks of start. Its files go into dir. Returns 0, or -1 with err. */

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "launcher/agent/horovodserve.h"
 #include "launcher/agent/ranks/removetree.h"
@@ -100,6 +101,19 @@ static void on_log(void *arg, const char *text)
 void dt_mpirequests_maybe_ready(struct dt_generation *g)
 {
     const struct dt_msg_ready m = { g->start.generation, dt_horovodserve_port(g) };
+static void on_print(void *arg, const struct dt_msg_output *m)
+{
+    struct dt_generation *g = arg;
+    uint8_t stream = g->start.merge_stderr ? STDOUT_FILENO : m->fd;
+    char *text;
+
+    if (dt_relay_print(g->relay, m->rank, stream, m->data.p, m->data.n))
+        return;
+    text = dt_xasprintf("rank %u: %.*s", m->rank, (int)m->data.n, (const char *)m->data.p);
+    dt_generation_log(g, text);
+    free(text);
+}
+
 
     if (g->all_wait && !g->pmix_pending)
         dt_channel_send(g->host->channel, DT_MSG_READY, &m);
@@ -164,9 +178,9 @@ bool dt_mpirequests_died(struct dt_generation *g, const siginfo_t *info)
 
 void dt_mpirequests_needs_pmix(void *arg, const char *why)
 {
-    static const struct dt_pmixhelper_events events = {
-        on_pmix_ready, on_pmix_fence, on_pmix_abort, on_pmix_state, on_log, on_pmix_gone
-    };
+    static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence, on_pmix_abort,
+                                                        on_pmix_state, on_log,        on_print,
+                                                        on_pmix_gone };
     struct dt_generation *g = arg;
 
     g->needs_pmix = dt_xstrdup(why);

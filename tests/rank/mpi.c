@@ -8,6 +8,7 @@
  * talks to over TCP exits without MPI_Finalize; the same as leave for MPICH, because Debian's may
  * hang in MPI_Finalize between hosts, even under its own mpiexec: one rank waits in UCX, the others
  * in PMI's barrier
+ * - error: rank 1 sends to a rank that does not exist, the others wait for it
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
  * - absent: rank 1 exits with 0 without MPI_Init, the others wait for it
  * - desert: rank 1 exits with 0 without MPI_Finalize, the others wait for it
@@ -98,6 +99,8 @@ int main(int argc, char **argv)
     if (rank == 1 && strcmp(what, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
     if (rank == 1 && strcmp(what, "desert") == 0)
+    if (rank == 1 && strcmp(what, "error") == 0)
+        MPI_Send(&value, 1, MPI_INT, size, 0, MPI_COMM_WORLD);
         _exit(0);
     if (rank == 1 && strcmp(what, "die") == 0)
         raise(SIGKILL);

@@ -1,6 +1,8 @@
 #include "launcher/agent/io/relay.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -282,14 +284,48 @@ void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd)
     update(s);
 }
 
-void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes)
+/* Returns NULL if there is no such stream. */
+static struct stream *find_stream(struct dt_relay *r, uint32_t rank, uint8_t stream)
 {
     int64_t index = dt_u32s_find(r->numbers, rank);
-    struct stream *s;
 
-    if (index < 0 || stream < 1 || stream > STREAMS)
+    return index < 0 || stream < 1 || stream > STREAMS ? NULL
+                                                       : &r->streams[STREAMS * index + stream - 1];
+}
+
+/* Opens the end that the rank writes to: so what is added follows what the rank has written. */
+static int open_writer(const struct stream *s)
+{
+    const int flags = O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+    char path[32];
+
+    if (s->is_terminal)
+        return ioctl(s->fd, TIOCGPTPEER, flags);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
+    return open(path, flags);
+}
+
+bool dt_relay_print(struct dt_relay *r, uint32_t rank, uint8_t stream, const void *data, size_t n)
+{
+    struct stream *s = find_stream(r, rank, stream);
+    bool written;
+    int fd;
+
+    if (!s || s->fd < 0)
+        return false;
+    fd = open_writer(s);
+    written = fd >= 0 && write(fd, data, n) == (ssize_t)n;
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes)
+{
+    struct stream *s = find_stream(r, rank, stream);
+
+    if (!s)
         return;
-    s = &r->streams[STREAMS * index + stream - 1];
     /* Credit for output of the previous generation may still arrive. */
     s->credit = bytes < DT_STREAM_CREDIT - s->credit ? s->credit + bytes : DT_STREAM_CREDIT;
     if (r->finishing)

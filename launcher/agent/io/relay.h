@@ -19,6 +19,9 @@ struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
 /* Takes over the reading end of the pipe, or of the pseudo-terminal, that is stdout (1) or stderr
  * (2) of numbers->v[index]. */
 void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd);
+/* Adds n bytes, at most PIPE_BUF, to what the rank itself prints on the stream. Returns false if
+ * the stream has no room or has ended. */
+bool dt_relay_print(struct dt_relay *r, uint32_t rank, uint8_t stream, const void *data, size_t n);
 void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes);
 void dt_relay_room(struct dt_relay *r); /* the channel has room again */
 /* No process of the job can write any more: each stream ends with what its pipe holds now, even if

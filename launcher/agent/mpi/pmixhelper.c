@@ -68,6 +68,9 @@ static bool serve(struct dt_pmixhelper *h, uint8_t type, union dt_msg *m)
     case DT_MSG_LOG:
         h->events.log(h->arg, m->log.text);
         return true;
+    case DT_MSG_OUTPUT:
+        h->events.print(h->arg, &m->output);
+        return true;
     default:
         return false;
     }

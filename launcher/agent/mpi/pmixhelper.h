@@ -20,6 +20,7 @@ struct dt_pmixhelper_events {                      /* none may destroy the helpe
     void (*abort)(void *arg, uint32_t rank, int exit_code);
     void (*state)(void *arg, uint32_t rank, bool inside); /* of MPI: Init or Finalize was called */
     void (*log)(void *arg, const char *text);
+    void (*print)(void *arg, const struct dt_msg_output *m); /* for a rank */
     void (*gone)(void *arg, const char *why); /* it cannot be started, or has ended */
 };
 

@@ -40,14 +40,18 @@ static char byte_at(size_t at)
     return (char)(at * 31 + at / 251);
 }
 
+static size_t make_piece(char *piece, size_t at)
+{
+    for (size_t i = 0; i < PIECE; i++)
+        piece[i] = byte_at(at + i);
+    return PIECE;
+}
+
 static size_t put_piece(size_t at)
 {
     char piece[PIECE];
-    ssize_t n;
+    ssize_t n = write(f.terminal, piece, make_piece(piece, at));
 
-    for (size_t i = 0; i < PIECE; i++)
-        piece[i] = byte_at(at + i);
-    n = write(f.terminal, piece, PIECE);
     return n > 0 ? (size_t)n : 0;
 }
 
@@ -197,6 +201,41 @@ static void a_child_looks_for_the_writer_of_an_unfinished_line(void **state)
     assert_false(f.looked);
 }
 
+static bool print_piece(uint8_t stream, size_t at)
+{
+    char piece[PIECE];
+
+    return dt_relay_print(f.relay, RANK, stream, piece, make_piece(piece, at));
+}
+
+static void what_the_agent_prints_for_a_rank_follows_what_the_rank_has_printed(void **state)
+{
+    char piece[PIECE];
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    assert_false(print_piece(3, 0));
+    assert_false(print_piece(STDERR_FILENO, 0));
+    assert_true(print_piece(STDOUT_FILENO, 0));
+    f.room = true;
+    dt_relay_room(f.relay);
+    while (f.sent < PIECE)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    dt_relay_add(f.relay, 0, STDERR_FILENO, ends[0]);
+    assert_int_equal(write(ends[1], piece, make_piece(piece, PIECE)), PIECE);
+    for (f.written = 2 * PIECE; print_piece(STDERR_FILENO, f.written); f.written += PIECE)
+        assert_in_range(f.written, PIECE, ENOUGH); /* the pipe fills up */
+    assert_in_range(f.written, 3 * PIECE, ENOUGH);
+    close(ends[1]);
+    while (!f.eofs)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_int_equal(f.sent, f.written);
+    assert_true(f.in_order);
+    assert_false(print_piece(STDERR_FILENO, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +243,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_stranger_that_keeps_writing_does_not_keep_the_stream_open,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_the_agent_prints_for_a_rank_follows_what_the_rank_has_printed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_full_terminal_holds_arrives_whole_at_a_slow_reader,
                                         set_up, tear_down),
     };
