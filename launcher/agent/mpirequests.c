@@ -74,7 +74,10 @@ static void on_pmix_state(void *arg, uint32_t rank, bool inside)
 {
     struct dt_generation *g = arg;
     const struct dt_msg_mpi_state m = { g->start.generation, rank, inside };
+    int64_t local_rank = dt_u32s_find(&g->start.ranks, rank);
 
+    if (local_rank >= 0)
+        g->processes[local_rank].mpi_done = !inside;
     dt_channel_send(g->host->channel, DT_MSG_MPI_STATE, &m);
 }
 
@@ -98,9 +101,6 @@ static void on_log(void *arg, const char *text)
     dt_generation_log(arg, text);
 }
 
-void dt_mpirequests_maybe_ready(struct dt_generation *g)
-{
-    const struct dt_msg_ready m = { g->start.generation, dt_horovodserve_port(g) };
 static void on_print(void *arg, const struct dt_msg_output *m)
 {
     struct dt_generation *g = arg;
@@ -114,6 +114,9 @@ static void on_print(void *arg, const struct dt_msg_output *m)
     free(text);
 }
 
+void dt_mpirequests_maybe_ready(struct dt_generation *g)
+{
+    const struct dt_msg_ready m = { g->start.generation, dt_horovodserve_port(g) };
 
     if (g->all_wait && !g->pmix_pending)
         dt_channel_send(g->host->channel, DT_MSG_READY, &m);
@@ -145,16 +148,23 @@ static void say_singletons(struct dt_generation *g, const char *why)
     free(text);
 }
 
-/* Without this line the failure would seem to be that of a rank: Open MPI ends ranks that lose
- * their server, with an exit code of its own. */
-static void say_lost(struct dt_generation *g, const char *why)
+/* Without this line the failure would seem to be that of a rank. Open MPI 4 ends ranks that lose
+ * their server. With Open MPI 5 they may wait for ever, and those that call MPI_Init later may
+ * become jobs of their own. */
+static void on_lost(struct dt_generation *g, const char *why)
 {
-    char *text = dt_xasprintf("%s. Open MPI ends the ranks of a host without its PMIx server; "
-                              "--max-restarts lets dtrun start the job again",
+    char *text = dt_xasprintf("%s. MPI ranks of a host end with its PMIx server; --max-restarts "
+                              "lets dtrun start the job again",
                               why);
 
     dt_generation_log(g, text);
     free(text);
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
+        struct dt_process *p = &g->processes[i];
+
+        if (p->alive && !p->mpi_done)
+            kill(p->spawned.pid, SIGKILL);
+    }
 }
 
 static void on_pmix_gone(void *arg, const char *why)
@@ -167,7 +177,7 @@ static void on_pmix_gone(void *arg, const char *why)
         dt_mpirequests_maybe_ready(g);
     } else if (g->phase <= DT_GENERATION_RUNNING && !g->stopping && !g->stopped_at_once &&
                !g->failure) {
-        say_lost(g, why);
+        on_lost(g, why);
     }
 }
 

@@ -155,8 +155,9 @@ ompi_first_rank: 0
 "
     dtrun --no-tag -np 1 -x OMPI_COMMAND=mine "$BATS_FILE_TMPDIR/openmpi" info $(printf 'a %.0s' {1..70000})
     code_is 0
-    out_has 1 '^command: mine$'
-    out_has 1 '^argv: not set$'
+    # Open MPI 5 takes these from PMIx.
+    out_has 1 "^command: \(mine\|$BATS_FILE_TMPDIR/openmpi\)$"
+    out_has 1 '^argv: \(not set\|info a a.*\)$'
     clean
 }
 
@@ -355,6 +356,8 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
 
 @test "Open MPI that is loaded but not started gets no warning" {
     needs_openmpi
+    ldd "$BATS_FILE_TMPDIR/openmpi" | grep -q libopen-rte ||
+        skip "needs Open MPI 4: later ones load nothing when they start"
     make_load
     is_not_warned -np 2 python3 load.py libmpi.so.40
     clean
@@ -451,9 +454,26 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     server=$(pgrep -x dtrun-pmix -P "$(worker)")
     kill -KILL "$server"
     dtrun_wait
-    err_has "dtrun: localhost: dtrun-pmix (pid $server) was killed by signal 9 (Killed); if nobody killed it, memory may have run out there (see dmesg). Open MPI ends the ranks of a host without its PMIx server; --max-restarts lets dtrun start the job again"
+    err_has "dtrun: localhost: dtrun-pmix (pid $server) was killed by signal 9 (Killed); if nobody killed it, memory may have run out there (see dmesg). MPI ranks of a host end with its PMIx server; --max-restarts lets dtrun start the job again"
     err_lines 2 # and which rank ended
     [ "$RC" -gt 0 ]
+    clean
+}
+
+@test "a killed PMIx server ends ranks before MPI_Init, but not those after MPI_Finalize" {
+    needs_openmpi
+    dtrun_start -np 1 --env mpi sh -c 'echo waits; exec sleep 1000'
+    await grep -q waits "$OUT"
+    kill -KILL "$(pgrep -x dtrun-pmix -P "$(worker)")"
+    dtrun_wait
+    code_is 137
+    dtrun_start -np 1 "$BATS_FILE_TMPDIR/openmpi" after sh -c 'echo waits; until [ -e go ]; do sleep 0.1; done'
+    await grep -q waits "$OUT"
+    kill -KILL "$(pgrep -x dtrun-pmix -P "$(worker)")"
+    await grep -q 'dtrun-pmix (pid .* was killed' "$ERR"
+    touch go
+    dtrun_wait
+    code_is 0
     clean
 }
 

@@ -15,6 +15,7 @@
  * - die: rank 1 is killed, the others wait for it
  * - die-once: the same in the first generation, and end in the next one
  * - exit CODE: rank 1 exits with CODE after MPI_Finalize
+ * - after COMMAND...: executes COMMAND after MPI_Finalize
  * - wait: prints where MPI has its files, and waits for a signal
  * - spawn: rank 0 tries MPI_Comm_spawn
  * - info: rank 0 prints MPI_INFO_ENV; MPI_Init gets no arguments */
@@ -98,9 +99,9 @@ int main(int argc, char **argv)
         print_info(rank);
     if (rank == 1 && strcmp(what, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
-    if (rank == 1 && strcmp(what, "desert") == 0)
     if (rank == 1 && strcmp(what, "error") == 0)
         MPI_Send(&value, 1, MPI_INT, size, 0, MPI_COMM_WORLD);
+    if (rank == 1 && strcmp(what, "desert") == 0)
         _exit(0);
     if (rank == 1 && strcmp(what, "die") == 0)
         raise(SIGKILL);
@@ -112,5 +113,7 @@ int main(int argc, char **argv)
         _exit(0);
     MPI_Comm_free(&host);
     MPI_Finalize();
+    if (strcmp(what, "after") == 0)
+        execvp(argv[2], argv + 2);
     return rank == 1 && strcmp(what, "exit") == 0 ? atoi(argv[2]) : 0;
 }
