@@ -19,10 +19,11 @@ struct dt_host {
     int max_slots; /* 0: no limit */
     struct dt_strs gpus;
     bool gpus_given;
-    /* Value of srun's --gpus for this host; NULL: a step gets the GPUs without it. */
+    /* The GPUs of a step on this host, as srun takes them; NULL: a step gets them unasked. */
     char *step_gpus;
-    bool local;   /* is this machine, and so needs no SSH */
-    bool removed; /* marked for dt_hostlist_drop_removed */
+    bool has_fewest_gpus; /* no host of the Slurm job has fewer */
+    bool local;           /* is this machine, and so needs no SSH */
+    bool removed;         /* marked for dt_hostlist_drop_removed */
 };
 
 struct dt_hostlist {

@@ -1,5 +1,6 @@
 #include "launcher/hosts/slurmgpus.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static char *gpus_of(const char *gres)
     return gpus;
 }
 
-static void set_gpus(struct dt_hostlist *hosts, const char *nodes, const char *gres)
+static void set_gpus(struct dt_hostlist *hosts, const char *nodes, const char *gpus)
 {
     struct dt_hostlist named = { 0 };
 
@@ -48,16 +49,40 @@ static void set_gpus(struct dt_hostlist *hosts, const char *nodes, const char *g
             if (!host)
                 continue;
             free(host->step_gpus);
-            host->step_gpus = gpus_of(gres);
+            host->step_gpus = dt_xstrdup(gpus);
         }
     }
     dt_hostlist_free(&named);
 }
 
-/* Parses "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)". */
-static void parse_line(struct dt_hostlist *hosts, char *line)
+/* Returns 3 for "a100:2,v100:1". */
+static unsigned long count_of(const char *gpus)
+{
+    unsigned long count = 0;
+
+    while (*gpus) {
+        size_t n = strcspn(gpus, ",");
+        const char *colon = memrchr(gpus, ':', n);
+
+        count += strtoul(colon ? colon + 1 : gpus, NULL, 10);
+        gpus += n;
+        gpus += *gpus == ',';
+    }
+    return count;
+}
+
+static unsigned long lesser(unsigned long a, unsigned long b)
+{
+    return a < b ? a : b;
+}
+
+/* Parses "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)". Returns the number of GPUs there,
+ * or ULONG_MAX. */
+static unsigned long parse_line(struct dt_hostlist *hosts, char *line)
 {
     const char *word, *nodes = NULL, *gres = NULL;
+    unsigned long count;
+    char *gpus;
 
     while ((word = strsep(&line, " "))) {
         if (strncmp(word, "Nodes=", strlen("Nodes=")) == 0)
@@ -65,15 +90,26 @@ static void parse_line(struct dt_hostlist *hosts, char *line)
         else if (strncmp(word, "GRES=", strlen("GRES=")) == 0)
             gres = word + strlen("GRES=");
     }
-    if (nodes && gres)
-        set_gpus(hosts, nodes, gres);
+    if (!nodes || !gres)
+        return ULONG_MAX;
+    gpus = gpus_of(gres);
+    set_gpus(hosts, nodes, gpus);
+    count = count_of(gpus);
+    free(gpus);
+    return count;
 }
 
 void dt_slurmgpus_parse(struct dt_hostlist *hosts, const char *text)
 {
     char *copy = dt_xstrdup(text), *rest = copy, *line;
+    unsigned long fewest = ULONG_MAX;
 
     while ((line = strsep(&rest, "\n")))
-        parse_line(hosts, line);
+        fewest = lesser(fewest, parse_line(hosts, line));
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct dt_host *host = &hosts->v[i];
+
+        host->has_fewest_gpus = host->step_gpus && count_of(host->step_gpus) == fewest;
+    }
     free(copy);
 }

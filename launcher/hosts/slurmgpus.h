@@ -12,8 +12,9 @@
 /* The variables with which salloc and sbatch pass those options on to srun; ends with NULL. */
 extern const char *const dti_slurmgpus_options[];
 
-/* Sets step_gpus of each host that text, the output of `scontrol show job --details`, describes. A
- * version of Slurm that does not list GPUs by node leaves step_gpus as it is. */
+/* Sets step_gpus and has_fewest_gpus of each host that text, the output of `scontrol show job
+ * --details`, describes. A version of Slurm that does not list GPUs by node leaves step_gpus as it
+ * is. */
 void dt_slurmgpus_parse(struct dt_hostlist *hosts, const char *text);
 
 #endif

@@ -23,12 +23,16 @@ static const char *const not_for_srun[] = {
     "SLURM_EXCLUSIVE", "SLURM_GPU_BIND",  "SLURM_GPUS_PER_NODE", NULL,
 };
 
+/* With --gpus, Slurm 23.11 lets the step of a node wait for ever if the job has more GPUs than that
+ * on the nodes before it. Slurm 22.05 refuses --gpus-per-node if another node of the job has fewer
+ * GPUs. */
 void dt_srun_words(struct dt_strs *words, const struct dt_host *host)
 {
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         dt_xstrs_add(words, always[i]);
     if (host->step_gpus) {
-        char *gpus = dt_xasprintf("--gpus=%s", host->step_gpus);
+        char *gpus = dt_xasprintf("%s=%s", host->has_fewest_gpus ? "--gpus-per-node" : "--gpus",
+                                  host->step_gpus);
 
         dt_xstrs_add(words, gpus);
         free(gpus);

@@ -34,6 +34,11 @@ static void a_step_requests_its_gpus_if_they_are_known(void **state)
     dt_srun_words(&words, &host);
     assert_true(has(&words, "--gpus=a100:2"));
     dt_strs_free(&words);
+
+    host.has_fewest_gpus = true;
+    dt_srun_words(&words, &host);
+    assert_true(has(&words, "--gpus-per-node=a100:2"));
+    dt_strs_free(&words);
 }
 
 static void variables_with_options_of_srun_are_left_out(void **state)
