@@ -82,7 +82,7 @@ row_in() { # NAME
 
 @test "the kit: if it is killed, its files show the rows until then, and --from goes on" {
     (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
-    env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=5 \
+    env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" TMPDIR="$T" STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=5 \
         "$T/kit/run" --standin --json "$T/table.json" --logs "$T/logs" kinds 'NCCL alone, 2' >"$OUT" 2>&1 3>&- &
     await grep -qs '^=== kinds of pointers: PASS$' "$T/logs/rows.txt"
     kill -KILL $!

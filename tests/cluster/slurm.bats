@@ -27,7 +27,7 @@ teardown() {
     # The jobs of a test that failed would hold the nodes of the next tests.
     [ -n "$BATS_TEST_COMPLETED" ] || in_lab scancel -u root
     # An agent that was sent is called "dtrun-agent-x86_64-..."; pgrep sees its first 15 characters.
-    no_process() { ! in_lab pgrep '^(dtrun-[ap]|signals$)' >/dev/null; }
+    no_process() { ! in_lab pgrep '^dtrun-|signals' >/dev/null; }
     no_job() { [ -z "$(in_lab squeue -h)" ]; }
     await no_process && await no_job
 }
