@@ -18,6 +18,7 @@ runtime_libwire_a_SOURCES = \
 	runtime/wire/msg.c runtime/wire/msg.h \
 	runtime/wire/ncclfile.h \
 	runtime/wire/nccllib.c runtime/wire/nccllib.h \
+	runtime/wire/page.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
 	runtime/wire/sealed.c runtime/wire/sealed.h \
 	runtime/wire/thread.c runtime/wire/thread.h

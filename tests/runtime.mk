@@ -35,6 +35,7 @@ UNIT_TESTS += \
 	tests/unit/api/blocks \
 	tests/unit/cmd/perf \
 	tests/unit/examples/charlm \
+	tests/unit/shm/page \
 	tests/unit/shm/pipe \
 	tests/unit/diag/recorder \
 	tests/unit/kernels/reduce \
@@ -212,6 +213,10 @@ tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c
 tests_unit_cmd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_perf_LDADD = tests/unit/libchecked.a cmd/libperf.a $(RUNTIME_LIBS) $(SODIUM_LIBS) \
 	$(CMOCKA_LIBS) -lm
+
+tests_unit_shm_page_SOURCES = tests/unit/shm/page.c
+tests_unit_shm_page_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shm_page_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_shm_pipe_SOURCES = tests/unit/shm/pipe.c
 tests_unit_shm_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "runtime/gpu/nvidia/cuda.h"
-
-enum { PAGE = 4096 };
+#include "runtime/wire/page.h"
 
 static struct {
     const struct dt_cuda *cuda; /* NULL: host memory */
@@ -87,12 +86,12 @@ const char *dt_perf_memory_name(void)
 
 void *dt_perf_memory_new(size_t bytes)
 {
-    size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
+    size_t room = dt_page_round_up(bytes);
     CUdeviceptr ptr = 0;
     void *p;
 
     if (!dti_memory.cuda)
-        p = aligned_alloc(PAGE, room);
+        p = aligned_alloc(dt_page_bytes(), room);
     else
         p = dti_memory.cuda->cuMemAlloc_v2(&ptr, room) ? NULL : (void *)(uintptr_t)ptr;
     if (p)

@@ -4,12 +4,13 @@
 
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
+#include "runtime/wire/page.h"
 
-enum { CACHE_LINE = 64, PAGE = 4096 };
+enum { CACHE_LINE = 64 };
 
-static size_t round_up(size_t bytes, size_t unit)
+static size_t to_lines(size_t bytes)
 {
-    return (bytes + unit - 1) / unit * unit;
+    return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
 /* The bytes of all copies of buffers in GPU memory, or of all others. SIZE_MAX: too many.
@@ -23,7 +24,7 @@ static size_t add_up(const struct dt_buffers *buffers, bool on_gpu)
 
         if ((b->device != NULL) != on_gpu)
             continue;
-        if (__builtin_add_overflow(sum, round_up(b->bytes, CACHE_LINE), &sum) || sum > PTRDIFF_MAX)
+        if (__builtin_add_overflow(sum, to_lines(b->bytes), &sum) || sum > PTRDIFF_MAX)
             return SIZE_MAX;
     }
     return sum;
@@ -39,7 +40,7 @@ static dt_result_t name_copies(struct dt_snapshot *s, const struct dt_buffers *b
 
         if (dt_buffers_add(&s->buffers, b->name, *at, b->bytes) != 0)
             return DT_ERR_NOMEM;
-        *at += round_up(b->bytes, CACHE_LINE);
+        *at += to_lines(b->bytes);
     }
     return DT_OK;
 }
@@ -63,7 +64,7 @@ static dt_result_t open_snapshot(struct dt_snapshot *s, const struct dt_buffers 
 
     if (on_gpu == SIZE_MAX || others == SIZE_MAX)
         return DT_ERR_NOMEM;
-    on_gpu = round_up(on_gpu, PAGE);
+    on_gpu = dt_page_round_up(on_gpu);
     s->bytes = on_gpu + others;
     if (s->bytes && map_memory(s) != DT_OK)
         return DT_ERR_NOMEM;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "runtime/wire/hostshm.h"
+#include "runtime/wire/page.h"
 #include "runtime/wire/sealed.h"
 
 struct segment {
@@ -30,14 +30,9 @@ static struct {
 
 /* ---- the file: a word for each rank, then their blocks ---- */
 
-static size_t to_pages(size_t bytes)
-{
-    return (bytes + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
-}
-
 static size_t head_bytes(uint32_t n)
 {
-    return to_pages(n * sizeof(_Atomic uint32_t));
+    return dt_page_round_up(n * sizeof(_Atomic uint32_t));
 }
 
 static _Atomic uint32_t *freed_word(const struct segment *s, uint32_t rank)
@@ -49,8 +44,8 @@ size_t dt_segment_total(uint32_t n, size_t bytes)
 {
     size_t total;
 
-    if (bytes > PTRDIFF_MAX - DT_HOSTSHM_PAGE ||
-        __builtin_mul_overflow(n, to_pages(bytes), &total) ||
+    if (bytes > PTRDIFF_MAX - dt_page_bytes() ||
+        __builtin_mul_overflow(n, dt_page_round_up(bytes), &total) ||
         __builtin_add_overflow(total, head_bytes(n), &total) || total > PTRDIFF_MAX)
         return 0;
     return total;
@@ -159,9 +154,9 @@ static bool map_segment(struct segment *s, int fd)
     s->base = mmap(NULL, s->total, PROT_READ | PROT_WRITE, flags, k->n == 1 ? -1 : fd, 0);
     if (s->base == MAP_FAILED)
         return false;
-    s->block = s->base + head_bytes(k->n) + k->me * to_pages(k->bytes);
-    s->end = s->block + to_pages(k->bytes);
-    if (populate_pages(s->block, to_pages(k->bytes)))
+    s->block = s->base + head_bytes(k->n) + k->me * dt_page_round_up(k->bytes);
+    s->end = s->block + dt_page_round_up(k->bytes);
+    if (populate_pages(s->block, dt_page_round_up(k->bytes)))
         return true;
     munmap(s->base, s->total);
     return false;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/wire/page.h"
 #include "runtime/wire/rankmsg.h"
 #include "runtime/wire/sealed.h"
 
@@ -17,7 +18,8 @@ enum {
     MAGIC = 0x48525444,           /* "DTRH" */
     ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
     ROOM_MIN = 64 * 1024,
-    PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes of a set, unless each would be less than a page */
+    PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes of a set, unless each has PIPE_MIN */
+    PIPE_MIN = 4096,
     PIPE_MAX = 64 * 1024,
 };
 
@@ -36,7 +38,7 @@ static size_t pipe_bytes(uint32_t local_size)
 {
     size_t pipe = PIPE_MAX;
 
-    while (pipe > DT_HOSTSHM_PAGE && pipe * local_size * local_size > PIPES_TOTAL)
+    while (pipe > PIPE_MIN && pipe * local_size * local_size > PIPES_TOTAL)
         pipe /= 2;
     return pipe;
 }
@@ -60,7 +62,7 @@ static size_t control_bytes(uint32_t local_size, uint32_t size)
 {
     size_t n = members_at(local_size) + size * sizeof(uint32_t);
 
-    return (n + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
+    return dt_page_round_up(n);
 }
 
 static size_t staging_bytes(uint32_t local_size)

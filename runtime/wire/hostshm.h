@@ -28,7 +28,6 @@ enum {
     /* Distance between words of different writers. Processors also fetch the other line of a pair.
      */
     DT_HOSTSHM_APART = 128,
-    DT_HOSTSHM_PAGE = 4096,
     DT_HOSTSHM_INLINE = 48, /* bytes of data next to the word that announces them */
     DT_HOSTSHM_WHY = 504,   /* bytes of the text that says why the host was stopped */
     DT_HOSTSHM_PAIRS = 4,   /* sends and receives noted for a rank at once */

@@ -23,6 +23,7 @@
 #include "runtime/dtrun_tune.h"
 #include "runtime/shm/segment.h"
 #include "runtime/wire/env.h"
+#include "runtime/wire/page.h"
 #include "runtime/wire/sealed.h"
 #include "tests/unit/algorithm.h"
 #include "tests/unit/rankcheck.h"
@@ -515,8 +516,8 @@ static void repeated_allocations_leave_nothing(void **state)
  * part. */
 static void memory_in_use_by_a_call_stays_mapped(void **state)
 {
-    static const struct dt_segment_kind kind = { .number = 1, .n = 2, .bytes = 4096 };
-    const struct dt_place others = { 1, (size_t)2 * 4096 };
+    static const struct dt_segment_kind kind = { .number = 1, .n = 2, .bytes = 1 };
+    const struct dt_place others = { 1, 2 * dt_page_bytes() };
     size_t total = dt_segment_total(kind.n, kind.bytes);
     int fd = dt_sealed_create("test", total);
     void *part = dt_segment_open(&kind, fd);
