@@ -102,31 +102,32 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 /* ---- calls ---- */
 
 /* Tells the agent which call this rank is in. With several hosts it also passes on a signature, by
- * which the agent compares the ranks' calls. */
-static void note_call(struct dt_comm *c, const struct dt_call *call, unsigned inside)
+ * which dtrun compares the ranks' calls. 0: this call is not compared. */
+static void note_call(struct dt_comm *c, const struct dt_call *call, uint64_t signature)
 {
     struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
 
-    if (inside && c->nodes > 1)
-        dt_hostshm_note_signature(me, call->kind == DT_CALL_GPU_COPY ? 0 : dt_call_signature(call));
-    if (inside)
-        dt_hostshm_note_limit(me, c->limit_ms);
-    dt_hostshm_note_call(me, call->number, inside | call->kind);
+    if (c->nodes > 1)
+        dt_hostshm_note_signature(me, signature);
+    dt_hostshm_note_limit(me, c->limit_ms);
+    dt_hostshm_note_call(me, call->number, DT_HOSTSHM_INSIDE | call->kind);
 }
 
-static void note_driver_wait(struct dt_comm *c)
+/* A call of this rank alone. It has the number of the collective before it. */
+static struct dt_call call_aside(const struct dt_comm *c, enum dt_call_kind kind)
 {
-    const struct dt_call call = { .number = c->calls, .kind = DT_CALL_GPU_COPY, .root = -1 };
-
-    note_call(c, &call, DT_HOSTSHM_INSIDE);
+    return (struct dt_call){ .number = c->calls, .kind = (uint8_t)kind, .root = -1 };
 }
 
-static void note_end(struct dt_comm *c, const struct dt_call *call)
+static void note_outside(struct dt_comm *c, const struct dt_call *call)
 {
-    if (c->watched)
-        note_driver_wait(c);
-    else
-        note_call(c, call, 0);
+    if (c->watched) {
+        const struct dt_call wait = call_aside(c, DT_CALL_GPU_COPY);
+
+        note_call(c, &wait, 0);
+    } else {
+        dt_hostshm_note_call(&c->shm.map.ranks[c->local_rank], call->number, call->kind);
+    }
 }
 
 void dt_comm_watch(struct dt_comm *c, bool on)
@@ -134,10 +135,7 @@ void dt_comm_watch(struct dt_comm *c, bool on)
     const struct dt_call none = { .number = c->calls };
 
     c->watched = on;
-    if (on)
-        note_driver_wait(c);
-    else
-        note_call(c, &none, 0);
+    note_outside(c, &none);
 }
 
 /* Whether the call takes microseconds, unless a rank is late. */
@@ -165,8 +163,8 @@ static dt_result_t end_call(struct dt_comm *c, const struct dt_call *call, dt_re
     record_end(c, r);
     if (r != DT_OK)
         r = dt_comm_fail(c, dt_error_report(c, &c->coll_error, call, c->shm.ring));
-    note_end(c, call); /* last, so that a rank that lost a peer is seen either in the call or with
-                          the failure */
+    note_outside(c, call); /* last, so that a rank that lost a peer is seen either in the call or
+                              with the failure */
     return r;
 }
 
@@ -177,7 +175,7 @@ void dt_comm_count(struct dt_comm *c, struct dt_call *call)
 
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call)
 {
-    note_call(c, call, DT_HOSTSHM_INSIDE);
+    note_call(c, call, dt_call_signature(call));
     record_begin(c, call);
 }
 
@@ -212,12 +210,13 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
                           dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg)
 {
-    struct dt_call call = { .number = c->calls, .kind = (uint8_t)kind, .root = -1 };
+    struct dt_call call = call_aside(c, kind);
     dt_result_t r;
 
     if (c->failed != DT_OK)
         return dt_error_restore(&c->error);
-    dt_comm_note(c, &call);
+    note_call(c, &call, 0);
+    record_begin(c, &call);
     c->shm.algorithm = "cuda";
     c->leaders.algorithm = NULL;
     r = work(c, arg);

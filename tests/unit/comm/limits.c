@@ -1,5 +1,5 @@
-/* How long a call may wait: as long as dt_comm_set_timeout said when the call was made, whatever it
- * says later. The test looks at what the agent reads. */
+/* What the agent reads of a rank's calls. First of all how long each may wait: as long as
+ * dt_comm_set_timeout said when the call was made, whatever it says later. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +37,7 @@ struct noted {
     uint64_t words[DT_HOSTSHM_PLACES];
     uint32_t limits_ms[DT_HOSTSHM_PLACES];
     uint32_t least_ms;
+    uint64_t signature;
     uint32_t calls; /* that have reached the communicator and are not over */
 };
 
@@ -51,6 +52,7 @@ static void see_noted(struct dt_comm *c, void *arg)
         n->limits_ms[i] = me->limits_ms[i];
     }
     n->least_ms = me->least_limit_ms;
+    n->signature = me->signature;
     n->calls = lock->next - lock->served;
 }
 
@@ -416,6 +418,38 @@ static void only_a_shorter_limit_is_reported_to_the_agent(void **state)
     run(set_some);
 }
 
+static dt_result_t look_inside(struct dt_comm *c, void *arg)
+{
+    see_noted(c, arg);
+    return DT_OK;
+}
+
+static void be_aside(struct dt_comm *c, void *arg)
+{
+    dt_comm_aside(c, DT_CALL_GPU_CHOICE, look_inside, arg);
+}
+
+/* It has the number of the collective before it, in which another host's rank may still be. */
+static int be_alone(int rank, void *arg)
+{
+    struct noted n = { 0 };
+
+    (void)arg;
+    NEED(begin(&comm) == 0);
+    NEED(dt_barrier(comm) == DT_OK);
+    NEED((look(comm).signature != 0) == (dt_local_size() == 1)); /* of the barrier, between hosts */
+    dt_context_visit("look", comm, be_aside, &n);
+    NEED(limit_of(&n, DT_CALL_GPU_CHOICE) != DT_HOSTSHM_NO_LIMIT && n.signature == 0);
+    NEED(dt_finalize() == DT_OK);
+    return rank < 0;
+}
+
+static void a_call_of_one_rank_is_not_compared_with_others(void **state)
+{
+    (void)state;
+    run(be_alone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +460,7 @@ int main(void)
         cmocka_unit_test(a_new_communicator_inherits_its_parents_limit),
         cmocka_unit_test(dt_comm_free_waits_with_the_communicators_limit),
         cmocka_unit_test(only_a_shorter_limit_is_reported_to_the_agent),
+        cmocka_unit_test(a_call_of_one_rank_is_not_compared_with_others),
     };
 
     come = testjob_shared(sizeof *come);
