@@ -112,16 +112,18 @@ static bool needs_fences(const struct dt_shm *s)
     return s->round < 2 || atomic_load_explicit(&s->map.head->fences, memory_order_relaxed);
 }
 
-/* False: membarrier is not permitted any more (seccomp). All ranks use fences from now on, but some
- * may not have known it yet. */
-static bool fence_all_ranks(const struct dt_shm *s)
+/* Returns how long this rank may sleep. NULL: until it is woken. If membarrier is not permitted any
+ * more (seccomp), all ranks use fences from now on. But a rank that has just published may not know
+ * it yet, and then wakes nobody. */
+static const struct timespec *fence_all_ranks(const struct dt_shm *s)
 {
+    static const struct timespec soon = { .tv_nsec = 10 * 1000 * 1000 };
+
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->map.head->fences, memory_order_relaxed) ||
-        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
-        return true;
+    if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
+        return NULL;
     atomic_store(&s->map.head->fences, 1);
-    return false;
+    return &soon;
 }
 
 /* Orders a published store before the check for sleepers. */
@@ -218,12 +220,13 @@ static void sleep_for_peer(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     struct dt_hostshm_rank *me = &s->map.ranks[s->me];
     uint32_t seen = atomic_load(&me->doorbell);
+    const struct timespec *limit;
 
     atomic_store(&me->waits_for, peer + 1);
     atomic_fetch_add(&s->map.head->sleepers, 1);
-    if (fence_all_ranks(s) && !has_reached(s, peer, target) &&
-        dt_hostshm_stopped(&s->map, NULL) == 0)
-        dt_hostshm_sleep(me, seen);
+    limit = fence_all_ranks(s);
+    if (!has_reached(s, peer, target) && dt_hostshm_stopped(&s->map, NULL) == 0)
+        dt_hostshm_sleep(me, seen, limit);
     atomic_fetch_sub(&s->map.head->sleepers, 1);
     atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
 }
@@ -234,10 +237,12 @@ static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const vo
 {
     struct dt_hostshm_rank *me = &s->map.ranks[s->me];
     uint32_t seen = atomic_load(&me->doorbell);
+    const struct timespec *limit;
 
     atomic_fetch_add(&me->pipe_sleepers, 1);
-    if (fence_all_ranks(s) && !done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
-        dt_hostshm_sleep(me, seen);
+    limit = fence_all_ranks(s);
+    if (!done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
+        dt_hostshm_sleep(me, seen, limit);
     atomic_fetch_sub(&me->pipe_sleepers, 1);
 }
 

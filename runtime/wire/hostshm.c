@@ -288,9 +288,9 @@ void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place)
                           memory_order_release);
 }
 
-void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen)
+void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen, const struct timespec *limit)
 {
-    syscall(SYS_futex, &rank->doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);
+    syscall(SYS_futex, &rank->doorbell, FUTEX_WAIT, seen, limit, NULL, 0);
 }
 
 void dt_hostshm_ring(struct dt_hostshm_rank *rank)

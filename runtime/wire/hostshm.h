@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "runtime/wire/callkind.h"
 
@@ -337,9 +338,9 @@ static inline int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culpr
     return (int)-(int64_t)(uint32_t)stop;
 }
 
-/* Sleeps until another process rings the rank's doorbell. Returns at once if the doorbell is not
- * equal to seen, and early at a signal. */
-void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen);
+/* Sleeps until another process rings the rank's doorbell, or limit (NULL: none) has passed. Returns
+ * at once if the doorbell is not equal to seen, and early at a signal. */
+void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen, const struct timespec *limit);
 void dt_hostshm_ring(struct dt_hostshm_rank *rank);
 
 #endif
