@@ -25,7 +25,7 @@ enum {
 };
 
 struct dt_keeper { /* memory that keeper and worker share */
-    uint32_t lease_ms;
+    _Atomic uint32_t lease_ms;
     _Atomic uint64_t launcher_heard_ns; /* the lease began then; 0: it cannot end now */
     /* a pidfd of the keeper, the same descriptor in both processes; -1: the kernel has no pidfds */
     int self;

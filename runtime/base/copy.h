@@ -32,10 +32,13 @@ void dt_copy_in_chunks(void *dst, const void *src, size_t bytes);
 /* Like memcpy, but fast for all addresses. */
 static inline void dt_copy(void *dst, const void *src, size_t bytes)
 {
-    if (dt_copy_is_slow((uintptr_t)dst, (uintptr_t)src, bytes))
+#if defined(__x86_64__)
+    if (dt_copy_is_slow((uintptr_t)dst, (uintptr_t)src, bytes)) {
         dt_copy_in_chunks(dst, src, bytes);
-    else
-        memcpy(dst, src, bytes);
+        return;
+    }
+#endif
+    memcpy(dst, src, bytes);
 }
 
 #endif

@@ -44,27 +44,23 @@ static int run_child(int (*body)(void *arg), void *arg)
 
 struct cards {
     struct dt_hostshm_card child[2];
+    int shown[2];
     int go[2];
 };
 
-/* Publishes its card and lives until the test closes the pipe. */
+/* Starts a process that has published its card, and lives until the test closes the pipe. */
 static pid_t show_card(struct cards *c, int i)
 {
     pid_t pid = fork();
-    char end;
+    char end = 0;
 
     if (pid == 0) {
         dt_cma_introduce(&c->child[i]);
         close(c->go[1]);
-        _exit(read(c->go[0], &end, 1) != 0);
+        _exit(write(c->shown[1], &end, 1) != 1 || read(c->go[0], &end, 1) != 0);
     }
+    assert_int_equal(read(c->shown[0], &end, 1), 1);
     return pid;
-}
-
-static void await_card(const struct dt_hostshm_card *card)
-{
-    while (!((const volatile struct dt_hostshm_card *)card)->word[1])
-        sched_yield();
 }
 
 static bool kernel_allows(void)
@@ -104,12 +100,11 @@ static void another_process_is_not_taken_for_a_rank(void **state)
     (void)state;
     skip_where_refused();
     assert_int_equal(pipe(c->go), 0);
+    assert_int_equal(pipe(c->shown), 0);
     for (int i = 0; i < 2; i++)
         pids[i] = show_card(c, i);
-    for (int i = 0; i < 2; i++) {
-        await_card(&c->child[i]);
+    for (int i = 0; i < 2; i++)
         assert_true(dt_cma_finds(&c->child[i]));
-    }
     assert_int_equal(c->child[0].at, c->child[1].at);
     other = c->child[0];
     other.pid = c->child[1].pid;
@@ -118,6 +113,8 @@ static void another_process_is_not_taken_for_a_rank(void **state)
     assert_false(dt_cma_finds(&other));
     close(c->go[0]);
     close(c->go[1]);
+    close(c->shown[0]);
+    close(c->shown[1]);
     for (int i = 0; i < 2; i++)
         waitpid(pids[i], NULL, 0);
     assert_false(dt_cma_finds(&c->child[0])); /* it has ended */
