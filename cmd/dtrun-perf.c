@@ -159,9 +159,12 @@ static dt_result_t find_network(struct session *s)
 static dt_result_t measure_job(struct session *s)
 {
     struct dt_perf_rank *ranks = calloc((size_t)dt_size(), sizeof *ranks);
-    dt_result_t r = ranks ? gather_ranks(ranks) : DT_ERR_NOMEM;
     int host[dt_size()];
+    dt_result_t r;
 
+    if (!ranks)
+        return DT_ERR_NOMEM;
+    r = gather_ranks(ranks);
     s->layout = (struct dt_perf_layout){ dt_size(), dt_perf_env_number(DT_ENV_NODES, 1), host };
     for (int i = 0; r == DT_OK && i < dt_size(); i++)
         host[i] = (int)ranks[i].node;

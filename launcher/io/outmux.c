@@ -89,15 +89,20 @@ static void begin_line(struct stream *s)
 {
     struct dt_outmux *m = s->sink->mux;
     char stamp[DT_STAMP_MAX], label[DT_LABEL_MAX];
+    size_t n;
 
     if (!m->marks)
         return;
     if (s->sink->open)
         put(s, "\n", 1);
-    if (m->stamps)
-        put(s, stamp, dt_stamp(stamp, &s->came));
-    if (m->labels)
-        put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
+    if (m->stamps) {
+        n = dt_stamp(stamp, &s->came);
+        put(s, stamp, n);
+    }
+    if (m->labels) {
+        n = dt_label(label, s->number, m->np, s->sink->colour);
+        put(s, label, n);
+    }
 }
 
 /* Returns whether the piece is only the newline of a line that was shown unfinished, after another

@@ -80,6 +80,7 @@ static void fold_segment(const struct reduction *d, struct iovec in, struct iove
 
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = i == l->me ? in.iov_base : window_slot(d, i, k);
+    /* cppcheck-suppress uninitvar; there is a leader */
     dt_leaders_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
 }
 
