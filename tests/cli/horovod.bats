@@ -259,7 +259,7 @@ libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_i
 file = os.open("x" * 250, os.O_CREAT | os.O_RDWR)
 room, size = libc.mmap(None, 1 << 24, 0, 0x22, -1, 0), 1 << 24 # for the library: after all others, but loaded last
 for i in range(60000):
-    if libc.mmap(None, 4096, 1, 1, file, 8192 * (i % 2)) == ctypes.c_void_p(-1).value:
+    if libc.mmap(None, 4096, 1, 1, file, (i % 2) << 17) == ctypes.c_void_p(-1).value:
         sys.exit("mmap: " + os.strerror(ctypes.get_errno()))
 libc.munmap(ctypes.c_void_p(room), ctypes.c_size_t(size))
 ctypes.CDLL(sys.argv.pop())

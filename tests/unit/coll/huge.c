@@ -13,12 +13,15 @@
 
 #include "runtime/api/context.h"
 #include "runtime/kernels/dtype.h"
+#include "runtime/wire/page.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { PAGE = 4096, PERIOD = 257 * PAGE, ZONE = 4 * PAGE, ZONES = 2 };
+enum { ZONES = 2 };
 
+#define ZONE   (4 * dt_page_bytes())
+#define PERIOD (257 * dt_page_bytes())
 #define TWO_31 ((size_t)1 << 31)
 #define TWO_32 ((size_t)1 << 32)
 #define HUGE   (TWO_32 + 40)
