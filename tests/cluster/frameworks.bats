@@ -19,7 +19,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
 
     shift 2
     # The hosts share their processors. Threads of both ranks would spin while they wait for each other.
-    "$run" -H host1,host2 -x OMP_NUM_THREADS=1 "$@" \
+    "$run" -H host1,host2 -x OMP_NUM_THREADS=1 -x USE_LIBUV=0 "$@" \
         /usr/bin/python3 "$DTRUN_SOURCE/examples/ddp.py" --steps 400 --every 50 --checkpoint "$checkpoint"
 }
 
