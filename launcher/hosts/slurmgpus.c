@@ -71,11 +71,6 @@ static unsigned long count_of(const char *gpus)
     return count;
 }
 
-static unsigned long lesser(unsigned long a, unsigned long b)
-{
-    return a < b ? a : b;
-}
-
 /* Parses "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)". Returns the number of GPUs there,
  * or ULONG_MAX. */
 static unsigned long parse_line(struct dt_hostlist *hosts, char *line)
@@ -104,8 +99,12 @@ void dt_slurmgpus_parse(struct dt_hostlist *hosts, const char *text)
     char *copy = dt_xstrdup(text), *rest = copy, *line;
     unsigned long fewest = ULONG_MAX;
 
-    while ((line = strsep(&rest, "\n")))
-        fewest = lesser(fewest, parse_line(hosts, line));
+    while ((line = strsep(&rest, "\n"))) {
+        unsigned long count = parse_line(hosts, line);
+
+        if (count < fewest)
+            fewest = count;
+    }
     for (size_t i = 0; i < hosts->n; i++) {
         struct dt_host *host = &hosts->v[i];
 

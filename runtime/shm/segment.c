@@ -146,6 +146,7 @@ static bool map_segment(struct segment *s, int fd)
 {
     const struct dt_segment_kind *k = &s->kind;
     int flags = MAP_SHARED | (k->n == 1 ? MAP_ANONYMOUS : 0);
+    size_t bytes = dt_page_round_up(k->bytes);
 
     s->total = dt_segment_total(k->n, k->bytes);
     errno = ENOMEM;
@@ -154,9 +155,9 @@ static bool map_segment(struct segment *s, int fd)
     s->base = mmap(NULL, s->total, PROT_READ | PROT_WRITE, flags, k->n == 1 ? -1 : fd, 0);
     if (s->base == MAP_FAILED)
         return false;
-    s->block = s->base + head_bytes(k->n) + k->me * dt_page_round_up(k->bytes);
-    s->end = s->block + dt_page_round_up(k->bytes);
-    if (populate_pages(s->block, dt_page_round_up(k->bytes)))
+    s->block = s->base + head_bytes(k->n) + k->me * bytes;
+    s->end = s->block + bytes;
+    if (populate_pages(s->block, bytes))
         return true;
     munmap(s->base, s->total);
     return false;
