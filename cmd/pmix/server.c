@@ -460,8 +460,8 @@ static void add_directory(struct dt_strs *env, const char *name)
 
 /* Open MPI 4 believes that it was started by hand unless schizo says otherwise. Ranks that share
  * CPUs need 5 ms for what takes 10 us if they yield. When Open MPI is killed it leaves its files in
- * /dev/shm, so these go where the agent removes them; version 5 calls "sm" what was "vader". It
- * also prints a message of several ranks only once, though each of them may be the one that
+ * /dev/shm, so these go where the agent removes them; version 5 calls "sm" what was "vader". Open
+ * MPI also prints a message of several ranks only once, though each of them may be the one that
  * matters. */
 static void add_settings(struct dt_strs *env)
 {
