@@ -356,10 +356,38 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
 
 @test "Open MPI that is loaded but not started gets no warning" {
     needs_openmpi
+    local pmix
+
+    pmix=$(ldd "$BATS_FILE_TMPDIR/openmpi" | sed -n 's/.*libpmix[^ ]* => \([^ ]*\) .*/\1/p')
     ldd "$BATS_FILE_TMPDIR/openmpi" | grep -q libopen-rte ||
-        skip "needs Open MPI 4: later ones load nothing when they start"
+        [ -e "$(dirname "$(readlink -f "$pmix")")/pmix/pmix_mca_pcompress_zlib.so" ] ||
+        skip "needs Open MPI 4, or PMIx with plugins in files"
     make_load
     is_not_warned -np 2 python3 load.py libmpi.so.40
+    clean
+}
+
+@test "Open MPI 5 is started if PMIx has loaded its plugin, or if the plugin is not in a file" {
+    local library
+
+    make_load
+    mkdir pmix
+    for library in libmpi.so.40 libpmix.so.2 pmix/pmix_mca_pcompress_zlib.so; do
+        cp horovod/mpi_lib.so "$library"
+    done
+    is_not_warned -np 2 python3 load.py ./libmpi.so.40 ./libpmix.so.2
+    is_warned() {
+        rm -f end
+        dtrun_start --no-tag -np 2 python3 load.py "$@"
+        await has_line "^$warning$" "$ERR" || { show; false; }
+        : >end
+        dtrun_wait
+        code_is 0
+        err_lines 1
+    }
+    is_warned ./libmpi.so.40 ./libpmix.so.2 ./pmix/pmix_mca_pcompress_zlib.so
+    rm -r pmix
+    is_warned ./libmpi.so.40 ./libpmix.so.2
     clean
 }
 

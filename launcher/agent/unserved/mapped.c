@@ -6,6 +6,9 @@
 #include "launcher/agent/sweep/procenv.h"
 #include "runtime/wire/env.h"
 
+/* PMIx uses one of its ways to compress data as long as it runs. */
+#define PMIX_PLUGIN "pmix_mca_pcompress_zlib.so"
+
 /* A line of maps: "ADDRESSES PERMISSIONS OFFSET DEVICE INODE PATH". Only PATH has slashes. */
 struct mapping {
     const char *path;
@@ -72,6 +75,10 @@ static void read_line(struct dt_mapped *m, const char *line, size_t n)
         note(m->mpich, &map);
     else if (begins_with(&map, "libmpi.so."))
         note(m->openmpi, &map);
+    else if (begins_with(&map, "libpmix.so."))
+        note(m->pmix, &map);
+    else if (begins_with(&map, PMIX_PLUGIN))
+        m->pmix_started = true;
     else if (begins_with(&map, "libopen-rte.so."))
         m->openmpi_has_plugin = true;
     else if (begins_with(&map, "mca_ess_singleton.so"))
@@ -100,12 +107,23 @@ bool dt_mapped_any(const struct dt_mapped *m)
     return *m->openmpi || *m->mpich || *m->horovod || *m->dtrun;
 }
 
-/* Up to version 4, Open MPI has its plugin for processes without a launcher in memory if it uses
- * it, and otherwise only for a moment while it chooses. Programs such as PyTorch may load Open MPI
- * and never start it. */
+void dt_mapped_pmix_plugin(const struct dt_mapped *m, char path[DT_MAPPED_PATH])
+{
+    const char *slash = strrchr(m->pmix, '/');
+
+    *path = '\0';
+    if (slash)
+        snprintf(path, DT_MAPPED_PATH, "%.*s/pmix/" PMIX_PLUGIN, (int)(slash - m->pmix), m->pmix);
+}
+
+/* Programs such as PyTorch may load Open MPI and never start it. Up to version 4, Open MPI has its
+ * plugin for processes without a launcher in memory if it uses it, and otherwise only for a moment
+ * while it chooses. Later versions have no such plugin, but start PMIx. */
 static bool openmpi_is_alone(const struct dt_mapped *m, bool has_pmix)
 {
-    return !has_pmix && (m->openmpi_alone || !m->openmpi_has_plugin);
+    if (has_pmix)
+        return false;
+    return m->openmpi_has_plugin ? m->openmpi_alone : m->pmix_started || !m->pmix_has_plugin;
 }
 
 /* mpiexec and srun set one of these, as dtrun does. */

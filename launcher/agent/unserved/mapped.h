@@ -20,8 +20,11 @@ struct dt_mapped {                /* zero-initialised */
     char mpich[DT_MAPPED_PATH];
     char horovod[DT_MAPPED_PATH];
     char dtrun[DT_MAPPED_PATH];
+    char pmix[DT_MAPPED_PATH];
     bool openmpi_has_plugin; /* its version loads a plugin when it finds no launcher */
     bool openmpi_alone;      /* it has loaded that plugin */
+    bool pmix_has_plugin;    /* PMIx loads a plugin when it is started; set by the caller */
+    bool pmix_started;       /* it has loaded that plugin */
 };
 
 /* Adds what n bytes of /proc/PID/maps, whole lines, show. Only code counts, because a program may
@@ -30,6 +33,10 @@ void dt_mapped_add(struct dt_mapped *m, const char *maps, size_t n);
 
 /* Returns whether any of the libraries is loaded. */
 bool dt_mapped_any(const struct dt_mapped *m);
+
+/* Returns where the plugin is that PMIx loads when it is started, if it has that plugin at all; ""
+ * if PMIx is not loaded. */
+void dt_mapped_pmix_plugin(const struct dt_mapped *m, char path[DT_MAPPED_PATH]);
 
 /* env holds n bytes, the content of /proc/PID/environ. Returns a library that makes a job of its
  * own of the process, or may do so, because it finds no launcher; else 0. If the library is in

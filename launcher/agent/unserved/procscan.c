@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/agent/sweep/look.h"
 #include "launcher/agent/sweep/procenv.h"
@@ -52,6 +53,19 @@ static void read_maps(struct dt_mapped *mapped, pid_t pid)
     free(path);
 }
 
+/* The process may have a root directory of its own, as in a container. */
+static bool has_pmix_plugin(const struct dt_mapped *mapped, pid_t pid)
+{
+    char plugin[DT_MAPPED_PATH], *path;
+    bool has;
+
+    dt_mapped_pmix_plugin(mapped, plugin);
+    path = dt_xasprintf("/proc/%d/root%s", (int)pid, plugin);
+    has = *plugin && access(path, F_OK) == 0;
+    free(path);
+    return has;
+}
+
 /* An empty environment looks like that of a process that has ended; only the latter has no maps. */
 static bool read_environment(struct dt_strbuf *env, pid_t pid)
 {
@@ -71,6 +85,7 @@ static void look_at(struct look *look, const struct dt_proclist_process *p, uint
     unsigned library = 0;
 
     read_maps(&mapped, p->pid);
+    mapped.pmix_has_plugin = has_pmix_plugin(&mapped, p->pid);
     if (dt_mapped_any(&mapped) && read_environment(&env, p->pid))
         library = look->set.libraries &
                   dt_mapped_unserved(&mapped, dt_strbuf_text(&env), env.len, look->set.served);

@@ -12,15 +12,18 @@
 #define LIB "/usr/lib/x86_64-linux-gnu/"
 #define PYTHON                                                                                     \
     CODE("/usr/bin/python3.11") "55e0c0000000-55e0c0021000 rw-p 00000000 00:00 0 [heap]\n"
-#define MPI4     CODE(LIB "libmpi.so.40.30.4") CODE(LIB "libopen-rte.so.40.30.2")
-#define ALONE    CODE(LIB "openmpi/lib/openmpi3/mca_ess_singleton.so")
-#define MPI5     CODE(MPI5_AT)
-#define MPICH    CODE(MPICH_AT)
-#define HOROVOD  CODE("/opt/venv/horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so")
-#define MPICH_AT "/usr/lib/x86_64-linux-gnu/libmpich.so.12.2.2"
-#define MPI5_AT  "/opt/ompi5/lib/libmpi.so.40.40.1"
-#define MPI4_AT  "/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4"
-#define HVD_AT   "/opt/venv/horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"
+#define MPI4         CODE(LIB "libmpi.so.40.30.4") CODE(LIB "libopen-rte.so.40.30.2")
+#define ALONE        CODE(LIB "openmpi/lib/openmpi3/mca_ess_singleton.so")
+#define MPI5         CODE(MPI5_AT)
+#define MPICH        CODE(MPICH_AT)
+#define HOROVOD      CODE("/opt/venv/horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so")
+#define PMIX_PLUGINS LIB "pmix2/lib/pmix/"
+#define PMIX         CODE(LIB "pmix2/lib/libpmix.so.2.13.7")
+#define PMIX_STARTED CODE(PMIX_PLUGINS "pmix_mca_pcompress_zlib.so")
+#define MPICH_AT     "/usr/lib/x86_64-linux-gnu/libmpich.so.12.2.2"
+#define MPI5_AT      "/opt/ompi5/lib/libmpi.so.40.40.1"
+#define MPI4_AT      "/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4"
+#define HVD_AT       "/opt/venv/horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"
 
 static const char plain[] = "PATH=/bin\0PMI_FD=4\0PMI_RANK=1\0DTRUN_RANK=1";
 static const char in_pmix[] = "PATH=/bin\0PMIX_NAMESPACE=train.1\0PMIX_RANK=1\0DTRUN_RANK=1";
@@ -103,6 +106,49 @@ static void mpi_may_be_hidden_from_a_process_if_the_rank_is_served(void **state)
     }
 }
 
+/* PMIx may have its plugins in files of their own, or in itself. */
+static void later_versions_of_open_mpi_show_by_a_plugin_of_pmix_that_they_are_started(void **state)
+{
+    static const struct {
+        const char *maps;
+        unsigned without_plugin,
+            with_plugin; /* what is unserved if PMIx has no such file, or has it */
+    } pmix[] = {
+        { MPI5, OMPI, 0 },
+        { MPI5 PMIX, OMPI, 0 },
+        { MPI5 PMIX PMIX_STARTED, OMPI, OMPI },
+        { PMIX_STARTED PMIX MPI5, OMPI, OMPI },
+        { MPI5 PMIX CODE(PMIX_PLUGINS "pmix_mca_prm_slurm.so"), OMPI, 0 },
+        { MPI4 PMIX PMIX_STARTED, 0, 0 },
+        { MPI4 ALONE PMIX PMIX_STARTED, OMPI, OMPI },
+        { PMIX PMIX_STARTED, 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pmix / sizeof *pmix; i++) {
+        struct dt_mapped m = { 0 };
+
+        dt_mapped_add(&m, pmix[i].maps, strlen(pmix[i].maps));
+        assert_int_equal(dt_mapped_unserved(&m, plain, sizeof plain, MPI), pmix[i].without_plugin);
+        m.pmix_has_plugin = true;
+        assert_int_equal(dt_mapped_unserved(&m, plain, sizeof plain, MPI), pmix[i].with_plugin);
+        assert_int_equal(dt_mapped_unserved(&m, in_pmix, sizeof in_pmix, MPI), 0);
+    }
+}
+
+static void the_plugin_of_pmix_is_below_its_library(void **state)
+{
+    char path[DT_MAPPED_PATH];
+    struct dt_mapped m = { 0 };
+
+    (void)state;
+    dt_mapped_pmix_plugin(&m, path);
+    assert_string_equal(path, "");
+    dt_mapped_add(&m, PMIX, strlen(PMIX));
+    dt_mapped_pmix_plugin(&m, path);
+    assert_string_equal(path, PMIX_PLUGINS "pmix_mca_pcompress_zlib.so");
+}
+
 static void other_launchers_serve_mpich_too(void **state)
 {
     static const char *const variables[] = { "PMI_FD=3", "PMI_PORT=a:1", "PMI_RANK=0",
@@ -173,6 +219,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maps_and_environment_show_who_is_unserved),
         cmocka_unit_test(mpi_may_be_hidden_from_a_process_if_the_rank_is_served),
+        cmocka_unit_test(later_versions_of_open_mpi_show_by_a_plugin_of_pmix_that_they_are_started),
+        cmocka_unit_test(the_plugin_of_pmix_is_below_its_library),
         cmocka_unit_test(libdtrun_is_served_unless_the_environment_is_gone),
         cmocka_unit_test(other_launchers_serve_mpich_too),
         cmocka_unit_test(truncated_maps_are_read_as_far_as_they_go),
