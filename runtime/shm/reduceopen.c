@@ -105,6 +105,12 @@ static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
 
 /* ---- data in mapped segments ---- */
 
+static void find_sources(const struct dt_shm *s, uint8_t *const *in, size_t at, const void **src)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        src[i] = in[i] + at;
+}
+
 /* Reduces this rank's block of all data at "in" into every rank's "out". False: stopped before
  * the end. */
 static bool reduce_mapped_block(const struct dt_shm *s, const struct dt_chunk *c,
@@ -117,8 +123,7 @@ static bool reduce_mapped_block(const struct dt_shm *s, const struct dt_chunk *c
         size_t bytes = dt_min(end - at, DT_CHUNK_L1);
         const void *src[s->n];
 
-        for (uint32_t i = 0; i < s->n; i++)
-            src[i] = in[i] + at;
+        find_sources(s, in, at, src);
         dt_chunk_fold(s, c, result, src, bytes);
         if (dt_hostshm_stopped(&s->map, NULL))
             return false;
@@ -141,22 +146,32 @@ static dt_result_t await_all_blocks(struct dt_shm *s)
                : r;
 }
 
-/* All ranks can access all data directly. The buffers are their own again when all have reduced. */
-static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
-                                 const struct dt_reduceopen_terms *terms)
+/* Finds the buffers of all ranks. */
+static dt_result_t find_buffers(struct dt_shm *s, const struct dt_reduceopen_terms *terms,
+                                uint8_t **in, uint8_t **out)
 {
-    const struct dt_chunk c = dt_chunk_cut(s, whole, 0, whole->bytes);
-    uint8_t *in[s->n], *out[s->n];
     dt_result_t r = DT_OK;
 
-    s->algorithm = "shm-mapped";
-    dt_segment_hold();
     for (uint32_t i = 0; i < s->n; i++) {
         in[i] = dt_segment_find(terms[i].in);
         out[i] = dt_segment_find(terms[i].out);
         if (!in[i] || !out[i])
             r = dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[i]);
     }
+    return r;
+}
+
+/* All ranks can access all data directly. The buffers are their own again when all have reduced. */
+static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
+                                 const struct dt_reduceopen_terms *terms)
+{
+    const struct dt_chunk c = dt_chunk_cut(s, whole, 0, whole->bytes);
+    uint8_t *in[s->n], *out[s->n];
+    dt_result_t r;
+
+    s->algorithm = "shm-mapped";
+    dt_segment_hold();
+    r = find_buffers(s, terms, in, out);
     if (r == DT_OK && !reduce_mapped_block(s, &c, in, out))
         r = dt_shm_check(s);
     if (c.huge)

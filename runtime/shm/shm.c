@@ -68,6 +68,14 @@ static void stage_for_others(struct dt_shm *s, const struct dt_chunk *c)
     dt_copy(mine + after, c->in + after, c->bytes - after);
 }
 
+/* No rank stages its own block. */
+static void find_sources(const struct dt_shm *s, const struct dt_chunk *c, size_t at,
+                         const void **src)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
+}
+
 /* Reduces this rank's block into the output, the staging area, or both. */
 static void fold_block(struct dt_shm *s, const struct dt_chunk *c)
 {
@@ -78,8 +86,7 @@ static void fold_block(struct dt_shm *s, const struct dt_chunk *c)
         size_t bytes = dt_min(end - at, DT_CHUNK_L1);
         const void *src[s->n];
 
-        for (uint32_t i = 0; i < s->n; i++)
-            src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
+        find_sources(s, c, at, src);
         dt_chunk_fold(s, c, result, src, bytes);
         if (dt_chunk_is_for(c, s->me))
             dt_chunk_keep(c, c->out + at, result, bytes);

@@ -5,6 +5,7 @@
  *
  * FILE gets the time of the kill, and survivors print "RANK HOST TIME". Times are microseconds of
  * the clock that all processes of a machine share. */
+#include <err.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -123,6 +124,8 @@ static void *die(void *path)
     const struct timespec pause = { .tv_nsec = 1000000 };
     FILE *f = fopen(path, "w");
 
+    if (!f)
+        err(1, "%s", (const char *)path);
     while (calls < CALLS)
         nanosleep(&pause, NULL);
     fprintf(f, "%lld\n", (long long)now_us());

@@ -98,6 +98,14 @@ static void fold(float *out, const float *in, const float *const *theirs, size_t
     }
 }
 
+static void find_few(const float **theirs, int in_line)
+{
+    unsigned parity = round_now & 1;
+
+    for (size_t i = 0; i < ranks; i++)
+        theirs[i] = in_line ? all[i].lines[parity].data : all[i].few[parity];
+}
+
 static void sum_few(const float *in, float *out, size_t count)
 {
     size_t bytes = count * sizeof *in;
@@ -107,8 +115,7 @@ static void sum_few(const float *in, float *out, size_t count)
 
     memcpy(in_line ? all[me].lines[parity].data : all[me].few[parity], in, bytes);
     meet();
-    for (size_t i = 0; i < ranks; i++)
-        theirs[i] = in_line ? all[i].lines[parity].data : all[i].few[parity];
+    find_few(theirs, in_line);
     fold(out, in, theirs, count);
 }
 
@@ -116,6 +123,12 @@ static void sum_few(const float *in, float *out, size_t count)
 static size_t part_at(size_t count, size_t rank)
 {
     return count * rank / ranks;
+}
+
+static void find_staged(const float **theirs, size_t place, size_t at)
+{
+    for (size_t i = 0; i < ranks; i++)
+        theirs[i] = all[i].staged[place] + at;
 }
 
 static void sum_chunk(const float *in, float *out, size_t count, size_t place)
@@ -128,8 +141,7 @@ static void sum_chunk(const float *in, float *out, size_t count, size_t place)
     memcpy(staged + end, in + end, (count - end) * sizeof *in);
     round_now++;
     meet();
-    for (size_t i = 0; i < ranks; i++)
-        theirs[i] = all[i].staged[place] + at;
+    find_staged(theirs, place, at);
     fold(out + at, in + at, theirs, end - at);
     memcpy(staged + at, out + at, (end - at) * sizeof *in);
     round_now++;

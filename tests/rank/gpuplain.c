@@ -404,6 +404,14 @@ static void own_counts(const struct call *c, size_t counts[MOST])
         counts[rank] = own_block(c, rank);
 }
 
+static void swapped_counts(const struct call *c, size_t sends[MOST], size_t receives[MOST])
+{
+    for (int rank = 0; rank < c->group->size; rank++) {
+        sends[rank] = block(c, c->group->rank, rank);
+        receives[rank] = block(c, rank, c->group->rank);
+    }
+}
+
 static dt_result_t make_all_reduce(struct call *c, dt_request_t *later)
 {
     const dt_all_reduce_options_t *o = &c->options;
@@ -449,10 +457,7 @@ static dt_result_t make_all_to_all(struct call *c, dt_request_t *later)
 
     if (!c->varies)
         return NOW_OR_LATER(all_to_all, c->in, c->out, c->count, c->dtype);
-    for (int rank = 0; rank < c->group->size; rank++) {
-        sends[rank] = block(c, c->group->rank, rank);
-        receives[rank] = block(c, rank, c->group->rank);
-    }
+    swapped_counts(c, sends, receives);
     return NOW_OR_LATER(all_to_allv, c->in, sends, c->out, receives, c->dtype);
 }
 

@@ -130,7 +130,7 @@ static void scatter(const float *blocks, const size_t counts[MOST], int root)
     own_get(here, all, mine);
     for (size_t i = 0; i < mine; i++)
         need_value(here[i], value_of(root, dt_rank()), "dt_scatterv");
-    for (int rank = 0; rank < dt_size(); rank++)
+    for (int rank = 0; rank < MOST; rank++)
         same[rank] = mine;
     need(dt_all_to_allv(DT_WORLD, blocks, counts, all, same, DT_F32));
     need_blocks(all, same, dt_rank(), "dt_all_to_allv");

@@ -174,7 +174,7 @@ static void reference(void *want, const char *hosts, size_t first, size_t count,
     int each = host_divisor(home, n, dtype, op);
     size_t bytes = count * dt_dtype_size(dtype), all = (size_t)n * bytes;
     uint8_t *ranks = malloc(2 * all + 1), *sums = ranks + all;
-    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
+    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS] = { NULL };
     const char *isa = dt_reduce_isa();
     size_t host;
 

@@ -384,6 +384,7 @@ static void xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache(void 
     put("/usr/lib/libnccl.so.2", "\177ELF NCCL version %d\nNCCL version 2.28.9+cuda13.0 ...");
     put("/etc/ld.so.cache", "");
     cache = fopen(root_of("/etc/ld.so.cache"), "w");
+    assert_non_null(cache);
     fwrite(strings, 1, sizeof strings, cache);
     fclose(cache);
     dt_gpustate_read(&f, root);

@@ -204,8 +204,9 @@ static void a_child_looks_for_the_writer_of_an_unfinished_line(void **state)
 static bool print_piece(uint8_t stream, size_t at)
 {
     char piece[PIECE];
+    size_t n = make_piece(piece, at);
 
-    return dt_relay_print(f.relay, RANK, stream, piece, make_piece(piece, at));
+    return dt_relay_print(f.relay, RANK, stream, piece, n);
 }
 
 static void what_the_agent_prints_for_a_rank_follows_what_the_rank_has_printed(void **state)

@@ -223,7 +223,7 @@ static int rooted_in_place(dt_comm_t *comm, int32_t *all, const size_t *counts, 
 static int all_to_allv_in_place(dt_comm_t *comm, size_t count)
 {
     int n = dt_comm_size(comm), me = dt_comm_rank(comm);
-    size_t counts[MOST], total = 0, at = 0;
+    size_t counts[MOST] = { 0 }, total = 0, at = 0;
     int32_t *all;
 
     for (int i = 0; i < n; i++)
@@ -244,7 +244,7 @@ static int all_to_allv_in_place(dt_comm_t *comm, size_t count)
 static int unequal_blocks(dt_comm_t *comm, size_t count)
 {
     int n = dt_comm_size(comm), me = dt_comm_rank(comm);
-    size_t gives[MOST], takes[MOST], given = 0, taken = 0, at = 0;
+    size_t gives[MOST] = { 0 }, takes[MOST] = { 0 }, given = 0, taken = 0, at = 0;
 
     for (int i = 0; i < n; i++) {
         given += gives[i] = share(me, i, count);

@@ -27,7 +27,7 @@ static void bytes_come_out_in_order(void **state)
 
     (void)state;
     for (int round = 0; round < 5000; round++) {
-        uint8_t bytes[3000];
+        uint8_t bytes[3000] = { 0 };
         size_t n = (size_t)rand_r(&seed) % sizeof bytes, take;
 
         for (size_t i = 0; i < n; i++)

@@ -296,7 +296,7 @@ static void reference(float *want, size_t count, int step, int divisor,
     bool counting = o->wire == DT_WIRE_2BIT;
     int home[TESTJOB_RANKS], n = testjob_place(placement, home), done = 0;
     float *all = calloc(2 * TESTJOB_RANKS * count + 1, sizeof *all);
-    const void *sums[TESTJOB_RANKS], *src[TESTJOB_RANKS];
+    const void *sums[TESTJOB_RANKS] = { NULL }, *src[TESTJOB_RANKS];
     size_t hosts = 0;
 
     for (; done < n; hosts++) {

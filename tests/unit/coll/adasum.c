@@ -72,7 +72,7 @@ static void orthogonal_vectors_are_added(void **state)
 
 static void equal_vectors_are_averaged(void **state)
 {
-    double v[VECTORS * 3];
+    double v[VECTORS * 3] = { 0 };
 
     (void)state;
     for (size_t n = 1; n <= VECTORS; n *= 2) {

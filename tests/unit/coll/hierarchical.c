@@ -229,7 +229,7 @@ static int gather(const size_t *counts, int rank)
 static int gathers(int rank, void *arg)
 {
     static const size_t mosts[] = { 0, 1, 1000, 32768, 32769, 150001 };
-    size_t counts[TESTJOB_RANKS];
+    size_t counts[TESTJOB_RANKS] = { 0 };
     struct dt_comm *c;
 
     (void)arg;

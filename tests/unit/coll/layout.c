@@ -19,7 +19,7 @@ static const struct dt_host_ranks host_ranks = { ranks, first };
 /* node_of: the host of each rank, as digits. Returns the number of hosts. */
 static uint32_t place(const char *node_of)
 {
-    uint32_t nodes[RANKS], n = (uint32_t)strlen(node_of), hosts = 0;
+    uint32_t nodes[RANKS] = { 0 }, n = (uint32_t)strlen(node_of), hosts = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         nodes[i] = (uint32_t)(node_of[i] - '0');

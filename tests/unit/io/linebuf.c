@@ -58,7 +58,7 @@ static const struct {
 
 static void feed(struct dt_linebuf *b, const char *in, struct dt_strbuf *out)
 {
-    char bytes[64];
+    char bytes[64] = "";
     size_t n = 0;
 
     for (; *in; in++) {

@@ -279,7 +279,7 @@ static void check_fold(dt_dtype_t t, dt_op_t op, size_t n, size_t count, size_t 
 {
     static uint8_t raw[RANKS + 1][1 + ROOM];
     size_t bytes = count * dt_dtype_size(t);
-    const void *src[RANKS];
+    const void *src[RANKS] = { NULL };
     uint8_t *at[RANKS + 1];
 
     for (size_t s = 0; s <= RANKS; s++)
