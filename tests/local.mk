@@ -217,7 +217,8 @@ tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/co
 	tests/standin/nccl/comm.c tests/standin/nccl/comm.h tests/standin/nccl/config.c \
 	tests/standin/nccl/config.h tests/standin/nccl/device.c tests/standin/nccl/device.h \
 	tests/standin/nccl/elements.c tests/standin/nccl/elements.h tests/standin/nccl/errors.c \
-	tests/standin/nccl/errors.h tests/standin/nccl/group.c tests/standin/nccl/group.h \
+	tests/standin/nccl/errors.h tests/standin/nccl/faults.c tests/standin/nccl/faults.h \
+	tests/standin/nccl/group.c tests/standin/nccl/group.h \
 	tests/standin/nccl/init.c tests/standin/nccl/inject.c tests/standin/nccl/inject.h \
 	tests/standin/nccl/kernel.c tests/standin/nccl/kernel.h tests/standin/nccl/launch.c \
 	tests/standin/nccl/launch.h tests/standin/nccl/link.c tests/standin/nccl/link.h \
@@ -228,6 +229,18 @@ tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/co
 	tests/standin/nccl/teardown.c
 tests_standin_libnccl_la_LIBADD = tests/standin/libcuda.la -lm
 tests_standin_libnccl_la_LDFLAGS = -version-info 2:0:0 -rpath /nowhere
+
+# Makes NVIDIA's own libnccl run on the stand-in for the driver.
+check_LTLIBRARIES += tests/standin/libnvidia.la
+tests_standin_libnvidia_la_SOURCES = tests/standin/nvidia/abi.h tests/standin/nvidia/connection.c \
+	tests/standin/nvidia/connection.h tests/standin/nvidia/function.c \
+	tests/standin/nvidia/function.h tests/standin/nvidia/kernel.c \
+	tests/standin/nvidia/kernel.h tests/standin/nvidia/nvml.c tests/standin/nvidia/p2p.c \
+	tests/standin/nvidia/p2p.h tests/standin/nvidia/patch.c tests/standin/nvidia/ring.c \
+	tests/standin/nvidia/ring.h tests/standin/nvidia/runtime.c tests/standin/nvidia/runtime.h \
+	tests/standin/nccl/elements.c tests/standin/nccl/faults.c tests/standin/nccl/smallfloat.c
+tests_standin_libnvidia_la_LIBADD = tests/standin/libcuda.la -lm
+tests_standin_libnvidia_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 
 tests_unit_gpu_afterfailure_SOURCES = tests/unit/gpu/afterfailure.c
 tests_unit_gpu_afterfailure_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -722,7 +735,7 @@ tests_kernels_bytes_LDADD = $(RUNTIME_LIBS) $(SODIUM_STATIC_LIBS)
 CLI_TESTS = \
 	tests/cli/gpu.bats \
 	tests/cli/gpumixed.bats \
-	tests/cli/gpurandom.bats \
+	tests/cli/gpunvidia.bats \
 	tests/cli/gpushared.bats \
 	tests/cli/gpustream.bats \
 	tests/cli/gpukit.bats \

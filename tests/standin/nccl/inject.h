@@ -1,6 +1,4 @@
-/* Faults that the environment asks for. STANDIN_NCCL_FAULTS lists entries FAULT:RANK:N, separated
- * by commas. The fault happens to that rank of a communicator in the N-th such call that its
- * process makes: in the first if N is missing, in every one if N is 0.
+/* The faults of the stand-in for NCCL that STANDIN_NCCL_FAULTS can ask for (see faults.h).
  *
  *   id-error      ncclGetUniqueId returns ncclSystemError (RANK is 0)
  *   init-hang     ncclCommInitRank and ncclCommSplit wait until the communicator is aborted
@@ -15,8 +13,7 @@
  *   abort-hang    ncclCommAbort never returns
  *   destroy-hang  ncclCommDestroy never returns
  *
- * Calls, launches and kernels that hang append a byte to the file that STANDIN_NCCL_HANGS names
- * when they begin. Once the file that STANDIN_NCCL_BROKEN names exists, every communicator reports
+ * Once the file that STANDIN_NCCL_BROKEN names exists, every communicator reports
  * ncclSystemError. */
 #ifndef TESTS_STANDIN_NCCL_INJECT_H
 #define TESTS_STANDIN_NCCL_INJECT_H
