@@ -72,6 +72,17 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
     [ ! -s "$ERR" ]
 }
 
+@test "-np 8 -H host1:4,host2:4: NVIDIA's own NCCL makes every call between GPUs of two hosts" {
+    local file
+
+    file=$(find_nvidia_nccl) || skip "no libnccl.so.2 of NCCL 2.28 with symbols for x86-64"
+    gpu factors -np 8 -H host1:4,host2:4 -x DTRUN_DEVICE=nccl -x DTRUN_NCCL="$file" \
+        -x LD_PRELOAD="$DTRUN_BUILD/tests/standin/.libs/libnvidia.so"
+    [ "$RC" = 0 ]
+    [ "$(sort -u "$OUT")" = "factors: 28 comparisons" ]
+    [ ! -s "$ERR" ]
+}
+
 # Rank 8 leads the ranks of a GPU. Rank 15 does not.
 @test "-np 16 -H host1:4,host2:4: a job whose rank dies names it and has the result of an undisturbed run" {
     share train -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared --checkpoint-dir "$CLUSTER_SHARED/calm"

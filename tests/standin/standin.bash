@@ -29,3 +29,29 @@ use_standin() { # DEVICES
     export STANDIN_DEVICES=$1
     export LD_LIBRARY_PATH=$DTRUN_BUILD/tests/standin/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }
+
+# Where NVIDIA's own NCCL is, if tests/standin/nvidia can run it: version 2.28 with its symbol table.
+find_nvidia_nccl() {
+    local file
+
+    [ "$(uname -m)" = x86_64 ] || return 1
+    for file in $(ldconfig -p | sed -n 's/.* => \(.*\/libnccl\.so\.2\)$/\1/p') /usr/local/cuda*/lib*/libnccl.so.2; do
+        if grep -qam1 'NCCL version 2\.28\.' "$file" && readelf -SW "$file" | grep -q ' \.symtab '; then
+            echo "$file"
+            return
+        fi
+    done 2>/dev/null
+    return 1
+}
+
+# Like use_standin, but ranks that have LD_PRELOAD=$NVIDIA use NVIDIA's NCCL, of which only the kernels and the
+# CUDA runtime are ours. Of STANDIN_NCCL_FAULTS it knows kernel-hang and
+#   init-hang       the start of NCCL never returns from the driver
+#   init-error      the driver has no memory for it
+#   launch-hang     a launch never returns from the driver
+#   endless-kernel  a kernel never ends, whether or not the communicator is aborted
+use_nvidia_nccl() { # DEVICES FILE
+    use_standin "$1"
+    export DTRUN_NCCL=$2
+    NVIDIA=$DTRUN_BUILD/tests/standin/.libs/libnvidia.so
+}

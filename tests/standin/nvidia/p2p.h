@@ -1,0 +1,10 @@
+#ifndef TESTS_STANDIN_NVIDIA_P2P_H
+#define TESTS_STANDIN_NVIDIA_P2P_H
+
+#include "tests/standin/nvidia/connection.h"
+
+/* One channel's part of at most NCCL_WORKS sends and receives. Returns false if the communicator
+ * was aborted. */
+bool standin_run_p2p(const struct standin_block *block, const struct nccl_p2p *works, int count);
+
+#endif
