@@ -803,3 +803,18 @@ creates() { # blocks|'does not block' [dtrun option...]
     [ ! -e "$T/log" ]
     clean
 }
+
+# Short ones of the programs that tests/gpu/random makes.
+random() { # SEED...
+    for seed in "$@"; do
+        env "$TOKEN" "$DTRUN_SOURCE/tests/gpu/random" --from "$seed" --seeds 1
+    done
+    clean
+}
+
+# In one of them, a rank sends nothing in an all-to-allv that is staged (223).
+@test "random programs on GPU memory compute what they must" {
+    random 2 9 11 19 24 31 36 223
+}
+
+@test "random programs that are disturbed end with the bytes of undisturbed ones" { random 17 30; }
