@@ -21,14 +21,26 @@ static bool is_printable(char c)
     return c == '\t' || ((unsigned char)c >= 0x20 && c != 0x7f);
 }
 
+static void add(struct dt_tail *t, const char *text, size_t n)
+{
+    size_t room = DT_TAIL_WIDTH - t->open.len;
+
+    dt_strbuf_add(&t->open, text, n < room ? n : room);
+}
+
 void dt_tail_feed(struct dt_tail *t, const char *data, size_t n)
 {
+    size_t from = 0; /* the text that has not been added yet */
+
     for (size_t i = 0; i < n; i++) {
+        if (is_printable(data[i]))
+            continue;
+        add(t, data + from, i - from);
+        from = i + 1;
         if (data[i] == '\n' || data[i] == '\r')
             end_line(t);
-        else if (t->open.len < DT_TAIL_WIDTH && is_printable(data[i]))
-            dt_strbuf_add(&t->open, &data[i], 1);
     }
+    add(t, data + from, n - from);
 }
 
 const char *dt_tail_line(struct dt_tail *t, unsigned i)

@@ -2,6 +2,7 @@
  * ranks read it. Every byte must reach all ranks that read standard input, once and in order. If a
  * generation fails, what was read for it is lost. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "runtime/wire/frame.h"
@@ -9,9 +10,11 @@
 
 enum { PIECE = DT_FRAME_PAYLOAD_MAX - 64, AGAIN_MS = 50 };
 
-static uint8_t byte_at(uint64_t position)
+/* The bytes of standard input from this position on: they repeat after 251, a prime number. */
+static void bytes_at(uint8_t *out, uint64_t position, size_t n)
 {
-    return (uint8_t)(position * 131 % 251);
+    for (size_t i = 0; i < n; i++)
+        out[i] = i < 251 ? (uint8_t)((position + i) % 251) : out[i - 251];
 }
 
 static bool is_reader(const struct sim_world *w, uint32_t rank)
@@ -51,8 +54,7 @@ static void read_input(struct sim_world *w, struct sim_event *e)
         sim_broken(w, "dtrun reads standard input for ranks that are being ended");
     n = n < in->credit ? n : in->credit;
     n = n < PIECE ? n : PIECE;
-    for (uint64_t i = 0; i < n; i++)
-        data[i] = byte_at(in->read + i);
+    bytes_at(data, in->read, n);
     in->read += n;
     in->credit -= n;
     in->ended = n == 0;
@@ -96,13 +98,14 @@ void sim_stdin_started(struct sim_world *w, struct sim_conn *c, const struct dt_
 
 void sim_check_stdin(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stdin *m)
 {
+    uint8_t expected[DT_FRAME_PAYLOAD_MAX];
+
     if (!c->reads || c->stdin_ended || m->generation != w->witness.generation)
         sim_broken(w, "dtrun sends %s standard input, which no rank there reads", c->host->name);
-    for (uint32_t i = 0; i < m->data.n; i++) {
-        if (m->data.p[i] != byte_at(w->input.base + c->stdin_sent + i))
-            sim_broken(w, "standard input for %s is torn at byte %" PRIu64, c->host->name,
-                       c->stdin_sent + i);
-    }
+    bytes_at(expected, w->input.base + c->stdin_sent, m->data.n);
+    if (memcmp(m->data.p, expected, m->data.n) != 0)
+        sim_broken(w, "standard input for %s is torn after byte %" PRIu64, c->host->name,
+                   c->stdin_sent);
     c->stdin_sent += m->data.n;
     if (c->stdin_sent - c->stdin_taken > DT_STDIN_CREDIT)
         sim_broken(w, "%s is sent %" PRIu64 " bytes of standard input more than it has taken",

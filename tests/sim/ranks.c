@@ -1,6 +1,7 @@
 /* The program: ranks that find each other (if they are linked), work, save checkpoints, print and
  * exit. */
 #include <signal.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "runtime/dtrun.h"
@@ -11,15 +12,18 @@ enum { LINE = 32, STEP_MS = 100, FLOOD = 300 * 1024, AGAIN_MS = 50 };
 void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, uint32_t rank,
                       int fd)
 {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef";
     uint64_t whose = generation * UINT64_C(1000003) + rank * 2 + (unsigned)fd;
 
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0, len; i < n; i += len) {
         uint64_t line = (from + i) / LINE, column = (from + i) % LINE;
         uint64_t mixed = (line + whose) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
-        unsigned letter = (unsigned)((mixed + column) % 26);
+        size_t rest = LINE - column;
 
-        for (; column < LINE && i < n; column++, letter = (letter + 1) % 26)
-            out[i++] = column == LINE - 1 ? '\n' : (char)('a' + letter);
+        len = rest < n - i ? rest : n - i;
+        memcpy(out + i, letters + mixed % 26 + column, len);
+        if (len == rest)
+            out[i + len - 1] = '\n';
     }
 }
 
