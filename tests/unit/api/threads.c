@@ -14,6 +14,7 @@
 #include "runtime/wire/hostshm.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
 enum { THREADS = 4, CALLS = 200, COUNT = 300 };
@@ -114,11 +115,7 @@ static void threads_take_turns_on_a_communicator(void **state)
 
 /* Each thread has its own communicator: 10^5 calls in total, of sizes that differ from those of the
  * other threads, so that data for another communicator would not match. */
-#ifdef __SANITIZE_THREAD__
-enum { MANY_CALLS = 500 };
-#else
-enum { MANY_CALLS = 100000 / THREADS };
-#endif
+enum { MANY_CALLS = SANITIZED ? 500 : 100000 / THREADS };
 
 struct worker {
     pthread_t thread;

@@ -1,7 +1,7 @@
 /* Several jobs and one checkpoint directory: which job may restore, which may save, and whose the
  * checkpoints are.
  *
- *     checkpoint_owner [ROUNDS]      rounds of the race; default: 200 */
+ *     checkpoint_owner [ROUNDS]      rounds of the race; default: 200, or 50 under a sanitizer */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,9 +19,10 @@
 
 #include "tests/unit/checkpoint/checkpoint_ranks.h"
 #include "tests/unit/checkpoint/scratch.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/unit.h"
 
-static int rounds = 200;
+static int rounds = SANITIZED ? 50 : 200;
 static char dir[80];
 
 static struct {
