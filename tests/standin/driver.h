@@ -8,7 +8,8 @@
 
 enum { STANDIN_MOST_DEVICES = 16, STANDIN_MOST_CONNECTIONS = 32 };
 
-struct mark; /* becomes done when a piece of a stream's work is done */
+struct handle; /* memory that can be mapped */
+struct mark;   /* becomes done when a piece of a stream's work is done */
 
 struct CUctx_st {
     CUcontext next;
@@ -91,7 +92,8 @@ struct block {
     char *base, *view;
     size_t size;
     enum standin_kind kind;
-    int file; /* -1 if the memory has none */
+    int file;              /* -1 if the memory has none */
+    struct handle *handle; /* of mapped memory */
     bool imported, accessible;
     CUcontext context;
     CUdevice device;

@@ -22,6 +22,7 @@ struct handle { /* a CUmemGenericAllocationHandle points to it */
     size_t size;
     CUdevice device;
     bool exportable;
+    unsigned uses; /* its holders, and mappings */
 };
 
 struct ipc { /* what a CUipcMemHandle holds */
@@ -51,6 +52,7 @@ static CUresult new_handle(struct handle made, CUmemGenericAllocationHandle *han
     struct handle *kept = malloc(sizeof(*kept));
 
     *kept = made;
+    kept->uses = 1;
     *handle = (uintptr_t)kept;
     return CUDA_SUCCESS;
 }
@@ -79,14 +81,23 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     return new_handle(made, handle);
 }
 
+static void release_locked(struct handle *made)
+{
+    if (--made->uses > 0)
+        return;
+    close(made->file);
+    free(made);
+}
+
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     struct handle *made = (struct handle *)(uintptr_t)handle;
 
     if (!made)
         return CUDA_ERROR_INVALID_VALUE;
-    close(made->file);
-    free(made);
+    pthread_mutex_lock(&standin_mutex);
+    release_locked(made);
+    pthread_mutex_unlock(&standin_mutex);
     return CUDA_SUCCESS;
 }
 
@@ -121,6 +132,41 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return new_handle(made, handle);
 }
 
+/* NCCL makes these two calls, libdtrun does not. */
+STANDIN_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at);
+STANDIN_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                            CUmemGenericAllocationHandle handle);
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *at)
+{
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    struct block *block;
+
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked((CUdeviceptr)(uintptr_t)at, 1);
+    if (block && block->kind == STANDIN_MAPPED) {
+        block->handle->uses++;
+        *handle = (uintptr_t)block->handle;
+        result = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                CUmemGenericAllocationHandle handle)
+{
+    const struct handle *made = (const struct handle *)(uintptr_t)handle;
+
+    *prop = (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes =
+            made->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, made->device },
+    };
+    return CUDA_SUCCESS;
+}
+
 static void *reserve(void *at, size_t size)
 {
     return mmap(at, size, PROT_NONE,
@@ -151,8 +197,8 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags)
 {
-    const struct handle *made = (const struct handle *)(uintptr_t)handle;
-    struct block block = { .kind = STANDIN_MAPPED };
+    struct handle *made = (struct handle *)(uintptr_t)handle;
+    struct block block = { .kind = STANDIN_MAPPED, .handle = made };
     CUresult result;
 
     if (!ptr || !made || offset || flags || size != made->size)
@@ -163,6 +209,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
         return result;
     block.device = made->device;
     pthread_mutex_lock(&standin_mutex);
+    made->uses++;
     standin_add_locked(block);
     pthread_mutex_unlock(&standin_mutex);
     return CUDA_SUCCESS;
@@ -185,6 +232,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     if (block) {
         munmap(block->view, size);
         reserve(block->base, size);
+        release_locked(block->handle);
         standin_forget_locked(block);
     } else {
         result = CUDA_ERROR_INVALID_VALUE;

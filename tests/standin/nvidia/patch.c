@@ -10,25 +10,35 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/standin/nvidia/kernel.h"
 #include "tests/standin/nvidia/runtime.h"
 
-enum { PAGE = 4096, JUMP = 14, MOV_EDI = 0xbf, MOV_BYTES = 5 };
+enum { PAGE = 4096, JUMP = 14, MOV_EDI = 0xbf, MOV_BYTES = 5, NAP_US = 50 };
 
-/* NCCL's settings, for kernels that kernel.c can run, and memory that the stand-in has. */
+/* NCCL's settings: kernels that kernel.c can run, GPUs that reach each other's memory as over PCIe,
+ * and buffers that are soon made. */
 static const char *const dti_settings[][2] = {
-    { "NCCL_ALGO", "RING" },           { "NCCL_PROTO", "SIMPLE" },
-    { "NCCL_P2P_LL_THRESHOLD", "-1" }, { "NCCL_P2P_DISABLE", "1" },
-    { "NCCL_CUMEM_ENABLE", "0" },      { "NCCL_BUFFSIZE", "262144" },
-    { "NCCL_LL_BUFFSIZE", "16384" },   { "NCCL_LL128_BUFFSIZE", "16384" },
+    { "NCCL_ALGO", "RING" },
+    { "NCCL_PROTO", "SIMPLE" },
+    { "NCCL_P2P_LEVEL", "SYS" },
+    { "NCCL_P2P_LL_THRESHOLD", "-1" },
+    { "NCCL_BUFFSIZE", "262144" },
+    { "NCCL_LL_BUFFSIZE", "16384" },
+    { "NCCL_LL128_BUFFSIZE", "16384" },
 };
+
+static struct {
+    uintptr_t begin, end;
+} dti_code; /* libnccl's */
 
 static const char *dti_refused[512];
 static int dti_refused_count;
@@ -111,18 +121,17 @@ static void replace_functions(const struct image *image)
     }
 }
 
-static void set_writable(const struct image *image, int protection)
+static void protect(int protection)
 {
-    const Elf64_Shdr *text = section_of(image, ".text");
-    uintptr_t begin = (image->base + text->sh_addr) / PAGE * PAGE;
-    uintptr_t end = image->base + text->sh_addr + text->sh_size;
+    uintptr_t begin = dti_code.begin / PAGE * PAGE;
 
-    if (mprotect((void *)begin, end - begin, protection))
+    if (mprotect((void *)begin, dti_code.end - begin, protection))
         give_up("cannot change libnccl's code", "");
 }
 
 static void patch(void *library)
 {
+    const Elf64_Shdr *text;
     struct link_map *map;
     struct image image;
     struct stat status;
@@ -136,9 +145,12 @@ static void patch(void *library)
     image.bytes = (size_t)status.st_size;
     image.file = mmap(NULL, image.bytes, PROT_READ, MAP_PRIVATE, file, 0);
     close(file);
-    set_writable(&image, PROT_READ | PROT_WRITE | PROT_EXEC);
+    text = section_of(&image, ".text");
+    dti_code.begin = image.base + text->sh_addr;
+    dti_code.end = dti_code.begin + text->sh_size;
+    protect(PROT_READ | PROT_WRITE | PROT_EXEC);
     replace_functions(&image);
-    set_writable(&image, PROT_READ | PROT_EXEC);
+    protect(PROT_READ | PROT_EXEC);
     munmap((void *)(uintptr_t)image.file, image.bytes);
     for (size_t i = 0; i < sizeof dti_settings / sizeof dti_settings[0]; i++)
         setenv(dti_settings[i][0], dti_settings[i][1], 0);
@@ -173,4 +185,15 @@ STANDIN_API void *dlopen(const char *name, int flags)
     }
     pthread_mutex_unlock(&mutex);
     return library;
+}
+
+/* NCCL's proxies look for work and yield, without pause. On Linux 6.18 a few such threads can keep
+ * all others from running for seconds, so here they nap. */
+STANDIN_API int sched_yield(void)
+{
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+
+    if (caller >= dti_code.begin && caller < dti_code.end)
+        return usleep(NAP_US);
+    return (int)syscall(SYS_sched_yield);
 }

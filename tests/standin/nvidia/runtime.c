@@ -3,6 +3,7 @@
  */
 #include "tests/standin/nvidia/runtime.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,15 +320,16 @@ static CUresult launch_kernel(const struct launch_config *config, UNUSED CUfunct
 static CUresult cudaGetDriverEntryPointByVersion(const char *name, void **function, int version,
                                                  unsigned long long flags, int *found)
 {
-    CUresult result = CUDA_SUCCESS;
+    CUresult result;
 
     enter();
     if (strcmp(name, "cuLaunchKernelEx") == 0)
         *function = (void *)launch_kernel;
     else if (strcmp(name, "cuDeviceGetAttribute") == 0)
         *function = (void *)get_attribute;
-    else
-        result = cuGetProcAddress_v2(name, function, version, flags, NULL);
+    else if (cuGetProcAddress_v2(name, function, version, flags, NULL) != CUDA_SUCCESS)
+        *function = dlsym(RTLD_DEFAULT, name);
+    result = *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
     *found = result ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
     return result;
 }
