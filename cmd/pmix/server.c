@@ -68,6 +68,8 @@ static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t 
     return PMIX_SUCCESS;
 }
 
+/* The rank gets no answer and waits until the agent kills it. If it ended by itself, ranks of other
+ * hosts could lose their connections with it, and fail, before the agent knows why. */
 static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status, const char text[],
                               pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *arg)
 {
@@ -80,7 +82,7 @@ static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
     pthread_mutex_lock(&dti_server.lock);
     dti_server.events.abort(proc->rank, status);
     pthread_mutex_unlock(&dti_server.lock);
-    return PMIX_OPERATION_SUCCEEDED;
+    return PMIX_SUCCESS;
 }
 
 static pmix_status_t tell_state(pmix_rank_t rank, bool inside)

@@ -29,12 +29,13 @@ enum dt_generation_phase {
 
 struct dt_process { /* a rank or an auxiliary */
     struct dt_spawned spawned;
-    bool alive;    /* not reaped */
-    bool reported; /* EXIT was sent */
-    bool injected; /* an injected fault was meant to end it */
-    int aborted;   /* the code that it passed to MPI_Abort; 0: it has not called it */
-    bool mpi_done; /* it has called MPI_Finalize */
-    bool asked;    /* STOP has sent it SIGTERM, or Slurm has */
+    bool alive;          /* not reaped */
+    bool reported;       /* EXIT was sent */
+    bool injected;       /* an injected fault was meant to end it */
+    int aborted;         /* the code that it passed to MPI_Abort; 0: it has not called it */
+    uint64_t aborted_ns; /* when the agent heard of that */
+    bool mpi_done;       /* it has called MPI_Finalize */
+    bool asked;          /* STOP has sent it SIGTERM, or Slurm has */
     struct dt_msg_exit end;
 };
 

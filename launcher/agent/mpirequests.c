@@ -6,6 +6,7 @@
 
 #include "launcher/agent/horovodserve.h"
 #include "launcher/agent/ranks/removetree.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/frameworks.h"
 
@@ -56,6 +57,7 @@ static void on_pmi_abort(void *arg, uint32_t local_rank, int code)
     if (!p->alive || p->aborted)
         return;
     p->aborted = code & 0xff ? code & 0xff : 1;
+    p->aborted_ns = dt_now_ns();
     kill(p->spawned.pid, SIGKILL);
 }
 

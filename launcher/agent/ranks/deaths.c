@@ -63,7 +63,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
                 : p->aborted ? p->aborted
                              : info->si_status,
         .signo = by_signal ? info->si_status : 0,
-        .time_ns = dt_now_ns(),
+        .time_ns = p->aborted ? p->aborted_ns : dt_now_ns(),
         .step = state.step,
         .flags = (state.linked ? DT_EXITED_LINKED : 0) |
                  (state.finalized ? DT_EXITED_FINALIZED : 0) |
