@@ -253,10 +253,14 @@ void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t max,
 
 /* ---- all ranks of a group ---- */
 
+/* Ranks may leave NCCL's start, and wait in the next call, while another is still in it. */
 static bool is_in_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                              uint32_t member)
 {
-    return member < g->n && is_in_call(w, g, member) && !dt_wait_is_for_gpu(&g->waits[member]);
+    const struct dt_wait *wait = &g->waits[member];
+
+    return member < g->n && is_in_call(w, g, member) && !dt_wait_is_for_gpu(wait) &&
+           !is_inside(wait, DT_CALL_GPU_START);
 }
 
 static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
@@ -358,11 +362,14 @@ static bool is_in_same_collective(const struct dt_wait_graph *w, const struct dt
            has_number_of(g, member, slot);
 }
 
-/* In a communicator's first launch, NCCL waits for all ranks. */
-static bool is_in_same_launch(const struct dt_waitgroup *g, uint32_t member, uint32_t slot)
+/* In its start, and in a communicator's first launch, NCCL waits for all ranks. */
+static bool are_together_in_nccl(const struct dt_waitgroup *g, uint32_t member, uint32_t slot)
 {
-    return dt_wait_is_for_launch(&g->waits[member]) && dt_wait_is_for_launch(&g->waits[slot]) &&
-           has_number_of(g, member, slot);
+    const struct dt_wait *a = &g->waits[member], *b = &g->waits[slot];
+    bool launch = dt_wait_is_for_launch(a) && dt_wait_is_for_launch(b);
+    bool start = is_inside(a, DT_CALL_GPU_START) && is_inside(b, DT_CALL_GPU_START);
+
+    return (launch || start) && has_number_of(g, member, slot);
 }
 
 static bool is_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
@@ -374,7 +381,7 @@ static bool is_in_same_call(const struct dt_wait_graph *w, const struct dt_waitg
                 has_reached_pair(g, member, slot, true));
     return is_waiting(w, g, member) &&
            (member == slot || is_in_same_collective(w, g, member, slot) ||
-            is_in_same_launch(g, member, slot));
+            are_together_in_nccl(g, member, slot));
 }
 
 void dt_wait_graph_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,

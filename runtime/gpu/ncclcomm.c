@@ -413,7 +413,7 @@ static dt_result_t share_unique_id(struct dt_comm *c, ncclUniqueId *id)
     dt_result_t r = DT_OK;
 
     if (c->rank == 0)
-        r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, make_unique_id, id);
+        r = dt_comm_aside(c, DT_CALL_GPU_START, make_unique_id, id);
     return r == DT_OK ? dt_comm_broadcast_bytes(c, DT_CALL_GPU_CHOICE, id, sizeof *id, 0) : r;
 }
 
@@ -448,7 +448,7 @@ static dt_result_t connect_ranks(struct dt_comm *c)
     if (!errand)
         return dt_comm_fail_no_memory(c);
     c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
-    r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_init, errand);
+    r = dt_comm_aside(c, DT_CALL_GPU_START, await_init, errand);
     c->limit_ms = limit_ms;
     if (r != DT_OK && dt_errand_abandon(errand))
         return r;

@@ -40,6 +40,7 @@
     /* no calls, but waits of one rank; each has the previous number */                              \
     ROW(GPU_COPY, 27, "a wait for its GPU", 0)                                                     \
     ROW(GPU_LAUNCH, 33, "a launch by NCCL", 0)                                                     \
+    ROW(GPU_START, 34, "a start of NCCL", 0)                                                       \
     /* ranks choose how calls on GPU memory are executed */                                            \
     ROW(GPU_CHOICE, 28, "a first call on GPU memory", 0)                                           \
     /* ranks agree on an order for calls on several communicators */                                  \

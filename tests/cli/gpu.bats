@@ -212,7 +212,7 @@ by_nccl() { # WHAT [dtrun option...]
 @test "NCCL: if rank 0 has no id for the others to meet at, all ranks say so" {
     gpu factors -x STANDIN_NCCL_FAULTS=id-error:0
     code_is 1
-    [ "$(grep -c -- '^-11: .*rank 0 .* a first call .*ncclGetUniqueId: .*id-error was asked for' "$OUT")" = 3 ] ||
+    [ "$(grep -c -- '^-11: .*rank 0 .* a start of NCCL.*ncclGetUniqueId: .*id-error was asked for' "$OUT")" = 3 ] ||
         { show; false; }
     clean
     use_standin 2

@@ -20,7 +20,8 @@ enum { RANKS = 8 };
  *
  *     5      it has left the collective with number 5; "(" before any of these: it is inside
  *     >2.5   likewise the fifth send to rank 2, and "<2.5" the fifth receive from it
- *     (5g    it waits for its GPU after collective 5, and "(5k" for NCCL to launch a kernel
+ *     (5g    it waits for its GPU after collective 5, and "(5k" for NCCL to launch a kernel, "(5b"
+ * to start
  *
  * with one of these at the end: "s" stopped, "e" ended, "l3" has a limit of 3 s, "n" no limit. */
 static const char *read_rank(const char *text, struct dt_waiter *waiter, struct dt_msg_called *c)
@@ -38,9 +39,13 @@ static const char *read_rank(const char *text, struct dt_waiter *waiter, struct 
     } else {
         c->call = number << 8 | inside | (number ? DT_CALL_BARRIER : 0u);
     }
-    if (*end == 'g' || *end == 'k')
-        c->call = number << 8 | inside | (*end == 'g' ? DT_CALL_GPU_COPY : DT_CALL_GPU_LAUNCH);
-    end += *end == 'g' || *end == 'k';
+    if (*end == 'g' || *end == 'k' || *end == 'b') {
+        c->call = number << 8 | inside;
+        c->call |= *end == 'g'   ? DT_CALL_GPU_COPY
+                   : *end == 'k' ? DT_CALL_GPU_LAUNCH
+                                 : DT_CALL_GPU_START;
+        end++;
+    }
     if (*end == 'l')
         c->limit_ms = (uint32_t)strtoul(end + 1, &end, 10) * 1000;
     else if (*end == 'n')
@@ -146,6 +151,9 @@ static void ranks_that_others_wait_for_are_found(void **state)
         { "(3k (3k (3k", "0: 0,1,2 for nobody, 0" }, /* NCCL's ranks wait for each other */
         { "(3k (3g (3k", "0: 0,2 for nobody, 0" },
         { "(3k (2k (3k", "0: 0,2 for nobody, 0" },
+        { "(3bn (4 (4", "1: 1,2 for 0, 0" }, /* NCCL has started elsewhere */
+        { "(3bn (3bn (3bn", "0: 0,1,2 for nobody, 0" },
+        { "(3bn (3bn 2", "0: 0,1 for 2, 2" },
         /* between two */
         { "(>1.2 0", "0: 0 for 1, 1" },
         { "0 (<0.1", "1: 1 for 0, 0" },
