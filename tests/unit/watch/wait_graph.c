@@ -20,8 +20,8 @@ enum { RANKS = 8 };
  *
  *     5      it has left the collective with number 5; "(" before any of these: it is inside
  *     >2.5   likewise the fifth send to rank 2, and "<2.5" the fifth receive from it
- *     (5g    it waits for its GPU after collective 5, and "(5k" for NCCL to launch a kernel, "(5b"
- * to start
+ *     (5g    it waits for its GPU after collective 5, "(5k" for NCCL to launch a kernel
+ *     (5b    it starts NCCL after collective 5
  *
  * with one of these at the end: "s" stopped, "e" ended, "l3" has a limit of 3 s, "n" no limit. */
 static const char *read_rank(const char *text, struct dt_waiter *waiter, struct dt_msg_called *c)
