@@ -50,6 +50,7 @@ find_nvidia_nccl() {
 #   init-error      the driver has no memory for it
 #   launch-hang     a launch never returns from the driver
 #   endless-kernel  a kernel never ends, whether or not the communicator is aborted
+# With LD_PRELOAD and these variables in its environment, tests/gpu/random uses NVIDIA's NCCL, too.
 use_nvidia_nccl() { # DEVICES FILE
     use_standin "$1"
     export DTRUN_NCCL=$2
