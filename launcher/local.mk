@@ -1,4 +1,5 @@
-noinst_LIBRARIES += launcher/libbase.a launcher/libengine.a launcher/liblauncher.a launcher/libagent.a
+noinst_LIBRARIES += launcher/libbase.a launcher/libengine.a launcher/liblauncher.a launcher/libagent.a \
+	launcher/libranklink.a
 
 # Shared by launcher and agent. Nothing here needs libssh2 or cJSON, and only uvloop needs libuv.
 launcher_libbase_a_SOURCES = \
@@ -207,12 +208,6 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/mpirequests.c launcher/agent/mpirequests.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
 	launcher/agent/probe/probepath.c launcher/agent/probe/probepath.h \
-	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
-	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
-	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
-	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
-	launcher/agent/ranklink/ratelimit.c launcher/agent/ranklink/ratelimit.h \
-	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h \
 	launcher/agent/rankmessages.c launcher/agent/rankmessages.h \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
 	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
@@ -233,4 +228,14 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/unserved/procscan.c launcher/agent/unserved/procscan.h \
 	launcher/agent/unservedwarn.c launcher/agent/unservedwarn.h
 launcher_libagent_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
-AGENT_LIBS = launcher/libagent.a $(BASE_LIBS)
+AGENT_LIBS = launcher/libagent.a launcher/libranklink.a $(BASE_LIBS)
+
+# How an agent talks to its ranks. Tests use it without the rest of the agent.
+launcher_libranklink_a_SOURCES = \
+	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
+	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
+	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
+	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
+	launcher/agent/ranklink/ratelimit.c launcher/agent/ranklink/ratelimit.h \
+	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h
+launcher_libranklink_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)

@@ -325,7 +325,7 @@ tests_unit_agent_standby_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_comm_pairnotes_SOURCES = tests/unit/comm/pairnotes.c tests/unit/unit.h
 tests_unit_comm_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_comm_pairnotes_LDADD = launcher/libagent.a launcher/libbase.a $(RUNTIME_LIBS) $(UV_LIBS) \
+tests_unit_comm_pairnotes_LDADD = launcher/libranklink.a launcher/libbase.a $(RUNTIME_LIBS) $(UV_LIBS) \
 	$(CMOCKA_LIBS)
 
 tests_unit_agent_ranksock_SOURCES = tests/unit/agent/ranksock.c

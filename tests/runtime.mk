@@ -63,7 +63,7 @@ tests_unit_libtestjob_a_SOURCES = tests/unit/testjob.c tests/unit/testjob.h test
 	tests/unit/faults.h
 tests_unit_libtestjob_a_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-TESTJOB_LIBS = tests/unit/libtestjob.a launcher/libagent.a launcher/libbase.a $(RUNTIME_LIBS) \
+TESTJOB_LIBS = tests/unit/libtestjob.a launcher/libranklink.a launcher/libbase.a $(RUNTIME_LIBS) \
 	$(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 # What results must be, and trials of every call under faults, which take the calls from dtrun-perf.
