@@ -4,7 +4,7 @@
 load common
 
 setup_file() {
-    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || export FILE_SKIPS="built without shared libraries"
 }
 
 # Runs the kit under a watchdog, with this test's token, in a folder that does not need the build. If the test

@@ -6,7 +6,7 @@ load common
 load ../standin/standin
 
 setup_file() {
-    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || export FILE_SKIPS="built without shared libraries"
 }
 
 # Runs tests/rank/gpu, which does DOES or "factors", with a variable that only ranks that match a pattern

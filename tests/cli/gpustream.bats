@@ -7,7 +7,7 @@ load common
 load ../standin/standin
 
 setup_file() {
-    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || export FILE_SKIPS="built without shared libraries"
 }
 
 stream() { # PROGRAM WHAT [dtrun option...]

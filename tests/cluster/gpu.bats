@@ -75,7 +75,7 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
 @test "-np 8 -H host1:4,host2:4: NVIDIA's own NCCL makes every call between GPUs of two hosts" {
     local file
 
-    file=$(find_nvidia_nccl) || skip "no libnccl.so.2 of NCCL 2.28 with symbols for x86-64"
+    file=$(find_nvidia_nccl) || skip "no libnccl.so.2 of NCCL 2.28 for x86-64 with symbols, or no readelf"
     gpu factors -np 8 -H host1:4,host2:4 -x DTRUN_DEVICE=nccl -x DTRUN_NCCL="$file" \
         -x LD_PRELOAD="$DTRUN_BUILD/tests/standin/.libs/libnvidia.so"
     [ "$RC" = 0 ]

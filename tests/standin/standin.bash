@@ -30,17 +30,23 @@ use_standin() { # DEVICES
     export LD_LIBRARY_PATH=$DTRUN_BUILD/tests/standin/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }
 
-# Where NVIDIA's own NCCL is, if tests/standin/nvidia can run it: version 2.28 with its symbol table.
+# Whether tests/standin/nvidia can run this libnccl: version 2.28 with its symbol table.
+is_nvidia_nccl() { # FILE
+    [[ $1 == *libnccl.so* ]] && grep -qam1 'NCCL version 2\.28\.' "$1" && readelf -SW "$1" | grep -q ' \.symtab '
+}
+
+# Prints the file of such a libnccl: the one of DTRUN_NCCL, or the first that is installed.
 find_nvidia_nccl() {
-    local file
+    local file installed
 
     [ "$(uname -m)" = x86_64 ] || return 1
-    for file in $(ldconfig -p | sed -n 's/.* => \(.*\/libnccl\.so\.2\)$/\1/p') /usr/local/cuda*/lib*/libnccl.so.2; do
-        if grep -qam1 'NCCL version 2\.28\.' "$file" && readelf -SW "$file" | grep -q ' \.symtab '; then
+    installed=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | sed -n 's/.* => \(.*\/libnccl\.so\.2\)$/\1/p')
+    for file in "${DTRUN_NCCL:-}" $installed /usr/local/cuda*/lib*/libnccl.so.2; do
+        if is_nvidia_nccl "$file" 2>/dev/null; then
             echo "$file"
             return
         fi
-    done 2>/dev/null
+    done
     return 1
 }
 
