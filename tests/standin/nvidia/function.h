@@ -13,13 +13,14 @@ enum standin_collective {
     STANDIN_ALL_REDUCE,
 };
 
-enum standin_operator { /* of NCCL's device code */
-                        STANDIN_SUM,
-                        STANDIN_PRODUCT,
-                        STANDIN_MIN_MAX,
-                        STANDIN_SCALED_SUM,
-                        STANDIN_DIVIDED_SUM,
-                        STANDIN_OPERATORS,
+/* Those of NCCL's device code. */
+enum standin_operator {
+    STANDIN_SUM,
+    STANDIN_PRODUCT,
+    STANDIN_MIN_MAX,
+    STANDIN_SCALED_SUM,
+    STANDIN_DIVIDED_SUM,
+    STANDIN_OPERATORS,
 };
 
 struct standin_function {
@@ -27,6 +28,9 @@ struct standin_function {
     enum standin_operator op;
     ncclDataType_t type; /* signed and unsigned integers can share a function */
 };
+
+/* NCCL's table of the numbers of its device functions. To be set before the first kernel. */
+void standin_set_functions(const int *numbers);
 
 /* The function of this number. Ends the program if it is none of a ring with protocol Simple. */
 struct standin_function standin_function(int number);

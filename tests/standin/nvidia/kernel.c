@@ -42,7 +42,11 @@ static int collect_works(const struct nccl_arguments *arguments, int *batch,
     for (;;) {
         size_t size = work_size(at->type);
 
-        for (int bit = 0; bit < 64 && count < NCCL_WORKS; bit++)
+        if (count + __builtin_popcountll(at->works) > NCCL_WORKS) {
+            fprintf(stderr, "NCCL starts more than %d works in one batch\n", NCCL_WORKS);
+            abort();
+        }
+        for (int bit = 0; bit < 64; bit++)
             if (at->works >> bit & 1)
                 works[count++] =
                     work_at(arguments, at->offset + (uint32_t)bit * (uint32_t)size, size);
@@ -103,7 +107,11 @@ static void run_channels(const struct nccl_arguments *arguments, struct nccl_ker
         count++;
     }
     for (int i = 1; i < count; i++)
-        pthread_create(&channels[i].thread, NULL, run_channel, &channels[i]);
+        if (pthread_create(&channels[i].thread, NULL, run_channel, &channels[i])) {
+            fprintf(stderr, "NCCL's kernel has no thread for channel %d\n",
+                    channels[i].block.channel);
+            abort();
+        }
     if (count > 0)
         run_channel(&channels[0]);
     for (int i = 1; i < count; i++)

@@ -7,7 +7,4 @@
 /* Enqueues a kernel with these arguments (struct nccl_arguments and what follows it). */
 CUresult standin_launch(CUstream stream, const void *arguments, size_t size);
 
-/* NCCL's table of the numbers of its device functions. */
-void standin_set_functions(const int *numbers);
-
 #endif

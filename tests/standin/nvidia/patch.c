@@ -19,8 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/standin/nvidia/kernel.h"
+#include "tests/standin/nvidia/function.h"
 #include "tests/standin/nvidia/runtime.h"
+#include "tests/standin/standin.h"
 
 enum { PAGE = 4096, JUMP = 14, MOV_EDI = 0xbf, MOV_BYTES = 5, NAP_US = 50 };
 
@@ -145,6 +146,8 @@ static void patch(void *library)
     image.bytes = (size_t)status.st_size;
     image.file = mmap(NULL, image.bytes, PROT_READ, MAP_PRIVATE, file, 0);
     close(file);
+    if (image.file == MAP_FAILED)
+        give_up("cannot map ", map->l_name);
     text = section_of(&image, ".text");
     dti_code.begin = image.base + text->sh_addr;
     dti_code.end = dti_code.begin + text->sh_size;
