@@ -25,8 +25,8 @@
 
 enum { PAGE = 4096, JUMP = 14, MOV_EDI = 0xbf, MOV_BYTES = 5, NAP_US = 50 };
 
-/* NCCL's settings: kernels that kernel.c can run, GPUs that reach each other's memory as over PCIe,
- * and buffers that are soon made. */
+/* NCCL's settings, which replace the user's: kernels that kernel.c can run, GPUs that reach each
+ * other's memory as over PCIe, and buffers that are soon made. */
 static const char *const dti_settings[][2] = {
     { "NCCL_ALGO", "RING" },
     { "NCCL_PROTO", "SIMPLE" },
@@ -156,7 +156,7 @@ static void patch(void *library)
     protect(PROT_READ | PROT_EXEC);
     munmap((void *)(uintptr_t)image.file, image.bytes);
     for (size_t i = 0; i < sizeof dti_settings / sizeof dti_settings[0]; i++)
-        setenv(dti_settings[i][0], dti_settings[i][1], 0);
+        setenv(dti_settings[i][0], dti_settings[i][1], 1);
     if (getenv("STANDIN_HOST"))
         setenv("NCCL_HOSTID", getenv("STANDIN_HOST"), 0);
 }
