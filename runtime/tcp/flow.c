@@ -14,7 +14,6 @@
 enum {
     HEADER = DT_DATAFRAME_HEADER,
     REASON_MS = 5000, /* agents may take this long to say which rank waited for which */
-    HOW_MS = 25,      /* agents may take this long to say how a rank died */
     /* Time to send the reason of a failure, and to learn why a connection ended. */
     GOODBYE_MS = 1000,
     OVERHEAR_MS = 200, /* how often a waiting rank looks for frames of other calls */
@@ -198,9 +197,7 @@ static void lay_out_batch(const struct flow_run *r, struct dt_leg *g, size_t mos
  * arrive first. */
 static dt_result_t fail_from_header(const struct flow_run *r, const struct dt_dataframe *h)
 {
-    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS
-             : h->code == DT_ERR_PEER  ? HOW_MS
-                                       : DT_ALARM_TOLD_MS;
+    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS : DT_ALARM_TOLD_MS;
     dt_result_t stopped = dt_alarm_await(&r->mesh->alarm, ms);
 
     if (stopped != DT_OK)
