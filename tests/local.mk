@@ -224,6 +224,7 @@ tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/co
 	tests/standin/nccl/launch.h tests/standin/nccl/link.c tests/standin/nccl/link.h \
 	tests/standin/nccl/operation.c tests/standin/nccl/operation.h \
 	tests/standin/nccl/order.c tests/standin/nccl/order.h tests/standin/nccl/p2p.c \
+	tests/standin/nccl/primary.c tests/standin/nccl/primary.h \
 	tests/standin/nccl/redop.c tests/standin/nccl/shared.c tests/standin/nccl/shared.h \
 	tests/standin/nccl/smallfloat.c tests/standin/nccl/smallfloat.h \
 	tests/standin/nccl/teardown.c
@@ -238,7 +239,8 @@ tests_standin_libnvidia_la_SOURCES = tests/standin/nvidia/abi.h tests/standin/nv
 	tests/standin/nvidia/kernel.h tests/standin/nvidia/nvml.c tests/standin/nvidia/p2p.c \
 	tests/standin/nvidia/p2p.h tests/standin/nvidia/patch.c tests/standin/nvidia/ring.c \
 	tests/standin/nvidia/ring.h tests/standin/nvidia/runtime.c tests/standin/nvidia/runtime.h \
-	tests/standin/nccl/elements.c tests/standin/nccl/faults.c tests/standin/nccl/smallfloat.c
+	tests/standin/nccl/elements.c tests/standin/nccl/faults.c tests/standin/nccl/primary.c \
+	tests/standin/nccl/smallfloat.c
 tests_standin_libnvidia_la_LIBADD = tests/standin/libcuda.la -lm
 tests_standin_libnvidia_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 

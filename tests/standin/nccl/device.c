@@ -1,13 +1,7 @@
 #include "tests/standin/nccl/device.h"
 
-#include <pthread.h>
-
 #include "tests/standin/nccl/errors.h"
-
-enum { MAX_DEVICES = 16 };
-
-static pthread_mutex_t dti_mutex = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext dti_primary[MAX_DEVICES];
+#include "tests/standin/nccl/primary.h"
 
 ncclResult_t standin_get_device(CUdevice *device)
 {
@@ -27,13 +21,5 @@ ncclResult_t standin_get_device(CUdevice *device)
 
 ncclResult_t standin_set_device(CUdevice device)
 {
-    CUresult result = CUDA_SUCCESS;
-
-    pthread_mutex_lock(&dti_mutex);
-    if (!dti_primary[device])
-        result = cuDevicePrimaryCtxRetain(&dti_primary[device], device);
-    if (!result)
-        result = cuCtxSetCurrent(dti_primary[device]);
-    pthread_mutex_unlock(&dti_mutex);
-    return standin_cuda(result);
+    return standin_cuda(standin_use_primary(device));
 }

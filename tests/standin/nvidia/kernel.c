@@ -57,20 +57,6 @@ static int collect_works(const struct nccl_arguments *arguments, int *batch,
     }
 }
 
-static bool run_p2p(const struct standin_block *block, const void *const *works, int count)
-{
-    struct nccl_p2p copies[NCCL_WORKS];
-
-    for (int i = 0; i < count; i++) {
-        copies[i] = *(const struct nccl_p2p *)works[i];
-        if (copies[i].send_ll || copies[i].receive_ll) {
-            fprintf(stderr, "NCCL sends with another protocol than Simple\n");
-            abort();
-        }
-    }
-    return standin_run_p2p(block, copies, count);
-}
-
 static void *run_channel(void *arg)
 {
     struct channel *channel = arg;
@@ -84,7 +70,7 @@ static void *run_channel(void *arg)
 
         batch = &channel->arguments->batches[at];
         if (batch->type == NCCL_P2P)
-            goes_on = run_p2p(&channel->block, works, count);
+            goes_on = standin_run_p2p(&channel->block, works, count);
         else
             for (int i = 0; i < count && goes_on; i++)
                 goes_on =

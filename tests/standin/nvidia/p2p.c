@@ -1,5 +1,7 @@
 #include "tests/standin/nvidia/p2p.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct transfer {
@@ -88,19 +90,30 @@ static bool make_step(struct transfer *transfer)
     return true;
 }
 
-bool standin_run_p2p(const struct standin_block *block, const struct nccl_p2p *works, int count)
+static void check_protocol(const struct nccl_p2p *work)
+{
+    if (!work->send_ll && !work->receive_ll)
+        return;
+    fprintf(stderr, "NCCL sends with another protocol than Simple\n");
+    abort();
+}
+
+bool standin_run_p2p(const struct standin_block *block, const void *const works[], int count)
 {
     struct transfer transfers[2 * NCCL_WORKS];
     int started = 0, ended = 0;
     unsigned naps = 0;
 
     for (int i = 0; i < count; i++) {
-        if (works[i].send_to == block->comm->rank) {
-            copy_to_self(block, &works[i]);
+        const struct nccl_p2p *work = works[i];
+
+        check_protocol(work);
+        if (work->send_to == block->comm->rank) {
+            copy_to_self(block, work);
             continue;
         }
-        started += start_transfer(block, &works[i], false, &transfers[started]);
-        started += start_transfer(block, &works[i], true, &transfers[started]);
+        started += start_transfer(block, work, false, &transfers[started]);
+        started += start_transfer(block, work, true, &transfers[started]);
     }
     while (ended < started && !*block->abort) {
         bool moved = false;

@@ -3,14 +3,15 @@
  *
  * That runtime is part of the file and speaks to the driver through tables that are not documented.
  * But libnccl's symbol table names its functions, and so a jump to our function can be written over
- * the first bytes of each. Functions that NCCL 2.28 does not call end the program, with their name.
- */
+ * the first bytes of each. If NCCL calls a function of which there is none of ours, the program
+ * ends with its name. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +159,7 @@ static void patch(void *library)
     for (size_t i = 0; i < sizeof dti_settings / sizeof dti_settings[0]; i++)
         setenv(dti_settings[i][0], dti_settings[i][1], 1);
     if (getenv("STANDIN_HOST"))
-        setenv("NCCL_HOSTID", getenv("STANDIN_HOST"), 0);
+        setenv("NCCL_HOSTID", getenv("STANDIN_HOST"), 1);
 }
 
 static void *open_library(const char *name, int flags)
@@ -173,7 +174,7 @@ static void *open_library(const char *name, int flags)
 STANDIN_API void *dlopen(const char *name, int flags)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static void *patched;
+    static bool patched;
     bool is_nccl = name && strstr(name, "libnccl.so");
     Dl_info self;
     void *library;
@@ -183,7 +184,7 @@ STANDIN_API void *dlopen(const char *name, int flags)
     library = open_library(name, flags);
     pthread_mutex_lock(&mutex);
     if (library && is_nccl && !patched) {
-        patched = library;
+        patched = true;
         patch(library);
     }
     pthread_mutex_unlock(&mutex);

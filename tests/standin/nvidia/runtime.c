@@ -1,6 +1,6 @@
 /* Rules of the runtime: a thread without a current context gets the primary context of its device,
- * which is device 0 until it calls cudaSetDevice. A CUresult is the cudaError_t of the same number.
- */
+ * which is device 0 until it calls cudaSetDevice. Errors of the driver and the runtime have the
+ * same numbers. */
 #include "tests/standin/nvidia/runtime.h"
 
 #include <dlfcn.h>
@@ -11,10 +11,11 @@
 #include <strings.h>
 
 #include "tests/standin/nccl/faults.h"
+#include "tests/standin/nccl/primary.h"
 #include "tests/standin/nvidia/kernel.h"
 #include "tests/standin/standin.h"
 
-enum { MOST_DEVICES = 16, RUNTIME_VERSION = 13000, UNREGISTERED = 0 };
+enum { RUNTIME_VERSION = 13000, UNREGISTERED = 0 };
 
 /* Attributes of devices that abi_cuda.h does not need. */
 enum {
@@ -29,23 +30,10 @@ enum {
 
 static __thread CUdevice dti_device;
 static pthread_once_t dti_once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t dti_mutex = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext dti_primary[MOST_DEVICES];
 
 static void init_driver(void)
 {
     cuInit(0);
-}
-
-static CUresult use_primary(CUdevice device)
-{
-    CUresult result = CUDA_SUCCESS;
-
-    pthread_mutex_lock(&dti_mutex);
-    if (!dti_primary[device])
-        result = cuDevicePrimaryCtxRetain(&dti_primary[device], device);
-    pthread_mutex_unlock(&dti_mutex);
-    return result ? result : cuCtxSetCurrent(dti_primary[device]);
 }
 
 static void enter(void)
@@ -55,7 +43,7 @@ static void enter(void)
     pthread_once(&dti_once, init_driver);
     cuCtxGetCurrent(&context);
     if (!context)
-        use_primary(dti_device);
+        standin_use_primary(dti_device);
 }
 
 #define UNUSED __attribute__((unused))
@@ -129,7 +117,7 @@ static CUresult cudaSetDevice(CUdevice device)
     if (device < 0 || device >= count)
         return CUDA_ERROR_INVALID_DEVICE;
     dti_device = device;
-    return use_primary(device);
+    return standin_use_primary(device);
 }
 
 static CUresult cudaGetDevice(CUdevice *device)
@@ -267,10 +255,12 @@ static CUresult cudaPointerGetAttributes(struct pointer_attributes *attributes, 
                                  ptr);
 }
 
-/* NCCL takes memory from a pool, which here is that of the device. */
+/* NCCL takes memory from pools, all of which here are the device's memory. */
 static CUresult cudaMemPoolCreate(void **pool, UNUSED const void *properties)
 {
-    *pool = &dti_primary;
+    static char the_device;
+
+    *pool = &the_device;
     return CUDA_SUCCESS;
 }
 
@@ -284,14 +274,12 @@ struct function_attributes {
     int threads, registers, ptx, binary;
 };
 
-/* NCCL first asks this of each kernel. */
+/* When NCCL starts, it asks this of each kernel. */
 static CUresult cudaFuncGetAttributes(struct function_attributes *attributes,
                                       UNUSED const void *function)
 {
-    static int asked;
-
     enter();
-    if (!asked++ && standin_is_asked_for("init-hang", standin_rank()))
+    if (standin_is_asked_for("init-hang", standin_rank()))
         standin_hang_forever();
     *attributes = (struct function_attributes){ .threads = 1024 };
     return CUDA_SUCCESS;
