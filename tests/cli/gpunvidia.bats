@@ -16,8 +16,8 @@ setup_file() {
 nccl() { # PROGRAM WHAT [dtrun option...]
     local program=$1 what=$2
     shift 2
-    use_nvidia_nccl "${DEVICES:-4}" "$FILE"
-    dtrun --no-tag -np "${NP:-3}" -x LD_PRELOAD="$NVIDIA" -x DTRUN_DEVICE=nccl "$@" \
+    use_nvidia_nccl 4 "$FILE"
+    dtrun --no-tag -np 3 -x LD_PRELOAD="$NVIDIA" -x DTRUN_DEVICE=nccl "$@" \
         ${WRAPPER:+"$WRAPPER"} "$RANK/$program" $what
     unset LD_LIBRARY_PATH DTRUN_NCCL
 }
@@ -34,7 +34,7 @@ works() { # LINE PROGRAM WHAT [dtrun option...]
     shift
     nccl "$@"
     code_is 0
-    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " ${NP:-3} $line" ] || { show; false; }
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 3 $line" ] || { show; false; }
     [ ! -s "$ERR" ] || { show; false; }
     clean
 }
@@ -94,16 +94,15 @@ works() { # LINE PROGRAM WHAT [dtrun option...]
 
 # Rank 1 hangs in the driver until it is killed.
 @test "survivors blame a rank that died while they waited for it in NCCL's start" {
-    on_hosts
     cat >"$T/dies" <<'END'
 #!/bin/sh
+export STANDIN_HOST=host$DTRUN_RANK
 if [ "$DTRUN_RANK" = 1 ]; then
     export STANDIN_NCCL_FAULTS=init-hang:1
     (until [ -e "$STANDIN_NCCL_HANGS" ]; do kill -0 $$ || exit; sleep 0.01; done; kill -9 $$) &
 fi
-exec "$0"-host "$@"
+exec "$@"
 END
-    mv "$T/on-host" "$T/dies-host"
     chmod +x "$T/dies"
     WRAPPER="$T/dies"
     nccl gpu factors -x STANDIN_NCCL_HANGS="$T/hangs"
