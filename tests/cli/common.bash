@@ -17,7 +17,7 @@ setup() {
     RC=
     BACKGROUND=
     cd "$T"
-    # A setup_file sets it: with Bats 1.8, all tests of the file fail if that calls skip.
+    # A setup_file that wants to skip sets it. With Bats 1.8, setup_file must not call skip: all tests would fail.
     [ -z "$FILE_SKIPS" ] || skip "$FILE_SKIPS"
 }
 

@@ -293,8 +293,7 @@ static struct stream *find_stream(struct dt_relay *r, uint32_t rank, uint8_t str
                                                        : &r->streams[STREAMS * index + stream - 1];
 }
 
-/* Opens the end that the rank writes to, so that what is added follows what the rank has written.
- */
+/* Opens the end that the rank writes to: what the agent adds follows what the rank has written. */
 static int open_writer(const struct stream *s)
 {
     const int flags = O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;

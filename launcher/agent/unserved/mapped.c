@@ -6,7 +6,7 @@
 #include "launcher/agent/sweep/procenv.h"
 #include "runtime/wire/env.h"
 
-/* PMIx uses one of its ways to compress data as long as it runs. */
+/* PMIx has its plugin for compression in memory as long as it runs. */
 #define PMIX_PLUGIN "pmix_mca_pcompress_zlib.so"
 
 /* A line of maps: "ADDRESSES PERMISSIONS OFFSET DEVICE INODE PATH". Only PATH has slashes. */

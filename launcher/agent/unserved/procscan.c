@@ -60,8 +60,10 @@ static bool has_pmix_plugin(const struct dt_mapped *mapped, pid_t pid)
     bool has;
 
     dt_mapped_pmix_plugin(mapped, plugin);
+    if (!*plugin)
+        return false;
     path = dt_xasprintf("/proc/%d/root%s", (int)pid, plugin);
-    has = *plugin && access(path, F_OK) == 0;
+    has = access(path, F_OK) == 0;
     free(path);
     return has;
 }
