@@ -220,6 +220,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/resources.c launcher/agent/resources.h \
 	launcher/agent/sweep/leftovers.c launcher/agent/sweep/leftovers.h \
 	launcher/agent/sweep/look.c launcher/agent/sweep/look.h \
+	launcher/agent/sweep/ncclfiles.c launcher/agent/sweep/ncclfiles.h \
 	launcher/agent/sweep/procenv.c launcher/agent/sweep/procenv.h \
 	launcher/agent/sweep/proclist.c launcher/agent/sweep/proclist.h \
 	launcher/agent/sweep/procstat.c launcher/agent/sweep/procstat.h \

@@ -92,6 +92,7 @@ UNIT_TESTS = \
 	tests/unit/agent/cgroup \
 	tests/unit/base/cgroupdir \
 	tests/unit/agent/leftovers \
+	tests/unit/agent/ncclfiles \
 	tests/unit/agent/mapped \
 	tests/unit/io/linebuf \
 	tests/unit/io/outmux \
@@ -517,6 +518,10 @@ tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/for
 	tests/unit/unit.h
 tests_unit_agent_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_leftovers_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_agent_ncclfiles_SOURCES = tests/unit/agent/ncclfiles.c tests/unit/unit.h
+tests_unit_agent_ncclfiles_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_ncclfiles_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_mapped_SOURCES = tests/unit/agent/mapped.c tests/unit/unit.h
 tests_unit_agent_mapped_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

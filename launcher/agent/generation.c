@@ -15,6 +15,7 @@
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
 #include "launcher/agent/sweep/look.h"
+#include "launcher/agent/sweep/ncclfiles.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/agent/unservedwarn.h"
 #include "launcher/base/clock.h"
@@ -85,6 +86,7 @@ static void sweep(struct dt_generation *g)
     }
     if (left)
         say_unkillable(g, left, example);
+    dt_ncclfiles_remove(DT_NCCLFILES_DIR, on_progress, g);
     dt_mpirequests_remove_dir(g);
     uv_timer_stop(&g->timer);
     g->phase = DT_GENERATION_FLUSHING;

@@ -17,6 +17,7 @@
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/removetree.h"
+#include "launcher/agent/sweep/ncclfiles.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
@@ -35,6 +36,7 @@ static void remove_files(struct dt_keeper *keeper)
 {
     remove_dir(keeper->file_dir);
     remove_dir(keeper->mpi_dir);
+    dt_ncclfiles_remove(DT_NCCLFILES_DIR, NULL, NULL);
 }
 
 bool dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)

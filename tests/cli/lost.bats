@@ -189,6 +189,49 @@ exec_is() { # PID NAME
     [ "$(cat "/proc/$1/comm")" = "$2" ]
 }
 
+# Makes ./start, which a rank runs to leave a file as one that dies in NCCL's start does. ./files lists these.
+make_nccl_start() {
+    cat >start <<'END'
+umask 077
+file="$(mktemp /dev/shm/nccl-XXXXXX)"
+echo "$file" >>files
+{ head -c 8192 /dev/zero; printf '\1\0\0\0'; } >"$file"
+END
+}
+
+# Prints which of the files in ./files there are.
+nccl_files() {
+    xargs ls 2>/dev/null <files || true
+}
+
+@test "files of ranks that died in NCCL's start are removed before a restart and at the end, unless in use" {
+    make_nccl_start
+    held="$(mktemp /dev/shm/nccl-XXXXXX)"
+    exec 7<>"$held" # of another job
+    { head -c 8192 /dev/zero; printf '\1\0\0\0'; } >&7
+    dtrun --max-restarts 1 -np 1 sh -c '[ ! -e files ] || ls $(cat files); . ./start; kill -9 $$'
+    code_is 137
+    [ "$(wc -l <files)" = 2 ]
+    [ ! -s "$OUT" ]
+    [ -z "$(nccl_files)" ]
+    [ -e "$held" ]
+    rm "$held"
+    exec 7>&-
+    clean
+}
+
+@test "after kill -9 of the worker the files of ranks in NCCL's start are removed" {
+    make_nccl_start
+    dtrun_start -np 1 sh -c '. ./start; echo ready; exec sleep 600'
+    out_has 1 ready
+    [ -n "$(nccl_files)" ]
+    kill -KILL "$(worker)"
+    dtrun_wait
+    code_is 125
+    [ -z "$(nccl_files)" ]
+    clean
+}
+
 @test "an agent leaves no cgroup behind and removes none that is in use" {
     need_cgroup
     cp "$(command -v sh)" "./used$$"
