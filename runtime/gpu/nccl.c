@@ -71,7 +71,8 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
     return result ? dt_gpu_coll_error(c, &c->coll_error, "cuMemcpyDtoDAsync", result) : DT_OK;
 }
 
-static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, const char **name)
+static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o,
+                                   struct dt_gpu_arrival *a, const char **name)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_ncclcomm *n = &c->gpu->nccl;
@@ -87,6 +88,7 @@ static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, co
     r = set_aside(c, o);
     if (r != DT_OK)
         return r;
+    dt_gpu_launch_begins(c, a);
     queued = call_nccl(n, o, n->stream, name);
     return dt_nccl_failed(queued) ? dt_ncclerror(c, *name, queued) : DT_OK;
 }
@@ -94,6 +96,7 @@ static dt_result_t queue_nccl_call(struct dt_comm *c, struct dt_operation *o, co
 struct launched_call {
     const struct dt_operation *o;
     struct dt_launchorder_call launch;
+    struct dt_gpu_arrival arrival;
 };
 
 dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launchorder_call *launch)
@@ -117,10 +120,11 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     const char *name;
-    ncclResult_t state = call_nccl(n, o, stream, &name);
+    ncclResult_t state;
     dt_result_t r = DT_OK;
 
-    a->launching = true;
+    dt_gpu_launch_begins(c, a);
+    state = call_nccl(n, o, stream, &name);
     for (unsigned turn = 0; r == DT_OK; turn++) {
         if (dt_nccl_failed(state))
             return dt_ncclerror(c, name, state);
@@ -180,7 +184,6 @@ static enum progress poll_call(struct dt_comm *c, const struct dt_operation *o, 
 
 static dt_result_t await_call(struct dt_comm *c, const char *name, struct launched_call *m)
 {
-    struct dt_gpu_arrival arrival = { .begun = c->gpu->nccl.begun, .kind = m->o->kind->call };
     bool recorded = false;
 
     for (unsigned turn = 0;; turn++) {
@@ -191,8 +194,8 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct launch
             dt_launchorder_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
-        arrival.launching = !recorded;
-        r = dt_gpu_wait_on(c, &arrival, turn);
+        m->arrival.launching = !recorded;
+        r = dt_gpu_wait_on(c, &m->arrival, turn);
         if (r != DT_OK)
             return r;
     }
@@ -207,9 +210,10 @@ static dt_result_t make_nccl_call(struct dt_comm *c, void *arg)
 
     c->shm.algorithm = "nccl";
     c->leaders.algorithm = NULL;
+    m->arrival = (struct dt_gpu_arrival){ .begun = c->gpu->nccl.begun, .kind = o.kind->call };
     dt_gpu_provision_forbid(c);
     if (r == DT_OK)
-        r = queue_nccl_call(c, &o, &name);
+        r = queue_nccl_call(c, &o, &m->arrival, &name);
     if (r == DT_OK)
         r = await_call(c, name, m);
     dt_gpu_provision_allow();

@@ -293,12 +293,14 @@ by_nccl() { # WHAT [dtrun option...]
     done
 }
 
-# Where NCCL's calls block, the communicator's thread is inside and cannot say so.
 @test "NCCL: when NCCL does not launch a call, the timeout names its rank" {
-    gpu calls -x NCCL_COMM_BLOCKING=0 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:1:2 --collective-timeout 3
-    code_is 124
-    [ "$(grep -c -- '^-5: .*timed out: .*rank 1 [^;]*in a launch by NCCL' "$OUT")" = 3 ] || { show; false; }
-    clean
+    for blocks in $MODES; do
+        gpu calls -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=launch-hang:1:2 \
+            --collective-timeout 3
+        code_is 124
+        [ "$(grep -c -- '^-5: .*timed out: .*rank 1 [^;]*in a launch by NCCL' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
 }
 
 # A rank that waited longer than the grace period for its abort would print nothing.

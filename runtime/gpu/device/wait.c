@@ -84,6 +84,16 @@ bool dt_gpu_settles(CUstream stream)
     return true;
 }
 
+void dt_gpu_launch_begins(struct dt_comm *c, struct dt_gpu_arrival *a)
+{
+    const struct dt_call call = { .number = c->calls - 1 };
+
+    a->launching = true;
+    a->arrived = false;
+    a->told = DT_CALL_GPU_LAUNCH;
+    dt_comm_pass_for(c, &call, a->told);
+}
+
 static enum dt_call_kind find_delay(const struct dt_gpu_arrival *a)
 {
     if (dt_cuda()->cuEventQuery(a->begun) == CUDA_ERROR_NOT_READY)
