@@ -627,11 +627,9 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     unset LD_LIBRARY_PATH
 }
 
-@test "host memory in and device memory out is an error, not a crash" {
-    gpu mixed
-    code_is 1
-    grep -q -- '-1: dt_all_reduce: one of in and out is GPU memory' "$OUT"
-    clean
+@test "every call refuses host memory and device memory together, and later calls work" {
+    by_staging mixed
+    by_nccl mixed
 }
 
 @test "reductions refuse buffers in GPU memory that are not aligned for their type" {

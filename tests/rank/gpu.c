@@ -12,7 +12,7 @@
  * - joinunlike: between dt_join_begin and dt_join, ranks 0 and 1 make calls that do not match
  * - split: a communicator of every other rank
  * - factors: all-reduces with options
- * - mixed: host memory in, device memory out
+ * - mixed: every call with one buffer in host memory, the other in device memory
  * - unlike: rank 1 passes host memory, the others device memory
  * - leak: how much device memory a communicator has taken and not returned when it is freed
  * - slots: communicators in different places of each rank's table are left for dt_finalize
@@ -634,11 +634,64 @@ static void split(void)
     need(dt_comm_free(comm));
 }
 
+static void refused_as_mixed(dt_result_t r, const char *call)
+{
+    if (r != DT_ERR_ARG || !strstr(dt_last_error(), "one of in and out is GPU memory")) {
+        printf("%d from %s: %s\n", (int)r, call, dt_last_error());
+        exit(6);
+    }
+}
+
+#define REFUSED(call) refused_as_mixed(call, #call)
+
+/* A call with a root names this rank, which alone has both buffers. */
+static void mix(dt_comm_t *comm, const float *in, float *out)
+{
+    dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
+    int me = dt_rank();
+    size_t ones[MOST];
+
+    for (int r = 0; r < dt_size(); r++)
+        ones[r] = 1;
+    o.prescale = 0.5;
+    REFUSED(dt_all_reduce(comm, in, out, 1, DT_F32, DT_SUM));
+    REFUSED(dt_all_reduce_with(comm, in, out, 1, DT_F32, DT_SUM, &o));
+    REFUSED(dt_reduce(comm, in, out, 1, DT_F32, DT_SUM, me));
+    REFUSED(dt_reduce_scatter(comm, in, out, 1, DT_F32, DT_SUM));
+    REFUSED(dt_reduce_scatterv(comm, in, out, ones, DT_F32, DT_SUM));
+    REFUSED(dt_all_gather(comm, in, out, 1, DT_F32));
+    REFUSED(dt_all_gatherv(comm, in, out, ones, DT_F32));
+    REFUSED(dt_all_to_all(comm, in, out, 1, DT_F32));
+    REFUSED(dt_all_to_allv(comm, in, ones, out, ones, DT_F32));
+    REFUSED(dt_gather(comm, in, out, 1, DT_F32, me));
+    REFUSED(dt_gatherv(comm, in, 1, out, ones, DT_F32, me));
+    REFUSED(dt_scatter(comm, in, out, 1, DT_F32, me));
+    REFUSED(dt_scatterv(comm, in, ones, out, 1, DT_F32, me));
+}
+
+static void mix_requests(dt_comm_t *comm, const float *in, float *out)
+{
+    dt_request_t request;
+
+    REFUSED(dt_iall_reduce(comm, in, out, 1, DT_F32, DT_SUM, &request));
+    REFUSED(dt_iall_gather(comm, in, out, 1, DT_F32, &request));
+    REFUSED(dt_igather(comm, in, out, 1, DT_F32, dt_rank(), &request));
+}
+
 static void mixed(void)
 {
-    float host = 1, *device = device_new(sizeof *device);
+    float host[MOST] = { 0 }, *device = device_new(sizeof host);
 
-    need(dt_all_reduce(DT_WORLD, &host, device, 1, DT_F32, DT_SUM));
+    use_stream();
+    for (int i = 0; i < 2; i++) {
+        dt_comm_t *comm = i ? device_comm : DT_WORLD;
+
+        mix(comm, host, device);
+        mix(comm, device, host);
+        mix_requests(comm, host, device);
+        mix_requests(comm, device, host);
+    }
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, device, 1, DT_F32, DT_SUM));
 }
 
 static void misaligned(void)
