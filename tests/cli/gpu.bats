@@ -316,7 +316,7 @@ by_nccl() { # WHAT [dtrun option...]
 
 @test "NCCL: after a death, no communicator waits for survivors that compute" {
     for blocks in $MODES; do
-        gpu idle -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl --kill-grace 60
+        gpu idle -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl --kill-grace 10
         code_is 137
         [ "$(grep -c '^left after [0-4] s' "$OUT")" = 1 ] || { show; false; }
         clean
