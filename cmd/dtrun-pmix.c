@@ -68,7 +68,7 @@ static void on_spawn_refused(uint32_t rank)
     char *text = dt_xasprintf("rank %u (%s): MPI_Comm_spawn fails: dtrun starts all processes of a "
                               "job at once",
                               rank, dti_helper.start.start.host);
-    const struct dt_msg_log m = { text };
+    const struct dt_msg_log m = { .text = text };
 
     if (!dti_helper.refused_spawn)
         send_message(DT_MSG_LOG, &m);
@@ -101,7 +101,7 @@ static int on_start(const char *dir)
     dti_helper.started = true;
     if (dt_pmix_open(&dti_helper.start.start, dir, &events, &err) < 0 ||
         dt_pmix_environment(&go.mpi_env, &err) < 0) {
-        const struct dt_msg_log m = { err.text };
+        const struct dt_msg_log m = { .text = err.text };
 
         send_message(DT_MSG_LOG, &m);
         return -1;

@@ -156,7 +156,7 @@ static void on_lease_tick(void *arg)
 /* Another thread calls this while a file system blocks the loop. */
 static void say_blocked(struct agent *a, uint64_t ms, char *text)
 {
-    const struct dt_msg_log slow = { text };
+    const struct dt_msg_log slow = { .text = text };
 
     say_alive(a);
     if (ms < SLOW_MS || a->told_slow)

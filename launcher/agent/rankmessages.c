@@ -7,6 +7,14 @@ static void on_log(void *arg, const char *text)
     dt_generation_log(arg, text);
 }
 
+static void on_detail(void *arg, const char *text)
+{
+    const struct dt_generation *g = arg;
+    struct dt_msg_log m = { .text = (char *)(uintptr_t)text, .detail = true };
+
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+}
+
 static void on_rank_hello(void *arg, uint32_t rank, uint16_t port)
 {
     struct dt_generation *g = arg;
@@ -61,5 +69,6 @@ static bool has_room(void *arg)
 }
 
 const struct dt_ranksock_events dt_rankmessages_events = {
-    on_rank_hello, on_commit, on_step, on_log, on_call_failed, on_limit, on_last_calls, has_room,
+    on_rank_hello,  on_commit, on_step,       on_log,   on_detail,
+    on_call_failed, on_limit,  on_last_calls, has_room,
 };

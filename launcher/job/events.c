@@ -241,7 +241,8 @@ static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t
         dt_injections_on_triggered(&j->injections, msg->triggered.fault);
         return true;
     case DT_MSG_LOG:
-        dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);
+        (msg->log.detail ? dt_verbose : dt_say)("%s: %s", dt_core_host_name(&j->core, h->host),
+                                                msg->log.text);
         return true;
     default:
         return false;

@@ -132,17 +132,26 @@ static dt_result_t describe_obstacle(struct dt_comm *c, const struct dt_gpu_choi
     return r;
 }
 
+enum { COLLECTIVES_TEXT = 64 + DT_COMM_NAME };
+
+static const char *name_collectives(const struct dt_comm *c, char text[COLLECTIVES_TEXT])
+{
+    char id[DT_COMM_NAME];
+
+    snprintf(text, COLLECTIVES_TEXT, "collectives%s%s on GPU memory",
+             c->id ? " of communicator " : "", c->id ? dt_comm_name(c->id, id) : "");
+    return text;
+}
+
 static void warn_of_staging(struct dt_comm *c, const char *obstacle)
 {
     static _Atomic bool warned;
-    char of[DT_COMM_NAME + 32] = "", id[DT_COMM_NAME], text[DT_RANK_NOTE_TEXT];
+    char what[COLLECTIVES_TEXT], text[DT_RANK_NOTE_TEXT];
 
-    if (c->id)
-        snprintf(of, sizeof of, " of communicator %s", dt_comm_name(c->id, id));
     snprintf(text, sizeof text,
-             "warning: %s: collectives%s on GPU memory go through host memory "
+             "warning: %s: %s go through host memory "
              "(DTRUN_DEVICE=staging does the same without this warning)",
-             obstacle, of);
+             obstacle, name_collectives(c, what));
     dt_gpu_warn_once(c, &warned, text);
 }
 
@@ -168,6 +177,22 @@ static dt_result_t accept_obstacle(struct dt_comm *c, const struct dt_gpu_choice
     return DT_OK;
 }
 
+/* A warning tells of staging, unless the user has chosen it. */
+static void tell_path(const struct dt_comm *c, uint64_t version)
+{
+    bool shares = c->gpu->path == DT_GPU_SHARED;
+    char what[COLLECTIVES_TEXT], nccl[32] = "", text[DT_RANK_NOTE_TEXT];
+
+    if (c->rank != 0 || c->gpu->path == DT_GPU_STAGING)
+        return;
+    if (!shares || c->gpu->shared.groups.n > 1)
+        snprintf(nccl, sizeof nccl, "NCCL %d.%d.%d", (int)version / 10000, (int)version / 100 % 100,
+                 (int)version % 100);
+    snprintf(text, sizeof text, "%s go through %s%s%s", name_collectives(c, what),
+             shares ? "memory of shared GPUs" : "", shares && *nccl ? " and " : "", nccl);
+    dt_agentlink_detail(&c->world->agent, text);
+}
+
 static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_offer *offers)
 {
     struct dt_gpu_choice choice = dt_gpu_choose(offers, c->size);
@@ -181,7 +206,11 @@ static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_off
     if (r != DT_OK)
         return r;
     c->gpu->path = choice.path;
-    return choice.path == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
+    if (choice.path == DT_GPU_SHARED)
+        r = dt_shared_begin(c, offers);
+    if (r == DT_OK)
+        tell_path(c, offers[c->rank].nccl);
+    return r;
 }
 
 /* Collective. */

@@ -151,7 +151,7 @@ SHAPE(last_calls,
 SHAPE(commit, F(commit, generation, U32), F(commit, step, U64), F(commit, kind, U8));
 SHAPE(triggered, F(triggered, fault, STR, STRING_MAX_BYTES));
 SHAPE(answer, F(answer, id, U32), F(answer, leaving, U32S, DT_RANKS_MAX));
-SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES));
+SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES), F(log, detail, U8));
 SHAPE(file_done,
     F(file_done, id, U32), F(file_done, dir, STR, PATH_MAX_BYTES),
     F(file_done, error, STR, TEXT_MAX_BYTES));

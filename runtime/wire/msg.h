@@ -481,6 +481,7 @@ struct dt_msg_answer {
 
 struct dt_msg_log {
     char *text;
+    uint8_t detail; /* whether only --verbose shows it */
 };
 
 struct dt_msg_file_done {

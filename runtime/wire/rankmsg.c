@@ -41,7 +41,7 @@ static const struct field fields[] = {
     F(HELLO, hello.generation, NUMBER), F(HELLO, hello.port, NUMBER),
     F(COMMIT, commit.step, NUMBER), F(COMMIT, commit.kind, NUMBER),
     F(STEP, step.step, NUMBER),
-    F(NOTE, note.text, TEXT),
+    F(NOTE, note.detail, NUMBER), F(NOTE, note.text, TEXT),
     F(FAILED, failed.comm, NUMBER), F(FAILED, failed.code, NUMBER),
     F(FAILED, failed.rank, NUMBER), F(FAILED, failed.text, TEXT),
     F(WANT_MEMORY, want_memory.comm, NUMBER), F(WANT_MEMORY, want_memory.members, NUMBER),

@@ -387,14 +387,24 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t ki
     return send_message(l, &msg);
 }
 
-dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
+static dt_result_t send_note(struct dt_agentlink *l, bool detail, const char *text)
 {
-    struct dt_rankmsg msg = { .type = DT_RANK_NOTE };
+    struct dt_rankmsg msg = { .type = DT_RANK_NOTE, .note = { .detail = detail } };
 
     if (l->fd < 0)
         return DT_OK;
     snprintf(msg.note.text, sizeof msg.note.text, "%s", text);
     return send_message(l, &msg);
+}
+
+dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
+{
+    return send_note(l, false, text);
+}
+
+dt_result_t dt_agentlink_detail(struct dt_agentlink *l, const char *text)
+{
+    return send_note(l, true, text);
 }
 
 void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,

@@ -63,6 +63,8 @@ void dt_agentlink_poll(struct dt_agentlink *l);
 dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, uint8_t kind);
 /* Sends a message for the user, through the agent to dtrun. */
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
+/* As dt_agentlink_note, but only dtrun --verbose shows it. */
+dt_result_t dt_agentlink_detail(struct dt_agentlink *l, const char *text);
 
 /* Tells the agent that a call has failed, and why. It then fails with this reason on all ranks of
  * the communicator (0: of the job), on all hosts, even if this rank exits right afterwards. wait:

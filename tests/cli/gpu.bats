@@ -163,6 +163,21 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+@test "--verbose names the path of each communicator" {
+    local via='on GPU memory go through'
+
+    gpu split -v -np 4
+    code_is 0
+    [ "$(grep -c "^dtrun: localhost: collectives of communicator [01]\.1 $via NCCL 2.28.9$" "$ERR")" = 2 ] || { show; false; }
+    gpu factors -v -np 4 -H localhost:2
+    grep -q "collectives $via memory of shared GPUs and NCCL 2.28.9$" "$ERR" || { show; false; }
+    gpu factors -v -np 2 -H localhost:1
+    grep -q "collectives $via memory of shared GPUs$" "$ERR" || { show; false; }
+    gpu factors -np 3
+    ! grep "$via" "$ERR" || false
+    clean
+}
+
 @test "NCCL: versions from 2.18 on accept the configuration, and read no field that is not set" {
     for version in 21801 22105 22203 22304 22501 22602 22703 22809 22902 23007; do
         gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=$version -x STANDIN_LOG="$T/log"

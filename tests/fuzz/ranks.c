@@ -103,9 +103,9 @@ static void hear(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-    static const struct dt_ranksock_events events = {
-        on_hello, on_commit, on_step, on_log, on_failed, on_limit, on_last_calls, has_room
-    };
+    static const struct dt_ranksock_events events = { on_hello, on_commit,     on_step,
+                                                      on_log,   on_log,        on_failed,
+                                                      on_limit, on_last_calls, has_room };
     static uint32_t ranks[RANKS] = { 0, 2, 3 };
     struct dt_rankmsg hello = { .type = DT_RANK_HELLO,
                                 .hello = { DT_RANK_PROTOCOL, 0, GENERATION, 0 } };

@@ -431,8 +431,9 @@ static void place(struct testjob *job)
 
 static void start_hosts(struct testjob *job)
 {
-    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,       saw_log,
-                                               saw_failed, saw_limit,  saw_last_calls, has_room };
+    const struct dt_ranksock_events events = { saw_hello, saw_commit,     saw_step,
+                                               saw_log,   saw_log,        saw_failed,
+                                               saw_limit, saw_last_calls, has_room };
     struct dt_error err = { 0 };
 
     for (int i = 0; i < job->n_hosts; i++) {

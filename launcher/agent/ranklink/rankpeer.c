@@ -215,10 +215,16 @@ static void on_failed(const struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 
 static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 {
-    if (dt_ratelimit_take(&p->notes, dt_now_ns()))
-        p->owner->events.log(p->owner->arg, msg->note.text);
-    else
+    const struct dt_ranksock *s = p->owner;
+
+    if (msg->note.detail) {
+        if (dt_ratelimit_take(&p->details, dt_now_ns()))
+            s->events.detail(s->arg, msg->note.text);
+    } else if (dt_ratelimit_take(&p->notes, dt_now_ns())) {
+        s->events.log(s->arg, msg->note.text);
+    } else {
         warn_once(p, "has sent so many notes that from now on only one a minute is shown");
+    }
 }
 
 static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)

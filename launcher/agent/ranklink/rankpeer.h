@@ -23,7 +23,7 @@ struct dt_rankpeer {
     bool warned;  /* the user was told that something is wrong with it */
     bool sent_last_calls;
     bool paused; /* not read until the launcher has accepted earlier messages */
-    struct dt_ratelimit notes;
+    struct dt_ratelimit notes, details;
 };
 
 struct dt_ranksock {

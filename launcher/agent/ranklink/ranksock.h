@@ -21,7 +21,8 @@ struct dt_ranksock_events { /* no event may call dt_ranksock_destroy */
     void (*commit)(void *arg, int64_t step, uint8_t kind); /* from rank 0 */
     /* A watched rank has called dt_step and waits inside it until dt_ranksock_go. */
     void (*step)(void *arg, uint32_t rank, int64_t step);
-    void (*log)(void *arg, const char *text); /* a rank misbehaves or prints a warning */
+    void (*log)(void *arg, const char *text);    /* a rank misbehaves or prints a warning */
+    void (*detail)(void *arg, const char *text); /* what a rank says for --verbose */
     /* A rank's call fails with code (a dt_result_t), and the calls of all other ranks of the
      * communicator must fail as well. comm 0 means all ranks of the job. */
     void (*failed)(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text);

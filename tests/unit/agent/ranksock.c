@@ -65,6 +65,13 @@ static void saw_log(void *arg, const char *text)
     snprintf(f->seen + strlen(f->seen), 200, "log[%s] ", text);
 }
 
+static void saw_detail(void *arg, const char *text)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 200, "detail[%s] ", text);
+}
+
 static void saw_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
 {
     struct fixture *f = arg;
@@ -101,8 +108,9 @@ static int setup(void **state)
 {
     static struct fixture fixture;
     struct fixture *f = &fixture;
-    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,       saw_log,
-                                               saw_failed, saw_limit,  saw_last_calls, has_room };
+    const struct dt_ranksock_events events = { saw_hello, saw_commit,     saw_step,
+                                               saw_log,   saw_detail,     saw_failed,
+                                               saw_limit, saw_last_calls, has_room };
     static uint32_t ranks[RANKS];
     struct dt_error err = { 0 };
 
@@ -787,11 +795,32 @@ static void messages_that_the_launcher_does_not_take_wait_in_the_socket(void **s
     assert_string_equal(f->seen, "limit(250) limit(200) ");
 }
 
+static void a_detail_is_no_note_and_delays_none(void **state)
+{
+    enum { MANY = 1100, AT_A_TIME = 20 };
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_NOTE, .note = { .detail = 1, .text = "la" } };
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    for (int i = 0; i < MANY; i += AT_A_TIME) {
+        f->seen[0] = '\0';
+        say(f, &m, AT_A_TIME);
+        run_loop_once(f);
+        if (i == 0)
+            assert_non_null(strstr(f->seen, "detail[la] detail[la] "));
+    }
+    assert_string_equal(f->seen, "");
+    m.note.detail = 0;
+    say(f, &m, 1);
+    run_loop_once(f);
+    assert_string_equal(f->seen, "log[la] ");
+}
+
 static void a_rank_that_sends_endlessly_is_read_slowly(void **state)
 {
     enum { MANY = 1100, AT_A_TIME = 20 };
     struct fixture *f = *state;
-    struct dt_rankmsg m = { .type = DT_RANK_NOTE, .note = { "la" } };
+    struct dt_rankmsg m = { .type = DT_RANK_NOTE, .note = { .text = "la" } };
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     for (int i = 0; i < MANY; i += AT_A_TIME) {
@@ -1104,6 +1133,7 @@ int main(void)
         FIXED(a_lying_rank_ends_no_other),
         FIXED(a_failure_is_reported_once),
         FIXED(messages_that_the_launcher_does_not_take_wait_in_the_socket),
+        FIXED(a_detail_is_no_note_and_delays_none),
         FIXED(a_rank_that_sends_endlessly_is_read_slowly),
         FIXED(a_shorter_limit_is_passed_on),
         FIXED(a_limit_counts_during_its_call),

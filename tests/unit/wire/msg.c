@@ -234,7 +234,7 @@ static const struct message {
     { DT_MSG_TRIGGERED, "triggered", &(struct dt_msg_triggered){ "kill:rank=1" }, "'kill:rank=1'" },
     { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6, { (uint32_t[]){ 2, 9 }, 2 } },
       "w6 w2 w2 w9" },
-    { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text" }, "'text'" },
+    { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text", 1 }, "'text' b1" },
     { DT_MSG_STDIN_CREDIT, "stdin_credit", &(struct dt_msg_stdin_credit){ 4, 6 }, "w4 w6" },
     { DT_MSG_CHECK, "check", &(struct dt_msg_check){ "/c" }, "'/c'" },
     { DT_MSG_FACTS, "facts", &facts,
@@ -435,6 +435,7 @@ static void strings_have_their_maximum_and_no_nul(void **state)
     memset(text, 'x', sizeof text);
     text[8192] = '\0';
     dt_put_str(&out, text);
+    dt_put_u8(&out, 0);
     assert_int_equal(decode_copy(DT_MSG_LOG, out.data, out.len), 0);
     out.data[4 + 100] = '\0';
     assert_int_equal(decode_copy(DT_MSG_LOG, out.data, out.len), -1);
@@ -442,6 +443,7 @@ static void strings_have_their_maximum_and_no_nul(void **state)
     text[8192] = 'x';
     text[8193] = '\0';
     dt_put_str(&out, text);
+    dt_put_u8(&out, 0);
     assert_int_equal(decode_copy(DT_MSG_LOG, out.data, out.len), -1);
     dt_put_free(&out);
 }
