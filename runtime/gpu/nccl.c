@@ -133,7 +133,8 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
             break;
         r = dt_gpu_wait_on(c, a, turn);
     }
-    a->launching = false;
+    if (r == DT_OK)
+        dt_gpu_launch_ends(c, a);
     return r;
 }
 

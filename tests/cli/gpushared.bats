@@ -115,6 +115,15 @@ shared() { # the arguments of share
     done
 }
 
+# The stream's queue is full once NCCL has launched its kernel, so the leaders block in the driver.
+@test "shared: a leader that has launched and waits for its GPU's queue is not said to be in a launch" {
+    share 2 4 gpu calls -x STANDIN_QUEUE=4 -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 3
+    code_is 124
+    grep -q 'ranks 0-3 have waited .* in all-reduce (call 10), which every rank has entered' "$ERR" || { show; false; }
+    ! grep 'in a launch' "$ERR" || false
+    clean
+}
+
 @test "shared: an abort ends the calls of all ranks" {
     share 1 3 gpushared abort --collective-timeout 60 -- 1
     code_is 1

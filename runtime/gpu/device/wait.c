@@ -84,14 +84,26 @@ bool dt_gpu_settles(CUstream stream)
     return true;
 }
 
+/* A rank whose GPU delays the call counts as one that has not reached it yet. */
+static void tell(struct dt_comm *c, struct dt_gpu_arrival *a, enum dt_call_kind in)
+{
+    const struct dt_call call = { .number = c->calls - (in != a->kind) };
+
+    a->told = in;
+    dt_comm_pass_for(c, &call, in);
+}
+
 void dt_gpu_launch_begins(struct dt_comm *c, struct dt_gpu_arrival *a)
 {
-    const struct dt_call call = { .number = c->calls - 1 };
-
     a->launching = true;
     a->arrived = false;
-    a->told = DT_CALL_GPU_LAUNCH;
-    dt_comm_pass_for(c, &call, a->told);
+    tell(c, a, DT_CALL_GPU_LAUNCH);
+}
+
+void dt_gpu_launch_ends(struct dt_comm *c, struct dt_gpu_arrival *a)
+{
+    a->launching = false;
+    tell(c, a, a->kind);
 }
 
 static enum dt_call_kind find_delay(const struct dt_gpu_arrival *a)
@@ -103,7 +115,6 @@ static enum dt_call_kind find_delay(const struct dt_gpu_arrival *a)
 
 static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a)
 {
-    struct dt_call call = { .number = c->calls };
     enum dt_call_kind in;
 
     if (!a->since_ns)
@@ -112,10 +123,8 @@ static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a)
         return;
     in = find_delay(a);
     a->arrived = in == a->kind;
-    call.number -= !a->arrived;
     if (in != (a->told ? a->told : a->kind))
-        dt_comm_pass_for(c, &call, in);
-    a->told = in;
+        tell(c, a, in);
 }
 
 dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)

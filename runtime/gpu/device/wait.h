@@ -42,6 +42,8 @@ struct dt_gpu_arrival {
 /* Tells dtrun, before NCCL is asked to launch the call, that the rank is in the launch: if NCCL's
  * calls block, it may never return. */
 void dt_gpu_launch_begins(struct dt_comm *c, struct dt_gpu_arrival *a);
+/* Tells dtrun that NCCL has launched the call: a full queue of the GPU may block the rank next. */
+void dt_gpu_launch_ends(struct dt_comm *c, struct dt_gpu_arrival *a);
 
 /* Ends each turn of a wait inside a call. Returns DT_OK after a pause, or c->coll_error once c has
  * been stopped. a: NULL if no other rank's GPU waits for this rank's. */
