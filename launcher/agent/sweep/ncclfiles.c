@@ -29,7 +29,7 @@ bool dt_ncclfiles_is_name(const char *name)
 
 /* Such a file ends with the number of ranks that have not mapped it yet. An empty one may have been
  * made just now: a new file has its name an instant before the kernel counts who has it open. */
-static bool has_ncclfile(int fd)
+static bool is_ncclfile(int fd)
 {
     struct stat st;
     int count;
@@ -44,7 +44,7 @@ static bool has_ncclfile(int fd)
  * namespace. /proc would not show that: a user may not read all of his own processes. Who opens the
  * file meanwhile waits until the lease ends, and this process gets a signal, which would end it if
  * it were the usual one (SIGIO). */
-static bool is_free(int fd)
+static bool take_lease(int fd)
 {
     return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
 }
@@ -56,7 +56,7 @@ static bool remove_if_left(int dir, const char *name)
 
     if (fd < 0)
         return false;
-    removed = has_ncclfile(fd) && is_free(fd) && unlinkat(dir, name, 0) == 0;
+    removed = is_ncclfile(fd) && take_lease(fd) && unlinkat(dir, name, 0) == 0;
     close(fd);
     return removed;
 }
@@ -75,14 +75,17 @@ size_t dt_ncclfiles_remove(const char *path, void (*alive)(void *arg), void *arg
     const struct dirent *entry;
     size_t removed = 0;
 
-    while (dir && is_tmpfs(dirfd(dir)) && (entry = readdir(dir))) {
-        if (!dt_ncclfiles_is_name(entry->d_name))
-            continue;
-        removed += remove_if_left(dirfd(dir), entry->d_name);
-        if (alive)
-            alive(arg);
+    if (!dir)
+        return 0;
+    if (is_tmpfs(dirfd(dir))) {
+        while ((entry = readdir(dir))) {
+            if (!dt_ncclfiles_is_name(entry->d_name))
+                continue;
+            removed += remove_if_left(dirfd(dir), entry->d_name);
+            if (alive)
+                alive(arg);
+        }
     }
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     return removed;
 }
