@@ -170,13 +170,16 @@ static enum progress poll_event(struct dt_comm *c, const struct dt_operation *o,
     return FAILED;
 }
 
-static enum progress poll_call(struct dt_comm *c, const struct dt_operation *o, const char *name,
+static enum progress poll_call(struct dt_comm *c, struct launched_call *m, const char *name,
                                bool *recorded)
 {
     ncclResult_t state = dt_ncclcomm_state(c);
 
-    if (state == ncclSuccess)
-        return poll_event(c, o, recorded);
+    if (state == ncclSuccess) {
+        if (m->arrival.launching)
+            dt_gpu_launch_ends(c, &m->arrival);
+        return poll_event(c, m->o, recorded);
+    }
     if (state == ncclInProgress)
         return WAITING;
     dt_ncclerror(c, name, state);
@@ -188,14 +191,13 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct launch
     bool recorded = false;
 
     for (unsigned turn = 0;; turn++) {
-        enum progress progress = poll_call(c, m->o, name, &recorded);
+        enum progress progress = poll_call(c, m, name, &recorded);
         dt_result_t r;
 
         if (recorded)
             dt_launchorder_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
-        m->arrival.launching = !recorded;
         r = dt_gpu_wait_on(c, &m->arrival, turn);
         if (r != DT_OK)
             return r;
