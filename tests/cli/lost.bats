@@ -189,13 +189,15 @@ exec_is() { # PID NAME
     [ "$(cat "/proc/$1/comm")" = "$2" ]
 }
 
-# Makes ./start, which a rank runs to leave a file as one that dies in NCCL's start does. ./files lists these.
+# Makes ./start, which a rank runs to leave a file as one that dies in NCCL's start does. ./files lists these. Like
+# NCCL, the rank keeps the file open: any job of this user that ends would remove it else.
 make_nccl_start() {
     cat >start <<'END'
 umask 077
 file="$(mktemp /dev/shm/nccl-XXXXXX)"
 echo "$file" >>files
-{ head -c 8192 /dev/zero; printf '\1\0\0\0'; } >"$file"
+exec 8<>"$file"
+{ head -c 8192 /dev/zero; printf '\1\0\0\0'; } >&8
 END
 }
 
