@@ -154,7 +154,7 @@ static void the_end_of_a_link_is_explained(void **state)
         { "echo DTRUN-AGENT 1; cat hello; echo this is no frame; cat", 1, "",
           "agent: its messages cannot be read: " },
         { "echo DTRUN-FAIL no room; cat", 0, "", "agent start: no room" },
-        { "echo DTRUN-AGENT 1; tail -c 17 hello; cat", 0, "",
+        { "echo DTRUN-AGENT 1; tail -c 18 hello; cat", 0, "",
           "agent start: the agent's first message is not HELLO but log" },
         { "exec yes", 0, NULL, "agent start: the login shell printed more than 256 KiB" },
     };
