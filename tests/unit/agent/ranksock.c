@@ -795,20 +795,29 @@ static void messages_that_the_launcher_does_not_take_wait_in_the_socket(void **s
     assert_string_equal(f->seen, "limit(250) limit(200) ");
 }
 
-static void a_detail_is_no_note_and_delays_none(void **state)
+/* Sends the note "la" until none is passed on any more. */
+static void say_until_limited(struct fixture *f, struct dt_rankmsg *note, const char *first)
 {
     enum { MANY = 1100, AT_A_TIME = 20 };
+
+    for (int i = 0; i < MANY; i += AT_A_TIME) {
+        f->seen[0] = '\0';
+        say(f, note, AT_A_TIME);
+        run_loop_once(f);
+        if (i == 0)
+            assert_non_null(strstr(f->seen, first));
+        if (!strstr(f->seen, "[la]"))
+            break;
+    }
+}
+
+static void a_detail_is_no_note_and_delays_none(void **state)
+{
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_NOTE, .note = { .detail = 1, .text = "la" } };
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    for (int i = 0; i < MANY; i += AT_A_TIME) {
-        f->seen[0] = '\0';
-        say(f, &m, AT_A_TIME);
-        run_loop_once(f);
-        if (i == 0)
-            assert_non_null(strstr(f->seen, "detail[la] detail[la] "));
-    }
+    say_until_limited(f, &m, "detail[la] detail[la] ");
     assert_string_equal(f->seen, "");
     m.note.detail = 0;
     say(f, &m, 1);
@@ -818,20 +827,11 @@ static void a_detail_is_no_note_and_delays_none(void **state)
 
 static void a_rank_that_sends_endlessly_is_read_slowly(void **state)
 {
-    enum { MANY = 1100, AT_A_TIME = 20 };
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_NOTE, .note = { .text = "la" } };
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    for (int i = 0; i < MANY; i += AT_A_TIME) {
-        f->seen[0] = '\0';
-        say(f, &m, AT_A_TIME);
-        run_loop_once(f);
-        if (i == 0)
-            assert_non_null(strstr(f->seen, "log[la] log[la] "));
-        if (strstr(f->seen, "so many notes"))
-            break;
-    }
+    say_until_limited(f, &m, "log[la] log[la] ");
     assert_string_equal(f->seen, "log[rank 3 (host2): has sent so many notes that from now on "
                                  "only one a minute is shown] ");
     f->seen[0] = '\0';
