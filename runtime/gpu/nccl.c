@@ -151,13 +151,16 @@ static CUresult record_done(const struct dt_ncclcomm *n, const struct dt_operati
     return result ? result : dt_cuda()->cuEventRecord(n->done, n->stream);
 }
 
-static enum progress poll_event(struct dt_comm *c, const struct dt_operation *o, bool *recorded)
+static enum progress poll_event(struct dt_comm *c, struct launched_call *m)
 {
     const struct dt_ncclcomm *n = &c->gpu->nccl;
     const char *function;
-    CUresult result = *recorded ? CUDA_SUCCESS : record_done(n, o, &function);
+    CUresult result = CUDA_SUCCESS;
 
-    *recorded = true;
+    if (m->arrival.launching) {
+        dt_gpu_launch_ends(c, &m->arrival);
+        result = record_done(n, m->o, &function);
+    }
     if (!result) {
         function = "cuEventQuery";
         result = dt_cuda()->cuEventQuery(n->done);
@@ -170,16 +173,12 @@ static enum progress poll_event(struct dt_comm *c, const struct dt_operation *o,
     return FAILED;
 }
 
-static enum progress poll_call(struct dt_comm *c, struct launched_call *m, const char *name,
-                               bool *recorded)
+static enum progress poll_call(struct dt_comm *c, struct launched_call *m, const char *name)
 {
     ncclResult_t state = dt_ncclcomm_state(c);
 
-    if (state == ncclSuccess) {
-        if (m->arrival.launching)
-            dt_gpu_launch_ends(c, &m->arrival);
-        return poll_event(c, m->o, recorded);
-    }
+    if (state == ncclSuccess)
+        return poll_event(c, m);
     if (state == ncclInProgress)
         return WAITING;
     dt_ncclerror(c, name, state);
@@ -188,13 +187,11 @@ static enum progress poll_call(struct dt_comm *c, struct launched_call *m, const
 
 static dt_result_t await_call(struct dt_comm *c, const char *name, struct launched_call *m)
 {
-    bool recorded = false;
-
     for (unsigned turn = 0;; turn++) {
-        enum progress progress = poll_call(c, m, name, &recorded);
+        enum progress progress = poll_call(c, m, name);
         dt_result_t r;
 
-        if (recorded)
+        if (!m->arrival.launching)
             dt_launchorder_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
