@@ -190,7 +190,7 @@ exec_is() { # PID NAME
 }
 
 # Makes ./start, which a rank runs to leave a file as one that dies in NCCL's start does. ./files lists these. Like
-# NCCL, the rank keeps the file open: any job of this user that ends would remove it else.
+# NCCL, the rank keeps the file open: else any job of this user that ends would remove it.
 make_nccl_start() {
     cat >start <<'END'
 umask 077

@@ -3,16 +3,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum {
-    TMPFS = 0x01021994, /* from the kernel's linux/magic.h */
-    COUNT_MAX = 0xffff, /* more ranks than any host has */
-};
+enum { COUNT_MAX = 0xffff }; /* more ranks than any host has */
 
 bool dt_ncclfiles_is_name(const char *name)
 {
@@ -66,18 +64,19 @@ static bool is_tmpfs(int dir)
 {
     struct statfs fs;
 
-    return fstatfs(dir, &fs) == 0 && fs.f_type == TMPFS;
+    return fstatfs(dir, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
 size_t dt_ncclfiles_remove(const char *path, void (*alive)(void *arg), void *arg)
 {
     DIR *dir = opendir(path);
-    const struct dirent *entry;
     size_t removed = 0;
 
     if (!dir)
         return 0;
     if (is_tmpfs(dirfd(dir))) {
+        const struct dirent *entry;
+
         while ((entry = readdir(dir))) {
             if (!dt_ncclfiles_is_name(entry->d_name))
                 continue;

@@ -1,6 +1,7 @@
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 #include "launcher/agent/sweep/ncclfiles.h"
 
-enum { TMPFS = 0x01021994, SIZE = 8192 };
+enum { SIZE = 8192 };
 
 static char dir[] = "/dev/shm/dtrun-ncclfiles.XXXXXX";
 
@@ -23,7 +24,7 @@ static bool is_tmpfs(const char *path)
 {
     struct statfs fs;
 
-    return statfs(path, &fs) == 0 && fs.f_type == TMPFS;
+    return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
 static int enter_directory(void **state)
