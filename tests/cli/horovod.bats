@@ -206,6 +206,7 @@ detour() {
     detour
     dtrun_start --no-tag -np 2 --max-restarts 1 python3 train.py
     await has_line 'has loaded Horovod' "$ERR" || { show; false; }
+    out_has 2 '^loaded$'
     kill -KILL "$(sed -n 's/.*: process \([0-9]*\) has loaded.*/\1/p' "$ERR")"
     out_has 4 '^loaded$'
     await_look
