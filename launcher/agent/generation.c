@@ -612,14 +612,23 @@ static void on_dump_round(uv_timer_t *timer)
         uv_timer_start(timer, on_dump_round, DUMP_ROUND_MS, 0);
 }
 
+/* A rank that is stuck leaves in the last quarter of the grace, so that it can still say why. */
+static void set_grace(struct dt_generation *g, uint64_t grace_ns)
+{
+    uint64_t ends_ns = dt_now_ns() + grace_ns;
+
+    if (g->grace_ends_ns && ends_ns >= g->grace_ends_ns)
+        return;
+    g->grace_ends_ns = ends_ns;
+    if (g->sock)
+        dt_ranksock_leave_by(g->sock, ends_ns - grace_ns / 4);
+}
+
 /* If the launcher first restarts the job and is then told to end it, it sends STOP twice. The
  * second one does not interrupt ranks that are saving. */
 static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
-    uint64_t ends_ns = dt_now_ns() + grace_ms * 1000000ull;
-
-    if (!g->grace_ends_ns || ends_ns < g->grace_ends_ns)
-        g->grace_ends_ns = ends_ns;
+    set_grace(g, grace_ms * 1000000ull);
     for (uint32_t i = 0; i < g->config.numbers.n; i++)
         g->processes[i].asked |= had_term;
     signal_all(g, SIGCONT);

@@ -5,15 +5,17 @@
 #ifndef DT_GPU_LEAVE_H
 #define DT_GPU_LEAVE_H
 
+#include <stdint.h>
+
 struct dt_comm;
 
 enum {
     DT_LEAVE_STATUS = 123,
-    DT_LEAVE_S = 3, /* after the communicator is stopped; the default grace period is longer */
 };
 
-/* If the job has been stopped, tells dtrun why and exits. Otherwise it only returns: the program
- * may go on without the communicator. */
-void dt_leave_job(const struct dt_comm *c);
+/* stuck_ns: how long a thread has stayed in NCCL since the communicator was stopped. If the job has
+ * been stopped, and 3 s are over or dtrun will soon kill the ranks, tells dtrun why and exits.
+ * Otherwise it only returns: the program may go on without the communicator. */
+void dt_leave_if_due(const struct dt_comm *c, uint64_t stuck_ns);
 
 #endif

@@ -238,8 +238,8 @@ static void leave_if_inside(struct dt_comm *c)
         n->inside_ns = 0;
     else if (!n->inside_ns)
         n->inside_ns = now;
-    else if (now - n->inside_ns > (uint64_t)DT_LEAVE_S * 1000000000)
-        dt_leave_job(c);
+    else
+        dt_leave_if_due(c, now - n->inside_ns);
 }
 
 /* Called again and again while a thread waits in the driver or inside NCCL. */

@@ -151,6 +151,9 @@ struct dt_hostshm_head {
     /* Written by the agent before it sets "stop" for the first death: the rank (high half) and how
      * it ended (DT_HOSTSHM_ENDED and a status as of waitpid(2)). Only in DT_WORLD's memory. */
     _Atomic uint64_t ending;
+    /* Written by the agent when it stops the ranks: when one that cannot end by itself has to
+     * leave, on CLOCK_BOOTTIME; 0: they are not being stopped. Only in DT_WORLD's memory. */
+    _Atomic uint64_t leave_by_ns;
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to sleep */
     _Atomic uint32_t fences;  /* not 0: some rank cannot use membarrier(2), see rounds.c */

@@ -195,6 +195,11 @@ void dt_ranksock_ended(struct dt_ranksock *s, uint32_t rank, uint32_t ending)
     dt_hostshm_note_ending(&s->shm, rank, ending);
 }
 
+void dt_ranksock_leave_by(struct dt_ranksock *s, uint64_t ns)
+{
+    atomic_store(&s->shm.head->leave_by_ns, ns);
+}
+
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank)
 {
     const struct dt_hostshm_rank *r = &s->shm.ranks[local_rank];

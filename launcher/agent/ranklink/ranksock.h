@@ -61,6 +61,9 @@ void dt_ranksock_abort(struct dt_ranksock *s, uint64_t comm, int code, uint32_t 
 /* Call this before dt_ranksock_abort: sets how a rank of the job ended, if it died, as encoded by
  * dt_hostshm_ending_of. */
 void dt_ranksock_ended(struct dt_ranksock *s, uint32_t rank, uint32_t ending);
+/* The ranks are being stopped: one that cannot end by itself has to leave by this time of
+ * dt_now_ns. */
+void dt_ranksock_leave_by(struct dt_ranksock *s, uint64_t ns);
 /* Reads what the rank sent before it died, and calls the events. Call this when the rank was
  * reaped, before dt_ranksock_state, because a hello or a commit may still be in its socket. For a
  * living rank it reads why the rank gave up. */
