@@ -184,6 +184,12 @@ static void on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct d
         dt_signals_on_signalled(&j->signals, h, m);
 }
 
+static void on_log(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_log *m)
+{
+    (m->detail ? dt_verbose : dt_say)("%s: %s", dt_core_host_name(&j->core, h->host), m->text);
+    dt_history_add_note(&j->recovery.history, j->core.generation, h->host, m->text);
+}
+
 static void on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)
 {
     dt_core_on_answer(&j->core, h, m);
@@ -241,8 +247,7 @@ static bool on_progress_message(struct dt_job *j, struct dt_hostlink *h, uint8_t
         dt_injections_on_triggered(&j->injections, msg->triggered.fault);
         return true;
     case DT_MSG_LOG:
-        (msg->log.detail ? dt_verbose : dt_say)("%s: %s", dt_core_host_name(&j->core, h->host),
-                                                msg->log.text);
+        on_log(j, h, &msg->log);
         return true;
     default:
         return false;

@@ -65,6 +65,20 @@ static void add_absences(const struct dt_core *c, const struct dt_history *h, cJ
     }
 }
 
+static void add_notes(const struct dt_core *c, const struct dt_history *h, cJSON *to)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "notes");
+
+    for (size_t i = 0; i < h->nnotes; i++) {
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddNumberToObject(item, "generation", h->notes[i].generation);
+        dt_json_add_text(item, "host", dt_core_host_name(c, h->notes[i].host));
+        dt_json_add_text(item, "text", h->notes[i].text);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
 static void add_process(const struct dt_rank *r, cJSON *to)
 {
     bool known = r->ended && (r->end.code >= 0 || r->end.signo);
@@ -132,6 +146,7 @@ char *dt_report_make(const struct dt_core *c, const struct dt_recovery *r, doubl
     add_lost_steps(&r->history, root);
     add_recoveries(&r->history, root);
     add_absences(c, &r->history, root);
+    add_notes(c, &r->history, root);
     add_ranks(c, root);
     add_auxiliaries(c, root);
     return dt_json_text(root);

@@ -163,7 +163,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "--verbose names the path of each communicator" {
+@test "--verbose and --report name the path of each communicator" {
     local via='on GPU memory go through'
 
     gpu split -v -np 4
@@ -173,8 +173,9 @@ by_nccl() { # WHAT [dtrun option...]
     grep -q "collectives $via memory of shared GPUs and NCCL 2.28.9$" "$ERR" || { show; false; }
     gpu factors -v -np 2 -H localhost:1
     grep -q "collectives $via memory of shared GPUs$" "$ERR" || { show; false; }
-    gpu factors -np 3
+    gpu factors -np 3 --report report.json
     ! grep "$via" "$ERR" || false
+    [ "$(grep -c "\"text\":.*\"collectives $via NCCL 2.28.9\"" report.json)" = 1 ] || { cat report.json; false; }
     clean
 }
 

@@ -54,6 +54,14 @@ void dt_history_note_host(struct dt_history *h, size_t host, bool out, uint32_t 
     }
 }
 
+void dt_history_add_note(struct dt_history *h, uint32_t generation, size_t host, const char *text)
+{
+    if (h->nnotes == DT_HISTORY_NOTES)
+        return;
+    h->notes = dt_xrealloc(h->notes, h->nnotes + 1, sizeof *h->notes);
+    h->notes[h->nnotes++] = (struct dt_note){ generation, host, dt_xstrdup(text) };
+}
+
 int64_t dt_history_lost_steps(const struct dt_history *h, bool *known)
 {
     int64_t lost = 0;
@@ -135,5 +143,8 @@ void dt_history_free(struct dt_history *h)
         free(h->recoveries[i].cause);
     free(h->recoveries);
     free(h->absences);
+    for (size_t i = 0; i < h->nnotes; i++)
+        free(h->notes[i].text);
+    free(h->notes);
     *h = (struct dt_history){ 0 };
 }

@@ -1,4 +1,5 @@
-/* The failures that a job recovered from, and the hosts that it left out. Pure. */
+/* The failures that a job recovered from, the hosts that it left out, and what agents and ranks
+ * said. Pure. */
 #ifndef DT_JOB_STATE_HISTORY_H
 #define DT_JOB_STATE_HISTORY_H
 
@@ -26,12 +27,22 @@ struct dt_absence { /* of a host in quarantine */
     uint32_t until; /* the first generation with it again; 0: it is still left out */
 };
 
+enum { DT_HISTORY_NOTES = 100 }; /* more are not kept */
+
+struct dt_note { /* what an agent, or a rank through it, said */
+    uint32_t generation;
+    size_t host;
+    char *text;
+};
+
 struct dt_history { /* zero-initialised */
     struct dt_recovery_record *recoveries;
     size_t nrecoveries;
     bool recovering; /* the last of them is not complete */
     struct dt_absence *absences;
     size_t nabsences;
+    struct dt_note *notes;
+    size_t nnotes;
 };
 
 /* A recovery begins; its cause is copied. */
@@ -41,6 +52,8 @@ struct dt_recovery_record *dt_history_last(const struct dt_history *h); /* NULL:
 void dt_history_recovered(struct dt_history *h, double seconds);
 /* From this generation on, the job leaves out the host, or uses it (again). */
 void dt_history_note_host(struct dt_history *h, size_t host, bool out, uint32_t generation);
+/* The text is copied. */
+void dt_history_add_note(struct dt_history *h, uint32_t generation, size_t host, const char *text);
 /* Returns the number of steps lost in all recoveries. *known: the number is known for every
  * recovery. */
 int64_t dt_history_lost_steps(const struct dt_history *h, bool *known);
