@@ -252,6 +252,9 @@ in_host() {
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
+# (A child that a rank's shell has forked is called like the shell until it calls exec.)
+has_two_ranks() { [ "$(cluster_on "$1" pgrep -fc "^sh -c echo up")" = 2 ]; }
+
 @test "two jobs on the same hosts do not disturb each other" {
     local first
 
@@ -260,7 +263,7 @@ in_host() {
     cluster_dtrun -np 4 -H host1:2,host2:2 sh -c 'kill -9 $$'
     [ "$RC" = 137 ]
     [ -e "/proc/$first" ]
-    [ "$(cluster_on 1 pgrep -fc "^sh -c echo up")" = 2 ]
+    await has_two_ranks 1
     kill -TERM "$first"
     DTRUN_PID=$first
     cluster_dtrun_wait
