@@ -93,11 +93,12 @@ END
 }
 
 @test "MXNet's servers on a lost host move together with its ranks" {
-    echo "ConnectTimeout 1" >"$CLUSTER_HOME/.ssh/config" # for the single attempt to reach the host again
     cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 --heartbeat 2 pslite 0
     cluster_out_has 2 'sum 6'
+    cluster_expect_loss
     cluster_power_off 2
-    cluster_dtrun_wait 40
+    cluster_dtrun_wait
+    rm "$CLUSTER_HOME/.ssh/config"
     cluster_power_on 2
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: continuing without host2: 2 ranks on the 1 slot of 1 host"

@@ -405,6 +405,10 @@ cluster_power_off() {
     kill -9 "$pid"
 }
 
+# From now on dtrun gives up soon on a host that does not answer: for the attempt to reach a lost one again. Call this
+# when the job runs, because a busy host that lives may need longer.
+cluster_expect_loss() { echo 'ConnectTimeout 1' >>"$CLUSTER_HOME/.ssh/config"; }
+
 cluster_power_on() { # N
     ip -n "$CLUSTER_TAG-l" link del "h$1"
     ip netns del "$CLUSTER_TAG-h$1"

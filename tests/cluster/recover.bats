@@ -120,8 +120,8 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
 
 @test "ranks of a host that loses power go on where there is room, and dtrun says so once" {
     undisturbed
-    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the single attempt to reach the host again
     start_stuck --heartbeat 2 -H host1:2,host2:2,host3:2
+    cluster_expect_loss
     cluster_power_off 2
     recovered
     cluster_power_on 2
@@ -136,9 +136,9 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
 
 @test "a host that is cut off ends its ranks itself, and the job goes on, but not on a second name of another host" {
     undisturbed
-    # For the single attempt to reach the host again.
-    printf 'ConnectTimeout 1\nHost twin\n    HostKeyAlias host1\n' >"$CLUSTER_HOME/.ssh/config"
+    printf 'Match host twin\n    HostKeyAlias host1\nMatch all\n' >"$CLUSTER_HOME/.ssh/config"
     start_stuck --heartbeat 2 -H host1:2,host2:2,twin:2
+    cluster_expect_loss
     cluster_cut 2
     recovered
     cluster_err_has "dtrun: host1 and twin are one machine"
@@ -194,6 +194,7 @@ cut_pair() { # N TO
     last_loss "$OUT" | diff in_turn.loss -
 
     start_stuck --heartbeat 2 "${in_turn[@]}"
+    cluster_expect_loss
     cluster_power_off 3
     recovered
     cluster_power_on 3
