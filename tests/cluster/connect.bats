@@ -43,6 +43,7 @@ setup() {
 
 teardown() {
     [ -z "$CLUSTER_SKIP" ] || return 0
+    [ -z "${LOGINS-}" ] || kill "$LOGINS" 2>/dev/null || true
     cluster_on 2 rm -f /run/home/.bashrc
     cluster_on 3 rm -f /run/home/.bashrc
     [ ! -e "$CLUSTER_HOME/.ssh/kept" ] || mv "$CLUSTER_HOME/.ssh/kept" "$CLUSTER_HOME/.ssh/id_ed25519"
@@ -176,12 +177,19 @@ _occupied() { grep -q '^occupied' "$BATS_TEST_TMPDIR/logins"; }
 # The ssh of OpenSSH 10 does not say why it failed.
 _tries_again() { grep -qE 'host3: (handshake: .*|agent: .*ssh host3 true); trying again$' "$ERR"; }
 
-# Ten others begin to log in to host3, which turns all further clients away.
+# Ten others begin to log in to host3, which turns all further clients away. It may turn away these, too, while
+# it still counts earlier ones.
 occupy() {
     _cluster_exec python3 -c 'import socket, signal
-others = [socket.create_connection(("host3", 2222)) for i in range(10)]
-for o in others:
-    o.recv(100)
+def login():
+    while True:
+        other = socket.create_connection(("host3", 2222))
+        try:
+            if other.recv(100).startswith(b"SSH-"):
+                return other
+        except ConnectionResetError:
+            pass
+others = [login() for i in range(10)]
 print("occupied", flush=True)
 signal.pause()' >"$BATS_TEST_TMPDIR/logins" &
     LOGINS=$!
