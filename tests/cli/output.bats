@@ -312,6 +312,11 @@ dtrun_start_still() {
     clean
 }
 
+# Its main thread sleeps, and no signal is pending.
+has_handled_signals() {
+    [[ $(<"/proc/$BACKGROUND/status") == *State:?S*ShdPnd:?0000000000000000* ]]
+}
+
 @test "a signal while the report is written does not prevent it, and keeps a failed rank's exit code" {
     ERR=/dev/null # what dtrun says there does not wait
     for end in 0 7; do
@@ -319,6 +324,7 @@ dtrun_start_still() {
         dtrun_start_still --report r.json -np 1 sh -c "exit $end"
         await test -e still.waits
         kill -TERM "$BACKGROUND"
+        await has_handled_signals
         rm still
         dtrun_wait
         rm still.waits # until dtrun ended, it could make the file anew

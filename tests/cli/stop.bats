@@ -277,7 +277,9 @@ has_woken() { # PID TIMES
     SLURM_JOB_ID=1 dtrun_start --max-restarts 1 -H localhost:2 -np 2 sh -c 'echo "pid $$"; exec sleep 600'
     await eval '[ "$(grep -c pid "$OUT")" = 2 ]'
     victim=$(sed -n 's/^\[1\] pid //p' "$OUT")
+    kill -STOP "$BACKGROUND" # so that it learns of both at once
     kill -TERM "$victim" "$BACKGROUND"
+    kill -CONT "$BACKGROUND"
     dtrun_wait
     code_is 143
     err_has "dtrun: told to end by SIGTERM; stopping 1 rank"
@@ -365,7 +367,7 @@ has_woken() { # PID TIMES
     code_is 0
     err_has "dtrun: localhost: dtrun-agent: processes that its ranks started in process groups of their own may still run; to find them dtrun-agent needs /proc: mount it"
     pid="$(left_behind)"
-    [ "$(cat "/proc/$pid/comm")" = sleep ]
+    await eval '[ "$(cat "/proc/$pid/comm")" = sleep ]'
     kill -KILL "$pid"
     becomes_clean
 }
