@@ -57,10 +57,12 @@ static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *
            a->options == b->options;
 }
 
-/* Whether each pair of ranks in the call states a count of its own. */
+/* Whether each pair of ranks in the call states a count of its own. For Adasum, ranks give each
+ * other pieces of their vectors. */
 static inline bool dt_call_has_pair_counts(const struct dt_call *c)
 {
-    return dt_call_traits(c->kind) & DT_CALL_PAIRS;
+    return (dt_call_traits(c->kind) & DT_CALL_PAIRS) ||
+           (c->kind == DT_CALL_ALL_REDUCE && c->op == DT_ADASUM);
 }
 
 #endif

@@ -722,6 +722,39 @@ static void frames_that_overtake_wait_for_their_turn(void **state)
     }
 }
 
+/* Rank 0 waits for rank 1 for so long that it looks at what rank 2 has sent: a piece of its vector,
+ * whose count is not the call's. */
+static dt_result_t begin_late(struct rank *r)
+{
+    static const uint32_t peers[] = { 1, 2, 0 };
+    struct dt_call call = next(r, DT_CALL_ALL_REDUCE, -1);
+    struct dt_flow from = { .peer = 1, .frames = 1 };
+    const struct dt_traffic t = {
+        .call = &call, .flows = &from, .n = 1, .frame = one_word, .arg = arrivals.words
+    };
+
+    call.op = DT_ADASUM;
+    call.count = 3;
+    if (r->mesh.me == 0) {
+        EXPECT(dt_mesh_need(&r->mesh, peers, 2, streams) == DT_OK);
+        return dt_flow_run(&r->mesh, &t);
+    }
+    EXPECT(dt_mesh_need(&r->mesh, peers + 2, 1, streams) == DT_OK);
+    if (r->mesh.me == 1)
+        poll(NULL, 0, 3 * OVERHEAR_MS);
+    else
+        call.count = 1;
+    send_word(r, &call, 0);
+    return DT_OK;
+}
+
+static void pieces_of_vectors_may_come_early(void **state)
+{
+    (void)state;
+    start(3, begin_late);
+    end(3, DT_OK);
+}
+
 /* ---- numbers that are rounded on the way ---- */
 
 enum { NUMBERS = 10 * 64 * 1024 };
@@ -861,6 +894,7 @@ int main(void)
         cmocka_unit_test(a_second_call_after_data_was_sent_is_an_error),
         cmocka_unit_test_setup_teardown(frames_that_overtake_wait_for_their_turn, with_streams,
                                         with_one),
+        cmocka_unit_test(pieces_of_vectors_may_come_early),
         cmocka_unit_test(residuals_are_complete_when_frames_go_in_pieces),
         cmocka_unit_test_setup_teardown(residuals_are_complete_when_frames_go_in_pieces,
                                         with_streams, with_one),
