@@ -26,6 +26,10 @@ BENCH_MPIRUN="mpirun --allow-run-as-root --oversubscribe --bind-to none \
 --mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include 10.213.77.0/24"
 BENCH_HYDRA="mpiexec.hydra -launcher ssh -iface br0 -bind-to none"
 
+# Open MPI 5 forks ranks in threads of its daemons. If a rank ends before the thread has noted its process id, mpirun
+# waits for ever (openpmix/prrte pull request 2713). So its daemons fork in their main thread.
+export PRTE_MCA_odls_base_max_threads=0
+
 bench_begin() { # OPTIONS
     local option
 
