@@ -188,8 +188,9 @@ load common
         read n; read n # the first line may be incomplete
         [ $DTRUN_RESTART_COUNT = 1 ] || { sleep 600 & kill -KILL $$; }; echo "now $n"; exit 1'
     read -r _ _ n <<<"$(grep -a "now" "$OUT")"
-    # What the dead rank had been given is lost: what was in its pipe and in the windows, and no more.
-    [ "$n" -lt 200000 ] || { echo "went on with line $n"; false; }
+    # What the dead rank had been given is lost: what was in its pipe and in the windows, about 50,000 lines, and what
+    # was sent before dtrun heard of the death, which takes long on a crowded machine.
+    [ "$n" -lt 2000000 ] || { echo "went on with line $n"; false; }
     clean
 }
 
