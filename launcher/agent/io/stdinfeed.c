@@ -7,6 +7,9 @@
 #include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
 
+/* A dying rank closes its pipe before the kernel tells the agent of its death. */
+enum { DYING_MS = 1000 };
+
 struct reader {
     uv_poll_t poll; /* its data points to this struct */
     struct dt_stdinfeed *feed;
@@ -24,6 +27,7 @@ struct dt_stdinfeed {
     bool destroyed;
     uint32_t handles;            /* handles that libuv still uses */
     struct dt_bytequeue waiting; /* bytes that not every reader has taken yet */
+    uv_timer_t dying; /* runs while the last reader may be dying; points to this struct */
     uint32_t n;
     struct reader readers[];
 };
@@ -36,22 +40,32 @@ static void maybe_free(struct dt_stdinfeed *f)
     free(f);
 }
 
-static void on_stdin_closed(uv_handle_t *handle)
+static void on_handle_closed(struct dt_stdinfeed *f)
 {
-    struct dt_stdinfeed *f = ((struct reader *)handle->data)->feed;
-
     f->handles--;
     maybe_free(f);
 }
 
+static void on_poll_closed(uv_handle_t *handle)
+{
+    on_handle_closed(((struct reader *)handle->data)->feed);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_handle_closed(handle->data);
+}
+
 static void close_pipe(struct reader *r)
 {
-    uv_close((uv_handle_t *)&r->poll, on_stdin_closed);
+    uv_close((uv_handle_t *)&r->poll, on_poll_closed);
     close(r->fd);
     r->fd = -1;
 }
 
-/* Drops the bytes that every reader has taken, and returns them as credit. */
+/* Drops the bytes that every reader has taken, and returns them as credit. For bytes that nobody
+ * reads there is none before it is clear that the last reader has not died: the launcher would send
+ * more, of which restarted ranks would get nothing. */
 static void return_credit(struct dt_stdinfeed *f)
 {
     struct dt_msg_stdin_credit m = { .generation = f->generation };
@@ -61,13 +75,31 @@ static void return_credit(struct dt_stdinfeed *f)
         if (f->readers[i].fd >= 0 && f->readers[i].at < taken)
             taken = f->readers[i].at;
     }
-    if (taken == 0)
+    if (taken == 0 || uv_is_active((uv_handle_t *)&f->dying))
         return;
     dt_bytequeue_consume(&f->waiting, taken);
     for (uint32_t i = 0; i < f->n; i++)
         f->readers[i].at -= f->readers[i].fd >= 0 ? taken : 0;
     m.bytes = (uint32_t)taken;
     dt_channel_send(f->channel, DT_MSG_STDIN_CREDIT, &m);
+}
+
+static void on_dying_over(uv_timer_t *timer)
+{
+    return_credit(timer->data);
+}
+
+/* The rank does not read any more. */
+static void on_broken(struct reader *r)
+{
+    struct dt_stdinfeed *f = r->feed;
+
+    close_pipe(r);
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->readers[i].fd >= 0)
+            return;
+    }
+    uv_timer_start(&f->dying, on_dying_over, DYING_MS, 0);
 }
 
 static void feed_reader(struct reader *r);
@@ -106,7 +138,7 @@ static void feed_reader(struct reader *r)
         else if (errno == EAGAIN)
             break;
         else if (errno != EINTR)
-            close_pipe(r); /* the rank does not read any more */
+            on_broken(r);
     }
     if (r->fd >= 0 && r->feed->eof && r->at == waiting->len)
         close_pipe(r);
@@ -131,6 +163,9 @@ struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *cha
     f->loop = loop;
     f->channel = channel;
     f->generation = generation;
+    uv_timer_init(loop, &f->dying);
+    f->dying.data = f;
+    f->handles++;
     return f;
 }
 
@@ -174,6 +209,7 @@ void dt_stdinfeed_destroy(struct dt_stdinfeed *f)
         if (f->readers[i].fd >= 0)
             close_pipe(&f->readers[i]);
     }
+    uv_close((uv_handle_t *)&f->dying, on_timer_closed);
     f->destroyed = true;
     maybe_free(f);
 }

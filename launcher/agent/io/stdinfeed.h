@@ -1,7 +1,7 @@
 /* Standard input for those ranks of a host that read it. What the launcher sends goes into the pipe
  * of each of them, and bytes that all pipes have taken are returned as credit. So a rank that does
  * not read holds up the others. One that has closed its end, or has ended, no longer counts. When
- * no reader is left, the rest is dropped. */
+ * no reader is left, the rest is dropped, but for the first second at most one window of it. */
 #ifndef DT_AGENT_IO_STDINFEED_H
 #define DT_AGENT_IO_STDINFEED_H
 
