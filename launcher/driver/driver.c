@@ -328,9 +328,10 @@ static int write_report(const struct driver *d, int exit_code)
 
 int dt_driver_run(const struct dt_driver_config *config)
 {
-    struct driver d = { .config = config };
+    static struct driver d; /* 5 KB, which a small stack needs for the job */
     int exit_code;
 
+    d = (struct driver){ .config = config };
     begin(&d);
     uv_run(&d.loop, UV_RUN_DEFAULT);
     dt_streams_free(d.streams);
