@@ -23,7 +23,8 @@ start() { # OPTION...: starts 4 ranks on host1 and host2 with a lease that does 
 keeper() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (!(p[i] in p)) print i }'; }
 worker() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (p[i] in p) print i }'; }
 rank_shell() { cluster_on "$1" pgrep -f "^sh -c echo up" | head -1; }
-session() { cluster_on "$1" ps -eo pid=,args= | awk '/sshd(-session)?: root@notty/ { print $1; exit }'; }
+# The newest one: that of an earlier job may still be ending.
+session() { cluster_on "$1" ps -eo pid=,args= | awk '/sshd(-session)?: root@notty/ { p = $1 } END { print p }'; }
 
 # Checks that dtrun ended with CODE and has stopped the other ranks.
 job_ends() { # CODE
@@ -92,36 +93,47 @@ one_of_many() { # NUMBER: the peers of rank 3, on its host and on others, exit a
 }
 
 @test "a partition ends the ranks on both sides when the lease expires" {
-    start --heartbeat 2
-    cluster_cut 2
-    cluster_dtrun_wait
+    cluster_loses 2 "start --heartbeat 2" "cluster_cut 2" "cluster_mend 2"
     [ "$RC" = 125 ]
     grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
-    cluster_await_quiet
-    cluster_mend 2
 }
 
 @test "Ctrl-C while a host is cut off names the host that has not confirmed the end of its ranks" {
-    start --heartbeat 8 --kill-grace 1
-    cluster_cut 2
-    kill -INT "$DTRUN_PID"
-    cluster_dtrun_wait
-    [ "$RC" = 130 ]
+    # Where all are busy, host1 may be late as well, or the signal, until the lease ends.
+    for try in 1 2 3 4 5; do
+        start --heartbeat 8 --kill-grace 1
+        cluster_cut 2
+        kill -INT "$DTRUN_PID"
+        cluster_dtrun_wait
+        cluster_await_quiet
+        cluster_mend 2
+        [ "$RC" = 130 ]
+        grep -qE "host1 has not|host2 has not answered" "$ERR" || break
+    done
     cluster_err_has "dtrun: host2 has not confirmed that ranks 2-3 ended; its agent, if it still runs, ends"
     ! grep "host1 has not" "$ERR" || false
-    cluster_await_quiet
-    cluster_mend 2
 }
 
 gone_from() { [ -z "$(rank_shell "$1")$(worker "$1")" ]; }
 is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
+stopped_or_ended() { is_stopped "$DTRUN_PID" || _cluster_dtrun_ended; }
+
+# Starts a job that Ctrl-Z holds: another one if its short lease ends first, as it may where all are busy.
+start_and_hold() {
+    for try in 1 2 3 4 5; do
+        set -m # own process group: dtrun stops only where a shell could continue it
+        start --heartbeat 1 || true
+        set +m
+        kill -TSTP "$DTRUN_PID" || true
+        await stopped_or_ended
+        ! is_stopped "$DTRUN_PID" || return 0
+        cluster_dtrun_wait
+    done
+    return 1
+}
 
 @test "a connection that dies while Ctrl-Z holds the job frees its host" {
-    set -m # own process group: dtrun stops only where a shell could continue it
-    start --heartbeat 1
-    set +m
-    kill -TSTP "$DTRUN_PID"
-    await is_stopped "$DTRUN_PID"
+    start_and_hold
     cluster_on 2 sh -c 'echo 3 >/proc/sys/net/ipv4/tcp_retries2' # four retransmissions, in seconds
     cluster_cut 2
     await gone_from 2
@@ -139,9 +151,9 @@ SAVE='trap "echo $RANK >saved.$RANK; exit 75" TERM
 echo up; while :; do sleep 0.05; done'
 
 @test "when the agent of a host is told to end, all ranks can save, and then leave that host" {
-    cluster_dtrun_start --max-restarts 1 --no-tag -np 4 -H host1:2,host2:2 sh -c "$SAVE"
+    cluster_dtrun_start --kill-grace 600 --max-restarts 1 --no-tag -np 4 -H host1:2,host2:2 sh -c "$SAVE"
     cluster_out_has 4 up
-    cluster_on 2 sh -c 'kill -TERM $0; kill -HUP $0' "$(keeper 2)"
+    cluster_on 2 sh -c 'kill -TERM $0 && { kill -HUP $0 || true; }' "$(keeper 2)" # it may already have ended
     job_ends 0
     [ "$(grep saved "$OUT" | sort)" = "$(printf '%s of 4 here has saved %s\n' 0 0 1 1 2 2 3 3)" ]
     [ "$(grep -c "dtrun: host2: dtrun-agent was sent SIGTERM; leaving this host" "$ERR")" = 1 ]
@@ -154,7 +166,7 @@ echo up; while :; do sleep 0.05; done'
     cluster_out_has 8 up
     cluster_on 2 kill -TERM "$(keeper 2)"
     job_ends 143
-    cluster_dtrun_start --max-restarts 9 --no-tag --no-oversubscribe -np 4 -H host1:2,host2:2 sh -c "$SAVE"
+    cluster_dtrun_start --kill-grace 600 --max-restarts 9 --no-tag --no-oversubscribe -np 4 -H host1:2,host2:2 sh -c "$SAVE"
     cluster_out_has 4 up
     cluster_on 1 kill -TERM "$(keeper 1)"
     job_ends 75
@@ -201,43 +213,30 @@ in_host() {
 }
 
 @test "with --on-host-loss stop a job ends when a host does not come back, even if it could go on elsewhere" {
-    start --heartbeat 1 --max-restarts 3 --on-host-loss stop
-    cluster_cut 2
-    cluster_dtrun_wait
-    cluster_mend 2
+    cluster_loses 2 "start --heartbeat 1 --max-restarts 3 --on-host-loss stop" "cluster_cut 2" "cluster_mend 2"
     [ "$RC" = 125 ]
     cluster_err_has "dtrun: giving up: host2 cannot be used any more, and --on-host-loss stop was given"
     [ "$(grep -c up "$OUT")" = 4 ]
-    cluster_await_quiet
 }
 
 @test "a host whose packets are lost ends the job when the lease expires" {
     command -v nft >/dev/null || skip "needs nft"
-    start --heartbeat 2
-    cluster_mute 2
-    cluster_dtrun_wait
+    cluster_loses 2 "start --heartbeat 2" "cluster_mute 2" "cluster_unmute 2"
     [ "$RC" = 125 ]
     grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
-    cluster_await_quiet
-    cluster_unmute 2
 }
 
 @test "the keeper of a frozen agent ends its ranks, and the job ends" {
-    start --heartbeat 2
-    cluster_on 2 kill -STOP "$(worker 2)"
-    cluster_dtrun_wait
+    freeze() { cluster_on 2 kill -STOP "$(worker 2)"; }
+    cluster_loses 2 "start --heartbeat 2" freeze :
     [ "$RC" = 125 ]
-    grep -qE '^dtrun: host2(: dtrun-agent: its worker was stuck for| has not answered for) 2' "$ERR"
-    cluster_await_quiet
+    grep -qE '^dtrun: host2(: dtrun-agent: its worker was stuck for ([2-9]|[1-9][0-9])| has not answered for 2)' "$ERR"
 }
 
 @test "a power failure of a host ends the job when the lease expires" {
-    start --heartbeat 2
-    cluster_power_off 2
-    cluster_dtrun_wait
+    cluster_loses 2 "start --heartbeat 2" "cluster_power_off 2" "cluster_power_on 2"
     [ "$RC" = 125 ]
     grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
-    cluster_power_on 2
 }
 
 @test "a host that is dead when the job starts is reported in time" {

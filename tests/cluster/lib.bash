@@ -248,10 +248,11 @@ cluster_dtrun_wait() {
 }
 
 _cluster_out_enough() { [ "$(grep -c -- "$2" "$OUT")" -ge "$1" ]; }
+_cluster_out_decided() { _cluster_out_enough "$@" || _cluster_dtrun_ended; }
 
-# Waits until N lines of dtrun's output match.
+# Waits until N lines of the output of dtrun in the background match.
 cluster_out_has() { # N PATTERN
-    await _cluster_out_enough "$@" && return
+    await _cluster_out_decided "$@" && _cluster_out_enough "$@" && return
     echo "standard output never had $1 lines that match: $2"
     cat "$OUT" "$ERR"
     return 1
@@ -394,6 +395,28 @@ cluster_near() { # N
     ip -n "$CLUSTER_TAG-h$1" link set eth0 up
     ip -n "$CLUSTER_TAG-l" link set "h$1" up
     cat "$CLUSTER_DIR/host$1/line"
+}
+
+# Runs a job that loses host N. START starts it, with a short lease, and succeeds when all ranks run; FAULT makes the host
+# silent; MEND is done when nothing of the job is left. Where all are busy, any agent may be silent for as long as such
+# a lease lasts: if the job has lost a host without this fault, runs another one, five at most.
+cluster_loses() { # N START FAULT MEND
+    local try
+
+    for try in 1 2 3 4 5; do
+        $2 || { cluster_dtrun_wait; continue; }
+        $3 || true # the job may just have ended
+        cluster_dtrun_wait
+        cluster_await_quiet
+        $4
+        _cluster_lost_others "$1" || return 0
+    done
+    echo "five jobs have lost other hosts than host$1"
+    return 1
+}
+
+_cluster_lost_others() { # N
+    grep -E '^dtrun: host[0-9]+[:, ].*(answered for|was stuck for)' "$ERR" | grep -qv "^dtrun: host$1[: ]"
 }
 
 # N: cuts the host off, then kills everything on it, so that no packet reports the deaths.
