@@ -13,6 +13,19 @@ teardown() { cluster_await_quiet; }
 
 teardown_file() { cluster_down; }
 
+# With HOLD=1 rank 0 waits in its third checkpoint, until it is restarted.
+HOLD='import os, runpy, sys, time
+replace, saves = os.replace, 0
+def hold(*names):
+    global saves
+    saves += 1
+    while saves == 3 and os.environ.get("HOLD") and os.environ["DTRUN_RESTART_COUNT"] == "0":
+        time.sleep(0.1)
+    replace(*names)
+os.replace = hold
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")'
+
 # Trains on both hosts. Debian's python3-torch belongs to Debian's python3.
 ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     local run=$1 checkpoint=$2
@@ -20,7 +33,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     shift 2
     # The hosts share their processors. Threads of both ranks would spin while they wait for each other.
     "$run" -H host1,host2 -x OMP_NUM_THREADS=1 -x USE_LIBUV=0 "$@" \
-        /usr/bin/python3 "$DTRUN_SOURCE/examples/ddp.py" --steps 400 --every 50 --checkpoint "$checkpoint"
+        /usr/bin/python3 hold.py "$DTRUN_SOURCE/examples/ddp.py" --steps 400 --every 50 --checkpoint "$checkpoint"
 }
 
 @test "PyTorch's DDP loses a rank and ends with the result of an undisturbed run" {
@@ -28,11 +41,12 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
 
     /usr/bin/python3 -c 'import importlib.util as i, sys; sys.exit(not i.find_spec("torch"))' ||
         skip "needs python3-torch"
+    echo "$HOLD" >"$CLUSTER_SHARED/hold.py"
     ddp cluster_dtrun undisturbed.pt
     [ "$RC" = 0 ]
     undisturbed=$(grep '^\[0\] step   400 of 400  loss 0\.' "$OUT")
 
-    ddp cluster_dtrun_start disturbed.pt --max-restarts 1
+    ddp cluster_dtrun_start disturbed.pt -x HOLD=1 --max-restarts 1
     cluster_out_has 1 'step   100 of 400'
     pid=$(cluster_on 2 pgrep -of ddp.py)
     cluster_on 2 kill -KILL "$pid"
@@ -40,7 +54,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: rank 1 (host2, pid $pid) was killed by signal 9 (SIGKILL)"
     cluster_err_has "dtrun: restarting 2 ranks"
-    grep -q '^\[0\] continuing after step [1-3][05]0$' "$OUT"
+    grep -q '^\[0\] continuing after step 100$' "$OUT"
     [ "$(grep -c 'step    50 of 400' "$OUT")" = 1 ]
     [ "$(grep '^\[0\] step   400 of 400' "$OUT")" = "$undisturbed" ]
 }
@@ -80,7 +94,7 @@ END
     cluster_out_has 2 'sum 6'
     pid=$(sed -n 's/^\[server 1\] server pid //p' "$OUT")
     cluster_on 2 kill -KILL "$pid"
-    cluster_dtrun_wait 30
+    cluster_dtrun_wait
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: server 1 (host2, pid $pid) was killed by signal 9 (SIGKILL)"
     [ "$(grep -c 'sum 6' "$OUT")" = 4 ]
@@ -88,18 +102,18 @@ END
     cluster_dtrun_start -H host1,host2 --env mxnet pslite 0
     cluster_out_has 2 'sum 6'
     cluster_on 2 kill -KILL "$(sed -n 's/^\[server 1\] server pid //p' "$OUT")"
-    cluster_dtrun_wait 30
+    cluster_dtrun_wait
     [ "$RC" = 137 ]
 }
 
 @test "MXNet's servers on a lost host move together with its ranks" {
-    cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 --heartbeat 2 pslite 0
-    cluster_out_has 2 'sum 6'
-    cluster_expect_loss
-    cluster_power_off 2
-    cluster_dtrun_wait
-    rm "$CLUSTER_HOME/.ssh/config"
-    cluster_power_on 2
+    start() {
+        cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 --heartbeat 2 pslite 0
+        cluster_out_has 2 'sum 6'
+    }
+    lose() { cluster_expect_loss && cluster_power_off 2; }
+    mend() { rm "$CLUSTER_HOME/.ssh/config" && cluster_power_on 2; }
+    cluster_loses 2 start lose mend
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: continuing without host2: 2 ranks on the 1 slot of 1 host"
     [ "$(grep -c '^\[server [01]\] server pid' "$OUT")" = 4 ]

@@ -89,14 +89,14 @@ says() { # TIMES LINE
 
 # Runs after those that need the second network, because host1 comes back without it.
 @test "when Horovod's first host is lost, another one serves the rendezvous" {
-    cluster_dtrun_start -np 2 -H host1,host2 --max-restarts 1 --heartbeat 2 --env horovod sh -c \
-        'horovod && echo met; [ "$DTRUN_RESTART_COUNT" != 0 ] || exec sleep 600'
-    cluster_out_has 2 'met'
-    cluster_expect_loss
-    cluster_power_off 1
-    cluster_dtrun_wait
-    rm "$CLUSTER_HOME/.ssh/config"
-    cluster_power_on 1
+    start() {
+        cluster_dtrun_start -np 2 -H host1,host2 --max-restarts 1 --heartbeat 2 --env horovod sh -c \
+            'horovod && echo met; [ "$DTRUN_RESTART_COUNT" != 0 ] || exec sleep 600'
+        cluster_out_has 2 'met'
+    }
+    lose() { cluster_expect_loss && cluster_power_off 1; }
+    mend() { rm "$CLUSTER_HOME/.ssh/config" && cluster_power_on 1; }
+    cluster_loses 1 start lose mend
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: continuing without host1: 2 ranks on the 1 slot of 1 host"
     [ "$(grep -cx '\[[01]\] met' "$OUT")" = 4 ]
