@@ -15,6 +15,7 @@
 
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
 {
+    const struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_directs *all = &c->gpu->directs;
 
     if (!all->made) {
@@ -22,8 +23,11 @@ void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
         pthread_mutex_init(&all->free_mutex, NULL);
     }
     all->made = true;
-    all->context = c->gpu->nccl.context;
-    all->life = c->gpu->nccl.life;
+    all->context = n->context;
+    all->life = n->life;
+    all->comm = n->comm;
+    all->rank = n->rank;
+    all->size = n->size;
     all->watched.comm = c;
     all->watched.stuck = stuck;
     atomic_store(&all->open, true);
@@ -198,10 +202,10 @@ static void refuse_direct(struct dt_direct *d)
 
 static void queue_on_nccl(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
-    const struct dt_ncclcomm *n = &c->gpu->nccl;
+    const struct dt_directs *all = &c->gpu->directs;
     struct dt_direct *d = o->direct;
     struct dt_ncclcall call = {
-        .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
+        .comm = all->comm, .stream = stream, .rank = all->rank, .size = all->size
     };
 
     d->result = dt_ncclcalls_queue(&call, o);

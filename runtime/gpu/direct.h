@@ -45,6 +45,11 @@ struct dt_directs {             /* one per communicator; all zero at first */
     CUevent _Atomic done; /* recorded after the newest call; NULL: no call yet */
     CUcontext context;    /* that of all events */
     uint64_t life;        /* the context's life (device/life.h) */
+    /* of NCCL's communicator: the communicator's thread clears its own after an abort, even if a
+     * thread is still launching */
+    ncclComm_t comm;
+    int rank;
+    int size;
     struct dt_gpu_watched watched;
 };
 
