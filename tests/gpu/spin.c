@@ -32,7 +32,7 @@ static const char ptx[] = ".version 6.0\n"
 static void run(void *const *parameters, size_t threads)
 {
     static const struct timespec nap = { .tv_nsec = 50 * 1000 };
-    const volatile uint32_t *word = (const void *)(uintptr_t) * (const uint64_t *)parameters[0];
+    const _Atomic uint32_t *word = (const void *)(uintptr_t) * (const uint64_t *)parameters[0];
     uint64_t ns = *(const uint64_t *)parameters[1], start = dt_clock_ns();
 
     (void)threads;

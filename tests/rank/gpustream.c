@@ -375,7 +375,7 @@ static void pending(void)
 
 struct looking {
     dt_comm_t *view;
-    volatile bool ended;
+    _Atomic bool ended;
 };
 
 static void *look_up(void *arg)
@@ -420,7 +420,7 @@ struct enqueuing {
     dt_comm_t *view;
     float *buf;
     CUcontext context;
-    volatile pid_t thread; /* of the next call; 0: not yet known */
+    _Atomic pid_t thread; /* of the next call; 0: not yet known */
 };
 
 static void *enqueue(void *arg)

@@ -183,8 +183,8 @@ static void note_ends(struct standin_link *link)
     for (int r = 0; r < link->size; r++) {
         struct standin_member *member = &link->shared->members[r];
 
-        if (speaks_for(link, r) && member->said.machine == standin_host() &&
-            standin_has_died(member))
+        if (speaks_for(link, r) && standin_has_died(member) &&
+            member->said.machine == standin_host())
             atomic_store(&member->lost, true);
     }
 }
