@@ -109,6 +109,7 @@ UNIT_TESTS = \
 	tests/unit/agent/ratelimit \
 	tests/unit/agent/relay \
 	tests/unit/agent/quiet \
+	tests/unit/agent/jobsignals \
 	tests/unit/agent/removetree \
 	tests/unit/agent/segments \
 	tests/unit/gpu/standin_cuda \
@@ -342,6 +343,10 @@ tests_unit_agent_commshm_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 tests_unit_agent_quiet_SOURCES = tests/unit/agent/quiet.c tests/unit/unit.h
 tests_unit_agent_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_agent_quiet_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+
+tests_unit_agent_jobsignals_SOURCES = tests/unit/agent/jobsignals.c tests/unit/unit.h
+tests_unit_agent_jobsignals_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_jobsignals_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_agent_relay_SOURCES = tests/unit/agent/relay.c tests/unit/unit.h
 tests_unit_agent_relay_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

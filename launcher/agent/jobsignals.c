@@ -22,7 +22,8 @@ struct dt_jobsignals {
     int fd;
     void (*on_signal)(void *arg, int signo);
     void *arg;
-    uint64_t had_ns[SIGNOS]; /* when ranks received it; 0: never */
+    uint64_t had_ns[SIGNOS];      /* when ranks received it; 0: never */
+    uint64_t first_ns[SIGNOS][2]; /* when it last came from the keeper alone, or directly alone */
 };
 
 /* The keeper passes signal i on as SIGRTMIN + i. If the keeper passed on the signal itself, and
@@ -78,6 +79,18 @@ static bool is_slurmstepd(pid_t sender)
     return strcmp(name, "slurmstepd\n") == 0;
 }
 
+/* Who signals both processes of the agent, as slurmstepd and pkill do, means the job once. On a
+ * crowded machine the keeper may pass on its signal seconds later. */
+static bool is_second(struct dt_jobsignals *s, int i, bool direct)
+{
+    uint64_t now = dt_now_ns(), *first = s->first_ns[i];
+    bool second = first[!direct] && now - first[!direct] < MOMENT_MS * 1000000ull;
+
+    first[!direct] = 0;
+    first[direct] = second ? 0 : now;
+    return second;
+}
+
 /* Whether slurmstepd signals every process of the step depends on the cluster's ProctrackType. With
  * cgroups it signals only its own child, the keeper. If it signals this process as well, it also
  * signals the ranks. */
@@ -90,7 +103,8 @@ static void report_signal(struct dt_jobsignals *s, const struct signalfd_siginfo
             continue;
         if (direct && is_slurmstepd((pid_t)info->ssi_pid))
             s->had_ns[i] = dt_now_ns();
-        s->on_signal(s->arg, signos[i]);
+        if (!is_second(s, i, direct))
+            s->on_signal(s->arg, signos[i]);
     }
 }
 

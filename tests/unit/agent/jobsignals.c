@@ -1,0 +1,114 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "launcher/agent/jobsignals.h"
+#include "tests/unit/unit.h"
+
+/* This process is the worker of an agent, and its child the keeper. */
+struct fixture {
+    uv_loop_t loop;
+    struct dt_jobsignals *signals;
+    pid_t keeper;
+    int reports; /* of SIGUSR1 */
+};
+
+static void note(void *arg, int signo)
+{
+    struct fixture *f = arg;
+
+    f->reports += signo == SIGUSR1;
+}
+
+static void keep(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    dt_jobsignals_pass_on(getppid());
+    kill(getpid(), SIGSTOP); /* the parent sees that signals are passed on from now */
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (;;)
+        pause();
+}
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+    struct dt_error err;
+
+    memset(&f, 0, sizeof f);
+    uv_loop_init(&f.loop);
+    f.signals = dt_jobsignals_open(&f.loop, note, &f, &err);
+    assert_non_null(f.signals);
+    f.keeper = fork();
+    if (f.keeper == 0)
+        keep();
+    assert_int_equal(waitpid(f.keeper, NULL, WUNTRACED), f.keeper);
+    alarm(300); /* a watchdog */
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    kill(f->keeper, SIGKILL);
+    waitpid(f->keeper, NULL, 0);
+    return 0;
+}
+
+/* The worker gets the signal itself. */
+static void signal_worker(struct fixture *f)
+{
+    kill(getpid(), SIGUSR1);
+    uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+/* The keeper, which has stood still, passes on the signal. */
+static void signal_keeper(struct fixture *f)
+{
+    kill(f->keeper, SIGUSR1);
+    kill(f->keeper, SIGCONT);
+    uv_run(&f->loop, UV_RUN_ONCE);
+}
+
+static void a_signal_that_both_processes_get_is_reported_once(void **state)
+{
+    struct fixture *f = *state;
+
+    signal_worker(f);
+    assert_int_equal(f->reports, 1);
+    signal_keeper(f);
+    assert_int_equal(f->reports, 1);
+    signal_keeper(f);
+    assert_int_equal(f->reports, 2);
+    signal_worker(f);
+    assert_int_equal(f->reports, 2);
+}
+
+static void each_signal_that_one_process_gets_is_reported(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 1; i <= 3; i++) {
+        signal_keeper(f);
+        assert_int_equal(f->reports, i);
+    }
+}
+
+#define SIGNALS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SIGNALS_TEST(a_signal_that_both_processes_get_is_reported_once),
+        SIGNALS_TEST(each_signal_that_one_process_gets_is_reported),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
