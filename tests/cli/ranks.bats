@@ -369,13 +369,23 @@ $one 1
 }
 
 @test "to fork all ranks may take longer than an agent may be silent" {
-    DTRUN_AGENT="$DTRUN_BUILD/tests/fake/slowagent" dtrun --heartbeat 3 -np 6 true
+    try forks_slowly 3 10
+}
+
+# To fork a rank takes 0.6 s.
+forks_slowly() { # LEASE
+    DTRUN_AGENT="$DTRUN_BUILD/tests/fake/slowagent" dtrun --heartbeat "$1" -np $((2 * $1)) true
     code_is 0
     clean
 }
 
 @test "to look for what an earlier generation left may take longer than an agent may be silent" {
-    DTRUN_AGENT="$DTRUN_BUILD/tests/fake/slowagent" dtrun --heartbeat 3 --max-restarts 1 -np 2 \
+    try looks_slowly 3 3 3
+}
+
+# To look takes four seconds.
+looks_slowly() { # LEASE
+    DTRUN_AGENT="$DTRUN_BUILD/tests/fake/slowagent" dtrun --heartbeat "$1" --max-restarts 1 -np 2 \
         sh -c '[ $DTRUN_RESTART_COUNT = 1 ] || kill -KILL $$'
     code_is 0
     clean
@@ -487,7 +497,16 @@ END
 }
 
 @test "the message of a failed call names rank, host and call, and dtrun prints the last calls" {
-    dtrun --transport local -H a:2,b:1 "$RANK/steps" hang 1
+    try prints_last_calls 1 1 1 1 1
+    DTRUN_RECORDER=off dtrun -np 2 "$RANK/steps" hang 1
+    code_is 124
+    ! grep -q 'last calls' err || false
+    clean
+}
+
+# Ranks have a second to report them.
+prints_last_calls() { # LIMIT
+    dtrun --transport local -H a:2,b:1 "$RANK/steps" hang "$1"
     code_is 124
     err_has "[0] rank 0 (a): barrier, call 7: timed out: "
     err_has "dtrun: the last calls on DT_WORLD:"
@@ -496,10 +515,6 @@ END
     [ "$(grep -c '^dtrun: | call' err)" -eq 4 ]
     [ "$(grep -c 's (ranks 0-1)$' err)" -ge 1 ]
     [ "$(ls)" = "$(printf '%s\n' err out)" ] # no file unless the user asks for one
-    DTRUN_RECORDER=off dtrun -np 2 "$RANK/steps" hang 1
-    code_is 124
-    ! grep -q 'last calls' err || false
-    clean
 }
 
 @test "dtrun does not print the last calls if a rank has left or the job restarts" {
@@ -584,18 +599,23 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
 
 @test "ranks that learn of a death have time to report it and exit before dtrun ends them" {
     for where in world dup recv; do
-        dtrun -np 4 --inject kill:rank=1,step=5 "$RANK/steps" slow $where
-        code_is 137
-        [ "$(grep -cE '^\[[023]\] rank [023] \(localhost\): .*, call [0-9]+.*: rank 1 \(localhost\) died or left \(killed by signal 9\)$' "$ERR")" = 3 ] ||
-            { show; false; }
-        grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\)[^;]*$' "$ERR" ||
-            { show; false; }
+        try learn_of_death $where $where $where $where $where
     done
     dtrun -np 4 --inject kill:rank=1,step=4 "$RANK/steps" idle # a rank outside any call is ended at once
     code_is 137
     grep -q '; stopping the other rank' "$ERR" || { show; false; }
     err_has "dtrun: | rank 0: ended before it reported its last calls"
     clean
+}
+
+# They have a second.
+learn_of_death() { # WHERE
+    dtrun -np 4 --inject kill:rank=1,step=5 "$RANK/steps" slow "$1"
+    code_is 137
+    [ "$(grep -cE '^\[[023]\] rank [023] \(localhost\): .*, call [0-9]+.*: rank 1 \(localhost\) died or left \(killed by signal 9\)$' "$ERR")" = 3 ] ||
+        { show; false; }
+    grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\)[^;]*$' "$ERR" ||
+        { show; false; }
 }
 
 @test "a job whose ranks ignore that DT_WORLD has failed ends with 125" {

@@ -8,7 +8,7 @@
  * - cross: it is in dt_finalize instead
  * - aside: it waits for rank 0, whose call with all ranks is in the background
  * - chain: from a barrier of all but rank 0, which rank 0 waits for
- * - own: from a barrier with a timeout of its own, after which all go on
+ * - own SECONDS: from a barrier with a timeout of its own, after which all go on
  * - several: from calls in the background, each with a timeout of its own
  * - loop: it joins every barrier of some ranks until it is stopped from outside
  * - crowd: from calls of rank 0's threads, one of which has a timeout
@@ -136,11 +136,11 @@ static void join(dt_comm_t *comm, bool last)
     check(dt_rank() == 0 ? dt_join(comm, NULL) : dt_barrier(comm));
 }
 
-static void time_out(dt_comm_t *comm, bool last)
+static void time_out(dt_comm_t *comm, bool last, double seconds)
 {
     dt_comm_t *child;
 
-    check(dt_comm_set_timeout(comm, 1));
+    check(dt_comm_set_timeout(comm, seconds));
     check(dt_comm_dup(comm, &child));
     if (!last) {
         dt_result_t r = dt_barrier(child);
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
     last = dt_rank() == dt_size() - 1;
     check(dt_comm_split(DT_WORLD, 0, 0, &some));
     if (strcmp(how, "own") == 0)
-        time_out(some, last);
+        time_out(some, last, argc > 2 ? atof(argv[2]) : 1);
     else if (strcmp(how, "several") == 0)
         time_out_each(some, last);
     else if (strcmp(how, "crowd") == 0)
