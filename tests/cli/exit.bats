@@ -443,7 +443,7 @@ r.json" ]
 }
 
 @test "if ranks exit with 75 after dtrun was told to end, dtrun exits with 75, too" {
-    dtrun_start -np 2 sh -c 'trap "exit 75" TERM; echo ready; while :; do sleep 0.05; done'
+    dtrun_start --kill-grace 600 -np 2 sh -c 'trap "exit 75" TERM; echo ready; while :; do sleep 0.05; done'
     await eval '[ "$(grep -c ready "$OUT")" = 2 ]'
     kill -TERM "$BACKGROUND"
     dtrun_wait

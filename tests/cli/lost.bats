@@ -85,7 +85,7 @@ each_rank_once() { # SIGNAL
 }
 
 @test "a signal that slurmstepd sends to its own child alone reaches each rank once" {
-    dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
+    dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
     slurmstepd_signals USR1 "$(keeper)"
     out_has 2 USR1
@@ -100,7 +100,7 @@ each_rank_once() { # SIGNAL
 }
 
 @test "a signal that slurmstepd sends to every process of a step reaches each rank once" {
-    dtrun_start --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
+    dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
     slurmstepd_signals USR1 "$(keeper)" "$(worker)" $(ranks)
     out_has 2 USR1
@@ -151,7 +151,7 @@ kill_agent() {
     code_is 125
     dtrun -np 1 true
     becomes_clean
-    no_cgroup "family$$"
+    await no_cgroup "family$$"
 }
 
 @test "what both killed processes of an agent leave behind ends before the ranks restart" {
@@ -263,18 +263,22 @@ no_cgroup() {
 }
 
 @test "an agent whose worker is stopped leaves no ranks behind" {
-    dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
-    out_has 2 ready
-    kill -STOP "$(worker)"
-    dtrun_wait
-    code_is 125
-    clean
+    try ends_without_worker 1 8
     dtrun_start --heartbeat 600 -np 2 sh -c "$FAMILY"
     out_has 2 ready
     kill -STOP "$(worker)"
     kill -KILL "$BACKGROUND"
     wait "$BACKGROUND" || true
     becomes_clean
+}
+
+ends_without_worker() { # LEASE
+    dtrun_start --heartbeat "$1" -np 2 sh -c "$FAMILY"
+    out_has 2 ready
+    kill -STOP "$(worker)"
+    dtrun_wait
+    code_is 125
+    clean
 }
 
 @test "the ranks of a frozen agent end before new ones take their place" {
@@ -307,12 +311,16 @@ has_passed() { # TIME in seconds since boot
 }
 
 @test "a job whose processes were all frozen goes on where it was" {
-    dtrun_start --heartbeat 2 -np 2 sh -c 'echo ready; until [ -e go ]; do sleep 0.05; done; echo done'
+    try goes_on_after_freezing 2 8
+}
+
+goes_on_after_freezing() { # LEASE
+    dtrun_start --heartbeat "$1" -np 2 sh -c 'echo ready; until [ -e go ]; do sleep 0.05; done; echo done'
     out_has 2 ready
     for i in 1 2; do
         signal_job STOP
         read -r now _ </proc/uptime
-        await has_passed $((${now%.*} + 6)) # three leases
+        await has_passed $((${now%.*} + 3 * $1)) # three leases
         signal_job CONT
     done
     : >go

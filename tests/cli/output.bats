@@ -232,8 +232,8 @@ stalled() { # COMMAND RANKS
     await has_line 'ready? ' "$OUT"
     out_is "[1] ready? "
     kill -CONT $agent
-    await eval '[ "$(wc -c <"$OUT")" -gt 2000000 ]'
-    (printf '[1] ready? \n[0] ' && cat line) | cmp - "$OUT"
+    (printf '[1] ready? \n[0] ' && cat line) >whole
+    await cmp -s whole "$OUT"
     kill -TERM "$BACKGROUND"
     dtrun_wait
     clean
