@@ -1,6 +1,4 @@
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -35,21 +33,31 @@ static void keep(void)
         pause();
 }
 
-static int set_up(void **state)
+static struct fixture fixture;
+
+/* Runs once: nothing closes the signals of a process. */
+static int open_signals(void **state)
 {
-    static struct fixture f;
+    struct fixture *f = &fixture;
     struct dt_error err;
 
-    memset(&f, 0, sizeof f);
-    uv_loop_init(&f.loop);
-    f.signals = dt_jobsignals_open(&f.loop, note, &f, &err);
-    assert_non_null(f.signals);
-    f.keeper = fork();
-    if (f.keeper == 0)
+    (void)state;
+    uv_loop_init(&f->loop);
+    f->signals = dt_jobsignals_open(&f->loop, note, f, &err);
+    return f->signals ? 0 : -1;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = &fixture;
+
+    f->reports = 0;
+    f->keeper = fork();
+    if (f->keeper == 0)
         keep();
-    assert_int_equal(waitpid(f.keeper, NULL, WUNTRACED), f.keeper);
+    assert_int_equal(waitpid(f->keeper, NULL, WUNTRACED), f->keeper);
     alarm(300); /* a watchdog */
-    *state = &f;
+    *state = f;
     return 0;
 }
 
@@ -110,5 +118,5 @@ int main(void)
         SIGNALS_TEST(each_signal_that_one_process_gets_is_reported),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_signals, NULL);
 }
