@@ -24,7 +24,7 @@
 #include "launcher/base/granted/limits.h"
 #include "launcher/base/pidfd.h"
 
-enum { REMOVE_ROUND_MS = 5 };
+enum { ROUND_MS = 5 };
 
 static void remove_dir(char *path)
 {
@@ -47,7 +47,7 @@ bool dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)
     dt_cgroup_kill(keeper->cgroup);
     found = dt_sweep_all(&keeper->groups, timeout_ms);
     while (!dt_cgroup_remove(keeper->cgroup) && dt_now_ns() < deadline)
-        poll(NULL, 0, REMOVE_ROUND_MS);
+        poll(NULL, 0, ROUND_MS);
     remove_files(keeper);
     return found;
 }
@@ -155,14 +155,19 @@ static const char *reason(pid_t worker)
     }
 }
 
-static int kill_and_reap(pid_t worker)
+/* What a worker waits for inside the kernel may end only with its ranks: a rank that splices its
+ * standard input to a terminal holds the lock of that pipe until the worker reads the terminal. */
+static int kill_and_reap(const struct dt_keeper *keeper, pid_t worker)
 {
+    uint64_t deadline = dt_now_ns() + DT_KEEPER_SWEEP_MS * 1000000ull;
     int status;
 
     dt_jobsignals_pass_on(0);
     kill(worker, SIGKILL);
-    while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
-        continue;
+    while (waitpid(worker, &status, dt_now_ns() < deadline ? WNOHANG : 0) != worker) {
+        dt_sweep_kill(&keeper->groups, NULL, NULL, NULL);
+        poll(NULL, 0, ROUND_MS);
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : DT_EXIT_SIGNAL + WTERMSIG(status);
 }
 
@@ -218,7 +223,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     dt_jobsignals_pass_on(worker); /* the worker reports them to the launcher */
     silent_ms = watch_worker(keeper, ends[0]);
     why = reason(worker);
-    code = kill_and_reap(worker);
+    code = kill_and_reap(keeper, worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
         fprintf(stderr, "dtrun-agent: processes that its ranks started in process groups of their "
                         "own may still run; to find them dtrun-agent needs /proc: mount it\n");

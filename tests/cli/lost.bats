@@ -281,6 +281,17 @@ ends_without_worker() { # LEASE
     clean
 }
 
+# The rank holds the lock of its pipe while it waits for the terminal, which the worker cannot read while it waits for
+# that lock.
+@test "an agent that waits inside the kernel for a rank leaves no ranks behind" {
+    python3 -c 'import os; os.splice' 2>/dev/null || skip "needs os.splice of python3"
+    head -c 1000000 /dev/zero >in
+    STDIN=in dtrun --heartbeat 2 --unbuffered -np 1 python3 -c 'import os
+while os.splice(0, 1, 65536): pass'
+    code_is 125
+    becomes_clean
+}
+
 @test "the ranks of a frozen agent end before new ones take their place" {
     for which in worker both; do
         rm -f log then
