@@ -11,8 +11,10 @@
 
 const char *dt_lastcalls_call(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
-    char *number = strstr(dt_call_describe(call, text), ", call ");
+    char *number;
 
+    dt_call_describe(call, text);
+    number = strstr(text, ", call ");
     if (number)
         *number = '\0';
     return text;
