@@ -406,7 +406,7 @@ static int print_info_or_launch(const struct dt_options *o, struct dt_error *err
 
 int main(int argc, char **argv)
 {
-    static struct dt_options options; /* 10 KB, which a small stack needs for the job */
+    static struct dt_options options; /* 10 KB: too much for a small stack */
     struct dt_error err = { 0 };
     int rc;
 

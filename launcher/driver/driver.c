@@ -328,7 +328,7 @@ static int write_report(const struct driver *d, int exit_code)
 
 int dt_driver_run(const struct dt_driver_config *config)
 {
-    static struct driver d; /* 5 KB, which a small stack needs for the job */
+    static struct driver d; /* 5 KB: too much for a small stack */
     int exit_code;
 
     d = (struct driver){ .config = config };

@@ -133,8 +133,8 @@ becomes_clean() {
     await is_clean || clean
 }
 
-# Runs "BODY ARGUMENT" in a new directory; if that fails, again with the next argument. It is for what a crowded machine
-# spoils if it stops a process for seconds: a test that has to wait for a limit takes a short one first.
+# Runs "BODY ARGUMENT" in a new directory; if that fails, again with the next argument. A crowded machine may stop a
+# process for seconds, and so break a test with a short limit. The next try may have a longer one.
 try() { # BODY ARGUMENT...
     local argument
 

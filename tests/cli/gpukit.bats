@@ -117,7 +117,7 @@ reports_endless_row() { # LIMIT
     grep -q "the kit ended it after $1 s" "$OUT"
     grep -q '^kinds of pointers .*PASS$' "$OUT"
     row_in 'NCCL: first and second start' >"$T/row" # libdtrun makes this call, so dtrun says what hangs
-    grep -q 'timed out after [0-9]* s\|DT_ERR_TIMEOUT' "$T/row"
+    grep -q "timed out after $(($1 * 2 / 3)) s\|DT_ERR_TIMEOUT" "$T/row"
     grep -q 'exit status 124 instead of 0' "$T/row"
     grep -q 'libdtrun.so.0+0x' "$T/row"
     row_in 'NCCL alone, 2 ranks' >"$T/row"

@@ -64,11 +64,6 @@ teardown() { cluster_await_quiet; }
     cluster_on 2 rm -r /run/home/.cache/dtrun/kept
 }
 
-# Agents remove their files only after dtrun has sent its last message.
-has_no_data() { [ -z "$(cluster_on "$1" find /run/home/.cache/dtrun -name data)" ]; }
-files() { cluster_on 1 find /run/home /tmp -type f ! -name 'dtrun-agent-*' | sort; }
-has_only() { [ "$(files)" = "$1" ]; }
-
 @test "a full disk on one host is reported with the host's name, and nothing starts or remains" {
     head -c 9000000 /dev/zero >"$CLUSTER_HOME/data"
     cluster_on 2 sh -c 'mkdir -p /run/home/.cache && mount -t tmpfs -o size=4m full /run/home/.cache'
@@ -78,22 +73,22 @@ has_only() { [ "$(files)" = "$1" ]; }
     cluster_err_has "dtrun: host2: "
     cluster_err_has "No space left on device"
     [ ! -e "$CLUSTER_SHARED/ran" ]
-    await has_no_data 1
+    [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name data)" ]
 }
 
 @test "pushed files are removed when the job ends" {
     local before
 
-    before=$(files)
+    before=$(cluster_on 1 find /run/home /tmp -type f | sort)
     cluster_dtrun --push "$HELLO" -np 2 -H host1,host2 "$HELLO"
     [ "$RC" = 0 ]
-    await has_only "$before"
+    [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
     cluster_dtrun_start --push "$CHARLM" -np 2 -H host1,host2 "$CHARLM" --steps 100000 "$TEXT"
     cluster_out_has 1 "step"
     kill -9 "$DTRUN_PID"
     cluster_await_quiet
     wait "$DTRUN_PID" || true
-    await has_only "$before"
+    [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
 }
 
 # PINGs wait in the buffers of TCP and ssh behind the files.
@@ -102,10 +97,7 @@ has_only() { [ "$(files)" = "$1" ]; }
     cluster_dtrun -H host2 true # this also sends the agent
     head -c 2000000 /dev/urandom >"$BATS_TEST_TMPDIR/large"
     cluster_far 2 20 4e6 0
-    for try in 1 2 3 4 5; do # where all are busy, an agent or the line may stand still for as long as the lease lasts
-        cluster_dtrun --heartbeat 1 -H host2 --push "$BATS_TEST_TMPDIR/large" true
-        [ "$RC" = 125 ] || break
-    done
+    cluster_dtrun_leased --heartbeat 1 -H host2 --push "$BATS_TEST_TMPDIR/large" true
     [ "$RC" = 0 ]
     [ ! -s "$ERR" ]
     cluster_near 2

@@ -161,10 +161,7 @@ print(time.monotonic() - began)' "$CLUSTER_NET.$1"
     cluster_dtrun -H host2 true # this also sends the agent
     cluster_far 2 100 1e6 1
     there=$(there_and_back 2)
-    for try in 1 2 3 4 5; do # where all are busy, an agent or the line may stand still for as long as the lease lasts
-        cluster_dtrun --no-tag --heartbeat 3 -np 2 -H host1,host2 busy 16384 6
-        [ "$RC" = 125 ] || break
-    done
+    cluster_dtrun_leased --no-tag --heartbeat 3 -np 2 -H host1,host2 busy 16384 6
     cluster_near 2 >"$BATS_TEST_TMPDIR/line"
     echo "$there s; $(cat "$BATS_TEST_TMPDIR/line")"
     [ "$RC" = 0 ]

@@ -230,7 +230,7 @@ in_host() {
     freeze() { cluster_on 2 kill -STOP "$(worker 2)"; }
     cluster_loses 2 "start --heartbeat 2" freeze :
     [ "$RC" = 125 ]
-    grep -qE '^dtrun: host2(: dtrun-agent: its worker was stuck for ([2-9]|[1-9][0-9])| has not answered for 2)' "$ERR"
+    grep -qE '^dtrun: host2(: dtrun-agent: its worker was stuck for| has not answered for) 2' "$ERR"
 }
 
 @test "a power failure of a host ends the job when the lease expires" {

@@ -397,6 +397,17 @@ cluster_near() { # N
     cat "$CLUSTER_DIR/host$1/line"
 }
 
+# Runs a job with a short lease. Where all are busy, an agent or the line may stand still for that long, and the job
+# loses the host. Then another job runs, five at most.
+cluster_dtrun_leased() {
+    local try
+
+    for try in 1 2 3 4 5; do
+        cluster_dtrun "$@"
+        [ "$RC" = 125 ] || break
+    done
+}
+
 # Runs a job that loses host N. START starts it, with a short lease, and succeeds when all ranks run; FAULT makes the host
 # silent; MEND is done when nothing of the job is left. Where all are busy, any agent may be silent for as long as such
 # a lease lasts: if the job has lost a host without this fault, runs another one, five at most.

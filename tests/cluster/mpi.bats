@@ -32,8 +32,8 @@ with_each() { # FUNCTION
         [ "$mpi" = mpich ] || [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || continue
         found=1
         "$1"
-        await no_files 1
-        await no_files 2
+        no_files 1
+        no_files 2
     done
     [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
 }
@@ -71,8 +71,8 @@ no_files() { # HOST
     cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 /usr/bin/python3 "$CLUSTER_SHARED/names.py"
     [ "$RC" = 0 ]
     [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 4 4 ['host1', 'host2']" ]
-    await no_files 1
-    await no_files 2
+    no_files 1
+    no_files 2
 }
 
 @test "MPI_Abort on one host ends the ranks of all" {

@@ -63,9 +63,8 @@ static void close_pipe(struct reader *r)
     r->fd = -1;
 }
 
-/* Drops the bytes that every reader has taken, and returns them as credit. For bytes that nobody
- * reads there is none before it is clear that the last reader has not died: the launcher would send
- * more, of which restarted ranks would get nothing. */
+/* Drops the bytes that every reader has taken, and returns them as credit. While the last reader
+ * may be dying it does nothing: the launcher would send more, which restarted ranks would miss. */
 static void return_credit(struct dt_stdinfeed *f)
 {
     struct dt_msg_stdin_credit m = { .generation = f->generation };
