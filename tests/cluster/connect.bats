@@ -180,6 +180,7 @@ _tries_again() { grep -qE 'host3: (handshake: .*|agent: .*ssh host3 true); tryin
 # Ten others begin to log in to host3, which turns all further clients away. It may turn away these, too, while
 # it still counts earlier ones.
 occupy() {
+    : >"$BATS_TEST_TMPDIR/logins" # what an earlier call printed
     _cluster_exec python3 -c 'import socket, signal
 def login():
     while True:
