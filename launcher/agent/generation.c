@@ -288,7 +288,7 @@ static void spawn(struct dt_generation *g)
                                                    on_running,           on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
-    int rc;
+    int rc, error;
 
     g->host->groups->n = 0; /* those of the previous generation have ended */
     rc = dt_spawn_open(&g->spawn, g->host->loop, &g->config, processes, &events, g, &why);
@@ -301,10 +301,12 @@ static void spawn(struct dt_generation *g)
         if (processes[i].in >= 0)
             dt_stdinfeed_add(g->in, processes[i].in);
     }
-    dt_stdinfeed_begin(g->in);
+    error = dt_stdinfeed_begin(g->in);
     free(processes);
     if (rc < 0)
         on_failed(g, &why);
+    else if (error)
+        refuse_start(g, DT_SPAWN_SYSTEM, error, "a thread for standard input");
 }
 
 static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct dt_leftover *left)

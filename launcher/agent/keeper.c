@@ -155,8 +155,8 @@ static const char *reason(pid_t worker)
     }
 }
 
-/* What a worker waits for inside the kernel may end only with its ranks: a rank that splices its
- * standard input to a terminal holds the lock of that pipe until the worker reads the terminal. */
+/* What a worker waits for inside the kernel may end only with its ranks: a rank that splices a
+ * socket to its output holds the lock of that pipe, which the worker needs to read from it. */
 static int kill_and_reap(const struct dt_keeper *keeper, pid_t worker)
 {
     uint64_t deadline = dt_now_ns() + DT_KEEPER_SWEEP_MS * 1000000ull;

@@ -281,13 +281,26 @@ ends_without_worker() { # LEASE
     clean
 }
 
-# The rank holds the lock of its pipe while it waits for the terminal, which the worker cannot read while it waits for
-# that lock.
+# The rank holds the lock of its output's pipe while it waits for a socket. The worker waits for that lock to read what
+# the pipe holds.
 @test "an agent that waits inside the kernel for a rank leaves no ranks behind" {
     python3 -c 'import os; os.splice' 2>/dev/null || skip "needs os.splice of python3"
-    head -c 1000000 /dev/zero >in
-    STDIN=in dtrun --heartbeat 2 --unbuffered -np 1 python3 -c 'import os
-while os.splice(0, 1, 65536): pass'
+    cat >splices.py <<'PROGRAM'
+import os, signal, socket
+
+silent, other = socket.socketpair()
+worker = os.getppid()
+os.kill(worker, signal.SIGSTOP)
+print("unread", flush=True)
+child = os.fork()
+if child == 0:
+    os.splice(silent.fileno(), 1, 65536)
+while open(f"/proc/{child}/stat").read().split(") ")[1][0] != "S":
+    pass
+os.kill(worker, signal.SIGCONT)
+os.wait()
+PROGRAM
+    dtrun --heartbeat 2 -np 1 python3 splices.py
     code_is 125
     becomes_clean
 }

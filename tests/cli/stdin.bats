@@ -27,6 +27,18 @@ load common
     clean
 }
 
+# The rank holds the lock of its pipe while it waits for the terminal, which the agent reads. This is how cat of the
+# uutils works.
+@test "a rank may splice standard input to its terminal" {
+    python3 -c 'import os; os.splice' 2>/dev/null || skip "needs os.splice of python3"
+    yes "some line" | head -c 5M >big
+    STDIN=big dtrun --unbuffered -np 1 python3 -c 'import os
+while os.splice(0, 1, 65536): pass'
+    code_is 0
+    cmp big "$OUT"
+    clean
+}
+
 @test "standard input that no rank reads does not hold up the job" {
     head -c 10M /dev/zero >big
     STDIN=big dtrun -np 2 true

@@ -1,86 +1,157 @@
 #include "launcher/agent/io/stdinfeed.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
+#include "runtime/wire/thread.h"
 
-/* A dying rank closes its pipe before the kernel tells the agent of its death. */
-enum { DYING_MS = 1000 };
+enum {
+    DYING_MS =
+        1000, /* a dying rank closes its pipe before the kernel tells the agent of its death */
+    PIECE = 16 * 1024,
+};
 
 struct reader {
-    uv_poll_t poll; /* its data points to this struct */
     struct dt_stdinfeed *feed;
-    int fd;    /* -1: closed, by the agent or by the rank */
+    int fd;    /* belongs to the reader's thread once that runs */
+    bool open; /* it may read more; the feed's lock guards this and at */
     size_t at; /* how many of the waiting bytes the pipe has taken */
-    bool polling;
 };
 
 struct dt_stdinfeed {
-    uv_loop_t *loop;
     struct dt_channel *channel;
     uint32_t generation;
     bool begun;
+    uv_async_t changed; /* a reader has taken bytes or is gone; points to this struct */
+    uv_timer_t dying;   /* runs while the last reader may be dying; points to this struct */
+    uint32_t n;
+    pthread_mutex_t lock; /* guards the rest */
+    pthread_cond_t more;
     bool eof;
     bool destroyed;
-    uint32_t handles;            /* handles that libuv still uses */
+    bool broken;                 /* the last reader is gone although it has not read everything */
+    uint32_t users;              /* threads, and handles that libuv still uses */
     struct dt_bytequeue waiting; /* bytes that not every reader has taken yet */
-    uv_timer_t dying; /* runs while the last reader may be dying; points to this struct */
-    uint32_t n;
     struct reader readers[];
 };
 
-static void maybe_free(struct dt_stdinfeed *f)
+static void let_go(struct dt_stdinfeed *f)
 {
-    if (!f->destroyed || f->handles)
+    uint32_t left;
+
+    pthread_mutex_lock(&f->lock);
+    left = --f->users;
+    pthread_mutex_unlock(&f->lock);
+    if (left > 0)
         return;
+    pthread_cond_destroy(&f->more);
+    pthread_mutex_destroy(&f->lock);
     dt_bytequeue_free(&f->waiting);
     free(f);
 }
 
-static void on_handle_closed(struct dt_stdinfeed *f)
+static void on_handle_closed(uv_handle_t *handle)
 {
-    f->handles--;
-    maybe_free(f);
+    let_go(handle->data);
 }
 
-static void on_poll_closed(uv_handle_t *handle)
+static bool anybody_reads(const struct dt_stdinfeed *f)
 {
-    on_handle_closed(((struct reader *)handle->data)->feed);
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->readers[i].open)
+            return true;
+    }
+    return false;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+/* Waits for bytes that the reader has not got, and copies a piece of them. Returns its length, or 0
+ * if nothing more will come. */
+static size_t await_piece(struct reader *r, char piece[PIECE])
 {
-    on_handle_closed(handle->data);
+    struct dt_stdinfeed *f = r->feed;
+    size_t n;
+
+    while (!f->destroyed && !f->eof && r->at == f->waiting.len)
+        pthread_cond_wait(&f->more, &f->lock);
+    if (f->destroyed)
+        return 0;
+    n = f->waiting.len - r->at;
+    n = n < PIECE ? n : PIECE;
+    if (n > 0)
+        memcpy(piece, dt_bytequeue_head(&f->waiting) + r->at, n);
+    return n;
 }
 
-static void close_pipe(struct reader *r)
+static void tell_loop(struct dt_stdinfeed *f)
 {
-    uv_close((uv_handle_t *)&r->poll, on_poll_closed);
+    if (!f->destroyed)
+        uv_async_send(&f->changed);
+}
+
+/* Writing may wait for long, and closing, too: whoever splices a pipe locks it meanwhile. */
+static void *feed_reader(void *arg)
+{
+    struct reader *r = arg;
+    struct dt_stdinfeed *f = r->feed;
+    char piece[PIECE];
+    bool failed = false;
+    size_t n;
+
+    pthread_mutex_lock(&f->lock);
+    while (!failed && (n = await_piece(r, piece)) > 0) {
+        pthread_mutex_unlock(&f->lock);
+        failed = dt_write_all(r->fd, piece, n) < 0;
+        pthread_mutex_lock(&f->lock);
+        r->at += n;
+        tell_loop(f);
+    }
+    r->open = false;
+    f->broken = failed && !anybody_reads(f);
+    tell_loop(f);
+    pthread_mutex_unlock(&f->lock);
     close(r->fd);
-    r->fd = -1;
+    let_go(f);
+    return NULL;
 }
 
-/* Drops the bytes that every reader has taken, and returns them as credit. While the last reader
- * may be dying it does nothing: the launcher would send more, which restarted ranks would miss. */
+static void on_dying_over(uv_timer_t *timer);
+
+/* Drops the bytes that every reader has taken, and returns their number. While the last reader may
+ * be dying it does nothing: the launcher would send more, which restarted ranks would miss. */
+static size_t drop_taken(struct dt_stdinfeed *f)
+{
+    size_t taken = f->waiting.len;
+
+    if (f->broken)
+        uv_timer_start(&f->dying, on_dying_over, DYING_MS, 0);
+    f->broken = false;
+    if (uv_is_active((uv_handle_t *)&f->dying))
+        return 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->readers[i].open && f->readers[i].at < taken)
+            taken = f->readers[i].at;
+    }
+    dt_bytequeue_consume(&f->waiting, taken);
+    for (uint32_t i = 0; i < f->n; i++)
+        f->readers[i].at -= f->readers[i].open ? taken : 0;
+    return taken;
+}
+
 static void return_credit(struct dt_stdinfeed *f)
 {
     struct dt_msg_stdin_credit m = { .generation = f->generation };
-    size_t taken = f->waiting.len;
 
-    for (uint32_t i = 0; i < f->n; i++) {
-        if (f->readers[i].fd >= 0 && f->readers[i].at < taken)
-            taken = f->readers[i].at;
-    }
-    if (taken == 0 || uv_is_active((uv_handle_t *)&f->dying))
-        return;
-    dt_bytequeue_consume(&f->waiting, taken);
-    for (uint32_t i = 0; i < f->n; i++)
-        f->readers[i].at -= f->readers[i].fd >= 0 ? taken : 0;
-    m.bytes = (uint32_t)taken;
-    dt_channel_send(f->channel, DT_MSG_STDIN_CREDIT, &m);
+    pthread_mutex_lock(&f->lock);
+    m.bytes = (uint32_t)drop_taken(f);
+    pthread_mutex_unlock(&f->lock);
+    if (m.bytes > 0)
+        dt_channel_send(f->channel, DT_MSG_STDIN_CREDIT, &m);
 }
 
 static void on_dying_over(uv_timer_t *timer)
@@ -88,70 +159,9 @@ static void on_dying_over(uv_timer_t *timer)
     return_credit(timer->data);
 }
 
-/* The rank does not read any more. */
-static void on_broken(struct reader *r)
+static void on_changed(uv_async_t *changed)
 {
-    struct dt_stdinfeed *f = r->feed;
-
-    close_pipe(r);
-    for (uint32_t i = 0; i < f->n; i++) {
-        if (f->readers[i].fd >= 0)
-            return;
-    }
-    uv_timer_start(&f->dying, on_dying_over, DYING_MS, 0);
-}
-
-static void feed_reader(struct reader *r);
-
-static void on_writable(uv_poll_t *poll, int status, int events)
-{
-    struct reader *r = poll->data;
-
-    (void)status; /* write reports the error */
-    (void)events;
-    feed_reader(r);
-    return_credit(r->feed);
-}
-
-static void set_polling(struct reader *r, bool on)
-{
-    if (r->polling == on)
-        return;
-    r->polling = on;
-    if (on)
-        uv_poll_start(&r->poll, UV_WRITABLE, on_writable);
-    else
-        uv_poll_stop(&r->poll);
-}
-
-/* Writes as many waiting bytes as the pipe takes. */
-static void feed_reader(struct reader *r)
-{
-    const struct dt_bytequeue *waiting = &r->feed->waiting;
-
-    while (r->fd >= 0 && r->at < waiting->len) {
-        ssize_t n = write(r->fd, dt_bytequeue_head(waiting) + r->at, waiting->len - r->at);
-
-        if (n > 0)
-            r->at += (size_t)n;
-        else if (errno == EAGAIN)
-            break;
-        else if (errno != EINTR)
-            on_broken(r);
-    }
-    if (r->fd >= 0 && r->feed->eof && r->at == waiting->len)
-        close_pipe(r);
-    if (r->fd >= 0)
-        set_polling(r, r->at < waiting->len);
-}
-
-static void feed_all(struct dt_stdinfeed *f)
-{
-    if (!f->begun)
-        return;
-    for (uint32_t i = 0; i < f->n; i++)
-        feed_reader(&f->readers[i]);
-    return_credit(f);
+    return_credit(changed->data);
 }
 
 struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *channel,
@@ -159,56 +169,85 @@ struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *cha
 {
     struct dt_stdinfeed *f = dt_xcalloc(1, sizeof *f + readers * sizeof f->readers[0]);
 
-    f->loop = loop;
     f->channel = channel;
     f->generation = generation;
+    uv_async_init(loop, &f->changed, on_changed);
     uv_timer_init(loop, &f->dying);
-    f->dying.data = f;
-    f->handles++;
+    f->changed.data = f->dying.data = f;
+    f->users = 2;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->more, NULL);
     return f;
 }
 
 void dt_stdinfeed_add(struct dt_stdinfeed *f, int fd)
 {
-    struct reader *r = &f->readers[f->n++];
-
-    *r = (struct reader){ .feed = f, .fd = fd };
-    uv_poll_init(f->loop, &r->poll, fd);
-    r->poll.data = r;
-    f->handles++;
+    f->readers[f->n++] = (struct reader){ .feed = f, .fd = fd, .open = true };
 }
 
-void dt_stdinfeed_begin(struct dt_stdinfeed *f)
+static int start_thread(struct reader *r)
 {
+    pthread_t thread;
+    int error;
+
+    pthread_mutex_lock(&r->feed->lock);
+    r->feed->users++;
+    pthread_mutex_unlock(&r->feed->lock);
+    error = dt_thread_start(&thread, feed_reader, r);
+    if (error)
+        let_go(r->feed);
+    else
+        pthread_detach(thread);
+    return error;
+}
+
+int dt_stdinfeed_begin(struct dt_stdinfeed *f)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        int error = start_thread(&f->readers[i]);
+
+        if (error) {
+            for (; i < f->n; i++)
+                close(f->readers[i].fd);
+            return error;
+        }
+    }
     f->begun = true;
-    feed_all(f);
+    return_credit(f);
+    return 0;
 }
 
 bool dt_stdinfeed_put(struct dt_stdinfeed *f, const void *data, size_t n)
 {
-    if (n > (size_t)DT_STDIN_CREDIT - f->waiting.len)
-        return false;
-    if (!f->eof)
+    bool fits;
+
+    pthread_mutex_lock(&f->lock);
+    fits = n <= (size_t)DT_STDIN_CREDIT - f->waiting.len;
+    if (fits && !f->eof)
         dt_bytequeue_add(&f->waiting, data, n);
-    feed_all(f);
-    return true;
+    pthread_cond_broadcast(&f->more);
+    pthread_mutex_unlock(&f->lock);
+    if (f->begun)
+        return_credit(f);
+    return fits;
 }
 
 void dt_stdinfeed_eof(struct dt_stdinfeed *f)
 {
+    pthread_mutex_lock(&f->lock);
     f->eof = true;
-    feed_all(f);
+    pthread_cond_broadcast(&f->more);
+    pthread_mutex_unlock(&f->lock);
 }
 
 void dt_stdinfeed_destroy(struct dt_stdinfeed *f)
 {
     if (!f)
         return;
-    for (uint32_t i = 0; i < f->n; i++) {
-        if (f->readers[i].fd >= 0)
-            close_pipe(&f->readers[i]);
-    }
-    uv_close((uv_handle_t *)&f->dying, on_timer_closed);
+    pthread_mutex_lock(&f->lock);
     f->destroyed = true;
-    maybe_free(f);
+    pthread_cond_broadcast(&f->more);
+    pthread_mutex_unlock(&f->lock);
+    uv_close((uv_handle_t *)&f->changed, on_handle_closed);
+    uv_close((uv_handle_t *)&f->dying, on_handle_closed);
 }
