@@ -112,7 +112,7 @@ make_little() {
 dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     RC=0
     env "$TOKEN" timeout "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
-        "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec tail /dev/zero; exec sleep 600' \
+        "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec python3 -c "bytearray(10**9)"; exec sleep 600' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
     await rmdir "$LITTLE"
     code_is 137
@@ -316,10 +316,13 @@ r.json" ]
 }
 
 @test "the report is valid UTF-8 even if the command line is not" {
-    dtrun -np 1 --report r.json sh -c 'exit 3' $'caf\xe9'
+    # timeout of the uutils takes UTF-8 only.
+    printf '%s\n' '#!/bin/bash' "exec '$DTRUN' \"\${@//^/\$'\xe9'}\"" >odd
+    chmod +x odd
+    DTRUN=./odd dtrun -np 1 --report r.json sh -c 'exit 3' caf^
     code_is 3
     python3 -c 'import json; assert json.load(open("r.json", encoding="utf-8"))["command"][3] == "caf\ufffd"'
-    dtrun -np 1 --report r.json ./$'caf\xe9'
+    DTRUN=./odd dtrun -np 1 --report r.json ./caf^
     code_is 127
     python3 -c 'import json; assert json.load(open("r.json", encoding="utf-8"))["cause"]["message"].startswith("./caf\ufffd: ")'
 }
