@@ -158,7 +158,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
+static int finish(void **state)
 {
     (void)state;
     let_go();
@@ -604,7 +604,7 @@ static int be_child(char **argv)
 
 int main(int argc, char **argv)
 {
-#define ON_GPU(test) cmocka_unit_test_setup_teardown(test, start, stop)
+#define ON_GPU(test) cmocka_unit_test_setup_teardown(test, start, finish)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_works_before_init),
         cmocka_unit_test(every_function_is_found_by_name),

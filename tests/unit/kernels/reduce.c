@@ -152,8 +152,8 @@ static void store_float(dt_dtype_t t, void *p, double x)
 
 /* f16, bf16 and f32 accumulate in f32. Their exact sums and products fit into a double, which is
  * then rounded to f32. The result is that of one operation in f32. */
-static void expect_float(dt_dtype_t t, dt_op_t op, const void *const *src, size_t n, size_t i,
-                         int divisor, void *out)
+static void expect_real(dt_dtype_t t, dt_op_t op, const void *const *src, size_t n, size_t i,
+                        int divisor, void *out)
 {
     size_t size = dt_dtype_size(t);
     double acc = load_float(t, (const char *)src[0] + i * size);
@@ -204,8 +204,8 @@ static void expect(dt_dtype_t t, dt_op_t op, const void *const *src, size_t n, s
                    int divisor, void *out)
 {
     for (size_t i = 0; i < count; i++)
-        (dt_dtype_is_float(t) ? expect_float : expect_integer)(t, op, src, n, i, divisor,
-                                                               (char *)out + i * dt_dtype_size(t));
+        (dt_dtype_is_float(t) ? expect_real : expect_integer)(t, op, src, n, i, divisor,
+                                                              (char *)out + i * dt_dtype_size(t));
 }
 
 /* ---- inputs ---- */
@@ -454,8 +454,8 @@ static void check_divide(void)
             memcpy(out, in, sizeof in);
             dt_divide(out + 1, N, t, divisors[d]);
             for (size_t i = 0; i < N; i++) {
-                (dt_dtype_is_float(t) ? expect_float : expect_integer)(t, DT_SUM, src, 1, i,
-                                                                       divisors[d], want);
+                (dt_dtype_is_float(t) ? expect_real : expect_integer)(t, DT_SUM, src, 1, i,
+                                                                      divisors[d], want);
                 assert_memory_equal(out + 1 + i * size, want, size);
             }
         }

@@ -304,7 +304,7 @@ static void *waits(void *arg)
     return NULL;
 }
 
-static void wake_sleepers(void (*stop)(void))
+static void wake_sleepers(void (*stop_host)(void))
 {
     struct seat seats[RANKS - 1];
     int fd = dt_hostshm_create(&map, 1, RANKS, 0);
@@ -321,7 +321,7 @@ static void wake_sleepers(void (*stop)(void))
         for (uint32_t i = 0; i < RANKS - 1; i++)
             asleep += atomic_load(&map.ranks[i].waits_for) == RANKS;
     }
-    stop();
+    stop_host();
     for (uint32_t i = 0; i < RANKS - 1; i++)
         pthread_join(seats[i].thread, NULL);
     for (uint32_t i = 0; i < RANKS - 1; i++)
@@ -329,7 +329,7 @@ static void wake_sleepers(void (*stop)(void))
     dt_hostshm_unmap(&map);
 }
 
-static void stop(void)
+static void stop_for_peer(void)
 {
     dt_hostshm_stop(&map, DT_ERR_PEER, 99);
 }
@@ -337,7 +337,7 @@ static void stop(void)
 static void a_stop_wakes_sleepers(void **state)
 {
     (void)state;
-    wake_sleepers(stop);
+    wake_sleepers(stop_for_peer);
 }
 
 /* Threads stop the host at the same time, each for a reason of its own. */
