@@ -236,6 +236,26 @@ signal.pause()' >"$BATS_TEST_TMPDIR/logins" &
     done
 }
 
+names_late_hosts() { # SECONDS
+    local late="not done within the $1 s of --start-timeout"
+
+    cluster_dtrun --fanout 7 --start-timeout "$1" -np 9 --report "$BATS_TEST_TMPDIR/report" \
+        -H host1,lost.example,dropped,silent1,host4,host2,silent2,silent3,silent4 \
+        touch "$CLUSTER_SHARED/ran"
+    cluster_on 2 pkill -x sleep
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: lost.example: resolve: $late"
+    cluster_err_has "dtrun: dropped: connect: $late"
+    cluster_err_has "dtrun: silent1, silent2, silent3: handshake: $late"
+    cluster_err_has "dtrun: host4: authenticate: $late"
+    cluster_err_has "dtrun: host2: agent start: $late"
+    cluster_err_has "dtrun: silent4: wait for its turn (--fanout): $late"
+    cluster_err_has "dtrun: 8 of 9 hosts are not ready after $1 s (--start-timeout); nothing was started"
+    cluster_err_lines 7
+    grep -q "\"message\":.*\"8 of 9 hosts were not ready within $1 s\"" "$BATS_TEST_TMPDIR/report"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
 @test "--start-timeout names every host that is not ready, and the phase it is in" {
     cat >"$CLUSTER_HOME/.ssh/config" <<CONFIG
 Host silent*
@@ -249,22 +269,7 @@ Host lost.example
 CONFIG
     asks_names
     cluster_on 2 sh -c 'echo "exec sleep 300" >/run/home/.bashrc'
-    cluster_dtrun --fanout 7 --start-timeout 8 -np 9 --report "$BATS_TEST_TMPDIR/report" \
-        -H host1,lost.example,dropped,silent1,host4,host2,silent2,silent3,silent4 \
-        touch "$CLUSTER_SHARED/ran"
-    cluster_on 2 pkill -x sleep
-    [ "$RC" = 125 ]
-    late="not done within the 8 s of --start-timeout"
-    cluster_err_has "dtrun: lost.example: resolve: $late"
-    cluster_err_has "dtrun: dropped: connect: $late"
-    cluster_err_has "dtrun: silent1, silent2, silent3: handshake: $late"
-    cluster_err_has "dtrun: host4: authenticate: $late"
-    cluster_err_has "dtrun: host2: agent start: $late"
-    cluster_err_has "dtrun: silent4: wait for its turn (--fanout): $late"
-    cluster_err_has "dtrun: 8 of 9 hosts are not ready after 8 s (--start-timeout); nothing was started"
-    cluster_err_lines 7
-    grep -q '"message":.*"8 of 9 hosts were not ready within 8 s"' "$BATS_TEST_TMPDIR/report"
-    [ ! -e "$CLUSTER_SHARED/ran" ]
+    cluster_try names_late_hosts 8 40
 }
 
 # Cuts off host N as soon as COMMAND succeeds there, and waits for dtrun.
@@ -277,13 +282,12 @@ cut_when() { # N COMMAND...
     [ "$RC" = 125 ]
 }
 
-@test "dtrun gives up a host that falls silent while connecting, but not a slow one" {
-    echo 'ConnectTimeout 3' >"$CLUSTER_HOME/.ssh/config"
+gives_up_silent_hosts() { # ConnectTimeout
+    echo "ConnectTimeout $1" >"$CLUSTER_HOME/.ssh/config"
     cluster_dtrun_start --transport libssh2 -H host4 true
     cut_when 4 pgrep -x sleep
     cluster_err_has "dtrun: host4: authenticate: the connection broke: Connection timed out"
-    # This takes two connection timeouts.
-    cluster_on 2 sh -c 'echo "sleep 6" >/run/home/.bashrc'
+    cluster_on 2 sh -c "echo 'sleep $(($1 * 2))' >/run/home/.bashrc"
     cluster_dtrun --transport libssh2 -H host2 true
     [ "$RC" = 0 ]
     cluster_on 2 sh -c 'echo "sleep 300" >/run/home/.bashrc'
@@ -292,17 +296,29 @@ cut_when() { # N COMMAND...
     cluster_err_has "dtrun: host2: connection: it was lost (Connection timed out)"
 }
 
-@test "a login may take three times ConnectTimeout" {
-    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config"
+@test "dtrun gives up a host that falls silent while connecting, but not a slow one" {
+    cluster_try gives_up_silent_hosts 3 20
+}
+
+login_takes_three() { # ConnectTimeout
+    echo "ConnectTimeout $1" >"$CLUSTER_HOME/.ssh/config"
     cluster_dtrun --transport libssh2 -H host4 true
     [ "$RC" = 125 ]
-    cluster_err_has "dtrun: host4: authenticate: no answer for 3 s; try: ssh host4 true"
+    cluster_err_has "dtrun: host4: authenticate: no answer for $(($1 * 3)) s; try: ssh host4 true"
+}
+
+@test "a login may take three times ConnectTimeout" {
+    cluster_try login_takes_three 1 10
+}
+
+starts_in_time() { # SECONDS
+    cluster_dtrun --start-timeout "$1" -np 2 -H host1,host2 sleep $(($1 + 1))
+    [ "$RC" = 0 ]
+    [ ! -s "$ERR" ]
 }
 
 @test "--start-timeout does not disturb a job that starts in time, however long it runs" {
-    cluster_dtrun --start-timeout 9 -np 2 -H host1,host2 sleep 10
-    [ "$RC" = 0 ]
-    [ ! -s "$ERR" ]
+    cluster_try starts_in_time 9 30
 }
 
 @test "Ctrl-C and --start-timeout end dtrun at once while a name server is silent" {
