@@ -4,6 +4,9 @@
 # Set times that a test must not wait for (graces, leases, sleeping ranks) to more.
 PATIENCE=180
 
+# timeout of the uutils refuses arguments that are not UTF-8.
+TIMEOUT=$(command -v gnutimeout || echo timeout)
+
 # Call this in setup. bats notes each command of a test and of all functions that it calls, so that it can name the
 # line that failed. In functions this takes a millisecond a command; from now on it names the line of the test.
 trace_tests_only() { set +T; }

@@ -32,7 +32,7 @@ teardown() {
 # the file STDIN if that is set.
 dtrun() {
     RC=0
-    env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" "$@" \
+    env "$TOKEN" "$TIMEOUT" -k 5 "$PATIENCE" "$DTRUN" "$@" \
         <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" || RC=$?
 }
 

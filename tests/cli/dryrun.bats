@@ -2,6 +2,8 @@
 # --dry-run prints the plan, as a table or as JSON, without connecting to any host.
 bats_require_minimum_version 1.5.0
 
+load ../await
+
 setup() {
     cd "$BATS_TEST_TMPDIR"
     printf '#!/bin/sh\ntouch "%s/started"\n' "$BATS_TEST_TMPDIR" >agent
@@ -15,7 +17,7 @@ teardown() {
 }
 
 dtrun() {
-    timeout 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
+    "$TIMEOUT" 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
 }
 
 need_jq() {

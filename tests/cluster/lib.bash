@@ -214,7 +214,7 @@ cluster_init() { # N
 # $ERR.
 cluster_dtrun() {
     OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err RC=0
-    cluster_run timeout -k 5 "$PATIENCE" dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" ||
+    cluster_run "$TIMEOUT" -k 5 "$PATIENCE" dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" ||
         RC=$?
     echo "--- dtrun $* -> $RC"
     head -c 2000 "$OUT"
