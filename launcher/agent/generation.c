@@ -30,6 +30,7 @@ enum {
 };
 
 static void sweep(struct dt_generation *g);
+static void end_outlived(struct dt_generation *g);
 
 /* The loop is blocked meanwhile. */
 static void on_progress(void *arg)
@@ -149,7 +150,7 @@ static void on_kill_over(uv_timer_t *timer)
 static void signal_one(const struct dt_process *p, int signo)
 {
     /* The process group does not exist before the rank has called setpgid. */
-    if (p->alive && kill(-p->spawned.pid, signo) < 0)
+    if (p->alive && kill(-p->spawned.pid, signo) < 0 && !p->outlived.si_pid)
         kill(p->spawned.pid, signo);
 }
 
@@ -172,6 +173,7 @@ static void kill_all(struct dt_generation *g)
     dt_cgroup_kill(g->host->cgroup);
     dt_sweep_kill(g->host->groups, NULL, on_progress, g);
     uv_timer_start(&g->timer, on_kill_over, SWEEP_MS, 0);
+    end_outlived(g);
 }
 
 /* Streams are read only from now on, because the output of a failed spawn is not a rank's output.
@@ -520,17 +522,15 @@ void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
     free(inside);
 }
 
-void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
+/* STOP sends SIGTERM to the group of each rank. A shell dies of it at once, but the program that
+ * the shell runs may be saving, together with other ranks. */
+static bool is_outlived(const struct dt_generation *g, const struct dt_process *p)
 {
-    uint32_t i = 0;
+    return p->asked && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
+}
 
-    if (dt_mpirequests_died(g, info))
-        return;
-    while (i < g->config.numbers.n &&
-           !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
-        i++;
-    if (i == g->config.numbers.n)
-        return; /* a descendant of a rank, which the agent inherited */
+static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *info)
+{
     g->processes[i].alive = false;
     g->alive--;
     if (g->phase == DT_GENERATION_SPAWNING) {
@@ -544,6 +544,34 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
         dt_deaths_report(g);
     }
     sweep_if_all_ended(g);
+}
+
+/* Ends the ranks of which nothing is left any more. */
+static void end_outlived(struct dt_generation *g)
+{
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct dt_process *p = &g->processes[i];
+
+        if (p->alive && p->outlived.si_pid && !is_outlived(g, p))
+            end_process(g, i, &p->outlived);
+    }
+}
+
+void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
+{
+    uint32_t i = 0;
+
+    if (dt_mpirequests_died(g, info))
+        return;
+    while (i < g->config.numbers.n &&
+           !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
+        i++;
+    if (i == g->config.numbers.n)
+        end_outlived(g); /* a descendant of a rank, which the agent inherited */
+    else if (is_outlived(g, &g->processes[i]))
+        g->processes[i].outlived = *info;
+    else
+        end_process(g, i, info);
 }
 
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)

@@ -29,13 +29,14 @@ enum dt_generation_phase {
 
 struct dt_process { /* a rank or an auxiliary */
     struct dt_spawned spawned;
-    bool alive;          /* not reaped */
+    bool alive;          /* not reaped, or outlived */
     bool reported;       /* EXIT was sent */
     bool injected;       /* an injected fault was meant to end it */
     int aborted;         /* the code that it passed to MPI_Abort; 0: it has not called it */
     uint64_t aborted_ns; /* when the agent heard of that */
     bool mpi_done;       /* it has called MPI_Finalize */
     bool asked;          /* STOP has sent it SIGTERM, or Slurm has */
+    siginfo_t outlived;  /* how it ended, while others of its group have a grace; si_pid 0: not */
     struct dt_msg_exit end;
 };
 

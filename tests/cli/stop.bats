@@ -309,6 +309,37 @@ stops_for_three_leases() { # LEASE
     clean
 }
 
+@test "a program keeps its grace, and its ranks each other, when the shell that runs it dies of SIGTERM" {
+    dtrun_start --kill-grace 600 -np 3 sh -c 'echo pid $$
+        sh -c '\''trap "" TERM; echo ready; until [ -e go ]; do sleep 0.05; done; exec "$0" meet'\'' "$0"
+        exit 1' "$RANK/steps"
+    out_has 3 ready
+    kill -TERM "$BACKGROUND"
+    for pid in $(sed -n 's/.*pid //p' "$OUT"); do
+        await gone "$pid"
+    done
+    touch go
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c '\] 9$' "$OUT")" = 3 ]
+    clean
+}
+
+@test "a program whose shell has died of SIGTERM is killed after --kill-grace, or at once by SIGINT" {
+    for grace in 1 600; do
+        dtrun_start --kill-grace "$grace" -np 2 sh -c 'echo pid $$; sh -c "$0"; exit 1' "$STUBBORN"
+        out_has 2 ready
+        kill -TERM "$BACKGROUND"
+        for pid in $(sed -n 's/.*pid //p' "$OUT"); do
+            await gone "$pid"
+        done
+        [ "$grace" = 1 ] || kill -INT "$BACKGROUND"
+        dtrun_wait
+        code_is 143
+        clean
+    done
+}
+
 @test "a stopped rank is continued so that it can end" {
     dtrun_start --kill-grace 600 -np 2 sh -c "echo pid \$\$; $PATIENT"
     out_has 2 ready

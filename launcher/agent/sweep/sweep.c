@@ -70,6 +70,13 @@ static bool has_zombie(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
+bool dt_groups_has_child(pid_t group)
+{
+    siginfo_t info;
+
+    return waitid(P_PGID, (id_t)group, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 /* A group that has no child of this process may belong to others by now, because ids are reused. A
  * zombie counts, so that the caller reaps it and calls again. */
 static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
@@ -77,10 +84,7 @@ static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
     size_t living = 0;
 
     for (uint32_t i = 0; i < groups->n; i++) {
-        siginfo_t info;
-
-        if (waitid(P_PGID, (id_t)groups->v[i], &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-            kill(-groups->v[i], SIGKILL) < 0)
+        if (!dt_groups_has_child(groups->v[i]) || kill(-groups->v[i], SIGKILL) < 0)
             continue;
         living++;
         if (example)

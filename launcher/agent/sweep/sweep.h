@@ -26,6 +26,9 @@ struct dt_groups { /* the process groups of a generation's ranks */
 
 void dt_groups_add(struct dt_groups *groups, pid_t group); /* ignored when the list is full */
 
+/* Returns whether the caller has a child, living or not reaped, in this process group. */
+bool dt_groups_has_child(pid_t group);
+
 /* From now on sweeps neither wait for this child of the caller nor count it. If the list is full,
  * they wait for it. */
 void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
