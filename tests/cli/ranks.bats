@@ -66,7 +66,7 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
         ulimit -u "$1"
         shift
         DTRUN_AGENT="$there/dtrun-agent" exec env "$TOKEN" timeout "$PATIENCE" \
-            setpriv --reuid 64321 --clear-groups ./dtrun "$@"
+            setpriv --reuid $((10000 + $$ % 50000)) --clear-groups ./dtrun "$@"
     ) </dev/null >"$OUT" 2>"$ERR" || RC=$?
     rm -rf "$there"
 }
@@ -84,6 +84,15 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     code_is 125
     grep -qE "^dtrun: fork of 1 process, where 3 are allowed: .*ulimit -u" "$ERR" || { show; false; }
     err_lines 1
+    clean
+}
+
+@test "where no thread can be started that feeds standard input to a rank, no rank runs" {
+    dtrun_with_processes 5 echo ran # dtrun and a thread, an agent's two and the rank
+    code_is 125
+    err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks (on localhost)"
+    err_lines 1
+    [ ! -s "$OUT" ]
     clean
 }
 
