@@ -143,13 +143,49 @@ static int take_message(void *arg, uint8_t type, const uint8_t *payload, size_t 
     return l->state == CLOSING ? -1 : 0;
 }
 
+/* Returns whether this is no header of a frame, but text. */
+static bool is_text(const uint8_t header[DT_FRAME_HEADER])
+{
+    size_t n = 0;
+
+    while (n < DT_FRAME_HEADER && header[n] != '\n') {
+        if (header[n] < ' ' && header[n] != '\t' && header[n] != '\r' && header[n] != '\033')
+            return false;
+        n++;
+    }
+    return n > 0;
+}
+
+/* Text comes from another process that has the other end of the channel. */
+static void refuse_frames(struct dt_link *l, const void *data, size_t n, const char *why)
+{
+    const uint8_t *header = l->unframe.frame;
+    const char *at = memmem(data, n, header, DT_FRAME_HEADER);
+    struct dt_bytequeue text = { 0 };
+
+    if (!is_text(header)) {
+        fail_link(l, "agent: its messages cannot be read: %s; this is a bug in dtrun",
+                  why ? why : "unknown");
+        return;
+    }
+    if (at)
+        dt_bytequeue_add(&text, at, n - (size_t)(at - (const char *)data));
+    else
+        dt_bytequeue_add(&text, header, DT_FRAME_HEADER);
+    dt_boot_text_line(&text, &l->line, true);
+    dt_bytequeue_free(&text);
+    fail_link(l,
+              "agent: another process writes \"%.200s\" between its messages, perhaps one that a "
+              "start-up file of the login shell has left running; redirect its output there",
+              dt_strbuf_text(&l->line));
+}
+
 static void take_frames(struct dt_link *l, const void *data, size_t n)
 {
     const char *why = NULL;
 
     if (dt_unframe_feed(&l->unframe, data, n, take_message, l, &why) && l->state != CLOSING)
-        fail_link(l, "agent: its messages cannot be read: %s; this is a bug in dtrun",
-                  why ? why : "unknown");
+        refuse_frames(l, data, n, why);
 }
 
 static void on_start_timeout(uv_timer_t *timer);
