@@ -141,7 +141,8 @@ static void end_stream(struct stream *s)
 
 static void make_lines(struct stream *s, const struct dt_backlog_piece *p)
 {
-    s->came = p->came;
+    if (p->n > 0) /* at its end a stream has no time of its own, but perhaps an unfinished line */
+        s->came = p->came;
     s->taken += p->n;
     if (p->n == 0)
         end_stream(s);

@@ -58,9 +58,9 @@ load common
 [1] out 1" ]
     [ "$(sed -E 's/^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} //' "$ERR" | sort)" = "[0] err 0
 [1] err 1" ]
-    dtrun --timestamp --no-tag -np 2 sh -c 'echo x'
+    dtrun --timestamp --no-tag -np 2 sh -c 'echo x; printf x'
     code_is 0
-    [ "$(wc -l <"$OUT")" = 2 ]
+    [ "$(wc -l <"$OUT")" = 4 ]
     end="$(date '+%F %T')z"
     while read -r day time text; do
         [ "$text" = x ]

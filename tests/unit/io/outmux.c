@@ -14,6 +14,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/io/outfiles.h"
 #include "launcher/io/outmux.h"
+#include "launcher/io/stamp.h"
 #include "launcher/io/stdinpump.h"
 #include "tests/unit/unit.h"
 
@@ -192,6 +193,21 @@ static void lines_of_one_rank_can_have_labels(void **state)
     close_fixture(&f);
 }
 
+/* Checks that each line begins with a time from begin to now. */
+static void assert_since(const struct timespec *begin, const char *text)
+{
+    char first[DT_STAMP_MAX], last[DT_STAMP_MAX];
+    struct timespec now;
+    size_t n = dt_stamp(first, begin);
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    dt_stamp(last, &now);
+    for (; *text; text = strchr(text, '\n') + 1) {
+        assert_true(memcmp(first, text, n) <= 0);
+        assert_true(memcmp(text, last, n) <= 0);
+    }
+}
+
 /* Replaces digits by 9: "9999-99-99 99:99:99.999 ". */
 static void hide_time(char *text)
 {
@@ -214,13 +230,16 @@ static void lines_get_the_time(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct timespec begin;
         struct fixture f;
 
+        clock_gettime(CLOCK_REALTIME, &begin);
         open_with(&f, PIPES, &cases[i].config);
         add(&f, 0, 1, "a\nb");
         dt_outmux_eof(f.mux, 0, 1);
         drain(&f);
         give_back(&f);
+        assert_since(&begin, dt_strbuf_text(&f.got[0]));
         hide_time(f.got[0].data);
         assert_string_equal(dt_strbuf_text(&f.got[0]), cases[i].want);
         assert_int_equal(f.credit[0], 3);
