@@ -27,6 +27,7 @@ enum {
     SWEEP_ROUND_MS = 10,
     ORPHANS_MS = 500,     /* how long the processes of dead agents of any job may take to end */
     SWEEP_MS = 10 * 1000, /* how long killed processes of this job may take to end */
+    CARETAKERS_MS = 1000, /* how long those that clean up after the ranks may take to end */
 };
 
 static void sweep(struct dt_generation *g);
@@ -74,13 +75,19 @@ static void say_unkillable(struct dt_generation *g, size_t n, pid_t pid)
     free(text);
 }
 
+static size_t kill_rest(struct dt_generation *g, pid_t *example)
+{
+    if (dt_now_ns() < g->caretakers_end_ns)
+        return dt_sweep_kill_most(g->host->groups, example, on_progress, g);
+    dt_cgroup_kill(g->host->cgroup);
+    return dt_sweep_kill(g->host->groups, example, on_progress, g);
+}
+
 static void sweep(struct dt_generation *g)
 {
     pid_t example = 0;
-    size_t left;
+    size_t left = kill_rest(g, &example);
 
-    dt_cgroup_kill(g->host->cgroup);
-    left = dt_sweep_kill(g->host->groups, &example, on_progress, g);
     if ((left || !dt_cgroup_remove(g->host->cgroup)) && dt_now_ns() < g->sweep_ends_ns) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
         return;
@@ -102,6 +109,7 @@ static void begin_sweep(struct dt_generation *g, uint64_t ms)
     g->phase = DT_GENERATION_SWEEPING;
     dt_unservedwarn_end(g);
     g->sweep_ends_ns = dt_now_ns() + ms * 1000000;
+    g->caretakers_end_ns = dt_now_ns() + CARETAKERS_MS * 1000000ull;
     uv_timer_stop(&g->timer);
     sweep(g);
 }
@@ -169,9 +177,10 @@ static void signal_all(struct dt_generation *g, int signo)
 static void kill_all(struct dt_generation *g)
 {
     g->stopped_at_once = true;
-    signal_all(g, SIGKILL);
-    dt_cgroup_kill(g->host->cgroup);
-    dt_sweep_kill(g->host->groups, NULL, on_progress, g);
+    for (uint32_t i = 0; i < g->config.numbers.n; i++)
+        if (g->processes[i].alive && !g->processes[i].outlived.si_pid)
+            kill(g->processes[i].spawned.pid, SIGKILL);
+    dt_sweep_kill_most(g->host->groups, NULL, on_progress, g);
     uv_timer_start(&g->timer, on_kill_over, SWEEP_MS, 0);
     end_outlived(g);
 }

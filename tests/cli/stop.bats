@@ -357,6 +357,35 @@ stops_for_three_leases() { # LEASE
     clean
 }
 
+@test "shared memory of Python's multiprocessing is removed when its rank dies or is killed" {
+    cat >share.py <<'END'
+import os, re, signal, time
+from multiprocessing import resource_tracker, shared_memory
+
+print("name", shared_memory.SharedMemory(create=True, size=4096).name, flush=True)
+status = f"/proc/{resource_tracker._resource_tracker._pid}/status"
+while int(re.search(r"SigIgn:\s*(\w+)", open(status).read())[1], 16) & 0x4002 != 0x4002:
+    time.sleep(0.01)  # until the tracker ignores SIGINT and SIGTERM, as always once it runs
+open("up." + os.environ["RANK"], "w").close()
+while not (os.path.exists("up.0") and os.path.exists("up.1")):
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL if os.environ["RANK"] == "0" else signal.SIGSTOP)
+END
+    dtrun --kill-grace 0 -np 2 python3 -S -W ignore share.py
+    code_is 137
+    [ "$(grep -c name "$OUT")" = 2 ]
+    for name in $(sed -n 's/.*name //p' "$OUT"); do
+        [ ! -e "/dev/shm/$name" ]
+    done
+    clean
+}
+
+@test "what ignores SIGINT and SIGTERM and outlives its rank is killed nevertheless" {
+    dtrun -np 2 sh -c '(trap "" INT TERM; exec sleep 600) & exit 0'
+    code_is 0
+    clean
+}
+
 @test "grandchildren in sessions of their own are found and killed" {
     dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
     code_is 0

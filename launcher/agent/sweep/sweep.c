@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,9 +12,11 @@
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/mem.h"
 #include "launcher/base/pidfd.h"
+#include "launcher/base/slurp.h"
 
-enum { ROUND_MS = 5 };
+enum { ROUND_MS = 5, STATUS_MAX = 64 * 1024 };
 
 /* Since the list was read, the process may have ended, and its id may be another's by now. So this
  * opens a pidfd, which never passes to another process, and checks that it is the listed one's. */
@@ -93,8 +97,29 @@ static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
     return living ? living : has_zombie();
 }
 
-size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
-                     void *arg)
+static bool ignores(const char *status, int signo)
+{
+    static const char key[] = "\nSigIgn:";
+    const char *mask = strstr(status, key);
+
+    return mask && (strtoull(mask + sizeof key - 1, NULL, 16) >> (signo - 1) & 1);
+}
+
+static bool is_caretaker(pid_t pid)
+{
+    char *file = dt_xasprintf("/proc/%d/status", (int)pid);
+    struct dt_strbuf text = { 0 };
+    bool is;
+
+    dt_slurp(&text, file, STATUS_MAX, NULL);
+    is = ignores(dt_strbuf_text(&text), SIGINT) && ignores(dt_strbuf_text(&text), SIGTERM);
+    dt_strbuf_free(&text);
+    free(file);
+    return is;
+}
+
+static size_t kill_below(const struct dt_groups *groups, bool caretakers, pid_t *example,
+                         void (*alive)(void *arg), void *arg)
 {
     struct dt_proclist all = { 0 };
     pid_t self = getpid();
@@ -110,13 +135,26 @@ size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*aliv
 
         if (!p->stat.living || !dt_proclist_branch(&all, p, self) || is_abandoned(groups, p))
             continue;
-        kill_process(p);
+        if (caretakers || !is_caretaker(p->pid))
+            kill_process(p);
         living++;
         if (example)
             *example = p->pid;
     }
     dt_proclist_free(&all);
     return living;
+}
+
+size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
+                     void *arg)
+{
+    return kill_below(groups, true, example, alive, arg);
+}
+
+size_t dt_sweep_kill_most(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
+                          void *arg)
+{
+    return kill_below(groups, false, example, alive, arg);
 }
 
 /* Returns whether any children are left. */

@@ -40,6 +40,12 @@ void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
 size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
                      void *arg);
 
+/* The same, but spares processes that ignore both SIGINT and SIGTERM. They mean to outlive the
+ * others and to remove what these leave, as the resource tracker of Python's multiprocessing does
+ * with shared memory. They count as living. */
+size_t dt_sweep_kill_most(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
+                          void *arg);
+
 /* Kills and reaps until no descendant is left, or until the deadline: a process in uninterruptible
  * sleep cannot be ended. Blocks; keeper and worker call it when they end. Returns false if
  * processes may be left because there is no /proc to find them in. */
