@@ -30,14 +30,24 @@ static void stop_by(struct dt_signals *s, int signo)
     dt_core_end(c, DT_EV_STOP, DT_EXIT_SIGNAL + signo, dt_xstrdup(dt_signal_name(signo)));
 }
 
-static void act_on(struct dt_signals *s, int signo)
+/* A new rank would die of the signal before it handles it, so the signal does not wait for one. */
+static void forward(struct dt_signals *s, int signo)
 {
     struct dt_msg_signal m = { .signo = signo };
+    enum dt_job_state state = s->core->state;
+
+    if (state == DT_JOB_CONNECTING || state == DT_JOB_RECOVERING)
+        dt_say("%s reaches no rank, because none runs now", dt_signal_name(signo));
+    dt_hostlinks_send_all(&s->core->links, DT_MSG_SIGNAL, &m);
+}
+
+static void act_on(struct dt_signals *s, int signo)
+{
     bool stopping = s->core->state == DT_JOB_STOPPING;
 
     switch (dt_signal_meaning(signo, stopping && !s->stopped_by ? SIGTERM : s->stopped_by)) {
     case DT_SIGNAL_FORWARD:
-        dt_hostlinks_send_all(&s->core->links, DT_MSG_SIGNAL, &m);
+        forward(s, signo);
         break;
     case DT_SIGNAL_PAUSE:
         dt_pause_begin(s->pause);

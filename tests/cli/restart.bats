@@ -71,6 +71,17 @@ ends_wait() { # SECONDS "s (restart" NUMBER
     clean
 }
 
+@test "a signal for ranks that comes before a restart is reported" {
+    dtrun_start --max-restarts 100 -np 2 sh -c 'exit 1'
+    await grep -q "in 8 s (restart 5 without progress)" "$ERR"
+    kill -USR1 "$BACKGROUND"
+    await grep -qx "dtrun: SIGUSR1 reaches no rank, because none runs now" "$ERR"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    clean
+}
+
 @test "a host whose ranks keep failing is left out, and the job succeeds on the other" {
     make_on_list
     dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
