@@ -67,6 +67,18 @@ static uint8_t checkpoint_need(const struct dt_launch *l)
                                                                 : DT_CHECKPOINT_USABLE;
 }
 
+/* Connections to the port of the previous generation may linger for a minute (TIME_WAIT), in which
+ * rank 0 can listen there only if it sets SO_REUSEADDR. Another program may have taken the port. */
+static uint16_t master_port(const struct dt_launch *l)
+{
+    uint32_t again = l->core->generation - 1;
+    uint32_t port = link_of(l, 0)->free_port + (uint32_t)DT_PORT_MASTER;
+
+    if (again > 0 && port + DT_FREE_PORTS <= UINT16_MAX)
+        port += DT_PORT_MASTERS + (again - 1) % (DT_FREE_PORTS - DT_PORT_MASTERS);
+    return (uint16_t)port;
+}
+
 static void send_start(struct dt_launch *l, const struct dt_plan_node *node, struct dt_u32s map)
 {
     const struct dt_job_config *c = l->core->config;
@@ -81,7 +93,7 @@ static void send_start(struct dt_launch *l, const struct dt_plan_node *node, str
     m.ranks = node->ranks;
     m.auxiliaries = node->auxiliaries;
     m.servers = (uint32_t)dt_plan_servers(&l->core->plan);
-    m.master_port = (uint16_t)(link_of(l, 0)->free_port + DT_PORT_MASTER);
+    m.master_port = master_port(l);
     m.scheduler_port = (uint16_t)(link_of(l, 0)->free_port + DT_PORT_SCHEDULER);
     m.checkpoint_dir = (char *)(uintptr_t)l->checkpoint_dir;
     if (c->checkpoint_dir && node->ranks.v[0] == 0)

@@ -28,6 +28,7 @@ enum {
     DT_PORT_SCHEDULER = 1,  /* of --env mxnet, on the same host */
     DT_PORT_RAS = 2,        /* of each host: NCCL_RAS_ADDR */
     DT_PORT_TENSORFLOW = 3, /* from here on: one for each local rank */
+    DT_PORT_MASTERS = 48,   /* to the last one: MASTER_PORT of restarted ranks; not TensorFlow's */
 };
 
 /* Each row: the type's name after DT_MSG_, the number in the frame, and the structure's name after

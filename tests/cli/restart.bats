@@ -82,6 +82,12 @@ ends_wait() { # SECONDS "s (restart" NUMBER
     clean
 }
 
+@test "after a restart MASTER_PORT is one to which no connection lingers" {
+    dtrun --max-restarts 2 --no-tag -np 1 sh -c 'echo "port $MASTER_PORT"; exit $((DTRUN_RESTART_COUNT < 2))'
+    code_is 0
+    [ "$(grep '^port [1-9]' "$OUT" | sort -u | wc -l)" = 3 ]
+}
+
 @test "a host whose ranks keep failing is left out, and the job succeeds on the other" {
     make_on_list
     dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
