@@ -19,8 +19,9 @@ static const char *const always[] = {
 };
 
 static const char *const not_for_srun[] = {
-    "SLURM_LABELIO",   "SLURM_STDINMODE", "SLURM_STDOUTMODE",    "SLURM_STDERRMODE",
-    "SLURM_EXCLUSIVE", "SLURM_GPU_BIND",  "SLURM_GPUS_PER_NODE", NULL,
+    "SLURM_LABELIO",       "SLURM_STDINMODE", "SLURM_STDOUTMODE",
+    "SLURM_STDERRMODE",    "SLURM_EXCLUSIVE", "SLURM_GPU_BIND",
+    "SLURM_GPUS_PER_NODE", "SLURM_TRES_BIND", NULL,
 };
 
 /* With --gpus, Slurm 23.11 lets the step of a node wait for ever if the job has more GPUs than that

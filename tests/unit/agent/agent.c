@@ -617,7 +617,7 @@ static void a_death_for_lack_of_memory_is_reported(void **state)
     struct agent *a = *state;
 
     need_little_memory();
-    agent_start(a, 2, "[ $DTRUN_RANK = 1 ] && kill -KILL $$; exec tail /dev/zero", NULL);
+    agent_start(a, 2, "[ $DTRUN_RANK = 1 ] && kill -KILL $$; x=$(yes)", NULL);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.rank, 1);
     assert_int_equal(a->msg.exit.flags, 0);
@@ -637,7 +637,7 @@ static void a_process_of_a_rank_that_lacked_memory_is_reported(void **state)
     struct agent *a = *state;
 
     need_little_memory();
-    agent_start(a, 1, "tail /dev/zero; exit 5", NULL);
+    agent_start(a, 1, "sh -c 'x=$(yes)'; exit 5", NULL);
     agent_expect(a, DT_MSG_LOG);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.code, 5);

@@ -43,17 +43,12 @@ static void a_step_requests_its_gpus_if_they_are_known(void **state)
 
 static void variables_with_options_of_srun_are_left_out(void **state)
 {
-    static const char *const own[] = { "PATH=/bin",
-                                       "SLURM_JOB_ID=1",
-                                       "SLURM_GPUS=8",
-                                       "SLURM_GPUS_X=1",
-                                       "SLURM_GPU=1",
-                                       "SLURM_LABELIO=1",
-                                       "SLURM_LABELIO",
-                                       "SLURM_CONF=/c",
-                                       "SLURM_GPU_BIND=none",
-                                       "SLURM_EXCLUSIVE=1",
-                                       NULL };
+    static const char *const own[] = { "PATH=/bin",           "SLURM_JOB_ID=1",
+                                       "SLURM_GPUS=8",        "SLURM_GPUS_X=1",
+                                       "SLURM_GPU=1",         "SLURM_LABELIO=1",
+                                       "SLURM_LABELIO",       "SLURM_CONF=/c",
+                                       "SLURM_GPU_BIND=none", "SLURM_TRES_BIND=gres/gpu:per_task:1",
+                                       "SLURM_EXCLUSIVE=1",   NULL };
     static const char *const want[] = { "PATH=/bin", "SLURM_JOB_ID=1", "SLURM_GPUS_X=1",
                                         "SLURM_GPU=1", "SLURM_CONF=/c" };
     struct dt_strs env = { 0 };
