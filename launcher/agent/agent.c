@@ -331,6 +331,8 @@ static void on_job_signal(void *arg, int signo)
     struct agent *a = arg;
     const struct dt_msg_signalled m = { signo };
 
+    if (a->generation && signo == SIGTERM)
+        dt_generation_expect_stop(a->generation);
     dt_channel_send(a->host.channel, DT_MSG_SIGNALLED, &m);
 }
 

@@ -535,7 +535,9 @@ void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
  * the shell runs may be saving, together with other ranks. */
 static bool is_outlived(const struct dt_generation *g, const struct dt_process *p)
 {
-    return p->asked && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
+    bool asked = p->asked || (g->stop_expected && g->phase == DT_GENERATION_RUNNING);
+
+    return asked && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
 }
 
 static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *info)
@@ -672,6 +674,11 @@ static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_ter
         g->processes[i].asked |= had_term;
     signal_all(g, SIGCONT);
     on_dump_round(&g->timer);
+}
+
+void dt_generation_expect_stop(struct dt_generation *g)
+{
+    g->stop_expected = true;
 }
 
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_term)

@@ -58,6 +58,9 @@ void dt_generation_room(struct dt_generation *g);
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m);
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m);
 void dt_generation_signal(struct dt_generation *g, int signo);
+/* The agent was sent SIGTERM. The ranks may have been sent it, too, as when the host shuts down,
+ * and the launcher will answer with STOP. */
+void dt_generation_expect_stop(struct dt_generation *g);
 /* had_term: the ranks have just received SIGTERM, so it is not sent again. */
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_term);
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);

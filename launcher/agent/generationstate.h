@@ -62,6 +62,7 @@ struct dt_generation {
     struct dt_spawn_config config;
     enum dt_generation_phase phase;
     bool all_wait;                       /* all processes wait at the gate */
+    bool stop_expected;                  /* the agent was sent SIGTERM */
     bool stopping;                       /* the launcher said STOP */
     bool stopped_at_once;                /* STOP had no grace period, or it is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */

@@ -309,15 +309,24 @@ stops_for_three_leases() { # LEASE
     clean
 }
 
-@test "a program keeps its grace, and its ranks each other, when the shell that runs it dies of SIGTERM" {
-    dtrun_start --kill-grace 600 -np 3 sh -c 'echo pid $$
+# A shell runs it, and it outlives the shell: it ignores SIGTERM, and needs the other ranks when there is a file go.
+start_under_shell() { # OPTION...
+    dtrun_start --kill-grace 600 "$@" -np 3 sh -c 'echo pid $$
         sh -c '\''trap "" TERM; echo ready; until [ -e go ]; do sleep 0.05; done; exec "$0" meet'\'' "$0"
         exit 1' "$RANK/steps"
     out_has 3 ready
-    kill -TERM "$BACKGROUND"
+}
+
+# The shells have been sent SIGTERM.
+shells_die() {
+    local pid
+
     for pid in $(sed -n 's/.*pid //p' "$OUT"); do
         await gone "$pid"
     done
+}
+
+ends_with_grace() {
     touch go
     dtrun_wait
     code_is 143
@@ -325,14 +334,29 @@ stops_for_three_leases() { # LEASE
     clean
 }
 
+@test "a program keeps its grace, and its ranks each other, when the shell that runs it dies of SIGTERM" {
+    start_under_shell
+    kill -TERM "$BACKGROUND"
+    shells_die
+    ends_with_grace
+}
+
+@test "the same if agent and shells get SIGTERM at once, as when their host shuts down" {
+    start_under_shell --heartbeat 600
+    kill -STOP "$BACKGROUND" # so that it does not stop the job before the shells have died
+    kill -TERM "$(keeper)" "$(worker)"
+    kill -TERM $(sed -n 's/.*pid //p' "$OUT")
+    shells_die
+    kill -CONT "$BACKGROUND"
+    ends_with_grace
+}
+
 @test "a program whose shell has died of SIGTERM is killed after --kill-grace, or at once by SIGINT" {
     for grace in 1 600; do
         dtrun_start --kill-grace "$grace" -np 2 sh -c 'echo pid $$; sh -c "$0"; exit 1' "$STUBBORN"
         out_has 2 ready
         kill -TERM "$BACKGROUND"
-        for pid in $(sed -n 's/.*pid //p' "$OUT"); do
-            await gone "$pid"
-        done
+        shells_die
         [ "$grace" = 1 ] || kill -INT "$BACKGROUND"
         dtrun_wait
         code_is 143
