@@ -62,20 +62,26 @@ static void on_sweep_round(uv_timer_t *timer)
     sweep(timer->data);
 }
 
-static void say_unkillable(struct dt_generation *g, size_t n, pid_t pid)
+static void say_unkillable(struct dt_generation *g, size_t n, const struct dt_leftover *left)
 {
     bool one = n == 1;
+    char *who = dt_xasprintf("%zu process%s of the job (pid %d%s)", n, one ? "" : "es",
+                             (int)left->pid, one ? "" : " and others");
     char *text =
-        dt_xasprintf("%zu process%s of the job (pid %d%s) %s killed but %s not end: %s "
-                     "inside the kernel (see /proc/%d/stack)",
-                     n, one ? "" : "es", (int)pid, one ? "" : " and others", one ? "was" : "were",
-                     one ? "does" : "do", one ? "it waits" : "they wait", (int)pid);
+        left->error
+            ? dt_xasprintf("%s still run%s and cannot be killed: %s; end %s as the user to whom %s",
+                           who, one ? "s" : "", strerror(left->error), one ? "it" : "them",
+                           one ? "it belongs" : "they belong")
+            : dt_xasprintf("%s %s killed but %s not end: %s inside the kernel (see /proc/%d/stack)",
+                           who, one ? "was" : "were", one ? "does" : "do",
+                           one ? "it waits" : "they wait", (int)left->pid);
 
     dt_generation_log(g, text);
+    free(who);
     free(text);
 }
 
-static size_t kill_rest(struct dt_generation *g, pid_t *example)
+static size_t kill_rest(struct dt_generation *g, struct dt_leftover *example)
 {
     if (dt_now_ns() < g->caretakers_end_ns)
         return dt_sweep_kill_most(g->host->groups, example, on_progress, g);
@@ -85,15 +91,17 @@ static size_t kill_rest(struct dt_generation *g, pid_t *example)
 
 static void sweep(struct dt_generation *g)
 {
-    pid_t example = 0;
+    struct dt_leftover example = { 0 };
     size_t left = kill_rest(g, &example);
+    uint64_t now = dt_now_ns();
+    bool hopeless = example.error && now >= g->caretakers_end_ns; /* until then it may end itself */
 
-    if ((left || !dt_cgroup_remove(g->host->cgroup)) && dt_now_ns() < g->sweep_ends_ns) {
+    if ((left || !dt_cgroup_remove(g->host->cgroup)) && now < g->sweep_ends_ns && !hopeless) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
         return;
     }
     if (left)
-        say_unkillable(g, left, example);
+        say_unkillable(g, left, &example);
     dt_ncclfiles_remove(DT_NCCLFILES_DIR, on_progress, g);
     dt_mpirequests_remove_dir(g);
     uv_timer_stop(&g->timer);

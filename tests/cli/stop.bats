@@ -435,6 +435,19 @@ END
     clean
 }
 
+@test "a process that belongs to another user and cannot be killed is named" {
+    command -v setpriv >/dev/null || skip "needs setpriv"
+    hide_cgroups setpriv --bounding-set=-kill --inh-caps=-kill
+    dtrun -np 1 sh -c 'setpriv --reuid 64321 --clear-groups setsid sleep 600 & echo $! >child
+        until grep -q sleep "/proc/$!/comm"; do sleep 0.05; done'
+    code_is 0
+    child="$(cat child)"
+    err_has "dtrun: localhost: 1 process of the job (pid $child) still runs and cannot be killed: Operation not permitted; end it as the user to whom it belongs"
+    err_lines 1
+    kill -KILL "$child"
+    becomes_clean
+}
+
 @test "without /proc, background processes are killed by process group" {
     hide /proc
     dtrun -np 2 sh -c 'sleep 600 & sh -c "sleep 600 & sleep 600" & exit 0'

@@ -16,22 +16,28 @@
 #include "launcher/base/pidfd.h"
 #include "launcher/base/slurp.h"
 
-enum { ROUND_MS = 5, STATUS_MAX = 64 * 1024 };
+enum {
+    ROUND_MS = 5,
+    REFUSED_MS = 1000, /* processes of another user may be about to end by themselves */
+    STATUS_MAX = 64 * 1024,
+};
 
 /* Since the list was read, the process may have ended, and its id may be another's by now. So this
- * opens a pidfd, which never passes to another process, and checks that it is the listed one's. */
-static void kill_process(const struct dt_proclist_process *p)
+ * opens a pidfd, which never passes to another process, and checks that it is the listed one's.
+ * Returns why it cannot be killed, or 0. */
+static int kill_process(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
     int fd = dt_pidfd_open(p->pid);
     bool same = dt_procstat_read(&now, p->pid) && now.started == p->stat.started;
+    int error = 0;
 
-    if (same && fd >= 0)
-        dt_pidfd_kill(fd);
-    else if (same) /* before Linux 5.3, or a container refuses pidfds */
-        kill(p->pid, SIGKILL);
+    /* There is no pidfd before Linux 5.3, and where a container refuses them. */
+    if (same && (fd >= 0 ? dt_pidfd_kill(fd) : kill(p->pid, SIGKILL)) < 0 && errno == EPERM)
+        error = EPERM;
     if (fd >= 0)
         close(fd);
+    return error;
 }
 
 /* Without children there are no descendants, because orphans become children of this process. The
@@ -83,7 +89,7 @@ bool dt_groups_has_child(pid_t group)
 
 /* A group that has no child of this process may belong to others by now, because ids are reused. A
  * zombie counts, so that the caller reaps it and calls again. */
-static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
+static size_t kill_groups(const struct dt_groups *groups, struct dt_leftover *example)
 {
     size_t living = 0;
 
@@ -92,7 +98,7 @@ static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
             continue;
         living++;
         if (example)
-            *example = groups->v[i];
+            *example = (struct dt_leftover){ .pid = groups->v[i] };
     }
     return living ? living : has_zombie();
 }
@@ -118,8 +124,8 @@ static bool is_caretaker(pid_t pid)
     return is;
 }
 
-static size_t kill_below(const struct dt_groups *groups, bool caretakers, pid_t *example,
-                         void (*alive)(void *arg), void *arg)
+static size_t kill_below(const struct dt_groups *groups, bool caretakers,
+                         struct dt_leftover *example, void (*alive)(void *arg), void *arg)
 {
     struct dt_proclist all = { 0 };
     pid_t self = getpid();
@@ -132,27 +138,27 @@ static size_t kill_below(const struct dt_groups *groups, bool caretakers, pid_t 
         living = kill_groups(groups, example);
     for (size_t i = 0; i < all.n; i++) {
         const struct dt_proclist_process *p = &all.v[i];
+        int error;
 
         if (!p->stat.living || !dt_proclist_branch(&all, p, self) || is_abandoned(groups, p))
             continue;
-        if (caretakers || !is_caretaker(p->pid))
-            kill_process(p);
+        error = caretakers || !is_caretaker(p->pid) ? kill_process(p) : 0;
+        if (example && (living == 0 || !error))
+            *example = (struct dt_leftover){ p->pid, error };
         living++;
-        if (example)
-            *example = p->pid;
     }
     dt_proclist_free(&all);
     return living;
 }
 
-size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
-                     void *arg)
+size_t dt_sweep_kill(const struct dt_groups *groups, struct dt_leftover *example,
+                     void (*alive)(void *arg), void *arg)
 {
     return kill_below(groups, true, example, alive, arg);
 }
 
-size_t dt_sweep_kill_most(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
-                          void *arg)
+size_t dt_sweep_kill_most(const struct dt_groups *groups, struct dt_leftover *example,
+                          void (*alive)(void *arg), void *arg)
 {
     return kill_below(groups, false, example, alive, arg);
 }
@@ -171,15 +177,18 @@ static bool reap_children(void)
 bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
 {
     const struct timespec round = { .tv_nsec = ROUND_MS * 1000000L };
-    uint64_t deadline = dt_now_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t begin = dt_now_ns(), deadline = begin + (uint64_t)timeout_ms * 1000000;
+    uint64_t refused = begin + REFUSED_MS * UINT64_C(1000000);
+    struct dt_leftover left = { 0 };
     bool can_find = true;
     sigset_t child;
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    while (reap_children() && can_find && dt_now_ns() < deadline) {
-        can_find = dt_sweep_kill(groups, NULL, NULL, NULL) || access("/proc/self", F_OK) == 0;
+    while (reap_children() && can_find &&
+           dt_now_ns() < (left.error && refused < deadline ? refused : deadline)) {
+        can_find = dt_sweep_kill(groups, &left, NULL, NULL) || access("/proc/self", F_OK) == 0;
         /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
          * next round. */
         sigtimedwait(&child, NULL, &round);

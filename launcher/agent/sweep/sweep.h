@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "launcher/agent/sweep/leftovers.h"
+
 enum { DT_SWEEP_GROUPS = 64 * 1024, DT_SWEEP_ABANDONED = 8 };
 
 struct dt_groups { /* the process groups of a generation's ranks */
@@ -34,21 +36,22 @@ bool dt_groups_has_child(pid_t group);
 void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
 
 /* Sends SIGKILL to every living descendant that it finds, and returns how many there were;
- * *example, unless NULL, is one of them. 0 means that none is left; until then, call it again,
- * because some may have just forked. Without /proc it counts groups. Calls alive, unless it is
- * NULL, as dt_proclist_read does. */
-size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
-                     void *arg);
+ * *example, unless NULL, is one of them, if possible one that can be killed. 0 means that none is
+ * left; until then, call it again, because some may have just forked. Without /proc it counts
+ * groups. Calls alive, unless it is NULL, as dt_proclist_read does. */
+size_t dt_sweep_kill(const struct dt_groups *groups, struct dt_leftover *example,
+                     void (*alive)(void *arg), void *arg);
 
 /* The same, but spares processes that ignore both SIGINT and SIGTERM. They mean to outlive the
  * others and to remove what these leave, as the resource tracker of Python's multiprocessing does
  * with shared memory. They count as living. */
-size_t dt_sweep_kill_most(const struct dt_groups *groups, pid_t *example, void (*alive)(void *arg),
-                          void *arg);
+size_t dt_sweep_kill_most(const struct dt_groups *groups, struct dt_leftover *example,
+                          void (*alive)(void *arg), void *arg);
 
-/* Kills and reaps until no descendant is left, or until the deadline: a process in uninterruptible
- * sleep cannot be ended. Blocks; keeper and worker call it when they end. Returns false if
- * processes may be left because there is no /proc to find them in. */
+/* Kills and reaps until no descendant is left, or for a second none that can be killed, or until
+ * the deadline: a process in uninterruptible sleep cannot be ended. Blocks; keeper and worker call
+ * it when they end. Returns false if processes may be left because there is no /proc to find them
+ * in. */
 bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms);
 
 #endif

@@ -526,7 +526,8 @@ static void an_nvidia_smi_that_cannot_be_killed_is_abandoned(void **state)
 static void sweeps_do_not_wait_for_abandoned_processes(void **state)
 {
     static struct dt_groups groups;
-    pid_t children[2], example = 0;
+    struct dt_leftover example = { 0 };
+    pid_t children[2];
     int status;
 
     (void)state;
@@ -538,7 +539,8 @@ static void sweeps_do_not_wait_for_abandoned_processes(void **state)
     }
     dt_groups_abandon(&groups, children[0]);
     assert_int_equal(dt_sweep_kill(&groups, &example, NULL, NULL), 1);
-    assert_int_equal(example, children[1]);
+    assert_int_equal(example.pid, children[1]);
+    assert_int_equal(example.error, 0);
     assert_int_equal(waitpid(children[1], &status, 0), children[1]);
     assert_int_equal(dt_sweep_kill(&groups, NULL, NULL, NULL), 0);
     groups.abandoned[0].started++; /* an earlier process with this id */

@@ -109,6 +109,45 @@ static void a_container_may_refuse_pidfds(void **state)
     assert_int_equal(status, 0);
 }
 
+/* Called in a child of the test, with a process that this user may not kill. It ends when the other
+ * end of its pipe is closed. */
+static bool sweep_stranger(void)
+{
+    static struct dt_groups groups;
+    struct dt_leftover left;
+    int ends[2];
+    char byte;
+    pid_t pid;
+
+    alarm(30);
+    if (pipe(ends) < 0)
+        return false;
+    pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) != 0);
+    }
+    if (setresuid(65534, 65534, 65534) < 0)
+        return false;
+    return dt_sweep_kill(&groups, &left, NULL, NULL) == 1 && left.pid == pid &&
+           left.error == EPERM && dt_sweep_all(&groups, 3600 * 1000);
+}
+
+static void a_process_of_another_user_is_not_waited_for(void **state)
+{
+    int status;
+    pid_t pid;
+
+    (void)state;
+    if (getuid() != 0)
+        skip(); /* needs root, to be two users */
+    pid = fork();
+    if (pid == 0)
+        _exit(!sweep_stranger());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +155,7 @@ int main(void)
         cmocka_unit_test(another_process_is_no_leftover),
         cmocka_unit_test(a_truncated_environ_is_read_as_far_as_it_goes),
         cmocka_unit_test(a_container_may_refuse_pidfds),
+        cmocka_unit_test(a_process_of_another_user_is_not_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
