@@ -28,6 +28,7 @@ enum {
     ORPHANS_MS = 500,     /* how long the processes of dead agents of any job may take to end */
     SWEEP_MS = 10 * 1000, /* how long killed processes of this job may take to end */
     CARETAKERS_MS = 1000, /* how long those that clean up after the ranks may take to end */
+    STUCK_MS = 100, /* how long they may take when ranks are stuck, and they are killed, too */
 };
 
 static void sweep(struct dt_generation *g);
@@ -112,12 +113,12 @@ static void sweep(struct dt_generation *g)
         dt_relay_finish(g->relay);
 }
 
-static void begin_sweep(struct dt_generation *g, uint64_t ms)
+static void begin_sweep(struct dt_generation *g, uint64_t ms, uint64_t caretakers_ms)
 {
     g->phase = DT_GENERATION_SWEEPING;
     dt_unservedwarn_end(g);
     g->sweep_ends_ns = dt_now_ns() + ms * 1000000;
-    g->caretakers_end_ns = dt_now_ns() + CARETAKERS_MS * 1000000ull;
+    g->caretakers_end_ns = dt_now_ns() + caretakers_ms * 1000000;
     uv_timer_stop(&g->timer);
     sweep(g);
 }
@@ -128,7 +129,7 @@ static void sweep_if_all_ended(struct dt_generation *g)
     if (g->alive || g->phase > DT_GENERATION_RUNNING ||
         (g->phase == DT_GENERATION_SPAWNING && !g->failure))
         return;
-    begin_sweep(g, SWEEP_MS);
+    begin_sweep(g, SWEEP_MS, CARETAKERS_MS);
 }
 
 /* The thread waits inside the kernel, where no signal wakes it, and has not begun to exit. */
@@ -160,7 +161,7 @@ static void on_kill_over(uv_timer_t *timer)
     if (g->alive)
         uv_timer_start(timer, on_kill_over, SWEEP_MS, 0);
     else
-        begin_sweep(g, 0);
+        begin_sweep(g, STUCK_MS, 0);
 }
 
 static void signal_one(const struct dt_process *p, int signo)

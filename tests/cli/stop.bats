@@ -36,6 +36,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 
     mkdir "$freezer" 2>/dev/null || skip "needs to make a cgroup of the freezer (version 1)"
     dtrun_start --kill-grace 1 --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || { echo $$; exec sleep 600; }
+        (trap "" INT TERM; exec sleep 600) & # is killed, although it waits for the ranks to end
         until [ -e "$0" ]; do sleep 0.05; done; exit 3' "$BATS_TEST_TMPDIR/go"
     out_has 1 '[0-9]'
     rank=$(cat "$OUT")
