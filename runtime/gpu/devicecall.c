@@ -33,15 +33,15 @@ dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error)
     return dt_comm_fail_outside(c);
 }
 
-dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first)
+dt_result_t dt_gpu_check_device(const struct dt_comm *c, const struct dt_operation *o,
+                                CUdevice first)
 {
     if (o->order.device == first)
         return DT_OK;
-    return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
-                                   "rank %d: %s: the buffer is on device %d, but the first one of "
-                                   "this communicator was on device %d; DTRUN_DEVICE=staging "
-                                   "serves both",
-                                   c->world->rank, o->kind->name, o->order.device, first));
+    return dt_fail(DT_ERR_ARG,
+                   "rank %d: %s: the buffer is on device %d, but the first one of this "
+                   "communicator was on device %d; DTRUN_DEVICE=staging serves both",
+                   c->world->rank, o->kind->name, o->order.device, first);
 }
 
 static dt_result_t wait_for(struct dt_comm *c, void *event)

@@ -324,19 +324,46 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
 {
     dt_result_t r = dt_ncclcomm_connect(c, &o->order, c->rank, c->size);
 
-    if (r == DT_OK)
-        r = dt_gpu_check_device(c, o, c->gpu->nccl.device);
     return r == DT_OK ? match_and_make(c, o) : r;
 }
 
+/* NCCL's kernels run in the context of the first call. If they touched memory of another one, that
+ * would end their context. */
+static dt_result_t check_context(const struct dt_comm *c, const struct dt_operation *o)
+{
+    CUcontext context = c->gpu->nccl.context;
+
+    if (o->order.context == context ||
+        (dt_gpu_order_serves(o->in, context) && dt_gpu_order_serves(o->out, context)))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG,
+                   "rank %d: %s: the buffer belongs to another context of device %d than the first "
+                   "one of this communicator; DTRUN_DEVICE=staging serves both",
+                   c->world->rank, o->kind->name, o->order.device);
+}
+
+/* The enqueuing thread has checked the buffers of a call that it launches. */
+static dt_result_t check_place(const struct dt_comm *c, const struct dt_operation *o)
+{
+    dt_result_t r;
+
+    if (!c->gpu->nccl.comm || o->direct)
+        return DT_OK;
+    r = dt_gpu_check_device(c, o, c->gpu->nccl.device);
+    return r == DT_OK ? check_context(c, o) : r;
+}
+
+/* A call that is refused leaves NCCL's communicator as it is: other ranks know nothing of it. */
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    CUresult result =
-        dt_gpu_enter_made(&scope, n->comm ? n->context : NULL, n->life, o->order.context);
-    dt_result_t r;
+    dt_result_t r = check_place(c, o);
+    CUresult result;
 
+    if (r != DT_OK)
+        return r;
+    result = dt_gpu_enter_made(&scope, n->comm ? n->context : NULL, n->life, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = o->direct ? match_and_await(c, o) : make_in_context(c, o);

@@ -262,6 +262,13 @@ all_say_destroyed() { # LINE
     clean
 }
 
+@test "NCCL: a buffer of another device or context than the first is refused, and the next call works" {
+    for blocks in 0 1; do
+        does strays nccl --gpu-bind host -x NCCL_COMM_BLOCKING=$blocks
+        clean
+    done
+}
+
 @test "NCCL's all-to-all in place works on a device without stream-ordered memory" {
     for what in smallcalls streamcalls; do
         stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115

@@ -13,6 +13,7 @@
  * - beside: dt_finalize while another thread is inside a call on a view
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
+ * - strays: calls of rank 1 on another device, and in another context, than its first call
  * - pool: pinned memory is returned while a stream never ends
  * - aside: NCCL's all-to-all in place, which needs memory, while a stream never ends
  * - reset: a view from before a reset of the device, and one in the new context
@@ -661,6 +662,36 @@ static void *gather(void *arg)
     return NULL;
 }
 
+/* Rank 1's call is refused before the others notice, and so it can be made again. */
+static void stray(bool own, const char *what)
+{
+    float *buf;
+
+    if (dt_rank() != 1)
+        return;
+    context_push(own, own ? 1 : 2);
+    buf = device_new(COUNT * sizeof *buf);
+    expect(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM), DT_ERR_ARG, what);
+    if (!strstr(dt_last_error(), what))
+        fail(dt_last_error());
+    context_pop();
+}
+
+static void strays(void)
+{
+    float *buf;
+
+    device_use(dt_local_rank());
+    buf = device_new(COUNT * sizeof *buf);
+    for (int round = 0; round < 3; round++) {
+        fill_on(CU_STREAM_LEGACY, buf, round);
+        need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+        need_sum(buf, round, "a call after one that was refused");
+        if (round < 2)
+            stray(round == 1, round ? "another context of device 1" : "on device 2");
+    }
+}
+
 /* The large call returns more pinned memory than is kept. No call may wait for it to be freed,
  * because that waits for the stream that ends only after the call on the view. */
 static void pool(void)
@@ -1120,6 +1151,7 @@ int main(int argc, char **argv)
                                            { "destroyed", finalize_destroyed },
                                            { "twice", finalize_twice },
                                            { "contexts", contexts },
+                                           { "strays", strays },
                                            { "pool", pool },
                                            { "turns", take_turns },
                                            { "aside", set_aside } };

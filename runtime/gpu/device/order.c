@@ -88,13 +88,21 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
     return record_all(o, name, o->context, streams, 2);
 }
 
+bool dt_gpu_order_serves(const void *ptr, CUcontext context)
+{
+    CUcontext own = NULL;
+
+    return dt_cuda()->cuPointerGetAttribute(&own, CU_POINTER_ATTRIBUTE_CONTEXT,
+                                            (CUdeviceptr)(uintptr_t)ptr) ||
+           !own || own == context;
+}
+
 /* Everything that the call needs was made in the stream's context, so the buffer must not
  * belong to another context. It may belong to none. */
 static dt_result_t check_buffer(const char *name, const void *ptr, const struct dt_gpu_stream *s)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
-    CUcontext context = NULL;
     CUdevice device;
     CUresult result =
         cuda->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -104,8 +112,7 @@ static dt_result_t check_buffer(const char *name, const void *ptr, const struct 
     if (device != s->device)
         return dt_fail(DT_ERR_ARG, "%s: the buffer is on device %d, but the stream is on device %d",
                        name, device, s->device);
-    if (cuda->cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) || !context ||
-        context == s->context)
+    if (dt_gpu_order_serves(ptr, s->context))
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
                    "%s: the buffer belongs to another context of device %d than the stream: "

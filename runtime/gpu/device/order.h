@@ -5,6 +5,8 @@
 #ifndef DT_GPU_DEVICE_ORDER_H
 #define DT_GPU_DEVICE_ORDER_H
 
+#include <stdbool.h>
+
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
@@ -29,6 +31,8 @@ dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const
  * buffer. The caller checks that no graph is being captured. */
 dt_result_t dt_gpu_order_check_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                   const struct dt_gpu_stream *s);
+/* Whether kernels of the context can use the memory: it belongs to the context, or to none. */
+bool dt_gpu_order_serves(const void *ptr, CUcontext context);
 /* Work that is queued on stream from now on comes after o. The context of o is current. */
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream);
 /* Awaits each event of the order until one fails. */
