@@ -31,8 +31,9 @@ man_of_functions = sed -nE 's/^\.Nm (dt_[a-z_]+)( ,)?$$/\1/p'
 install-data-hook:
 	for page in $(srcdir)/man/dt_*.3; do \
 	    for name in $$($(man_of_functions) $$page); do \
-	        [ -f $(srcdir)/man/$$name.3 ] || \
-	            echo ".so man3/$${page##*/}" >$(DESTDIR)$(man3dir)/$$name.3 || exit 1; \
+	        [ ! -f $(srcdir)/man/$$name.3 ] || continue; \
+	        echo ".so man3/$${page##*/}" >$(DESTDIR)$(man3dir)/$$name.3 && \
+	            chmod 644 $(DESTDIR)$(man3dir)/$$name.3 || exit 1; \
 	    done; \
 	done
 

@@ -79,7 +79,9 @@ described() {
 
 @test "make install installs a page for every function" {
     need make
-    make -s -C "$DTRUN_BUILD" install-man install-data-hook DESTDIR="$PWD/root" >out 2>&1 || { cat out; false; }
+    (umask 077 && make -s -C "$DTRUN_BUILD" install-man install-data-hook DESTDIR="$PWD/root") >out 2>&1 ||
+        { cat out; false; }
+    [ -z "$(find root -type f ! -perm 644)" ] # all users may read the pages
     pages="$(find root -name man3)"
     declared | while read -r name; do
         read -r request page <"$pages/$name.3"
