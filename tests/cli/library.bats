@@ -46,6 +46,13 @@ declared() {
     [ "$(cat needed)" = libc.so.6 ] || { cat needed; false; }
 }
 
+@test "configure refuses to make a static library" {
+    for option in --enable-static --disable-shared; do
+        run -1 "$DTRUN_SOURCE/configure" "$option"
+        [[ $output == *"libdtrun is always a shared library: leave out --enable-static and --disable-shared" ]]
+    done
+}
+
 @test "the header compiles without warnings as C99 and C++" {
     need "$CC"
     echo '#include "runtime/dtrun_tune.h"' >c.c
