@@ -6,6 +6,7 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/stream.h"
+#include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gpu.h"
@@ -115,6 +116,8 @@ static dt_result_t begin_direct(const struct enqueued_call *e)
 
     if (r == DT_OK)
         r = dt_gpu_order_check_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
+    if (r == DT_OK)
+        r = dt_gpu_check_buffers(e->comm, o, &o->order);
     if (r != DT_OK)
         return r;
     result = dt_direct_begin(e->comm, e->s->stream, &o->direct);

@@ -327,30 +327,15 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
     return r == DT_OK ? match_and_make(c, o) : r;
 }
 
-/* NCCL's kernels run in the context of the first call. If they touched memory of another one, that
- * would end their context. */
-static dt_result_t check_context(const struct dt_comm *c, const struct dt_operation *o)
-{
-    CUcontext context = c->gpu->nccl.context;
-
-    if (o->order.context == context ||
-        (dt_gpu_order_serves(o->in, context) && dt_gpu_order_serves(o->out, context)))
-        return DT_OK;
-    return dt_fail(DT_ERR_ARG,
-                   "rank %d: %s: the buffer belongs to another context of device %d than the first "
-                   "one of this communicator; DTRUN_DEVICE=staging serves both",
-                   c->world->rank, o->kind->name, o->order.device);
-}
-
 /* The enqueuing thread has checked the buffers of a call that it launches. */
-static dt_result_t check_place(const struct dt_comm *c, const struct dt_operation *o)
+static dt_result_t check_buffers(const struct dt_comm *c, const struct dt_operation *o)
 {
-    dt_result_t r;
+    const struct dt_ncclcomm *n = &c->gpu->nccl;
+    struct dt_gpu_order first = { .context = n->context, .device = n->device };
 
-    if (!c->gpu->nccl.comm || o->direct)
+    if (o->direct)
         return DT_OK;
-    r = dt_gpu_check_device(c, o, c->gpu->nccl.device);
-    return r == DT_OK ? check_context(c, o) : r;
+    return dt_gpu_check_buffers(c, o, n->comm ? &first : &o->order);
 }
 
 /* A call that is refused leaves NCCL's communicator as it is: other ranks know nothing of it. */
@@ -358,7 +343,7 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    dt_result_t r = check_place(c, o);
+    dt_result_t r = check_buffers(c, o);
     CUresult result;
 
     if (r != DT_OK)

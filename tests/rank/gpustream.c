@@ -677,8 +677,25 @@ static void stray(bool own, const char *what)
     context_pop();
 }
 
+/* The input lies where it should, but the result would go to another device. */
+static void stray_result(const float *in, dt_comm_t *comm)
+{
+    float *out;
+
+    if (dt_rank() != 1)
+        return;
+    context_push(false, 2);
+    out = device_new(COUNT * sizeof *out);
+    context_pop();
+    expect(dt_all_reduce(comm, in, out, COUNT, DT_F32, DT_SUM), DT_ERR_ARG, "a result elsewhere");
+    if (!strstr(dt_last_error(), "on device 2"))
+        fail(dt_last_error());
+}
+
 static void strays(void)
 {
+    CUstream stream;
+    dt_comm_t *view;
     float *buf;
 
     device_use(dt_local_rank());
@@ -687,9 +704,14 @@ static void strays(void)
         fill_on(CU_STREAM_LEGACY, buf, round);
         need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
         need_sum(buf, round, "a call after one that was refused");
+        stray_result(buf, DT_WORLD);
         if (round < 2)
             stray(round == 1, round ? "another context of device 1" : "on device 2");
     }
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    view = view_of(DT_WORLD, stream);
+    stray_result(buf, view);
+    need_call(stream, view, buf, "a call after one on a view that was refused");
 }
 
 /* The large call returns more pinned memory than is kept. No call may wait for it to be freed,
