@@ -186,9 +186,10 @@ static void signal_all(struct dt_generation *g, int signo)
 static void kill_all(struct dt_generation *g)
 {
     g->stopped_at_once = true;
-    for (uint32_t i = 0; i < g->config.numbers.n; i++)
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
         if (g->processes[i].alive && !g->processes[i].outlived.si_pid)
             kill(g->processes[i].spawned.pid, SIGKILL);
+    }
     dt_sweep_kill_most(g->host->groups, NULL, on_progress, g);
     uv_timer_start(&g->timer, on_kill_over, SWEEP_MS, 0);
     end_outlived(g);
