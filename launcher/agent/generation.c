@@ -28,7 +28,7 @@ enum {
     ORPHANS_MS = 500,     /* how long the processes of dead agents of any job may take to end */
     SWEEP_MS = 10 * 1000, /* how long killed processes of this job may take to end */
     CARETAKERS_MS = 1000, /* how long those that clean up after the ranks may take to end */
-    STUCK_MS = 100, /* how long they may take when ranks are stuck, and they are killed, too */
+    STUCK_MS = 100,       /* how long all others may take when killed ranks are stuck */
 };
 
 static void sweep(struct dt_generation *g);

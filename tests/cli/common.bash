@@ -133,26 +133,18 @@ becomes_clean() {
     await is_clean || clean
 }
 
-# Runs "BODY ARGUMENT" in a new directory; if that fails, again with the next argument. A crowded machine may stop a
-# process for seconds, and so break a test with a short limit. The next try may have a longer one.
-try() { # BODY ARGUMENT...
-    local argument
+# Each try has a directory of its own.
+begin_try() { # BODY
+    cd "$(mktemp -d "$1.XXXXXX")"
+    T="$PWD" OUT="$PWD/out" ERR="$PWD/err"
+}
 
-    for argument in "${@:2}"; do
-        ( # with an if or || after it, set -e would have no effect
-            set -e
-            cd "$(mktemp -d "$1.XXXXXX")"
-            T="$PWD" OUT="$PWD/out" ERR="$PWD/err"
-            "$1" "$argument"
-        ) &
-        ! wait $! || return 0
-        echo "$1 $argument has failed"
-        echo "# $1 $argument has failed: $BATS_TEST_DESCRIPTION" >&3
-        for pid in $(left_behind); do
-            kill -KILL "$pid" 2>/dev/null || true
-        done
+end_failed_try() {
+    local pid
+
+    for pid in $(left_behind); do
+        kill -KILL "$pid" 2>/dev/null || true
     done
-    return 1
 }
 
 # Makes load.py, which loads the libraries that its arguments name and waits for ./end, and horovod/mpi_lib.so, a

@@ -112,7 +112,7 @@ make_little() {
 dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     RC=0
     env "$TOKEN" timeout "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
-        "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec python3 -c "bytearray(10**9)"; exec sleep 600' \
+        "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && x=$(yes); exec sleep 600' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
     await rmdir "$LITTLE"
     code_is 137

@@ -342,7 +342,7 @@ ends_with_grace() {
     ends_with_grace
 }
 
-@test "the same if agent and shells get SIGTERM at once, as when their host shuts down" {
+@test "a program keeps its grace if agent and shells get SIGTERM at once, as when their host shuts down" {
     start_under_shell --heartbeat 600
     kill -STOP "$BACKGROUND" # so that it does not stop the job before the shells have died
     kill -TERM "$(keeper)" "$(worker)"

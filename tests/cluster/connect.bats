@@ -269,7 +269,7 @@ Host lost.example
 CONFIG
     asks_names
     cluster_on 2 sh -c 'echo "exec sleep 300" >/run/home/.bashrc'
-    cluster_try names_late_hosts 8 40
+    try names_late_hosts 8 40
 }
 
 # Cuts off host N as soon as COMMAND succeeds there, and waits for dtrun.
@@ -297,7 +297,7 @@ gives_up_silent_hosts() { # ConnectTimeout
 }
 
 @test "dtrun gives up a host that falls silent while connecting, but not a slow one" {
-    cluster_try gives_up_silent_hosts 3 20
+    try gives_up_silent_hosts 3 20
 }
 
 login_takes_three() { # ConnectTimeout
@@ -308,7 +308,7 @@ login_takes_three() { # ConnectTimeout
 }
 
 @test "a login may take three times ConnectTimeout" {
-    cluster_try login_takes_three 1 10
+    try login_takes_three 1 10
 }
 
 starts_in_time() { # SECONDS
@@ -318,7 +318,7 @@ starts_in_time() { # SECONDS
 }
 
 @test "--start-timeout does not disturb a job that starts in time, however long it runs" {
-    cluster_try starts_in_time 9 30
+    try starts_in_time 9 30
 }
 
 @test "Ctrl-C and --start-timeout end dtrun at once while a name server is silent" {

@@ -11,11 +11,10 @@
 #include "launcher/base/writeall.h"
 #include "runtime/wire/thread.h"
 
-enum {
-    DYING_MS =
-        1000, /* a dying rank closes its pipe before the kernel tells the agent of its death */
-    PIECE = 16 * 1024,
-};
+/* A dying rank closes its pipe before the kernel tells the agent of its death. */
+enum { DYING_MS = 1000 };
+
+enum { PIECE = 16 * 1024 };
 
 struct reader {
     struct dt_stdinfeed *feed;
