@@ -25,7 +25,7 @@ static dt_result_t check_all_gather(struct dt_operation *o, int rank, int size)
         r = dt_check_apart(name, o->in, mine * dt_dtype_size(o->dtype), o->out, total, place);
     if (r != DT_OK)
         return r;
-    return dt_check_memory(name, mine ? o->in : NULL, total ? o->out : NULL, &o->memory);
+    return dt_check_memory(o, mine ? o->in : NULL, total ? o->out : NULL);
 }
 
 static dt_result_t make_all_gather(struct dt_comm *c, const struct dt_operation *o)

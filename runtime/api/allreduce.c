@@ -62,7 +62,7 @@ static dt_result_t check_memory(struct dt_operation *o, size_t bytes)
 {
     if (!bytes || (bytes <= FEW_BYTES && dt_memory_of_few(o->in, o->out) == DT_MEMORY_HOST))
         return DT_OK;
-    return dt_check_reduced_memory(o->kind->name, o->in, o->out, o->dtype, &o->memory);
+    return dt_check_reduced_memory(o, o->in, o->out);
 }
 
 static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)

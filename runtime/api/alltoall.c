@@ -36,7 +36,7 @@ static dt_result_t check_all_to_all(struct dt_operation *o, int rank, int size)
     r = dt_check_apart(name, o->in, gives, o->out, takes, in_place ? o->out : NULL);
     if (r != DT_OK)
         return r;
-    return dt_check_memory(name, gives ? o->in : NULL, takes ? o->out : NULL, &o->memory);
+    return dt_check_memory(o, gives ? o->in : NULL, takes ? o->out : NULL);
 }
 
 static dt_result_t make_all_to_all(struct dt_comm *c, const struct dt_operation *o)

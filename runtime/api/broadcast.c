@@ -12,8 +12,7 @@ static dt_result_t check_broadcast(struct dt_operation *o, int rank, int size)
     (void)rank;
     if (r == DT_OK)
         r = dt_check_root(o->kind->name, o->root, size);
-    return r == DT_OK ? dt_check_memory(o->kind->name, NULL, o->count ? o->out : NULL, &o->memory)
-                      : r;
+    return r == DT_OK ? dt_check_memory(o, NULL, o->count ? o->out : NULL) : r;
 }
 
 static dt_result_t make_broadcast(struct dt_comm *c, const struct dt_operation *o)

@@ -70,24 +70,24 @@ dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, co
     return dt_fail(DT_ERR_ARG, "%s: in and out overlap", name);
 }
 
-dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
-                            enum dt_memory *memory)
+dt_result_t dt_check_memory(struct dt_operation *o, const void *in, const void *out)
 {
-    *memory = in || out ? dt_memory_of(in, out) : DT_MEMORY_HOST;
-    if (*memory != DT_MEMORY_MIXED)
+    o->touched = (struct dt_buffer_pair){ in, out };
+    o->memory = in || out ? dt_memory_of(in, out) : DT_MEMORY_HOST;
+    if (o->memory != DT_MEMORY_MIXED)
         return DT_OK;
-    return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
+    return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not",
+                   o->kind->name);
 }
 
-dt_result_t dt_check_reduced_memory(const char *name, const void *in, const void *out,
-                                    dt_dtype_t dtype, enum dt_memory *memory)
+dt_result_t dt_check_reduced_memory(struct dt_operation *o, const void *in, const void *out)
 {
-    dt_result_t r = dt_check_memory(name, in, out, memory);
+    dt_result_t r = dt_check_memory(o, in, out);
     uintptr_t both = (uintptr_t)in | (uintptr_t)out;
 
-    if (r != DT_OK || *memory != DT_MEMORY_DEVICE || both % dt_dtype_size(dtype) == 0)
+    if (r != DT_OK || o->memory != DT_MEMORY_DEVICE || both % dt_dtype_size(o->dtype) == 0)
         return r;
     return dt_fail(DT_ERR_ARG,
-                   "%s: a buffer of %s in GPU memory must begin at a multiple of %zu bytes", name,
-                   dt_dtype_name(dtype), dt_dtype_size(dtype));
+                   "%s: a buffer of %s in GPU memory must begin at a multiple of %zu bytes",
+                   o->kind->name, dt_dtype_name(o->dtype), dt_dtype_size(o->dtype));
 }

@@ -9,7 +9,7 @@
 
 #include "runtime/base/blocks.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/device/memory.h"
+#include "runtime/gpu/operation.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/wire/callkind.h"
 
@@ -45,12 +45,10 @@ dt_result_t dt_check_counts(const char *name, enum dt_call_kind kind, const char
 /* Checks that "in" and out do not overlap, unless "in" is "place", a block of out. */
 dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
                            size_t out_bytes, const void *place);
-/* Stores the kind of memory that the two buffers are in. Either may be NULL if it has no elements.
- */
-dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
-                            enum dt_memory *memory);
+/* Stores which buffers this rank touches, and the kind of memory that they are in. Either is NULL
+ * if this rank has no data there. */
+dt_result_t dt_check_memory(struct dt_operation *o, const void *in, const void *out);
 /* The same for a reduction. NCCL's kernels need GPU memory that is aligned for the type. */
-dt_result_t dt_check_reduced_memory(const char *name, const void *in, const void *out,
-                                    dt_dtype_t dtype, enum dt_memory *memory);
+dt_result_t dt_check_reduced_memory(struct dt_operation *o, const void *in, const void *out);
 
 #endif

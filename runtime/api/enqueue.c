@@ -6,7 +6,6 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/stream.h"
-#include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gpu.h"
@@ -81,7 +80,8 @@ static dt_result_t reserve_pinned(const struct enqueued_call *e)
 static dt_result_t hold_stream(const struct enqueued_call *e)
 {
     struct dt_operation *o = e->o;
-    dt_result_t r = dt_gpu_order_take_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
+    struct dt_buffer_pair b = dt_operation_gpu_buffers(o);
+    dt_result_t r = dt_gpu_order_take_on(&o->order, e->name, &b, e->s);
     CUresult result = r == DT_OK ? dt_gpu_gate_shut(&o->gate, e->s->stream, e->comm) : CUDA_SUCCESS;
 
     if (!result)
@@ -111,13 +111,12 @@ static dt_result_t hold_and_submit(const struct enqueued_call *e, dt_request_t *
 static dt_result_t begin_direct(const struct enqueued_call *e)
 {
     struct dt_operation *o = e->o;
+    struct dt_buffer_pair b = dt_operation_gpu_buffers(o);
     dt_result_t r = dt_gpu_stream_check_capture(&e->s->stream, 1, e->name);
     CUresult result;
 
     if (r == DT_OK)
-        r = dt_gpu_order_check_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
-    if (r == DT_OK)
-        r = dt_gpu_check_buffers(e->comm, o, &o->order);
+        r = dt_gpu_order_check_on(&o->order, e->name, &b, e->s);
     if (r != DT_OK)
         return r;
     result = dt_direct_begin(e->comm, e->s->stream, &o->direct);

@@ -16,7 +16,7 @@ static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struc
 
     if (r == DT_OK && rank != o->root) {
         blocks->counts = NULL;
-        return dt_check_memory(name, o->count ? block : NULL, NULL, &o->memory);
+        return dt_check_memory(o, o->count ? block : NULL, NULL);
     }
     if (r == DT_OK)
         r = dt_check_counts(name, o->kind->call, "counts", blocks);
@@ -31,9 +31,8 @@ static dt_result_t check_rooted(struct dt_operation *o, const void *whole, struc
                     o->count, dt_blocks_count(blocks, (uint32_t)rank));
     if (r != DT_OK)
         return r;
-    return dt_check_memory(name, o->count ? block : NULL,
-                           dt_blocks_bytes(blocks, (uint32_t)size, o->dtype) ? whole : NULL,
-                           &o->memory);
+    return dt_check_memory(o, o->count ? block : NULL,
+                           dt_blocks_bytes(blocks, (uint32_t)size, o->dtype) ? whole : NULL);
 }
 
 /* ---- gather ---- */

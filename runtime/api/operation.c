@@ -57,21 +57,29 @@ static dt_result_t find_caller_and_check(struct dt_operation *o, struct caller *
 
 /* ---- the order of calls on GPU memory ---- */
 
-static bool is_on_gpu(const void *ptr)
+/* A call on managed memory is made on the host, so its buffers may lie anywhere; one of them shows
+ * which work of the GPU to wait for. */
+struct dt_buffer_pair dt_operation_gpu_buffers(const struct dt_operation *o)
 {
-    return ptr && dt_memory_of(ptr, ptr) != DT_MEMORY_HOST;
-}
+    struct dt_buffer_pair b = o->touched;
 
-const void *dt_operation_gpu_buffer(const struct dt_operation *o)
-{
-    return is_on_gpu(o->in) ? o->in : is_on_gpu(o->out) ? o->out : NULL;
+    if (o->memory != DT_MEMORY_MANAGED || !b.in || !b.out)
+        return b;
+    if (dt_memory_of(b.in, b.in) == DT_MEMORY_MANAGED)
+        b.out = NULL;
+    else
+        b.in = NULL;
+    return b;
 }
 
 static dt_result_t record_gpu_order(struct dt_operation *o)
 {
+    struct dt_buffer_pair b;
+
     if (o->memory == DT_MEMORY_HOST || o->order.context)
         return DT_OK;
-    return dt_gpu_order_take(&o->order, o->kind->name, dt_operation_gpu_buffer(o));
+    b = dt_operation_gpu_buffers(o);
+    return dt_gpu_order_take(&o->order, o->kind->name, &b);
 }
 
 /* ---- sends and receives ---- */

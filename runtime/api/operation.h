@@ -15,8 +15,8 @@ dt_result_t dt_operation_prepare(struct dt_operation *o);
 /* Like dt_operation_prepare, but errors name the public call "name". Sets *size to the size of the
  * communicator. */
 dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size);
-/* A buffer of a checked operation that the GPU can reach; NULL if there is none. */
-const void *dt_operation_gpu_buffer(const struct dt_operation *o);
+/* The buffers of a checked operation on GPU memory that its order concerns. */
+struct dt_buffer_pair dt_operation_gpu_buffers(const struct dt_operation *o);
 /* Adds to dt_last_error_info which call was refused. Returns r. */
 dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r);
 /* Submits a task for the operation, on behalf of the public call "name". The task calls

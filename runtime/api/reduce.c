@@ -25,8 +25,7 @@ static dt_result_t check_reduce(struct dt_operation *o, int rank, int size)
         r = dt_check_apart(name, o->in, bytes, o->out, bytes, o->out);
     if (r != DT_OK || !o->count)
         return r;
-    return dt_check_reduced_memory(name, o->in, rank == o->root ? o->out : NULL, o->dtype,
-                                   &o->memory);
+    return dt_check_reduced_memory(o, o->in, rank == o->root ? o->out : NULL);
 }
 
 static dt_result_t make_reduce(struct dt_comm *c, const struct dt_operation *o)
@@ -89,8 +88,7 @@ static dt_result_t check_reduce_scatter(struct dt_operation *o, int rank, int si
         r = dt_check_apart(name, o->in, total, o->out, o->count * dt_dtype_size(o->dtype), o->out);
     if (r != DT_OK)
         return r;
-    return dt_check_reduced_memory(name, total ? o->in : NULL, o->count ? o->out : NULL, o->dtype,
-                                   &o->memory);
+    return dt_check_reduced_memory(o, total ? o->in : NULL, o->count ? o->out : NULL);
 }
 
 static dt_result_t make_reduce_scatter(struct dt_comm *c, const struct dt_operation *o)

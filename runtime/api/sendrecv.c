@@ -14,7 +14,7 @@ static dt_result_t check_p2p(struct dt_operation *o, int rank, int size)
     (void)rank;
     if (o->root < 0 || o->root >= size)
         return dt_fail(DT_ERR_ARG, "%s: peer %d is not one of the %d ranks", name, o->root, size);
-    return dt_check_memory(name, NULL, o->count ? o->out : NULL, &o->memory);
+    return dt_check_memory(o, NULL, o->count ? o->out : NULL);
 }
 
 static struct dt_operation send_operation(dt_comm_t *comm, const void *buf, size_t count,

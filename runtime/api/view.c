@@ -324,8 +324,9 @@ static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_
 
 static dt_result_t await_view(const char *name, struct view *v)
 {
+    static const struct dt_buffer_pair none;
     struct dt_gpu_order order;
-    dt_result_t r = dt_gpu_order_take_on(&order, name, NULL, &v->stream);
+    dt_result_t r = dt_gpu_order_take_on(&order, name, &none, &v->stream);
 
     if (r != DT_OK)
         return r;

@@ -5,7 +5,6 @@
 #include "runtime/base/reduceoptions.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/wait.h"
-#include "runtime/gpu/extents.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 static bool names_root(const struct dt_operation *o)
@@ -32,51 +31,6 @@ dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error)
 {
     dt_gpu_coll_error(c, &c->coll_error, function, error);
     return dt_comm_fail_outside(c);
-}
-
-static dt_result_t check_device(const struct dt_comm *c, const struct dt_operation *o, CUdevice on,
-                                CUdevice first)
-{
-    if (on == first)
-        return DT_OK;
-    return dt_fail(DT_ERR_ARG,
-                   "rank %d: %s: the buffer is on device %d, but the first one of this "
-                   "communicator was on device %d; DTRUN_DEVICE=staging serves both",
-                   c->world->rank, o->kind->name, on, first);
-}
-
-dt_result_t dt_gpu_check_device(const struct dt_comm *c, const struct dt_operation *o,
-                                CUdevice first)
-{
-    return check_device(c, o, o->order.device, first);
-}
-
-static dt_result_t check_buffer(const struct dt_comm *c, const struct dt_operation *o,
-                                const void *ptr, const struct dt_gpu_order *first)
-{
-    CUdevice on;
-    dt_result_t r;
-
-    if (dt_cuda()->cuPointerGetAttribute(&on, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                         (CUdeviceptr)(uintptr_t)ptr))
-        return DT_OK;
-    r = check_device(c, o, on, first->device);
-    if (r != DT_OK || dt_gpu_order_serves(ptr, first->context))
-        return r;
-    return dt_fail(DT_ERR_ARG,
-                   "rank %d: %s: the buffer belongs to another context of device %d than the first "
-                   "one of this communicator; DTRUN_DEVICE=staging serves both",
-                   c->world->rank, o->kind->name, on);
-}
-
-dt_result_t dt_gpu_check_buffers(const struct dt_comm *c, const struct dt_operation *o,
-                                 const struct dt_gpu_order *first)
-{
-    struct dt_extents e = dt_extents_of(o, c->rank, c->size);
-    const void *in = o->kind->call == DT_CALL_BROADCAST ? o->out : o->in;
-    dt_result_t r = e.in ? check_buffer(c, o, in, first) : DT_OK;
-
-    return r == DT_OK && e.out && o->out != in ? check_buffer(c, o, o->out, first) : r;
 }
 
 static dt_result_t wait_for(struct dt_comm *c, void *event)

@@ -12,14 +12,6 @@
 struct dt_call dt_gpu_call(const struct dt_operation *o);
 /* Ends c with this rank's failure in a function of the driver. Returns DT_ERR_CUDA. */
 dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error);
-/* Returns DT_ERR_ARG if the memory is on another device than that of the first call. The path has
- * made all its resources for that device. */
-dt_result_t dt_gpu_check_device(const struct dt_comm *c, const struct dt_operation *o,
-                                CUdevice first);
-/* The same for every buffer, also if it belongs to another context than `first`: NCCL's kernels run
- * in that context, and would end it if they touched memory of another one. */
-dt_result_t dt_gpu_check_buffers(const struct dt_comm *c, const struct dt_operation *o,
-                                 const struct dt_gpu_order *first);
 /* Waits until the GPU has done what was queued before the call. Then managed memory counts as host
  * memory. */
 dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *order);

@@ -164,9 +164,9 @@ static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
 
     whole.in = whole.out = (void *)(uintptr_t)f->memory;
     whole.how = (dt_all_reduce_options_t)DT_ALL_REDUCE_OPTIONS_INIT;
-    whole.order = (struct dt_gpu_order){ .context = f->context,
-                                         .device = f->device,
-                                         .events = { f->copied } };
+    whole.order = (struct dt_gpu_order){
+        .context = f->context, .device = f->device, .bound = true, .events = { f->copied }
+    };
     for (size_t i = 1; i < n; i++) {
         whole.count += parts[i].count;
         whole.buffers = dt_reduceoptions_mark_buffer(whole.buffers, bytes_of(&parts[i]));
@@ -278,7 +278,9 @@ dt_result_t dt_gpu_fuse_make(struct dt_comm *c, struct dt_gpu_fuse *f,
     if (c->announce || c->failed != DT_OK)
         return make_each(c, parts, n);
     whole = fused_operation(f, parts, n);
-    r = decide(c, f, &whole);
+    r = dt_gpu_check_place(c, f->memory ? &whole : parts);
+    if (r == DT_OK)
+        r = decide(c, f, &whole);
     if (r != DT_OK)
         return r;
     return f->fuses ? make_fused(c, f, &whole, parts, n) : make_each(c, parts, n);

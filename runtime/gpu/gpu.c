@@ -75,8 +75,8 @@ static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, co
     if (!api)
         return NULL;
     if (!is_primary(order))
-        *why = "the memory belongs to a context that the program has created, but NCCL uses "
-               "the device's primary context";
+        *why = "the program uses a context that it has created, but NCCL uses the device's "
+               "primary context";
     else if (!runtime_starts(api, order))
         *why = "its CUDA runtime does not start: the driver may be too old for it";
     else
@@ -259,6 +259,40 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
     }
 }
 
+/* The device and context for which this rank has opened the path. A NULL context means none yet. */
+static struct dt_gpu_order opened_for(const struct dt_comm *c)
+{
+    const struct dt_gpu *g = c->gpu;
+
+    switch (g->path) {
+    case DT_GPU_NCCL:
+        return (struct dt_gpu_order){ .context = g->nccl.context, .device = g->nccl.device };
+    case DT_GPU_SHARED:
+        return (struct dt_gpu_order){ .context = g->shared.context, .device = g->shared.device };
+    default:
+        return (struct dt_gpu_order){ 0 };
+    }
+}
+
+dt_result_t dt_gpu_check_place(const struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_gpu_order first = opened_for(c);
+
+    if (!first.context || !can_make(c, o))
+        return DT_OK;
+    if (o->order.device != first.device)
+        return dt_fail(DT_ERR_ARG,
+                       "rank %d: %s: the buffer is on device %d, but the first one of this "
+                       "communicator was on device %d; DTRUN_DEVICE=staging serves both",
+                       c->world->rank, o->kind->name, o->order.device, first.device);
+    if (!o->order.bound || o->order.context == first.context)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG,
+                   "rank %d: %s: the buffer belongs to another context of device %d than the first "
+                   "one of this communicator; DTRUN_DEVICE=staging serves both",
+                   c->world->rank, o->kind->name, first.device);
+}
+
 /* The path is chosen at the first call that some path makes without staging. */
 static dt_result_t settle_path(struct dt_comm *c, const struct dt_operation *o)
 {
@@ -307,7 +341,9 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
         r = dt_gpu_await_order(c, &o->order);
         return r == DT_OK ? o->kind->make(c, o) : r;
     }
-    r = dt_gpu_await_gates(c, &o->order, o->gate);
+    r = dt_gpu_check_place(c, o);
+    if (r == DT_OK)
+        r = dt_gpu_await_gates(c, &o->order, o->gate);
     if (r == DT_OK)
         r = settle_path(c, o);
     if (r != DT_OK)
@@ -344,21 +380,6 @@ static dt_result_t open_path(struct dt_comm *c, const struct dt_gpu_order *order
         return accept_shared(c, r, why);
     default:
         return DT_OK;
-    }
-}
-
-/* The device and context for which this rank has opened the path. A NULL context means none yet. */
-static struct dt_gpu_order opened_for(const struct dt_comm *c)
-{
-    const struct dt_gpu *g = c->gpu;
-
-    switch (g->path) {
-    case DT_GPU_NCCL:
-        return (struct dt_gpu_order){ .context = g->nccl.context, .device = g->nccl.device };
-    case DT_GPU_SHARED:
-        return (struct dt_gpu_order){ .context = g->shared.context, .device = g->shared.device };
-    default:
-        return (struct dt_gpu_order){ 0 };
     }
 }
 

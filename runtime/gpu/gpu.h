@@ -30,6 +30,10 @@ struct dt_gpu { /* one per communicator; all zero at first */
 /* Makes an operation on GPU memory or managed memory. The operation has been checked and has taken
  * its order. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o);
+/* Returns DT_ERR_ARG if the path that makes the operation serves another device or context than
+ * that of its buffers: its kernels run in the context of the first call, and would end it if they
+ * touched memory of another one. The refusal leaves the path as it is: other ranks know nothing. */
+dt_result_t dt_gpu_check_place(const struct dt_comm *c, const struct dt_operation *o);
 /* Allocates the communicator's GPU state, which is empty until the first call on GPU memory. */
 dt_result_t dt_gpu_open(struct dt_comm *c);
 void dt_gpu_close(struct dt_comm *c); /* does nothing if dt_gpu_open failed or was not called */

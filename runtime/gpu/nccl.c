@@ -327,28 +327,14 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
     return r == DT_OK ? match_and_make(c, o) : r;
 }
 
-/* The enqueuing thread has checked the buffers of a call that it launches. */
-static dt_result_t check_buffers(const struct dt_comm *c, const struct dt_operation *o)
-{
-    const struct dt_ncclcomm *n = &c->gpu->nccl;
-    struct dt_gpu_order first = { .context = n->context, .device = n->device };
-
-    if (o->direct)
-        return DT_OK;
-    return dt_gpu_check_buffers(c, o, n->comm ? &first : &o->order);
-}
-
-/* A call that is refused leaves NCCL's communicator as it is: other ranks know nothing of it. */
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_ncclcomm *n = &c->gpu->nccl;
     struct dt_cuda_scope scope;
-    dt_result_t r = check_buffers(c, o);
-    CUresult result;
+    CUresult result =
+        dt_gpu_enter_made(&scope, n->comm ? n->context : NULL, n->life, o->order.context);
+    dt_result_t r;
 
-    if (r != DT_OK)
-        return r;
-    result = dt_gpu_enter_made(&scope, n->comm ? n->context : NULL, n->life, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = o->direct ? match_and_await(c, o) : make_in_context(c, o);

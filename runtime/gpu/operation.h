@@ -30,6 +30,7 @@ struct dt_operation {
     const dt_all_reduce_options_t *options; /* as the program gave them; NULL: none */
 
     /* set by the check */
+    struct dt_buffer_pair touched; /* not set for host memory */
     enum dt_memory memory;
     dt_all_reduce_options_t how; /* the options with all defaults filled in; size 0: no options */
     uint64_t buffers; /* stands for the buffers of a bucket (reduceoptions.h); 0: one buffer */

@@ -191,11 +191,6 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
 
     if (s->slot >= slot)
         return DT_OK;
-    if (s->context) {
-        r = dt_gpu_check_device(c, o, s->device);
-        if (r != DT_OK)
-            return r;
-    }
     result = dt_gpu_enter_made(&scope, s->context, s->life, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
@@ -498,12 +493,9 @@ dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
 {
     const struct dt_shared *s = &c->gpu->shared;
     struct dt_cuda_scope scope;
-    dt_result_t r = dt_gpu_check_device(c, o, s->device);
-    CUresult result;
+    CUresult result = dt_gpu_enter_made(&scope, s->context, s->life, o->order.context);
+    dt_result_t r;
 
-    if (r != DT_OK)
-        return r;
-    result = dt_gpu_enter_made(&scope, s->context, s->life, o->order.context);
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = match_and_make(c, o);

@@ -688,7 +688,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     unset LD_LIBRARY_PATH
     code_is 0
     [ "$(grep -c '^= 1$' "$OUT")" = 2 ]
-    [ "$(grep -c 'warning: rank 0 .* cannot use NCCL (the memory belongs to a context that the program has created' "$ERR")" = 1 ]
+    [ "$(grep -c 'warning: rank 0 .* cannot use NCCL (the program uses a context that it has created' "$ERR")" = 1 ]
     clean
 }
 

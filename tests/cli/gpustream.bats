@@ -269,6 +269,8 @@ all_say_destroyed() { # LINE
     done
 }
 
+@test "no path serves buffers of two contexts in one call" { by_all_paths 'apart: done' gpustream apart; }
+
 @test "NCCL's all-to-all in place works on a device without stream-ordered memory" {
     for what in smallcalls streamcalls; do
         stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115

@@ -14,6 +14,7 @@
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - strays: calls of rank 1 on another device, and in another context, than its first call
+ * - apart: buffers in two contexts, within one call and in two
  * - pool: pinned memory is returned while a stream never ends
  * - aside: NCCL's all-to-all in place, which needs memory, while a stream never ends
  * - reset: a view from before a reset of the device, and one in the new context
@@ -692,6 +693,25 @@ static void stray_result(const float *in, dt_comm_t *comm)
         fail(dt_last_error());
 }
 
+/* The bucket refuses its buffers when it reduces them. It is of no use any more, but no other rank
+ * has waited for it. */
+static void stray_bucket(void)
+{
+    dt_bucket_t *bucket;
+    float *buf;
+
+    if (dt_rank() != 1)
+        return;
+    context_push(false, 2);
+    buf = device_new(2 * sizeof *buf);
+    need(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_SUM, &bucket));
+    need(dt_bucket_push(bucket, buf, 1));
+    need(dt_bucket_push(bucket, buf + 1, 1));
+    expect(dt_bucket_wait(bucket), DT_ERR_ARG, "a bucket on another device");
+    expect(dt_bucket_free(bucket), DT_ERR_ARG, "a bucket that has failed");
+    context_pop();
+}
+
 static void strays(void)
 {
     CUstream stream;
@@ -705,6 +725,7 @@ static void strays(void)
         need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
         need_sum(buf, round, "a call after one that was refused");
         stray_result(buf, DT_WORLD);
+        stray_bucket();
         if (round < 2)
             stray(round == 1, round ? "another context of device 1" : "on device 2");
     }
@@ -712,6 +733,29 @@ static void strays(void)
     view = view_of(DT_WORLD, stream);
     stray_result(buf, view);
     need_call(stream, view, buf, "a call after one on a view that was refused");
+}
+
+/* Staging serves each context, but no path serves two in one call. A buffer that a rank does not
+ * use may lie anywhere. */
+static void apart(void)
+{
+    const char *path = getenv("DTRUN_DEVICE");
+    dt_result_t other = path && strcmp(path, "staging") == 0 ? DT_OK : DT_ERR_ARG;
+    float *here = device_new(COUNT * sizeof *here), *there;
+
+    context_push(true, 0);
+    there = device_new(COUNT * sizeof *there);
+    context_pop();
+    fill_on(CU_STREAM_LEGACY, here, 0);
+    expect(dt_all_reduce(DT_WORLD, here, there, COUNT, DT_F32, DT_SUM), DT_ERR_ARG,
+           "a result in another context");
+    if (!strstr(dt_last_error(), "in and out belong to different contexts of device 0"))
+        fail(dt_last_error());
+    need(dt_reduce(DT_WORLD, here, dt_rank() == 1 ? here : there, COUNT, DT_F32, DT_SUM, 1));
+    if (dt_rank() == 1)
+        need_sum(here, 0, "a reduction to rank 1");
+    expect(dt_all_reduce(DT_WORLD, DT_IN_PLACE, there, COUNT, DT_F32, DT_SUM), other,
+           "a call in another context than the first");
 }
 
 /* The large call returns more pinned memory than is kept. No call may wait for it to be freed,
@@ -1174,6 +1218,7 @@ int main(int argc, char **argv)
                                            { "twice", finalize_twice },
                                            { "contexts", contexts },
                                            { "strays", strays },
+                                           { "apart", apart },
                                            { "pool", pool },
                                            { "turns", take_turns },
                                            { "aside", set_aside } };

@@ -12,6 +12,11 @@ enum dt_memory {
     DT_MEMORY_MIXED
 };
 
+struct dt_buffer_pair { /* those that a call reads and writes; NULL: none */
+    const void *in;
+    const void *out;
+};
+
 /* Where two buffers lie, which may be the same. A NULL buffer counts as lying where the other
  * does. */
 enum dt_memory dt_memory_of(const void *a, const void *b);

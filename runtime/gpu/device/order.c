@@ -1,7 +1,5 @@
 #include "runtime/gpu/device/order.h"
 
-#include <stdbool.h>
-
 #include "runtime/base/error.h"
 #include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -21,27 +19,71 @@ static CUresult get_current_context(CUdevice device, CUcontext *context)
     return result;
 }
 
-/* Finds the context that the memory belongs to. If it belongs to none (memory of cuMemCreate),
- * takes the thread's context. If the thread has none on this device, takes the device's primary
- * context, which the runtime API uses. Like the runtime API, never releases it. */
-static dt_result_t find_context(const char *name, const void *ptr, struct dt_gpu_order *o)
+struct place { /* of memory */
+    CUdevice device;
+    CUcontext context; /* that it belongs to; NULL: to none (memory of cuMemCreate) */
+};
+
+static dt_result_t find_place(const char *name, const void *ptr, struct place *p)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
-    CUresult result;
+    CUresult result =
+        cuda->cuPointerGetAttribute(&p->device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
 
-    result = cuda->cuPointerGetAttribute(&o->device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
     if (result)
         return dt_cuda_fail(name, "cuPointerGetAttribute", result);
-    if (cuda->cuPointerGetAttribute(&o->context, CU_POINTER_ATTRIBUTE_CONTEXT, address))
-        o->context = NULL;
-    if (o->context)
+    if (cuda->cuPointerGetAttribute(&p->context, CU_POINTER_ATTRIBUTE_CONTEXT, address))
+        p->context = NULL;
+    return DT_OK;
+}
+
+/* Kernels touch both buffers in one context. */
+static dt_result_t combine_places(const char *name, const struct place *in, const struct place *out,
+                                  struct place *both)
+{
+    if (in->device != out->device)
+        return dt_fail(DT_ERR_ARG,
+                       "%s: in is on device %d, and out on device %d: copy one of them first", name,
+                       in->device, out->device);
+    if (in->context && out->context && in->context != out->context)
+        return dt_fail(DT_ERR_ARG,
+                       "%s: in and out belong to different contexts of device %d: copy one of them "
+                       "first",
+                       name, in->device);
+    *both = in->context ? *in : *out;
+    return DT_OK;
+}
+
+static dt_result_t find_common_place(const char *name, const struct dt_buffer_pair *b,
+                                     struct place *p)
+{
+    struct place in, out;
+    dt_result_t r;
+
+    if (!b->in || !b->out || b->in == b->out)
+        return find_place(name, b->in ? b->in : b->out, p);
+    r = find_place(name, b->in, &in);
+    if (r == DT_OK)
+        r = find_place(name, b->out, &out);
+    return r == DT_OK ? combine_places(name, &in, &out, p) : r;
+}
+
+/* For memory that belongs to no context, takes the thread's context. If the thread has none on this
+ * device, takes the device's primary context, which the runtime API uses. Like the runtime API,
+ * never releases it. */
+static dt_result_t find_context(const char *name, const struct place *p, CUcontext *context)
+{
+    CUresult result;
+
+    *context = p->context;
+    if (*context)
         return DT_OK;
-    result = get_current_context(o->device, &o->context);
+    result = get_current_context(p->device, context);
     if (result)
         return dt_cuda_fail(name, "cuCtxGetCurrent", result);
-    if (!o->context)
-        result = cuda->cuDevicePrimaryCtxRetain(&o->context, o->device);
+    if (!*context)
+        result = dt_cuda()->cuDevicePrimaryCtxRetain(context, p->device);
     return result ? dt_cuda_fail(name, "cuDevicePrimaryCtxRetain", result) : DT_OK;
 }
 
@@ -75,62 +117,59 @@ static dt_result_t record_all(struct dt_gpu_order *o, const char *name, CUcontex
     return r;
 }
 
-dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const void *ptr)
+dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name,
+                              const struct dt_buffer_pair *buffers)
 {
     static const CUstream streams[] = { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD };
     dt_result_t r = dt_cuda_check(name);
+    CUcontext context;
+    struct place p;
 
     *o = (struct dt_gpu_order){ 0 };
     if (r == DT_OK)
-        r = find_context(name, ptr, o);
+        r = find_common_place(name, buffers, &p);
+    if (r == DT_OK)
+        r = find_context(name, &p, &context);
     if (r != DT_OK)
         return r;
-    return record_all(o, name, o->context, streams, 2);
+    *o = (struct dt_gpu_order){ .context = context, .device = p.device, .bound = p.context };
+    return record_all(o, name, context, streams, 2);
 }
 
-bool dt_gpu_order_serves(const void *ptr, CUcontext context)
+/* Everything that the call needs was made in the stream's context. */
+static dt_result_t check_place(const char *name, const struct place *p,
+                               const struct dt_gpu_stream *s)
 {
-    CUcontext own = NULL;
-
-    return dt_cuda()->cuPointerGetAttribute(&own, CU_POINTER_ATTRIBUTE_CONTEXT,
-                                            (CUdeviceptr)(uintptr_t)ptr) ||
-           !own || own == context;
-}
-
-/* Everything that the call needs was made in the stream's context, so the buffer must not
- * belong to another context. It may belong to none. */
-static dt_result_t check_buffer(const char *name, const void *ptr, const struct dt_gpu_stream *s)
-{
-    const struct dt_cuda *cuda = dt_cuda();
-    CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
-    CUdevice device;
-    CUresult result =
-        cuda->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-
-    if (result)
-        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
-    if (device != s->device)
+    if (p->device != s->device)
         return dt_fail(DT_ERR_ARG, "%s: the buffer is on device %d, but the stream is on device %d",
-                       name, device, s->device);
-    if (dt_gpu_order_serves(ptr, s->context))
+                       name, p->device, s->device);
+    if (!p->context || p->context == s->context)
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
                    "%s: the buffer belongs to another context of device %d than the stream: "
                    "allocate it in the stream's context, or use a stream of the buffer's context",
-                   name, device);
+                   name, p->device);
 }
 
-dt_result_t dt_gpu_order_check_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+dt_result_t dt_gpu_order_check_on(struct dt_gpu_order *o, const char *name,
+                                  const struct dt_buffer_pair *buffers,
                                   const struct dt_gpu_stream *s)
 {
-    *o = (struct dt_gpu_order){ .context = s->context, .device = s->device };
-    return ptr ? check_buffer(name, ptr, s) : DT_OK;
+    struct place p;
+    dt_result_t r;
+
+    *o = (struct dt_gpu_order){ .context = s->context, .device = s->device, .bound = true };
+    if (!buffers->in && !buffers->out)
+        return DT_OK;
+    r = find_common_place(name, buffers, &p);
+    return r == DT_OK ? check_place(name, &p, s) : r;
 }
 
-dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name,
+                                 const struct dt_buffer_pair *buffers,
                                  const struct dt_gpu_stream *s)
 {
-    dt_result_t r = dt_gpu_order_check_on(o, name, ptr, s);
+    dt_result_t r = dt_gpu_order_check_on(o, name, buffers, s);
 
     return r == DT_OK ? record_all(o, name, s->context, &s->stream, 1) : r;
 }

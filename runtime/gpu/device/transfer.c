@@ -200,9 +200,10 @@ static dt_result_t transfer_in_context(struct transfer *t, const struct dt_gpu_o
 
 static dt_result_t transfer(struct transfer *t, dt_result_t (*in_chunks)(struct transfer *t))
 {
+    const struct dt_buffer_pair buffer = { .in = t->device };
     struct dt_gpu_order order;
     struct dt_cuda_scope scope;
-    dt_result_t r = dt_gpu_order_take(&order, t->name, t->device);
+    dt_result_t r = dt_gpu_order_take(&order, t->name, &buffer);
     CUresult result;
 
     if (r != DT_OK)

@@ -2,19 +2,23 @@
 
 #include "tests/standin/nccl/inject.h"
 
-/* Memory of another device counts as out of reach, since nothing has called
+/* Memory of another device or context counts as out of reach, since nothing has called
  * cuCtxEnablePeerAccess. */
 static bool is_elsewhere(const struct ncclComm *comm, CUdeviceptr ptr)
 {
     CUpointer_attribute kinds[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                    CU_POINTER_ATTRIBUTE_CONTEXT };
     unsigned type = 0, managed = 0;
+    CUcontext context = NULL;
     int ordinal = 0;
-    void *values[] = { &type, &managed, &ordinal };
+    void *values[] = { &type, &managed, &ordinal, &context };
 
-    cuPointerGetAttributes(3, kinds, values, ptr);
-    return type == CU_MEMORYTYPE_DEVICE && !managed && ordinal != comm->device;
+    cuPointerGetAttributes(4, kinds, values, ptr);
+    if (type != CU_MEMORYTYPE_DEVICE || managed)
+        return false;
+    return ordinal != comm->device || (context && context != comm->context);
 }
 
 char *standin_touch(struct ncclComm *comm, CUdeviceptr ptr, size_t size)

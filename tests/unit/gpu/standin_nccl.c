@@ -237,15 +237,31 @@ static void collectives_run_in_stream_order_when_all_have_launched(void **state)
     run_ranks(2, follow_streams, NULL);
 }
 
-static void fault(struct rank *me)
+/* Of a context that the program creates on the same device. */
+static void *memory_elsewhere(struct rank *me)
+{
+    CUcontext other;
+    CUdeviceptr ptr;
+    CUdevice device;
+
+    OK(cuCtxGetDevice(&device));
+    OK(cuCtxCreate_v2(&other, 0, device));
+    OK(cuMemAlloc_v2(&ptr, 16));
+    OK(cuCtxPopCurrent_v2(&other));
+    return (void *)ptr;
+}
+
+static void fault(struct rank *me, bool on_host)
 {
     static int host[4];
     _Atomic uint32_t *word;
+    void *from;
 
     start_both(me);
     if (me->rank == 0) {
+        from = on_host ? host : memory_elsewhere(me);
         word = make_busy(me);
-        OK(ncclAllReduce(host, (void *)me->to, 4, ncclInt32, ncclSum, me->comm, me->stream));
+        OK(ncclAllReduce(from, (void *)me->to, 4, ncclInt32, ncclSum, me->comm, me->stream));
         *word = 1;
         IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(me->stream));
         IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc_v2(&me->to, 4));
@@ -258,10 +274,26 @@ static void fault(struct rank *me)
     OK(ncclCommAbort(me->comm));
 }
 
+static void fault_on_host(struct rank *me)
+{
+    fault(me, true);
+}
+
+static void fault_elsewhere(struct rank *me)
+{
+    fault(me, false);
+}
+
 static void touching_host_memory_loses_the_context(void **state)
 {
     (void)state;
-    run_ranks(2, fault, NULL);
+    run_ranks(2, fault_on_host, NULL);
+}
+
+static void touching_memory_of_another_context_loses_the_context(void **state)
+{
+    (void)state;
+    run_ranks(2, fault_elsewhere, NULL);
 }
 
 /* Ranks 0 and 1 share a device, rank 2 has its own. */
@@ -781,6 +813,7 @@ int main(void)
         ONE_HOST(small_types_round_like_nvidias),
         ONE_HOST(captured_calls_do_not_run),
         ONE_HOST(touching_host_memory_loses_the_context),
+        ONE_HOST(touching_memory_of_another_context_loses_the_context),
         ONE_HOST(two_ranks_on_one_device_need_different_host_ids),
         ONE_HOST(one_rank_needs_no_group),
         ONE_HOST(wrong_arguments_are_refused),
