@@ -124,6 +124,7 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
 @test "when the kernel kills a rank for memory, the job ends with 137 and the message says so" {
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_out_of_memory
+    err_has "dtrun: localhost: memory ran out; the control group of the ranks allows 76 MiB"
 }
 
 @test "dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
