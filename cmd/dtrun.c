@@ -301,10 +301,16 @@ static void pass_output_dir(struct dt_job_config *c, const struct dt_options *o,
     free(base);
 }
 
+/* Prefers the name in $PWD: other hosts may have the same link, but not the directory to which it
+ * leads here. */
 static char *current_directory(struct dt_error *err)
 {
-    char *here = getcwd(NULL, 0);
+    char *here = get_current_dir_name();
 
+    if (here && *here != '/') {
+        free(here);
+        here = getcwd(NULL, 0);
+    }
     if (!here)
         dt_error_set(err, "the current directory: %s; start dtrun in another one", strerror(errno));
     return here;

@@ -36,6 +36,17 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
+@test "ranks run in dtrun's directory by the name in PWD, if that names it" {
+    mkdir "$T/there" && ln -s there "$T/link"
+    cd "$T/link"
+    dtrun --no-tag -np 1 sh -c 'pwd -L'
+    [ "$(cat "$OUT")" = "$T/link" ] || { show; false; }
+    for named in "$T" . /none; do
+        PWD=$named dtrun --no-tag -np 1 sh -c 'pwd -L'
+        [ "$(cat "$OUT")" = "$(realpath "$T/there")" ] || { show; false; }
+    done
+}
+
 @test "too few open files are reported with the limit, by dtrun and by the agent" {
     (ulimit -n 10 && dtrun -np 2 touch ran; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
