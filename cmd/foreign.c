@@ -345,7 +345,7 @@ static const struct dt_foreign table[] = {
     SAME(X, 1, NULL, "hostfile", "machinefile"),
     SAME(X, 1, "without slots a host has one", "hosts", "host"),
     REFUSED(X, 0, "leave this machine out of -H and --hostfile", "skip-launch-node"),
-    NEEDLESS(X, 1, "an allocation of Slurm, PBS or LSF is found without it", "rmk"),
+    NEEDLESS(X, 1, "the hosts of a batch job are found without it", "rmk"),
     VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "launcher"),
     VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "bootstrap"),
     REFUSED(X, 1, "--transport and --rsh say how hosts are reached", "launcher", "bootstrap",

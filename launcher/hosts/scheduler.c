@@ -93,8 +93,36 @@ static int slurm(struct dt_hostlist *list, const char *name, const char *nodes,
     return 0;
 }
 
-/* text names one host on each line, once for each slot. */
-static int parse_lines(struct dt_hostlist *list, char *text, struct dt_error *err)
+typedef int (*add_line_f)(struct dt_hostlist *list, char *line, struct dt_error *err);
+
+/* A line names one host, once for each slot. */
+static int add_slot(struct dt_hostlist *list, char *line, struct dt_error *err)
+{
+    return add_slots(list, line, 1, err);
+}
+
+static int add_pair(struct dt_hostlist *list, const char *name, const char *count,
+                    struct dt_error *err)
+{
+    int slots;
+
+    if (!count)
+        return dt_error_usage(err, "%.200s has no number of slots", name);
+    if (dt_number_parse(count, 1, DT_SLOTS_MAX, &slots, err) < 0)
+        return dt_error_prefix(err, "%.200s %.200s: ", name, count);
+    return add_slots(list, name, slots, err);
+}
+
+/* After a host and its slots, the line names a queue and processors. */
+static int add_grid_line(struct dt_hostlist *list, char *line, struct dt_error *err)
+{
+    char *rest = NULL, *name = strtok_r(line, BLANKS, &rest);
+
+    return add_pair(list, name, strtok_r(NULL, BLANKS, &rest), err);
+}
+
+static int parse_lines(struct dt_hostlist *list, char *text, add_line_f add_line,
+                       struct dt_error *err)
 {
     char *line;
 
@@ -102,19 +130,30 @@ static int parse_lines(struct dt_hostlist *list, char *text, struct dt_error *er
         line += strspn(line, BLANKS);
         for (size_t n = strlen(line); n > 0 && strchr(BLANKS, line[n - 1]); n--)
             line[n - 1] = '\0';
-        if (*line && add_slots(list, line, 1, err) < 0)
+        if (*line && add_line(list, line, err) < 0)
             return dt_error_prefix(err, "line %d: ", number);
     }
     return list->n ? 0 : dt_error_usage(err, "the file names no host");
 }
 
-static int parse_nodes(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
+static int parse_text(struct dt_hostlist *list, struct dt_strbuf *text, add_line_f add_line,
+                      struct dt_error *err)
 {
     if (strlen(dt_strbuf_text(text)) != text->len)
         return dt_error_usage(err, "the file is not a text file");
     if (text->len == 0)
         return dt_error_usage(err, "the file names no host");
-    return parse_lines(list, text->data, err);
+    return parse_lines(list, text->data, add_line, err);
+}
+
+static int parse_nodes(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
+{
+    return parse_text(list, text, add_slot, err);
+}
+
+static int parse_grid(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
+{
+    return parse_text(list, text, add_grid_line, err);
 }
 
 /* The format is that of dtrun's own hostfiles, in which mpirun's and mpiexec's words work. */
@@ -145,6 +184,12 @@ static int node_file(struct dt_hostlist *list, const char *name, const char *pat
     return hosts_in_file(list, name, path, view, err, parse_nodes);
 }
 
+static int grid_file(struct dt_hostlist *list, const char *name, const char *path,
+                     const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    return hosts_in_file(list, name, path, view, err, parse_grid);
+}
+
 static int mpi_hostfile(struct dt_hostlist *list, const char *name, const char *path,
                         const struct dt_scheduler_view *view, struct dt_error *err)
 {
@@ -154,16 +199,10 @@ static int mpi_hostfile(struct dt_hostlist *list, const char *name, const char *
 /* text alternates names and numbers of slots, as in "hostA 4 hostB 2". */
 static int parse_pairs(struct dt_hostlist *list, char *text, struct dt_error *err)
 {
-    char *name, *count, *rest = NULL;
-    int slots;
+    char *name, *rest = NULL;
 
     for (name = strtok_r(text, BLANKS, &rest); name; name = strtok_r(NULL, BLANKS, &rest)) {
-        count = strtok_r(NULL, BLANKS, &rest);
-        if (!count)
-            return dt_error_usage(err, "%.200s has no number of slots", name);
-        if (dt_number_parse(count, 1, DT_SLOTS_MAX, &slots, err) < 0)
-            return dt_error_prefix(err, "%.200s %.200s: ", name, count);
-        if (add_slots(list, name, slots, err) < 0)
+        if (add_pair(list, name, strtok_r(NULL, BLANKS, &rest), err) < 0)
             return -1;
     }
     return list->n ? 0 : dt_error_usage(err, "it names no host");
@@ -192,6 +231,8 @@ static const struct scheduler {
     { "PBS_NODEFILE", "the PBS allocation", node_file },
     { "LSB_DJOB_HOSTFILE", "the LSF allocation", node_file },
     { "LSB_MCPU_HOSTS", "the LSF allocation", lsf_pairs },
+    { "PE_HOSTFILE", "the Grid Engine allocation", grid_file },
+    { "OAR_NODEFILE", "the OAR allocation", node_file },
     { "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_default_hostfile", mpi_hostfile },
     { "PRTE_MCA_prte_default_hostfile", "PRTE_MCA_prte_default_hostfile", mpi_hostfile },
     { "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", mpi_hostfile },

@@ -1,6 +1,6 @@
-/* The hosts of the batch job that dtrun is started in: a Slurm, PBS or LSF allocation, or a
- * hostfile that the environment gives to mpirun or mpiexec. Pure except for the two functions it is
- * given. It reads these variables and never sets them. */
+/* The hosts of the batch job that dtrun is started in: a Slurm, PBS, LSF, Grid Engine
+ * or OAR allocation, or a hostfile that the environment gives to mpirun or mpiexec. Pure except for
+ * the two functions it is given. It reads these variables and never sets them. */
 #ifndef DT_HOSTS_SCHEDULER_H
 #define DT_HOSTS_SCHEDULER_H
 
