@@ -87,8 +87,7 @@ static enum dt_logon_verdict ask_methods(const struct dt_logon *l, LIBSSH2_SESSI
         return DT_LOGON_IN;
     if (!methods && !socket->hung_up && libssh2_session_last_errno(session) == LIBSSH2_ERROR_EAGAIN)
         return DT_LOGON_WAITS;
-    dt_auth_explain(err, &login->keys, &login->config, l->remote->host->name, methods,
-                    login->rsa_works);
+    dt_auth_explain(err, &login->keys, &login->config, l->remote->host, methods, login->rsa_works);
     return DT_LOGON_REFUSED;
 }
 

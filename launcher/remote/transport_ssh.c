@@ -60,13 +60,15 @@ static void on_ssh_noise(void *arg, const void *bytes, size_t n)
 static void explain_ssh_error(const struct dt_transport *t, struct dt_error *why)
 {
     const struct dt_sshlogin *login = t->remote->login;
-    struct dt_strbuf keyscan = { 0 };
+    struct dt_strbuf keyscan = { 0 }, copy_id = { 0 };
     struct dt_ssherror_host host;
 
     dt_knownhosts_keyscan(&login->known, &login->config, "ed25519", &keyscan);
+    dt_sshconfig_copy_id(t->remote->host, &copy_id);
     host = (struct dt_ssherror_host){ t->remote->host->name, login->known.name,
-                                      dt_strbuf_text(&keyscan) };
+                                      dt_strbuf_text(&keyscan), dt_strbuf_text(&copy_id) };
     dt_ssherror_explain(why, dt_strbuf_text(&t->err), &host);
+    dt_strbuf_free(&copy_id);
     dt_strbuf_free(&keyscan);
 }
 

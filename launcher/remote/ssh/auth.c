@@ -134,13 +134,15 @@ static void list_keys(struct dt_strbuf *out, const struct dt_auth_keys *keys, bo
 }
 
 void dt_auth_explain(struct dt_error *err, const struct dt_auth_keys *keys,
-                     const struct dt_sshconfig *config, const char *host, const char *methods,
-                     bool rsa_works)
+                     const struct dt_sshconfig *config, const struct dt_host *host,
+                     const char *methods, bool rsa_works)
 {
-    struct dt_strbuf list = { 0 };
+    struct dt_strbuf list = { 0 }, command = { 0 };
     size_t offered = count_offered(keys, rsa_works);
-    const char *text;
+    const char *text, *copy_id;
 
+    dt_sshconfig_copy_id(host, &command);
+    copy_id = dt_strbuf_text(&command);
     list_keys(&list, keys, rsa_works);
     text = dt_strbuf_text(&list);
     if (methods && !strstr(methods, "publickey"))
@@ -151,18 +153,17 @@ void dt_auth_explain(struct dt_error *err, const struct dt_auth_keys *keys,
     else if (keys->n == 0)
         dt_error_set(err,
                      "authenticate as %s: there is no key to offer (%s); make one with "
-                     "ssh-keygen -t ed25519, then: ssh-copy-id %s",
-                     config->user, *text ? text : "no SSH agent, no identity file", host);
+                     "ssh-keygen -t ed25519, then: %s",
+                     config->user, *text ? text : "no SSH agent, no identity file", copy_id);
     else if (offered == 0)
         dt_error_set(err, "authenticate as %s: none of the keys can be used (%s)", config->user,
                      text);
     else if (offered == 1)
-        dt_error_set(err, "authenticate as %s: the key was not accepted (%s); try: ssh-copy-id %s",
-                     config->user, text, host);
+        dt_error_set(err, "authenticate as %s: the key was not accepted (%s); try: %s",
+                     config->user, text, copy_id);
     else
-        dt_error_set(err,
-                     "authenticate as %s: none of the %zu keys was accepted (%s); try: "
-                     "ssh-copy-id %s",
-                     config->user, offered, text, host);
+        dt_error_set(err, "authenticate as %s: none of the %zu keys was accepted (%s); try: %s",
+                     config->user, offered, text, copy_id);
+    dt_strbuf_free(&command);
     dt_strbuf_free(&list);
 }

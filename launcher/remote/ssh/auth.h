@@ -38,7 +38,7 @@ const char *dt_auth_obstacle(const struct dt_auth_key *key, bool rsa_works);
 
 /* Explains a login in which no key was accepted. methods are those that the host accepts. */
 void dt_auth_explain(struct dt_error *err, const struct dt_auth_keys *keys,
-                     const struct dt_sshconfig *config, const char *host, const char *methods,
-                     bool rsa_works);
+                     const struct dt_sshconfig *config, const struct dt_host *host,
+                     const char *methods, bool rsa_works);
 
 #endif

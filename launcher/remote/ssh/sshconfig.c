@@ -11,7 +11,6 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
-#include "launcher/base/strbuf.h"
 
 enum { CONNECT_TIMEOUT_S = 10 };
 
@@ -34,6 +33,18 @@ void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host
     }
     dt_xstrs_add(argv, "--");
     dt_xstrs_add(argv, host->name);
+}
+
+void dt_sshconfig_copy_id(const struct dt_host *host, struct dt_strbuf *out)
+{
+    dt_strbuf_puts(out, "ssh-copy-id ");
+    if (host->identity)
+        dt_strbuf_printf(out, "-i %s ", host->identity);
+    if (host->port)
+        dt_strbuf_printf(out, "-p %d ", host->port);
+    if (host->user)
+        dt_strbuf_printf(out, "%s@", host->user);
+    dt_strbuf_puts(out, host->name);
 }
 
 bool dt_sshconfig_user_is_known(void)

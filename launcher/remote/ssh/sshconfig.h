@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
 #include "runtime/wire/codec.h"
 
@@ -32,6 +33,9 @@ bool dt_sshconfig_user_is_known(void);
 
 /* Adds "-l user -p port -i identity", as far as the host entry has them, and "-- name". */
 void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host);
+
+/* Writes the command that puts the user's key there: "ssh-copy-id -p 2222 anna@host3". */
+void dt_sshconfig_copy_id(const struct dt_host *host, struct dt_strbuf *out);
 
 /* Checks that an identity file named by the user exists (exit code 2): ssh would continue without
  * it. A path that only OpenSSH can expand (~anna/, %h) is not checked. */

@@ -164,7 +164,7 @@ static bool explain_open_key(struct dt_error *why, const char *text)
 }
 
 /* "anna@host3: Permission denied (publickey,password)." */
-static bool explain_auth(struct dt_error *why, const char *text, const char *host)
+static bool explain_auth(struct dt_error *why, const char *text, const char *copy_id)
 {
     const char *denied = strstr(text, ": Permission denied (");
     const char *begin = denied;
@@ -190,8 +190,8 @@ static bool explain_auth(struct dt_error *why, const char *text, const char *hos
         denied = "nothing)";
     dt_error_set(why,
                  "authenticate as %.*s: ssh has no key that is accepted (the host accepts: %.*s); "
-                 "try: ssh-copy-id %s",
-                 user, begin, (int)strcspn(denied, ")\n"), denied, host);
+                 "try: %s",
+                 user, begin, (int)strcspn(denied, ")\n"), denied, copy_id);
     return true;
 }
 
@@ -202,8 +202,8 @@ void dt_ssherror_explain(struct dt_error *why, const char *text,
     struct span line = last_line(text);
 
     if (explain_proxy(why, text, name) || explain_hostkey(why, text, host) ||
-        explain_auth(why, text, name) || explain_resolve(why, text) || explain_connect(why, text) ||
-        explain_handshake(why, text, name))
+        explain_auth(why, text, host->copy_id) || explain_resolve(why, text) ||
+        explain_connect(why, text) || explain_handshake(why, text, name))
         return;
     dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, name);
 }

@@ -10,6 +10,7 @@ struct dt_ssherror_host { /* for remedies */
     const char *name;     /* as the user wrote it */
     const char *known_as; /* in known_hosts: "host3", "[host3]:2222" */
     const char *keyscan;  /* the command that adds its key there */
+    const char *copy_id;  /* the command that puts the user's key on it */
 };
 
 void dt_ssherror_explain(struct dt_error *why, const char *text,

@@ -564,6 +564,27 @@ static void the_agents_list_is_read(void **state)
     dt_strbuf_free(&blob);
 }
 
+static void copies(const struct dt_host *host, const char *command)
+{
+    struct dt_strbuf text = { 0 };
+
+    dt_sshconfig_copy_id(host, &text);
+    assert_string_equal(dt_strbuf_text(&text), command);
+    dt_strbuf_free(&text);
+}
+
+static void the_command_that_copies_a_key_logs_in_as_dtrun_does(void **state)
+{
+    (void)state;
+    copies(&(struct dt_host){ .name = (char *)"h" }, "ssh-copy-id h");
+    copies(&(struct dt_host){ .name = (char *)"h", .user = (char *)"anna" }, "ssh-copy-id anna@h");
+    copies(&(struct dt_host){ .name = (char *)"h",
+                              .user = (char *)"anna",
+                              .identity = (char *)"id_lab",
+                              .port = 2222 },
+           "ssh-copy-id -i id_lab -p 2222 anna@h");
+}
+
 static void messages_of_ssh_are_translated(void **state)
 {
     static const char *const cases[][2] = {
@@ -574,7 +595,7 @@ static void messages_of_ssh_are_translated(void **state)
           "connect: port 2222: Connection refused; is the host up, and sshd running there?" },
         { "anna@h: Permission denied (publickey,password).\r\n",
           "authenticate as anna: ssh has no key that is accepted (the host accepts: "
-          "publickey,password); try: ssh-copy-id h" },
+          "publickey,password); try: ssh-copy-id -p 7 h" },
         { "Permissions 0644 for '/s/id' are too open.\r\nLoad key \"/s/id\": bad permissions\r\n"
           "anna@h: Permission denied (publickey).\r\n",
           "authenticate: ssh ignores the key /s/id, because others may read it; chmod 600 it, or "
@@ -582,7 +603,7 @@ static void messages_of_ssh_are_translated(void **state)
           "--transport libssh2" },
         { "anna@h: Permission denied ().\r\n",
           "authenticate as anna: ssh has no key that is accepted (the host accepts: nothing); try: "
-          "ssh-copy-id h" },
+          "ssh-copy-id -p 7 h" },
         { "No ED25519 host key is known for h and you have requested strict checking.\r\n"
           "Host key verification failed.\r\n",
           "host key: none is known; compare it with the host's own, then: ssh-keyscan -p 7 h >>k   "
@@ -614,7 +635,8 @@ static void messages_of_ssh_are_translated(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct dt_ssherror_host host = { "h", "[h]:7", "ssh-keyscan -p 7 h >>k" };
+        const struct dt_ssherror_host host = { "h", "[h]:7", "ssh-keyscan -p 7 h >>k",
+                                               "ssh-copy-id -p 7 h" };
         struct dt_error why = { 0 };
 
         dt_ssherror_explain(&why, cases[i][0], &host);
@@ -647,6 +669,7 @@ int main(void)
         cmocka_unit_test(the_transport_is_chosen),
         cmocka_unit_test(ssh_adds_keys_of_hashed_names),
         cmocka_unit_test(the_agents_list_is_read),
+        cmocka_unit_test(the_command_that_copies_a_key_logs_in_as_dtrun_does),
         cmocka_unit_test(messages_of_ssh_are_translated),
     };
 
