@@ -5,7 +5,7 @@
 
 #include "cmd/similar.h"
 
-enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN, X = DT_MPIEXEC };
+enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN, X = DT_MPIEXEC, S = DT_SRUN };
 
 /* clang-format off */
 #define SAME(launchers, values, text, ...)                                                         \
@@ -32,6 +32,8 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN, X = DT_MPIEXEC };
 /* The option has one value: a list, each item of which matches "match". */
 #define ITEM(launchers, match, options, text, name)                                                \
     { launchers, 1, true, DT_FOREIGN_BECOMES, match, options, text, { name } }
+#define ITEM_NEEDLESS(launchers, match, text, name)                                                \
+    { launchers, 1, true, DT_FOREIGN_NEEDLESS, match, NULL, text, { name } }
 #define ITEM_IGNORED(launchers, match, text, name)                                                 \
     { launchers, 1, true, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
 #define ITEM_REFUSED(launchers, match, text, name)                                                 \
@@ -59,6 +61,7 @@ static const char of_size[] = "the number of ranks does not change during a job;
 static const char of_cores[] = "--bind-to core gives each rank an equal part of its host's cores";
 static const char of_sockets[] = "--npernode N starts N ranks on each host; --bind-to socket "
                                  "distributes them over its sockets";
+static const char of_allocation[] = "ranks share all that the allocation has on their node";
 static const char of_binding[] = "--bind-to none, core, socket, numa, l3 or hwthread binds ranks";
 
 static const struct dt_foreign table[] = {
@@ -184,7 +187,7 @@ static const struct dt_foreign table[] = {
     SAME(M, 0, NULL, "version", "verbose", "v"),
     BECOMES(M, 0, "version", NULL, "V"),
     SAME(M, 1, NULL, "np", "n"),
-    BECOMES(M, 1, "np=%", NULL, "c"),
+    REFUSED(M | S, 1, "for mpirun's -c N write -np N; for srun's, see --bind-to", "c"),
     BECOMES(M, 1, "npernode=%", NULL, "N"),
     SAME(M, 1, NULL, "npernode"),
     BECOMES(M, 0, "npernode=1", NULL, "pernode"),
@@ -386,6 +389,64 @@ static const struct dt_foreign table[] = {
     IGNORED(X, 1, "dtrun has no name server", "nameserver"),
     IGNORED(X, 0, "ranks use PMI_FD", "pmi-port"),
     IGNORED(X, 1, of_mpi, "memory-alloc-kinds"),
+
+    /* srun */
+    SAME(S, 0, NULL, "help", "h", "version", "verbose", "v"),
+    BECOMES(S, 0, "version", NULL, "V"),
+    NEEDLESS(S, 0, "dtrun is silent while all is well", "quiet"),
+    SAME(S, 1, "the default is one rank per slot", "n"),
+    BECOMES(S, 1, "np=%", NULL, "ntasks"),
+    CLASHES(S, 1, "-N N is --npernode N, as in mpirun; --nnodes N uses the first N hosts", "N"),
+    VALUE_REFUSED(S, "*-*", "give one number", "nodes"),
+    BECOMES(S, 1, "nnodes=%", NULL, "nodes"),
+    BECOMES(S, 1, "npernode=%", NULL, "ntasks-per-node"),
+    REFUSED(S, 1, of_sockets, "ntasks-per-socket"),
+    IGNORED(S, 1, of_cores, "cpus-per-task"),
+    BECOMES(S, 1, "hosts=%", NULL, "nodelist", "w"),
+    REFUSED(S, 1, "a line ^HOST in a hostfile leaves a host out", "exclude"),
+    CLASHES(S, 1, "-x NAME passes on a variable; a line ^HOST in a hostfile leaves a host out",
+            "x"),
+    VALUE(S, "block", "map-by=slot", NULL, "distribution"),
+    VALUE(S, "cyclic", "map-by=node", NULL, "distribution"),
+    REFUSED(S, 1, "--map-by slot or node places ranks", "distribution"),
+    VALUE(S, "none", "bind-to=none", NULL, "cpu-bind"),
+    VALUE(S, "cores", "bind-to=core", NULL, "cpu-bind"),
+    VALUE(S, "sockets", "bind-to=socket", NULL, "cpu-bind"),
+    VALUE(S, "ldoms", "bind-to=numa", NULL, "cpu-bind"),
+    VALUE(S, "threads", "bind-to=hwthread", NULL, "cpu-bind"),
+    REFUSED(S, 1, of_binding, "cpu-bind"),
+    CLASHES(S, 1, "--gpu-bind takes rank, host or none", "gpu-bind"),
+    BECOMES(S, 0, "tag", NULL, "label", "l"),
+    SAME(S, 0, NULL, "unbuffered"),
+    BECOMES(S, 0, "unbuffered", NULL, "u"),
+    REFUSED(S, 1, "--output-dir DIR gives each rank files of its own", "error", "e", "o"),
+    CLASHES(S, 1, "--output is mpirun's; --output-dir DIR gives each rank files of its own",
+            "output"),
+    REFUSED(S, 1, "standard input goes to rank 0, or to others with --stdin", "input"),
+    CLASHES(S, 1, "-i FILE is --ssh-identity, as in horovodrun", "i"),
+    REFUSED(S, 0, "--unbuffered makes standard output a terminal", "pty"),
+    ITEM_NEEDLESS(S, "ALL", "most of the environment is passed on anyway, see ENVIRONMENT in "
+                            "dtrun(1)", "export"),
+    ITEM_REFUSED(S, "NONE", "--unset NAME removes a variable", "export"),
+    ITEM(S, NULL, "x=%", "the rest of the environment is passed on, too", "export"),
+    BECOMES(S, 1, "wdir=%", NULL, "chdir", "D"),
+    NEEDLESS(S, 0, "a job ends when a rank fails", "kill-on-bad-exit", "K"),
+    VALUE_NEEDLESS(S, "0", "without --exit-grace a job waits for all ranks", "wait"),
+    VALUE_NEEDLESS(S, "0", "without --exit-grace a job waits for all ranks", "W"),
+    BECOMES(S, 1, "exit-grace=%", NULL, "wait", "W"),
+    REFUSED(S, 1, "--timeout SECONDS ends a job", "time"),
+    CLASHES(S, 1, "-t is torchrun's; --timeout SECONDS ends a job", "t"),
+    NEEDLESS(S, 0, "a job that may be restarted goes on without a lost node", "no-kill"),
+    REFUSED(S, 0, "a job has one program, given after the options", "multi-prog"),
+    REFUSED(S, 0, "--push PROGRAM sends the program", "bcast"),
+    CLASHES(S, 1, "--mpi takes no value, as in horovodrun; PMI-1 and PMIx are found without it",
+            "mpi"),
+    NEEDLESS(S, 0, of_allocation, "overlap", "exclusive"),
+    IGNORED(S, 1, of_allocation, "gres", "gpus", "gpus-per-node", "gpus-per-task", "mem",
+            "mem-per-cpu"),
+    IGNORED(S, 1, of_allocation, "G"),
+    IGNORED(S, 1, "dtrun runs in an allocation; salloc and sbatch make one", "account", "A",
+            "job-name", "J", "partition", "qos"),
 };
 /* clang-format on */
 

@@ -1,13 +1,19 @@
-/* The options of horovodrun 0.28, torchrun 2, Open MPI's mpirun 4 and 5, and MPICH's mpiexec 4:
- * what dtrun does for each of them, or why it has no counterpart. Pure. dtrun-migrate(7) has the
- * same tables. */
+/* The options of horovodrun 0.28, torchrun 2, Open MPI's mpirun 4 and 5, and MPICH's mpiexec 4, and
+ * the common ones of srun: what dtrun does for each of them, or why it has no counterpart. Pure.
+ * dtrun-migrate(7) has the same tables. */
 #ifndef DT_CMD_FOREIGN_H
 #define DT_CMD_FOREIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum dt_launcher { DT_HOROVODRUN = 1, DT_TORCHRUN = 2, DT_MPIRUN = 4, DT_MPIEXEC = 8 };
+enum dt_launcher {
+    DT_HOROVODRUN = 1,
+    DT_TORCHRUN = 2,
+    DT_MPIRUN = 4,
+    DT_MPIEXEC = 8,
+    DT_SRUN = 16
+};
 
 enum dt_foreign_kind {
     DT_FOREIGN_SAME,     /* dtrun has an option of this name that does the same */

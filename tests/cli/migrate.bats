@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# dtrun accepts command lines of horovodrun, torchrun, mpirun and mpiexec. tests/unit/cmd/foreign.c tests
+# dtrun accepts command lines of horovodrun, torchrun, mpirun, mpiexec and srun. tests/unit/cmd/foreign.c tests
 # what dtrun-migrate(7) says of each option.
 bats_require_minimum_version 1.5.0
 load common
@@ -55,6 +55,17 @@ plan() {
     [ "$(plan -N 1 --map-by slot -H host1:4,host2:4 -q)" = "0 host1,1 host2" ]
     [ "$(plan --slots-per-host 2 -H host1,host2:1)" = "0 host1,1 host1,2 host2" ]
     err_is_empty
+}
+
+@test "command lines of srun place ranks as srun does, and resources are left to the allocation" {
+    export SLURM_JOB_NODELIST=node[1-3] SLURM_TASKS_PER_NODE='2(x3)'
+    [ "$(plan --nodes=2 --ntasks-per-node=2 --cpu-bind=none --export=ALL -u -K)" = \
+        "0 node1,1 node1,2 node2,3 node2" ]
+    [ "$(plan -w node[2-3] --ntasks 2 --distribution=cyclic)" = "0 node2,1 node3" ]
+    err_is_empty
+    [ "$(plan -n 1 --gres=gpu:2 --partition debug)" = "0 node1" ]
+    err_lines 2
+    err_has "dtrun: --gres gpu:2 has no effect: ranks share all that the allocation has on their node"
 }
 
 @test "an option without effect is reported once, and the job runs" {

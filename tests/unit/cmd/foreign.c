@@ -33,6 +33,15 @@ static bool is_ours(const char *name)
     return false;
 }
 
+/* Whether dtrun takes the name as another launcher does. */
+static bool is_anothers(const char *name)
+{
+    const char *part;
+    size_t length;
+
+    return dt_foreign_find(name, strlen(name), NULL, &part, &length) != NULL;
+}
+
 /* Writes text with the sample in place of every mark. */
 static void put(struct dt_strbuf *b, const char *text, char mark, const char *sample)
 {
@@ -200,9 +209,10 @@ static void every_option_does_what_the_table_says(void **state)
 
             if (row->kind == DT_FOREIGN_SAME && !is_ours(row->names[k]))
                 fail_msg("dtrun has no %s", row->names[k]);
-            if (row->kind != DT_FOREIGN_SAME && !row->match &&
-                is_ours(row->names[k]) !=
-                    (row->kind == DT_FOREIGN_CLASHES && strcmp(row->names[k], "p") != 0))
+            if (row->kind == DT_FOREIGN_CLASHES && !is_ours(row->names[k]) &&
+                !is_anothers(row->names[k]))
+                fail_msg("nobody else has %s", row->names[k]);
+            if (row->kind > DT_FOREIGN_CLASHES && !row->match && is_ours(row->names[k]))
                 fail_msg("%s is dtrun's", row->names[k]);
             if (row->kind != DT_FOREIGN_CLASHES) {
                 check_name(row, row->names[k]);
@@ -267,6 +277,9 @@ static void lists_and_pairs_of_values_are_split(void **state)
         { "--node-rank 0 -r 0 x", "=x" },
         { "--nnodes 1:1 x", "nnodes=1 =x" },
         { "--output-filename d:nocopy x", "outdir=d =x" },
+        { "--nodes 2 --ntasks-per-node 4 --cpu-bind cores -l -u x",
+          "pernode=4 nnodes=2 bind=1 tag=1 unbuffered=1 =x" },
+        { "--export=ALL,A=1 -D / --wait 0 -K x", "env=x:A=1 wdir=/ =x" },
         { "x --mca --rdzv-id", "=x =--mca =--rdzv-id" },
     };
     struct dt_strbuf line = { 0 };
@@ -305,7 +318,10 @@ static void mistakes_are_named_as_they_were_written(void **state)
         { "--fusion-threshold-mb 1e3 x", "--fusion-threshold-mb 1e3: a whole number from 0 to" },
         { "--fusion-threshold-mb big x", "--fusion-threshold-mb big: a number was expected" },
         { "-launcher fork x", "-launcher fork: --transport and --rsh" },
-        { "--gres gpu:2 x", "--gres is not an option; see" },
+        { "--nodes 2-4 x", "--nodes 2-4: give one number" },
+        { "-n 8 -c 4 x", "-c 4: for mpirun's -c N write -np N; for srun's" },
+        { "--export NONE x", "--export NONE: --unset NAME removes" },
+        { "--dependency 3 x", "--dependency is not an option; see" },
         { "--rdzv x", "--rdzv is not an option" },
     };
     struct dt_strbuf line = { 0 };
@@ -379,7 +395,7 @@ static void write_table(struct dt_strbuf *b, unsigned launcher)
             if (row->match)
                 dt_strbuf_printf(b, " Ar %s", row->match);
             dt_strbuf_puts(b, "\n");
-            if (k == 0)
+            if (k == 0 || row->kind == DT_FOREIGN_SAME)
                 write_text(b, row);
             else
                 dt_strbuf_printf(b, "as %s%s", dashes_of(row->names[0]), row->names[0]);
@@ -449,6 +465,7 @@ static void the_page_has_the_same_tables(void **state)
     check_table(dt_strbuf_text(&page), "TORCHRUN", DT_TORCHRUN);
     check_table(dt_strbuf_text(&page), "MPIRUN", DT_MPIRUN);
     check_table(dt_strbuf_text(&page), "MPIEXEC", DT_MPIEXEC);
+    check_table(dt_strbuf_text(&page), "SRUN", DT_SRUN);
     dt_strbuf_free(&page);
 }
 
