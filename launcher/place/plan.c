@@ -242,8 +242,8 @@ static int place_by_slots(struct dt_plan *plan, const struct dt_hostlist *hosts,
     plan->oversubscribed = plan->np > plan->slots;
     if (plan->oversubscribed && how->no_oversubscribe)
         return dt_error_usage(err,
-                              "%d ranks do not fit on %d slots, and --no-oversubscribe was given",
-                              plan->np, plan->slots);
+                              "%d ranks do not fit on %d slot%s, and --no-oversubscribe was given",
+                              plan->np, plan->slots, plan->slots == 1 ? "" : "s");
     if (count_processes(plan, how, err) < 0)
         return -1;
     ranks = dt_xcalloc(hosts->n, sizeof *ranks);

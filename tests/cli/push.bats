@@ -17,6 +17,19 @@ load common
     clean
 }
 
+@test "a program in a pushed directory runs, and finds what is beside it" {
+    mkdir project
+    printf '#!/usr/bin/env python3\nimport sys, beside\nprint(beside.__file__, sys.argv[1])\n' >project/train.py
+    : >project/beside.py
+    chmod 755 project/train.py
+    HOME="$T" dtrun -np 1 --push project --wdir / project/train.py x
+    code_is 0
+    grep -q '^/.*/files/project/beside.py x$' "$OUT"
+    dtrun -np 1 --push project --wdir / train.py
+    code_is 127
+    clean
+}
+
 @test "--push also sends libdtrun if the program is linked with it" {
     printf '#!/bin/sh\n# libdtrun.so.0\nls "${LD_LIBRARY_PATH%%%%:*}"\n' >linked
     printf '#!/bin/sh\nls "${LD_LIBRARY_PATH%%%%:*}"\n' >plain

@@ -179,17 +179,24 @@ static int find_in_path(char *path, size_t size, const char *name, const char *s
     return rc;
 }
 
+/* Whether the program was pushed, as a file or in a directory: --push src src/train. */
+static bool find_pushed(char *path, size_t size, const char *dir, const char *name)
+{
+    snprintf(path, size, "%s/%s", dir, basename(name));
+    if (access(path, F_OK) == 0)
+        return true;
+    snprintf(path, size, "%s/%s", dir, name);
+    return name[0] != '/' && strchr(name, '/') && access(path, F_OK) == 0;
+}
+
 /* A pushed program runs from where it was put, whatever path the user gave. */
 static int find_program(char *path, size_t size, const struct dt_msg_start *start,
                         const struct dt_strs *env)
 {
     const char *name = start->argv.v[0];
 
-    if (start->file_dir[0]) {
-        snprintf(path, size, "%s/%s", start->file_dir, basename(name));
-        if (access(path, F_OK) == 0)
-            return dt_program_find(path, size, dt_xstrdup(path), NULL);
-    }
+    if (start->file_dir[0] && find_pushed(path, size, start->file_dir, name))
+        return dt_program_find(path, size, dt_xstrdup(path), NULL);
     return find_in_path(path, size, name, value_of(env, "PATH"));
 }
 

@@ -42,6 +42,7 @@ static const struct placing placings[] = {
     { "a:4 max_slots=4\n", 4, false, "a 0+4", false },
     { "a:4\nb:4\n", 8, true, "a 0+4 b 4+4", false },
     { "a:4\nb:4\n", 16, true, "16 ranks do not fit on 8 slots", true },
+    { "a\n", 2, true, "2 ranks do not fit on 1 slot, and", true },
     { "a:1000000\n", 0, false, "a 0+1000000", false },
     { "a:1000000\nb\n", 0, false, "the hosts have more than 1000000 slots", true },
 };
