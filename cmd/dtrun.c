@@ -281,6 +281,7 @@ config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const str
 
     config.job.hosts = hosts;
     config.job.plan = plan;
+    config.job.output_hidden = o->output_dir && !o->tee;
     return config;
 }
 

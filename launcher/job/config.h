@@ -35,9 +35,10 @@ struct dt_job_config { /* what it points to must outlive the job */
     bool has_checkpoints; /* whether this machine sees checkpoints in checkpoint_dir */
     /* the rank that reads dtrun's standard input, or DT_STDIN_ALL or DT_STDIN_NONE */
     int stdin_rank;
-    bool merge_stderr; /* ranks' standard error goes to standard output */
-    bool unbuffered;   /* ranks' standard output is a pseudo-terminal */
-    int max_restarts;  /* -1: not given */
+    bool merge_stderr;  /* ranks' standard error goes to standard output */
+    bool unbuffered;    /* ranks' standard output is a pseudo-terminal */
+    bool output_hidden; /* what ranks write goes to files only */
+    int max_restarts;   /* -1: not given */
     enum dt_host_loss on_host_loss;
     char *iface; /* --iface, accepted by dt_iface_check; or NULL */
     int heartbeat_s;

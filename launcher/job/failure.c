@@ -234,8 +234,8 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
                        f->core->ranks.v[cause->rank].pid);
 }
 
-/* Repeats the last lines of the failed process, unless it is the job's only one: the user has just
- * seen them. Adds a hint if they show that CUDA refused LOCAL_RANK as a device. */
+/* Repeats the last lines of the failed process, unless it is the job's only one and the user has
+ * just seen them. Adds a hint if they show that CUDA refused LOCAL_RANK as a device. */
 static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
 {
     bool invalid_device = false;
@@ -247,7 +247,7 @@ static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
     dt_label(label, cause->rank, f->core->ranks.np, false);
     for (unsigned i = 0; (line = dt_tail_line(&f->core->ranks.v[cause->rank].tail, i)); i++) {
         invalid_device |= strstr(line, "invalid device ordinal") != NULL;
-        if (f->core->ranks.nprocs > 1)
+        if (f->core->ranks.nprocs > 1 || f->core->config->output_hidden)
             dt_say("| %s%s", label, line);
     }
     if (invalid_device && f->core->config->gpu_bind == DT_GPU_BIND_RANK)

@@ -38,6 +38,17 @@ load common
     clean
 }
 
+@test "the failure message quotes an only rank if its output went to files alone" {
+    dtrun -np 1 --output-dir files sh -c 'echo why >&2; exit 3'
+    code_is 3
+    err_has "dtrun: | [0] why"
+    dtrun -np 1 --output-dir files --tee sh -c 'echo why >&2; exit 3'
+    [ "$(grep -c why "$ERR")" = 1 ]
+    dtrun -np 1 sh -c 'echo why >&2; exit 3'
+    [ "$(grep -c why "$ERR")" = 1 ]
+    clean
+}
+
 @test "a rank that chose a GPU it cannot see gets a hint that names the options" {
     local fails='if [ $DTRUN_RANK = 1 ]; then echo "CUDA error: invalid device ordinal" >&2
         echo "CUDA kernel errors might be asynchronous" >&2; exit 1; fi; exec sleep 600'
