@@ -35,7 +35,7 @@ static bool lacked_memory(struct dt_oom *oom, const struct dt_msg_exit *end)
 static void tell_memory_limit(struct dt_generation *g)
 {
     struct dt_limits limits;
-    char *text;
+    struct dt_msg_log m = { 0 };
 
     if (g->host->told_memory_limit)
         return;
@@ -43,10 +43,10 @@ static void tell_memory_limit(struct dt_generation *g)
     if (!limits.memory)
         return;
     g->host->told_memory_limit = true;
-    text = dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
-                        limits.memory >> 20);
-    dt_generation_log(g, text);
-    free(text);
+    m.text = dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
+                          limits.memory >> 20);
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+    free(m.text);
 }
 
 void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)
