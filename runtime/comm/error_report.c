@@ -152,9 +152,9 @@ static dt_result_t report_cause(const struct dt_comm *c, const struct dt_coll_er
     case DT_ERR_TIMEOUT:
         if (*w->why)
             return dt_fail(t->code, "%s: %s: timed out: %s", w->me, w->call, w->why);
-        return dt_fail(t->code, "%s: %s: no connection with %s in %d s%s%s", w->me, w->call,
-                       w->culprit, DT_MESH_CONNECT_S, t->error ? ": " : "",
-                       t->error ? strerror(t->error) : "");
+        return dt_fail(t->code, "%s: %s: no connection with %s in %d s: %s", w->me, w->call,
+                       w->culprit, DT_MESH_CONNECT_S,
+                       t->error ? strerror(t->error) : "no answer; is there a firewall?");
     case DT_ERR_ABORTED:
         return dt_fail(t->code, "%s: %s: %s called dt_comm_abort", w->me, w->call, w->culprit);
     default:

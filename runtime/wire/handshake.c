@@ -68,10 +68,13 @@ static enum dt_verdict fail_proof(void)
     return DT_SHAKE_FAILED;
 }
 
+/* A caller that waits for several descriptors comes here before this one can be written to. Then
+ * there is no error, and no peer either. */
 static enum dt_verdict finish_connect(struct dt_handshake *s)
 {
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(int), peer_len = sizeof peer;
     int error = 0;
-    socklen_t len = sizeof error;
 
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         return DT_SHAKE_FAILED;
@@ -79,6 +82,8 @@ static enum dt_verdict finish_connect(struct dt_handshake *s)
         errno = error;
         return DT_SHAKE_FAILED;
     }
+    if (getpeername(s->fd, (struct sockaddr *)&peer, &peer_len) < 0)
+        return errno == ENOTCONN ? DT_SHAKE_PENDING : DT_SHAKE_FAILED;
     s->stage = HELLO;
     return DT_SHAKE_THROUGH;
 }

@@ -203,6 +203,30 @@ static void silent_callers_keep_no_others_out(void **state)
         close(silent[i]);
 }
 
+/* As behind a firewall that drops packets: the listener's queue is full, so nothing answers. */
+static void a_call_that_nothing_answers_is_not_connected(void **state)
+{
+    struct dt_auth a = caller(1, 0);
+    struct dt_handshake s;
+    struct pollfd p = { .events = POLLOUT };
+    int first;
+
+    (void)state;
+    assert_int_equal(listen(listener.listener, 0), 0);
+    first = dt_inet_connect("127.0.0.1", port);
+    p.fd = dt_inet_connect("127.0.0.1", port);
+    assert_true(first >= 0 && p.fd >= 0);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    dt_handshake_call(&s, p.fd, &a);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(dt_handshake_calling(&s, &a), DT_SHAKE_PENDING);
+        assert_false(dt_handshake_is_connected(&s));
+        assert_true(s.sending);
+    }
+    close(first);
+    close(p.fd);
+}
+
 /* How long ago this end of a connection last received data, according to its kernel. */
 static unsigned quiet_ms(int fd)
 {
@@ -247,6 +271,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(the_newer_call_of_a_rank_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_freed_communicator_is_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_that_nothing_answers_is_not_connected, setup,
+                                        teardown),
         CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", a_made_up_proof_is_refused, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", silent_callers_keep_no_others_out, setup, teardown),
