@@ -222,6 +222,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/sweep/look.c launcher/agent/sweep/look.h \
 	launcher/agent/sweep/ncclfiles.c launcher/agent/sweep/ncclfiles.h \
 	launcher/agent/sweep/procenv.c launcher/agent/sweep/procenv.h \
+	launcher/agent/sweep/procfs.c launcher/agent/sweep/procfs.h \
 	launcher/agent/sweep/proclist.c launcher/agent/sweep/proclist.h \
 	launcher/agent/sweep/procstat.c launcher/agent/sweep/procstat.h \
 	launcher/agent/sweep/sweep.c launcher/agent/sweep/sweep.h \

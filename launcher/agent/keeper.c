@@ -226,7 +226,8 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     code = kill_and_reap(keeper, worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
         fprintf(stderr, "dtrun-agent: processes that its ranks started in process groups of their "
-                        "own may still run; to find them dtrun-agent needs /proc: mount it\n");
+                        "own may still run; to find them dtrun-agent needs the /proc of its "
+                        "PID namespace: mount it\n");
     if (silent_ms)
         fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s%s; it was killed\n",
                 (double)silent_ms / 1000, why);

@@ -467,10 +467,20 @@ END
     mkfifo away # ensures that sleep leaves the rank's process group before the rank ends
     dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'
     code_is 0
-    err_has "dtrun: localhost: dtrun-agent: processes that its ranks started in process groups of their own may still run; to find them dtrun-agent needs /proc: mount it"
+    err_has "dtrun: localhost: dtrun-agent: processes that its ranks started in process groups of their own may still run; to find them dtrun-agent needs the /proc of its PID namespace: mount it"
     pid="$(left_behind)"
     await eval '[ "$(cat "/proc/$pid/comm")" = sleep ]'
     kill -KILL "$pid"
+    becomes_clean
+}
+
+# There, the numbers of processes are those of others.
+@test "the /proc of another PID namespace counts as none" {
+    hide_cgroups unshare --pid --fork --kill-child
+    mkfifo away
+    dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'
+    code_is 0
+    err_has "may still run; to find them dtrun-agent needs the /proc of its PID namespace: mount it"
     becomes_clean
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
@@ -14,7 +15,7 @@ enum { ENVIRON_MAX = 16 * 1024 * 1024 };
 bool dt_procenv_read(struct dt_strbuf *text, pid_t pid)
 {
     char *path = dt_xasprintf("/proc/%d/task", (int)pid);
-    DIR *tasks = opendir(path);
+    DIR *tasks = dt_procfs_is_ours() ? opendir(path) : NULL;
     const struct dirent *task;
 
     while (tasks && !text->len && (task = readdir(tasks))) {

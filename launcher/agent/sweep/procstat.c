@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/sweep/procfs.h"
+
 /* From the kernel's linux/sched.h. */
 enum {
     PF_EXITING = 0x4,
@@ -28,7 +30,7 @@ static bool read_file(struct dt_procstat *p, const char *path)
     ssize_t n;
     int fd;
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = dt_procfs_is_ours() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return false;
     n = read(fd, text, sizeof text - 1);

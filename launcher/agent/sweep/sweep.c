@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
@@ -188,7 +189,7 @@ bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
     sigprocmask(SIG_BLOCK, &child, NULL);
     while (reap_children() && can_find &&
            dt_now_ns() < (left.error && refused < deadline ? refused : deadline)) {
-        can_find = dt_sweep_kill(groups, &left, NULL, NULL) || access("/proc/self", F_OK) == 0;
+        can_find = dt_sweep_kill(groups, &left, NULL, NULL) || dt_procfs_is_ours();
         /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
          * next round. */
         sigtimedwait(&child, NULL, &round);
