@@ -166,8 +166,8 @@ static bool has_rendezvous_address(struct dt_launch *l)
 
 void dt_launch_refuse_network(struct dt_launch *l)
 {
-    char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between their "
-                              "networks",
+    char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface, or addr= in a "
+                              "hostfile, chooses between their networks",
                               l->core->generation == 1 ? ", nothing was started" : "");
 
     dt_refusal_add(&l->refusal, text, NULL, DT_EXIT_LAUNCH);

@@ -169,7 +169,7 @@ cut_pair() { # N TO
         else
             cluster_dtrun_wait
             [ "$RC" = 125 ]
-            cluster_err_has "dtrun: the hosts cannot reach each other; --iface chooses"
+            cluster_err_has "dtrun: the hosts cannot reach each other; --iface, or addr= in a hostfile, chooses"
         fi
         grep -qE "^dtrun: host1 cannot reach host2 at $CLUSTER_NET.2:[0-9]+ " "$ERR"
         cluster_on 2 nft flush ruleset
