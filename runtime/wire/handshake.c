@@ -8,11 +8,22 @@
 /* The messages in their order, after the connection has been made. */
 enum { CONNECT = -1, HELLO, ANSWER, PROOF, SEATED };
 
+/* Ranks may compute for hours between two calls. The firewalls of some clouds forget a connection
+ * that is idle for 4 to 10 minutes, and then drop its packets. */
+static void keep_alive(int fd)
+{
+    int on = 1, idle_s = DT_HANDSHAKE_IDLE_S;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+}
+
 static void begin_handshake(struct dt_handshake *s, int fd, int stage)
 {
     int on = 1;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    keep_alive(fd);
     s->fd = fd;
     s->stage = stage;
     s->sending = stage == CONNECT;

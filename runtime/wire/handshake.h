@@ -8,6 +8,8 @@
 
 #include "runtime/wire/auth.h"
 
+enum { DT_HANDSHAKE_IDLE_S = 60 }; /* after which the kernel probes whether the peer is there */
+
 enum dt_verdict {
     DT_SHAKE_PENDING, /* wait for the descriptor */
     DT_SHAKE_THROUGH, /* complete */

@@ -137,8 +137,10 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
 
     r = dt_agentlink_open(&w->agent, env);
     if (r == DT_OK && env->nodes > 1 && dt_listener_open(&w->listener, &port) < 0)
-        r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
-                    strerror(errno));
+        r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s%s", env->rank,
+                    strerror(errno),
+                    errno == EADDRINUSE ? "; no port is free (see net.ipv4.ip_local_port_range)"
+                                        : "");
     if (r == DT_OK)
         r = rendezvous(w, env, port);
     if (r == DT_OK)

@@ -203,6 +203,29 @@ static void silent_callers_keep_no_others_out(void **state)
         close(silent[i]);
 }
 
+static void expect_keepalive(int fd)
+{
+    int on = 0, idle_s = 0;
+    socklen_t len = sizeof on;
+
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len), 0);
+    assert_int_equal(on, 1);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &len), 0);
+    assert_int_equal(idle_s, DT_HANDSHAKE_IDLE_S);
+}
+
+/* Otherwise a firewall forgets it. */
+static void the_kernel_probes_idle_connections(void **state)
+{
+    struct dt_auth a = caller(1, 0);
+    int theirs = call(&a), ours = dt_listener_take(&listener, 0, 0, 1);
+
+    (void)state;
+    expect_keepalive(theirs);
+    expect_keepalive(ours);
+    expect_pair(ours, theirs);
+}
+
 /* As behind a firewall that drops packets: the listener's queue is full, so nothing answers. */
 static void a_call_that_nothing_answers_is_not_connected(void **state)
 {
@@ -271,6 +294,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(the_newer_call_of_a_rank_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_freed_communicator_is_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_kernel_probes_idle_connections, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_that_nothing_answers_is_not_connected, setup,
                                         teardown),
         CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
