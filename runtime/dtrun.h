@@ -113,10 +113,18 @@ typedef enum dt_wire {
 
 typedef struct dt_comm dt_comm_t;
 
-#define DT_WORLD     ((dt_comm_t *)0)   /* the communicator of all ranks */
-#define DT_COMM_NULL ((dt_comm_t *)-1)  /* no communicator */
-#define DT_UNDEFINED (-1)               /* as "color": this rank joins no new communicator */
-#define DT_IN_PLACE  ((const void *)-1) /* as "in": the input is in "out" */
+/* DT_WORLD: the communicator of all ranks. DT_COMM_NULL: no communicator. DT_IN_PLACE as "in": the
+ * input is in "out". In C++ they are casts that -Wold-style-cast, a warning of programs, allows. */
+#ifdef __cplusplus
+#define DT_WORLD     (static_cast<dt_comm_t *>(NULL))
+#define DT_COMM_NULL (reinterpret_cast<dt_comm_t *>(static_cast<intptr_t>(-1)))
+#define DT_IN_PLACE  (reinterpret_cast<const void *>(static_cast<intptr_t>(-1)))
+#else
+#define DT_WORLD     ((dt_comm_t *)0)
+#define DT_COMM_NULL ((dt_comm_t *)-1)
+#define DT_IN_PLACE  ((const void *)-1)
+#endif
+#define DT_UNDEFINED (-1) /* as "color": this rank joins no new communicator */
 
 /* Joins the job. Returns when all ranks have called it. Once in a process.
  * DT_ERR_STATE: dt_init was called before, or by another process for this rank; or the environment

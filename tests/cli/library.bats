@@ -56,10 +56,13 @@ declared() {
 @test "the header compiles without warnings as C99 and C++" {
     need "$CC"
     echo '#include "runtime/dtrun_tune.h"' >c.c
-    echo 'int main(void) { dt_error_info_t e = DT_ERROR_INFO_INIT; return DT_IN_PLACE == DT_WORLD && !e.size; }' >>c.c
+    echo 'dt_error_info_t e = DT_ERROR_INFO_INIT; dt_config_t f = DT_CONFIG_INIT;' >>c.c
+    echo 'int main(void) { return DT_IN_PLACE == DT_WORLD || DT_WORLD == DT_COMM_NULL; }' >>c.c
     "$CC" -std=c99 -pedantic -Wall -Wextra -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
     command -v c++ >/dev/null || skip "c++ is not installed"
     c++ -x c++ -std=c++98 -Wno-long-long -Wall -Wextra -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
+    c++ -x c++ -std=c++17 -Wall -Wextra -Wpedantic -Wold-style-cast -Wzero-as-null-pointer-constant -Wconversion \
+        -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
 }
 
 # described PAGE: prints the functions that its synopsis declares.
