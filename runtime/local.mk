@@ -13,6 +13,7 @@ runtime_libwire_a_SOURCES = \
 	runtime/wire/env.h \
 	runtime/wire/frame.c runtime/wire/frame.h \
 	runtime/wire/handshake.c runtime/wire/handshake.h \
+	runtime/wire/highfd.h \
 	runtime/wire/hostshm.c runtime/wire/hostshm.h \
 	runtime/wire/inet.c runtime/wire/inet.h \
 	runtime/wire/msg.c runtime/wire/msg.h \

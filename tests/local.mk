@@ -627,6 +627,7 @@ HELPERS = \
 	tests/rank/linkprobe \
 	tests/rank/oldagent \
 	tests/rank/parent \
+	tests/rank/closed \
 	tests/rank/plugin \
 	tests/rank/stuck \
 	tests/rank/gpu \
@@ -667,6 +668,9 @@ tests_rank_parent_SOURCES = tests/rank/parent.c
 tests_rank_parent_LDADD = runtime/libdtrun.la
 tests_rank_parent_LDFLAGS = -no-install
 tests_rank_plugin_SOURCES = tests/rank/plugin.c
+tests_rank_closed_SOURCES = tests/rank/closed.c
+tests_rank_closed_LDADD = runtime/libdtrun.la
+tests_rank_closed_LDFLAGS = -no-install
 tests_rank_stuck_SOURCES = tests/rank/stuck.c
 tests_rank_stuck_LDADD = runtime/libdtrun.la
 tests_rank_stuck_LDFLAGS = -no-install

@@ -11,6 +11,7 @@
 #include "runtime/gpu/gpu.h"
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
+#include "runtime/wire/highfd.h"
 
 /* How often a rank polls its connections before it sleeps, if each rank has a CPU of its own. */
 enum { SPINS = 200 };
@@ -175,7 +176,7 @@ static dt_result_t open_connections(struct dt_comm *c)
 {
     struct dt_world *w = c->world;
 
-    c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->bell = dt_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (c->bell < 0)
         return dt_fail(DT_ERR_IO, "rank %d: eventfd: %s", w->rank, strerror(errno));
     c->mesh = (struct dt_mesh){ .comm = c->id,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/wire/highfd.h"
 
 enum {
     CHUNK = 1 << 20,
@@ -70,7 +71,7 @@ dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 {
     if (snprintf(d->path, sizeof d->path, "%s", path) >= PATH_MAX)
         return fail_too_long(path);
-    d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d->fd = dt_fd_high(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (d->fd < 0)
         return dt_fail_errno(DT_ERR_IO, errno, "%s", path);
     return DT_OK;
@@ -80,7 +81,7 @@ dt_result_t dt_dir_open_in(struct dt_dir *d, const struct dt_dir *parent, const 
 {
     if (snprintf(d->path, sizeof d->path, "%s/%s", parent->path, name) >= PATH_MAX)
         return fail_too_long(parent->path);
-    d->fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    d->fd = dt_fd_high(openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     return d->fd < 0 ? fail_at(parent, name, "open") : DT_OK;
 }
 
@@ -161,8 +162,8 @@ dt_result_t dt_dir_remove(const struct dt_dir *d, const char *name, const char *
 
 static dt_result_t begin_file(struct dt_file *f, const struct dt_dir *d, const char *name, int fd)
 {
-    *f = (struct dt_file){ .fd = fd, .dir = d, .name = name };
-    if (fd < 0)
+    *f = (struct dt_file){ .fd = dt_fd_high(fd), .dir = d, .name = name };
+    if (f->fd < 0)
         return fail_at(d, name, "open");
     f->hasher = dt_hasher_create();
     if (f->hasher)

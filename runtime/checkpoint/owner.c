@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/wire/highfd.h"
 
 enum lock_result { LOCKED, NO_LOCKS, BUSY, FAILED };
 
@@ -88,7 +89,7 @@ static dt_result_t replace_owner_file(struct dt_ownership *o, const struct dt_di
     int fd;
 
     unlinkat(d->fd, name.s, 0);
-    fd = openat(d->fd, name.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = dt_fd_high(openat(d->fd, name.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (fd < 0 || try_lock(fd) > NO_LOCKS) {
         result = fail_file(d, "cannot be replaced");
     } else {
@@ -121,13 +122,14 @@ static dt_result_t open_owner_file(const struct dt_dir *d, struct owner_file *f,
 
     *f = (struct owner_file){ .foreign = false };
     *again = false;
-    f->fd = openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    f->fd =
+        dt_fd_high(openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (f->fd >= 0)
         return DT_OK;
     why = errno;
     if (why == EACCES && faccessat(d->fd, ".", W_OK, AT_EACCESS) == 0) {
         f->foreign = true;
-        f->fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        f->fd = dt_fd_high(openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
         *again = f->fd < 0 && errno == ENOENT;
     }
     errno = why;
@@ -203,7 +205,7 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
     } while (again);
     if (result != DT_OK)
         return result;
-    o->dir = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
+    o->dir = fcntl(d->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (o->dir < 0) {
         result = fail_file(d, "dup");
         close(o->fd);

@@ -16,6 +16,7 @@
 #include "runtime/diag/lastcalls.h"
 #include "runtime/kernels/dtype.h"
 #include "runtime/wire/env.h"
+#include "runtime/wire/highfd.h"
 
 enum { NS = 1000000000, TIME_TEXT = 48 };
 /* Limits of the texts sent to dtrun, so that they and the calls fit into one packet. */
@@ -148,7 +149,7 @@ static struct dt_dump_about dump_about(const struct dt_world *w, const char *why
 /* Uses one write(2): the process may be about to be killed. */
 static dt_result_t write_file(const char *path, const char *text, size_t bytes)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = dt_fd_high(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     ssize_t n = fd < 0 ? -1 : write(fd, text, bytes);
     int error = n < 0 ? errno : ENOSPC;
 

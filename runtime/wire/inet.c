@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/wire/highfd.h"
+
 union address {
     struct sockaddr any;
     struct sockaddr_in v4;
@@ -24,7 +26,7 @@ static socklen_t length(const union address *a)
 static int listen_on(int family, uint16_t *port)
 {
     int off = 0;
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = dt_fd_high(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     union address a = { 0 };
     socklen_t len;
 
@@ -83,7 +85,7 @@ int dt_inet_connect(const char *addr, uint16_t port)
         errno = EINVAL;
         return -1;
     }
-    fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fd = dt_fd_high(socket(a.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0 || connect(fd, &a.any, length(&a)) == 0 || errno == EINPROGRESS)
         return fd;
     error = errno;

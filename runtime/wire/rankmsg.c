@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/wire/codec.h"
+#include "runtime/wire/highfd.h"
 
 enum {
     MAGIC = 0x4b525444, /* "DTRK" */
@@ -271,7 +272,7 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
                         .msg_controllen = sizeof control.buf };
-    bool whole;
+    bool whole, sent;
     ssize_t n;
 
     *from = (struct dt_rankmsg_from){ .fd = -1 };
@@ -285,7 +286,9 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     read_control(&h, from);
     whole = !(h.msg_flags & MSG_TRUNC) && decode(packet, (size_t)n, msg) == 0;
     /* If there is no room for the descriptor, the kernel only drops it. */
-    from->lost = h.msg_flags & MSG_CTRUNC && from->fd < 0;
+    sent = from->fd >= 0 || h.msg_flags & MSG_CTRUNC;
+    from->fd = dt_fd_high(from->fd);
+    from->lost = sent && from->fd < 0;
     if (whole && (from->lost || !(h.msg_flags & MSG_CTRUNC)))
         return 1;
     errno = EPROTO;

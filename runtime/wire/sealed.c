@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/wire/highfd.h"
+
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 int dt_sealed_create(const char *name, size_t bytes)
 {
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = dt_fd_high(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     int error;
 
     if (fd < 0)

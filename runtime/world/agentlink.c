@@ -15,6 +15,7 @@
 #include "runtime/base/error.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/frame.h"
+#include "runtime/wire/highfd.h"
 #include "runtime/world/parentrank.h"
 
 /* A question that a thread has asked. It is on that thread's stack. */
@@ -82,7 +83,7 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
                        "process %d",
                        env->rank, (int)holder, (int)getpid());
     }
-    l->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->nudge = dt_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (l->nudge < 0 || fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)
         return dt_fail(DT_ERR_IO, "rank %u: the socket to dtrun-agent: %s", env->rank,
                        strerror(errno));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/wire/highfd.h"
 #include "runtime/wire/inet.h"
 
 enum {
@@ -192,7 +193,7 @@ static int accept_peers(struct dt_listener *d)
 
         if (!make_room(d))
             return ENOMEM;
-        fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = dt_fd_high(accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd < 0)
             return errno == EMFILE || errno == ENFILE ? errno : 0;
         close_pending(g);

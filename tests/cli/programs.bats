@@ -15,6 +15,13 @@ rank 1 is done" ] || { show; false; }
     clean
 }
 
+@test "no file or connection of libdtrun takes the number of a standard descriptor that a rank has closed" {
+    dtrun -np 2 --checkpoint-dir "$T/checkpoints" "$RANK/closed"
+    code_is 0
+    [ -e "$T/checkpoints/step_000000000002" ]
+    clean
+}
+
 @test "dt_init in a child of a rank says which process is the rank, and what to do" {
     dtrun --no-tag -np 1 "$RANK/parent" child "$HELLO"
     code_is 0

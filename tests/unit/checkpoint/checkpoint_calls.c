@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/wire/env.h"
 #include "tests/unit/checkpoint/scratch.h"
 #include "tests/unit/rankcheck.h"
@@ -210,6 +211,29 @@ static void a_directory_below_a_removed_one_is_an_error(void **state)
     testjob_must_pass("1 1", saves_below_nothing, NULL);
 }
 
+/* ---- descriptors ---- */
+
+static void a_directory_and_a_file_take_no_standard_descriptor(void **state)
+{
+    static struct dt_dir d;
+    struct dt_file f = { .fd = -1 };
+    int input = dup(STDIN_FILENO);
+
+    (void)state;
+    close(STDIN_FILENO); /* so that the next descriptor would be 0 */
+    assert_int_equal(dt_dir_open(&d, base), DT_OK);
+    assert_true(d.fd > STDERR_FILENO);
+    assert_int_equal(dt_file_create(&f, &d, "shard"), DT_OK);
+    assert_true(f.fd > STDERR_FILENO);
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    dt_file_close(&f);
+    dt_dir_close(&d);
+    if (input >= 0) {
+        dup2(input, STDIN_FILENO);
+        close(input);
+    }
+}
+
 #define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
 
 int main(void)
@@ -218,6 +242,7 @@ int main(void)
         ON_DISK(a_failure_names_call_rank_host_and_errno),
         ON_DISK(a_restore_without_a_sound_checkpoint_names_call_rank_and_host),
         ON_DISK(a_directory_below_a_removed_one_is_an_error),
+        ON_DISK(a_directory_and_a_file_take_no_standard_descriptor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
