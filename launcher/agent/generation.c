@@ -302,6 +302,19 @@ static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *f
         kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
 }
 
+/* glibc starts threads with clone3, and with clone instead only if clone3 fails with ENOSYS. The
+ * agent's glibc may be newer than all others of a container, and so the first to meet its filter.
+ */
+static void refuse_without_thread(struct dt_generation *g, int error)
+{
+    if (error == EPERM)
+        refuse_start(g, DT_SPAWN_SYSTEM, 0,
+                     "a thread for standard input: does a filter of system calls (seccomp) there "
+                     "forbid clone3, as that of Docker before 20.10.10 does?");
+    else
+        refuse_start(g, DT_SPAWN_SYSTEM, error, "a thread for standard input");
+}
+
 static void spawn(struct dt_generation *g)
 {
     static const struct dt_spawn_events events = { on_progress,          dt_mpirequests_needs_pmix,
@@ -327,7 +340,7 @@ static void spawn(struct dt_generation *g)
     if (rc < 0)
         on_failed(g, &why);
     else if (error)
-        refuse_start(g, DT_SPAWN_SYSTEM, error, "a thread for standard input");
+        refuse_without_thread(g, error);
 }
 
 static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct dt_leftover *left)
@@ -558,7 +571,7 @@ static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *in
         if (g->sock && !g->failure)
             dt_deaths_note(g, &g->processes[i], info);
         if (g->spawn)
-            dt_spawn_died(g->spawn, i);
+            dt_spawn_died(g->spawn, i, &g->processes[i].end);
     } else {
         dt_mpirequests_catch_up(g);
         dt_deaths_note(g, &g->processes[i], info);

@@ -149,12 +149,29 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     read_reports(poll->data);
 }
 
-void dt_spawn_died(struct dt_spawn *s, uint32_t index)
+/* The caller frees it. */
+static char *describe_death(const struct dt_msg_exit *end)
 {
+    static const char who[] = "a process that was to become a rank";
+
+    if (end->flags & DT_EXITED_OOM)
+        return dt_xasprintf("%s was killed by the kernel: out of memory", who);
+    if (!end->signo)
+        return dt_xasprintf("%s exited with code %d", who, end->code);
+    return dt_xasprintf("%s was killed by signal %d (%s)%s", who, end->signo, strsignal(end->signo),
+                        end->signo == SIGSEGV ? "; is its stack too small (ulimit -s)?" : "");
+}
+
+void dt_spawn_died(struct dt_spawn *s, uint32_t index, const struct dt_msg_exit *end)
+{
+    char *what;
+
     read_reports(s);
-    if (!s->over && s->gate >= 0)
-        fail_spawn(s, index, DT_SPAWN_SYSTEM, ECHILD,
-                   "a process that was to become a rank was killed");
+    if (s->over || s->gate < 0)
+        return;
+    what = describe_death(end);
+    fail_spawn(s, index, DT_SPAWN_SYSTEM, 0, what);
+    free(what);
 }
 
 static int open_files(struct dt_spawn *s)

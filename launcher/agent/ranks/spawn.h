@@ -64,7 +64,7 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
                   struct dt_msg_spawn_failed *why);
 void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go); /* after ready */
 /* Call this if a process was reaped before running or failed: it may have died without a report. */
-void dt_spawn_died(struct dt_spawn *s, uint32_t index);
+void dt_spawn_died(struct dt_spawn *s, uint32_t index, const struct dt_msg_exit *end);
 void dt_spawn_close(struct dt_spawn *s); /* works before an event, too; accepts NULL */
 
 #endif

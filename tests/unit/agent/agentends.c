@@ -175,6 +175,24 @@ static void exchange_ping(struct agent *a)
     agent_expect(a, DT_MSG_PONG);
 }
 
+static void a_death_before_the_start_is_described(void **state)
+{
+    struct agent *a = *state;
+    int pids[2];
+
+    a->hold = true;
+    agent_start(a, 2, "exit 7", NULL);
+    agent_expect(a, DT_MSG_READY);
+    find_two_ranks(a, pids);
+    kill(pids[1], SIGKILL);
+    agent_expect(a, DT_MSG_SPAWN_FAILED);
+    assert_int_equal(a->msg.spawn_failed.rank, 1);
+    assert_int_equal(a->msg.spawn_failed.error, 0);
+    assert_string_equal(a->msg.spawn_failed.what,
+                        "a process that was to become a rank was killed by signal 9 (Killed)");
+    agent_end(a);
+}
+
 static void an_exit_before_the_start_is_reported_before_the_answer(void **state)
 {
     struct agent *a = *state;
@@ -507,6 +525,7 @@ int main(int argc, char **argv)
         AGENT_TEST(stop_without_grace_kills_at_once),
         AGENT_TEST(a_rank_that_died_before_stop_was_not_stopped),
         AGENT_TEST(the_answer_waits_for_a_rank_that_is_dying),
+        AGENT_TEST(a_death_before_the_start_is_described),
         AGENT_TEST(an_exit_before_the_start_is_reported_before_the_answer),
         AGENT_TEST(nothing_survives_the_launcher),
         AGENT_TEST(nothing_survives_the_keeper),
