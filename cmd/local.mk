@@ -90,4 +90,4 @@ cmd_dtrun_perf_SOURCES = \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h
 cmd_dtrun_perf_LDADD = cmd/libperf.a runtime/libdtrun.la runtime/libgpufound.a $(WIRE_LIBS) -lm
-cmd_dtrun_perf_LDFLAGS = $(AM_LDFLAGS)
+cmd_dtrun_perf_LDFLAGS = $(AM_LDFLAGS) $(LIB_FROM_BIN)

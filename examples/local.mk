@@ -9,7 +9,7 @@ dist_examplesrc_DATA = examples/charlm.c examples/charlm.cu examples/charlm.h ex
 examples_charlm_SOURCES = examples/charlm.c examples/charlm.h
 examples_charlm_CPPFLAGS = -I$(top_srcdir)/runtime -DTEXT_DIR='"$(examplesrcdir)"'
 examples_charlm_LDADD = runtime/libdtrun.la -lm
-examples_charlm_LDFLAGS = $(AM_LDFLAGS)
+examples_charlm_LDFLAGS = $(AM_LDFLAGS) $(LIB_FROM_EXAMPLES)
 
 # The kernels' PTX is marked for drivers and devices that are older than nvcc.
 if HAVE_NVCC
@@ -25,9 +25,9 @@ endif
 examples_halo_SOURCES = examples/halo.c
 examples_halo_CPPFLAGS = -I$(top_srcdir)/runtime
 examples_halo_LDADD = runtime/libdtrun.la
-examples_halo_LDFLAGS = $(AM_LDFLAGS)
+examples_halo_LDFLAGS = $(AM_LDFLAGS) $(LIB_FROM_EXAMPLES)
 
 examples_hello_SOURCES = examples/hello.c
 examples_hello_CPPFLAGS = -I$(top_srcdir)/runtime
 examples_hello_LDADD = runtime/libdtrun.la
-examples_hello_LDFLAGS = $(AM_LDFLAGS)
+examples_hello_LDFLAGS = $(AM_LDFLAGS) $(LIB_FROM_EXAMPLES)

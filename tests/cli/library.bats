@@ -104,6 +104,18 @@ described() {
     [ -z "$(find root -type f)" ]
 }
 
+@test "the programs of an installation that was moved find its own library" {
+    need make
+    need ldd
+    make -s -C "$DTRUN_BUILD" install-binPROGRAMS install-examplesPROGRAMS DESTDIR="$PWD/root" >out 2>&1 ||
+        { cat out; false; }
+    mv "$(dirname "$(find root -name bin)")" moved
+    for program in moved/bin/dtrun-perf moved/libexec/dtrun/examples/*; do
+        ldd "$program" | grep -q "libdtrun.so.0 => $PWD/moved/" || { echo "$program"; ldd "$program"; false; }
+    done
+    moved/libexec/dtrun/examples/hello
+}
+
 # examples PAGE: writes each program to N.c, and each command that runs it, with its output, to N.M.run.
 examples() {
     awk '/^\.Sh / { on = 0; examples = /EXAMPLES/ }
