@@ -257,10 +257,29 @@ static const char *guess(const char *word, size_t n)
     return found;
 }
 
+/* Returns where a number begins that is stuck to its option, as in -n4 and -N2; 0: nowhere. */
+static size_t stuck_number(const struct word *w)
+{
+    size_t n = strcspn(w->text, "0123456789"), length;
+    const char *part;
+
+    if (n >= w->length || n < 2 || w->text[1] == '-')
+        return 0;
+    return find_option(w->text + 1, n - 1) ||
+                   dt_foreign_find(w->text + 1, n - 1, NULL, &part, &length)
+               ? n
+               : 0;
+}
+
 static int refuse_option(const struct word *w, struct dt_error *err)
 {
     const char *meant = guess(w->text, w->length);
+    size_t n = stuck_number(w);
 
+    if (n)
+        return dt_error_usage(
+            err, "%.*s is not an option; did you mean %.*s %.*s? see dtrun --help", (int)w->length,
+            w->text, (int)n, w->text, (int)(w->length - n), w->text + n);
     if (!meant)
         return dt_error_usage(err, "%.*s is not an option; see dtrun --help", (int)w->length,
                               w->text);
