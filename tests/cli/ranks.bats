@@ -78,7 +78,7 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
         shift
         DTRUN_AGENT="$there/dtrun-agent" exec env "$TOKEN" timeout "$PATIENCE" \
             setpriv --reuid $((10000 + $$ % 50000)) --clear-groups ./dtrun "$@"
-    ) </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    ) <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" || RC=$?
     rm -rf "$there"
 }
 
@@ -99,7 +99,12 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
 }
 
 @test "where no thread can be started that feeds standard input to a rank, no rank runs" {
-    dtrun_with_processes 5 echo ran # dtrun and a thread, an agent's two and the rank
+    local input
+
+    mkfifo "$T/input"
+    exec {input}<>"$T/input" # for a file, dtrun itself would start a thread, sooner or later than the agent
+    STDIN="$T/input" dtrun_with_processes 4 echo ran # dtrun, an agent's two and the rank
+    exec {input}>&-
     code_is 125
     err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks (on localhost)"
     err_lines 1
