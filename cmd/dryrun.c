@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
@@ -11,8 +12,6 @@
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/role.h"
-
-extern char **environ;
 
 /* What is known about a node before its host is asked. */
 struct known {

@@ -33,8 +33,6 @@
 #include "launcher/remote/ssh/sshconfig.h"
 #include "runtime/wire/env.h"
 
-extern char **environ;
-
 enum {
     COLLECTIVE_TIMEOUT_S = 600, /* the default of --collective-timeout */
     PATH_BYTES_MAX = 4000,      /* PATH_MAX, less the names that a job appends */

@@ -3,7 +3,6 @@
 #define DT_CMD_OPTIONS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "launcher/base/error.h"
 #include "launcher/job/config.h"

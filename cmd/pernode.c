@@ -1,7 +1,6 @@
 #include "cmd/pernode.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd/options.h"
 #include "launcher/base/granted/limits.h"

@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* The properties of a job that decide what can be measured. */
 struct dt_perf_launch {

@@ -1,13 +1,11 @@
 #include "cmd/pmix/server.h"
 
-#include <errno.h>
 #include <pmix.h>
 #include <pmix_server.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/base/granted/affinity.h"

@@ -1,6 +1,5 @@
 #include "launcher/agent/horovodserve.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

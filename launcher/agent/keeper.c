@@ -1,7 +1,6 @@
 #include "launcher/agent/keeper.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/place/frameworks.h"
 
 /* Of every MPI library. */
 #define MPI_RESULT "every rank that calls MPI_Init is an MPI job of its own, of size 1"

@@ -1,7 +1,5 @@
 #include "launcher/place/mpimap.h"
 
-#include <stdlib.h>
-
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 

@@ -3,7 +3,6 @@
  * again, because sshd turns clients away at random while many of them log in (MaxStartups), as the
  * jobs of an array do. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/base/bytequeue.h"
 #include "launcher/base/log.h"

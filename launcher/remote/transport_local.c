@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/agentargs.h"
 #include "launcher/base/mem.h"
@@ -34,8 +35,6 @@ static void on_local_ended(void *arg, const struct dt_child_end *end)
     t->base.pass.events.closed(t->base.pass.arg, &why);
     free(t);
 }
-
-extern char **environ;
 
 /* Returns this process's environment, preceded by a variable that tells several agents on one
  * machine apart. */

@@ -3,6 +3,7 @@
  * job and obey its limits. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/quickack.h"
@@ -10,8 +11,6 @@
 #include "launcher/remote/sruncommand.h"
 #include "launcher/remote/transport.h"
 #include "launcher/remote/transport_child.h"
-
-extern char **environ;
 
 enum { GRACE_MS = 500 };
 

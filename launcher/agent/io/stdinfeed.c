@@ -1,6 +1,5 @@
 #include "launcher/agent/io/stdinfeed.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/base/granted/affinity.h"
 #include "launcher/base/granted/cgroupdir.h"

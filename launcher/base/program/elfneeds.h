@@ -3,7 +3,6 @@
 #define DT_BASE_PROGRAM_ELFNEEDS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* name is that of a library, and folders, which is not NULL, says where the file wants it to be
  * found: "$ORIGIN/../lib:/opt/lib". Returns whether to stop. */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/session/hostnet.h"
 

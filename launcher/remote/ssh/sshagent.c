@@ -1,7 +1,6 @@
 #include "launcher/remote/ssh/sshagent.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/ssh/sshwire.h"
