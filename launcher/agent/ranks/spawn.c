@@ -63,14 +63,14 @@ void dt_spawn_close(struct dt_spawn *s)
 }
 
 static void fail_spawn(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, int error,
-                       char *what)
+                       const char *what)
 {
     struct dt_msg_spawn_failed m = {
         .generation = s->config->start->generation,
         .rank = s->config->numbers.v[index],
         .step = (uint8_t)step,
         .error = error,
-        .what = what,
+        .what = (char *)(uintptr_t)what,
     };
 
     if (s->over)
@@ -79,14 +79,16 @@ static void fail_spawn(struct dt_spawn *s, uint32_t index, enum dt_spawn_step st
     s->events.failed(s->arg, &m);
 }
 
-/* Stores GO's payload where ranks read it. If it cannot be written whole, they report that. */
-static void store_go(int file, const struct dt_msg_go *go)
+/* Stores GO's payload where ranks read it. Returns 0, or -1 with errno. */
+static int store_go(int file, const struct dt_msg_go *go)
 {
     struct dt_put payload = { 0 };
+    int rc;
 
     dt_msg_encode(&payload, DT_MSG_GO, go);
-    dt_write_all(file, payload.data, payload.len);
+    rc = dt_write_all(file, payload.data, payload.len);
     dt_put_free(&payload);
+    return rc;
 }
 
 void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
@@ -94,7 +96,10 @@ void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
     char bytes[256] = { 0 };
     uint32_t left = s->config->numbers.n;
 
-    store_go(s->go, go);
+    if (store_go(s->go, go) < 0) {
+        fail_spawn(s, 0, DT_SPAWN_SYSTEM, errno, "a memory file for the ranks' environment");
+        return;
+    }
     while (left) {
         ssize_t n = write(s->gate, bytes, left < sizeof bytes ? left : sizeof bytes);
 

@@ -62,7 +62,8 @@ struct dt_spawn;
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
                   struct dt_spawned *processes, const struct dt_spawn_events *events, void *arg,
                   struct dt_msg_spawn_failed *why);
-void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go); /* after ready */
+/* Opens the gate. Call this after ready. failed follows at once if go cannot be stored. */
+void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go);
 /* Call this if a process was reaped before running or failed: it may have died without a report. */
 void dt_spawn_died(struct dt_spawn *s, uint32_t index, const struct dt_msg_exit *end);
 void dt_spawn_close(struct dt_spawn *s); /* works before an event, too; accepts NULL */

@@ -432,6 +432,30 @@ static void ranks_wait_for_go(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
+/* The agent may write no more to its files, but ranks have read nothing yet. */
+static void a_go_that_cannot_be_stored_is_the_reason(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_go go = { .master_addr = (char *)"10.0.0.1",
+                            .addr = (char *)"10.0.0.2",
+                            .iface = (char *)"",
+                            .tf_cluster = (char *)"" };
+    struct rlimit limit;
+
+    a->hold = true;
+    agent_start(a, 2, "echo ran", NULL);
+    agent_expect(a, DT_MSG_READY);
+    assert_int_equal(prlimit(agent_worker(a), RLIMIT_FSIZE, NULL, &limit), 0);
+    limit.rlim_cur = 0;
+    assert_int_equal(prlimit(agent_worker(a), RLIMIT_FSIZE, &limit, NULL), 0);
+    go.generation = a->msg.ready.generation;
+    agent_send(a, DT_MSG_GO, &go);
+    agent_expect(a, DT_MSG_SPAWN_FAILED);
+    assert_int_equal(a->msg.spawn_failed.error, EFBIG);
+    assert_string_equal(a->msg.spawn_failed.what, "a memory file for the ranks' environment");
+    assert_int_equal(agent_end(a), 0);
+}
+
 static void have_auxiliaries(struct dt_msg_start *start)
 {
     static uint32_t numbers[] = { 2, 3 };
@@ -746,6 +770,7 @@ int main(int argc, char **argv)
         AGENT_TEST(a_signal_reaches_the_whole_group),
         cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, agent_teardown),
         AGENT_TEST(ranks_wait_for_go),
+        AGENT_TEST(a_go_that_cannot_be_stored_is_the_reason),
         AGENT_TEST(auxiliaries_run_beside_the_ranks),
         AGENT_TEST(ranks_that_never_got_go_are_stopped),
         cmocka_unit_test_setup_teardown(too_few_open_files_are_reported, setup_few_files,
