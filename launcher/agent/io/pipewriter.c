@@ -1,6 +1,5 @@
 #include "launcher/agent/io/pipewriter.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,13 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/agent/sweep/procstat.h"
-
-/* Returns the number that is the entry's name, or -1. */
-static pid_t number_of(const struct dirent *entry)
-{
-    return isdigit((unsigned char)entry->d_name[0]) ? (pid_t)atoi(entry->d_name) : -1;
-}
 
 /* Reads the link and does not follow it: its target may be on a file system that hangs. */
 static bool holds(pid_t pid, const char *pipe)
@@ -64,15 +58,12 @@ void dt_pipewriter_name(char name[DT_PIPE_NAME], int fd)
 
 bool dt_pipewriter_is_awake(const char *pipe, pid_t reader)
 {
-    const struct dirent *entry;
     bool awake = false;
     DIR *proc = opendir("/proc");
+    pid_t pid;
 
-    while (proc && !awake && (entry = readdir(proc))) {
-        pid_t pid = number_of(entry);
-
-        awake = pid >= 0 && pid != reader && pid != getpid() && is_awake_writer(pid, pipe);
-    }
+    while (proc && !awake && (pid = dt_procfs_next(proc)))
+        awake = pid != reader && pid != getpid() && is_awake_writer(pid, pipe);
     if (proc)
         closedir(proc);
     return awake;

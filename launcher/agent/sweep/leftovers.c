@@ -1,7 +1,5 @@
 #include "launcher/agent/sweep/leftovers.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,6 +7,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/sweep/procenv.h"
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/base/pidfd.h"
 #include "runtime/wire/env.h"
 
@@ -47,14 +46,13 @@ static bool kill_if_left(pid_t pid, const char *job_id, uint32_t before, struct 
 size_t dt_leftovers_kill(const char *job_id, uint32_t generation, struct dt_leftover *example)
 {
     DIR *proc = opendir("/proc");
-    const struct dirent *entry;
     size_t living = 0;
+    pid_t pid;
 
-    while (proc && (entry = readdir(proc))) {
+    while (proc && (pid = dt_procfs_next(proc))) {
         struct dt_leftover left;
 
-        if (!isdigit((unsigned char)entry->d_name[0]) ||
-            !kill_if_left((pid_t)atoi(entry->d_name), job_id, generation, &left))
+        if (!kill_if_left(pid, job_id, generation, &left))
             continue;
         if (living++ == 0 || left.error)
             *example = left;

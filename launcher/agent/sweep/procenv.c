@@ -1,7 +1,5 @@
 #include "launcher/agent/sweep/procenv.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +14,12 @@ bool dt_procenv_read(struct dt_strbuf *text, pid_t pid)
 {
     char *path = dt_xasprintf("/proc/%d/task", (int)pid);
     DIR *tasks = dt_procfs_is_ours() ? opendir(path) : NULL;
-    const struct dirent *task;
+    pid_t tid;
 
-    while (tasks && !text->len && (task = readdir(tasks))) {
-        char *file = dt_xasprintf("%s/%s/environ", path, task->d_name);
+    while (tasks && !text->len && (tid = dt_procfs_next(tasks))) {
+        char *file = dt_xasprintf("%s/%d/environ", path, (int)tid);
 
-        if (isdigit((unsigned char)task->d_name[0]))
-            dt_slurp(text, file, ENVIRON_MAX, NULL);
+        dt_slurp(text, file, ENVIRON_MAX, NULL);
         free(file);
     }
     if (tasks)

@@ -1,9 +1,8 @@
 #include "launcher/agent/sweep/proclist.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/base/mem.h"
 
 static int by_pid(const void *a, const void *b)
@@ -17,17 +16,15 @@ static int by_pid(const void *a, const void *b)
 void dt_proclist_read(struct dt_proclist *list, void (*alive)(void *arg), void *arg)
 {
     DIR *proc = opendir("/proc");
-    const struct dirent *entry;
+    pid_t pid;
 
-    while (proc && (entry = readdir(proc))) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
+    while (proc && (pid = dt_procfs_next(proc))) {
         if (list->n == list->cap) {
             list->cap = list->cap ? 2 * list->cap : 256;
             list->v = dt_xrealloc(list->v, list->cap, sizeof *list->v);
         }
-        list->v[list->n].pid = (pid_t)atoi(entry->d_name);
-        if (dt_procstat_read(&list->v[list->n].stat, list->v[list->n].pid))
+        list->v[list->n].pid = pid;
+        if (dt_procstat_read(&list->v[list->n].stat, pid))
             list->n++;
         if (alive)
             alive(arg);

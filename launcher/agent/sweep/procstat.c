@@ -1,7 +1,5 @@
 #include "launcher/agent/sweep/procstat.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +61,7 @@ bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
     return read_file(p, path);
 }
 
-bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
+static bool read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
 {
     char path[64];
 
@@ -73,18 +71,17 @@ bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
 
 bool dt_procstat_any_thread(pid_t pid, dt_procstat_thread_f is)
 {
-    const struct dirent *entry;
     bool any = false;
     char path[64];
     DIR *tasks;
+    pid_t tid;
 
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     tasks = opendir(path);
-    while (tasks && !any && (entry = readdir(tasks))) {
+    while (tasks && !any && (tid = dt_procfs_next(tasks))) {
         struct dt_procstat thread;
 
-        any = isdigit((unsigned char)entry->d_name[0]) &&
-              dt_procstat_read_thread(&thread, pid, (pid_t)atoi(entry->d_name)) && is(&thread);
+        any = read_thread(&thread, pid, tid) && is(&thread);
     }
     if (tasks)
         closedir(tasks);

@@ -20,7 +20,6 @@ struct dt_procstat {
 
 /* Returns false if there is no such process. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid);
-bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid);
 
 typedef bool (*dt_procstat_thread_f)(const struct dt_procstat *thread);
 /* Returns whether that holds for some thread of the process. */
