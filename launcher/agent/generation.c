@@ -610,7 +610,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
 {
-    if (g->sock && m->generation == g->start.generation)
+    if (g->sock)
         dt_ranksock_table(g->sock, m);
 }
 

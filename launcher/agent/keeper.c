@@ -25,16 +25,10 @@
 
 enum { ROUND_MS = 5 };
 
-static void remove_dir(char *path)
-{
-    if (path[0] && dt_removetree(path))
-        path[0] = '\0';
-}
-
 static void remove_files(struct dt_keeper *keeper)
 {
-    remove_dir(keeper->file_dir);
-    remove_dir(keeper->mpi_dir);
+    dt_removetree_named(keeper->file_dir);
+    dt_removetree_named(keeper->mpi_dir);
     dt_ncclfiles_remove(DT_NCCLFILES_DIR, NULL, NULL);
 }
 

@@ -202,10 +202,7 @@ void dt_mpirequests_needs_pmix(void *arg, const char *why)
 
 void dt_mpirequests_remove_dir(struct dt_generation *g)
 {
-    char *dir = g->host->mpi_dir;
-
-    if (dir[0] && dt_removetree(dir))
-        dir[0] = '\0';
+    dt_removetree_named(g->host->mpi_dir);
 }
 
 void dt_mpirequests_free(struct dt_generation *g)

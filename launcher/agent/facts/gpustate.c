@@ -112,7 +112,7 @@ struct xid {
     unsigned number, times;
 };
 
-void dt_gpustate_parse_log(struct dt_msg_facts *facts, const char *text)
+static void parse_log(struct dt_msg_facts *facts, const char *text)
 {
     static const char before[] = "NVRM: Xid (PCI:";
     struct xid xids[XIDS], now = { .times = 1 };
@@ -262,7 +262,7 @@ void dt_gpustate_read(struct dt_msg_facts *facts, const char *root)
     struct dt_strbuf log = { 0 };
 
     read_log(&log, root);
-    dt_gpustate_parse_log(facts, dt_strbuf_text(&log));
+    parse_log(facts, dt_strbuf_text(&log));
     dt_strbuf_free(&log);
     facts->nccl = library ? read_version(library) : dt_xstrdup("");
     free(library);

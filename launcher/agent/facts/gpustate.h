@@ -12,12 +12,9 @@ extern const char *const dt_gpustate_query[], *const dt_gpustate_topology[];
 void dt_gpustate_parse_query(struct dt_msg_facts *facts, const char *text);
 void dt_gpustate_parse_topology(struct dt_msg_facts *facts, const char *text);
 
-/* Finds the driver's error messages (Xid) in the kernel's log. */
-void dt_gpustate_parse_log(struct dt_msg_facts *facts, const char *text);
-
-/* Reads the kernel's log, if this process may, and finds the NCCL that libdtrun would use in a
- * program without NCCL of its own (runtime/wire/nccllib.h). root is "", or a directory that stands
- * for / in tests. */
+/* Finds the driver's error messages (Xid) in the kernel's log, if this process may read it, and
+ * finds the NCCL that libdtrun would use in a program without NCCL of its own
+ * (runtime/wire/nccllib.h). root is "", or a directory that stands for / in tests. */
 void dt_gpustate_read(struct dt_msg_facts *facts, const char *root);
 
 #endif

@@ -25,7 +25,7 @@ bool dt_smi_start(struct dt_smi *smi, const char *const *argv)
         return false;
     pid = dt_process_fork(-1);
     if (pid == 0) {
-        int null = open("/dev/null", O_RDWR);
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         dup2(null, STDIN_FILENO);
         dup2(ends[1], STDOUT_FILENO);

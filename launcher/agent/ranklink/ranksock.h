@@ -52,7 +52,8 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
  * (dt_ranksock_forked). */
 int dt_ranksock_child_fd(const struct dt_ranksock *s, uint32_t local_rank);
 void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank);
-/* Sends the table to every rank that has said hello, and later to the others when they do. */
+/* Sends the table to every rank that has said hello, and later to the others when they do. Ignores
+ * the table of another generation. */
 void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table);
 /* Sets the abort word, wakes every waiting rank and informs all: calls on this communicator, or on
  * all if comm is 0, return code (a dt_result_t) with the reason text. The first call wins. */

@@ -159,3 +159,9 @@ bool dt_removetree(const char *path)
         closedir(top);
     return rmdir(path) == 0 || errno == ENOENT;
 }
+
+void dt_removetree_named(char *path)
+{
+    if (path[0] && dt_removetree(path))
+        path[0] = '\0';
+}

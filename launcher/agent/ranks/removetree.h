@@ -8,5 +8,8 @@
  * symbolic links, and leaves mounted file systems alone. Also removes directories of this user that
  * lack permissions. Returns whether nothing is left. */
 bool dt_removetree(const char *path);
+/* The same for a directory that path may name ("": none), and sets path to "" if nothing is left.
+ */
+void dt_removetree_named(char *path);
 
 #endif
