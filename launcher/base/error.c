@@ -1,6 +1,5 @@
 #include "launcher/base/error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@ static void shorten_into(struct dt_error *err, const char *text)
         snprintf(err->text, sizeof err->text, "%.*s...%s", HEAD, text, text + n - TAIL);
 }
 
-static int error_vset(struct dt_error *err, const char *fmt, va_list ap)
+int dt_error_vset(struct dt_error *err, const char *fmt, va_list ap)
 {
     char *text;
 
@@ -36,7 +35,7 @@ int dt_error_set(struct dt_error *err, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    error_vset(err, fmt, ap);
+    dt_error_vset(err, fmt, ap);
     va_end(ap);
     return -1;
 }
@@ -46,7 +45,7 @@ int dt_error_usage(struct dt_error *err, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    error_vset(err, fmt, ap);
+    dt_error_vset(err, fmt, ap);
     va_end(ap);
     if (err)
         err->exit_code = DT_EXIT_USAGE;
@@ -63,7 +62,7 @@ int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
         return -1;
     memcpy(rest, err->text, sizeof rest);
     va_start(ap, fmt);
-    error_vset(err, fmt, ap);
+    dt_error_vset(err, fmt, ap);
     va_end(ap);
     snprintf(text, sizeof text, "%s%s", err->text, rest);
     shorten_into(err, text);

@@ -3,6 +3,8 @@
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
 
+#include <stdarg.h>
+
 /* dtrun's own exit codes; every other code is a rank's. */
 enum dt_exit {
     DT_EXIT_USAGE = 2,
@@ -23,6 +25,10 @@ struct dt_error {
 
 /* Fills err (which may be NULL) and returns -1. Leaves exit_code as it is. */
 int dt_error_set(struct dt_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same, for functions that take fmt themselves. */
+int dt_error_vset(struct dt_error *err, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 
 /* The same for a mistake in what the user typed: sets exit code 2. */
 int dt_error_usage(struct dt_error *err, const char *fmt, ...)

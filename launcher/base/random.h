@@ -1,4 +1,4 @@
-/* Random numbers for secrets and names. */
+/* Random numbers for secrets, names and pauses. */
 #ifndef DT_BASE_RANDOM_H
 #define DT_BASE_RANDOM_H
 

@@ -1,15 +1,13 @@
 #include "launcher/remote/link.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/random.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/remote/boot.h"
 #include "runtime/wire/frame.h"
@@ -73,7 +71,7 @@ static __attribute__((format(printf, 2, 3))) void fail_link(struct dt_link *l, c
     if (l->state == CLOSING)
         return;
     va_start(ap, fmt);
-    vsnprintf(l->why.text, sizeof l->why.text, fmt, ap);
+    dt_error_vset(&l->why, fmt, ap);
     va_end(ap);
     dt_link_close(l);
 }
@@ -346,8 +344,7 @@ static int make_command(struct dt_link *l)
     };
     uint64_t random;
 
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return dt_error_set(&l->why, "agent start: no random numbers: %s", strerror(errno));
+    dt_random_fill(&random, sizeof random);
     snprintf(token, sizeof token, "%016" PRIx64, random);
     dt_strbuf_free(&l->command);
     if (dt_boot_command(&l->command, &boot, &l->why))

@@ -7,6 +7,7 @@
 #include "launcher/base/bytequeue.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/random.h"
 #include "launcher/remote/choose.h"
 #include "launcher/remote/pass.h"
 #include "launcher/remote/sshlogin.h"
@@ -64,9 +65,9 @@ static void on_pause_over(uv_timer_t *pause)
 
 static uint64_t choose_pause_ms(void)
 {
-    uint32_t random = 0;
+    uint32_t random;
 
-    uv_random(NULL, NULL, &random, sizeof random, 0, NULL);
+    dt_random_fill(&random, sizeof random);
     return PAUSE_MIN_MS + random % (PAUSE_MAX_MS - PAUSE_MIN_MS + 1);
 }
 

@@ -1,7 +1,6 @@
 /* Transport over libssh2: one session, one channel, never blocking. */
 #include <libssh2.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,7 +104,7 @@ static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_trans
     if (t->phase == OVER)
         return;
     va_start(ap, fmt);
-    vsnprintf(t->why.text, sizeof t->why.text, fmt, ap);
+    dt_error_vset(&t->why, fmt, ap);
     va_end(ap);
     over(t);
 }

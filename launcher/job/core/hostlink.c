@@ -1,7 +1,5 @@
 #include "launcher/job/core/hostlink.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
@@ -158,7 +156,7 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     if (h->phase != DT_HOST_WAITING && !open)
         return;
     va_start(ap, fmt);
-    vsnprintf(h->why.text, sizeof h->why.text, fmt, ap);
+    dt_error_vset(&h->why, fmt, ap);
     va_end(ap);
     h->ending = h->closing = true;
     h->open = false;

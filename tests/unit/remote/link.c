@@ -176,6 +176,17 @@ static void the_end_of_a_link_is_explained(void **state)
     }
 }
 
+/* The beginning may be a path that the user chose. */
+static void a_long_reason_keeps_its_remedy(void **state)
+{
+    static const char remedy[] = "; make room there";
+    struct seen s = run_agent("printf 'DTRUN-FAIL %03000d; make room there\\n' 0; cat", NULL);
+
+    (void)state;
+    assert_true(strlen(s.why) < DT_ERROR_SIZE);
+    assert_string_equal(s.why + strlen(s.why) - strlen(remedy), remedy);
+}
+
 static void an_agent_that_was_told_to_end_is_no_failure(void **state)
 {
     struct seen wishes = { .end_when_ready = true };
@@ -305,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_end_of_a_link_is_explained),
+        cmocka_unit_test(a_long_reason_keeps_its_remedy),
         cmocka_unit_test(an_agent_that_was_told_to_end_is_no_failure),
         cmocka_unit_test(closing_ends_the_agent_and_delivers_nothing_more),
         cmocka_unit_test(control_overtakes_data),
