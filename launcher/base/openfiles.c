@@ -28,6 +28,15 @@ uint64_t dt_openfiles_before(void)
     return limit_before;
 }
 
+unsigned dt_openfiles_for_strangers(unsigned most)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 >= most)
+        return most;
+    return (unsigned)limit.rlim_cur / 4 + 1;
+}
+
 void dt_openfiles_lower(uint64_t n)
 {
     struct rlimit limit;

@@ -13,6 +13,9 @@ int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err);
 /* Returns the limit before it was raised, for processes that must not inherit the higher one, or 0
  * if it was not raised. */
 uint64_t dt_openfiles_before(void);
+/* Returns how many connections of strangers may be open: most, or a quarter of the limit if that is
+ * less. */
+unsigned dt_openfiles_for_strangers(unsigned most);
 /* Lowers the limit to n again. */
 void dt_openfiles_lower(uint64_t n);
 

@@ -7,4 +7,8 @@
 /* Like uv_loop_init. Call it before any other function of libuv, and before there are threads. */
 int dt_uvloop_init(uv_loop_t *loop);
 
+/* For uv_read_start. All streams share one buffer: the callback that reads must be done with its
+ * content when it returns. */
+void dt_uvloop_give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
+
 #endif

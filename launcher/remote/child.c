@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/uvloop.h"
 
-enum {
-    READ_SIZE = 64 * 1024,
-    LAST_READ_MS = 1, /* time for the last read; 0 could expire before the loop polls */
-};
+enum { LAST_READ_MS = 1 }; /* time for the last read; 0 could expire before the loop polls */
 
 struct dt_child {
     uv_process_t process;
@@ -115,16 +113,6 @@ static void end_stream(struct dt_child *c, uv_stream_t *stream)
     finish_if_ended(c);
 }
 
-/* All children share one buffer: its content is consumed before the loop reads again. */
-static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    static char buffer[READ_SIZE];
-
-    (void)handle;
-    (void)suggested;
-    *buf = uv_buf_init(buffer, sizeof buffer);
-}
-
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct dt_child *c = stream->data;
@@ -146,9 +134,9 @@ static void begin_child(uv_timer_t *timer)
         finish_child(c);
         return;
     }
-    uv_read_start((uv_stream_t *)&c->errors, give_buffer, on_read);
+    uv_read_start((uv_stream_t *)&c->errors, dt_uvloop_give_buffer, on_read);
     if (!uv_is_closing((uv_handle_t *)&c->channel))
-        uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
+        uv_read_start((uv_stream_t *)&c->channel, dt_uvloop_give_buffer, on_read);
     if (!c->end.closed)
         c->events.up(c->arg);
     finish_if_ended(c);

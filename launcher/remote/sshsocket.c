@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_SIZE = 64 * 1024 };
+#include "launcher/base/uvloop.h"
 
 void dt_sshsocket_take(struct dt_sshsocket *s, uv_tcp_t *tcp, void (*moved)(void *arg),
                        void (*closed)(void *arg), void *arg)
@@ -19,16 +19,6 @@ void dt_sshsocket_take(struct dt_sshsocket *s, uv_tcp_t *tcp, void (*moved)(void
     s->arg = arg;
     tcp->data = s->write.data = s;
     uv_tcp_nodelay(tcp, 1);
-}
-
-/* All sockets share one buffer: its content is consumed before the loop reads again. */
-static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    static char buffer[READ_SIZE];
-
-    (void)handle;
-    (void)suggested;
-    *buf = uv_buf_init(buffer, sizeof buffer);
 }
 
 /* sshd leaves Nagle's algorithm on, so a short packet waits until the previous one is acknowledged.
@@ -60,7 +50,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 void dt_sshsocket_read(struct dt_sshsocket *s)
 {
-    uv_read_start((uv_stream_t *)s->tcp, give_buffer, on_read);
+    uv_read_start((uv_stream_t *)s->tcp, dt_uvloop_give_buffer, on_read);
 }
 
 void dt_sshsocket_end_when_silent(struct dt_sshsocket *s, int seconds)

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "launcher/agent/horovod/answer.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/openfiles.h"
 #include "runtime/wire/inet.h"
 
 enum {
@@ -373,15 +373,10 @@ static void on_caller(uv_poll_t *poll, int status, int events)
     wake(r);
 }
 
-/* Most of the files that this process may open are reserved for ranks. */
+/* Ranks need the other files. */
 static unsigned clients_allowed(uint32_t np)
 {
-    unsigned max = np < CLIENTS_MAX / 2 ? 2 * np + CLIENTS_BESIDE : CLIENTS_MAX;
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < max)
-        max = (unsigned)limit.rlim_cur / 4 + 1;
-    return max;
+    return dt_openfiles_for_strangers(np < CLIENTS_MAX / 2 ? 2 * np + CLIENTS_BESIDE : CLIENTS_MAX);
 }
 
 struct dt_rendezvous *dt_rendezvous_create(uv_loop_t *loop, uint32_t np,

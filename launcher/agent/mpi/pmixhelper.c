@@ -13,6 +13,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
+#include "launcher/base/uvloop.h"
 #include "runtime/wire/frame.h"
 
 static const char name[] = "dtrun-pmix";
@@ -33,7 +34,6 @@ struct dt_pmixhelper {
     bool ready;
     bool closed;
     int open_handles;
-    char bytes[64 * 1024];
 };
 
 /* ---- what it sends ---- */
@@ -88,14 +88,6 @@ static int on_pmix_message(void *arg, uint8_t type, const uint8_t *payload, size
     return served ? 0 : -1;
 }
 
-static void on_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    struct dt_pmixhelper *h = handle->data;
-
-    (void)suggested;
-    *buf = uv_buf_init(h->bytes, sizeof h->bytes);
-}
-
 static void on_end(struct dt_pmixhelper *h)
 {
     uv_read_stop((uv_stream_t *)&h->pipe);
@@ -147,14 +139,15 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 void dt_pmixhelper_drain(struct dt_pmixhelper *h)
 {
+    static char bytes[64 * 1024];
     const char *why = NULL;
     uv_os_fd_t fd;
     ssize_t n;
 
     if (h->closed || h->ended || uv_fileno((uv_handle_t *)&h->pipe, &fd) < 0)
         return;
-    while (!h->closed && (n = recv(fd, h->bytes, sizeof h->bytes, MSG_DONTWAIT)) > 0) {
-        if (dt_unframe_feed(&h->unframe, h->bytes, (size_t)n, on_pmix_message, h, &why) != 0)
+    while (!h->closed && (n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+        if (dt_unframe_feed(&h->unframe, bytes, (size_t)n, on_pmix_message, h, &why) != 0)
             give_up(h, why ? why : "dtrun-pmix sent a malformed message");
     }
 }
@@ -268,7 +261,7 @@ static char *open_program(struct dt_pmixhelper *h, char *dir)
         return dt_xasprintf("fork: %s", strerror(errno));
     }
     close(ends[1]);
-    uv_read_start((uv_stream_t *)&h->pipe, on_buffer, on_read);
+    uv_read_start((uv_stream_t *)&h->pipe, dt_uvloop_give_buffer, on_read);
     send_message(h, DT_MSG_START, h->start);
     return NULL;
 }

@@ -7,13 +7,13 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "launcher/agent/probe/probepath.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/openfiles.h"
 #include "runtime/wire/inet.h"
 
 enum {
@@ -426,16 +426,6 @@ static void advance(struct dt_probe *p)
     wake_at(p, due);
 }
 
-/* Anybody can connect, so most of the files that this process may open are reserved for ranks. */
-static unsigned incoming_allowed(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 >= INCOMING_MAX)
-        return INCOMING_MAX;
-    return (unsigned)limit.rlim_cur / 4 + 1;
-}
-
 static void begin_listening(struct dt_probe *p, uint16_t *port)
 {
     *port = 0;
@@ -452,7 +442,7 @@ struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
     struct dt_probe *p = dt_xcalloc(1, sizeof *p);
 
     p->loop = loop;
-    p->incoming_max = incoming_allowed();
+    p->incoming_max = dt_openfiles_for_strangers(INCOMING_MAX); /* ranks need the other files */
     p->listener = -1;
     uv_timer_init(loop, &p->timer);
     p->timer.data = p;

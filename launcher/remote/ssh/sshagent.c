@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/uvloop.h"
 #include "launcher/remote/ssh/sshwire.h"
 
 enum {
@@ -24,7 +25,6 @@ struct dt_sshagent_call {
     struct dt_strbuf reply;
     const char *why; /* NULL once the reply is complete */
     int handles;
-    char buffer[4096];
 };
 
 static void handle_closed(uv_handle_t *handle)
@@ -46,14 +46,6 @@ static void finish_call(struct dt_sshagent_call *c, const char *why)
     c->why = why;
     uv_close((uv_handle_t *)&c->pipe, handle_closed);
     uv_close((uv_handle_t *)&c->timer, handle_closed);
-}
-
-static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    struct dt_sshagent_call *c = handle->data;
-
-    (void)suggested;
-    *buf = uv_buf_init(c->buffer, sizeof c->buffer);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -87,7 +79,7 @@ static void on_connected(uv_connect_t *req, int status)
     if (status == 0)
         status = uv_write(&c->write, req->handle, &buf, 1, NULL);
     if (status == 0)
-        status = uv_read_start(req->handle, give_buffer, on_read);
+        status = uv_read_start(req->handle, dt_uvloop_give_buffer, on_read);
     if (status < 0)
         finish_call(c, uv_strerror(status));
 }
