@@ -176,7 +176,7 @@ tests_unit_wire_codec_LDADD = $(WIRE_LIBS) $(CMOCKA_LIBS)
 # With -rpath, libtool builds these as shared libraries.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
 	tests/fake/libimpatient.la tests/fake/libspoiled.la tests/fake/libthreadless.la \
-	tests/fake/libunfinished.la tests/fake/libhungdisk.la
+	tests/fake/libunfinished.la tests/fake/libhungdisk.la tests/fake/libloading.la
 check_LTLIBRARIES = $(FAKES)
 tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
 tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
@@ -186,6 +186,8 @@ tests_fake_libclock_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libimpatient_la_SOURCES = tests/fake/impatient.c
 tests_fake_libimpatient_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_fake_libimpatient_la_LDFLAGS = -avoid-version -rpath /nowhere
+tests_fake_libloading_la_SOURCES = tests/fake/loading.c
+tests_fake_libloading_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libspoiled_la_SOURCES = tests/fake/spoiled.c
 tests_fake_libspoiled_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libthreadless_la_SOURCES = tests/fake/threadless.c

@@ -699,8 +699,9 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     clean
 }
 
-@test "NCCL from pip is found beside another NVIDIA package that the program has loaded" {
+@test "NCCL from pip is found beside another NVIDIA package while a thread is opening a library" {
     local libraries="$DTRUN_BUILD/tests/standin/.libs"
+    local loading="$DTRUN_BUILD/tests/fake/.libs/libloading.so"
     use_standin 2
     mkdir -p "$T/driver" "$T/nvidia/cuda_runtime/lib" "$T/nvidia/nccl/lib"
     cp -L "$libraries/libcuda.so.1" "$T/driver"
@@ -708,7 +709,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     cp -L "$libraries/libcharlm.so" "$T/nvidia/cuda_runtime/lib/libcudart.so.13"
     LD_LIBRARY_PATH=$T/driver
     dtrun --no-tag -np 2 -H localhost:2 -x DTRUN_DEVICE=nccl \
-        -x LD_PRELOAD="$T/nvidia/cuda_runtime/lib/libcudart.so.13" "$RANK/gpu" factors
+        -x LD_PRELOAD="$T/nvidia/cuda_runtime/lib/libcudart.so.13:$loading" "$RANK/gpu" factors
     code_is 0
     [ "$(sort -u "$OUT")" = "factors: 28 comparisons" ]
     unset LD_LIBRARY_PATH

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/gpu/nvidia/ncclconf.h"
 #include "runtime/wire/nccllib.h"
@@ -25,36 +26,37 @@ static struct {
     struct dt_ncclapi api;
 } dti_nccl = { .once = PTHREAD_ONCE_INIT };
 
+static bool open_file(void *library, const char *file)
+{
+    *(void **)library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    return *(void **)library != NULL;
+}
+
 /* NVIDIA's packages for Python are installed side by side:
- * .../nvidia/cuda_runtime/lib/libcudart.so.12 and .../nvidia/nccl/lib/libnccl.so.2. */
-static int beside_other_packages(struct dl_phdr_info *info, size_t size, void *out)
+ * .../nvidia/cuda_runtime/lib/libcudart.so.12 and .../nvidia/nccl/lib/libnccl.so.2.
+ *
+ * Only finds the file: a thread that opened it here would wait for one that is opening a library,
+ * and that one for the lock that dl_iterate_phdr holds. */
+static int find_beside(struct dl_phdr_info *info, size_t size, void *file)
 {
     const char *at = info->dlpi_name ? strstr(info->dlpi_name, "/nvidia/") : NULL;
-    char path[PATH_MAX];
 
     (void)size;
     if (!at)
         return 0;
-    snprintf(path, sizeof path, "%.*s/" DT_NCCLLIB_PIP, (int)(at - info->dlpi_name),
-             info->dlpi_name);
-    *(void **)out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return *(void **)out != NULL;
+    snprintf(file, PATH_MAX, "%.*s/" DT_NCCLLIB_PIP, (int)(at - info->dlpi_name), info->dlpi_name);
+    return access(file, R_OK) == 0;
 }
 
 /* Opens the library that the program has loaded, or one beside another NVIDIA package that it has
  * loaded. */
 static bool open_own(void *library)
 {
-    *(void **)library = dlopen(DT_NCCLLIB_NAME, RTLD_NOW | RTLD_NOLOAD);
-    if (!*(void **)library)
-        dl_iterate_phdr(beside_other_packages, library);
-    return *(void **)library != NULL;
-}
+    char beside[PATH_MAX];
 
-static bool open_file(void *library, const char *file)
-{
-    *(void **)library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    return *(void **)library != NULL;
+    *(void **)library = dlopen(DT_NCCLLIB_NAME, RTLD_NOW | RTLD_NOLOAD);
+    return *(void **)library ||
+           (dl_iterate_phdr(find_beside, beside) && open_file(library, beside));
 }
 
 static void *open_library(void)
