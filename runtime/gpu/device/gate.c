@@ -263,7 +263,7 @@ static const struct dt_gpu_gate *find_any_gate(void)
     return g;
 }
 
-/* The stream waits until the gate's word is at least turn, which is always so for 0. */
+/* The stream waits until the gate's word is at least turn, compared cyclically. */
 static CUresult queue_wait(CUstream stream, const struct dt_gpu_gate *gate, uint32_t turn)
 {
     return dt_cuda()->cuStreamWaitValue32_v2(stream, gate->device, turn, CU_STREAM_WAIT_VALUE_GEQ);
@@ -280,7 +280,7 @@ CUresult dt_gpu_gates_try(CUstream stream)
         result = make_gates();
     if (!g && !result)
         g = find_any_gate();
-    return result ? result : queue_wait(stream, g, 0);
+    return result ? result : queue_wait(stream, g, atomic_load(g->word));
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)

@@ -18,6 +18,7 @@ static void *pages[PAGES];
 static size_t pinned;
 static unsigned long long context_number = 1;
 static CUdeviceptr waited_for;
+static uint32_t waited_value;
 
 static CUresult pin(void **ptr, size_t size, unsigned flags)
 {
@@ -47,9 +48,9 @@ static CUresult tell_allocation(void *id, CUpointer_attribute attribute, CUdevic
 static CUresult wait_for(CUstream stream, CUdeviceptr word, uint32_t value, unsigned flags)
 {
     (void)stream;
-    (void)value;
     (void)flags;
     waited_for = word;
+    waited_value = value;
     return CUDA_SUCCESS;
 }
 
@@ -76,6 +77,19 @@ static void no_thread_that_holds_the_mutex_calls_the_driver(void **state)
     alarm(0);
 }
 
+/* Streams compare words cyclically: to them, a word that has risen this far is below 0. */
+static void the_trial_wait_ends_at_once_after_many_turns(void **state)
+{
+    uint32_t *word = (uint32_t *)(uintptr_t)waited_for;
+
+    (void)state;
+    *word = (1u << 31) + 1;
+    assert_int_equal(dt_gpu_gates_try(NULL), CUDA_SUCCESS);
+    assert_ptr_equal((void *)(uintptr_t)waited_for, word);
+    assert_in_range(*word - waited_value, 0, INT32_MAX);
+    *word = 0;
+}
+
 static void gates_that_were_freed_with_their_context_are_not_used(void **state)
 {
     (void)state;
@@ -98,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_thread_that_holds_the_mutex_calls_the_driver),
+        cmocka_unit_test(the_trial_wait_ends_at_once_after_many_turns),
         cmocka_unit_test(gates_that_were_freed_with_their_context_are_not_used),
     };
 
