@@ -9,9 +9,6 @@
 #include "runtime/base/futex.h"
 #include "runtime/wire/thread.h"
 
-_Thread_local const struct dt_ticketlock *dti_held
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
 {
     a->started = false;
@@ -122,9 +119,10 @@ static void *async_thread(void *arg)
     struct dt_async *a = arg;
     struct dt_task *task;
 
-    dti_held = a->lock;
+    atomic_store(&a->self, pthread_self());
     while ((task = next_task(a)))
         dt_async_make(a, task);
+    atomic_store(&a->self, 0);
     return NULL;
 }
 

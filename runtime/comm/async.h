@@ -35,6 +35,7 @@ struct dt_async { /* zero-initialised */
     pthread_mutex_t mutex;
     pthread_cond_t submitted;
     pthread_t thread;
+    _Atomic pthread_t self; /* set by the thread while it runs; else 0, which no thread is */
     bool started;
     bool ending;
     struct dt_task *first;
@@ -87,15 +88,12 @@ bool dt_task_await_for(struct dt_task *task, uint64_t ns);
 /* Sleeps until the task is done. Returns its result, and restores its error for dt_last_error. */
 dt_result_t dt_task_await(struct dt_task *task);
 
-/* The lock that this thread holds while it executes a task. Every call reads it. This TLS model
- * makes that a load instead of a function call. */
-extern _Thread_local const struct dt_ticketlock *dti_held
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
-/* Whether this thread is executing a task, and so holds this lock already. */
-static inline bool dt_async_holds(const struct dt_ticketlock *lock)
+/* Whether the calling thread is the one that executes the tasks, and so holds the lock already.
+ * Every call asks. A thread-local variable would need memory that the linker has little of for
+ * libraries that dlopen loads (static TLS), or a slower call. */
+static inline bool dt_async_is_me(struct dt_async *a)
 {
-    return dti_held == lock;
+    return atomic_load_explicit(&a->self, memory_order_relaxed) == pthread_self();
 }
 
 #endif

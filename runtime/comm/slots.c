@@ -103,7 +103,7 @@ struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms)
 
     if (s->handle != handle)
         return NULL;
-    if (dt_async_holds(&s->lock)) {
+    if (dt_async_is_me(&s->async)) {
         *limit_ms = s->async.limit_ms;
         return s;
     }
@@ -116,7 +116,7 @@ struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms)
 
 void dt_slot_leave(struct dt_slot *s)
 {
-    if (dt_async_holds(&s->lock))
+    if (dt_async_is_me(&s->async))
         return;
     dt_ticketlock_leave(&s->lock);
     settle_slot(s);

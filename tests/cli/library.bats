@@ -46,6 +46,13 @@ declared() {
     [ "$(cat needed)" = libc.so.6 ] || { cat needed; false; }
 }
 
+@test "the library needs no static TLS, of which dlopen has little" {
+    need readelf
+    readelf -d "$LIB" >dynamic
+    grep -q NODELETE dynamic
+    ! grep STATIC_TLS dynamic || false
+}
+
 @test "configure refuses to make a static library" {
     for option in --enable-static --disable-shared; do
         run -1 "$DTRUN_SOURCE/configure" "$option"
