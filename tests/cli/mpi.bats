@@ -59,6 +59,24 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
+@test "Open MPI programs run where /dev/shm has too little room" {
+    needs_openmpi
+    unshare --mount true 2>/dev/null || skip "needs root, to make /dev/shm small"
+    cat >small-shm <<'END'
+#!/bin/sh
+exec unshare --mount sh -c 'mount -t tmpfs -o size=4m none /dev/shm && exec "$@"' sh "$REAL" "$@"
+END
+    chmod +x small-shm
+    REAL="$DTRUN" DTRUN="$T/small-shm"
+    export REAL
+    dtrun --no-tag -np 2 "$BATS_FILE_TMPDIR/openmpi" sum
+    code_is 0
+    [ "$(sort "$OUT" | tail -n 1)" = "rank 1 of 2: sum 3, 2 on this host" ]
+    err_is_empty
+    clean
+    await eval '! compgen -G "/tmp/dtrun-mpi.*" >/dev/null'
+}
+
 @test "the code of MPI_Abort is dtrun's exit code, and no rank is left" {
     check() {
         dtrun -np 4 "$MPI" abort 3

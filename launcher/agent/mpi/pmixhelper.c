@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "launcher/base/error.h"
@@ -208,14 +209,25 @@ static bool find_program(char *path, size_t size, const char *file_dir)
     return access(path, X_OK) == 0;
 }
 
+/* PMIx needs 8 MiB, and Open MPI 4 MiB for each rank; with less they fail. This asks for a little
+ * more. A container often has only 64 MiB in /dev/shm, which its programs fill. */
+static bool has_room(const char *path, uint32_t ranks)
+{
+    uint64_t need = (12 + 5 * (uint64_t)ranks) << 20;
+    struct statvfs fs;
+
+    return statvfs(path, &fs) == 0 && fs.f_bavail * (uint64_t)fs.f_frsize >= need;
+}
+
 /* Makes it in memory if possible, because MPI uses files in it as the shared memory of the ranks of
  * a host. */
-static int make_dir(char *dir)
+static int make_dir(char *dir, uint32_t ranks)
 {
-    static const char *const places[] = { "/dev/shm/dtrun-mpi.XXXXXX", "/tmp/dtrun-mpi.XXXXXX" };
+    static const char *const places[] = { "/dev/shm", "/tmp" };
+    size_t first = !has_room(places[0], ranks) && has_room(places[1], ranks);
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(dir, DT_PMIX_DIR, "%s", places[i]);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(dir, DT_PMIX_DIR, "%s/dtrun-mpi.XXXXXX", places[(first + i) % 2]);
         if (mkdtemp(dir))
             return 0;
     }
@@ -246,7 +258,7 @@ static char *open_program(struct dt_pmixhelper *h, char *dir)
         return dt_xasprintf("%s is missing: install PMIx (in Debian the package libpmix-dev) and "
                             "build dtrun again",
                             path);
-    if (make_dir(dir) < 0)
+    if (make_dir(dir, h->start->ranks.n) < 0)
         return dt_xasprintf("neither /dev/shm nor /tmp has room for its directory: %s",
                             strerror(errno));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
