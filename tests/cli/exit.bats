@@ -38,7 +38,7 @@ load common
     clean
 }
 
-@test "the failure message quotes an only rank if its output went to files alone" {
+@test "the failure message quotes the only rank if its output went to files alone" {
     dtrun -np 1 --output-dir files sh -c 'echo why >&2; exit 3'
     code_is 3
     err_has "dtrun: | [0] why"

@@ -36,7 +36,7 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
-@test "ranks run in dtrun's directory by the name in PWD, if that names it" {
+@test "ranks run in dtrun's directory, under the name that PWD gives it" {
     mkdir "$T/there" && ln -s there "$T/link"
     cd "$T/link"
     dtrun --no-tag -np 1 sh -c 'pwd -L'

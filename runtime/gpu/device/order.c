@@ -132,7 +132,8 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name,
         r = find_context(name, &p, &context);
     if (r != DT_OK)
         return r;
-    *o = (struct dt_gpu_order){ .context = context, .device = p.device, .bound = p.context };
+    *o =
+        (struct dt_gpu_order){ .context = context, .device = p.device, .bound = p.context != NULL };
     return record_all(o, name, context, streams, 2);
 }
 
