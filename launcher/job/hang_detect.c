@@ -222,10 +222,8 @@ static void describe_unlike(const struct dt_hang_detect *d, const struct dt_wait
 {
     uint64_t call = g->waits[slot].call;
     struct dt_u32s alike, others;
-    uint32_t other = 0;
+    uint32_t other = (uint32_t)dt_waitgroup_member(g, unlike->v[0]);
 
-    while (dt_waitgroup_rank(g, other) != unlike->v[0])
-        other++;
     dt_wait_graph_matching(&d->waits, g, slot, &alike);
     dt_wait_graph_matching(&d->waits, g, other, &others);
     dt_words_ranks(out, &alike);

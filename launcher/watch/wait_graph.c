@@ -8,6 +8,13 @@
 
 /* ---- recording ---- */
 
+static int by_rank(const void *a, const void *b)
+{
+    const struct dt_waitmember *x = a, *y = b;
+
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
 static void add_group(struct dt_wait_graph *w, uint64_t comm, uint32_t n, const uint32_t *members)
 {
     struct dt_waitgroup *g;
@@ -20,11 +27,16 @@ static void add_group(struct dt_wait_graph *w, uint64_t comm, uint32_t n, const 
         return;
     g->members = dt_xcalloc(n, sizeof *g->members);
     memcpy(g->members, members, n * sizeof *members);
+    g->by_rank = dt_xcalloc(n, sizeof *g->by_rank);
+    for (uint32_t i = 0; i < n; i++)
+        g->by_rank[i] = (struct dt_waitmember){ members[i], i };
+    qsort(g->by_rank, n, sizeof *g->by_rank, by_rank);
 }
 
 static void drop_group(struct dt_wait_graph *w, uint32_t i)
 {
     free(w->groups[i].members);
+    free(w->groups[i].by_rank);
     free(w->groups[i].waits);
     w->groups[i] = w->groups[--w->n];
 }
@@ -92,6 +104,16 @@ static struct dt_waitgroup *group_of(struct dt_wait_graph *w, const struct dt_ms
     return &w->groups[w->n - 1];
 }
 
+int64_t dt_waitgroup_member(const struct dt_waitgroup *g, uint32_t rank)
+{
+    const struct dt_waitmember key = { .rank = rank }, *found;
+
+    if (!g->members)
+        return rank < g->n ? (int64_t)rank : -1;
+    found = bsearch(&key, g->by_rank, g->n, sizeof key, by_rank);
+    return found ? (int64_t)found->member : -1;
+}
+
 void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
                         const struct dt_u32s *here, uint64_t now_ns)
 {
@@ -101,9 +123,11 @@ void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
     if (!g)
         return;
     /* A rank without a report has not reached any call. */
-    for (uint32_t i = 0; i < g->nwaits; i++) {
-        if (dt_u32s_find(here, dt_waitgroup_rank(g, i)) >= 0)
-            g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
+    for (uint32_t i = 0; i < here->n; i++) {
+        int64_t member = dt_waitgroup_member(g, here->v[i]);
+
+        for (int64_t slot = member; member >= 0 && slot < g->nwaits; slot += g->n)
+            g->waits[slot] = (struct dt_wait){ .seen_ns = now_ns };
     }
     for (uint32_t i = 0; i < comm->ranks.n; i++) {
         if (reports[i].rank < g->n && reports[i].place < DT_HOSTSHM_PLACES)
@@ -120,9 +144,14 @@ void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
 
 /* ---- one rank ---- */
 
+static bool is_inside_pair(const struct dt_wait *wait)
+{
+    return wait->pair & DT_HOSTSHM_INSIDE;
+}
+
 uint64_t dt_wait_call(const struct dt_wait *wait)
 {
-    if (wait->pair & DT_HOSTSHM_INSIDE)
+    if (is_inside_pair(wait))
         return wait->pair;
     return wait->call & DT_HOSTSHM_INSIDE ? wait->call : 0;
 }
@@ -307,10 +336,11 @@ static bool has_reached_pair(const struct dt_waitgroup *g, uint32_t member, uint
     return at < g->nwaits;
 }
 
+/* Of the peer. */
 static bool delays_pair(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                         uint32_t member, uint32_t slot)
 {
-    return dt_hostshm_pair_peer(g->waits[slot].pair) == member && !waiter_of(w, g, member)->ended &&
+    return !waiter_of(w, g, member)->ended &&
            (waiter_of(w, g, member)->stopped || !has_reached_pair(g, member, slot, false));
 }
 
@@ -318,34 +348,70 @@ static bool delays_pair(const struct dt_wait_graph *w, const struct dt_waitgroup
 typedef bool relation(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
                       uint32_t slot);
 
-/* Returns the number of ranks in the list. */
-static uint32_t list_where(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
-                           uint32_t slot, relation *holds, struct dt_u32s *list)
+/* Of the members from `at` up to `end`, those for which it holds. */
+struct filter {
+    relation *holds;
+    uint32_t at;
+    uint32_t end;
+};
+
+/* Returns false if there is none any more. */
+static bool next_rank(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t slot,
+                      struct filter *f, uint32_t *rank)
+{
+    while (f->at < f->end) {
+        uint32_t member = f->at++;
+
+        if (f->holds(w, g, member, slot)) {
+            *rank = dt_waitgroup_rank(g, member);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void list_ranks(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t slot,
+                       struct filter f, struct dt_u32s *list)
 {
     bool *in = dt_xcalloc(w->np, sizeof *in);
+    uint32_t rank;
 
-    *list = (struct dt_u32s){ dt_xcalloc(g->n, sizeof *list->v), 0 };
-    for (uint32_t i = 0; i < g->n; i++)
-        in[dt_waitgroup_rank(g, i)] = holds(w, g, i, slot);
-    for (uint32_t rank = 0; rank < w->np; rank++) {
+    *list = (struct dt_u32s){ dt_xcalloc(f.end - f.at, sizeof *list->v), 0 };
+    while (next_rank(w, g, slot, &f, &rank))
+        in[rank] = true;
+    for (rank = 0; rank < w->np; rank++) {
         if (in[rank])
             list->v[list->n++] = rank;
     }
     free(in);
-    return list->n;
+}
+
+static void list_where(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t slot,
+                       relation *holds, struct dt_u32s *list)
+{
+    list_ranks(w, g, slot, (struct filter){ holds, 0, g->n }, list);
+}
+
+/* Finds those that a slot waits for. */
+static struct filter awaited_by(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                                uint32_t slot)
+{
+    const struct dt_wait *wait = &g->waits[slot];
+    uint32_t peer = dt_hostshm_pair_peer(wait->pair), member = 0;
+
+    if (dt_wait_is_for_gpu(wait))
+        return (struct filter){ 0 };
+    if (is_inside_pair(wait))
+        return (struct filter){ delays_pair, peer, peer < g->n ? peer + 1 : peer };
+    while (member < g->n && !is_missing(w, g, member, slot))
+        member++;
+    return (struct filter){ member < g->n ? is_missing : is_stopped_in_call, 0, g->n };
 }
 
 void dt_wait_graph_awaited(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                            uint32_t slot, struct dt_u32s *list)
 {
-    if (dt_wait_is_for_gpu(&g->waits[slot])) {
-        *list = (struct dt_u32s){ 0 };
-    } else if (g->waits[slot].pair & DT_HOSTSHM_INSIDE) {
-        list_where(w, g, slot, delays_pair, list);
-    } else if (list_where(w, g, slot, is_missing, list) == 0) {
-        free(list->v);
-        list_where(w, g, slot, is_stopped_in_call, list);
-    }
+    list_ranks(w, g, slot, awaited_by(w, g, slot), list);
 }
 
 static bool has_number_of(const struct dt_waitgroup *g, uint32_t member, uint32_t slot)
@@ -375,7 +441,7 @@ static bool are_together_in_nccl(const struct dt_waitgroup *g, uint32_t member, 
 static bool is_in_same_call(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                             uint32_t member, uint32_t slot)
 {
-    if (g->waits[slot].pair & DT_HOSTSHM_INSIDE)
+    if (is_inside_pair(&g->waits[slot]))
         return member == slot % g->n ||
                (!waiter_of(w, g, member)->stopped && !waiter_of(w, g, member)->ended &&
                 has_reached_pair(g, member, slot, true));
@@ -422,12 +488,14 @@ void dt_wait_graph_mismatching(const struct dt_wait_graph *w, const struct dt_wa
 static void find_longer_wait(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                              uint32_t rank, const struct dt_waitgroup **longest, uint32_t *slot)
 {
-    for (uint32_t i = 0; i < g->nwaits; i++) {
-        if (dt_waitgroup_rank(g, i) != rank || !is_waiting(w, g, i) ||
+    int64_t member = dt_waitgroup_member(g, rank);
+
+    for (int64_t i = member; member >= 0 && i < g->nwaits; i += g->n) {
+        if (!is_waiting(w, g, (uint32_t)i) ||
             (*longest && (*longest)->waits[*slot].since_ns <= g->waits[i].since_ns))
             continue;
         *longest = g;
-        *slot = i;
+        *slot = (uint32_t)i;
     }
 }
 
@@ -444,47 +512,123 @@ const struct dt_waitgroup *dt_wait_graph_delaying_wait(const struct dt_wait_grap
     return longest;
 }
 
-/* Of a depth-first search. A wait for a rank that is OPEN closes a cycle. */
+/* Of a depth-first search. A wait for one that is OPEN closes a cycle. */
 enum color { FRESH, OPEN, DONE };
+
+/* All that wait in a collective wait for the same ranks, so they are visited for the first only. */
+struct collective {
+    const struct dt_waitgroup *g;
+    uint32_t slot; /* of the first */
+    enum color color;
+    bool awaits; /* they wait for some rank */
+};
+
+struct step {
+    uint32_t rank;
+    const struct dt_waitgroup *g; /* where it waits, in slot; NULL: it waits for none */
+    uint32_t slot;
+    struct filter awaited; /* those to look at */
+    bool awaits;           /* it waits for some rank */
+    int64_t collective;    /* index of the one that it is the first of; -1: none */
+};
 
 struct walk {
     const struct dt_wait_graph *w;
-    uint8_t *colors; /* by rank */
+    uint8_t *colors;   /* by rank */
+    struct step *path; /* the last step is the rank that is visited */
+    uint32_t depth;
+    struct collective *collectives;
+    uint32_t ncollectives;
     struct dt_u32s *ends;
     bool deadlock;
 };
 
-/* g: NULL if the rank waits for none. */
-static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t slot)
+static const struct collective *find_collective(const struct walk *walk,
+                                                const struct dt_waitgroup *g, uint32_t slot)
 {
-    struct dt_u32s awaited = { 0 };
-
-    walk->colors[rank] = OPEN;
-    if (g)
-        dt_wait_graph_awaited(walk->w, g, slot, &awaited);
-    if (awaited.n == 0)
-        walk->ends->v[walk->ends->n++] = rank;
-    for (uint32_t i = 0; i < awaited.n; i++) {
-        uint32_t next = awaited.v[i], next_slot = 0;
-        const struct dt_waitgroup *next_group;
-
-        walk->deadlock |= walk->colors[next] == OPEN;
-        if (walk->colors[next] != FRESH)
-            continue;
-        next_group = dt_wait_graph_delaying_wait(walk->w, g, next, &next_slot);
-        visit(walk, next, next_group, next_slot);
+    for (uint32_t i = 0; i < walk->ncollectives; i++) {
+        if (walk->collectives[i].g == g && has_number_of(g, walk->collectives[i].slot, slot))
+            return &walk->collectives[i];
     }
-    free(awaited.v);
-    walk->colors[rank] = DONE;
+    return NULL;
+}
+
+static void enter_collective(struct walk *walk, struct step *s)
+{
+    const struct collective *known = find_collective(walk, s->g, s->slot);
+
+    if (known) {
+        walk->deadlock |= known->color == OPEN;
+        s->awaits = known->awaits;
+        return;
+    }
+    s->awaited = awaited_by(walk->w, s->g, s->slot);
+    s->collective = walk->ncollectives++;
+    walk->collectives =
+        dt_xrealloc(walk->collectives, walk->ncollectives, sizeof *walk->collectives);
+    walk->collectives[s->collective] = (struct collective){ s->g, s->slot, OPEN, false };
+}
+
+static void enter(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t slot)
+{
+    struct step *s = &walk->path[walk->depth++];
+
+    *s = (struct step){ .rank = rank, .g = g, .slot = slot, .collective = -1 };
+    walk->colors[rank] = OPEN;
+    if (g && (is_inside_pair(&g->waits[slot]) || dt_wait_is_for_gpu(&g->waits[slot])))
+        s->awaited = awaited_by(walk->w, g, slot);
+    else if (g)
+        enter_collective(walk, s);
+}
+
+static void leave(struct walk *walk)
+{
+    const struct step *s = &walk->path[--walk->depth];
+
+    if (!s->awaits)
+        walk->ends->v[walk->ends->n++] = s->rank;
+    if (s->collective >= 0)
+        walk->collectives[s->collective].color = DONE;
+    walk->colors[s->rank] = DONE;
+}
+
+/* Looks at the next rank for which the last one of the path waits. */
+static void advance(struct walk *walk)
+{
+    struct step *s = &walk->path[walk->depth - 1];
+    const struct dt_waitgroup *g;
+    uint32_t rank, slot = 0;
+
+    if (!next_rank(walk->w, s->g, s->slot, &s->awaited, &rank)) {
+        leave(walk);
+        return;
+    }
+    s->awaits = true;
+    if (s->collective >= 0)
+        walk->collectives[s->collective].awaits = true;
+    walk->deadlock |= walk->colors[rank] == OPEN;
+    if (walk->colors[rank] == FRESH) {
+        g = dt_wait_graph_delaying_wait(walk->w, s->g, rank, &slot);
+        enter(walk, rank, g, slot);
+    }
 }
 
 bool dt_wait_graph_chain_ends(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                               uint32_t slot, struct dt_u32s *list)
 {
-    struct walk walk = { .w = w, .colors = dt_xcalloc(w->np, 1), .ends = list };
+    struct walk walk = {
+        .w = w,
+        .colors = dt_xcalloc(w->np, sizeof *walk.colors),
+        .path = dt_xcalloc(w->np, sizeof *walk.path),
+        .ends = list,
+    };
 
     *list = (struct dt_u32s){ dt_xcalloc(w->np, sizeof *list->v), 0 };
-    visit(&walk, dt_waitgroup_rank(g, slot), g, slot);
+    enter(&walk, dt_waitgroup_rank(g, slot), g, slot);
+    while (walk.depth)
+        advance(&walk);
     free(walk.colors);
+    free(walk.path);
+    free(walk.collectives);
     return walk.deadlock;
 }

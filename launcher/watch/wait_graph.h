@@ -24,10 +24,16 @@ struct dt_wait {
     uint64_t seen_ns;  /* when this was seen last; 0: nothing is known about the slot */
 };
 
+struct dt_waitmember {
+    uint32_t rank; /* of the job */
+    uint32_t member;
+};
+
 struct dt_waitgroup {
     uint64_t comm;
     uint32_t n;
-    uint32_t *members; /* ranks of the job; NULL: each member is its own rank */
+    uint32_t *members;             /* ranks of the job; NULL: each member is its own rank */
+    struct dt_waitmember *by_rank; /* n, ascending; NULL likewise */
     /* The collectives of the n members, then their calls between two, n at a time. */
     struct dt_wait *waits;
     uint32_t nwaits;
@@ -95,6 +101,8 @@ static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t 
 {
     return g->members ? g->members[member % g->n] : member % g->n;
 }
+/* The inverse. -1: that rank of the job is no member. */
+int64_t dt_waitgroup_member(const struct dt_waitgroup *g, uint32_t rank);
 
 /* The functions from here to dt_wait_graph_chain_ends list ranks of the job, all but that one in
  * ascending order. The caller frees list->v.

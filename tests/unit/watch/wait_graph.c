@@ -198,6 +198,7 @@ static void waits_go_across_communicators(void **state)
         { "(4 (4 3 3", "(2 1 (2", "0: 2,3 for 1, nobody deadlock" },
         { "3 (<0.1 3 3", "(2 1 (2", "0: 2,3 for 1, 0" },
         { "3 3 3 3", "(2 (2 (2", "0: 1,2,3 for nobody, 3" },
+        { "(4 3 (4 3", "(2 1 1", "0: 3 for 1,2, 1 deadlock" },
         { "3 3 3 3", "(>1.1 2 2", "0: 3 for 1, 1" }, /* its rank 1 is the job's rank 1 */
         { "3 3 3 3", "(>2.1 2 2", "0: 3 for 2, 2" },
     };
@@ -214,6 +215,48 @@ static void waits_go_across_communicators(void **state)
         assert_string_equal(describe_first_due(&w, &w.groups[1], text), cases[i].waits);
         dt_wait_graph_free(&w);
     }
+}
+
+static struct dt_msg_comm group(uint64_t comm, const struct dt_u32s *members,
+                                struct dt_msg_called *ranks, uint32_t n)
+{
+    return (struct dt_msg_comm){ comm, *members, { ranks, n } };
+}
+
+/* The first half of the ranks waits for the second in the barrier of a communicator. Each rank of
+ * the second receives from the next one, and the last waits for none. */
+static void a_job_of_80000_ranks_is_searched_in_no_time(void **state)
+{
+    enum { MANY = 80000, EACH = 8 };
+    struct dt_msg_called *calls = calloc(MANY, sizeof *calls);
+    uint32_t *all = calloc(MANY, sizeof *all);
+    struct dt_wait_graph w;
+    struct dt_u32s ends;
+
+    (void)state;
+    dt_wait_graph_init(&w, MANY, 1);
+    for (uint32_t i = 0; i < MANY; i++) {
+        all[i] = i;
+        calls[i] = (struct dt_msg_called){ .rank = i };
+        if (i < MANY / 2)
+            calls[i].call = 4 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER;
+        else if (i < MANY - 1)
+            calls[i].call = dt_hostshm_pair(1, i + 1, DT_CALL_RECV | DT_HOSTSHM_INSIDE);
+        calls[i].place = i >= MANY / 2;
+    }
+    for (uint32_t i = 0; i < MANY; i += EACH) {
+        const struct dt_u32s members = { all, MANY }, here = { &all[i], EACH };
+        struct dt_msg_comm comm = group(1ull << 32, &members, &calls[i], EACH);
+
+        dt_wait_graph_note(&w, &comm, &here, 40 * S);
+    }
+    assert_false(dt_wait_graph_chain_ends(&w, &w.groups[1], 0, &ends));
+    assert_int_equal(ends.n, 1);
+    assert_int_equal(ends.v[0], MANY - 1);
+    free(ends.v);
+    free(all);
+    free(calls);
+    dt_wait_graph_free(&w);
 }
 
 /* Rank 0 waits for the thread of rank 1 that saves, while rank 1 waits on DT_WORLD as well. */
@@ -252,12 +295,6 @@ static void a_thread_that_saves_delays_no_other_communicator(void **state)
         assert_string_equal(describe_first_due(&w, w.groups, text), "0: 0,2 for 1, 1");
         dt_wait_graph_free(&w);
     }
-}
-
-static struct dt_msg_comm group(uint64_t comm, const struct dt_u32s *members,
-                                struct dt_msg_called *ranks, uint32_t n)
-{
-    return (struct dt_msg_comm){ comm, *members, { ranks, n } };
 }
 
 static void a_wait_counts_while_all_ranks_are_known(void **state)
@@ -484,6 +521,7 @@ int main(void)
         cmocka_unit_test(the_longest_waits_are_requested_first),
         cmocka_unit_test(ranks_that_others_wait_for_are_found),
         cmocka_unit_test(waits_go_across_communicators),
+        cmocka_unit_test(a_job_of_80000_ranks_is_searched_in_no_time),
         cmocka_unit_test(a_thread_that_saves_waits_for_no_other_communicator),
         cmocka_unit_test(a_thread_that_saves_delays_no_other_communicator),
         cmocka_unit_test(a_wait_counts_while_all_ranks_are_known),
