@@ -259,6 +259,7 @@ all_say_destroyed() { # LINE
 
 @test "two contexts on one device can have views, and a buffer of another context is refused" {
     does contexts staging
+    does outlive staging
     clean
 }
 

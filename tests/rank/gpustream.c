@@ -13,6 +13,7 @@
  * - beside: dt_finalize while another thread is inside a call on a view
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
+ * - outlive: a view of a context that is not the one in which the first view was made and destroyed
  * - strays: calls of rank 1 on another device, and in another context, than its first call
  * - apart: buffers in two contexts, within one call and in two
  * - pool: pinned memory is returned while a stream never ends
@@ -562,6 +563,23 @@ static void use_view(const char *what)
     float *buf = device_new(COUNT * sizeof *buf);
 
     need_call(stream, view, buf, what);
+    need(dt_comm_free(view));
+}
+
+static void outlive(void)
+{
+    CUcontext own = context_push(true, 0);
+    CUstream stream;
+    dt_comm_t *view;
+    float *buf;
+
+    use_view("a call in a context that is destroyed later");
+    context_pop();
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    view = view_of(DT_WORLD, stream);
+    buf = device_new(COUNT * sizeof *buf);
+    DRIVE(cuCtxDestroy_v2(own));
+    need_call(stream, view, buf, "a call in a context that outlives the first one");
     need(dt_comm_free(view));
 }
 
@@ -1217,6 +1235,7 @@ int main(int argc, char **argv)
                                            { "destroyed", finalize_destroyed },
                                            { "twice", finalize_twice },
                                            { "contexts", contexts },
+                                           { "outlive", outlive },
                                            { "strays", strays },
                                            { "apart", apart },
                                            { "pool", pool },

@@ -8,7 +8,6 @@
 
 #include "runtime/comm/comm.h"
 #include "runtime/comm/slots.h"
-#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/wire/thread.h"
@@ -28,15 +27,8 @@ struct dt_gpu_gate {
     _Atomic uint32_t *word;
     CUdeviceptr device;
     uint32_t turn; /* the value that opens it */
+    uint64_t life; /* of the context in which its word is pinned, and is freed */
     const struct dt_comm *comm;
-};
-
-/* The gates whose words share a page of pinned memory. */
-struct page {
-    struct page *next;
-    uint8_t *words;
-    uint64_t allocation; /* the pinned memory's number (life.h) */
-    struct dt_gpu_gate gates[GATES];
 };
 
 /* No thread calls the driver while it holds the mutex. */
@@ -46,7 +38,6 @@ static struct {
     pthread_t thread;
     bool started; /* the thread was started, and is not joined */
     bool ending;
-    struct page *pages; /* never freed */
     struct dt_gpu_gate *open;
     struct dt_gpu_gate *shut;
     struct dt_gpu_watched *calls; /* that have no gate */
@@ -155,74 +146,51 @@ void dt_gpu_unwatch(struct dt_gpu_watched *w)
 
 /* ---- gates ---- */
 
-static void add_page(struct page *page, CUdeviceptr device)
+static void add_gates(struct dt_gpu_gate *gates, uint8_t *words, CUdeviceptr device, uint64_t life)
 {
-    page->allocation = dt_gpu_allocation(page->words);
     pthread_mutex_lock(&dti_gates.mutex);
     for (size_t i = 0; i < GATES; i++) {
-        struct dt_gpu_gate *g = &page->gates[i];
+        struct dt_gpu_gate *g = &gates[i];
 
-        g->word = (_Atomic uint32_t *)(void *)(page->words + i * APART);
+        g->word = (_Atomic uint32_t *)(void *)(words + i * APART);
         g->device = device + i * APART;
+        g->life = life;
         atomic_init(g->word, 0);
         g->next = dti_gates.open;
         dti_gates.open = g;
     }
-    page->next = dti_gates.pages;
-    dti_gates.pages = page;
     pthread_mutex_unlock(&dti_gates.mutex);
 }
 
-/* After a failure the pinned memory is leaked: freeing it might wait for the GPU. */
-static CUresult make_gates(void)
+/* Gates are never freed. After a failure the pinned memory is leaked, too: freeing it might wait
+ * for the GPU. */
+static CUresult make_gates(uint64_t life)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    struct page *page = calloc(1, sizeof *page);
+    struct dt_gpu_gate *gates = calloc(GATES, sizeof *gates);
     CUdeviceptr device;
     void *words;
     CUresult result;
 
-    if (!page)
+    if (!gates)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result =
         cuda->cuMemHostAlloc(&words, PAGE, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (!result)
         result = cuda->cuMemHostGetDevicePointer_v2(&device, words, 0);
-    if (result) {
-        free(page);
-        return result;
-    }
-    page->words = words;
-    add_page(page, device);
+    if (result)
+        free(gates);
+    else
+        add_gates(gates, words, device, life);
     return result;
 }
 
-static void forget_page(const struct page *page)
+/* Returns the link to the list's first gate of that life, or to its end. */
+static struct dt_gpu_gate **find_locked(struct dt_gpu_gate **list, uint64_t life)
 {
-    struct dt_gpu_gate **at = &dti_gates.open;
-
-    pthread_mutex_lock(&dti_gates.mutex);
-    while (*at) {
-        if (*at >= page->gates && *at < page->gates + GATES)
-            *at = (*at)->next;
-        else
-            at = &(*at)->next;
-    }
-    pthread_mutex_unlock(&dti_gates.mutex);
-}
-
-/* Forgets the gates whose words were freed with their context. */
-static void forget_gone(void)
-{
-    const struct page *page;
-
-    pthread_mutex_lock(&dti_gates.mutex);
-    page = dti_gates.pages;
-    pthread_mutex_unlock(&dti_gates.mutex);
-    for (; page; page = page->next) {
-        if (!dt_gpu_is_there(page->words, page->allocation))
-            forget_page(page);
-    }
+    while (*list && (*list)->life != life)
+        list = &(*list)->next;
+    return list;
 }
 
 static void move_locked(struct dt_gpu_gate **from, struct dt_gpu_gate **to)
@@ -235,16 +203,17 @@ static void move_locked(struct dt_gpu_gate **from, struct dt_gpu_gate **to)
 }
 
 /* Shuts an open gate and returns it. NULL: all are shut. */
-static struct dt_gpu_gate *take_gate(const struct dt_comm *c)
+static struct dt_gpu_gate *take_gate(uint64_t life, const struct dt_comm *c)
 {
-    struct dt_gpu_gate *g;
+    struct dt_gpu_gate **at, *g;
 
     pthread_mutex_lock(&dti_gates.mutex);
-    g = dti_gates.open;
+    at = find_locked(&dti_gates.open, life);
+    g = *at;
     if (g) {
         g->turn++;
         g->comm = c;
-        move_locked(&dti_gates.open, &dti_gates.shut);
+        move_locked(at, &dti_gates.shut);
         pthread_cond_signal(&dti_gates.changed);
     }
     pthread_mutex_unlock(&dti_gates.mutex);
@@ -252,13 +221,14 @@ static struct dt_gpu_gate *take_gate(const struct dt_comm *c)
 }
 
 /* NULL: there is none. */
-static const struct dt_gpu_gate *find_any_gate(void)
+static const struct dt_gpu_gate *find_any_gate(uint64_t life)
 {
     const struct dt_gpu_gate *g;
 
-    forget_gone();
     pthread_mutex_lock(&dti_gates.mutex);
-    g = dti_gates.open ? dti_gates.open : dti_gates.shut;
+    g = *find_locked(&dti_gates.open, life);
+    if (!g)
+        g = *find_locked(&dti_gates.shut, life);
     pthread_mutex_unlock(&dti_gates.mutex);
     return g;
 }
@@ -269,27 +239,28 @@ static CUresult queue_wait(CUstream stream, const struct dt_gpu_gate *gate, uint
     return dt_cuda()->cuStreamWaitValue32_v2(stream, gate->device, turn, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
-CUresult dt_gpu_gates_try(CUstream stream)
+CUresult dt_gpu_gates_try(CUstream stream, uint64_t life)
 {
-    const struct dt_gpu_gate *g = find_any_gate();
+    const struct dt_gpu_gate *g = find_any_gate(life);
     CUresult result = CUDA_SUCCESS;
 
     if (!dt_gpu_watch_begin())
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!g)
-        result = make_gates();
+        result = make_gates(life);
     if (!g && !result)
-        g = find_any_gate();
+        g = find_any_gate(life);
     return result ? result : queue_wait(stream, g, atomic_load(g->word));
 }
 
-CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)
+CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, uint64_t life,
+                          const struct dt_comm *c)
 {
     CUresult result = CUDA_SUCCESS;
 
     dt_gpu_provision_forbid(c);
-    while (!(*gate = take_gate(c)) && !result)
-        result = make_gates();
+    while (!(*gate = take_gate(life, c)) && !result)
+        result = make_gates(life);
     if (!result)
         result = queue_wait(stream, *gate, (*gate)->turn);
     if (!result)

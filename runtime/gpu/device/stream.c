@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/gpu/device/gate.h"
+#include "runtime/gpu/device/life.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
 
@@ -28,10 +29,12 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
     return DT_OK;
 }
 
-static dt_result_t try_gates(const char *name, const struct dt_gpu_stream *s)
+static dt_result_t try_gates(const char *name, struct dt_gpu_stream *s)
 {
-    CUresult result = dt_gpu_gates_try(s->stream);
+    CUresult result;
 
+    s->life = dt_gpu_life(s->context);
+    result = dt_gpu_gates_try(s->stream, s->life);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "%s: device %d has no stream memory operations, which enqueued calls need: "

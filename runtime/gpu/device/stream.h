@@ -2,6 +2,8 @@
 #ifndef DT_GPU_DEVICE_STREAM_H
 #define DT_GPU_DEVICE_STREAM_H
 
+#include <stdint.h>
+
 #include "runtime/dtrun.h"
 #include "runtime/gpu/device/copies.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
@@ -9,6 +11,7 @@
 struct dt_gpu_stream {
     CUstream stream;
     CUcontext context;
+    uint64_t life; /* of the context (life.h) */
     CUdevice device;
     struct dt_gpu_copies *copies;   /* the communicator's, in the stream's context */
     struct dt_gpu_copies *channels; /* for calls between two ranks; NULL before the first one */

@@ -1,4 +1,4 @@
-/* Gates, with a driver that gives pinned memory and can end a context. */
+/* Gates, with a driver that gives pinned memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,6 @@ enum { PAGES = 2 };
 
 static void *pages[PAGES];
 static size_t pinned;
-static unsigned long long context_number = 1;
 static CUdeviceptr waited_for;
 static uint32_t waited_value;
 
@@ -36,19 +35,11 @@ static CUresult tell_device_pointer(CUdeviceptr *device, void *ptr, unsigned fla
 }
 
 /* Every call of the driver may wait, until a gate is opened, and every opening needs the mutex. */
-static CUresult tell_allocation(void *id, CUpointer_attribute attribute, CUdeviceptr ptr)
-{
-    (void)attribute;
-    (void)ptr;
-    assert_false(dt_gpu_gate_another_is_shut(NULL));
-    *(unsigned long long *)id = context_number;
-    return CUDA_SUCCESS;
-}
-
 static CUresult wait_for(CUstream stream, CUdeviceptr word, uint32_t value, unsigned flags)
 {
     (void)stream;
     (void)flags;
+    assert_false(dt_gpu_gate_another_is_shut(NULL));
     waited_for = word;
     waited_value = value;
     return CUDA_SUCCESS;
@@ -61,7 +52,6 @@ const struct dt_cuda *__wrap_dt_cuda(void)
 {
     static const struct dt_cuda driver = { .cuMemHostAlloc = pin,
                                            .cuMemHostGetDevicePointer_v2 = tell_device_pointer,
-                                           .cuPointerGetAttribute = tell_allocation,
                                            .cuStreamWaitValue32_v2 = wait_for };
 
     return &driver;
@@ -72,7 +62,7 @@ static void no_thread_that_holds_the_mutex_calls_the_driver(void **state)
     (void)state;
     alarm(120); /* a watchdog */
     for (int i = 0; i < 2; i++)
-        assert_int_equal(dt_gpu_gates_try(NULL), CUDA_SUCCESS);
+        assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
     assert_int_equal(pinned, 1);
     alarm(0);
 }
@@ -84,19 +74,28 @@ static void the_trial_wait_ends_at_once_after_many_turns(void **state)
 
     (void)state;
     *word = (1u << 31) + 1;
-    assert_int_equal(dt_gpu_gates_try(NULL), CUDA_SUCCESS);
+    assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
     assert_ptr_equal((void *)(uintptr_t)waited_for, word);
     assert_in_range(*word - waited_value, 0, INT32_MAX);
     *word = 0;
 }
 
-static void gates_that_were_freed_with_their_context_are_not_used(void **state)
+static void assert_waits_in(const void *page)
+{
+    assert_in_range(waited_for, (uintptr_t)page, (uintptr_t)page + 64 * 1024 - 1);
+}
+
+/* The words go with the context in which they were pinned, and other contexts may remain. */
+static void each_life_of_a_context_has_its_own_gates(void **state)
 {
     (void)state;
-    context_number++;
-    assert_int_equal(dt_gpu_gates_try(NULL), CUDA_SUCCESS);
+    for (uint64_t life = 1; life <= 2; life++)
+        assert_int_equal(dt_gpu_gates_try(NULL, life), CUDA_SUCCESS);
     assert_int_equal(pinned, 2);
-    assert_in_range(waited_for, (uintptr_t)pages[1], (uintptr_t)pages[1] + 64 * 1024 - 1);
+    assert_waits_in(pages[1]);
+    assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
+    assert_waits_in(pages[0]);
+    assert_int_equal(pinned, 2);
 }
 
 static int free_all(void **state)
@@ -113,7 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_thread_that_holds_the_mutex_calls_the_driver),
         cmocka_unit_test(the_trial_wait_ends_at_once_after_many_turns),
-        cmocka_unit_test(gates_that_were_freed_with_their_context_are_not_used),
+        cmocka_unit_test(each_life_of_a_context_has_its_own_gates),
     };
 
     return cmocka_run_group_tests(tests, NULL, free_all);
