@@ -107,6 +107,17 @@ static dt_result_t fail_head_changed(const struct dt_head *now, const struct dt_
                    d->path, was, now->step, who);
 }
 
+/* A manifest that cannot be read now, or that the restore could not read, says nothing. */
+static bool may_be_same(const struct dt_head *now, const struct dt_head *found)
+{
+    static const struct dt_checksum unread;
+    bool both_read = memcmp(&now->sum, &unread, sizeof unread) != 0 &&
+                     memcmp(&found->sum, &unread, sizeof unread) != 0;
+
+    return now->step == found->step && dt_lineage_equal(&now->line, &found->line) &&
+           (!both_read || memcmp(&now->sum, &found->sum, sizeof now->sum) == 0);
+}
+
 dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head *found,
                                 const struct dt_dir *d, const struct dt_owner *me)
 {
@@ -122,10 +133,7 @@ dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head 
             "before the first save, start afresh with --fresh (DTRUN_FRESH=1), or choose "
             "another directory",
             d->path, who);
-    if (now->step == found->step && memcmp(&now->sum, &found->sum, sizeof now->sum) == 0 &&
-        dt_lineage_equal(&now->line, &found->line))
-        return DT_OK;
-    return fail_head_changed(now, found, d);
+    return may_be_same(now, found) ? DT_OK : fail_head_changed(now, found, d);
 }
 
 dt_result_t dt_lineage_draw_id(struct dt_lineage *l)

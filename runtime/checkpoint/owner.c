@@ -18,12 +18,13 @@ static dt_result_t fail_file(const struct dt_dir *d, const char *what)
     return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, DT_OWNER_NAME, what);
 }
 
-/* Reads as much of a file as fits; an empty text if it cannot be read. */
-static void read_text(int fd, char text[DT_HOLDER_TEXT])
+/* Reads as much of OWNER, open as fd, as fits. */
+static dt_result_t read_text(const struct dt_dir *d, int fd, char text[DT_HOLDER_TEXT])
 {
     ssize_t n = pread(fd, text, DT_HOLDER_TEXT - 1, 0);
 
     text[n > 0 ? n : 0] = '\0';
+    return n < 0 ? fail_file(d, "read") : DT_OK;
 }
 
 static dt_result_t fail_owned(const struct dt_dir *d, const char *text, const char *what_to_do)
@@ -161,7 +162,8 @@ static dt_result_t take_over_file(struct dt_ownership *o, const struct dt_dir *d
     *again = !still_has_name(d, f->fd);
     if (*again)
         return DT_OK;
-    read_text(f->fd, text);
+    if (read_text(d, f->fd, text) != DT_OK)
+        return DT_ERR_IO;
     of_this_job = dt_holder_parse(text, &h) && dt_holder_is_job(&h, me->job_id);
     if (of_this_job && h.generation > me->generation)
         return fail_owned(d, text,
@@ -219,13 +221,14 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
 static dt_result_t read_owner_text(const struct dt_dir *d, char text[DT_HOLDER_TEXT])
 {
     int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    dt_result_t result;
 
     text[0] = '\0';
     if (fd < 0)
         return errno == ENOENT ? DT_OK : fail_file(d, "open");
-    read_text(fd, text);
+    result = read_text(d, fd, text);
     close(fd);
-    return DT_OK;
+    return result;
 }
 
 dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d)

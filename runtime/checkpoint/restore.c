@@ -192,25 +192,29 @@ static dt_result_t open_candidate_dir(struct restore *r)
     return result;
 }
 
-static bool sees_candidate(const struct restore *r)
+/* Returns 0, or the errno of what this host does not see. opened: the result of
+ * open_candidate_dir. */
+static int look_for_candidate(const struct restore *r, dt_result_t opened)
 {
     struct dt_checksum sum;
+    dt_result_t result = opened == DT_OK ? dt_steps_sum(&sum, &r->from) : opened;
+    int error = result == DT_OK ? 0 : dt_error_details()->error;
 
-    return r->from.fd >= 0 && dt_steps_sum(&sum, &r->from) == DT_OK &&
-           memcmp(&sum, &r->candidate.sum, sizeof sum) == 0;
+    if (result == DT_OK && memcmp(&sum, &r->candidate.sum, sizeof sum) == 0)
+        return 0;
+    return error ? error : ENOENT;
 }
 
 /* Fails if some host does not see the candidate. In LOCKED mode, dt_store_open has checked that by
- * a file that rank 0 wrote. opened: the result of open_candidate_dir. */
+ * a file that rank 0 wrote. */
 static dt_result_t check_hosts_see_candidate(struct restore *r, dt_result_t opened)
 {
-    int error = opened == DT_OK ? 0 : dt_error_details()->error;
-    bool blind = r->store->leads_host && !sees_candidate(r);
     dt_result_t result;
 
-    if (r->mode == LOCKED)
+    if (r->mode == LOCKED || r->store->hosts == 1)
         return DT_OK;
-    result = dt_visible_report(r->store, !blind ? 0 : error ? error : ENOENT, "finds there");
+    result = dt_visible_report(r->store, r->store->leads_host ? look_for_candidate(r, opened) : 0,
+                               "finds there");
     r->hidden = result == DT_ERR_IO;
     return dt_group_agree(&r->store->group, result);
 }

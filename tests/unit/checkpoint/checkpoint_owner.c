@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +27,15 @@ static int rounds = SANITIZED ? 50 : 200;
 static char dir[80];
 
 static struct {
-    bool restarts;      /* OWNER's job restarts while its successor's file is being written */
-    int restarted;      /* the file of the job that has restarted */
-    bool steals;        /* OWNER names another job by the time the manifest is durable */
-    bool vanishes;      /* OWNER's owner removes it between this job's open and flock */
-    int lock_error;     /* errno of flock */
-    bool spoils;        /* the next checkpoint cannot get its name */
-    bool hides_lineage; /* LINEAGE cannot be read */
+    bool restarts;     /* OWNER's job restarts while its successor's file is being written */
+    int restarted;     /* the file of the job that has restarted */
+    bool steals;       /* OWNER names another job by the time the manifest is durable */
+    bool vanishes;     /* OWNER's owner removes it between this job's open and flock */
+    int lock_error;    /* errno of flock */
+    bool spoils;       /* the next checkpoint cannot get its name */
+    const char *hides; /* this file cannot be read */
     void (*on_manifest)(void); /* called when a rank starts reading one */
+    atomic_int bad_manifest;   /* reading the manifest fails at this time, counted from 1 */
 } fault;
 
 static int begin_test(void **state)
@@ -120,12 +122,18 @@ ssize_t read(int fd, void *buf, size_t n)
     void (*happens)(void) = fault.on_manifest;
     char link[64], name[300];
     ssize_t len;
+    bool is_manifest;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    len = happens ? readlink(link, name, sizeof name - 1) : 0;
-    if (len > 9 && memcmp(name + len - 9, "/MANIFEST", 9) == 0) {
+    len = happens || fault.bad_manifest > 0 ? readlink(link, name, sizeof name - 1) : 0;
+    is_manifest = len > 9 && memcmp(name + len - 9, "/MANIFEST", 9) == 0;
+    if (is_manifest && happens) {
         fault.on_manifest = NULL;
         happens();
+    }
+    if (is_manifest && atomic_fetch_sub(&fault.bad_manifest, 1) == 1) {
+        errno = EIO;
+        return -1;
     }
     return syscall(SYS_read, fd, buf, n);
 }
@@ -137,8 +145,9 @@ ssize_t pread(int fd, void *buf, size_t n, off_t offset)
     ssize_t len;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    len = fault.hides_lineage ? readlink(link, name, sizeof name - 1) : 0;
-    if (len > 8 && memcmp(name + len - 8, "/" DT_LINEAGE_NAME, 8) == 0) {
+    len = fault.hides ? readlink(link, name, sizeof name - 1) : 0;
+    name[len > 0 ? len : 0] = '\0';
+    if (fault.hides && strcmp(strrchr(name, '/') + 1, fault.hides) == 0) {
         errno = EIO;
         return -1;
     }
@@ -355,6 +364,27 @@ static void a_restore_names_the_host_that_sees_another_directory(void **state)
     }
 }
 
+/* The manifest is read when the directory is read, when rank 0 opens the checkpoint, and once on
+ * each host. */
+static void a_restore_says_why_a_host_does_not_see_the_checkpoint(void **state)
+{
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(NO_WORD, "first-01234567", (const int64_t[]){ 10, -1 });
+    for (int hosts = 2; hosts > 0; hosts--) {
+        begin(&j, "second-89abcdef", 0, 0);
+        for (uint32_t k = 0; k < j.size; k++)
+            j.ranks[k].store.hosts = (uint32_t)hosts;
+        fault.bad_manifest = 3;
+        assert_int_equal(job_restore(&j, &step), hosts > 1 ? DT_ERR_IO : DT_OK);
+        if (hosts > 1)
+            assert_has(j.ranks[0].text, " (Input/output error); choose one that all hosts");
+        job_free(&j);
+    }
+}
+
 /* ---- whose the checkpoints are ---- */
 
 static struct dt_lineage lineage(void)
@@ -476,6 +506,22 @@ static void a_refused_save_disturbs_no_job_even_without_locks(void **state)
     job_free(&a);
 }
 
+/* The restore cannot read the newest manifest at once, but reads it later. */
+static void a_manifest_that_was_hard_to_read_does_not_forbid_saves(void **state)
+{
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(NO_WORD, "first-01234567", (const int64_t[]){ 10, -1 });
+    begin(&j, "second-89abcdef", 0, 0);
+    fault.bad_manifest = 1;
+    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_int_equal(step, 10);
+    assert_int_equal(job_save(&j, 20), DT_OK);
+    job_free(&j);
+}
+
 static void a_failed_save_does_not_change_the_lineage(void **state)
 {
     struct dt_lineage before, after;
@@ -512,7 +558,7 @@ static void a_lineage_that_cannot_be_read_is_an_error(void **state)
     save_steps(NO_WORD, "first-01234567", (const int64_t[]){ 10, -1 });
     before = lineage();
     begin(&j, "second-89abcdef", 0, 0);
-    fault.hides_lineage = true;
+    fault.hides = DT_LINEAGE_NAME;
     assert_int_equal(job_restore(&j, &step), DT_ERR_IO);
     assert_has(j.ranks[1].text, "/c/LINEAGE: read: Input/output error");
     job_free(&j);
@@ -520,7 +566,8 @@ static void a_lineage_that_cannot_be_read_is_an_error(void **state)
     fault.spoils = true;
     assert_int_equal(job_save(&j, 10), DT_ERR_IO);
     assert_has(j.ranks[1].text, "/c/LINEAGE: read: Input/output error");
-    fault.hides_lineage = fault.spoils = false;
+    fault.hides = NULL;
+    fault.spoils = false;
     job_free(&j);
     after = lineage();
     assert_true(dt_lineage_equal(&before, &after));
@@ -674,6 +721,25 @@ static void a_job_that_lost_the_ownership_commits_nothing(void **state)
     begin(&j, "job-01234567", 1, 0);
     assert_int_equal(job_restore(&j, &step), DT_OK);
     assert_int_equal(step, 10);
+    job_free(&j);
+}
+
+static void an_owner_that_cannot_be_read_is_an_error(void **state)
+{
+    struct job j;
+
+    (void)state;
+    begin(&j, "job-01234567", 0, 10);
+    fault.hides = DT_OWNER_NAME;
+    assert_int_equal(job_save(&j, 10), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "/c/OWNER: read: Input/output error");
+    fault.hides = NULL;
+    assert_int_equal(job_save(&j, 10), DT_OK);
+    fault.hides = DT_OWNER_NAME;
+    assert_int_equal(job_save(&j, 20), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "/c/OWNER: read: Input/output error");
+    fault.hides = NULL;
+    assert_int_equal(job_save(&j, 20), DT_OK);
     job_free(&j);
 }
 
@@ -911,9 +977,11 @@ int main(int argc, char **argv)
         ON_DISK(a_checkpoint_that_vanishes_gives_way_to_the_newest),
         ON_DISK(a_step_that_is_being_replaced_can_be_restored),
         ON_DISK(a_restore_names_the_host_that_sees_another_directory),
+        ON_DISK(a_restore_says_why_a_host_does_not_see_the_checkpoint),
         ON_DISK(a_job_that_goes_on_keeps_the_lineage),
         ON_DISK(going_on_from_another_job_needs_consent),
         ON_DISK(a_save_that_does_not_go_on_from_the_newest_is_refused),
+        ON_DISK(a_manifest_that_was_hard_to_read_does_not_forbid_saves),
         ON_DISK(a_failed_save_does_not_change_the_lineage),
         ON_DISK(a_lineage_that_cannot_be_read_is_an_error),
         ON_DISK(a_later_generation_takes_over_and_the_older_one_commits_nothing),
@@ -922,6 +990,7 @@ int main(int argc, char **argv)
         ON_DISK(a_restarted_owner_keeps_the_directory),
         ON_DISK(another_users_file_that_cannot_be_locked_is_named),
         ON_DISK(a_job_that_lost_the_ownership_commits_nothing),
+        ON_DISK(an_owner_that_cannot_be_read_is_an_error),
         ON_DISK(a_refused_save_disturbs_no_job_even_without_locks),
         ON_DISK(a_lock_on_a_removed_file_does_not_count),
         ON_DISK(a_child_process_does_not_keep_the_directory),
