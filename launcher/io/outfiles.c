@@ -45,6 +45,14 @@ static char *name_of(const struct dt_outfiles *f, size_t i)
                            i < c->nprocs ? ".out" : ".err");
 }
 
+/* Asked before mkdir: NFS may deny a mkdir of a directory that exists with EACCES or EROFS. */
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Creates the directory named by the first n bytes of path, unless it exists. */
 static int make_dir(char *path, size_t n, struct dt_error *err)
 {
@@ -52,7 +60,7 @@ static int make_dir(char *path, size_t n, struct dt_error *err)
     int rc = 0;
 
     path[n] = '\0';
-    if (n > 0 && mkdir(path, 0777) < 0 && errno != EEXIST)
+    if (n > 0 && !is_directory(path) && mkdir(path, 0777) < 0 && errno != EEXIST)
         rc = dt_error_set(err, "--output-dir: %s: %s", path, strerror(errno));
     path[n] = after;
     return rc;

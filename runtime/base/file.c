@@ -46,6 +46,14 @@ static dt_result_t sync_parent(char *part)
     return result;
 }
 
+/* Asked before mkdir: NFS may deny a mkdir of a directory that exists with EACCES or EROFS. */
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 dt_result_t dt_dir_make(const char *path)
 {
     char part[PATH_MAX];
@@ -59,9 +67,11 @@ dt_result_t dt_dir_make(const char *path)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
+        if (is_directory(part))
+            continue;
         if (mkdir(part, 0777) == 0)
             result = sync_parent(part);
-        else if (errno != EEXIST && errno != EISDIR)
+        else if (errno != EEXIST)
             result = dt_fail_errno(DT_ERR_IO, errno, "%s: cannot be created", part);
     }
     return result;
