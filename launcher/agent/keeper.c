@@ -193,9 +193,9 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     pid_t worker;
     int code;
 
-    setsid(); /* signals of a terminal are for dtrun; fails if sshd did it already */
     if (keeper == MAP_FAILED)
         return fail_keeper("mmap");
+    setsid(); /* signals of a terminal are for dtrun; fails if sshd did it already */
     keeper->lease_ms = lease_ms;
     keeper->self = dt_pidfd_open(getpid());
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)

@@ -181,7 +181,10 @@ struct dt_pmisock *dt_pmisock_create(uv_loop_t *loop, const struct dt_msg_start 
         s->peers[i] = (struct peer){ .owner = s, .local_rank = i, .fd = -1, .child_fd = -1 };
     for (uint32_t i = 0; i < n; i++) {
         if (open_peer(loop, &s->peers[i]) < 0) {
+            int error = errno;
+
             dt_pmisock_destroy(s);
+            errno = error;
             return NULL;
         }
     }

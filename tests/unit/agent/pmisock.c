@@ -1,6 +1,8 @@
 /* The sockets on which ranks speak PMI-1, and what happens to their descriptors. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "launcher/agent/mpi/pmisock.h"
@@ -52,10 +54,11 @@ static int lowest_free_fd(void)
     return fd;
 }
 
+static const struct dt_pmisock_events ignore_all = { ignore_fence, ignore_abort, ignore_state,
+                                                     ignore_log };
+
 static int open_sockets(void **state)
 {
-    static const struct dt_pmisock_events events = { ignore_fence, ignore_abort, ignore_state,
-                                                     ignore_log };
     struct fixture *f = calloc(1, sizeof *f);
 
     uv_loop_init(&f->loop);
@@ -65,7 +68,7 @@ static int open_sockets(void **state)
     f->start.ranks = (struct dt_u32s){ f->numbers, RANKS };
     f->start.universe = RANKS;
     f->first_fd = lowest_free_fd();
-    f->sock = dt_pmisock_create(&f->loop, &f->start, &events, f);
+    f->sock = dt_pmisock_create(&f->loop, &f->start, &ignore_all, f);
     *state = f;
     return f->sock ? 0 : -1;
 }
@@ -125,11 +128,32 @@ static void a_connection_that_reuses_a_closed_descriptor_is_heard(void **state)
     close(ends[1]);
 }
 
+static void the_reason_is_known_when_descriptors_run_out(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, few;
+    struct dt_pmisock *sock;
+    int error;
+
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){ (rlim_t)lowest_free_fd() + 2, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    sock = dt_pmisock_create(&f->loop, &f->start, &ignore_all, f);
+    error = errno;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_null(sock);
+    assert_int_equal(error, EMFILE);
+    end_ranks(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_connection_that_reuses_a_closed_descriptor_is_heard,
                                         open_sockets, close_sockets),
+        cmocka_unit_test_setup_teardown(the_reason_is_known_when_descriptors_run_out, open_sockets,
+                                        close_sockets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
