@@ -4,7 +4,8 @@
 
 #include <uv.h>
 
-/* Like uv_loop_init. Call it before any other function of libuv, and before there are threads. */
+/* Like uv_loop_init, but returns an error where that would abort. Call it before any other function
+ * of libuv, and before there are threads. */
 int dt_uvloop_init(uv_loop_t *loop);
 
 /* For uv_read_start. All streams share one buffer: the callback that reads must be done with its
