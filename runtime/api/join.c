@@ -276,13 +276,25 @@ dt_result_t dt_join_begin(dt_comm_t *comm)
 
     if (r != DT_OK)
         return r;
-    if (c->announce)
+    r = dt_comm_check(c);
+    if (r == DT_OK && c->announce)
         r = dt_fail(DT_ERR_STATE,
                     "rank %d: dt_join_begin was called twice without dt_join in between",
                     c->world->rank);
-    c->announce = announce_data_call;
+    else if (r == DT_OK)
+        c->announce = announce_data_call;
     dt_context_leave(c);
     return r;
+}
+
+/* dt_join_begin may have failed because c had. */
+static dt_result_t fail_not_begun(struct dt_comm *c)
+{
+    dt_result_t r = dt_comm_check(c);
+
+    return r == DT_OK ? dt_fail(DT_ERR_STATE, "rank %d: dt_join was called without dt_join_begin",
+                                c->world->rank)
+                      : r;
 }
 
 dt_result_t dt_join(dt_comm_t *comm, int *last)
@@ -293,9 +305,7 @@ dt_result_t dt_join(dt_comm_t *comm, int *last)
 
     if (r != DT_OK)
         return r;
-    r = c->announce ? join_until_all_done(c, last ? last : &ignored)
-                    : dt_fail(DT_ERR_STATE, "rank %d: dt_join was called without dt_join_begin",
-                              c->world->rank);
+    r = c->announce ? join_until_all_done(c, last ? last : &ignored) : fail_not_begun(c);
     dt_context_leave(c);
     return r;
 }

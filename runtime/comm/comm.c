@@ -191,7 +191,8 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
 
     call->kind = (uint8_t)kind;
     call->device |= c->on_device;
-    if (c->announce && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
+    if (c->announce && !c->announcing && c->failed == DT_OK && kind != DT_CALL_FREE &&
+        kind != DT_CALL_FINALIZE) {
         dt_result_t r = c->announce(c, call);
 
         if (r != DT_OK)

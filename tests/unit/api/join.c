@@ -291,6 +291,35 @@ static void a_mismatch_is_an_error_on_all_ranks(void **state)
     run_all(disagree);
 }
 
+/* A failed communicator returns its failure from every call, also where the call would be refused.
+ */
+static int join_after_failure(int rank, void *arg)
+{
+    int32_t x = 0;
+    dt_comm_t *before, *after;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &before) == DT_OK && dt_comm_dup(DT_WORLD, &after) == DT_OK);
+    NEED(dt_join_begin(after) == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    if (rank == 0)
+        NEED(dt_comm_abort(before) == DT_OK && dt_comm_abort(after) == DT_OK);
+    NEED(dt_barrier(before) == DT_ERR_ABORTED && dt_join_begin(before) == DT_ERR_ABORTED);
+    NEED(dt_join(before, NULL) == DT_ERR_ABORTED);
+    NEED(dt_barrier(after) == DT_ERR_ABORTED);
+    NEED(dt_broadcast(after, &x, 1, DT_I32, 0) == DT_ERR_ABORTED);
+    NEED(dt_join(after, NULL) == DT_ERR_ABORTED);
+    NEED(dt_comm_free(before) == DT_ERR_ABORTED && dt_comm_free(after) == DT_ERR_ABORTED);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_failure_of_the_communicator_comes_first(void **state)
+{
+    (void)state;
+    run_all(join_after_failure);
+}
+
 static bool says(const char *first, const char *second)
 {
     const char *text = dt_last_error(), *found = strstr(text, first);
@@ -447,6 +476,7 @@ int main(void)
         cmocka_unit_test(ranks_without_data_learn_options),
         cmocka_unit_test(misuse_is_an_error_and_does_no_harm),
         cmocka_unit_test(misuse_names_the_rank_of_the_world),
+        cmocka_unit_test(a_failure_of_the_communicator_comes_first),
         CHECKS("27", a_mismatch_is_an_error_on_all_ranks),
         CHECKS("27", ranks_without_data_are_not_blamed),
         CHECKS("27, 30", errors_describe_calls_as_the_program_made_them),
