@@ -220,14 +220,15 @@ static void visit_owner(struct dt_comm *c, void *owner)
 
 /* Refuses a buffer that cannot be reduced any more. Otherwise only dt_bucket_wait would report
  * that. */
-static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
+static dt_result_t check_push(struct dt_bucket *b, const void *buf, size_t count)
 {
     dt_result_t r = check_bucket(pushing, b);
     struct owner owner;
 
-    if (r == DT_OK)
-        r = report_refusal(&b->owner,
-                           dt_context_visit(pushing, b->common.comm, visit_owner, &owner));
+    if (r == DT_OK) {
+        r = dt_context_visit(pushing, b->common.comm, visit_owner, &owner);
+        keep_failure(b, report_refusal(&b->owner, r));
+    }
     if (r == DT_OK)
         r = report_refusal(&b->owner, dt_check_buffer(pushing, buf, count, b->common.dtype));
     if (r != DT_OK)
@@ -256,11 +257,10 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
 
 static dt_result_t flush_and_wait(const char *name, struct dt_bucket *b)
 {
-    dt_result_t r = flush_bucket(name, b);
-
+    keep_failure(b, flush_bucket(name, b));
     while (b->first)
         collect_oldest(b);
-    return b->failed == DT_OK ? r : dt_error_restore(&b->error);
+    return b->failed == DT_OK ? DT_OK : dt_error_restore(&b->error);
 }
 
 dt_result_t dt_bucket_wait(dt_bucket_t *b)

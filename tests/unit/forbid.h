@@ -24,14 +24,24 @@ static inline bool forbid(long call, unsigned error)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* From now on no thread of this process has memory for another thread. */
-static inline bool forbid_threads(void)
+static inline bool choose_stacks(size_t bytes)
 {
     pthread_attr_t attr;
 
-    return pthread_attr_init(&attr) == 0 &&
-           pthread_attr_setstacksize(&attr, (size_t)1 << 46) == 0 &&
+    return pthread_attr_init(&attr) == 0 && pthread_attr_setstacksize(&attr, bytes) == 0 &&
            pthread_setattr_default_np(&attr) == 0;
+}
+
+/* From now on no thread of this process has memory for another thread. */
+static inline bool forbid_threads(void)
+{
+    return choose_stacks((size_t)1 << 46);
+}
+
+/* Ends that. */
+static inline bool allow_threads(void)
+{
+    return choose_stacks((size_t)1 << 20);
 }
 
 #endif
