@@ -189,7 +189,7 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
     if (read_timeout(seconds, &ms))
         return dt_context_set_limit(name, real, ms);
     return dt_fail(DT_ERR_ARG,
-                   "%s: %g is not a number of seconds from 0.1 to %d, nor 0 (never) or "
+                   "%s: %.10g is not a number of seconds from 0.1 to %d, nor 0 (never) or "
                    "DT_TIMEOUT_DEFAULT",
                    name, seconds, TIMEOUT_MAX_S);
 }

@@ -139,8 +139,7 @@ static dt_result_t map_memory(struct dt_comm *c)
     }
     if (dt_hostshm_create_private(&c->shm.map) == 0)
         return DT_OK;
-    return dt_fail(DT_ERR_NOMEM, "rank %d: no memory for a communicator: %s", w->rank,
-                   strerror(errno));
+    return dt_fail_errno(DT_ERR_NOMEM, errno, "rank %d: no memory for a communicator", w->rank);
 }
 
 /* The agent needs the members to tell which rank waits for which. */
@@ -178,7 +177,7 @@ static dt_result_t open_connections(struct dt_comm *c)
 
     c->bell = dt_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (c->bell < 0)
-        return dt_fail(DT_ERR_IO, "rank %d: eventfd: %s", w->rank, strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "rank %d: eventfd", w->rank);
     c->mesh = (struct dt_mesh){ .comm = c->id,
                                 .me = (uint32_t)c->rank,
                                 .size = (uint32_t)c->size,

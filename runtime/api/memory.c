@@ -1,6 +1,5 @@
 /* The public calls for memory that all ranks of a host can reach. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,18 +39,18 @@ static void *open_own_block(struct dt_comm *c, size_t bytes)
 
 static dt_result_t report_no_memory(const struct dt_comm *c, size_t bytes, int rank, int error)
 {
-    const char *host = dt_world_host(c->world, c->ranks[rank]);
+    char name[DT_WORLD_NAME];
     dt_result_t r = dt_fail(DT_ERR_NOMEM,
-                            "dt_mem_alloc: rank %" PRIu32 " (%s) cannot have %zu bytes for each "
-                            "rank of the communicator on its host: %s",
-                            c->ranks[rank], host, bytes, strerror(error));
+                            "dt_mem_alloc: %s cannot have %zu bytes for each rank of the "
+                            "communicator on its host: %s",
+                            dt_world_name(c->world, c->ranks[rank], name), bytes, strerror(error));
     dt_error_info_t *e = dt_error_details();
 
     e->rank = (int)c->ranks[rank];
     e->call = c->calls;
     dt_comm_name(c->id, e->comm);
     dt_error_report_call(DT_CALL_ALLOC);
-    snprintf(e->host, sizeof e->host, "%s", host);
+    snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, c->ranks[rank]));
     e->error = rank == c->rank ? error : 0;
     return r;
 }

@@ -330,8 +330,8 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     if (r == DT_OK && !done)
         r = dt_fail(DT_ERR_ARG, "dt_wait_for: the pointer to the answer is NULL");
     if (r == DT_OK && !(seconds >= 0 && seconds <= WAIT_MAX_S))
-        r = dt_fail(DT_ERR_ARG, "dt_wait_for: %g is not a number of seconds from 0 to %d", seconds,
-                    WAIT_MAX_S);
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: %.10g is not a number of seconds from 0 to %d",
+                    seconds, WAIT_MAX_S);
     if (r != DT_OK)
         return r;
     if (found) {

@@ -159,7 +159,7 @@ static dt_result_t write_file(const char *path, const char *text, size_t bytes)
     }
     if (n == (ssize_t)bytes)
         return DT_OK;
-    return dt_fail(DT_ERR_IO, "the flight recorder's dump %s: %s", path, strerror(error));
+    return dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", path);
 }
 
 static dt_result_t write_dump(const struct dt_world *w, const char *path, bool json,

@@ -85,8 +85,7 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
     }
     l->nudge = dt_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (l->nudge < 0 || fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)
-        return dt_fail(DT_ERR_IO, "rank %u: the socket to dtrun-agent: %s", env->rank,
-                       strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "rank %u: the socket to dtrun-agent", env->rank);
     l->fd = env->fd;
     l->dev = st.st_dev;
     l->ino = st.st_ino;
@@ -125,8 +124,8 @@ static dt_result_t receive_message(struct dt_agentlink *l, struct dt_rankmsg *ms
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
     if (r > 0)
         errno = EMFILE;
-    return dt_fail(errno == EPROTO ? DT_ERR_VERSION : DT_ERR_IO, "the socket to dtrun-agent: %s",
-                   strerror(errno));
+    return dt_fail_errno(errno == EPROTO ? DT_ERR_VERSION : DT_ERR_IO, errno,
+                         "the socket to dtrun-agent");
 }
 
 static dt_result_t send_with_fd(struct dt_agentlink *l, const struct dt_rankmsg *msg, int pass)
@@ -135,9 +134,9 @@ static dt_result_t send_with_fd(struct dt_agentlink *l, const struct dt_rankmsg 
         return DT_OK;
     if (errno == EPIPE || errno == ECONNRESET)
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
-    return dt_fail(errno == ENOMEM ? DT_ERR_NOMEM : DT_ERR_IO,
-                   "the socket to dtrun-agent, descriptor %d: %s%s", l->fd, strerror(errno),
-                   errno == EBADF ? "; the program must leave it open" : "");
+    return dt_fail_errno(errno == ENOMEM ? DT_ERR_NOMEM : DT_ERR_IO, errno,
+                         "the socket to dtrun-agent, descriptor %d%s", l->fd,
+                         errno == EBADF ? ", which the program must leave open" : "");
 }
 
 static dt_result_t send_message(struct dt_agentlink *l, const struct dt_rankmsg *msg)
@@ -153,8 +152,8 @@ static dt_result_t take_welcome(const struct dt_rankmsg *m, int fd, const struct
         dt_hostshm_map(shm, fd, env->generation, m->welcome.local_size, 0) == 0)
         return DT_OK;
     if (errno == ENOMEM)
-        return dt_fail(DT_ERR_NOMEM, "rank %u: the memory that ranks share: %s", env->rank,
-                       strerror(errno));
+        return dt_fail_errno(DT_ERR_NOMEM, errno, "rank %u: the memory that ranks share",
+                             env->rank);
     return dt_fail(DT_ERR_VERSION, "rank %u: dtrun-agent's welcome cannot be understood (%s)",
                    env->rank, strerror(errno));
 }
@@ -195,10 +194,10 @@ static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
         return dt_fail(DT_ERR_VERSION, "dtrun-agent's table of ranks cannot be understood");
     p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-        return dt_fail(DT_ERR_NOMEM, "the table of ranks: %s", strerror(errno));
+        return dt_fail_errno(DT_ERR_NOMEM, errno, "the table of ranks");
     if (dt_msg_decode(DT_MSG_TABLE, p, bytes, table) < 0)
         r = errno == ENOMEM
-                ? dt_fail(DT_ERR_NOMEM, "the table of ranks: %s", strerror(errno))
+                ? dt_fail_errno(DT_ERR_NOMEM, errno, "the table of ranks")
                 : dt_fail(DT_ERR_VERSION, "dtrun-agent's table of ranks cannot be understood");
     munmap(p, bytes);
     return r;
@@ -438,14 +437,14 @@ static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, u
     int error = memory->msg.memory.error;
 
     if (error)
-        return dt_fail(DT_ERR_NOMEM, "dtrun-agent has no memory for a communicator: %s%s",
-                       strerror(error), error == ENOSPC ? " (there are too many; free some)" : "");
+        return dt_fail_errno(DT_ERR_NOMEM, error, "dtrun-agent has no memory for a communicator%s",
+                             error == ENOSPC ? " (there are too many; free some)" : "");
     if (memory->fd < 0)
-        return dt_fail(DT_ERR_IO, "the memory of a communicator: %s", strerror(EMFILE));
+        return dt_fail_errno(DT_ERR_IO, EMFILE, "the memory of a communicator");
     if (dt_hostshm_map(shm, memory->fd, generation, members, size) == 0)
         return DT_OK;
-    return dt_fail(errno == EPROTO ? DT_ERR_INTERNAL : DT_ERR_NOMEM,
-                   "the memory of a communicator: %s", strerror(errno));
+    return dt_fail_errno(errno == EPROTO ? DT_ERR_INTERNAL : DT_ERR_NOMEM, errno,
+                         "the memory of a communicator");
 }
 
 dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,

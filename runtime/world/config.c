@@ -146,8 +146,8 @@ static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *of
     if (*off)
         return DT_OK;
     if (*place && *place != '/' && !getcwd(here, sizeof here))
-        return dt_fail(DT_ERR_IO, "dt_init: the working directory, in which %s should be: %s",
-                       place, strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno,
+                             "dt_init: the working directory, in which %s should be", place);
     n = snprintf(path, PATH_MAX, "%s%s%s", here, *here ? "/" : "", place);
     return n < PATH_MAX
                ? DT_OK

@@ -32,7 +32,7 @@ dt_result_t dt_world_alone(struct dt_world *w)
 {
     if (dt_hostshm_create_private(&w->shm) == 0)
         return DT_OK;
-    return dt_fail(DT_ERR_NOMEM, "dt_init: no memory: %s", strerror(errno));
+    return dt_fail_errno(DT_ERR_NOMEM, errno, "dt_init: no memory");
 }
 
 /* Stores what dt_rank and the like return. */
@@ -137,10 +137,9 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
 
     r = dt_agentlink_open(&w->agent, env);
     if (r == DT_OK && env->nodes > 1 && dt_listener_open(&w->listener, &port) < 0)
-        r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s%s", env->rank,
-                    strerror(errno),
-                    errno == EADDRINUSE ? "; no port is free (see net.ipv4.ip_local_port_range)"
-                                        : "");
+        r = dt_fail_errno(
+            DT_ERR_IO, errno, "rank %u: cannot listen for the other hosts%s", env->rank,
+            errno == EADDRINUSE ? ", as no port is free (see net.ipv4.ip_local_port_range)" : "");
     if (r == DT_OK)
         r = rendezvous(w, env, port);
     if (r == DT_OK)

@@ -585,6 +585,29 @@ static void a_death_ends_the_call(void **state)
     }
 }
 
+/* A job that was started by hand does not know the name of its host. */
+static int lack_memory_alone(void)
+{
+    void *p;
+
+    NEED(dt_init() == DT_OK && dt_mem_alloc(DT_WORLD, SIZE_MAX / 2, &p) == DT_ERR_NOMEM);
+    NEED(strstr(dt_last_error(), "dt_mem_alloc: rank 0 cannot have ") == dt_last_error());
+    return dt_finalize();
+}
+
+static void a_lack_of_memory_is_named_without_a_host_name(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(lack_memory_alone() != DT_OK);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 /* A rank that frees memory while its other thread passes it to a call fails alone. */
 static void *frees(void *p)
 {
@@ -795,6 +818,7 @@ int main(void)
         cmocka_unit_test(repeated_allocations_leave_nothing),
         cmocka_unit_test(memory_in_use_by_a_call_stays_mapped),
         cmocka_unit_test(a_death_ends_the_call),
+        cmocka_unit_test(a_lack_of_memory_is_named_without_a_host_name),
         cmocka_unit_test(a_rank_that_frees_too_early_fails_alone),
         cmocka_unit_test(an_abort_ends_the_call),
         cmocka_unit_test(shared_memory_is_saved_and_restored),

@@ -376,6 +376,8 @@ static int other_arguments(void)
         NEED(never[i] == -1 || dt_comm_set_timeout(DT_WORLD, never[i]) == DT_ERR_ARG);
     }
     NEED(dt_comm_set_timeout(DT_WORLD, 0.09) == DT_ERR_ARG);
+    NEED(dt_comm_set_timeout(DT_WORLD, 1000001) == DT_ERR_ARG);
+    NEED(strstr(dt_last_error(), "1000001 is not a number of seconds from 0.1 to 1000000"));
     NEED(dt_comm_split(DT_WORLD, 0, 0, NULL) == DT_ERR_ARG);
     NEED(dt_comm_dup(DT_WORLD, NULL) == DT_ERR_ARG && dt_comm_free(DT_WORLD) == DT_ERR_ARG);
     NEED(dt_mem_alloc(DT_WORLD, 1, NULL) == DT_ERR_ARG && dt_mem_free(longer) == DT_ERR_ARG);

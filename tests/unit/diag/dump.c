@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +197,7 @@ static int disagree(int rank, void *arg)
     NEED(dt_finalize() == DT_ERR_MISMATCH);
     NEED(dt_recorder_dump(path) == DT_OK);
     NEED(dt_recorder_dump("/nowhere/at/all") == DT_ERR_IO && strstr(dt_last_error(), "/nowhere"));
+    NEED(dt_last_error_info(&info) == DT_OK && info.error == ENOENT);
     return 0;
 }
 
