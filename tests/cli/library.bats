@@ -142,8 +142,9 @@ examples() {
     for page in "$DTRUN_SOURCE"/man/*.3; do
         mkdir "${page##*/}" && cd "${page##*/}"
         examples "$page"
-        flags=(-Wall -Wextra -Werror -I../include -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}")
+        flags=(-Wall -Wextra -Wpedantic -Werror -I../include -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}")
         for program in *.c; do
+            ! command -v c++ >/dev/null || c++ -x c++ -fsyntax-only "${flags[@]:0:5}" "$program"
             grep -q '^int main' "$program" || { "$CC" -c "$program" "${flags[@]}"; continue; }
             for run in "${program%.c}".*.run; do
                 read -r _ command <"$run"
