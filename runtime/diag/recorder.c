@@ -149,12 +149,12 @@ static int by_begin(const void *a, const void *b)
 
 size_t dt_recorder_read(struct dt_record **records)
 {
-    size_t rings = 0, n = 0;
+    size_t room = 0, n = 0;
 
     pthread_mutex_lock(&dti_recorder.mutex);
     for (struct dt_ring *r = dti_recorder.rings; r; r = r->next)
-        rings++;
-    *records = rings ? calloc(rings * dti_recorder.calls, sizeof **records) : NULL;
+        room += r->n;
+    *records = room ? calloc(room, sizeof **records) : NULL;
     for (struct dt_ring *r = dti_recorder.rings; r && *records; r = r->next)
         n += read_ring(r, *records + n);
     pthread_mutex_unlock(&dti_recorder.mutex);

@@ -157,6 +157,19 @@ static void a_brief_call_that_fails_is_timed(void **state)
     dt_ring_close(r);
 }
 
+/* dt_init may fail, and be called again with another number of calls. */
+static void rings_keep_their_size(void **state)
+{
+    struct dt_ring *r = dt_ring_open(COMM - 1);
+
+    (void)state;
+    for (uint64_t call = 1; call <= CALLS; call++)
+        make_call(r, call, DT_OK);
+    dt_recorder_start(1);
+    assert_int_equal(count_of(COMM - 1), CALLS);
+    dt_ring_close(r);
+}
+
 static void nothing_is_recorded_without_room(void **state)
 {
     (void)state;
@@ -228,6 +241,7 @@ int main(void)
         cmocka_unit_test(calls_on_a_freed_communicator_stay_for_a_while),
         cmocka_unit_test(a_long_call_is_shown_and_timed),
         cmocka_unit_test(a_brief_call_that_fails_is_timed),
+        cmocka_unit_test_setup_teardown(rings_keep_their_size, NULL, start),
         cmocka_unit_test(nothing_is_recorded_without_room),
         cmocka_unit_test(readers_see_whole_calls_and_disturb_no_writer),
     };
