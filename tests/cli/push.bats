@@ -112,6 +112,31 @@ list() {
     clean
 }
 
+# The file system of ~/.cache has this size, and one page is taken.
+limit_cache() { # SIZE
+    unshare --mount true 2>/dev/null || skip "needs root, to mount a file system"
+    mkdir -p .cache
+    printf '#!/bin/sh\nexec unshare --mount sh -c "mount -t tmpfs -o size=%s none %s && echo >%s/taken && exec \\"\$@\\"" sh "%s" "$@"\n' \
+        "$1" "$T/.cache" "$T/.cache" "$DTRUN_BUILD/cmd/dtrun" >limited
+    chmod +x limited
+    DTRUN="$T/limited"
+}
+
+@test "files are pushed elsewhere if the home directory is full" {
+    head -c 100000 /dev/urandom >data
+    export HOME="$T"
+    limit_cache 4k
+    XDG_RUNTIME_DIR="$T" dtrun -np 1 --push data sh -c 'cd "${LD_LIBRARY_PATH%%:*}" && pwd && sha256sum <data'
+    code_is 0
+    grep -q "^$T/dtrun-" "$OUT"
+    grep -qF "$(sha256sum <data)" "$OUT"
+    limit_cache 64k
+    dtrun -np 1 --push data true
+    code_is 125
+    grep -Eq "^dtrun: localhost: push data: $T/.cache/dtrun/.*: No space left on device; make room there, or make ~/.cache a link to another file system$" "$ERR"
+    clean
+}
+
 @test "pushing a large file takes little memory, and a push that is cut off leaves no partial file" {
     truncate -s 1G big # a small file would be sent completely before the test looks
     export HOME="$T"

@@ -18,7 +18,10 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
 
-enum { KEPT_STEP = 1024 * 1024 }; /* bytes of a kept file to read for each message that arrives */
+enum {
+    KEPT_STEP = 1024 * 1024, /* bytes of a kept file to read for each message that arrives */
+    BLOCK = 4096,
+};
 
 /* Where the job's directory may lie, in the order in which they are tried. */
 enum place { IN_CACHE, IN_RUNTIME_DIR, IN_TMP, PLACES };
@@ -127,6 +130,25 @@ static int make_parent(char *path, size_t size, enum place place)
     }
 }
 
+/* Directories can be made even on a full file system, and by a user who is over quota. */
+static int write_block(const char *dir)
+{
+    static const char block[BLOCK] = "dtrun";
+    char *name = dt_xasprintf("%s/block", dir);
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 ? -1 : dt_write_all(fd, block, sizeof block);
+    int error = errno;
+
+    if (fd >= 0 && close(fd) < 0 && rc == 0) { /* NFS may notice it only here */
+        rc = -1;
+        error = errno;
+    }
+    unlink(name);
+    free(name);
+    errno = error;
+    return rc;
+}
+
 static int try_place(char *dir, size_t size, enum place place, const char *job_id,
                      struct dt_error *err)
 {
@@ -138,9 +160,13 @@ static int try_place(char *dir, size_t size, enum place place, const char *job_i
     if (statvfs(parent, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
         return dt_error_set(err, "%s is mounted noexec: a program cannot run from there", parent);
     snprintf(dir, size, "%s/%s%s.XXXXXX", parent, place == IN_CACHE ? "" : "dtrun-", job_id);
-    if (mkdtemp(dir))
+    if (!mkdtemp(dir))
+        return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
+    if (write_block(dir) == 0)
         return 0;
-    return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
+    dt_error_set(err, "%s: %s", dir, strerror(errno));
+    rmdir(dir);
+    return -1;
 }
 
 /* Unfinished files have their own directory, so that no name there equals that of a pushed file. */
@@ -190,8 +216,19 @@ static void keep_file(const struct incoming *in)
     (void)!link(in->path, in->kept);
 }
 
-static int finish_file(struct incoming *in, struct dt_error *err)
+static int fail_write(const struct dt_files *f, const char *name, struct dt_error *err)
 {
+    bool full = errno == ENOSPC || errno == EDQUOT;
+
+    return dt_error_set(err, "%s: %s%s", name, strerror(errno),
+                        full && f->can_keep
+                            ? "; make room there, or make ~/.cache a link to another file system"
+                            : "");
+}
+
+static int finish_file(const struct dt_files *f, struct dt_error *err)
+{
+    struct incoming *in = f->incoming;
     int fd = in->fd;
 
     in->fd = -1;
@@ -204,7 +241,7 @@ static int finish_file(struct incoming *in, struct dt_error *err)
         return dt_error_set(err, "%s: %s", in->temporary, strerror(errno));
     }
     if (close(fd) < 0 || rename(in->temporary, in->path) < 0)
-        return dt_error_set(err, "%s: %s", in->path, strerror(errno));
+        return fail_write(f, in->path, err);
     keep_file(in);
     return 0;
 }
@@ -216,7 +253,7 @@ static void maybe_finish(struct dt_files *f)
 
     if (in->left)
         return;
-    if (finish_file(in, &err) == 0)
+    if (finish_file(f, &err) == 0)
         answer(f, in->id, NULL);
     else
         answer(f, in->id, &err);
@@ -370,7 +407,7 @@ static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
     if (m->data.n > in->left) {
         dt_error_set(&err, "%s: more bytes came than were announced", in->path);
     } else if (dt_write_all(in->fd, m->data.p, m->data.n) < 0) {
-        dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
+        fail_write(f, in->temporary, &err);
     } else {
         XXH3_64bits_update(in->state, m->data.p, m->data.n);
         in->left -= m->data.n;
