@@ -235,6 +235,13 @@ dies_while_nccl_keeps_a_thread() { # FAULT NCCL_VERSION KILL_GRACE
     clean
 }
 
+@test "stream: a thousand calls may wait on a stream" {
+    for path in staging shared; do
+        does queue $path
+    done
+    clean
+}
+
 @test "after a reset of the device, a view in the new context works" {
     does reset staging
     clean

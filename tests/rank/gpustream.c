@@ -17,6 +17,7 @@
  * - strays: calls of rank 1 on another device, and in another context, than its first call
  * - apart: buffers in two contexts, within one call and in two
  * - pool: pinned memory is returned while a stream never ends
+ * - queue: a thousand calls that wait on one stream
  * - aside: NCCL's all-to-all in place, which needs memory, while a stream never ends
  * - reset: a view from before a reset of the device, and one in the new context
  * - twice: dt_finalize twice
@@ -803,6 +804,23 @@ static void pool(void)
     need(dt_comm_free(other));
 }
 
+/* As a program does that reduces each of its many tensors by itself. */
+static void queue(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 0);
+    for (int i = 0; i < COUNT; i++)
+        need(dt_all_reduce(view, DT_IN_PLACE, buf + i, 1, DT_F32, DT_SUM));
+    gate_open(&gate);
+    need(dt_stream_wait(view));
+    need_sum(buf, 0, "many calls in a queue");
+    need(dt_comm_free(view));
+}
+
 static void need_turn(CUstream stream)
 {
     for (int ms = 0; ms < 20; ms++) { /* long enough for a call that does not wait */
@@ -1239,6 +1257,7 @@ int main(int argc, char **argv)
                                            { "strays", strays },
                                            { "apart", apart },
                                            { "pool", pool },
+                                           { "queue", queue },
                                            { "turns", take_turns },
                                            { "aside", set_aside } };
 

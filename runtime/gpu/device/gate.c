@@ -13,9 +13,8 @@
 #include "runtime/wire/thread.h"
 
 enum {
-    PAGE = 64 * 1024,
-    APART = 128, /* bytes between words, so that they share no cache line */
-    GATES = PAGE / APART,
+    GATES = 8192,          /* at once, since some drivers give no memory while calls wait */
+    APART = 128,           /* bytes between words, so that they share no cache line */
     LOOK_NS = 1000 * 1000, /* time between two looks of the thread */
     LINGER_LOOKS = 1000,   /* looks before it sleeps, since waking it would delay a call */
     STUCK_LOOKS = 200,     /* looks after which a stopped communicator should have ended */
@@ -174,8 +173,8 @@ static CUresult make_gates(uint64_t life)
 
     if (!gates)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result =
-        cuda->cuMemHostAlloc(&words, PAGE, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    result = cuda->cuMemHostAlloc(&words, GATES * APART,
+                                  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (!result)
         result = cuda->cuMemHostGetDevicePointer_v2(&device, words, 0);
     if (result)

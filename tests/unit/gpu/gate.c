@@ -14,7 +14,10 @@
 
 enum { PAGES = 2 };
 
-static void *pages[PAGES];
+static struct {
+    void *at;
+    size_t bytes;
+} pages[PAGES];
 static size_t pinned;
 static CUdeviceptr waited_for;
 static uint32_t waited_value;
@@ -23,7 +26,8 @@ static CUresult pin(void **ptr, size_t size, unsigned flags)
 {
     (void)flags;
     assert_in_range(pinned, 0, PAGES - 1);
-    *ptr = pages[pinned++] = calloc(1, size);
+    *ptr = pages[pinned].at = calloc(1, size);
+    pages[pinned++].bytes = size;
     return CUDA_SUCCESS;
 }
 
@@ -80,9 +84,11 @@ static void the_trial_wait_ends_at_once_after_many_turns(void **state)
     *word = 0;
 }
 
-static void assert_waits_in(const void *page)
+static void assert_waits_in(size_t page)
 {
-    assert_in_range(waited_for, (uintptr_t)page, (uintptr_t)page + 64 * 1024 - 1);
+    CUdeviceptr begin = (uintptr_t)pages[page].at;
+
+    assert_in_range(waited_for, begin, begin + pages[page].bytes - 1);
 }
 
 /* The words go with the context in which they were pinned, and other contexts may remain. */
@@ -92,9 +98,9 @@ static void each_life_of_a_context_has_its_own_gates(void **state)
     for (uint64_t life = 1; life <= 2; life++)
         assert_int_equal(dt_gpu_gates_try(NULL, life), CUDA_SUCCESS);
     assert_int_equal(pinned, 2);
-    assert_waits_in(pages[1]);
+    assert_waits_in(1);
     assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
-    assert_waits_in(pages[0]);
+    assert_waits_in(0);
     assert_int_equal(pinned, 2);
 }
 
@@ -103,7 +109,7 @@ static int free_all(void **state)
     (void)state;
     dt_gpu_gates_end();
     for (size_t i = 0; i < PAGES; i++)
-        free(pages[i]);
+        free(pages[i].at);
     return 0;
 }
 
