@@ -11,6 +11,7 @@
 static const char shard_magic[8] = "DTSHARD";
 static const char manifest_magic[8] = "DTMANIF";
 
+enum { REST_FIXED = 8 + 4 + 4 + 4, REST_PER_BUFFER = 4 + 8 }; /* and the name */
 enum { MANIFEST_FIXED = 8 + 4 + 8 + 4, MANIFEST_PER_SHARD = 8 + DT_CHECKSUM_BYTES };
 
 int dt_buffers_add(struct dt_buffers *b, const char *name, void *data, uint64_t bytes)
@@ -26,7 +27,22 @@ int dt_buffers_add(struct dt_buffers *b, const char *name, void *data, uint64_t 
         return -1;
     }
     v[b->n++] = (struct dt_buffer){ .name = copy, .data = data, .bytes = bytes };
+    b->name_bytes += strlen(name);
     return 0;
+}
+
+void dt_buffers_remove_last(struct dt_buffers *b)
+{
+    char *name = b->v[--b->n].name;
+
+    b->name_bytes -= strlen(name);
+    free(name);
+}
+
+bool dt_buffers_have_room(const struct dt_buffers *b, const char *name)
+{
+    return REST_FIXED + ((size_t)b->n + 1) * REST_PER_BUFFER + b->name_bytes + strlen(name) <=
+           DT_SHARD_HEAD_MAX;
 }
 
 void dt_buffers_free(struct dt_buffers *b)

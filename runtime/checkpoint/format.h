@@ -44,10 +44,14 @@ struct dt_buffer {
 struct dt_buffers {
     struct dt_buffer *v;
     uint32_t n;
+    size_t name_bytes; /* of all names */
 };
 
 /* Appends a buffer with a copy of the name. Returns 0, or -1 if memory runs out. */
 int dt_buffers_add(struct dt_buffers *b, const char *name, void *data, uint64_t bytes);
+void dt_buffers_remove_last(struct dt_buffers *b);
+/* Whether a shard's head can also describe a buffer of this name. */
+bool dt_buffers_have_room(const struct dt_buffers *b, const char *name);
 void dt_buffers_free(struct dt_buffers *b);
 
 struct dt_shard_head {

@@ -96,6 +96,11 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
                        name, bytes);
     if (tfind(name, &dti_registry.names, compare_names))
         return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already", name);
+    if (!dt_buffers_have_room(&dti_registry.buffers, name))
+        return dt_fail(DT_ERR_ARG,
+                       "dt_checkpoint_register: \"%s\": the names of this rank's buffers, with 12 "
+                       "bytes for each buffer, would be longer than %d MiB",
+                       name, DT_SHARD_HEAD_MAX >> 20);
     if (bytes && memory_of(buf, bytes) == DT_MEMORY_MIXED)
         return dt_fail(DT_ERR_ARG,
                        "dt_checkpoint_register: \"%s\" lies in the memory of a GPU only in part",
@@ -112,8 +117,7 @@ static dt_result_t add_buffer(const char *name, void *buf, size_t bytes)
         return dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
     added = &b->v[b->n - 1];
     if (!tsearch(added->name, &dti_registry.names, compare_names)) {
-        free(added->name);
-        b->n--;
+        dt_buffers_remove_last(b);
         return dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
     }
     added->device = device_access_of(buf, bytes);

@@ -178,6 +178,32 @@ static void a_restore_without_a_sound_checkpoint_names_call_rank_and_host(void *
     assert_non_null(strstr(result.log, "the checkpoint of step 2 cannot be used: rank 1: "));
 }
 
+/* A program learns this at once, and not when it first saves. */
+static int registers_too_many_names(int rank, void *arg)
+{
+    char name[256];
+    int64_t step;
+    int n = 0;
+
+    (void)rank;
+    (void)arg;
+    NEED(start(below("c"), SMALL) == 0);
+    do
+        snprintf(name, sizeof name, "%0255d", n++);
+    while (dt_checkpoint_register(name, NULL, 0) == DT_OK && n < 100000);
+    NEED(strstr(dt_last_error(), "would be longer than 16 MiB"));
+    NEED(n == ((16 << 20) - 20 - 12 - 4) / (12 + 255) + 1);
+    NEED(dt_checkpoint_register(name, NULL, 0) == DT_ERR_ARG);
+    NEED(dt_checkpoint_save(1) == DT_OK && dt_checkpoint_restore(&step) == DT_OK && step == 1);
+    return dt_finalize();
+}
+
+static void all_names_together_are_limited(void **state)
+{
+    (void)state;
+    testjob_must_pass("1", registers_too_many_names, NULL);
+}
+
 /* ---- the directory ---- */
 
 /* The working directory is gone, so checkpoints below it could not be found again. */
@@ -241,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_DISK(a_failure_names_call_rank_host_and_errno),
         ON_DISK(a_restore_without_a_sound_checkpoint_names_call_rank_and_host),
+        ON_DISK(all_names_together_are_limited),
         ON_DISK(a_directory_below_a_removed_one_is_an_error),
         ON_DISK(a_directory_and_a_file_take_no_standard_descriptor),
     };
