@@ -60,6 +60,11 @@ declared() {
     done
 }
 
+@test "configure refuses a path with blanks, to which libtool cannot install" {
+    run -1 "$DTRUN_SOURCE/configure" --prefix="$T/my root"
+    [[ $output == *"dtrun cannot be installed to a path with blanks ($T/my root): give another --prefix" ]]
+}
+
 @test "the header compiles without warnings as C99 and C++" {
     need "$CC"
     echo '#include "runtime/dtrun_tune.h"' >c.c
