@@ -186,7 +186,8 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
  * The script does not trust a directory that others may write to. It tests a directory by running a
  * small script in it, because that shows whether files there may be executed, and by writing a file
  * of the agent's size, because the agent can be received only once. It finds an agent in the usual
- * place with as few processes as possible, because every job begins this way. */
+ * place with as few processes as possible, because every job begins this way. It creates no home
+ * directory: root could create one where another file system is to be mounted. */
 static const char push_script[] =
     "exec /bin/sh -c '" CHECK_STDIO "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
     "n=%6$s;d=$HOME/.cache/dtrun;f=$d/%2$s;"
@@ -201,7 +202,7 @@ static const char push_script[] =
     "q(){ [ -z \"$t\" ]||rm -f \"$t\";};trap q 0;trap \"exit 1\" 1 2 13 15;"
     "for d in \"$HOME/.cache/dtrun\" \"$XDG_RUNTIME_DIR/dtrun\" \"/tmp/dtrun-$u\";do "
     "case $d in /dtrun|/.cache/dtrun)continue;;esac;"
-    "(umask 77;mkdir -p \"$d\")2>/dev/null;"
+    "(umask 77;case $d in */.cache/dtrun)mkdir \"${d%%/*}\";;esac;mkdir \"$d\")2>/dev/null;"
     "set -- $(ls -ldn \"$d\" 2>/dev/null);"
     "case $1:$3 in drwx?-?"
     "?-?*:$u);;:)w=\"$w, $d cannot be created\";continue;;"

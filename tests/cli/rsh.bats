@@ -229,6 +229,19 @@ END
     clean
 }
 
+@test "an agent is not sent to a home directory that does not exist" {
+    make_on_list
+    dtrun --rsh "./on-list %h env HOME=$T/home XDG_RUNTIME_DIR=$T/run" -H a true
+    code_is 0
+    [ ! -e home ]
+    [ ! -e run ]
+    mkdir home
+    dtrun --rsh "./on-list %h env HOME=$T/home" -H a true
+    code_is 0
+    [ -d home/.cache/dtrun ]
+    clean
+}
+
 @test "agents of other versions that have not been used for a month are removed" {
     own_home
     mkdir -p -m 700 "$HOME/.cache/dtrun/kept"
