@@ -238,7 +238,10 @@ int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struc
         struct dt_host *host = filter_find(list, &only->v[i], is_local, arg);
 
         if (!host) {
-            rc = dt_error_usage(err, "%s: -H names it, but %s does not", only->v[i].name, source);
+            rc = dt_error_usage(err,
+                                "%s: -H names it, but %s does not; -H selects hosts from there, "
+                                "and --hostfile replaces all of them",
+                                only->v[i].name, source);
             break;
         }
         host->removed = false;

@@ -159,7 +159,7 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["node01","gpu7"]' ]
     run dtrun -H node03 --dry-run true
     [ "$status" -eq 2 ]
-    [ "$output" = "dtrun: node03: -H names it, but the Slurm allocation does not" ]
+    [ "$output" = "dtrun: node03: -H names it, but the Slurm allocation does not; -H selects hosts from there, and --hostfile replaces all of them" ]
     dtrun --hostfile - --dry-run --json true <<<"other" >got
     [ "$(jq -c '[.ranks[].host]' got)" = '["other"]' ]
     SLURM_TASKS_PER_NODE=2 run dtrun --dry-run true

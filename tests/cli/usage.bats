@@ -167,7 +167,7 @@ mentions() {
 
 @test "-H may not name a host that the hostfile lacks" {
     printf 'host1\nhost2\n' >nodes
-    refuses "host3: -H names it, but the hostfile does not" -H host1,host3 --hostfile nodes true
+    refuses "host3: -H names it, but the hostfile does not; -H selects hosts from there, and --hostfile replaces all of them" -H host1,host3 --hostfile nodes true
 }
 
 @test "--no-oversubscribe refuses more ranks than slots" {
