@@ -52,10 +52,13 @@ static void add_text(struct dt_strbuf *to, const void *bytes, size_t n)
 static void explain(const struct dt_sshask *a, struct dt_error *err)
 {
     const char *name = a->host->name, *text = dt_strbuf_text(&a->err);
+    const char *remedy = dt_child_remedy(a->end.spawn_error, NULL);
 
     if (a->expired)
         dt_error_set(err, "ssh -G %s gave no answer for %d s; look at ~/.ssh/config", name,
                      ASK_MS / 1000);
+    else if (remedy) /* otherwise, ssh is not installed */
+        dt_error_set(err, "ssh -G %s: %s; %s", name, uv_strerror(a->end.spawn_error), remedy);
     else if (a->cancelled || a->end.spawn_error || !dt_sshconfig_user_is_known())
         return;
     else if (a->end.code != 0)

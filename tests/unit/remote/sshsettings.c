@@ -18,6 +18,7 @@
 #include "launcher/remote/ssh/sshagent.h"
 #include "launcher/remote/ssh/ssherror.h"
 #include "launcher/remote/ssh/sshwire.h"
+#include "launcher/remote/sshask.h"
 
 static const char ed25519[] =
     "AAAAC3NzaC1lZDI1NTE5AAAAIP///////////////////////////////////////////w==";
@@ -649,6 +650,36 @@ static void messages_of_ssh_are_translated(void **state)
                                 "characters\r\n"));
 }
 
+static void keep_error(void *arg, struct dt_sshconfig *config, const struct dt_error *err)
+{
+    *(struct dt_error *)arg = *err;
+    dt_sshconfig_free(config);
+}
+
+/* That is no reason to go on without the user's settings. */
+static void ssh_that_cannot_be_run_now_is_not_a_missing_one(void **state)
+{
+    const struct dt_host host = { .name = (char *)(uintptr_t) "host1" };
+    struct rlimit before, few;
+    struct dt_error err = { 0 };
+    uv_loop_t loop;
+    int fd;
+
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    fd = dup(STDIN_FILENO);
+    close(fd);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){ (rlim_t)fd + 1, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    dt_sshask_start(&loop, &host, keep_error, &err);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_string_equal(err.text, "ssh -G host1: too many open files; allow dtrun more open files "
+                                  "(ulimit -n)");
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,6 +702,7 @@ int main(void)
         cmocka_unit_test(the_agents_list_is_read),
         cmocka_unit_test(the_command_that_copies_a_key_logs_in_as_dtrun_does),
         cmocka_unit_test(messages_of_ssh_are_translated),
+        cmocka_unit_test(ssh_that_cannot_be_run_now_is_not_a_missing_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
