@@ -301,6 +301,16 @@ static void on_transport_drained(void *arg)
         l->events.drained(l->arg);
 }
 
+/* What to say of a command that exited with 0 before the agent said anything. */
+static const char *explain_silence(const struct dt_link *l)
+{
+    if (l->config.transport == &dti_transport_local || l->cached || l->pushing)
+        return "dtrun-agent exited without a message";
+    return "the login shell there exited with code 0 and did not start dtrun-agent; does one of "
+           "its "
+           "start-up files, such as ~/.bashrc, exit?";
+}
+
 /* Combines what the transport knows with the state of the conversation. */
 static void explain_end(struct dt_link *l, const char *why)
 {
@@ -312,8 +322,7 @@ static void explain_end(struct dt_link *l, const char *why)
             dt_error_set(&l->why, "%s", *why ? why : "agent: it ended unexpectedly");
         return;
     }
-    dt_error_set(&l->why, "agent start: %s%s%s",
-                 *why ? why + strlen(prefix) : "dtrun-agent exited without a message",
+    dt_error_set(&l->why, "agent start: %s%s%s", *why ? why + strlen(prefix) : explain_silence(l),
                  l->last_noise[0] ? "; its last line was: " : "", l->last_noise);
 }
 

@@ -112,6 +112,14 @@ END
     clean
 }
 
+@test "a login shell that exits before it starts the agent is reported with what to look for" {
+    dtrun --rsh 'sh -c "exit 0" %h %c' -H a true
+    code_is 125
+    err_has "dtrun: a: agent start: the login shell there exited with code 0 and did not start dtrun-agent; does one \
+of its start-up files, such as ~/.bashrc, exit?"
+    clean
+}
+
 @test "a missing --rsh command is reported with what to do" {
     dtrun --rsh './none %h' -H a true
     code_is 125
