@@ -402,6 +402,9 @@ r.json" ]
 "
     done
     (ulimit -s 256 && dtrun -np 2 true && code_is 0)
+    printf "x = A=%090000d\nx = B=%090000d\n" 0 0 >config # more than the 128 KiB that this limit allows
+    (ulimit -s 256 && dtrun --config config -np 2 true && code_is 126)
+    err_has "its arguments and environment exceed the limit of the host (ulimit -s); --unset removes variables: Arg"
     clean
 }
 

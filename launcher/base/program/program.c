@@ -79,6 +79,11 @@ int dt_program_explain(char *what, size_t size, const char *path, int error)
                      path, (int)strcspn(interpreter, "\r"), interpreter);
         else
             snprintf(what, size, "%s begins with #!%s, which does not exist", path, interpreter);
+    } else if (error == E2BIG) {
+        snprintf(what, size,
+                 "%s: its arguments and environment exceed the limit of the host (ulimit -s); "
+                 "--unset removes variables",
+                 path);
     } else {
         snprintf(what, size, "%s", path);
     }
