@@ -97,6 +97,16 @@ static bool is_unchanged(const struct restore *r, int64_t step)
     return same;
 }
 
+static dt_result_t fail_other_number(const struct restore *r, uint32_t saved_by)
+{
+    const char *plural = saved_by == 1 ? "" : "s";
+
+    return dt_fail(DT_ERR_MISMATCH,
+                   "%s was saved by %u rank%s and cannot be restored by %u: start %u rank%s, or "
+                   "begin afresh (--fresh)",
+                   r->from.path, saved_by, plural, r->store->group.size, saved_by, plural);
+}
+
 /* Opens a candidate and reads its manifest into r->shards. */
 static dt_result_t open_candidate(struct restore *r, int64_t step)
 {
@@ -110,11 +120,7 @@ static dt_result_t open_candidate(struct restore *r, int64_t step)
         result = dt_fail(DT_ERR_IO, "%s/%s belongs to step %lld", r->from.path, DT_MANIFEST_NAME,
                          (long long)m.step);
     if (result == DT_OK && m.np != g->size)
-        result =
-            dt_fail(DT_ERR_MISMATCH,
-                    "%s was saved by %u ranks and cannot be restored by %u: start %u ranks, or "
-                    "begin afresh (--fresh)",
-                    r->from.path, m.np, g->size, m.np);
+        result = fail_other_number(r, m.np);
     if (result == DT_OK)
         memcpy(r->shards, m.shards, g->size * sizeof *r->shards);
     dt_manifest_free(&m);

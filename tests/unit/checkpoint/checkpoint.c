@@ -330,7 +330,10 @@ static void a_restore_by_another_number_of_ranks_is_refused(void **state)
     (void)state;
     save_steps(2, (const int64_t[]){ 10, -1 });
     assert_int_equal(restore(3, &step, text), DT_ERR_MISMATCH);
-    assert_has(text, "was saved by 2 ranks and cannot be restored by 3");
+    assert_has(text, "was saved by 2 ranks and cannot be restored by 3: start 2 ranks, or");
+    save_steps(1, (const int64_t[]){ 20, -1 });
+    assert_int_equal(restore(3, &step, text), DT_ERR_MISMATCH);
+    assert_has(text, "was saved by 1 rank and cannot be restored by 3: start 1 rank, or");
 }
 
 static void a_buffer_that_does_not_match_is_refused_on_all_ranks(void **state)
