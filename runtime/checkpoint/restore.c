@@ -141,6 +141,14 @@ static void note_refusal(struct restore *r, int64_t step)
     r->store->note(r->store->arg, text);
 }
 
+/* Whether a failure says nothing about the checkpoint. An older one would cost the steps since. */
+static bool says_nothing(dt_result_t result)
+{
+    int error = dt_error_details()->error;
+
+    return result != DT_ERR_IO || error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 static dt_result_t fail_all_refused(const struct restore *r)
 {
     dt_fail(DT_ERR_IO, "no checkpoint in %s can be used; the last one tried: %.300s", r->dir.path,
@@ -162,7 +170,7 @@ static dt_result_t open_newest_untried(struct restore *r)
             r->candidate.step = step;
             return DT_OK;
         }
-        if (result != DT_ERR_IO)
+        if (says_nothing(result))
             return result;
         dt_error_save(&r->why);
         if (!is_unchanged(r, step)) {
@@ -272,7 +280,7 @@ static dt_result_t load_newest_sound(struct restore *r)
         if (result != DT_OK || r->candidate.step < 0)
             return result;
         result = load_candidate(r);
-        if (result != DT_OK && result != DT_ERR_IO)
+        if (result != DT_OK && says_nothing(result))
             return result;
         dt_error_save(&why);
         checked = check_vanished(r);

@@ -36,6 +36,7 @@ static struct {
     const char *hides; /* this file cannot be read */
     void (*on_manifest)(void); /* called when a rank starts reading one */
     atomic_int bad_manifest;   /* reading the manifest fails at this time, counted from 1 */
+    int manifest_error;        /* errno of that; 0: EIO */
 } fault;
 
 static int begin_test(void **state)
@@ -132,7 +133,7 @@ ssize_t read(int fd, void *buf, size_t n)
         happens();
     }
     if (is_manifest && atomic_fetch_sub(&fault.bad_manifest, 1) == 1) {
-        errno = EIO;
+        errno = fault.manifest_error ? fault.manifest_error : EIO;
         return -1;
     }
     return syscall(SYS_read, fd, buf, n);
@@ -381,6 +382,29 @@ static void a_restore_says_why_a_host_does_not_see_the_checkpoint(void **state)
         assert_int_equal(job_restore(&j, &step), hosts > 1 ? DT_ERR_IO : DT_OK);
         if (hosts > 1)
             assert_has(j.ranks[0].text, " (Input/output error); choose one that all hosts");
+        job_free(&j);
+    }
+}
+
+/* Only a checkpoint that may be damaged gives way to an older one. */
+static void a_lack_of_memory_does_not_cost_steps(void **state)
+{
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(NO_WORD, "first-01234567", (const int64_t[]){ 10, 20, -1 });
+    for (int lacking = 0; lacking < 2; lacking++) {
+        begin(&j, "second-89abcdef", 0, 0);
+        fault.bad_manifest = 2;
+        fault.manifest_error = lacking ? ENOMEM : EIO;
+        assert_int_equal(job_restore(&j, &step), lacking ? DT_ERR_IO : DT_OK);
+        if (lacking)
+            assert_has(j.ranks[1].text, "/MANIFEST: read: Cannot allocate memory");
+        else
+            assert_int_equal(step, 10);
+        assert_int_equal(job_restore(&j, &step), DT_OK);
+        assert_int_equal(step, 20);
         job_free(&j);
     }
 }
@@ -978,6 +1002,7 @@ int main(int argc, char **argv)
         ON_DISK(a_step_that_is_being_replaced_can_be_restored),
         ON_DISK(a_restore_names_the_host_that_sees_another_directory),
         ON_DISK(a_restore_says_why_a_host_does_not_see_the_checkpoint),
+        ON_DISK(a_lack_of_memory_does_not_cost_steps),
         ON_DISK(a_job_that_goes_on_keeps_the_lineage),
         ON_DISK(going_on_from_another_job_needs_consent),
         ON_DISK(a_save_that_does_not_go_on_from_the_newest_is_refused),
