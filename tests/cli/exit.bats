@@ -138,6 +138,20 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     err_has "dtrun: localhost: memory ran out; the control group of the ranks allows 76 MiB"
 }
 
+@test "a rank that is killed where CPU time is limited gets a line that names the limit" {
+    local limit="dtrun: localhost: a process that has used 1 s of CPU time is killed here (ulimit -t)"
+
+    for how in 'kill -XCPU $$:152' 'kill -KILL $$:137' 'sh -c "kill -KILL \$\$"; exit $?:137'; do
+        (ulimit -t 1 && dtrun -np 1 sh -c "${how%:*}" && code_is "${how##*:}")
+        err_has "$limit"
+    done
+    for how in '1 TERM' '1000 KILL'; do
+        (ulimit -t "${how% *}" && dtrun -np 1 sh -c "kill -${how#* } \$\$" && [ "$RC" -gt 128 ])
+        ! grep -qF "ulimit" "$ERR" || false
+    done
+    clean
+}
+
 @test "dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
     dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
     [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"

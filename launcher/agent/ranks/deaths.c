@@ -2,10 +2,12 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
+#include "launcher/base/error.h"
 #include "launcher/base/granted/limits.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
@@ -49,6 +51,35 @@ static void tell_memory_limit(struct dt_generation *g)
     free(m.text);
 }
 
+/* Returns whether the kernel may have killed the process, or a child of it, because it had used the
+ * CPU time that it may. The times are those of all ranks so far, in whole seconds. */
+static bool may_lack_time(const struct dt_msg_exit *end, rlim_t limit)
+{
+    int signo = end->signo ? end->signo : end->code - DT_EXIT_SIGNAL;
+    struct rusage used;
+
+    if (end->flags & (DT_EXITED_STOPPED | DT_EXITED_INJECTED | DT_EXITED_OOM))
+        return false;
+    return (signo == SIGKILL || signo == SIGXCPU) && getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+           (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 >= limit;
+}
+
+/* Login nodes of clusters often have such a limit. */
+static void tell_time_limit(struct dt_generation *g, const struct dt_msg_exit *end)
+{
+    struct rlimit limit;
+    struct dt_msg_log m = { 0 };
+
+    if (g->host->told_time_limit || getrlimit(RLIMIT_CPU, &limit) < 0 ||
+        limit.rlim_cur == RLIM_INFINITY || !may_lack_time(end, limit.rlim_cur))
+        return;
+    g->host->told_time_limit = true;
+    m.text = dt_xasprintf("a process that has used %ju s of CPU time is killed here (ulimit -t)",
+                          (uintmax_t)limit.rlim_cur);
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+    free(m.text);
+}
+
 void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)
 {
     uint32_t index = (uint32_t)(p - g->processes);
@@ -76,6 +107,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
         p->end.flags |= DT_EXITED_OOM;
         tell_memory_limit(g);
     }
+    tell_time_limit(g, &p->end);
 }
 
 /* If a linked rank ends without dt_finalize, its peers would wait for it. */
