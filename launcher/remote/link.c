@@ -10,6 +10,7 @@
 #include "launcher/base/random.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/remote/boot.h"
+#include "runtime/wire/env.h"
 #include "runtime/wire/frame.h"
 
 enum {
@@ -100,6 +101,14 @@ static void feed_transport(struct dt_link *l)
     }
 }
 
+static const char *version_remedy(const struct dt_link *l)
+{
+    return l->config.transport == &dti_transport_local
+               ? "if dtrun was upgraded while the job ran, start the job again; otherwise install "
+                 "both in the same version, or correct " DT_ENV_AGENT
+               : "install the same version on both, or leave out --no-push";
+}
+
 static void take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello *hello)
 {
     if (type != DT_MSG_HELLO) {
@@ -110,8 +119,9 @@ static void take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hell
     if (hello->protocol != DT_PROTOCOL || strcmp(hello->version, PACKAGE_VERSION) != 0) {
         fail_link(l,
                   "version: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
-                  "(protocol %u); install the same version on both, or leave out --no-push",
-                  hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL);
+                  "(protocol %u); %s",
+                  hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL,
+                  version_remedy(l));
         return;
     }
     l->state = OPEN;
@@ -217,8 +227,8 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
             fail_link(
                 l,
                 "version: its dtrun-agent starts with version %s of the protocol, this dtrun with "
-                "version 1; install the same version on both, or leave out --no-push",
-                text);
+                "version 1; %s",
+                text, version_remedy(l));
         else
             l->state = HELLO_NEXT;
         break;

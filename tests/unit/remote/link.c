@@ -150,7 +150,9 @@ static void the_end_of_a_link_is_explained(void **state)
           "agent: dtrun-agent was killed by signal 9" },
         { "echo DTRUN-AGENT 1; cat other; cat", 0, "",
           "version: its dtrun-agent is version 0.0.9 (protocol 1), this dtrun is version " },
-        { "echo DTRUN-AGENT 7; cat", 0, "", "version: its dtrun-agent starts with version 7" },
+        { "echo DTRUN-AGENT 7; cat", 0, "",
+          "version: its dtrun-agent starts with version 7 of the protocol, this dtrun with version "
+          "1; if dtrun was upgraded while the job ran, start the job again; otherwise " },
         { "echo DTRUN-AGENT 1; cat hello; printf '\\001is no frame'; cat", 1, "",
           "agent: its messages cannot be read: a frame is longer than 16 KiB; this is a bug in " },
         { "echo DTRUN-AGENT 1; cat hello; echo cache updated; cat hello; cat", 1, "",
