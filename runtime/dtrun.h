@@ -158,7 +158,7 @@ DT_API dt_result_t dt_init_with(const dt_config_t *config);
 /* The version of the library; that of the header is DT_VERSION. Pointers may be NULL. */
 DT_API void dt_version(int *major, int *minor, int *patch);
 /* Waits until all ranks call it, then leaves the job. For its peers, a rank that exits without it
- * has failed. After an earlier failure it does not wait, and returns that failure.
+ * has failed. After a failure that ended DT_WORLD it does not wait, and returns that failure.
  *
  * It frees all communicators and ends the library's threads. Requests that are complete may still
  * be waited for. Buckets must still be freed; what was pushed to them and has not been sent is
