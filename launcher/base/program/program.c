@@ -21,29 +21,37 @@ static int check_executable(const char *path)
     return access(path, X_OK) < 0 ? errno : 0;
 }
 
+/* The file is the name in the first n bytes of dir. */
+static void write_path(char *path, size_t size, const char *dir, size_t n, const char *name)
+{
+    snprintf(path, size, "%.*s/%s", n ? (int)n : 1, n ? dir : ".", name);
+}
+
+/* A directory that may not be searched, as root's after su, has no programs for this user. */
 int dt_program_find(char *path, size_t size, const char *name, const char *search)
 {
-    int error = ENOENT;
-    const char *dir;
+    const char *denied = NULL; /* the directory of the first file that may not be executed */
+    struct stat st;
     size_t n;
 
     if (strchr(name, '/') || !*name) {
         snprintf(path, size, "%s", name);
         return check_executable(path);
     }
-    for (dir = search ? search : default_search; dir; dir = dir[n] ? dir + n + 1 : NULL) {
-        int rc;
-
+    for (const char *dir = search ? search : default_search; dir;
+         dir = dir[n] ? dir + n + 1 : NULL) {
         n = strcspn(dir, ":");
-        snprintf(path, size, "%.*s/%s", n ? (int)n : 1, n ? dir : ".", name);
-        rc = check_executable(path);
-        if (rc == 0)
+        write_path(path, size, dir, n, name);
+        if (check_executable(path) == 0)
             return 0;
-        if (rc == EACCES)
-            error = EACCES;
+        if (!denied && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            denied = dir;
     }
-    snprintf(path, size, "%s", name);
-    return error;
+    if (denied)
+        write_path(path, size, denied, strcspn(denied, ":"), name);
+    else
+        snprintf(path, size, "%s", name);
+    return denied ? EACCES : ENOENT;
 }
 
 /* Reads the interpreter that the first line names; returns false if there is no such line. */

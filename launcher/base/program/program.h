@@ -7,7 +7,7 @@
 
 /* Writes the path to execute for name: name itself if it has a slash, else the first match in the
  * directories of search (NULL: the usual ones). Returns 0 or an errno: ENOENT, or EACCES and others
- * for a file that exists and cannot be executed. */
+ * for a file that exists and cannot be executed, whose path it then writes. */
 int dt_program_find(char *path, size_t size, const char *name, const char *search);
 
 /* Call this after execve failed with error. Writes what a message should name and returns the errno

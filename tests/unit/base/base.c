@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/number.h"
+#include "launcher/base/program/program.h"
 #include "launcher/base/slurp.h"
 #include "launcher/base/utf8.h"
 #include "tests/unit/unit.h"
@@ -186,6 +188,55 @@ static void slurp_reads_whole_files_up_to_its_limit(void **state)
     dt_strbuf_free(&b);
 }
 
+static void make_file(const char *path, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, mode);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+/* Works also for root, whom no directory keeps out. */
+static void programs_are_searched_for_in_path(void **state)
+{
+    static const struct {
+        const char *search, *name;
+        int error;
+        const char *path;
+    } cases[] = {
+        { "none:plain:bin", "train", 0, "bin/train" },
+        { "none:plain", "train", EACCES, "plain/train" },
+        { "none:private", "train", ENOENT, "train" }, /* as after su, with the PATH of root */
+        { "private:bin", "train", 0, "bin/train" },
+        { "private:plain:none", "train", EACCES, "plain/train" },
+        { "bin:plain", "dir", ENOENT, "dir" },
+        { "none", "bin/train", 0, "bin/train" },
+        { "bin", "private/train", EACCES, "private/train" },
+    };
+    char made[] = "/tmp/dtrun-base-XXXXXX", path[64];
+    int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)state;
+    assert_true(mkdtemp(made) && chmod(made, 0755) == 0 && chdir(made) == 0);
+    assert_true(mkdir("plain", 0755) == 0 && mkdir("bin", 0755) == 0);
+    assert_true(mkdir("private", 0700) == 0 && mkdir("bin/dir", 0755) == 0);
+    make_file("plain/train", 0644);
+    make_file("bin/train", 0755);
+    make_file("private/train", 0755);
+    assert_true(chmod("private", 0) == 0 && (getuid() != 0 || seteuid(65534) == 0));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(dt_program_find(path, sizeof path, cases[i].name, cases[i].search),
+                         cases[i].error);
+        assert_string_equal(path, cases[i].path);
+    }
+    assert_true((getuid() != 0 || seteuid(0) == 0) && chmod("private", 0700) == 0);
+    assert_true(unlink("plain/train") == 0 && rmdir("plain") == 0);
+    assert_true(unlink("private/train") == 0 && rmdir("private") == 0);
+    assert_true(unlink("bin/train") == 0 && rmdir("bin/dir") == 0 && rmdir("bin") == 0);
+    assert_true(fchdir(before) == 0 && rmdir(made) == 0);
+    close(before);
+}
+
 /* From now on the kernel seems to lack close_range. */
 static bool hide_close_range(void)
 {
@@ -238,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_long_error_lacks_its_middle),
         cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(control_characters_are_replaced_and_text_is_not),
+        cmocka_unit_test(programs_are_searched_for_in_path),
         cmocka_unit_test(descriptors_are_closed_also_where_close_range_is_missing),
         cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
     };
