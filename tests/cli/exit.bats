@@ -203,6 +203,9 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     dtrun -np 2 "python3 train.py"
     code_is 127
     err_has 'dtrun: "python3 train.py" is one word (are there quotes around all of it?): No such file or directory (on localhost)'
+    dtrun -np 2 "DATA=/my data" train
+    code_is 127
+    err_has 'dtrun: DATA=/my data is not a program (write -x DATA=/my data to set a variable): No such file or directory'
     err_lines 1
     clean
 }

@@ -167,13 +167,16 @@ static void make_environment(struct dt_strs *env, const struct dt_spawn_config *
         add_library_dir(env, config->start->file_dir);
 }
 
-/* Other launchers look in the working directory, too, and some split a quoted command line. */
+/* Other launchers look in the working directory, too, some split a quoted command line, and a shell
+ * takes variables before a program. */
 static int find_in_path(char *path, size_t size, const char *name, const char *search)
 {
     int rc = dt_program_find(path, size, name, search);
 
     if (rc == ENOENT && !strchr(name, '/') && access(name, X_OK) == 0)
         snprintf(path, size, "%s is not in PATH, but ./%s exists", name, name);
+    else if (rc == ENOENT && name[strcspn(name, "=/ ")] == '=')
+        snprintf(path, size, "%s is not a program (write -x %s to set a variable)", name, name);
     else if (rc == ENOENT && strchr(name, ' '))
         snprintf(path, size, "\"%s\" is one word (are there quotes around all of it?)", name);
     return rc;
