@@ -316,9 +316,8 @@ static const char *explain_silence(const struct dt_link *l)
 {
     if (l->config.transport == &dti_transport_local || l->cached || l->pushing)
         return "dtrun-agent exited without a message";
-    return "the login shell there exited with code 0 and did not start dtrun-agent; does one of "
-           "its "
-           "start-up files, such as ~/.bashrc, exit?";
+    return "the login shell there exited with code 0 and did not start dtrun-agent; does one "
+           "of its start-up files, such as ~/.bashrc, exit?";
 }
 
 /* Combines what the transport knows with the state of the conversation. */
