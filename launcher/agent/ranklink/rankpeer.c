@@ -22,13 +22,36 @@ static uint32_t rank_of(const struct dt_rankpeer *p)
     return p->owner->start->ranks.v[p->local_rank];
 }
 
-void dt_rankpeer_send(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass)
+/* Warns once for each rank, because a rank that writes nonsense may write a lot of it. */
+static void warn_once(struct dt_rankpeer *p, const char *what)
 {
-    if (p->fd >= 0)
-        (void)dt_rankmsg_send(p->fd, msg, pass, MSG_DONTWAIT);
+    if (p->warned)
+        return;
+    p->warned = true;
+    char *text = dt_xasprintf("rank %u (%s): %s", rank_of(p), p->owner->start->host, what);
+
+    p->owner->events.log(p->owner->arg, text);
+    free(text);
 }
 
-void dt_rankpeer_send_table(const struct dt_rankpeer *p)
+/* Whether a message that could not be sent for this reason may be dropped. */
+static bool may_drop(int error)
+{
+    return error == EAGAIN || error == EPIPE || error == ECONNRESET || error == ENOTCONN;
+}
+
+void dt_rankpeer_send(struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass)
+{
+    char why[128];
+
+    if (p->fd < 0 || dt_rankmsg_send(p->fd, msg, pass, MSG_DONTWAIT) == 0 || may_drop(errno))
+        return;
+    snprintf(why, sizeof why, "a message for it cannot be sent: %s", strerror(errno));
+    warn_once(p, why);
+    shutdown(p->fd, SHUT_WR);
+}
+
+void dt_rankpeer_send_table(struct dt_rankpeer *p)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_TABLE };
 
@@ -36,7 +59,7 @@ void dt_rankpeer_send_table(const struct dt_rankpeer *p)
     dt_rankpeer_send(p, &msg, p->owner->table_fd);
 }
 
-void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit)
+void dt_rankpeer_send_abort(struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_ABORT };
 
@@ -97,7 +120,7 @@ static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want,
         close(fd);
 }
 
-static void send_welcome(const struct dt_rankpeer *p)
+static void send_welcome(struct dt_rankpeer *p)
 {
     const struct dt_msg_start *start = p->owner->start;
     struct dt_rankmsg msg = { .type = DT_RANK_WELCOME };
@@ -113,19 +136,7 @@ static void send_welcome(const struct dt_rankpeer *p)
     dt_rankpeer_send(p, &msg, p->owner->shm_fd);
 }
 
-/* Warns once for each rank, because a rank that writes nonsense may write a lot of it. */
-static void warn_once(struct dt_rankpeer *p, const char *what)
-{
-    if (p->warned)
-        return;
-    p->warned = true;
-    char *text = dt_xasprintf("rank %u (%s): %s", rank_of(p), p->owner->start->host, what);
-
-    p->owner->events.log(p->owner->arg, text);
-    free(text);
-}
-
-static void refuse_rank(const struct dt_rankpeer *p, bool version, const char *why)
+static void refuse_rank(struct dt_rankpeer *p, bool version, const char *why)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_REFUSED };
 
@@ -135,7 +146,7 @@ static void refuse_rank(const struct dt_rankpeer *p, bool version, const char *w
 }
 
 /* Tells a rank that calls dt_init late what has stopped the job. */
-static void send_stop(const struct dt_rankpeer *p)
+static void send_stop(struct dt_rankpeer *p)
 {
     uint32_t culprit;
     int code = dt_hostshm_stopped(&p->owner->shm, &culprit);

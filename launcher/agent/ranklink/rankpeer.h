@@ -45,10 +45,11 @@ struct dt_ranksock {
 };
 
 /* Sends a message. If the rank is gone or its socket is full, drops it: the rank's exit is noticed
- * elsewhere. */
-void dt_rankpeer_send(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass);
-void dt_rankpeer_send_table(const struct dt_rankpeer *p);
-void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit);
+ * elsewhere. If the system refuses it for another reason, the rank finds the end of the
+ * conversation, since it would wait for the answer for ever. */
+void dt_rankpeer_send(struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass);
+void dt_rankpeer_send_table(struct dt_rankpeer *p);
+void dt_rankpeer_send_abort(struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit);
 
 /* Reads what the rank has written, and calls the events. */
 void dt_rankpeer_drain(struct dt_rankpeer *p);

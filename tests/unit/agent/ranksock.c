@@ -1078,6 +1078,36 @@ static void messages_arrive_although_other_data_was_left_unread(void **state)
     close(s[0]);
 }
 
+/* The rank would wait for its welcome for ever. */
+static void a_message_that_cannot_be_sent_ends_the_conversation(void **state)
+{
+    static const char seen[] =
+        "log[rank 3 (host2): a message for it cannot be sent: No buffer space "
+        "available] hello(3,9003) ";
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_HELLO };
+    struct dt_rankmsg_from from;
+    int fd = dt_ranksock_child_fd(f->sock, 0), status;
+    pid_t pid;
+
+    m.hello.protocol = DT_RANK_PROTOCOL;
+    m.hello.rank = FIRST;
+    m.hello.generation = GENERATION;
+    m.hello.port = 9003;
+    assert_int_equal(dt_rankmsg_send(fd, &m, -1, 0), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (!forbid(SYS_sendmsg, ENOBUFS))
+            _exit(77);
+        run_loop_once(f);
+        _exit(strcmp(f->seen, seen) != 0 || dt_rankmsg_recv(fd, &m, &from, MSG_DONTWAIT) != 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (status == 77 << 8)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 /* Each test has an agent's side of its own. */
 #define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
@@ -1115,6 +1145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_system_call_that_is_forbidden_is_named),
         FIXED(a_rank_is_welcomed_with_shared_memory),
+        FIXED(a_message_that_cannot_be_sent_ends_the_conversation),
         CHECKS_SETUP_TEARDOWN("34, 35", wrong_hellos_are_refused, setup, teardown),
         FIXED(garbage_is_ignored),
         FIXED(another_process_is_not_the_rank),
