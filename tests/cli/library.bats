@@ -62,7 +62,7 @@ declared() {
 
 @test "configure refuses a path with blanks, to which libtool cannot install" {
     run -1 "$DTRUN_SOURCE/configure" --prefix="$T/my root"
-    [[ $output == *"dtrun cannot be installed to a path with blanks ($T/my root): give another --prefix" ]]
+    [[ $output == *"dtrun cannot be installed to a path with blanks ($T/my root): choose another --prefix, or for ./quickstart another directory" ]]
 }
 
 @test "the header compiles without warnings as C99 and C++" {
