@@ -52,7 +52,8 @@ static bool list_candidates(struct dt_hostnet *net, uint32_t node)
 static void say_none(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t node)
 {
     if (!net->iface) {
-        dt_strbuf_puts(out, "it has no network interface that is up");
+        dt_strbuf_puts(
+            out, "no network interface is up there, or its agent may not list them (see ip addr)");
         return;
     }
     dt_strbuf_printf(out,
