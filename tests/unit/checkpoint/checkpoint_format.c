@@ -189,12 +189,13 @@ static void a_mismatch_says_what_differs(void **state)
         { "w", 8, 1, 3, "rank 0 of 3" },
     };
     struct dt_buffer want = { .name = "w", .bytes = 8 };
-    struct dt_shard_head wanted = { .np = 2, .buffers = { &want, 1 } };
+    struct dt_shard_head wanted = { .np = 2, .buffers = { .v = &want, .n = 1 } };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_buffer have = { .name = (char *)cases[i].name, .bytes = cases[i].bytes };
-        struct dt_shard_head found = { .np = cases[i].np, .buffers = { &have, cases[i].n } };
+        struct dt_shard_head found = { .np = cases[i].np,
+                                       .buffers = { .v = &have, .n = cases[i].n } };
         char why[200] = "";
 
         assert_int_equal(dt_shard_fits(&found, &wanted, why, sizeof why), !cases[i].says);
