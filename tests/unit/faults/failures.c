@@ -576,7 +576,8 @@ static int closes_and_duplicates(int rank, void *both)
     if (rank == 0 || both)
         NEED(close(atoi(getenv(DT_ENV_AGENT_FD))) == 0);
     NEED(dt_comm_dup(DT_WORLD, &dup) == DT_ERR_IO && dup == DT_COMM_NULL);
-    NEED(strstr(dt_last_error(), "the program must leave "));
+    NEED(strstr(dt_last_error(), ", which the program must leave open: ") ||
+         strstr(dt_last_error(), "; the program must leave it open"));
     NEED(dt_finalize() == DT_ERR_IO);
     return 0;
 }
@@ -654,7 +655,7 @@ static int forgetful(int rank, void *arg)
         NEED(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, own) == 0 && dup2(own[0], fd) == fd);
         NEED(send(own[1], "mine", 5, 0) == 5);
         NEED(dt_comm_set_timeout(DT_WORLD, 1000) == DT_ERR_IO);
-        NEED(strstr(dt_last_error(), "the program must leave "));
+        NEED(strstr(dt_last_error(), ", which the program must leave open: "));
     }
     NEED(dt_recv(DT_WORLD, &x, 1, DT_I32, rank ^ 1) == DT_ERR_IO);
     NEED(strstr(dt_last_error(), "its socket to dtrun-agent, descriptor "));

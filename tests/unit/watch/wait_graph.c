@@ -225,7 +225,7 @@ static struct dt_msg_comm group(uint64_t comm, const struct dt_u32s *members,
 
 /* The first half of the ranks waits for the second in the barrier of a communicator. Each rank of
  * the second receives from the next one, and the last waits for none. */
-static void a_job_of_80000_ranks_is_searched_in_no_time(void **state)
+static void waits_of_80000_ranks_are_followed(void **state)
 {
     enum { MANY = 80000, EACH = 8 };
     struct dt_msg_called *calls = calloc(MANY, sizeof *calls);
@@ -521,7 +521,7 @@ int main(void)
         cmocka_unit_test(the_longest_waits_are_requested_first),
         cmocka_unit_test(ranks_that_others_wait_for_are_found),
         cmocka_unit_test(waits_go_across_communicators),
-        cmocka_unit_test(a_job_of_80000_ranks_is_searched_in_no_time),
+        cmocka_unit_test(waits_of_80000_ranks_are_followed),
         cmocka_unit_test(a_thread_that_saves_waits_for_no_other_communicator),
         cmocka_unit_test(a_thread_that_saves_delays_no_other_communicator),
         cmocka_unit_test(a_wait_counts_while_all_ranks_are_known),
