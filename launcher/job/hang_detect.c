@@ -70,14 +70,15 @@ static const struct dt_waitgroup *find_doing(const struct dt_hang_detect *d,
                                              uint32_t *member)
 {
     const struct dt_waitgroup *doing = dt_wait_graph_delaying_wait(&d->waits, g, rank, member);
+    int64_t own = dt_waitgroup_member(g, rank);
 
     if (doing)
         return doing;
-    for (*member = 0; *member < g->nwaits; ++*member) {
-        const struct dt_wait *w = &g->waits[*member];
-
-        if (dt_waitgroup_rank(g, *member) == rank && (w->call || w->pair))
-            return g;
+    for (int64_t slot = own; own >= 0 && slot < g->nwaits; slot += g->n) {
+        if (!g->waits[slot].call && !g->waits[slot].pair)
+            continue;
+        *member = (uint32_t)slot;
+        return g;
     }
     *member = rank;
     return d->waits.groups;

@@ -336,7 +336,7 @@ static bool has_reached_pair(const struct dt_waitgroup *g, uint32_t member, uint
     return at < g->nwaits;
 }
 
-/* Of the peer. */
+/* The member is the one that the slot sends to or receives from. */
 static bool delays_pair(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                         uint32_t member, uint32_t slot)
 {

@@ -40,11 +40,14 @@ int dt_program_find(char *path, size_t size, const char *name, const char *searc
     }
     for (const char *dir = search ? search : default_search; dir;
          dir = dir[n] ? dir + n + 1 : NULL) {
+        int rc;
+
         n = strcspn(dir, ":");
         write_path(path, size, dir, n, name);
-        if (check_executable(path) == 0)
+        rc = check_executable(path);
+        if (rc == 0)
             return 0;
-        if (!denied && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        if (rc == EACCES && !denied && stat(path, &st) == 0)
             denied = dir;
     }
     if (denied)

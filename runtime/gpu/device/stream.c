@@ -29,12 +29,10 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
     return DT_OK;
 }
 
-static dt_result_t try_gates(const char *name, struct dt_gpu_stream *s)
+static dt_result_t try_gates(const char *name, const struct dt_gpu_stream *s)
 {
-    CUresult result;
+    CUresult result = dt_gpu_gates_try(s->stream, s->life);
 
-    s->life = dt_gpu_life(s->context);
-    result = dt_gpu_gates_try(s->stream, s->life);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "%s: device %d has no stream memory operations, which enqueued calls need: "
@@ -53,6 +51,7 @@ static dt_result_t find_device_and_try(const char *name, struct dt_gpu_stream *s
         result = dt_cuda_enter(&scope, s->context);
     if (result)
         return dt_cuda_fail(name, "cuStreamGetCtx", result);
+    s->life = dt_gpu_life(s->context);
     result = dt_cuda()->cuCtxGetDevice(&s->device);
     r = result ? dt_cuda_fail(name, "cuCtxGetDevice", result) : try_gates(name, s);
     dt_cuda_leave(&scope);
