@@ -19,6 +19,9 @@ setup() {
     : >"$OUT" 2>"$ERR"
 }
 
+# An agent that was sent is called "dtrun-agent-x86_64-..."; pgrep sees its first 15 characters.
+no_process() { ! in_lab pgrep '^dtrun|signals' >/dev/null; }
+
 # Checks that no job leaves a process on any node.
 teardown() {
     [ -z "$SLURM_SKIP" ] || return 0
@@ -26,8 +29,6 @@ teardown() {
     cat "$OUT" "$ERR"
     # The jobs of a test that failed would hold the nodes of the next tests.
     [ -n "$BATS_TEST_COMPLETED" ] || in_lab scancel -u root
-    # An agent that was sent is called "dtrun-agent-x86_64-..."; pgrep sees its first 15 characters.
-    no_process() { ! in_lab pgrep '^dtrun-|signals' >/dev/null; }
     no_job() { [ -z "$(in_lab squeue -h)" ]; }
     await no_process && await no_job
 }
@@ -216,11 +217,12 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
 
 @test "ranks of a cancelled batch job that exit with 75 count as preempted, not as failed" {
     in_lab sbatch -Q -W -N2 -n4 -o "$OUT" --wrap \
-        "CODE=75 dtrun --no-tag -x CODE $SIGNALS; echo code \$?" 2>"$ERR" 3>&- &
+        "trap : TERM; CODE=75 dtrun --no-tag -x CODE $SIGNALS; echo code \$?" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     await ranks_say up
     in_lab scancel -s TERM -f "$(in_lab squeue -h -o %i)" || true
     wait "$BACKGROUND" || true
+    await grep -qx 'code 75' "$OUT" # "sbatch -W" does not wait for the end of the script
     each_rank_once TERM
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
@@ -250,6 +252,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     in_lab scontrol requeue "$JOB"
     await job_is PENDING
     in_lab scancel "$JOB"
+    await no_process # Slurm kills the script, but not dtrun
     each_rank_once TERM
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
@@ -258,6 +261,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     batch_start
     in_lab srun -Q -p urgent -N2 -n8 true
     in_lab scancel "$JOB"
+    await no_process
     each_rank_is_told
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
@@ -267,6 +271,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
     await in_lab scontrol update JobId="$JOB" EndTime=now # refused if the second ends on the way
     await grep -q 'DUE TO TIME LIMIT' "$OUT"
     await gone_from_slurm
+    await no_process
     each_rank_is_told
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
