@@ -15,6 +15,11 @@ setup() {
 
 teardown() { cluster_await_quiet; }
 
+# dtrun may end before the agents of other machines have removed their files.
+files() { cluster_on 1 find /run/home /tmp -type f | sort; }
+are_files() { [ "$(files)" = "$1" ]; } # LIST
+await_files() { await are_files "$1" || { diff <(echo "$1") <(files); false; }; }
+
 @test "hosts lack dtrun's files, and without --push a job fails there" {
     ! cluster_on 1 test -e "$CHARLM" || false
     ! cluster_on 1 test -e "$DTRUN_BUILD/cmd/dtrun-agent" || false
@@ -65,6 +70,7 @@ teardown() { cluster_await_quiet; }
 }
 
 @test "a full disk on one host is reported with the host's name, and nothing starts or remains" {
+    has_no_data() { [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name data)" ]; }
     head -c 9000000 /dev/zero >"$CLUSTER_HOME/data"
     cluster_on 2 sh -c 'mkdir -p /run/home/.cache && mount -t tmpfs -o size=4m full /run/home/.cache'
     cluster_dtrun --push "$CLUSTER_HOME/data" -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
@@ -73,22 +79,22 @@ teardown() { cluster_await_quiet; }
     cluster_err_has "dtrun: host2: "
     cluster_err_has "No space left on device"
     [ ! -e "$CLUSTER_SHARED/ran" ]
-    [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name data)" ]
+    await has_no_data
 }
 
 @test "pushed files are removed when the job ends" {
     local before
 
-    before=$(cluster_on 1 find /run/home /tmp -type f | sort)
+    before=$(files)
     cluster_dtrun --push "$HELLO" -np 2 -H host1,host2 "$HELLO"
     [ "$RC" = 0 ]
-    [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
+    await_files "$before"
     cluster_dtrun_start --push "$CHARLM" -np 2 -H host1,host2 "$CHARLM" --steps 100000 "$TEXT"
     cluster_out_has 1 "step"
     kill -9 "$DTRUN_PID"
     cluster_await_quiet
     wait "$DTRUN_PID" || true
-    [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
+    await_files "$before"
 }
 
 # PINGs wait in the buffers of TCP and ssh behind the files.
