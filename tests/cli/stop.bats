@@ -276,6 +276,11 @@ stops_for_three_leases() { # LEASE
     clean
 }
 
+# The agent has told dtrun that the rank ended: it does so as soon as it has collected the process.
+is_reported() { # PID
+    [ ! -e "/proc/$1" ] && [ "$(state_of "$(worker)")" = S ]
+}
+
 @test "when a batch system ends the job, ranks that die of its signal do not count as failed" {
     local victim
 
@@ -283,7 +288,9 @@ stops_for_three_leases() { # LEASE
     await eval '[ "$(grep -c pid "$OUT")" = 2 ]'
     victim=$(sed -n 's/^\[1\] pid //p' "$OUT")
     kill -STOP "$BACKGROUND" # so that it learns of both at once
-    kill -TERM "$victim" "$BACKGROUND"
+    kill -TERM "$victim"
+    await is_reported "$victim"
+    kill -TERM "$BACKGROUND"
     kill -CONT "$BACKGROUND"
     dtrun_wait
     code_is 143
