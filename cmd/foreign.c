@@ -42,6 +42,10 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN, X = DT_MPIEXEC, S = DT
 #define MCA_IGNORED(match, text, ...)                                                              \
     { M, 2, false, DT_FOREIGN_IGNORED, match, NULL, text, { __VA_ARGS__ } }
 
+/* The option may have a value after "=". */
+#define OPTIONAL(launchers, kind, match, text, name)                                               \
+    { launchers, DT_FOREIGN_OPTIONAL, false, kind, match, NULL, text, { name } }
+
 /* Horovod's library reads this from a variable. */
 #define HOROVOD(variable, name) BECOMES(H, 1, "x=HOROVOD_" variable "=%", NULL, name)
 #define HOROVOD_SWITCH(variable, name)                                                             \
@@ -61,6 +65,7 @@ static const char of_size[] = "the number of ranks does not change during a job;
 static const char of_cores[] = "--bind-to core gives each rank an equal part of its host's cores";
 static const char of_sockets[] = "--npernode N starts N ranks on each host; --bind-to socket "
                                  "distributes them over its sockets";
+static const char of_failures[] = "a job ends when a rank fails";
 static const char of_allocation[] = "ranks share all that the allocation has on their node";
 static const char of_binding[] = "--bind-to none, core, socket, numa, l3 or hwthread binds ranks";
 
@@ -430,7 +435,10 @@ static const struct dt_foreign table[] = {
     ITEM_REFUSED(S, "NONE", "--unset NAME removes a variable", "export"),
     ITEM(S, NULL, "x=%", "the rest of the environment is passed on, too", "export"),
     BECOMES(S, 1, "wdir=%", NULL, "chdir", "D"),
-    NEEDLESS(S, 0, "a job ends when a rank fails", "kill-on-bad-exit", "K"),
+    OPTIONAL(S, DT_FOREIGN_REFUSED, "0", of_failures, "kill-on-bad-exit"),
+    OPTIONAL(S, DT_FOREIGN_NEEDLESS, NULL, of_failures, "kill-on-bad-exit"),
+    NEEDLESS(S, 0, of_failures, "K", "K1"),
+    REFUSED(S, 0, of_failures, "K0"),
     VALUE_NEEDLESS(S, "0", "without --exit-grace a job waits for all ranks", "wait"),
     VALUE_NEEDLESS(S, "0", "without --exit-grace a job waits for all ranks", "W"),
     BECOMES(S, 1, "exit-grace=%", NULL, "wait", "W"),
@@ -438,10 +446,11 @@ static const struct dt_foreign table[] = {
     CLASHES(S, 1, "-t is torchrun's; --timeout SECONDS ends a job", "t"),
     NEEDLESS(S, 0, "a job that may be restarted goes on without a lost node", "no-kill"),
     REFUSED(S, 0, "a job has one program, given after the options", "multi-prog"),
-    REFUSED(S, 0, "--push PROGRAM sends the program", "bcast"),
+    OPTIONAL(S, DT_FOREIGN_REFUSED, NULL, "--push PROGRAM sends the program", "bcast"),
     CLASHES(S, 1, "--mpi takes no value, as in horovodrun; PMI-1 and PMIx are found without it",
             "mpi"),
-    NEEDLESS(S, 0, of_allocation, "overlap", "exclusive"),
+    NEEDLESS(S, 0, of_allocation, "overlap"),
+    OPTIONAL(S, DT_FOREIGN_NEEDLESS, NULL, of_allocation, "exclusive"),
     IGNORED(S, 1, of_allocation, "gres", "gpus", "gpus-per-node", "gpus-per-task", "mem",
             "mem-per-cpu"),
     IGNORED(S, 1, of_allocation, "G"),
@@ -490,7 +499,8 @@ const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char 
             continue;
         *part = value ? value : "";
         *length = strlen(*part);
-        if (!value || !row->match || matches(row->match, value, part, length))
+        if (value ? !row->match || matches(row->match, value, part, length)
+                  : !row->match || row->values != DT_FOREIGN_OPTIONAL)
             return row;
     }
     return NULL;

@@ -24,11 +24,12 @@ enum dt_foreign_kind {
     DT_FOREIGN_REFUSED,
 };
 
-enum { DT_FOREIGN_NAMES = 6 };
+enum { DT_FOREIGN_NAMES = 6, DT_FOREIGN_OPTIONAL = -1 };
 
 struct dt_foreign {
     unsigned launchers; /* a set of enum dt_launcher */
-    int values;         /* number of words that follow it; two become one value */
+    int values;         /* number of words that follow it; two become one value.
+                           DT_FOREIGN_OPTIONAL: none, but it may have a value after "=" */
     bool list;          /* its value is a comma-separated list; each item has a row */
     enum dt_foreign_kind kind;
     const char *match;   /* the row applies to values like this one, where * stands for any text;
@@ -44,7 +45,8 @@ struct dt_foreign {
 const struct dt_foreign *dt_foreign_row(size_t i);
 
 /* Returns the first row that has the name (n bytes) and matches value, or NULL. *part is then the
- * text that * or % stands for, *length bytes. value NULL: returns the first row of that name. */
+ * text that * or % stands for, *length bytes. value NULL: returns the first row of that name, but
+ * no row for an optional value. */
 const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value,
                                          const char **part, size_t *length);
 

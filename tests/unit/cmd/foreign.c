@@ -76,6 +76,8 @@ static void write_foreign(struct dt_strbuf *b, const struct dt_foreign *row, con
         dt_strbuf_puts(b, " ");
         put(b, row->match ? row->match : "*", '*', sample);
     }
+    if (row->values == DT_FOREIGN_OPTIONAL)
+        dt_strbuf_printf(b, "=%s", row->match ? row->match : sample);
     dt_strbuf_puts(b, " x");
 }
 
@@ -280,6 +282,8 @@ static void lists_and_pairs_of_values_are_split(void **state)
         { "--nodes 2 --ntasks-per-node 4 --cpu-bind cores -l -u x",
           "pernode=4 nnodes=2 bind=1 tag=1 unbuffered=1 =x" },
         { "--export=ALL,A=1 -D / --wait 0 -K x", "env=x:A=1 wdir=/ =x" },
+        { "-K1 --kill-on-bad-exit=1 --exclusive=user x", "=x" },
+        { "--kill-on-bad-exit --exclusive x", "=x" },
         { "x --mca --rdzv-id", "=x =--mca =--rdzv-id" },
     };
     struct dt_strbuf line = { 0 };
@@ -393,7 +397,8 @@ static void write_table(struct dt_strbuf *b, unsigned launcher)
                 continue;
             dt_strbuf_printf(b, ".It %s%s", strlen(name) > 2 ? "Fl Fl " : "Fl ", name);
             if (row->match)
-                dt_strbuf_printf(b, " Ar %s", row->match);
+                dt_strbuf_printf(b, "%s Ar %s",
+                                 row->values == DT_FOREIGN_OPTIONAL ? " Ns = Ns" : "", row->match);
             dt_strbuf_puts(b, "\n");
             if (k == 0 || row->kind == DT_FOREIGN_SAME)
                 write_text(b, row);
