@@ -10,6 +10,7 @@
 #include "cmd/completion.h"
 #include "cmd/config.h"
 #include "cmd/dryrun.h"
+#include "cmd/firstprocess.h"
 #include "cmd/options.h"
 #include "cmd/request.h"
 #include "launcher/base/ckptdir.h"
@@ -416,6 +417,7 @@ int main(int argc, char **argv)
     int rc;
 
     dt_process_init();
+    dt_first_process();
     dt_json_init();
     rc = dt_config_parse(&options, argc, argv, &err);
     if (rc == 0)

@@ -8,6 +8,7 @@ cmd_libcmd_a_SOURCES = \
 	cmd/completion.c cmd/completion.h \
 	cmd/config.c cmd/config.h \
 	cmd/dryrun.c cmd/dryrun.h \
+	cmd/firstprocess.c cmd/firstprocess.h \
 	cmd/foreign.c cmd/foreign.h \
 	cmd/options.c cmd/options.h \
 	cmd/pernode.c cmd/pernode.h \

@@ -491,6 +491,36 @@ END
     becomes_clean
 }
 
+# Sets init to the process that is the first one of dtrun's PID namespace.
+find_first_process() {
+    init="$(cat "/proc/$BACKGROUND/task/$BACKGROUND/children")"
+    [ -n "$init" ]
+}
+
+has_children() { # N
+    [ "$(wc -w <"/proc/$init/task/$init/children")" = "$1" ]
+}
+
+@test "as the first process of a container dtrun passes signals on and reaps orphans of others" {
+    local init
+
+    hide_cgroups unshare --pid --fork --kill-child --mount-proc
+    [ -e "/proc/$$/task/$$/children" ] || skip "the kernel does not list children"
+    mkfifo away
+    dtrun_start -np 1 sh -c 'trap "exit 75" TERM; echo up; while :; do sleep 0.05; done'
+    await grep -q up "$OUT"
+    await find_first_process
+    nsenter --target "${init% }" --pid sh -c 'sh -c ": >away" &'
+    init="${init% }"
+    await has_children 2
+    : <away
+    await has_children 1
+    kill -TERM "$init"
+    dtrun_wait
+    code_is 75
+    becomes_clean
+}
+
 @test "--timeout ends the job with 124 and names the ranks that still ran" {
     dtrun_start_clock --timeout 600 --exit-grace 700 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
     await_timer 700 # starts when a rank has ended
