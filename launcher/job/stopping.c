@@ -158,7 +158,7 @@ void dt_stopping_on_stdin_failed(struct dt_core *c, int error)
 {
     if (is_stopping(c))
         return;
-    dt_say("standard input cannot be read: %s", strerror(error));
+    dt_say("standard input cannot be read: %s; stopping the job", strerror(error));
     dt_core_end(c, DT_EV_STOP, DT_EXIT_LAUNCH, dt_xasprintf("standard input: %s", strerror(error)));
 }
 
@@ -169,7 +169,8 @@ void dt_stopping_on_output_failed(struct dt_core *c, const char *what, int error
     bool stopping = is_stopping(c);
 
     if (error != EPIPE)
-        dt_say("%s cannot be written: %s", what, strerror(error));
+        dt_say("%s cannot be written: %s%s", what, strerror(error),
+               stopping ? "" : "; stopping the job");
     if (!stopping || c->outcome.exit_code == 0) {
         c->outcome.exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
         dt_outcome_set_reason(&c->outcome, dt_xasprintf("%s: %s", what, strerror(error)));

@@ -179,7 +179,7 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
         add_absent(out, why);
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_puts(out,
-                       "; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks");
+                       "; a limit of the host (ulimit -u, ulimit -n, pids.max) is too low for its ranks");
 }
 
 static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,

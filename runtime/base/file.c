@@ -135,9 +135,14 @@ dt_result_t dt_dir_each(const struct dt_dir *d, dt_result_t (*visit)(void *arg, 
 
 dt_result_t dt_dir_rename(const struct dt_dir *d, const char *from, const char *to)
 {
-    if (renameat(d->fd, from, d->fd, to) != 0)
-        return fail_at(d, from, "rename");
-    return DT_OK;
+    if (renameat(d->fd, from, d->fd, to) == 0)
+        return DT_OK;
+    /* overlayfs returns it for directories of a lower layer */
+    if (errno == EXDEV)
+        return fail_at(d, from,
+                       "rename (is it in a layer of the container's image? then use a copy, or "
+                       "another directory)");
+    return fail_at(d, from, "rename");
 }
 
 static dt_result_t remove_file(void *arg, const char *name)
