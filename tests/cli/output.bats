@@ -535,7 +535,7 @@ $T/logs/rank.00001.1.nccl" ]
         sh env "$TOKEN" "$DTRUN" --output-dir small/logs -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600; exec yes' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
     code_is 125
-    err_has "dtrun: small/logs/rank.00001.out cannot be written: No space left on device"
+    err_has "dtrun: small/logs/rank.00001.out cannot be written: No space left on device; stopping the job"
     err_lines 1
     clean
 }

@@ -281,6 +281,24 @@ is_stopped() { # RANK
     clean
 }
 
+# The layer of an image. Its upper directory must not be on overlayfs itself, as in a container.
+@test "--fresh says why checkpoints that are part of an image cannot be set aside" {
+    local mount='mount -t tmpfs none upper && mkdir upper/u upper/w &&
+        mount -t overlay -o lowerdir=lower,upperdir=upper/u,workdir=upper/w,redirect_dir=off none image'
+
+    mkdir lower upper image
+    unshare --mount sh -c "$mount" 2>/dev/null || skip "needs root and overlayfs"
+    dtrun -np 2 --checkpoint-dir lower/saved "$RANK/train" 1 1
+    code_is 0
+    printf '#!/bin/sh\nexec unshare --mount sh -c '\''%s && exec "$@"'\'' sh "%s" "$@"\n' "$mount" "$DTRUN" >mounted
+    chmod +x mounted
+    DTRUN="$T/mounted"
+    dtrun -np 2 --max-restarts 0 --checkpoint-dir image/saved --fresh "$RANK/train" 1 1
+    code_is 1
+    err_has "image/saved/step_000000000001: rename (is it in a layer of the container's image? then use a copy, or another directory): Invalid cross-device link"
+    clean
+}
+
 @test "a fresh job that fails before its first checkpoint does not restore an old one" {
     dtrun --checkpoint-dir ckpt -np 2 "$RANK/train" 50 10
     dtrun --checkpoint-dir ckpt --fresh --max-restarts 1 -np 2 --inject kill:rank=1,step=5 "$RANK/train" 40 10

@@ -63,7 +63,7 @@ while os.splice(0, 1, 65536): pass'
 @test "standard input that cannot be read ends the job" {
     STDIN=/ dtrun -np 2 sh -c 'cat; exec sleep 1000'
     code_is 125
-    diff "$ERR" - <<<"dtrun: standard input cannot be read: Is a directory"
+    diff "$ERR" - <<<"dtrun: standard input cannot be read: Is a directory; stopping the job"
     clean
 }
 
