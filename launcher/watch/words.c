@@ -178,8 +178,8 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     if (elsewhere && why->error == ENOENT)
         add_absent(out, why);
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
-        dt_strbuf_puts(out,
-                       "; a limit of the host (ulimit -u, ulimit -n, pids.max) is too low for its ranks");
+        dt_strbuf_printf(out, "; a limit of the host (%s) is too low for its ranks",
+                         why->error == EMFILE ? "ulimit -n" : "ulimit -u, pids.max");
 }
 
 static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,

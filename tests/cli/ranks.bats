@@ -106,7 +106,7 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     STDIN="$T/input" dtrun_with_processes 4 echo ran # dtrun, an agent's two and the rank
     exec {input}>&-
     code_is 125
-    err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, ulimit -n, pids.max) is too low for its ranks (on localhost)"
+    err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, pids.max) is too low for its ranks (on localhost)"
     err_lines 1
     [ ! -s "$OUT" ]
     clean

@@ -199,7 +199,7 @@ static void a_failed_start_names_what_is_wrong(void **state)
           "pid 1 waits inside the kernel; the job cannot restart there",
           true },
         { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
-          "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
+          "pipe: Too many open files; a limit of the host (ulimit -n) is too low for "
           "its ranks",
           true },
     };
