@@ -26,6 +26,7 @@ struct dt_agent_host { /* what generations need from the agent; outlives them */
     struct dt_oom oom;
     bool told_memory_limit;
     bool told_time_limit;
+    bool told_shm_size;
     unsigned warned_unserved;  /* libraries (enum dt_library) of which the user was warned */
     char *mpi_dir;             /* DT_PMIX_DIR bytes that receive the directory of the PMIx server */
     char *cgroup;              /* DT_CGROUP_PATH bytes that receive the path of the ranks' cgroup */

@@ -152,6 +152,27 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
+@test "a rank that dies of SIGBUS where /dev/shm is small gets a line that says so" {
+    local small='mount -t tmpfs -o size=1m none /dev/shm'
+    local fill='head -c 2M /dev/zero >/dev/shm/fill; kill -BUS $$'
+
+    unshare --mount sh -c "$small" 2>/dev/null || skip "needs root, to mount a small /dev/shm"
+    dtrun_mounted() {
+        RC=0
+        unshare --mount sh -c "$small"' && exec "$@"' sh \
+            env "$TOKEN" timeout "$PATIENCE" "$DTRUN" "$@" </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    }
+    for how in "exec sh -c '$fill'" "sh -c '$fill'; exit \$?"; do
+        dtrun_mounted -np 2 sh -c "[ \$DTRUN_RANK = 1 ] || exec sleep 600; $how"
+        code_is 135
+        err_has "dtrun: localhost: /dev/shm has 1 MiB, of which 0 are free: a process that finds no room there is killed by SIGBUS; --shm-size gives a container more"
+    done
+    dtrun_mounted -np 1 sh -c 'kill -SEGV $$'
+    code_is 139
+    ! grep -qF /dev/shm "$ERR" || false
+    clean
+}
+
 @test "dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
     dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
     [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"

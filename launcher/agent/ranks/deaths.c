@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/sweep/procstat.h"
@@ -51,11 +52,17 @@ static void tell_memory_limit(struct dt_generation *g)
     free(m.text);
 }
 
+/* The signal that killed the process, or a child of it, as far as its exit code says so. */
+static int killed_by(const struct dt_msg_exit *end)
+{
+    return end->signo ? end->signo : end->code - DT_EXIT_SIGNAL;
+}
+
 /* Returns whether the kernel may have killed the process, or a child of it, because it had used the
  * CPU time that it may. The times are those of all ranks so far, in whole seconds. */
 static bool may_lack_time(const struct dt_msg_exit *end, rlim_t limit)
 {
-    int signo = end->signo ? end->signo : end->code - DT_EXIT_SIGNAL;
+    int signo = killed_by(end);
     struct rusage used;
 
     if (end->flags & (DT_EXITED_STOPPED | DT_EXITED_INJECTED | DT_EXITED_OOM))
@@ -76,6 +83,30 @@ static void tell_time_limit(struct dt_generation *g, const struct dt_msg_exit *e
     g->host->told_time_limit = true;
     m.text = dt_xasprintf("a process that has used %ju s of CPU time is killed here (ulimit -t)",
                           (uintmax_t)limit.rlim_cur);
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+    free(m.text);
+}
+
+/* Containers often have 64 MiB there. When a process writes to a file there that it has mapped, and
+ * there is no room left, the kernel kills it. Its death may have freed some. */
+static void tell_shm_size(struct dt_generation *g, const struct dt_msg_exit *end)
+{
+    static const uint64_t little = UINT64_C(64) << 20;
+    struct statvfs fs;
+    struct dt_msg_log m = { 0 };
+    uint64_t size, left;
+
+    if (g->host->told_shm_size || killed_by(end) != SIGBUS || statvfs("/dev/shm", &fs) < 0)
+        return;
+    size = (uint64_t)fs.f_blocks * fs.f_frsize;
+    left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (size == 0 || (size > little && left > size / 16)) /* 0: as much as the machine has */
+        return;
+    g->host->told_shm_size = true;
+    m.text = dt_xasprintf("/dev/shm has %" PRIu64 " MiB, of which %" PRIu64 " are free: a process "
+                          "that finds no room there is killed by SIGBUS; --shm-size gives a "
+                          "container more",
+                          size >> 20, left >> 20);
     dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
     free(m.text);
 }
@@ -108,6 +139,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
         tell_memory_limit(g);
     }
     tell_time_limit(g, &p->end);
+    tell_shm_size(g, &p->end);
 }
 
 /* If a linked rank ends without dt_finalize, its peers would wait for it. */
