@@ -106,14 +106,14 @@ tidy() { # HOST
 @test "a host that is lost while others measure the connection to it does not hold up --check" {
     cluster_on 2 tc qdisc add dev eth0 root tbf rate 64kbit burst 4k latency 5s 2>/dev/null ||
         skip "the kernel lacks the tbf queueing discipline"
-    cluster_dtrun_start --check --verbose --heartbeat 2 -H host1,host2,host3
+    cluster_dtrun_start --check --verbose --heartbeat 6 -H host1,host2,host3
     cluster_err_gets "trying the connections between 3 hosts"
     cluster_power_off 2
     cluster_dtrun_wait
     cluster_power_on 2
     cluster_trust
     [ "$RC" = 125 ]
-    cluster_err_has "dtrun: host2: agent: it has not answered for 2 s"
+    cluster_err_has "dtrun: host2: agent: it has not answered for 6 s"
     grep -qE '^host1 .*libssh2' "$OUT"
 }
 

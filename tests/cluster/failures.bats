@@ -240,7 +240,7 @@ in_host() {
 }
 
 @test "a host that is dead when the job starts is reported in time" {
-    printf 'ConnectTimeout 5\n' >"$CLUSTER_HOME/.ssh/config" # enough for the others where all are busy
+    printf 'Host host3\n    ConnectTimeout 5\n' >"$CLUSTER_HOME/.ssh/config" # the others may be busy
     cluster_mute 3 # not cut off: a host that finds no neighbour knows that sooner
     cluster_dtrun -np 3 -H host1,host2,host3 touch "$CLUSTER_SHARED/ran"
     rm "$CLUSTER_HOME/.ssh/config"

@@ -111,7 +111,7 @@ END
         cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 --heartbeat 2 pslite 0
         cluster_out_has 2 'sum 6'
     }
-    lose() { cluster_expect_loss && cluster_power_off 2; }
+    lose() { cluster_expect_loss 2 && cluster_power_off 2; }
     mend() { rm "$CLUSTER_HOME/.ssh/config" && cluster_power_on 2; }
     cluster_loses 2 start lose mend
     [ "$RC" = 0 ]

@@ -94,7 +94,7 @@ says() { # TIMES LINE
             'horovod && echo met; [ "$DTRUN_RESTART_COUNT" != 0 ] || exec sleep 600'
         cluster_out_has 2 'met'
     }
-    lose() { cluster_expect_loss && cluster_power_off 1; }
+    lose() { cluster_expect_loss 1 && cluster_power_off 1; }
     mend() { rm "$CLUSTER_HOME/.ssh/config" && cluster_power_on 1; }
     cluster_loses 1 start lose mend
     [ "$RC" = 0 ]

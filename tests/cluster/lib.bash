@@ -416,23 +416,23 @@ cluster_dtrun_leased() {
 # silent; MEND is done when nothing of the job is left. Where all are busy, any agent may be silent for as long as such
 # a lease lasts: if the job has lost a host without this fault, runs another one, five at most.
 cluster_loses() { # N START FAULT MEND
-    local try
+    local try early
 
     for try in 1 2 3 4 5; do
         $2 || { cluster_dtrun_wait; continue; }
+        early=$(_cluster_lost)
         $3 || true # the job may just have ended
         cluster_dtrun_wait
         cluster_await_quiet
         $4
-        _cluster_lost_others "$1" || return 0
+        [ -n "$early" ] || _cluster_lost | grep -qv "^dtrun: host$1[: ]" || return 0
     done
-    echo "five jobs have lost other hosts than host$1"
+    echo "five jobs have lost hosts without this fault"
     return 1
 }
 
-_cluster_lost_others() { # N
-    grep -E '^dtrun: host[0-9]+[:, ].*(answered for|was stuck for)' "$ERR" | grep -qv "^dtrun: host$1[: ]"
-}
+# Prints what dtrun has said of hosts that were silent.
+_cluster_lost() { grep -E '^dtrun: host[0-9]+[:, ].*(answered for|was stuck for)' "$ERR" || true; }
 
 # N: cuts the host off, then kills everything on it, so that no packet reports the deaths.
 cluster_power_off() {
@@ -443,9 +443,9 @@ cluster_power_off() {
     kill -9 "$pid"
 }
 
-# From now on dtrun gives up soon on a host that does not answer: for the attempt to reach a lost one again. Call this
-# when the job runs, because a busy host that lives may need longer.
-cluster_expect_loss() { echo 'ConnectTimeout 1' >>"$CLUSTER_HOME/.ssh/config"; }
+# N: from now on dtrun gives up soon on this host if it does not answer: for the attempt to reach it again when it is
+# lost. Call this when the job runs, because a busy host that lives may need longer.
+cluster_expect_loss() { printf 'Host host%s\n    ConnectTimeout 1\n' "$1" >>"$CLUSTER_HOME/.ssh/config"; }
 
 cluster_power_on() { # N
     ip -n "$CLUSTER_TAG-l" link del "h$1"

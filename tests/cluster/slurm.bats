@@ -326,7 +326,7 @@ job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
 # This test must be the last one, since its node does not come back.
 @test "with --no-kill a job goes on without a lost node" {
     in_lab salloc -Q --no-kill -N2 -n4 sh -c 'dtrun "$@"; echo $? >"$0"' "$BATS_TEST_TMPDIR/rc" \
-        --no-tag --heartbeat 2 --max-restarts 1 sh -c 'echo "$RANK up on $(hostname)"
+        --no-tag --heartbeat 6 --max-restarts 1 sh -c 'echo "$RANK up on $(hostname)"
             until [ -e "$LAB/ended" ]; do sleep 0.1; done' >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     all_run() { [ "$(grep -c 'up on node' "$OUT")" = "$1" ]; }
