@@ -5,7 +5,7 @@ load lib
 setup_file() {
     cluster_up 2
     [ -z "$CLUSTER_SKIP" ] || return 0
-    CLUSTER_STARTUPS=10:100:10 cluster_host 3 /bin/bash "Port 2222" "MaxAuthTries 3"
+    CLUSTER_STARTUPS=10:100:10 cluster_host 3 /bin/bash "Port 2222" "MaxAuthTries 3" "LoginGraceTime 0"
     # This host never completes a login.
     cluster_host 4 /bin/bash "AuthorizedKeysCommand /bin/sleep 300" "AuthorizedKeysCommandUser root" \
         "AuthorizedKeysFile none"

@@ -105,7 +105,7 @@ while peer.recv(1000): pass' 3>&- &
     done
     probe --transport libssh2 --port 2300 host1 true
     fails_with "handshake: what answers at port 2300 closed the connection without a word; if it is no"
-    printf 'ConnectTimeout 1\n' >"$CLUSTER_HOME/.ssh/config"
+    printf 'ConnectTimeout 5\n' >"$CLUSTER_HOME/.ssh/config" # the server may be slow to answer
     probe --transport libssh2 --port 2300 host1 true
     fails_with "handshake: what answers at port 2300 is no SSH server; see --ssh-port"
     wait

@@ -1,6 +1,8 @@
 # A few tests for users without root: two sshd of the user's own on 127.0.0.1 stand for two hosts, which
 # agents tell apart by DTRUN_HOSTID. An `ssh` in front of the real one ignores ~/.ssh.
 
+load ../await
+
 setup_file() {
     export D=$BATS_FILE_TMPDIR WHY_NOT
     WHY_NOT=$(prepare)
@@ -60,13 +62,15 @@ teardown_file() {
     done
 }
 
+nothing_runs() { [ -z "$(processes_with "DTRUN_TOKEN=$D")" ]; }
+
 dtrun() {
     OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err RC=0
     PATH=$D/bin:$PATH DTRUN_TOKEN=$D DTRUN_AGENT=$DTRUN_BUILD/cmd/dtrun-agent \
-        timeout 30 "$DTRUN_BUILD/cmd/dtrun" --no-push "$@" </dev/null >"$OUT" 2>"$ERR" || RC=$?
+        timeout "$PATIENCE" "$DTRUN_BUILD/cmd/dtrun" --no-push "$@" </dev/null >"$OUT" 2>"$ERR" || RC=$?
     echo "--- dtrun $* -> $RC"
     cat "$OUT" "$ERR"
-    [ -z "$(grep -lzFx "DTRUN_TOKEN=$D" /proc/[0-9]*/environ 2>/dev/null)" ]
+    await nothing_runs
 }
 
 @test "ranks run on two hosts, through both transports" {
