@@ -214,7 +214,7 @@ ompi_first_rank: 0
 
 @test "a rank that exits with 0 without MPI_Finalize fails if others wait for it" {
     check() {
-        dtrun -np 2 --timeout 30 "$MPI" desert # ranks of MPI that wait use a CPU each
+        dtrun -np 2 --timeout 120 "$MPI" desert # ranks of MPI that wait use a CPU each
         code_is 1
         err_has "dtrun: rank 1 (localhost, pid "
         err_has ") exited without MPI_Finalize (the other ranks wait for it); stopping the other rank"
@@ -225,7 +225,7 @@ ompi_first_rank: 0
 
 @test "a rank that exits with 0 without MPI_Init fails if others wait for it" {
     check() {
-        dtrun -np 3 --timeout 30 "$MPI" absent
+        dtrun -np 3 --timeout 120 "$MPI" absent
         code_is 1
         err_has "dtrun: rank 1 (localhost, pid "
         err_has ") exited without MPI_Init (the other ranks wait for it); stopping the other 2 ranks"

@@ -284,7 +284,7 @@ is_reported() { # PID
 @test "when a batch system ends the job, ranks that die of its signal do not count as failed" {
     local victim
 
-    SLURM_JOB_ID=1 dtrun_start --max-restarts 1 -H localhost:2 -np 2 sh -c 'echo "pid $$"; exec sleep 600'
+    SLURM_JOB_ID=1 dtrun_start --heartbeat 600 --max-restarts 1 -H localhost:2 -np 2 sh -c 'echo "pid $$"; exec sleep 600'
     await eval '[ "$(grep -c pid "$OUT")" = 2 ]'
     victim=$(sed -n 's/^\[1\] pid //p' "$OUT")
     kill -STOP "$BACKGROUND" # so that it learns of both at once
@@ -475,8 +475,7 @@ END
     dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'
     code_is 0
     err_has "dtrun: localhost: dtrun-agent: processes that its ranks started in process groups of their own may still run; to find them dtrun-agent needs the /proc of its PID namespace: mount it"
-    pid="$(left_behind)"
-    await eval '[ "$(cat "/proc/$pid/comm")" = sleep ]'
+    await eval 'pid="$(left_behind)"; [ "$(cat "/proc/$pid/comm")" = sleep ]' # for a moment it has no environment
     kill -KILL "$pid"
     becomes_clean
 }
