@@ -231,6 +231,17 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
+@test "a program on a file system that is mounted noexec gets a message that says so" {
+    mkdir noexec
+    unshare --mount mount -t tmpfs -o noexec none noexec 2>/dev/null || skip "needs root, to mount"
+    RC=0
+    timeout "$PATIENCE" unshare --mount sh -c 'mount -t tmpfs -o noexec none noexec && cp /bin/true noexec && exec "$@"' \
+        sh env "$TOKEN" "$DTRUN" -np 2 noexec/true </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 126
+    err_has "dtrun: noexec/true is on a file system that is mounted noexec: Permission denied (on localhost)"
+    clean
+}
+
 @test "a program that cannot be executed ends the job with 126 and one message" {
     echo data >plain
     dtrun -np 4 ./plain

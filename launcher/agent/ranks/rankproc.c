@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -192,6 +193,15 @@ static bool find_pushed(char *path, size_t size, const char *dir, const char *na
     return name[0] != '/' && strchr(name, '/') && access(path, F_OK) == 0;
 }
 
+static void note_noexec(char *path, size_t size)
+{
+    size_t n = strlen(path);
+    struct statvfs fs;
+
+    if (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
+        snprintf(path + n, size - n, " is on a file system that is mounted noexec");
+}
+
 /* A pushed program runs from where it was put, whatever path the user gave. */
 static int find_program(char *path, size_t size, const struct dt_msg_start *start,
                         const struct dt_strs *env)
@@ -307,6 +317,8 @@ void dt_rankproc_run(const struct dt_rankproc *p)
                          "sched_setaffinity (--bind-to)");
     make_environment(&env, p->config, p->index, cores);
     rc = find_program(path, sizeof path, start, &env);
+    if (rc == EACCES)
+        note_noexec(path, sizeof path);
     if (rc)
         exit_with_report(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
     wait_at_gate(fds.gate, fds.errors, p, path, &env);
