@@ -204,7 +204,8 @@ END
 echo "DTRUN-NEED $(uname -m)"
 for part in 1 2; do
     while [ ! -e "read.$part" ]; do sleep 0.05; done
-    head -c 200000 >/dev/null
+    head -c 205000 >/dev/null
+    : >"took.$part"
 done
 exec sleep 300
 END
@@ -214,6 +215,7 @@ END
         await_timer 60
         rm "$T/60000.started"
         : >"read.$part"
+        await test -e "took.$part" # now so much has been sent, whatever dtrun still does
     done
     await_timer 60
     expire_timer 60
