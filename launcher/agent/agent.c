@@ -336,13 +336,13 @@ static void on_job_signal(void *arg, int signo)
 
 static void on_signal(struct agent *a, int signo)
 {
-    bool ranks_had = dt_jobsignals_ranks_had(a->signals, signo); /* Slurm has sent it to them */
+    bool ranks_had = dt_jobsignals_ranks_had(a->signals, signo); /* the batch system has sent it */
 
     dt_jobsignals_forget(a->signals, signo);
     if (ranks_had && (signo == SIGUSR1 || signo == SIGUSR2))
         return;
     if (ranks_had)
-        signo = SIGCONT; /* a stopped rank handles Slurm's signal when it continues */
+        signo = SIGCONT; /* a stopped rank handles that signal when it continues */
     /* On Ctrl-Z, dtrun stops the ranks before it stops itself. */
     if (signo == SIGSTOP || signo == SIGCONT)
         dt_lease_hold(&a->lease, signo == SIGSTOP);

@@ -26,8 +26,8 @@ struct dt_jobsignals {
     uint64_t first_ns[SIGNOS][2]; /* when it last came from the keeper alone, or directly alone */
 };
 
-/* The keeper passes signal i on as SIGRTMIN + i. If the keeper passed on the signal itself, and
- * slurmstepd sent the same one to the worker, one of the two would be lost: the kernel keeps only
+/* The keeper passes signal i on as SIGRTMIN + i. If the keeper passed on the signal itself, and a
+ * batch system sent the same one to the worker, one of the two would be lost: the kernel keeps only
  * one pending signal of each number. */
 static int passed_as(int i)
 {
@@ -64,7 +64,8 @@ void dt_jobsignals_pass_on(pid_t process)
         sigaction(signos[i], &action, NULL);
 }
 
-static bool is_slurmstepd(pid_t sender)
+/* Slurm and Grid Engine signal through these daemons. */
+static bool is_batch_daemon(pid_t sender)
 {
     char path[64], name[32] = "";
     FILE *f;
@@ -76,10 +77,10 @@ static bool is_slurmstepd(pid_t sender)
     if (!fgets(name, sizeof name, f))
         name[0] = '\0';
     fclose(f);
-    return strcmp(name, "slurmstepd\n") == 0;
+    return strcmp(name, "slurmstepd\n") == 0 || strcmp(name, "sge_shepherd\n") == 0;
 }
 
-/* Who signals both processes of the agent, as slurmstepd and pkill do, means the job once. On a
+/* Who signals both processes of the agent, as these daemons and pkill do, means the job once. On a
  * crowded machine the keeper may pass on its signal seconds later. */
 static bool is_second(struct dt_jobsignals *s, int i, bool direct)
 {
@@ -91,9 +92,9 @@ static bool is_second(struct dt_jobsignals *s, int i, bool direct)
     return second;
 }
 
-/* Whether slurmstepd signals every process of the step depends on the cluster's ProctrackType. With
- * cgroups it signals only its own child, the keeper. If it signals this process as well, it also
- * signals the ranks. */
+/* Whether the daemon signals every process of the step depends on the cluster: on ProctrackType of
+ * Slurm, ENABLE_ADDGRP_KILL of Grid Engine. Otherwise Slurm signals only its own child, the keeper.
+ * If the daemon signals this process as well, it also signals the ranks. */
 static void report_signal(struct dt_jobsignals *s, const struct signalfd_siginfo *info)
 {
     for (int i = 0; i < SIGNOS; i++) {
@@ -101,7 +102,7 @@ static void report_signal(struct dt_jobsignals *s, const struct signalfd_siginfo
 
         if (!direct && passed_as(i) != (int)info->ssi_signo)
             continue;
-        if (direct && is_slurmstepd((pid_t)info->ssi_pid))
+        if (direct && is_batch_daemon((pid_t)info->ssi_pid))
             s->had_ns[i] = dt_now_ns();
         if (!is_second(s, i, direct))
             s->on_signal(s->arg, signos[i]);

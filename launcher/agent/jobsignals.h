@@ -21,7 +21,7 @@ void dt_jobsignals_pass_on(pid_t process);
 struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*on_signal)(void *arg, int signo),
                                          void *arg, struct dt_error *err);
 
-/* Returns whether Slurm, which on some clusters signals every process of a step, has just sent this
+/* Returns whether a batch system, which may signal every process of a job, has just sent this
  * signal to the ranks of this host as well. They must not receive it twice. */
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
 /* Forgets that the ranks received this signal (0: any signal), because it has been handled or the

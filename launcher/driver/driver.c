@@ -271,7 +271,7 @@ static struct dt_job *new_job(struct driver *d)
 {
     struct dt_job_origin origin = {
         .terminal = isatty(STDERR_FILENO) == 1,
-        .batch = getenv("SLURM_JOB_ID") != NULL,
+        .batch = getenv("SLURM_JOB_ID") || getenv("SGE_TASK_ID"),
     };
 
     d->ops = (struct dt_job_ops){

@@ -69,12 +69,12 @@ stop_by_agent() {
     clean
 }
 
-# Sends the signal as Slurm's slurmstepd does, which the agent recognises by its name. It lives until dtrun
+# Sends the signal as a batch system's daemon does, which the agent recognises by its name. It lives until dtrun
 # has ended.
-slurmstepd_signals() { # SIGNAL PID...
-    [ -e slurmstepd ] || cp "$(command -v bash)" slurmstepd
-    ./slurmstepd -c 'kill "-$0" "${@:2}"; while kill -0 "$1" 2>/dev/null; do read -rt 0.1 <> <(:); done' \
-        "$1" "$BACKGROUND" "${@:2}" 3>&- &
+daemon_signals() { # NAME SIGNAL PID...
+    [ -e "$1" ] || cp "$(command -v bash)" "$1"
+    "./$1" -c 'kill "-$0" "${@:2}"; while kill -0 "$1" 2>/dev/null; do read -rt 0.1 <> <(:); done' \
+        "$2" "$BACKGROUND" "${@:3}" 3>&- &
 }
 
 ranks() { ps -o pid=,comm= --ppid "$(worker)" | awk '$2 == "signals" { print $1 }'; }
@@ -87,9 +87,9 @@ each_rank_once() { # SIGNAL
 @test "a signal that slurmstepd sends to its own child alone reaches each rank once" {
     dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
-    slurmstepd_signals USR1 "$(keeper)"
+    daemon_signals slurmstepd USR1 "$(keeper)"
     out_has 2 USR1
-    slurmstepd_signals TERM "$(keeper)"
+    daemon_signals slurmstepd TERM "$(keeper)"
     dtrun_wait
     code_is 143
     each_rank_once USR1
@@ -102,9 +102,24 @@ each_rank_once() { # SIGNAL
 @test "a signal that slurmstepd sends to every process of a step reaches each rank once" {
     dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
-    slurmstepd_signals USR1 "$(keeper)" "$(worker)" $(ranks)
+    daemon_signals slurmstepd USR1 "$(keeper)" "$(worker)" $(ranks)
     out_has 2 USR1
-    slurmstepd_signals TERM "$(keeper)" "$(worker)" $(ranks)
+    daemon_signals slurmstepd TERM "$(keeper)" "$(worker)" $(ranks)
+    dtrun_wait
+    code_is 143
+    each_rank_once USR1
+    each_rank_once TERM
+    wait
+    clean
+}
+
+# As for a batch job with -notify, on the host of its script.
+@test "a signal that sge_shepherd sends to every process of a Grid Engine job reaches each rank once" {
+    SGE_TASK_ID=undefined dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
+    out_has 2 up
+    daemon_signals sge_shepherd USR1 "$BACKGROUND" "$(keeper)" "$(worker)" $(ranks)
+    out_has 2 USR1
+    daemon_signals sge_shepherd TERM "$BACKGROUND" "$(keeper)" "$(worker)" $(ranks)
     dtrun_wait
     code_is 143
     each_rank_once USR1

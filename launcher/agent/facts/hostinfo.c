@@ -121,6 +121,13 @@ static uint64_t memory(void)
     return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
 }
 
+/* Agents that were started by SSH are in no step. Slurm signals a batch script, but not always what
+ * the script has started; Grid Engine signals all processes of its jobs. */
+static bool is_in_step(void)
+{
+    return getenv("SLURM_STEP_ID") || getenv("SGE_TASK_ID");
+}
+
 void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
 {
     char name[256] = "";
@@ -136,5 +143,5 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->memory = memory();
     hello->time_ns = dt_now_ns();
     hello->pid = (uint32_t)keeper;
-    hello->in_step = getenv("SLURM_STEP_ID") != NULL; /* not set in a batch script or by SSH */
+    hello->in_step = is_in_step();
 }
