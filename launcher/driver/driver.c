@@ -1,5 +1,6 @@
 #include "launcher/driver/driver.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -169,15 +170,35 @@ static void watch_signals(struct driver *d)
 
 /* Does what SIGTSTP does by default. In an orphaned process group (of "ssh -t host dtrun", or of a
  * container's first process) the kernel does not stop dtrun, because no shell could continue it. */
-static void op_suspend(void *arg)
+static void stop_as_by_default(void)
 {
     const struct sigaction by_default = { .sa_handler = SIG_DFL };
     struct sigaction ours;
-    struct driver *d = arg;
 
     sigaction(SIGTSTP, &by_default, &ours);
     raise(SIGTSTP);
     sigaction(SIGTSTP, &ours, NULL);
+}
+
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Without a terminal, not a key but a program such as a batch system has sent SIGTSTP, and means to
+ * continue dtrun. */
+static void op_suspend(void *arg)
+{
+    struct driver *d = arg;
+
+    if (has_terminal())
+        stop_as_by_default();
+    else
+        raise(SIGSTOP);
     uv_update_time(&d->loop); /* else timers would start at the time when dtrun was stopped */
 }
 

@@ -228,6 +228,24 @@ stops_for_three_leases() { # LEASE
     code_is 143
 }
 
+# As Grid Engine does with suspend_method SIGTSTP.
+@test "SIGTSTP from a batch system, in a session without a terminal, stops the job until SIGCONT" {
+    env "$TOKEN" setsid "$DTRUN" -np 2 sh -c 'trap "echo got USR1" USR1; echo "pid $$"; while :; do sleep 0.05; done' \
+        </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    out_has 2 pid
+    ranks="$(sed -n 's/.* pid //p' "$OUT")"
+    kill -TSTP "$BACKGROUND"
+    await is_stopped "$BACKGROUND" $ranks
+    kill -CONT "$BACKGROUND"
+    kill -USR1 "$BACKGROUND"
+    out_has 2 "got USR1"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    clean
+}
+
 @test "Ctrl-Z does not stop a job in a session without a shell, where nothing could continue it" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^Z 2 "got CONT" ^C -- \
