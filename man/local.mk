@@ -50,4 +50,5 @@ dist_hostfileexamples_DATA = \
 	hostfile-examples/plain \
 	hostfile-examples/rack \
 	hostfile-examples/train.sbatch \
+	hostfile-examples/train.sge \
 	hostfile-examples/this-machine

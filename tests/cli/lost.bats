@@ -142,6 +142,30 @@ each_rank_once() { # SIGNAL
     clean
 }
 
+# Grid Engine signals every process of the job. Here qstat says the state of job 7, and qresub only that it ran.
+sge_script_after() { # STATE
+    printf '#!/bin/sh\necho "      7 0.5 train alice %s 11/29/2026 20:25:35 all.q@node2 2"\n' "$1" >qstat
+    printf '#!/bin/sh\necho "resubmitted $1"\n' >qresub
+    chmod +x qstat qresub
+    env "$TOKEN" JOB_ID=7 PATH="$T:$DTRUN_BUILD/cmd:$PATH" CHECKPOINTS="$T/checkpoints" \
+        bash "$DTRUN_SOURCE/hostfile-examples/train.sge" -np 2 sh -c '
+            trap "exit 75" USR2; echo up; while :; do sleep 0.05; done' >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    out_has 2 up
+    kill -USR2 "$BACKGROUND" "$(pgrep -P "$BACKGROUND")"
+    dtrun_wait
+    code_is 75
+    err_has "preempted: rank"
+    clean
+}
+
+@test "the Grid Engine script of hostfile-examples submits the job again after SIGUSR2, unless it was deleted" {
+    sge_script_after r
+    grep -q 'resubmitted 7' "$OUT"
+    sge_script_after dr
+    ! grep -q resubmitted "$OUT" || false
+}
+
 need_cgroup() {
     dtrun -np 1 cat /proc/self/cgroup
     grep -q '^0::.*/\.dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"
