@@ -620,7 +620,7 @@ static int setup_little_memory(void **state)
 static int teardown_little_memory(void **state)
 {
     int rc = agent_teardown(state);
-    int tries = 200;
+    int tries = AGENT_PATIENCE_MS / 10;
 
     /* The kernel releases ended processes a little later than waitpid does. */
     while (cgroup[0] && rmdir(cgroup) < 0 && --tries)

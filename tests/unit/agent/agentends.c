@@ -352,10 +352,12 @@ static void a_signal_that_only_the_keeper_got_is_for_the_launcher_to_pass_on(voi
     end_signal_printer(a);
 }
 
+enum { SHORT_MS = 3000 }; /* a crowded machine may stop this process for a second */
+
 static void short_lease(struct dt_msg_start *start)
 {
     as_second_host(start);
-    start->heartbeat_ms = 1000;
+    start->heartbeat_ms = SHORT_MS;
 }
 
 static void the_agent_of_a_silent_launcher_ends_with_its_lease(void **state)
@@ -364,7 +366,7 @@ static void the_agent_of_a_silent_launcher_ends_with_its_lease(void **state)
 
     start_family(a, short_lease);
     for (int i = 0; i < 20; i++) { /* two leases */
-        agent_listen(a, 100);
+        agent_listen(a, SHORT_MS / 10);
         agent_ping(a, (uint64_t)i);
     }
     assert_int_equal(agent_processes(a), 14);
@@ -379,17 +381,12 @@ static void a_launcher_that_announced_its_stop_may_be_silent(void **state)
 
     start_family(a, short_lease);
     agent_send(a, DT_MSG_SIGNAL, &m);
-    agent_listen(a, 2000);
+    agent_listen(a, 2 * SHORT_MS);
     assert_false(a->at_end);
     assert_int_equal(agent_processes(a), 14);
     m.signo = SIGCONT;
     agent_send(a, DT_MSG_SIGNAL, &m);
     assert_true(agent_all_gone(a)); /* the launcher is silent again */
-}
-
-static void lease_of_3_s(struct dt_msg_start *start)
-{
-    start->heartbeat_ms = 3000;
 }
 
 /* Waits until the kernel shows the process in this state: 'T' is stopped, 'S' sleeps. */
@@ -415,7 +412,7 @@ static void ranks_stay_stopped_after_a_standstill_until_a_ping(void **state)
     uint32_t rank;
     pid_t worker;
 
-    agent_start(a, 1, "exec sleep 600", lease_of_3_s);
+    agent_start(a, 1, "exec sleep 600", short_lease);
     agent_expect(a, DT_MSG_STARTED);
     rank = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
     worker = agent_worker(a);

@@ -85,7 +85,7 @@ static bool kill_without_pidfd(void)
     pid_t pid;
 
     snprintf(job_id, sizeof job_id, "DTRUN_JOB_ID=leftovers-%d", (int)getpid());
-    alarm(30);
+    alarm(300);
     if (!forbid(SYS_pidfd_open, EPERM))
         return false;
     pid = start_rank(job_id);
@@ -119,7 +119,7 @@ static bool sweep_stranger(void)
     char byte;
     pid_t pid;
 
-    alarm(30);
+    alarm(300);
     if (pipe(ends) < 0)
         return false;
     pid = fork();
