@@ -78,12 +78,12 @@ quickstart() {
     stand_in make 'mkdir -p build/tests/unit/remote
         printf "#!/bin/sh\nsleep 600 &\nsetsid sleep 700 &\nexec sleep 800\n" >build/tests/unit/remote/boot
         chmod +x build/tests/unit/remote/boot'
-    DTRUN_TEST_SECONDS=1 quickstart test boot
+    DTRUN_TEST_SECONDS=5 quickstart test boot # they must all have started
     code_is 1
     for seconds in 600 700 800; do
         out_has 1 "^# .* sleep $seconds$"
     done
-    out_has 1 "^Bail out! tests/unit/remote/boot still ran after 1 s$"
+    out_has 1 "^Bail out! tests/unit/remote/boot still ran after 5 s$"
     becomes_clean
 }
 
