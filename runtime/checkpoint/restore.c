@@ -3,6 +3,7 @@
  * again. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,18 +368,37 @@ static void close_directory(struct restore *r)
     r->next = 0;
 }
 
-/* Warns early that this job will not be able to save where it has restored. */
+/* Returns whether the directory can be written to, or else the nearest one above it that exists. If
+ * not, errno says why. */
+static bool is_writable(const char *path)
+{
+    char dir[PATH_MAX + 1];
+    char *slash;
+
+    snprintf(dir, sizeof dir, "%s", path);
+    while (faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) != 0) {
+        slash = strrchr(dir, '/');
+        if (errno != ENOENT || !slash || !dir[1])
+            return false;
+        slash[slash == dir] = '\0';
+    }
+    return true;
+}
+
+/* Warns early that this job will not be able to save: otherwise only the first save would fail,
+ * perhaps hours later. */
 static void warn_if_read_only(const struct restore *r)
 {
     const struct dt_store *s = r->store;
     char text[DT_ERROR_TEXT];
 
-    if (r->mode != UNLOCKED || s->has_found || faccessat(r->dir.fd, ".", W_OK, AT_EACCESS) == 0)
+    if (r->mode == LOCKED || s->has_found || is_writable(s->path))
         return;
-    snprintf(text, sizeof text,
-             "%.300s cannot be written to (%s): this job restores from it, and can save nothing "
-             "there",
-             s->path, strerror(errno));
+    snprintf(text, sizeof text, "%.300s cannot be written to (%s): this job %s", s->path,
+             strerror(errno),
+             r->mode == UNLOCKED
+                 ? "restores from it, and can save nothing there"
+                 : "can save nothing there; --checkpoint-dir names another directory");
     s->note(s->arg, text);
 }
 

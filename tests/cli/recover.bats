@@ -475,6 +475,20 @@ evaluates() { # DIRECTORY [COMMAND...]
     ends_well
 }
 
+@test "a job whose working directory cannot be written to learns in its restore that it can save nothing" {
+    mkdir ro
+    local mount='mount --bind ro ro && mount -o remount,ro,bind ro && cd ro'
+    unshare -m sh -c "$mount" 2>/dev/null || skip "needs root, to mount"
+    RC=0
+    timeout "$PATIENCE" unshare -m sh -c "$mount && exec \"\$@\"" sh env "$TOKEN" "$DTRUN" -np 2 "$RANK/train" 3 4 \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 0
+    grep -qx "dtrun: localhost: $T/ro/checkpoints/train-[0-9a-f]* cannot be written to (Read-only file system): this job can save nothing there; --checkpoint-dir names another directory" "$ERR" ||
+        { show; false; }
+    err_lines 1
+    clean
+}
+
 @test "continuing another job's checkpoints by hand needs DTRUN_RESUME=1" {
     export DTRUN_CHECKPOINT_DIR="$T/ckpt"
     timeout "$PATIENCE" "$RANK/train" 20 10 >"$OUT"
