@@ -13,11 +13,11 @@
 
 struct line {
     struct dt_hostword word;
-    struct dt_host host; /* what the line says about each name of word */
+    struct dt_host host; /* what the line says about each host that word names */
     unsigned seen;       /* bit i: key i was given */
 };
 
-struct removal { /* a ^host line; it takes effect after all others */
+struct removal { /* a ^host line; it takes effect after all other lines */
     char *name;
     int line_number;
 };
@@ -108,7 +108,7 @@ static const struct key {
     int (*set)(struct line *l, const char *value, struct dt_error *err);
 } keys[] = { KEYS(ROW) };
 
-/* Words of Open MPI that mean the same. */
+/* Open MPI's other names for keys. */
 static const struct alias {
     const char *name;
     const char *key;

@@ -41,7 +41,7 @@ uint32_t dt_cpus_cores(const struct dt_cpus *cpus)
     return n;
 }
 
-/* Ranks get consecutive, equal parts of n things; computes the part of this rank. */
+/* Divides n things into consecutive, nearly equal parts, and computes the part of this rank. */
 static void part_of(uint32_t n, uint64_t local_rank, uint32_t local_size, uint32_t *first,
                     uint32_t *end)
 {

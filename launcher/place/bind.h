@@ -13,7 +13,7 @@ enum dt_bind_to {
     DT_BIND_SOCKET,
     DT_BIND_NUMA,
     DT_BIND_L3,
-    DT_BIND_HWTHREAD, /* the same with hardware threads */
+    DT_BIND_HWTHREAD, /* each rank gets hardware threads of its own, in nearly equal shares */
 };
 
 struct dt_cpu { /* a hardware thread */

@@ -282,7 +282,8 @@ void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t max,
 
 /* ---- all ranks of a group ---- */
 
-/* Ranks may leave NCCL's start, and wait in the next call, while another is still in it. */
+/* NCCL's start is not counted: ranks may have left it, and wait in the next call, while another
+ * rank is still starting NCCL. */
 static bool is_in_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                              uint32_t member)
 {
@@ -323,17 +324,16 @@ static bool is_matching_pair(const struct dt_waitgroup *g, uint32_t a, uint32_t 
            (one_number == other_number || one_number == 0 || other_number == 0);
 }
 
-/* Returns whether a call of the member matches the slot's call. still: only if the member has not
- * left it. */
+/* Returns whether the member has made a call that matches the slot's call. With must_be_inside, a
+ * call that it has left does not count. */
 static bool has_reached_pair(const struct dt_waitgroup *g, uint32_t member, uint32_t slot,
-                             bool still)
+                             bool must_be_inside)
 {
-    uint32_t at = member + g->n;
-
-    while (at < g->nwaits &&
-           !(is_matching_pair(g, slot, at) && (!still || dt_wait_call(&g->waits[at]))))
-        at += g->n;
-    return at < g->nwaits;
+    for (uint32_t i = member + g->n; i < g->nwaits; i += g->n) {
+        if (is_matching_pair(g, slot, i) && (!must_be_inside || dt_wait_call(&g->waits[i])))
+            return true;
+    }
+    return false;
 }
 
 /* The member is the one that the slot sends to or receives from. */
@@ -348,14 +348,14 @@ static bool delays_pair(const struct dt_wait_graph *w, const struct dt_waitgroup
 typedef bool relation(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
                       uint32_t slot);
 
-/* Of the members from `at` up to `end`, those for which it holds. */
+/* The members from `at` up to, but not including, `end` for which the relation holds. */
 struct filter {
     relation *holds;
     uint32_t at;
     uint32_t end;
 };
 
-/* Returns false if there is none any more. */
+/* Sets *rank to the next rank that passes the filter. Returns false if no rank is left. */
 static bool next_rank(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t slot,
                       struct filter *f, uint32_t *rank)
 {
@@ -392,7 +392,7 @@ static void list_where(const struct dt_wait_graph *w, const struct dt_waitgroup 
     list_ranks(w, g, slot, (struct filter){ holds, 0, g->n }, list);
 }
 
-/* Finds those that a slot waits for. */
+/* Returns the members that a slot waits for. */
 static struct filter awaited_by(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                                 uint32_t slot)
 {
@@ -505,31 +505,34 @@ const struct dt_waitgroup *dt_wait_graph_delaying_wait(const struct dt_wait_grap
 {
     const struct dt_waitgroup *longest = NULL;
 
-    for (uint32_t k = 0; k < w->n && !dt_hostshm_is_of_saves(g->comm); k++) {
+    if (dt_hostshm_is_of_saves(g->comm))
+        return NULL;
+    for (uint32_t k = 0; k < w->n; k++) {
         if (!dt_hostshm_is_of_saves(w->groups[k].comm))
             find_longer_wait(w, &w->groups[k], rank, &longest, slot);
     }
     return longest;
 }
 
-/* Of a depth-first search. A wait for one that is OPEN closes a cycle. */
+/* The state of a rank in a depth-first search. A wait for a rank that is OPEN closes a cycle. */
 enum color { FRESH, OPEN, DONE };
 
-/* All that wait in a collective wait for the same ranks, so they are visited for the first only. */
+/* All ranks inside a collective wait for the same ranks, so the search follows the waits of only
+ * the first one that it meets. */
 struct collective {
     const struct dt_waitgroup *g;
-    uint32_t slot; /* of the first */
+    uint32_t slot; /* of that first rank */
     enum color color;
-    bool awaits; /* they wait for some rank */
+    bool awaits; /* its ranks wait for some rank */
 };
 
 struct step {
     uint32_t rank;
-    const struct dt_waitgroup *g; /* where it waits, in slot; NULL: it waits for none */
-    uint32_t slot;
-    struct filter awaited; /* those to look at */
-    bool awaits;           /* it waits for some rank */
-    int64_t collective;    /* index of the one that it is the first of; -1: none */
+    const struct dt_waitgroup *g; /* the group in which it waits; NULL: it does not wait */
+    uint32_t slot;                /* its slot there */
+    struct filter awaited;        /* the ranks it waits for that have not been looked at */
+    bool awaits;                  /* it waits for some rank */
+    int64_t collective; /* index of the collective whose waits this step follows; -1: none */
 };
 
 struct walk {

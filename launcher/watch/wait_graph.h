@@ -62,8 +62,8 @@ void dt_wait_graph_init(struct dt_wait_graph *w, uint32_t np, uint32_t nhosts);
 void dt_wait_graph_free(struct dt_wait_graph *w);
 /* Forgets everything: a generation begins, or all ranks were stopped. */
 void dt_wait_graph_forget(struct dt_wait_graph *w, uint32_t generation, uint64_t now_ns);
-/* Returns whether a PONG, which answers a PING sent at ping_ns, is about the current ranks. One
- * that was under way when ranks were ended or stopped could put the blame on wrong ranks. */
+/* Returns whether a PONG, which answers a PING sent at ping_ns, is about the current ranks. An
+ * older one, from before ranks were ended or stopped, could blame the wrong ranks. */
 bool dt_wait_graph_is_current(const struct dt_wait_graph *w, uint32_t generation, uint64_t ping_ns);
 
 /* Returns the lowest limit of calls on any host, or 0. */
@@ -104,8 +104,8 @@ static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t 
 /* The inverse. -1: that rank of the job is no member. */
 int64_t dt_waitgroup_member(const struct dt_waitgroup *g, uint32_t rank);
 
-/* The functions from here to dt_wait_graph_chain_ends list ranks of the job, all but that one in
- * ascending order. The caller frees list->v.
+/* The functions from here to dt_wait_graph_chain_ends list ranks of the job. All lists but that of
+ * dt_wait_graph_chain_ends are in ascending order. The caller frees list->v.
  *
  * The ranks that a slot waits for: those that have not reached its call yet. If all have, those
  * that are stopped in the call or on the way to it. Empty if unknown. */

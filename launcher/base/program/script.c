@@ -28,7 +28,7 @@ static bool names_python(const char *text, size_t n)
            memmem(text, line_n, "python", strlen("python")) != NULL;
 }
 
-/* A script, and the files that it and they import from its own folder or below. */
+/* A script, and the files from its folder or below that it imports, directly or not. */
 static struct {
     char root[PATH_MAX]; /* where Python looks for its modules; empty, or ends with a slash */
     char paths[FILES_MAX][PATH_MAX];
@@ -153,8 +153,8 @@ static const char *find_module(const char *name, dt_script_test *passes)
 
 struct hunt {
     dt_script_test *passes;
-    bool after_python; /* a word was Python, */
-    char option;       /* and the last one was "-m" or "-c" */
+    bool after_python; /* one of the words so far was Python */
+    char option;       /* 'm' or 'c' if the last word was "-m" or "-c" */
     char found[PATH_MAX];
 };
 
@@ -163,7 +163,7 @@ static bool is_python(const char *word)
     return strncmp(basename(word), "python", strlen("python")) == 0;
 }
 
-static bool is_script_of_words(void *arg, const char *word)
+static bool names_passing_script(void *arg, const char *word)
 {
     struct hunt *h = arg;
     const char *found = find_passing(word, folder_length(word), false, h->passes);
@@ -187,5 +187,5 @@ const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_scri
     h = (struct hunt){ .passes = passes, .after_python = is_python(path) };
     if (found)
         return found;
-    return dt_words_find(path, argv, is_script_of_words, &h) ? h.found : NULL;
+    return dt_words_find(path, argv, names_passing_script, &h) ? h.found : NULL;
 }

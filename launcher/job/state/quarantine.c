@@ -34,7 +34,10 @@ static void note_progress(struct dt_quarantine *q)
     }
 }
 
-static void find_program_at_fault(struct dt_quarantine *q, const struct dt_quarantine_failure *f)
+/* If the rank that drove its host into quarantine now fails on another host, the program is at
+ * fault, and the first host is cleared. */
+static void clear_host_of_failing_rank(struct dt_quarantine *q,
+                                       const struct dt_quarantine_failure *f)
 {
     struct dt_quarantine_host *h = &q->hosts[q->host];
 
@@ -57,7 +60,7 @@ static void count(struct dt_quarantine *q, const struct dt_quarantine_failure *f
     q->just_went = false;
 }
 
-static void end_those_due(struct dt_quarantine *q, uint64_t now_ns)
+static void bring_back_due_hosts(struct dt_quarantine *q, uint64_t now_ns)
 {
     for (size_t i = 0; i < q->n; i++) {
         if (q->hosts[i].out && q->hosts[i].until_ns <= now_ns)
@@ -90,9 +93,9 @@ bool dt_quarantine_failed(struct dt_quarantine *q, const struct dt_quarantine_fa
         q->hosts[i].news = DT_QUARANTINE_NOTHING;
     if (f->progress)
         note_progress(q);
-    find_program_at_fault(q, f);
+    clear_host_of_failing_rank(q, f);
     count(q, f);
-    end_those_due(q, f->time_ns);
+    bring_back_due_hosts(q, f->time_ns);
     if (has_to_go(q))
         put_out(q, f->time_ns);
     for (size_t i = 0; i < q->n; i++)
