@@ -91,7 +91,7 @@ void dt_knownfile_free(struct dt_knownfile *f)
 
 struct cached {
     struct dt_knownfile file;
-    struct stat as;
+    struct stat read_as; /* the file's state when it was read */
     struct cached *next;
 };
 
@@ -111,6 +111,7 @@ static struct cached *cached_at(const char *path)
     return c;
 }
 
+/* Whether it is the same file, and unchanged. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -124,9 +125,9 @@ const struct dt_knownfile *dt_knownfile_get(const char *path)
     struct stat now = { 0 };
 
     stat(path, &now);
-    if (same_file(&c->as, &now))
+    if (same_file(&c->read_as, &now))
         return &c->file;
-    c->as = now;
+    c->read_as = now;
     dt_knownfile_free(&c->file);
     dt_slurp(&text, path, FILE_MAX, NULL);
     dt_knownfile_parse(&c->file, text.data, text.len, path);

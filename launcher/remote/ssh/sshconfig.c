@@ -136,7 +136,7 @@ static void need_openssh(struct dt_sshconfig *c, const char *what, const char *i
         c->beyond = dt_xasprintf("%s is %s", what, is);
 }
 
-/* As expand, but a path that cannot be expanded here makes dtrun use ssh. */
+/* Like expand, but if the path cannot be expanded here, the host will be reached through ssh. */
 static char *expand_or_need_openssh(struct dt_sshconfig *c, const char *path)
 {
     char *full = expand(c, path);
@@ -194,7 +194,8 @@ static void take_alias(struct dt_sshconfig *c, const char *value)
         set(&c->hostkeyalias, value);
 }
 
-/* The value is a path, or names a variable, whose content ssh does not expand. */
+/* The value is a path, or names a variable that holds one. ssh expands the former, not the latter.
+ */
 static void take_agent(struct dt_sshconfig *c, const char *value)
 {
     const char *socket;

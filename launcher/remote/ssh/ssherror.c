@@ -146,7 +146,7 @@ static bool explain_hostkey(struct dt_error *why, const char *text,
     return true;
 }
 
-/* "Load key "/keys/id_rsa": bad permissions". libssh2 does not look at them. */
+/* "Load key "/keys/id_rsa": bad permissions". libssh2 ignores permissions. */
 static bool explain_open_key(struct dt_error *why, const char *text)
 {
     const char *end = strstr(text, "\": bad permissions");
