@@ -13,23 +13,23 @@
  * continue. */
 enum { OUTAGE_S = 10 * 60, OUTAGE_PAUSE_S = 10 };
 
-/* The hosts that can be used, those in quarantine too if quarantined. index[i] is the i-th one's
- * index in the job's list. */
-static void list_usable(const struct dt_rehost *r, bool quarantined, struct dt_hostlist *list,
+/* Lists the hosts that can be used, and on request those in quarantine as well. index[i] is the
+ * place of the i-th one in the job's list. */
+static void list_usable(const struct dt_rehost *r, bool with_quarantined, struct dt_hostlist *list,
                         size_t *index)
 {
     const struct dt_hostlist *all = r->core->config->hosts;
 
     list->v = dt_xcalloc(all->n, sizeof *list->v);
     for (size_t i = 0; i < all->n; i++) {
-        if (r->lost[i] || (r->quarantine.hosts[i].out && !quarantined))
+        if (r->lost[i] || (r->quarantine.hosts[i].out && !with_quarantined))
             continue;
         index[list->n] = i;
         list->v[list->n++] = all->v[i];
     }
 }
 
-static int plan_on_usable(const struct dt_rehost *r, bool quarantined, struct dt_plan *plan,
+static int plan_on_usable(const struct dt_rehost *r, bool with_quarantined, struct dt_plan *plan,
                           struct dt_error *err)
 {
     size_t *index = dt_xcalloc(r->core->config->hosts->n, sizeof *index);
@@ -39,7 +39,7 @@ static int plan_on_usable(const struct dt_rehost *r, bool quarantined, struct dt
                                       .servers = dt_plan_servers(&r->core->plan) };
     int rc;
 
-    list_usable(r, quarantined, &list, index);
+    list_usable(r, with_quarantined, &list, index);
     rc = list.n ? dt_plan_make(plan, &list, (int)r->core->ranks.np, &how, err)
                 : dt_error_set(err, "no host is left");
     for (size_t i = 0; rc == 0 && i < plan->nnodes; i++)
@@ -132,7 +132,8 @@ static void forget_retries(struct dt_rehost *r)
     memset(r->retried, 0, r->core->config->hosts->n * sizeof *r->retried);
 }
 
-/* A new plan may use hosts that had no ranks so far. */
+/* Connects to the plan's hosts that are not connected, unless that was tried in this recovery.
+ * Returns whether there are any. */
 static bool open_new(struct dt_rehost *r)
 {
     bool opened = false;
@@ -198,8 +199,8 @@ static void list_reasons(const struct dt_rehost *r, struct dt_strs *reasons)
     }
 }
 
-/* If the job waits or ends, the user may have to do something about it, as if a host's key has
- * changed. If it goes on, --verbose shows the reasons. */
+/* If the job waits or ends, the user may have to act: a host's key may have changed, for example.
+ * If it goes on, only --verbose shows the reasons. */
 static void say_reasons(const struct dt_strs *reasons, bool always)
 {
     for (uint32_t i = 0; i < reasons->n; i++)
@@ -364,28 +365,30 @@ bool dt_rehost_spare(struct dt_rehost *r, size_t host)
 
     if (r->core->config->on_host_loss != DT_HOST_LOSS_MOVE)
         return false;
-    r->lost[host] = true;
-    r->lost[host] = plan_on_usable(r, true, &plan, &err) == 0;
+    r->lost[host] = true; /* for the plan */
+    if (plan_on_usable(r, true, &plan, &err) < 0)
+        r->lost[host] = false;
     dt_plan_free(&plan);
     return r->lost[host];
 }
 
 bool dt_rehost_place(struct dt_rehost *r)
 {
-    bool failed = dt_timers_is_running(&r->core->timers, DT_TIMER_OUTAGE), opened = false;
+    bool moved = true;
 
-    while (!failed && !opened) {
+    if (dt_timers_is_running(&r->core->timers, DT_TIMER_OUTAGE))
+        return false;
+    do {
         char *missing = drop_unusable(r);
 
         if (!missing && !r->quarantine_changed)
             return true;
         if (missing)
-            failed = !move_from_lost(r, missing);
+            moved = move_from_lost(r, missing);
         else
             move_for_quarantine(r);
         free(missing);
-        opened = !failed && open_new(r);
-    }
+    } while (moved && !open_new(r));
     return false;
 }
 
