@@ -10,9 +10,9 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    CALLERS = 256, /* number of different entries that are kept */
-    HOSTS = 16,    /* number of hosts that are kept */
-    LINES = 8,     /* number of lines that are printed */
+    CALLERS = 256, /* most different calls that are kept */
+    HOSTS = 16,    /* most hosts whose dumps are kept */
+    LINES = 8,     /* most calls that are printed */
     WORTH_TELLING_NS = 1000 * 1000,
 };
 
@@ -49,19 +49,19 @@ static bool is_same(const struct dt_callers *c, uint64_t comm, const struct dt_m
 }
 
 /* Returns NULL if there is no room for another entry. */
-static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
+static struct dt_callers *callers_of(struct dt_flight_record *r, uint64_t comm,
                                      const struct dt_msg_last_call *call)
 {
-    struct dt_callers *c = l->callers;
+    struct dt_callers *c = r->callers;
 
-    for (size_t i = 0; i < l->ncallers; i++) {
+    for (size_t i = 0; i < r->ncallers; i++) {
         if (is_same(&c[i], comm, call))
             return &c[i];
     }
-    if (l->ncallers == CALLERS)
+    if (r->ncallers == CALLERS)
         return NULL;
-    l->callers = c = dt_xrealloc(c, l->ncallers + 1, sizeof *c);
-    c += l->ncallers++;
+    r->callers = c = dt_xrealloc(c, r->ncallers + 1, sizeof *c);
+    c += r->ncallers++;
     *c = (struct dt_callers){ .comm = comm, .call = *call };
     c->call.what = copy_line(call->what);
     c->call.result = copy_line(call->result);
@@ -69,13 +69,13 @@ static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
     return c;
 }
 
-static void add_call(struct dt_flight_record *l, uint64_t comm, uint32_t rank,
+static void add_call(struct dt_flight_record *r, uint64_t comm, uint32_t rank,
                      const struct dt_msg_last_call *call)
 {
-    struct dt_callers *c = callers_of(l, comm, call);
+    struct dt_callers *c = callers_of(r, comm, call);
 
     if (!c) {
-        l->omitted++;
+        r->omitted++;
         return;
     }
     if (call->ns > c->call.ns)
@@ -85,40 +85,41 @@ static void add_call(struct dt_flight_record *l, uint64_t comm, uint32_t rank,
     add_rank(&c->ranks, rank);
 }
 
-static void add_dump(struct dt_flight_record *l, const char *host,
+/* Keeps one directory and one error for each host. */
+static void add_dump(struct dt_flight_record *r, const char *host,
                      const struct dt_msg_last_calls *m)
 {
-    for (size_t i = 0; i < l->ndumps; i++) {
-        if (strcmp(l->dumps[i].host, host) == 0 && !*l->dumps[i].error == !*m->dump_error)
+    for (size_t i = 0; i < r->ndumps; i++) {
+        if (strcmp(r->dumps[i].host, host) == 0 && !*r->dumps[i].error == !*m->dump_error)
             return;
     }
     if (!*m->dump && !*m->dump_error)
         return;
-    if (l->ndumps == HOSTS) {
-        l->more_hosts = true;
+    if (r->ndumps == HOSTS) {
+        r->more_hosts = true;
         return;
     }
-    l->dumps = dt_xrealloc(l->dumps, l->ndumps + 1, sizeof *l->dumps);
-    l->dumps[l->ndumps++] =
+    r->dumps = dt_xrealloc(r->dumps, r->ndumps + 1, sizeof *r->dumps);
+    r->dumps[r->ndumps++] =
         (struct dt_dumphost){ dt_xstrdup(host), copy_line(m->dump), copy_line(m->dump_error) };
 }
 
-void dt_flight_record_add(struct dt_flight_record *l, const char *host,
+void dt_flight_record_add(struct dt_flight_record *r, const char *host,
                           const struct dt_msg_last_calls *m)
 {
     const struct dt_msg_last_call *calls = m->calls.v;
 
-    add_rank(&l->reported, m->rank);
+    add_rank(&r->reported, m->rank);
     for (uint32_t i = 0; i < m->calls.n; i++)
-        add_call(l, m->comm, m->rank, &calls[i]);
-    add_dump(l, host, m);
-    l->own |= m->code != DT_HOSTSHM_PEER_DIED;
+        add_call(r, m->comm, m->rank, &calls[i]);
+    add_dump(r, host, m);
+    r->own |= m->code != DT_HOSTSHM_PEER_DIED;
 }
 
-void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank)
+void dt_flight_record_ended(struct dt_flight_record *r, uint32_t rank)
 {
-    if (dt_u32s_find(&l->reported, rank) < 0)
-        add_rank(&l->silent, rank);
+    if (dt_u32s_find(&r->reported, rank) < 0)
+        add_rank(&r->silent, rank);
 }
 
 /* ---- printing ---- */
@@ -157,45 +158,45 @@ static void say_callers(const struct dt_callers *c, struct dt_strbuf *out)
     dt_strbuf_puts(out, ")\n");
 }
 
-static void say_calls(const struct dt_flight_record *l, struct dt_strbuf *out)
+static void say_calls(const struct dt_flight_record *r, struct dt_strbuf *out)
 {
-    const struct dt_callers **sorted = dt_xcalloc(l->ncallers, sizeof *sorted);
-    size_t first = l->ncallers > LINES ? l->ncallers - LINES : 0;
+    const struct dt_callers **sorted = dt_xcalloc(r->ncallers, sizeof *sorted);
+    size_t first = r->ncallers > LINES ? r->ncallers - LINES : 0;
 
-    for (size_t i = 0; i < l->ncallers; i++)
-        sorted[i] = &l->callers[i];
-    qsort(sorted, l->ncallers, sizeof *sorted, by_call);
-    for (size_t i = first; i < l->ncallers; i++) {
+    for (size_t i = 0; i < r->ncallers; i++)
+        sorted[i] = &r->callers[i];
+    qsort(sorted, r->ncallers, sizeof *sorted, by_call);
+    for (size_t i = first; i < r->ncallers; i++) {
         if (i == first || sorted[i]->comm != sorted[i - 1]->comm)
             say_comm(sorted[i]->comm, out);
         say_callers(sorted[i], out);
     }
-    if (first + l->omitted)
-        dt_strbuf_printf(out, "| and %zu more\n", first + l->omitted);
+    if (first + r->omitted)
+        dt_strbuf_printf(out, "| and %zu more\n", first + r->omitted);
     free(sorted);
 }
 
-static void say_dumps(const struct dt_flight_record *l, struct dt_strbuf *out)
+static void say_dumps(const struct dt_flight_record *r, struct dt_strbuf *out)
 {
     bool begun = false;
 
-    for (size_t i = 0; i < l->ndumps; i++) {
-        if (*l->dumps[i].error)
+    for (size_t i = 0; i < r->ndumps; i++) {
+        if (*r->dumps[i].error)
             continue;
         dt_strbuf_printf(out, "%s%s:%s", begun ? ", " : "all recorded calls are in ",
-                         l->dumps[i].host, l->dumps[i].dir);
+                         r->dumps[i].host, r->dumps[i].dir);
         begun = true;
     }
     if (begun)
         dt_strbuf_puts(out, "\n");
-    for (size_t i = 0; i < l->ndumps; i++) {
-        if (*l->dumps[i].error)
+    for (size_t i = 0; i < r->ndumps; i++) {
+        if (*r->dumps[i].error)
             dt_strbuf_printf(out,
                              "%s: %s; the recorded calls were not written: name another directory "
                              "with DTRUN_RECORDER\n",
-                             l->dumps[i].host, l->dumps[i].error);
+                             r->dumps[i].host, r->dumps[i].error);
     }
-    if (l->more_hosts)
+    if (r->more_hosts)
         dt_strbuf_puts(
             out, "more hosts have recorded calls, or could not write them; they are not listed\n");
 }
@@ -209,39 +210,39 @@ static void say_silent(const struct dt_u32s *ranks, struct dt_strbuf *out)
                                    : "they reported their last calls");
 }
 
-void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out)
+void dt_flight_record_words(const struct dt_flight_record *r, struct dt_strbuf *out)
 {
-    if (l->ncallers)
-        say_calls(l, out);
-    if (l->ncallers && l->silent.n)
-        say_silent(&l->silent, out);
-    say_dumps(l, out);
+    if (r->ncallers)
+        say_calls(r, out);
+    if (r->ncallers && r->silent.n)
+        say_silent(&r->silent, out);
+    say_dumps(r, out);
 }
 
-void dt_flight_record_forget_printed(struct dt_flight_record *l)
+void dt_flight_record_forget_printed(struct dt_flight_record *r)
 {
-    struct dt_u32s reported = l->reported;
+    struct dt_u32s reported = r->reported;
 
-    for (size_t i = 0; i < l->ncallers; i++) {
-        free(l->callers[i].call.what);
-        free(l->callers[i].call.result);
-        free(l->callers[i].call.algorithm);
-        free(l->callers[i].ranks.v);
+    for (size_t i = 0; i < r->ncallers; i++) {
+        free(r->callers[i].call.what);
+        free(r->callers[i].call.result);
+        free(r->callers[i].call.algorithm);
+        free(r->callers[i].ranks.v);
     }
-    for (size_t i = 0; i < l->ndumps; i++) {
-        free(l->dumps[i].host);
-        free(l->dumps[i].dir);
-        free(l->dumps[i].error);
+    for (size_t i = 0; i < r->ndumps; i++) {
+        free(r->dumps[i].host);
+        free(r->dumps[i].dir);
+        free(r->dumps[i].error);
     }
-    free(l->callers);
-    free(l->silent.v);
-    free(l->dumps);
-    *l = (struct dt_flight_record){ .reported = reported };
+    free(r->callers);
+    free(r->silent.v);
+    free(r->dumps);
+    *r = (struct dt_flight_record){ .reported = reported };
 }
 
-void dt_flight_record_free(struct dt_flight_record *l)
+void dt_flight_record_free(struct dt_flight_record *r)
 {
-    dt_flight_record_forget_printed(l);
-    free(l->reported.v);
-    l->reported = (struct dt_u32s){ 0 };
+    dt_flight_record_forget_printed(r);
+    free(r->reported.v);
+    r->reported = (struct dt_u32s){ 0 };
 }

@@ -33,15 +33,15 @@ struct dt_flight_record { /* zero-initialised */
     bool own;        /* some rank failed for a reason other than a lost peer */
 };
 
-void dt_flight_record_add(struct dt_flight_record *l, const char *host,
+void dt_flight_record_add(struct dt_flight_record *r, const char *host,
                           const struct dt_msg_last_calls *m);
 /* Records that this rank was ended. */
-void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank);
+void dt_flight_record_ended(struct dt_flight_record *r, uint32_t rank);
 /* Writes lines that end with a newline each. If there are too many, the last calls win. */
-void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out);
+void dt_flight_record_words(const struct dt_flight_record *r, struct dt_strbuf *out);
 /* The lines were printed: forgets them. Ranks that have reported do not count as silent later in
  * this generation. */
-void dt_flight_record_forget_printed(struct dt_flight_record *l);
-void dt_flight_record_free(struct dt_flight_record *l); /* makes it zero-initialised again */
+void dt_flight_record_forget_printed(struct dt_flight_record *r);
+void dt_flight_record_free(struct dt_flight_record *r); /* makes it zero-initialised again */
 
 #endif
