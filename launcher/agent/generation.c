@@ -34,7 +34,7 @@ enum {
 static void sweep(struct dt_generation *g);
 static void end_outlived(struct dt_generation *g);
 
-/* The loop is blocked meanwhile. */
+/* Called by work that blocks the loop, so that dtrun still hears from this host. */
 static void on_progress(void *arg)
 {
     const struct dt_generation *g = arg;
@@ -317,9 +317,12 @@ static void refuse_without_thread(struct dt_generation *g, int error)
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { on_progress,          dt_mpirequests_needs_pmix,
-                                                   dt_horovodserve_uses, on_ready,
-                                                   on_running,           on_failed };
+    static const struct dt_spawn_events events = { .forking = on_progress,
+                                                   .needs_pmix = dt_mpirequests_needs_pmix,
+                                                   .uses_horovod = dt_horovodserve_uses,
+                                                   .ready = on_ready,
+                                                   .running = on_running,
+                                                   .failed = on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc, error;
@@ -355,13 +358,13 @@ static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct
     free(what);
 }
 
-/* What a look for leftovers tells: how many there are, and one of them. */
+/* What was found when looking for leftovers. */
 struct leftovers {
     size_t n;
-    struct dt_leftover example;
+    struct dt_leftover example; /* one of them */
 };
 
-/* Runs in a child. */
+/* Runs in a child process. */
 static size_t kill_leftovers(const void *what, pid_t agent, void *answer)
 {
     const struct dt_msg_start *start = what;
@@ -580,7 +583,7 @@ static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *in
     sweep_if_all_ended(g);
 }
 
-/* Ends the ranks of which nothing is left any more. */
+/* Ends the ranks whose processes have all ended by now. */
 static void end_outlived(struct dt_generation *g)
 {
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {

@@ -69,6 +69,13 @@ static bool has_room(void *arg)
 }
 
 const struct dt_ranksock_events dt_rankmessages_events = {
-    on_rank_hello,  on_commit, on_step,       on_log,   on_detail,
-    on_call_failed, on_limit,  on_last_calls, has_room,
+    .hello = on_rank_hello,
+    .commit = on_commit,
+    .step = on_step,
+    .log = on_log,
+    .detail = on_detail,
+    .failed = on_call_failed,
+    .limit = on_limit,
+    .last_calls = on_last_calls,
+    .has_room = has_room,
 };

@@ -20,7 +20,7 @@ struct client { /* a rank */
 };
 
 struct pair {
-    const char *key; /* first, because compare_pairs looks at it */
+    const char *key;
     const char *value;
     char text[]; /* of key and value */
 };
@@ -92,9 +92,9 @@ static void reply(struct dt_pmi *p, uint32_t rank, const char *format, ...)
     p->ops.reply(p->arg, rank, line, (size_t)n);
 }
 
-/* Copies the value of a word. It ends at the next blank, but the value of "value", the last word of
- * put, ends with the line. Returns false if the line has no such word, or the value does not fit.
- */
+/* Copies what follows "name=" in the line, up to the next blank. But "value=", the last word of
+ * put, may have blanks in its value, which ends with the line. Returns false if the line has no
+ * such word, or the value does not fit. */
 static bool word_of(const char *line, const char *name, char *out, size_t size)
 {
     size_t name_n = strlen(name), n;
@@ -279,7 +279,7 @@ static const char *serve(struct dt_pmi *p, uint32_t rank, const char *line)
     struct client *c = &p->clients[rank];
     const struct request *r = request_of(line);
 
-    if (r != requests && !c->greeted)
+    if (!c->greeted && (!r || r->serve != on_init))
         return "it sends a request before init";
     if (c->in_spawn)
         return serve_spawn(p, rank, line);

@@ -109,8 +109,11 @@ static void on_spawn_refused(void *arg, uint32_t local_rank)
     s->refused_spawn = true;
 }
 
-static const struct dt_pmi_ops dti_pmi_ops = { on_reply, on_fence, on_abort, on_state,
-                                               on_spawn_refused };
+static const struct dt_pmi_ops dti_pmi_ops = { .reply = on_reply,
+                                               .fence = on_fence,
+                                               .abort = on_abort,
+                                               .state = on_state,
+                                               .spawn_refused = on_spawn_refused };
 
 /* ---- what ranks send ---- */
 
