@@ -97,6 +97,7 @@ static char *file_of(const struct dt_options *typed)
     return NULL;
 }
 
+/* Reads the command line twice: first to learn which file to read, then to override the file. */
 int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err)
 {
     struct dt_options typed;

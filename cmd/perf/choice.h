@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 void dt_perf_sort(double *values, size_t n); /* in ascending order */
-/* Returns the smallest of the n values (n is at least 1) that is not exceeded by "percent" per cent
- * of them. */
+/* Returns the smallest of the n values (at least 1) that at least "percent" per cent of them do not
+ * exceed. */
 double dt_perf_percentile(const double *sorted, size_t n, unsigned percent);
 /* low and high are the times of two algorithms at n increasing sizes. Returns for how many of the
  * smallest sizes the first algorithm should be used, such that the product of the relative times is

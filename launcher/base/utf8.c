@@ -10,6 +10,7 @@
 size_t dt_utf8_sequence(const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
+    /* By length: the smallest code point that needs so many bytes. */
     static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t n = *p < 0x80 ? 1 : (*p & 0xe0) == 0xc0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 : 4;
     uint32_t point = *p & (0xffu >> (n + 1));

@@ -23,9 +23,9 @@ struct dt_stdinpump {
     size_t credit;
     bool ended;
     bool polling;
-    struct dt_filereader *reader; /* of input that is always ready; for all other input: */
-    uv_poll_t poll;
-    uv_timer_t later; /* while dtrun is in the background of the terminal */
+    struct dt_filereader *reader; /* for input that is always ready, such as a file; else NULL */
+    uv_poll_t poll;               /* for all other input */
+    uv_timer_t later;             /* while dtrun is in the background of the terminal */
     int open_handles;
 };
 

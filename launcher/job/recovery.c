@@ -7,7 +7,7 @@
 #include "launcher/watch/signal_meaning.h"
 #include "launcher/watch/words.h"
 
-/* added to the lease: a message that renews it may still arrive, and killing takes a while */
+/* Added to the lease, because a message that renews it may still arrive, and killing takes time. */
 enum { FENCE_MARGIN_MS = 500 };
 
 static void say_restarting(const struct dt_recovery *r, unsigned delay_s)

@@ -9,7 +9,7 @@
 #include "launcher/base/process.h"
 #include "launcher/base/uvloop.h"
 
-enum { FILES_MIN = 24 }; /* the least number of open files, for one local host */
+enum { FILES_MIN = 24 }; /* open files that a job on this machine alone needs */
 
 /* libuv aborts the process if it cannot open the first descriptors it needs. */
 void dt_loop_open(uv_loop_t *loop)

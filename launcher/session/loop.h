@@ -19,7 +19,7 @@ void dt_loop_open(uv_loop_t *loop);
  * script (Ctrl-C is meant for the foreground), TSTP under a shell without job control. */
 void dt_loop_watch_signals(struct dt_loop_signals *signals, uv_loop_t *loop, const int *signos,
                            unsigned n, uv_signal_cb on_signal, void *data);
-/* The loop no longer runs on only because of them. */
+/* From now on these signals alone do not keep the loop running. */
 void dt_loop_release_signals(struct dt_loop_signals *signals);
 void dt_loop_close_signals(struct dt_loop_signals *signals);
 
