@@ -6,7 +6,6 @@
 #include "runtime/kernels/dtype.h"
 #include "runtime/tcp/flow.h"
 
-/* In bytes. */
 static size_t bytes_of(const struct dt_call *call, size_t count)
 {
     return count * dt_dtype_size((dt_dtype_t)call->dtype);
@@ -17,7 +16,6 @@ static size_t block_offset(const struct dt_call *call, const struct dt_blocks *b
     return dt_blocks_bytes(b, rank, (dt_dtype_t)call->dtype);
 }
 
-/* This rank's block for itself is copied. */
 static void copy_own_block(void *to, const void *from, size_t bytes)
 {
     if (bytes && to != from)
@@ -127,18 +125,18 @@ dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, con
     return r;
 }
 
-static dt_result_t exchange_with_one(struct dt_mesh *m, const struct dt_call *call, void *buf,
-                                     size_t count, uint32_t peer, bool out, bool alike)
+/* Moves one block, in the direction that `out` says. */
+static dt_result_t run_one_transfer(struct transfers *p, uint32_t peer, bool out, void *base,
+                                    size_t count)
 {
-    struct transfers p = { .mesh = m, .call = call, .alike = alike };
-    dt_result_t r = transfers_make(&p, 2);
+    dt_result_t r = transfers_make(p, 2);
 
     if (r == DT_OK) {
-        add_transfer(&p, peer, out, buf, count);
-        add_transfer(&p, peer, !out, NULL, 0);
-        r = run_transfers(&p);
+        add_transfer(p, peer, out, base, count);
+        add_transfer(p, peer, !out, NULL, 0);
+        r = run_transfers(p);
     }
-    transfers_free(&p);
+    transfers_free(p);
     return r;
 }
 
@@ -151,7 +149,7 @@ dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const v
     if (m->me != root && is_local(m, root))
         return DT_OK;
     if (m->me != root)
-        return exchange_with_one(m, call, (void *)(uintptr_t)in, count, root, true, false);
+        return run_one_transfer(&p, root, true, (void *)(uintptr_t)in, count);
     r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
         if (i == root || is_local(m, i))
@@ -178,7 +176,7 @@ dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const 
     if (m->me != root && is_local(m, root))
         return DT_OK;
     if (m->me != root)
-        return exchange_with_one(m, call, out, count, root, false, false);
+        return run_one_transfer(&p, root, false, out, count);
     r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
         if (i == root || is_local(m, i))
@@ -199,13 +197,17 @@ dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const 
 dt_result_t dt_tcp_send(struct dt_mesh *m, const struct dt_call *call, const void *buf,
                         size_t count, uint32_t peer)
 {
-    return exchange_with_one(m, call, (void *)(uintptr_t)buf, count, peer, true, true);
+    struct transfers p = { .mesh = m, .call = call, .alike = true };
+
+    return run_one_transfer(&p, peer, true, (void *)(uintptr_t)buf, count);
 }
 
 dt_result_t dt_tcp_recv(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
                         uint32_t peer)
 {
-    return exchange_with_one(m, call, buf, count, peer, false, true);
+    struct transfers p = { .mesh = m, .call = call, .alike = true };
+
+    return run_one_transfer(&p, peer, false, buf, count);
 }
 
 /* ---- all-gather ---- */
