@@ -38,7 +38,7 @@ struct compression {
     size_t result_bytes;
     size_t window;     /* segments that have memory: WINDOW, or fewer */
     size_t *packed;    /* by host and window slot: one more than the segment that is packed there */
-    uint8_t *numbers;  /* some of each host's numbers, then their result */
+    uint8_t *numbers;  /* a chunk of each host's numbers, then one of their sums */
     uint8_t *outgoing; /* by host: segments on their way there, or for this host's own reduction */
     uint8_t *waiting;  /* by host: segments to reduce */
     uint8_t *arriving; /* by host: segments of its result */
@@ -50,9 +50,9 @@ struct elements { /* of the buffer */
     size_t n;
 };
 
-static struct elements segment(const struct compression *d, size_t place, size_t k)
+static struct elements segment(const struct compression *d, size_t host, size_t k)
 {
-    size_t from = dt_min(place * d->block, d->count), to = dt_min(from + d->block, d->count);
+    size_t from = dt_min(host * d->block, d->count), to = dt_min(from + d->block, d->count);
     size_t at = dt_min(from + k * SEGMENT, to);
 
     return (struct elements){ at, dt_min(to - at, SEGMENT) };
@@ -68,35 +68,35 @@ static uint8_t *numbers_of(const struct compression *d, size_t host)
     return d->numbers + host * CHUNK * F32;
 }
 
-/* The memory of a host's segment k. */
-static size_t slot_index(const struct compression *d, size_t place, size_t k)
+/* Which of the slots for segments holds a host's segment k. */
+static size_t slot_index(const struct compression *d, size_t host, size_t k)
 {
-    return place * d->window + k % d->window;
+    return host * d->window + k % d->window;
 }
 
-static uint8_t *outgoing(const struct compression *d, size_t place, size_t k)
+static uint8_t *outgoing(const struct compression *d, size_t host, size_t k)
 {
-    return d->outgoing + slot_index(d, place, k) * d->sent_bytes;
+    return d->outgoing + slot_index(d, host, k) * d->sent_bytes;
 }
 
-static uint8_t *waiting(const struct compression *d, size_t place, size_t k)
+static uint8_t *waiting(const struct compression *d, size_t host, size_t k)
 {
-    return d->waiting + slot_index(d, place, k) * d->sent_bytes;
+    return d->waiting + slot_index(d, host, k) * d->sent_bytes;
 }
 
-static uint8_t *arriving(const struct compression *d, size_t place, size_t k)
+static uint8_t *arriving(const struct compression *d, size_t host, size_t k)
 {
-    return d->arriving + slot_index(d, place, k) * d->result_bytes;
+    return d->arriving + slot_index(d, host, k) * d->result_bytes;
 }
 
 /* ---- arithmetic ---- */
 
-/* Only once for each number, because what is lost goes into the residual. */
-static void pack_segment(const struct compression *d, size_t place, size_t k)
+/* Packs a segment, unless it is packed already: the numbers' errors go into the residual once. */
+static void pack_segment(const struct compression *d, size_t host, size_t k)
 {
-    struct elements s = segment(d, place, k);
-    uint8_t *to = outgoing(d, place, k);
-    size_t *packed = &d->packed[slot_index(d, place, k)];
+    struct elements s = segment(d, host, k);
+    uint8_t *to = outgoing(d, host, k);
+    size_t *packed = &d->packed[slot_index(d, host, k)];
 
     if (*packed == k + 1)
         return;
@@ -168,8 +168,8 @@ static bool segment_arrived(const struct compression *d)
 static struct iovec compressed_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct compression *d = arg;
-    size_t place = (k < d->segments) == f->out ? f->slot : d->leaders->me;
-    struct elements s = segment(d, place, k % d->segments);
+    size_t host = (k < d->segments) == f->out ? f->slot : d->leaders->me;
+    struct elements s = segment(d, host, k % d->segments);
     uint8_t *base;
 
     if (k >= d->segments) {
@@ -178,8 +178,8 @@ static struct iovec compressed_frame(void *arg, const struct dt_flow *f, size_t 
         return (struct iovec){ base, dt_wireformat_bytes(d->result, s.n) };
     }
     if (f->out)
-        pack_segment(d, place, k);
-    base = f->out ? outgoing(d, place, k) : waiting(d, f->slot, k);
+        pack_segment(d, host, k);
+    base = f->out ? outgoing(d, host, k) : waiting(d, f->slot, k);
     return (struct iovec){ base, dt_wireformat_bytes(d->sent, s.n) };
 }
 
