@@ -256,12 +256,13 @@ static dt_result_t join_until_all_done(struct dt_comm *c, int *last)
                                  [UNMARK] = INT64_MIN };
 
         r = announce_call(c, &none, words);
-        if (r == DT_OK && words[WHAT] == 0) {
+        if (r != DT_OK)
+            return r;
+        if (words[WHAT] == 0) {
             c->announce = NULL;
             *last = (int)(words[LATE] % c->size);
+            return DT_OK;
         }
-        if (r != DT_OK || words[WHAT] == 0)
-            return r;
         r = make_announced_call(c, words);
         if (r != DT_OK)
             return r;

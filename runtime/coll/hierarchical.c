@@ -131,7 +131,9 @@ static void stage_input(const struct hierarchical *d)
     struct dt_shm *s = d->t->shm;
 
     for (uint32_t leader = 0; leader < d->layout.n_leaders; leader++) {
-        for (uint32_t range = 0; leader != s->me && range < dt_layout_ranges(&d->layout); range++) {
+        if (leader == s->me)
+            continue;
+        for (uint32_t range = 0; range < dt_layout_ranges(&d->layout); range++) {
             struct dt_range span = dt_layout_range(&d->layout, d->rounds, leader, range);
 
             dt_copy(staging_place(d, s->me, leader, range), d->in + span.at, span.bytes);
@@ -197,21 +199,21 @@ static void copy_share(const struct hierarchical *d, size_t at, uint32_t leader)
         dt_copy(d->out + at, from, bytes);
 }
 
-/* Copies the other leaders' results. */
+/* Copies the other leaders' results. Ranks begin with different leaders, to spread the load. */
 static void copy_shares(const struct hierarchical *d)
 {
-    const struct dt_layout *c = &d->layout;
+    const struct dt_layout *layout = &d->layout;
     size_t chunk = d->rounds - BEHIND;
 
-    for (uint32_t i = 0; i < c->n_leaders; i++) {
-        uint32_t leader = (own_local_rank(d) + i) % c->n_leaders;
+    for (uint32_t i = 0; i < layout->n_leaders; i++) {
+        uint32_t leader = (own_local_rank(d) + i) % layout->n_leaders;
 
-        if (c->recipients == DT_LAYOUT_FOR_EACH &&
-            dt_layout_owner(c, chunk, leader) == own_local_rank(d))
-            copy_share(d, dt_layout_offset(c, chunk), leader);
-        else if (c->recipients == DT_LAYOUT_FOR_ALL ||
-                 (c->recipients == DT_LAYOUT_FOR_ROOT && d->result->is_root))
-            copy_share(d, dt_layout_range(c, chunk, leader, 0).at, leader);
+        if (layout->recipients == DT_LAYOUT_FOR_EACH &&
+            dt_layout_owner(layout, chunk, leader) == own_local_rank(d))
+            copy_share(d, dt_layout_offset(layout, chunk), leader);
+        else if (layout->recipients == DT_LAYOUT_FOR_ALL ||
+                 (layout->recipients == DT_LAYOUT_FOR_ROOT && d->result->is_root))
+            copy_share(d, dt_layout_range(layout, chunk, leader, 0).at, leader);
     }
 }
 
