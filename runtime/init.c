@@ -207,7 +207,7 @@ static void finish_completed(void)
 /* Holds DT_WORLD meanwhile, because another thread may be in dt_finalize. */
 static bool world_gpu_is_done(void)
 {
-    bool done = dt_context_hold_job() && dt_direct_are_done(&dti_context.world);
+    bool done = dt_context_hold_job() && dt_direct_all_done(&dti_context.world);
 
     dt_context_release_job();
     return done;

@@ -65,17 +65,17 @@ void dt_direct_close(struct dt_comm *c)
 {
     struct dt_directs *all = &c->gpu->directs;
     struct dt_cuda_scope scope;
-    bool there = all->free && dt_gpu_enter_life(&scope, all->context, all->life);
+    bool is_alive = all->free && dt_gpu_enter_life(&scope, all->context, all->life);
 
     while (all->free) {
         struct dt_direct *d = all->free;
 
         all->free = d->next;
-        if (there)
+        if (is_alive)
             destroy_events(d);
         free(d);
     }
-    if (there)
+    if (is_alive)
         dt_cuda_leave(&scope);
     atomic_store(&all->done, NULL);
     all->last = NULL;
@@ -87,7 +87,7 @@ void dt_direct_close(struct dt_comm *c)
 }
 
 /* The GPU finishes the newest call last, whichever streams the calls are on. */
-bool dt_direct_are_done(struct dt_comm *c)
+bool dt_direct_all_done(struct dt_comm *c)
 {
     struct dt_directs *all = &c->gpu->directs;
     CUevent done = atomic_load(&all->done);
@@ -194,6 +194,7 @@ static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
     }
 }
 
+/* NCCL's communicator has been aborted, or is about to be. */
 static void refuse_direct(struct dt_direct *d)
 {
     d->result = ncclInternalError;
@@ -241,9 +242,8 @@ static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstr
         return;
     all->last = stream;
     atomic_store(&all->done, d->done);
+    d->name = "cuEventRecord";
     d->error = cuda->cuEventRecord(d->done, stream);
-    if (d->error)
-        d->name = "cuEventRecord";
 }
 
 void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)

@@ -53,8 +53,8 @@ struct dt_directs {             /* one per communicator; all zero at first */
     struct dt_gpu_watched watched;
 };
 
-/* NCCL is connected, and calls may be launched. The thread that watches gates (device/gate.h) calls
- * `stuck` while the communicator has been stopped and calls are not over, or are being launched. */
+/* Allows calls, since NCCL is connected now. Once the communicator has been stopped, the thread
+ * that watches gates (device/gate.h) calls `stuck` as long as any call is not over. */
 void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
 /* Allows no more launches. Does not wait for a thread that is launching right now. */
 void dt_direct_shut(struct dt_comm *c);
@@ -63,7 +63,7 @@ void dt_direct_shut(struct dt_comm *c);
 bool dt_direct_pause(struct dt_comm *c);
 void dt_direct_resume(struct dt_comm *c);
 /* Whether the GPU has finished all calls. The communicator's thread notices soon afterwards. */
-bool dt_direct_are_done(struct dt_comm *c);
+bool dt_direct_all_done(struct dt_comm *c);
 /* Frees everything; all calls must be over. */
 void dt_direct_close(struct dt_comm *c);
 
