@@ -8,7 +8,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/kernels/dtype.h"
 
-enum { FEW_BYTES = 4096 };
+enum { FEW_BYTES = 4096 }; /* bytes up to which looking where buffers lie would cost too much */
 
 static dt_result_t check_residual(const struct dt_operation *o)
 {
@@ -122,7 +122,7 @@ struct dt_operation dt_allreduce_in_place(dt_comm_t *comm, void *buf, size_t cou
 }
 
 /* Returns whether the call needs no operation: its arguments are valid, its few bytes are in host
- * memory, and no options apply. To build an operation would take longer than these tests. */
+ * memory, and no options apply. Building an operation would take longer than these tests. */
 static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     size_t bytes;
@@ -136,7 +136,8 @@ static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t d
            !dt_reduceoptions_default(count, dtype, op);
 }
 
-/* A plain call can only be refused for its communicator; the operation reports that. */
+/* A plain call is refused only if its communicator is not valid. Then it continues like any other
+ * call, which reports why. */
 dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                           dt_dtype_t dtype, dt_op_t op)
 {

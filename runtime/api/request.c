@@ -75,8 +75,8 @@ static void free_request(uint32_t i)
     pthread_mutex_unlock(&dti_requests.mutex);
 }
 
-/* NULL: it was waited for already, or never existed. detach: no other thread can find it from now
- * on. */
+/* Returns NULL if the request was waited for already, or never existed. After detach no other
+ * thread can find it. */
 static struct request *find_request(dt_request_t request, uint32_t *i, bool detach)
 {
     uint32_t uses = (uint32_t)(request.id >> 32);
@@ -134,7 +134,7 @@ void dt_request_release(dt_request_t *request)
     *request = (dt_request_t){ 0 };
 }
 
-/* Copies the parts of the operation that belong to the program. */
+/* The operation outlives the program's call, so the request has copies of what is the program's. */
 dt_result_t dt_request_submit_reserved(const char *name, const struct dt_operation *o, int size,
                                        dt_request_t *request)
 {
@@ -355,8 +355,8 @@ static void unpark_and_watch(struct dt_comm *c, void *arg)
         dt_p2p_watch(c, &v->watch);
 }
 
-/* Stores the index of the first request that is done, or n. open: the number of requests up to that
- * one that are not null. */
+/* Stores the index of the first request that is done. If none is, stores n, and in *open how many
+ * of them are not null. */
 static dt_result_t find_done_request(dt_request_t *requests, size_t n, size_t *index, size_t *open)
 {
     *index = n;

@@ -35,8 +35,8 @@ static void visit_shut(struct dt_comm *c, void *arg)
 }
 
 /* Counts the call before it looks at the communicator. So either dt_finalize sees this call and is
- * refused, or this call sees that dt_finalize has shut the communicator. If it succeeds,
- * dt_views_leave follows. */
+ * refused, or this call sees that dt_finalize has shut the communicator. After DT_OK the caller
+ * must call dt_views_leave. */
 static dt_result_t enter_views(const char *name, const dt_comm_t *comm)
 {
     bool shut = false;
@@ -54,7 +54,7 @@ static dt_result_t enter_views(const char *name, const dt_comm_t *comm)
     return r;
 }
 
-/* If it succeeds, dt_views_leave follows. */
+/* Likewise, after DT_OK the caller must call dt_views_leave. */
 static dt_result_t find_view(const char *name, const dt_comm_t *handle, struct view **v)
 {
     dt_result_t r = enter_views(name, dt_views_have_issued(handle) ? DT_WORLD : handle);
@@ -88,7 +88,7 @@ static void forget_requests(struct view *v, size_t n)
     v->n -= n;
 }
 
-/* wait: also waits for requests that are not done. */
+/* Takes the results of requests that are done and, if wait is set, waits for the others. */
 static void collect_results(struct view *v, bool wait)
 {
     size_t n = 0;
@@ -203,7 +203,6 @@ static dt_result_t prepare_communicator(const char *name, dt_comm_t *comm, struc
     return r;
 }
 
-/* Keeps the pinned memory allocated while the view exists. */
 static dt_result_t make_view_with_memory(const char *name, dt_comm_t *comm, void *stream,
                                          dt_comm_t **view)
 {
@@ -229,6 +228,7 @@ static dt_result_t make_view_with_memory(const char *name, dt_comm_t *comm, void
     return DT_OK;
 }
 
+/* Keeps the pinned memory allocated while the view exists. */
 static dt_result_t make_view(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
 {
     dt_result_t r;

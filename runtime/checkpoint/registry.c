@@ -10,7 +10,7 @@
 #include "runtime/gpu/device/memory.h"
 #include "runtime/gpu/device/transfer.h"
 
-/* A thread that holds DT_WORLD's slot uses it. */
+/* Only the thread that holds DT_WORLD's slot uses this. */
 static struct {
     struct dt_buffers buffers;
     void *names; /* of the buffers, as a tree */

@@ -255,8 +255,8 @@ static int compare_newest_first(const void *a, const void *b)
 }
 
 /* NCCL frees a communicator when all of its ranks on the host do so. Therefore all ranks must free
- * several communicators in the same order. Ids give one; slots do not, once they have been reused.
- */
+ * several communicators in the same order: by id, because the order of slots may differ between
+ * ranks once slots have been reused. */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 {
     static struct dt_slot *full[DT_SLOTS];

@@ -74,8 +74,9 @@ void dt_slots_leave_all(void);
 
 /* Whether the handle names a communicator that exists or has existed. */
 bool dt_slot_has_issued(const dt_comm_t *handle);
-/* Run see on the communicator of a handle, or on all communicators, even while threads are in calls
- * on them. None is removed meanwhile. False: the handle names no existing communicator. */
+/* Pass the communicator of a handle, or all communicators one by one, to see(), even while threads
+ * are in calls on them. None is removed meanwhile. False: the handle names no existing
+ * communicator. */
 bool dt_slot_visit(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg);
 void dt_slots_visit(void (*see)(struct dt_comm *c, void *arg), void *arg);
 

@@ -20,7 +20,7 @@ void dt_recorder_start(uint32_t calls)
 /* ---- rings ---- */
 
 /* The ring that was closed first is reused first: the others hold more recent calls. */
-static struct dt_ring *find_closed_first(void)
+static struct dt_ring *find_reusable_ring(void)
 {
     struct dt_ring *best = NULL;
 
@@ -53,7 +53,7 @@ struct dt_ring *dt_ring_open(uint64_t comm)
     if (!dti_recorder.calls)
         return NULL;
     pthread_mutex_lock(&dti_recorder.mutex);
-    r = find_closed_first();
+    r = find_reusable_ring();
     if (r)
         dti_recorder.reused++;
     else
@@ -124,7 +124,8 @@ static void begin_after(struct dt_record *r, uint64_t before)
     r->begun = before;
 }
 
-/* Entries are numbered from 1. out has room for a whole ring. */
+/* Entries are numbered from 1. An entry that is being overwritten meanwhile is left out. out has
+ * room for a whole ring. */
 static size_t read_ring(struct dt_ring *r, struct dt_record *out)
 {
     uint64_t last = LOAD(r->shown);

@@ -60,6 +60,7 @@ union scalar {
     double f64;
 };
 
+/* A factor of 16 bits is a power of two (is_exact_in_16_bits): only its exponent has bits. */
 static union scalar scalar_of(double factor, dt_dtype_t dtype)
 {
     int exponent;

@@ -64,7 +64,8 @@ const char *dt_reduce_choices(char *text, size_t size)
     return text;
 }
 
-/* In the widest type of the same sign: the divisor may not fit into the element type. */
+/* Divides in the widest type of the same sign, since the divisor may not fit into the element type.
+ * Then returns from the function. */
 #define DIVIDE(type, wide)                                                                         \
     do {                                                                                           \
         typedef type elem __attribute__((aligned(1), may_alias));                                  \
@@ -107,15 +108,15 @@ static void fold_bits(struct dt_fold f, dt_dtype_t dtype, dt_op_t op)
 
 void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
 {
-    bool later = f->divisor != 1 && !dt_dtype_is_float(dtype);
+    bool divide_later = f->divisor != 1 && !dt_dtype_is_float(dtype);
 
-    if (f->n == 1 && (f->divisor == 1 || later))
+    if (f->n == 1 && (f->divisor == 1 || divide_later))
         memmove(f->dst, f->src[0], f->count * dt_dtype_size(dtype));
     else if (op >= DT_BAND)
         fold_bits(*f, dtype, op);
     else
         dt_reduce_kernels()->fold[dtype][op](f);
-    if (later)
+    if (divide_later)
         divide_integers(f->dst, f->count, dtype, (int)f->divisor);
 }
 

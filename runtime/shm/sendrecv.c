@@ -6,9 +6,8 @@
 #include "runtime/shm/segment.h"
 
 enum {
-    PLACE_MIN = 2 * 1024, /* of smaller data the opening does not name the place */
-    /* Up to here data follow the call even if the receiver has not arrived. */
-    PIPED_MAX = 32 * 1024,
+    PLACE_MIN = 2 * 1024,  /* bytes from which on the opening names the data's place, if any */
+    PIPED_MAX = 32 * 1024, /* bytes up to which data follow the opening at once, through the pipe */
 };
 
 static size_t bytes_left(const struct dt_sendrecv_stream *w)
@@ -125,7 +124,7 @@ static dt_result_t compare_results(struct dt_sendrecv *h, bool done, bool *both)
     return r;
 }
 
-static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool *both)
+static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *half, bool *both)
 {
     struct dt_shm *s = h->s;
     bool done = false;
@@ -135,8 +134,8 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool
     dt_segment_hold();
     theirs = dt_segment_find(h->in.opening.place);
     if (theirs)
-        done = h->sending ? dt_shm_copy(s, theirs + x->at, x->ours, x->bytes)
-                          : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
+        done = h->sending ? dt_shm_copy(s, theirs + half->at, half->ours, half->bytes)
+                          : dt_shm_copy(s, half->ours, theirs + half->at, half->bytes);
     dt_segment_release();
     s->algorithm = "shm-mapped";
     r = compare_results(h, done, both);
@@ -144,14 +143,14 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool
 }
 
 /* The kernel may be unable to copy some memory of a program. */
-static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool *both)
+static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *half, bool *both)
 {
     struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
-    uint64_t theirs = h->in.opening.address + x->at;
+    uint64_t theirs = h->in.opening.address + half->at;
     bool done = h->sending
-                    ? dt_cma_write(&s->map, card, direct_target(h), theirs, x->ours, x->bytes)
-                    : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
+                    ? dt_cma_write(&s->map, card, direct_target(h), theirs, half->ours, half->bytes)
+                    : dt_cma_read(&s->map, card, half->ours, theirs, half->bytes);
     dt_result_t r = compare_results(h, done, both);
 
     if (*both)
@@ -184,14 +183,14 @@ static dt_result_t transfer_by_pipes(struct dt_sendrecv *h)
 static dt_result_t transfer_directly(struct dt_sendrecv *h)
 {
     const struct dt_sendrecv_opening *ours = &h->out.opening, *theirs = &h->in.opening;
-    const struct half x = own_half(h);
+    const struct half half = own_half(h);
     bool both = false;
     dt_result_t r = DT_OK;
 
     if (ours->place.segment && theirs->place.segment)
-        r = copy_mapped(h, &x, &both);
+        r = copy_mapped(h, &half, &both);
     else if (ours->address && theirs->address)
-        r = copy_direct(h, &x, &both);
+        r = copy_direct(h, &half, &both);
     return r == DT_OK && !both ? transfer_by_pipes(h) : r;
 }
 
@@ -303,8 +302,8 @@ static bool may_be_written_to(struct dt_sendrecv *h)
     return has_peer_opening(h) && calls_match(h);
 }
 
-/* A sender that has not learnt where to write has written nothing. The receiver waits to be told
- * this. */
+/* A sender that has not learnt where to write has written nothing. The receiver waits until it is
+ * told whether that is so. */
 static void tell_nothing_written(struct dt_sendrecv *h)
 {
     uint8_t done = false;

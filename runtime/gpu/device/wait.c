@@ -11,12 +11,13 @@ enum {
     YIELDS = 2000,            /* about a millisecond, within which most calls end */
     NAP_NS = 50 * 1000,       /* the first nap after that */
     NAP_MAX_NS = 1000 * 1000, /* the longest */
-    NAPS_ALIKE = 64,          /* naps before each is NAP_NS longer: all are short for a long wait */
+    NAPS_ALIKE = 64,          /* naps before the next ones are NAP_NS longer */
     SETTLE_NS = 1000 * 1000 * 1000,
     LONG_WAIT_NS = 1000 * 1000, /* after which dtrun is told of a wait */
 };
 
-/* Short naps would take a large part of a CPU from the program while a GPU computes. */
+/* If naps stayed short, a long wait would take a large part of a CPU from the program. But each
+ * nap is a small fraction of the wait so far, so it delays the call's end little. */
 static long nap_ns(unsigned naps)
 {
     long ns = NAP_NS * (1 + (long)(naps / NAPS_ALIKE));
@@ -84,7 +85,8 @@ bool dt_gpu_settles(CUstream stream)
     return true;
 }
 
-/* A rank whose GPU delays the call counts as one that has not reached it yet. */
+/* Tells dtrun which call the rank is in. A rank whose GPU delays the call counts as one that has
+ * not reached it yet. */
 static void tell(struct dt_comm *c, struct dt_gpu_arrival *a, enum dt_call_kind in)
 {
     const struct dt_call call = { .number = c->calls - (in != a->kind) };

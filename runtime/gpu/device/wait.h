@@ -13,12 +13,13 @@
 struct dt_comm;
 struct dt_coll_error;
 
-/* Returns DT_OK once the event is done. Otherwise t says what went wrong, until this thread's next
- * failure here. From until_ns (by dt_clock_ns) on it returns DT_ERR_TIMEOUT; with 0 the agent
- * watches the timeout. */
+/* Returns DT_OK once the event is done. After a failure t says what went wrong; its text is valid
+ * until this thread's next failure here. From until_ns (by dt_clock_ns) on it returns
+ * DT_ERR_TIMEOUT; with 0 the agent watches the timeout. */
 dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns);
-/* Makes a failure of this rank the coll_error of its call, likewise until the next failure here. */
+/* Stores in t that a function of CUDA failed on this rank. The text is valid as long as above.
+ * Returns DT_ERR_CUDA. */
 dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
                               const char *function, CUresult error);
 /* Waits a moment for work that a failed call has left on the stream. Returns false if it is still

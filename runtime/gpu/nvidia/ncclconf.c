@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { USES_HOME = 23000 }; /* the first version that heeds HOME */
+enum { USES_HOME = 23000 }; /* the first version of NCCL that uses HOME */
 
 static void users_file(int version, char file[DT_NCCLCONF_TEXT])
 {
