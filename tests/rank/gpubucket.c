@@ -347,8 +347,9 @@ static void die(void)
 
 static void begin_to_stick(void)
 {
-    need(dt_comm_set_timeout(DT_WORLD, 0.5));
     hold_gpu_of_rank_1();
+    need(dt_barrier(DT_WORLD));
+    need(dt_comm_set_timeout(DT_WORLD, 1));
 }
 
 static void stuck(void)

@@ -101,7 +101,7 @@ static void break_one(dt_comm_t *comm, bool abort_it)
 
 static void miss(dt_comm_t *comm)
 {
-    check(dt_comm_set_timeout(comm, 0.2) == DT_OK);
+    check(dt_comm_set_timeout(comm, 1) == DT_OK);
     while (dt_rank() == 1 && dt_comm_status(comm) == DT_OK)
         usleep(1000);
     check(dt_barrier(comm) == DT_ERR_TIMEOUT);
