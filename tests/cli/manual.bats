@@ -84,6 +84,15 @@ messages() {
     [ ! -s "$BATS_TEST_TMPDIR/lint" ]
 }
 
+# groff takes the author "G. Li" for a macro, and then leaves out the rest of the page.
+@test "groff, which formats pages on most systems, reports no errors" {
+    command -v groff >/dev/null || skip "groff is not installed"
+    # Words that are too long for a line are no error.
+    run groff -mdoc -Tutf8 -z -Wbreak man/*.[1-9]
+    echo "$output"
+    [ -z "$output" ]
+}
+
 @test "every hostfile example begins with a comment and works" {
     for file in hostfile-examples/*; do
         [[ $file != */train.* ]] || continue # cli/lost and cluster/slurm run these
