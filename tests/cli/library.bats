@@ -65,6 +65,12 @@ declared() {
     [[ $output == *"dtrun cannot be installed to a path with blanks ($T/my root): choose another --prefix, or for ./quickstart another directory" ]]
 }
 
+@test "configure refuses CFLAGS that choose an older C" {
+    need "$CC"
+    run -1 "$DTRUN_SOURCE/configure" CFLAGS="-g -std=c99"
+    [[ $output == *'dtrun is written in C11: leave -std=... out of CFLAGS ("-g -std=c99"), or use a newer compiler' ]]
+}
+
 @test "the header compiles without warnings as C99 and C++" {
     need "$CC"
     echo '#include "runtime/dtrun_tune.h"' >c.c
