@@ -134,6 +134,14 @@ described() {
     moved/libexec/dtrun/examples/hello
 }
 
+@test "these programs also find it in lib64" {
+    need "$CC"
+    "$DTRUN_SOURCE/configure" --no-create --prefix=/opt/x --libdir='${exec_prefix}/lib64' >out 2>&1 ||
+        { tail -2 out; false; }
+    grep -F "\$ORIGIN/../lib64'" config.status
+    grep -F "\$ORIGIN/../../../lib64'" config.status
+}
+
 # examples PAGE: writes each program to N.c, and each command that runs it, with its output, to N.M.run.
 examples() {
     awk '/^\.Sh / { on = 0; examples = /EXAMPLES/ }
