@@ -122,6 +122,17 @@ described() {
     [ -z "$(find root -type f)" ]
 }
 
+@test "--program-prefix renames commands and their pages, but no page of a function; uninstall removes all" {
+    need make
+    make -s -C "$DTRUN_BUILD" install program_transform_name='s,^,my-,' DESTDIR="$PWD/root" >out 2>&1 ||
+        { cat out; false; }
+    find root -name '*my-*' -printf '%f\n' | sort | diff - <(printf 'my-dtrun%s\n' '' -perf -perf.1 .1)
+    env -u DTRUN_AGENT "$(find root -name my-dtrun)" true
+    make -s -C "$DTRUN_BUILD" uninstall program_transform_name='s,^,my-,' DESTDIR="$PWD/root" >out 2>&1 ||
+        { cat out; false; }
+    [ -z "$(find root -type f)" ]
+}
+
 @test "the programs of an installation that was moved find its own library" {
     need make
     need ldd
