@@ -379,7 +379,7 @@ static bool is_writable(const char *path)
     while (faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) != 0) {
         slash = strrchr(dir, '/');
         if (errno != ENOENT || !slash || !dir[1])
-            return false;
+            return errno == EPERM; /* a filter of system calls forbids faccessat2 */
         slash[slash == dir] = '\0';
     }
     return true;

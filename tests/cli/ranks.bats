@@ -112,37 +112,44 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     clean
 }
 
-# Makes ./docker COMMAND..., which refuses clone3 with EPERM as Docker before 20.10.10 does.
-make_docker() {
+# From now on dtrun runs under a filter that refuses a system call with EPERM, as old versions of Docker do.
+filter_call() { # NUMBER
     type python3 >/dev/null || skip "needs python3"
     cat >docker <<'END'
 #!/usr/bin/env python3
 import ctypes, os, struct, sys
 class Program(ctypes.Structure):
     _fields_ = [("n", ctypes.c_ushort), ("code", ctypes.c_char_p)]
-code = (0x20, 0, 0, 0), (0x15, 0, 1, 435), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)
+code = (0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000)
 program = Program(len(code), b"".join(struct.pack("HBBI", *line) for line in code))
 prctl = ctypes.CDLL(None).prctl
 if prctl(38, 1, 0, 0, 0) or prctl(22, 2, ctypes.byref(program)):
     sys.exit(99)
-os.execvp(sys.argv[1], sys.argv[1:])
+os.execvp(sys.argv[2], sys.argv[2:])
 END
-    chmod +x docker
+    printf '#!/bin/sh\nexec "%s/docker" %s "%s" "$@"\n' "$T" "$1" "$DTRUN" >filtered
+    chmod +x docker filtered
+    ./docker "$1" true || skip "no filter of system calls can be made here"
+    DTRUN="$T/filtered"
 }
 
 @test "where a filter of system calls forbids threads, the message names it" {
-    make_docker
-    printf '#!/bin/sh\nexec "%s/docker" "%s" "$@"\n' "$T" "$DTRUN" >filtered
-    chmod +x filtered
-    DTRUN="$T/filtered"
+    filter_call 435 # clone3
     dtrun echo ran
-    [ "$RC" != 99 ] || skip "no filter of system calls can be made here"
     [ "$RC" != 0 ] || skip "threads are started without clone3 here"
     code_is 125
     err_has "dtrun: a thread for standard input: does a filter of system calls (seccomp) there forbid clone3, as that of Docker before 20.10.10 does? (on localhost)"
     err_lines 1
     [ ! -s "$OUT" ]
     clean
+}
+
+@test "where a filter of system calls forbids faccessat2, reports and checkpoints are made" {
+    filter_call 439
+    dtrun --report report --checkpoint-dir saved -np 1 "$RANK/train" 1 1
+    code_is 0
+    err_is_empty
+    [ -s report ] && [ -d saved/step_000000000001 ]
 }
 
 # Makes a cgroup with a limit and sets GROUP to its path. The file has another name in version 1 than in version 2.

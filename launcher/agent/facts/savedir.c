@@ -1,7 +1,6 @@
 #include "launcher/agent/facts/savedir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,5 +23,5 @@ int dt_savedir_check(const char *dir, char at[PATH_MAX])
     }
     if (!S_ISDIR(st.st_mode))
         return ENOTDIR;
-    return faccessat(AT_FDCWD, at, W_OK | X_OK, AT_EACCESS) < 0 ? errno : 0;
+    return access(at, W_OK | X_OK) < 0 ? errno : 0;
 }
