@@ -64,23 +64,23 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
 
 /* Finds the call that says most about why a rank has not reached one in g: that of the wait that
  * delays it, else its last call in g, else its last call on DT_WORLD. Returns the group of that
- * call. */
+ * call, and its slot there. */
 static const struct dt_waitgroup *find_doing(const struct dt_hang_detect *d,
                                              const struct dt_waitgroup *g, uint32_t rank,
-                                             uint32_t *member)
+                                             uint32_t *slot)
 {
-    const struct dt_waitgroup *doing = dt_wait_graph_delaying_wait(&d->waits, g, rank, member);
-    int64_t own = dt_waitgroup_member(g, rank);
+    const struct dt_waitgroup *doing = dt_wait_graph_delaying_wait(&d->waits, g, rank, slot);
+    int64_t member = dt_waitgroup_member(g, rank);
 
     if (doing)
         return doing;
-    for (int64_t slot = own; own >= 0 && slot < g->nwaits; slot += g->n) {
-        if (!g->waits[slot].call && !g->waits[slot].pair)
+    for (int64_t i = member; member >= 0 && i < g->nwaits; i += g->n) {
+        if (!g->waits[i].call && !g->waits[i].pair)
             continue;
-        *member = (uint32_t)slot;
+        *slot = (uint32_t)i;
         return g;
     }
-    *member = rank;
+    *slot = rank;
     return d->waits.groups;
 }
 
@@ -88,9 +88,9 @@ static void add_awaited_rank(const struct dt_hang_detect *d, const struct dt_wai
                              uint32_t rank, struct dt_strbuf *out)
 {
     const struct dt_plan_node *node = dt_plan_node_of(&d->core->plan, (int)rank);
-    uint32_t member;
-    const struct dt_waitgroup *doing = find_doing(d, g, rank, &member);
-    const struct dt_wait *w = &doing->waits[member];
+    uint32_t slot;
+    const struct dt_waitgroup *doing = find_doing(d, g, rank, &slot);
+    const struct dt_wait *w = &doing->waits[slot];
 
     dt_strbuf_printf(out, "rank %u (%s, pid %u), which %s", rank,
                      dt_core_host_name(d->core, node->host), d->core->ranks.v[rank].pid,
