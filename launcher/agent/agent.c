@@ -119,8 +119,8 @@ static void send_unsolicited_pong(struct agent *a)
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
 }
 
-/* Called while other work takes long. Meanwhile messages from the launcher may wait unread. 0 tells
- * the keeper that the lease cannot end now. */
+/* Called while other work takes long. Meanwhile messages from the launcher may wait unread, so
+ * launcher_heard_ns, which the keeper reads, becomes 0: the lease cannot end now. */
 static void say_alive(struct agent *a)
 {
     atomic_store(&a->keeper->launcher_heard_ns, 0);
@@ -479,8 +479,9 @@ static void say_hello(struct agent *a)
 
 static int open_agent(struct agent *a, bool alone, struct dt_error *err)
 {
-    static const struct dt_channel_events events = { on_heard, on_launcher_message, on_room,
-                                                     on_gone };
+    static const struct dt_channel_events events = {
+        .heard = on_heard, .message = on_launcher_message, .room = on_room, .gone = on_gone
+    };
     int rc = dt_uvloop_init(&a->loop);
 
     if (rc < 0)

@@ -93,9 +93,11 @@ struct dt_session *dt_session_open(uv_loop_t *loop, const struct dt_access *acce
                                    const struct dt_host *host, bool alone, const char *job_id,
                                    const struct dt_session_events *events, void *arg)
 {
-    static const struct dt_link_events link_events = { on_link_ready, on_link_message,
-                                                       on_link_noise, on_link_drained,
-                                                       on_link_closed };
+    static const struct dt_link_events link_events = { .ready = on_link_ready,
+                                                       .message = on_link_message,
+                                                       .noise = on_link_noise,
+                                                       .drained = on_link_drained,
+                                                       .closed = on_link_closed };
     struct dt_session *s = dt_xcalloc(1, sizeof *s);
 
     s->config = (struct dt_link_config){
