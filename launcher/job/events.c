@@ -151,12 +151,10 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 {
     const struct dt_msg_step *steps = m->steps.v;
 
-    if (!dt_pulse_on_pong(&j->pulse, h, m))
+    if (!dt_pulse_on_pong(&j->pulse, h, m) || !dt_hostlink_has_ranks(h))
         return;
-    for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (dt_hostlink_has_ranks(h))
-            dt_restart_reached(&j->recovery.restart, steps[i].step, false);
-    }
+    for (uint32_t i = 0; i < m->steps.n; i++)
+        dt_restart_reached(&j->recovery.restart, steps[i].step, false);
 }
 
 /* When dtrun was told to stop, the last calls of the ranks explain nothing. */
