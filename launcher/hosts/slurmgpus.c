@@ -71,8 +71,8 @@ static unsigned long count_of(const char *gpus)
     return count;
 }
 
-/* Parses "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)". Returns the number of GPUs there,
- * or ULONG_MAX. */
+/* Parses "Nodes=node[1-2] CPU_IDs=0-2 Mem=0 GRES=gpu:2(IDX:0-1)". Returns the number of GPUs on
+ * each of these nodes, or ULONG_MAX if the line names no nodes. */
 static unsigned long parse_line(struct dt_hostlist *hosts, char *line)
 {
     const char *word, *nodes = NULL, *gres = NULL;

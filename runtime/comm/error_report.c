@@ -19,7 +19,7 @@ struct words {
 };
 
 /* Writes "barrier, call 7 on communicator 3.2" (world.h). */
-static void describe_created(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+static void describe_with_comm(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     char name[DT_COMM_NAME];
 
@@ -37,12 +37,12 @@ static void describe_call(const struct dt_comm *c, const struct dt_call *call, c
     struct dt_call next;
 
     if (!call || call->kind != DT_CALL_UNEVEN) {
-        describe_created(c, call, text);
+        describe_with_comm(c, call, text);
         return;
     }
     next = c->next; /* only this thread reads it */
     next.number = call->number;
-    describe_created(c, &next, text);
+    describe_with_comm(c, &next, text);
     if (next.kind != DT_CALL_JOIN)
         snprintf(text + strlen(text), 32, ", after dt_join_begin");
 }
@@ -102,7 +102,7 @@ static dt_result_t report_mismatch(const struct dt_comm *c, const struct dt_coll
                        "%s called %s; the calls of %s and another rank do not match, and "
                        "dtrun-agent has not reported them",
                        w->me, w->call, w->culprit);
-    describe_created(c, &t->theirs, theirs);
+    describe_with_comm(c, &t->theirs, theirs);
     return dt_fail(t->code, "%s called %s; %s called %s%s", w->me, w->call, w->culprit, theirs,
                    difference_in_words(ours, strcmp(w->call, theirs) == 0));
 }
@@ -113,8 +113,8 @@ const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll
 {
     char first[DT_WORLD_NAME], second[DT_WORLD_NAME], x[TEXT], y[TEXT];
 
-    describe_created(c, &one->theirs, x);
-    describe_created(c, &other->theirs, y);
+    describe_with_comm(c, &one->theirs, x);
+    describe_with_comm(c, &other->theirs, y);
     snprintf(text, DT_ERROR_REPORT_OTHERS, "%s called %s; %s called %s%s",
              dt_world_name(c->world, one->rank, first), x,
              dt_world_name(c->world, other->rank, second), y,

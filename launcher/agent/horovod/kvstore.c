@@ -7,15 +7,14 @@
 #include "launcher/base/mem.h"
 
 enum {
-    ADDRESS_BYTES = 136,     /* that gloo publishes for each peer */
-    OTHER_BYTES = 16 * 1024, /* any other body: the network addresses of an elastic rank */
-    SCOPES = 3, /* that a rank is in at a time: all ranks, those of its host, those with its local
-                   rank */
+    ADDRESS_BYTES = 136,     /* gloo publishes this much for each peer */
+    OTHER_BYTES = 16 * 1024, /* for any other body: the network addresses of an elastic rank */
+    SCOPES = 3,           /* a rank uses: all ranks, those of its host, those with its local rank */
     KEYS_PER_RANK = 1024, /* two in each scope, for each of 170 process sets */
 };
 
 struct record {
-    const char *key; /* first, because compare_records looks at it */
+    const char *key;
     struct dt_kvvalue *value;
     char text[]; /* of the key */
 };

@@ -104,7 +104,7 @@ static bool try_statement(struct line *l)
                                      : take_keyword(&again, "from") && try_from(&again);
 }
 
-/* Advances behind the next semicolon that ends a statement. */
+/* Advances past the next semicolon that ends a statement. Returns false if there is none. */
 static bool skip_statement(struct line *l)
 {
     char quote = '\0';

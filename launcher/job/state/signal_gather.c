@@ -21,7 +21,8 @@ static uint64_t stops(uint64_t signals)
     return 0;
 }
 
-static void act(struct dt_signal_gather *g, const struct dt_timers *timers, uint64_t signals)
+static void note_action(struct dt_signal_gather *g, const struct dt_timers *timers,
+                        uint64_t signals)
 {
     for (int signo = 1; signo < 64; signo++) {
         if (signals & dt_signal_bit(signo))
@@ -50,7 +51,7 @@ uint64_t dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *tim
     bool gathering = dt_timers_is_running(timers, DT_TIMER_GATHER);
     uint64_t reported = gathering ? g->reported & dt_signal_bit(signo) : 0;
 
-    act(g, timers, dt_signal_bit(signo));
+    note_action(g, timers, dt_signal_bit(signo));
     g->gathered &= ~dt_signal_bit(signo);
     g->reported &= g->gathered;
     if (!g->gathered)
@@ -70,7 +71,7 @@ uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timer
 {
     uint64_t stop = stops(g->gathered);
 
-    act(g, timers, g->gathered);
+    note_action(g, timers, g->gathered);
     return stop ? stop : g->gathered;
 }
 
