@@ -132,10 +132,10 @@ static void note_outside(struct dt_comm *c, const struct dt_call *call)
 
 void dt_comm_watch(struct dt_comm *c, bool on)
 {
-    const struct dt_call none = { .number = c->calls };
+    const struct dt_call last = { .number = c->calls, .kind = c->last };
 
     c->watched = on;
-    note_outside(c, &none);
+    note_outside(c, &last);
 }
 
 /* Whether the call takes microseconds, unless a rank is late. */
@@ -175,6 +175,7 @@ void dt_comm_count(struct dt_comm *c, struct dt_call *call)
 
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call)
 {
+    c->last = call->kind;
     note_call(c, call, dt_call_signature(call));
     record_begin(c, call);
 }

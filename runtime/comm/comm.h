@@ -82,6 +82,7 @@ struct dt_comm {
     struct dt_gpu *gpu; /* gpu/gpu.h */
     bool on_device;     /* the calls that begin now have their data in GPU memory, on all ranks */
     bool watched;       /* dt_comm_watch is on */
+    uint8_t last;       /* kind of the newest collective */
 };
 
 /* Every collective runs between dt_comm_begin and dt_comm_end. The caller of dt_comm_begin has set

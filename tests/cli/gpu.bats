@@ -597,7 +597,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
 
 @test "recovery by staging and on a shared GPU: from a stopped rank" {
     for path in 'staging 3' 'shared 1'; do
-        recovers_without_nccl $path 'is stopped by a signal' train --inject stop:rank=1,step=7
+        recovers_without_nccl $path 'is stopped by a signal and was last in all-reduce (call ' train --inject stop:rank=1,step=7
     done
 }
 
