@@ -649,10 +649,9 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
 @test "a wrapper whose rank dies while it writes its record is told to end" {
     local wrapper='[ "$DTRUN_RANK" = 0 ] || exec "$0" told
         trap "echo wrapper told; exit" TERM
+        sleep infinity &
         "$0" told &
         echo "rank $!"
-        wait
-        sleep infinity &
         wait'
 
     mkdir calls

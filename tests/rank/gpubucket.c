@@ -112,12 +112,20 @@ static void *die_soon(void *arg)
 
 /* ---- rounds ---- */
 
+static dt_result_t try_push_round(dt_bucket_t *bucket, const struct buffer *buffers)
+{
+    dt_result_t r = DT_OK;
+
+    for (int i = 0; i < BUFFERS && r == DT_OK; i++) {
+        set(&buffers[i], own(i));
+        r = dt_bucket_push(bucket, buffers[i].ptr, buffers[i].count);
+    }
+    return r;
+}
+
 static void push_round(dt_bucket_t *bucket, const struct buffer *buffers)
 {
-    for (int i = 0; i < BUFFERS; i++) {
-        set(&buffers[i], own(i));
-        need(dt_bucket_push(bucket, buffers[i].ptr, buffers[i].count));
-    }
+    need(try_push_round(bucket, buffers));
 }
 
 static void need_round(const struct buffer *buffers)
@@ -290,10 +298,10 @@ static void join(void)
  * before: the memory left before the first call */
 static void fail_with(dt_bucket_t *bucket, const struct buffer *buffers, size_t before)
 {
-    dt_result_t r;
+    dt_result_t r = try_push_round(bucket, buffers);
 
-    push_round(bucket, buffers);
-    r = dt_bucket_wait(bucket);
+    if (r == DT_OK)
+        r = dt_bucket_wait(bucket);
     if (r == DT_OK)
         return;
     printf("%d: %s\n", (int)r, dt_last_error());
