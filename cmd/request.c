@@ -240,6 +240,17 @@ static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, s
                           o->job.stdin_rank, plan->np, plan->np == 1 ? "" : "s");
 }
 
+/* Grid Engine's name for this host may be longer than the kernel's, and /etc/hosts may lack it. A
+ * job may have no slot left there for a task that leads back to this host. */
+static void find_names_of_this_host(struct dt_localhost *here)
+{
+    const char *name = getenv("HOSTNAME");
+
+    dt_localhost_init(here, "/etc/hosts");
+    if (getenv("PE_HOSTFILE") && name && *name)
+        dt_xstrs_add(&here->names, name);
+}
+
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err)
 {
@@ -248,7 +259,7 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
 
     for (uint32_t i = 0; i < options->notes.n; i++)
         dt_say("%s", options->notes.v[i]);
-    dt_localhost_init(&here, "/etc/hosts");
+    find_names_of_this_host(&here);
     rc = read_hosts(options, hosts, &here, err);
     dt_localhost_free(&here);
     give_ssh(options, hosts);

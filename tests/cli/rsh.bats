@@ -137,6 +137,17 @@ of its start-up files, such as ~/.bashrc, exit?"
     becomes_clean
 }
 
+@test "the name that Grid Engine gives to this host in HOSTNAME means this host" {
+    printf '%s\n' "n1.cluster.test 2 all.q@n1.cluster.test UNDEFINED" >hosts
+    PE_HOSTFILE=hosts HOSTNAME=n1.cluster.test dtrun --rsh 'false %h' --no-tag sh -c 'echo "$RANK"'
+    code_is 0
+    [ "$(sort "$OUT")" = "0
+1" ]
+    PE_HOSTFILE=hosts HOSTNAME=n2.cluster.test dtrun --rsh 'false %h' true
+    code_is 125
+    clean
+}
+
 # Sets a home directory that keeps agents for the next job, as on a host.
 own_home() {
     export HOME=$T/home
