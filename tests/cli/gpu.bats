@@ -498,7 +498,7 @@ fills_buckets() { # WHAT LAUNCHES [dtrun option...]
     for path in nccl staging; do
         bucket die -x DTRUN_DEVICE=$path --collective-timeout 60
         code_is 137
-        [ "$(grep -c -- '^-4: .*of a bucket in device memory.*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
+        [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ] || { show; false; }
         [ "$(grep -c '^the memory is kept$' "$OUT")" = 2 ] || { show; false; }
         clean
         bucket stuck -x DTRUN_DEVICE=$path

@@ -325,6 +325,7 @@ static void fail_after_round(void (*fault)(void))
     bucket = new_bucket(CAP);
     push_round(bucket, buffers);
     need(dt_bucket_wait(bucket));
+    need(dt_barrier(DT_WORLD)); /* no rank may fail in the first round */
     fault();
     fail_with(bucket, buffers, before);
     need_round(buffers);
