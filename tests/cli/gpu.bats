@@ -603,7 +603,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
 
 @test "recovery by staging and on a shared GPU: from a GPU that does not finish earlier work" {
     for path in 'staging 3' 'shared 1'; do
-        recovers_without_nccl $path 'is in a wait for its GPU' stucktrain
+        recovers_without_nccl $path 'in a wait for its GPU' stucktrain
     done
 }
 
