@@ -152,7 +152,9 @@ sge_script_after() { # STATE
             trap "exit 75" USR2; echo up; while :; do sleep 0.05; done' >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
     out_has 2 up
-    kill -USR2 "$BACKGROUND" "$(pgrep -P "$BACKGROUND")"
+    # Ranks that dtrun has just started do not count as running yet, so the first signal may not reach them.
+    signalled() { ! kill -USR2 "$BACKGROUND" $(pgrep -xP "$BACKGROUND" dtrun) || gone "$BACKGROUND"; }
+    await signalled
     dtrun_wait
     code_is 75
     err_has "preempted: rank"

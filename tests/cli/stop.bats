@@ -188,10 +188,15 @@ state_of() { # prints T for a stopped process
     sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"
 }
 
+# A process that waits in vfork(2) for a stopped child does not stop before that child goes on.
 is_stopped() {
-    local pid
+    local pid children
     for pid; do
-        [ "$(state_of "$pid")" = T ] || return 1
+        case $(state_of "$pid") in
+        T) ;;
+        D) children=$(pgrep -P "$pid") && is_stopped $children || return 1 ;;
+        *) return 1 ;;
+        esac
     done
 }
 
