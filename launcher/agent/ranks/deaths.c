@@ -34,11 +34,19 @@ static bool lacked_memory(struct dt_oom *oom, const struct dt_msg_exit *end)
     return end->code > 0 && !(end->flags & DT_EXITED_PEER_LOST) && dt_oom_killed_any(oom);
 }
 
+/* Sends text, which is freed. */
+static void tell(struct dt_generation *g, char *text)
+{
+    const struct dt_msg_log m = { .text = text };
+
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+    free(text);
+}
+
 /* The limit of a container may be far below the memory of its machine. */
 static void tell_memory_limit(struct dt_generation *g)
 {
     struct dt_limits limits;
-    struct dt_msg_log m = { 0 };
 
     if (g->host->told_memory_limit)
         return;
@@ -46,10 +54,8 @@ static void tell_memory_limit(struct dt_generation *g)
     if (!limits.memory)
         return;
     g->host->told_memory_limit = true;
-    m.text = dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
-                          limits.memory >> 20);
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
-    free(m.text);
+    tell(g, dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
+                         limits.memory >> 20));
 }
 
 /* The signal that killed the process, or a child of it, as far as its exit code says so. */
@@ -75,16 +81,13 @@ static bool may_lack_time(const struct dt_msg_exit *end, rlim_t limit)
 static void tell_time_limit(struct dt_generation *g, const struct dt_msg_exit *end)
 {
     struct rlimit limit;
-    struct dt_msg_log m = { 0 };
 
     if (g->host->told_time_limit || getrlimit(RLIMIT_CPU, &limit) < 0 ||
         limit.rlim_cur == RLIM_INFINITY || !may_lack_time(end, limit.rlim_cur))
         return;
     g->host->told_time_limit = true;
-    m.text = dt_xasprintf("a process that has used %ju s of CPU time is killed here (ulimit -t)",
-                          (uintmax_t)limit.rlim_cur);
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
-    free(m.text);
+    tell(g, dt_xasprintf("a process that has used %ju s of CPU time is killed here (ulimit -t)",
+                         (uintmax_t)limit.rlim_cur));
 }
 
 /* Containers often have 64 MiB there. When a process writes to a file there that it has mapped, and
@@ -93,7 +96,6 @@ static void tell_shm_size(struct dt_generation *g, const struct dt_msg_exit *end
 {
     static const uint64_t little = UINT64_C(64) << 20;
     struct statvfs fs;
-    struct dt_msg_log m = { 0 };
     uint64_t size, left;
 
     if (g->host->told_shm_size || killed_by(end) != SIGBUS || statvfs("/dev/shm", &fs) < 0)
@@ -103,12 +105,10 @@ static void tell_shm_size(struct dt_generation *g, const struct dt_msg_exit *end
     if (size == 0 || (size > little && left > size / 16)) /* 0: as much as the machine has */
         return;
     g->host->told_shm_size = true;
-    m.text = dt_xasprintf("/dev/shm has %" PRIu64 " MiB, of which %" PRIu64 " are free: a process "
-                          "that finds no room there is killed by SIGBUS; --shm-size gives a "
-                          "container more",
-                          size >> 20, left >> 20);
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
-    free(m.text);
+    tell(g, dt_xasprintf("/dev/shm has %" PRIu64 " MiB, of which %" PRIu64 " are free: a process "
+                         "that finds no room there is killed by SIGBUS; --shm-size gives a "
+                         "container more",
+                         size >> 20, left >> 20));
 }
 
 void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)
