@@ -84,48 +84,39 @@ each_rank_once() { # SIGNAL
 1 $1" ] || { show; false; }
 }
 
-@test "a signal that slurmstepd sends to its own child alone reaches each rank once" {
+start_signals() {
     dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
     out_has 2 up
-    daemon_signals slurmstepd USR1 "$(keeper)"
+}
+
+# Sends SIGUSR1 and then SIGTERM, which ends the job.
+daemon_reaches_each_rank_once() { # NAME PID...
+    daemon_signals "$1" USR1 "${@:2}"
     out_has 2 USR1
-    daemon_signals slurmstepd TERM "$(keeper)"
+    daemon_signals "$1" TERM "${@:2}"
     dtrun_wait
     code_is 143
     each_rank_once USR1
     each_rank_once TERM
-    err_has "told to end by SIGTERM, which was sent to dtrun-agent on localhost; stopping 2 ranks"
     wait
     clean
 }
 
+@test "a signal that slurmstepd sends to its own child alone reaches each rank once" {
+    start_signals
+    daemon_reaches_each_rank_once slurmstepd "$(keeper)"
+    err_has "told to end by SIGTERM, which was sent to dtrun-agent on localhost; stopping 2 ranks"
+}
+
 @test "a signal that slurmstepd sends to every process of a step reaches each rank once" {
-    dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
-    out_has 2 up
-    daemon_signals slurmstepd USR1 "$(keeper)" "$(worker)" $(ranks)
-    out_has 2 USR1
-    daemon_signals slurmstepd TERM "$(keeper)" "$(worker)" $(ranks)
-    dtrun_wait
-    code_is 143
-    each_rank_once USR1
-    each_rank_once TERM
-    wait
-    clean
+    start_signals
+    daemon_reaches_each_rank_once slurmstepd "$(keeper)" "$(worker)" $(ranks)
 }
 
 # As for a batch job with -notify, on the host of its script.
 @test "a signal that sge_shepherd sends to every process of a Grid Engine job reaches each rank once" {
-    SGE_TASK_ID=undefined dtrun_start --kill-grace 600 --no-tag -np 2 "$DTRUN_BUILD/tests/rank/signals"
-    out_has 2 up
-    daemon_signals sge_shepherd USR1 "$BACKGROUND" "$(keeper)" "$(worker)" $(ranks)
-    out_has 2 USR1
-    daemon_signals sge_shepherd TERM "$BACKGROUND" "$(keeper)" "$(worker)" $(ranks)
-    dtrun_wait
-    code_is 143
-    each_rank_once USR1
-    each_rank_once TERM
-    wait
-    clean
+    SGE_TASK_ID=undefined start_signals
+    daemon_reaches_each_rank_once sge_shepherd "$BACKGROUND" "$(keeper)" "$(worker)" $(ranks)
 }
 
 @test "SIGTERM to the batch script of hostfile-examples alone reaches the rank once" {
