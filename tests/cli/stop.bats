@@ -188,16 +188,33 @@ state_of() { # prints T for a stopped process
     sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"
 }
 
-# A process that waits in vfork(2) for a stopped child does not stop before that child goes on.
 is_stopped() {
-    local pid children
+    local pid
     for pid; do
-        case $(state_of "$pid") in
-        T) ;;
-        D) children=$(pgrep -P "$pid") && is_stopped $children || return 1 ;;
-        *) return 1 ;;
-        esac
+        [ "$(state_of "$pid")" = T ] || return 1
     done
+}
+
+# Prints its pid, and each SIGUSR1. It starts no program later: a shell that does so (vfork) does not count as stopped
+# before that program does.
+readonly PRINTS_USR1='trap "echo got USR1" USR1; sleep 600 & echo pid $$; while :; do wait; done'
+
+# Stops a job of two ranks that run PRINTS_USR1, continues it after COMMAND, and ends it.
+stops_and_goes_on() { # [COMMAND...]
+    local ranks
+
+    out_has 2 pid
+    ranks="$(sed -n 's/.* pid //p' "$OUT")"
+    kill -TSTP "$BACKGROUND"
+    await is_stopped "$BACKGROUND" $ranks
+    "$@"
+    is_stopped $ranks
+    kill -CONT "$BACKGROUND"
+    kill -USR1 "$BACKGROUND"
+    out_has 2 "got USR1"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
 }
 
 wakings_of() {
@@ -214,40 +231,22 @@ has_woken() { # PID TIMES
 }
 
 stops_for_three_leases() { # LEASE
-    # A shell that is starting a program (vfork) does not count as stopped before that program does.
     set -m # own process group, which the shell can continue; the kernel does not stop an orphaned one
-    dtrun_start --heartbeat "$1" -np 2 sh -c 'trap "echo got USR1" USR1; sleep 600 & echo pid $$; while :; do wait; done'
+    dtrun_start --heartbeat "$1" -np 2 sh -c "$PRINTS_USR1"
     set +m
-    out_has 2 pid
-    ranks="$(sed -n 's/.* pid //p' "$OUT")"
-    kill -TSTP "$BACKGROUND"
-    await is_stopped "$BACKGROUND" $ranks
-    # Only the beats of its worker wake the keeper: four in each lease.
+    stops_and_goes_on await_three_leases
+}
+
+# Only the beats of its worker wake the keeper: four in each lease.
+await_three_leases() {
     await has_woken "$(keeper)" $(($(wakings_of "$(keeper)") + 14))
-    is_stopped $ranks
-    kill -CONT "$BACKGROUND"
-    kill -USR1 "$BACKGROUND"
-    out_has 2 "got USR1"
-    kill -TERM "$BACKGROUND"
-    dtrun_wait
-    code_is 143
 }
 
 # As Grid Engine does with suspend_method SIGTSTP.
 @test "SIGTSTP from a batch system, in a session without a terminal, stops the job until SIGCONT" {
-    env "$TOKEN" setsid "$DTRUN" -np 2 sh -c 'trap "echo got USR1" USR1; echo "pid $$"; while :; do sleep 0.05; done' \
-        </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    env "$TOKEN" setsid "$DTRUN" -np 2 sh -c "$PRINTS_USR1" </dev/null >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
-    out_has 2 pid
-    ranks="$(sed -n 's/.* pid //p' "$OUT")"
-    kill -TSTP "$BACKGROUND"
-    await is_stopped "$BACKGROUND" $ranks
-    kill -CONT "$BACKGROUND"
-    kill -USR1 "$BACKGROUND"
-    out_has 2 "got USR1"
-    kill -TERM "$BACKGROUND"
-    dtrun_wait
-    code_is 143
+    stops_and_goes_on
     clean
 }
 
