@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 
@@ -22,6 +23,7 @@ struct dt_jobsignals {
     int fd;
     void (*on_signal)(void *arg, int signo);
     void *arg;
+    pid_t daemon;                 /* the batch system's, if it started this process; or 0 */
     uint64_t had_ns[SIGNOS];      /* when ranks received it; 0: never */
     uint64_t first_ns[SIGNOS][2]; /* when it last came from the keeper alone, or directly alone */
 };
@@ -65,19 +67,36 @@ void dt_jobsignals_pass_on(pid_t process)
 }
 
 /* Slurm and Grid Engine signal through these daemons. */
-static bool is_batch_daemon(pid_t sender)
+static bool is_batch_daemon(pid_t pid)
 {
     char path[64], name[32] = "";
     FILE *f;
 
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)sender);
-    f = sender > 0 ? fopen(path, "re") : NULL;
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    f = pid > 0 ? fopen(path, "re") : NULL;
     if (!f)
         return false;
     if (!fgets(name, sizeof name, f))
         name[0] = '\0';
     fclose(f);
     return strcmp(name, "slurmstepd\n") == 0 || strcmp(name, "sge_shepherd\n") == 0;
+}
+
+static pid_t batch_daemon_above(void)
+{
+    struct dt_procstat stat;
+    pid_t pid = getppid();
+
+    while (pid > 1 && !is_batch_daemon(pid))
+        pid = dt_procstat_read(&stat, pid) ? stat.parent : 0;
+    return pid > 1 ? pid : 0;
+}
+
+/* A daemon may end right after it has sent the signal, as slurmstepd does when its batch script
+ * dies of the signal. */
+static bool is_from_batch_daemon(const struct dt_jobsignals *s, pid_t sender)
+{
+    return (sender > 0 && sender == s->daemon) || is_batch_daemon(sender);
 }
 
 /* Who signals both processes of the agent, as these daemons and pkill do, means the job once. On a
@@ -102,22 +121,26 @@ static void report_signal(struct dt_jobsignals *s, const struct signalfd_siginfo
 
         if (!direct && passed_as(i) != (int)info->ssi_signo)
             continue;
-        if (direct && is_batch_daemon((pid_t)info->ssi_pid))
+        if (direct && is_from_batch_daemon(s, (pid_t)info->ssi_pid))
             s->had_ns[i] = dt_now_ns();
         if (!is_second(s, i, direct))
             s->on_signal(s->arg, signos[i]);
     }
 }
 
-static void on_signal_readable(uv_poll_t *poll, int status, int events)
+static void read_signals(struct dt_jobsignals *s)
 {
-    struct dt_jobsignals *s = poll->data;
     struct signalfd_siginfo info;
 
-    (void)status; /* read reports the error */
-    (void)events;
     while (read(s->fd, &info, sizeof info) == sizeof info)
         report_signal(s, &info);
+}
+
+static void on_signal_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* read reports the error */
+    (void)events;
+    read_signals(poll->data);
 }
 
 struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*on_signal)(void *arg, int signo),
@@ -128,6 +151,7 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*on_signal)(void
 
     s->on_signal = on_signal;
     s->arg = arg;
+    s->daemon = batch_daemon_above();
     sigemptyset(&set);
     for (int i = 0; i < SIGNOS; i++) {
         sigaddset(&set, signos[i]);
@@ -155,8 +179,11 @@ void dt_jobsignals_forget(struct dt_jobsignals *s, int signo)
     }
 }
 
-bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo)
+/* dtrun, which is sent the signal after this process, may have told the agent to act on it before
+ * the loop has looked for signals. */
+bool dt_jobsignals_ranks_had(struct dt_jobsignals *s, int signo)
 {
+    read_signals(s);
     for (int i = 0; i < SIGNOS; i++) {
         if (signos[i] == signo)
             return s->had_ns[i] && dt_now_ns() - s->had_ns[i] < MOMENT_MS * 1000000ull;

@@ -22,8 +22,9 @@ struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*on_signal)(void
                                          void *arg, struct dt_error *err);
 
 /* Returns whether a batch system, which may signal every process of a job, has just sent this
- * signal to the ranks of this host as well. They must not receive it twice. */
-bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
+ * signal to the ranks of this host as well. They must not receive it twice. First calls on_signal
+ * for signals that have arrived meanwhile. */
+bool dt_jobsignals_ranks_had(struct dt_jobsignals *s, int signo);
 /* Forgets that the ranks received this signal (0: any signal), because it has been handled or the
  * ranks are new. */
 void dt_jobsignals_forget(struct dt_jobsignals *s, int signo);

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
@@ -109,6 +110,44 @@ static void each_signal_that_one_process_gets_is_reported(void **state)
     }
 }
 
+/* An agent below this process. Its exit code is 0 if it finds that its ranks had the signal that
+ * came while it stood still. */
+static void ask_once(void)
+{
+    struct fixture f = { 0 };
+    struct dt_error err;
+
+    uv_loop_init(&f.loop);
+    f.signals = dt_jobsignals_open(&f.loop, note, &f, &err);
+    raise(SIGSTOP);
+    _exit(f.signals && dt_jobsignals_ranks_had(f.signals, SIGUSR1) && f.reports == 1 ? 0 : 1);
+}
+
+static int signal_agent_as(const char *name, const char *later)
+{
+    pid_t agent;
+    int status;
+
+    prctl(PR_SET_NAME, name);
+    agent = fork();
+    if (agent == 0)
+        ask_once();
+    assert_int_equal(waitpid(agent, NULL, WUNTRACED), agent);
+    kill(agent, SIGUSR1);
+    prctl(PR_SET_NAME, later);
+    kill(agent, SIGCONT);
+    assert_int_equal(waitpid(agent, &status, 0), agent);
+    return status;
+}
+
+static void ranks_had_what_a_batch_daemon_sent_that_may_be_gone(void **state)
+{
+    (void)state;
+    assert_int_equal(signal_agent_as("slurmstepd", "slurmstepd"), 0);
+    assert_int_equal(signal_agent_as("sge_shepherd", "gone"), 0);
+    assert_int_not_equal(signal_agent_as("bash", "bash"), 0);
+}
+
 #define SIGNALS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -116,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SIGNALS_TEST(a_signal_that_both_processes_get_is_reported_once),
         SIGNALS_TEST(each_signal_that_one_process_gets_is_reported),
+        SIGNALS_TEST(ranks_had_what_a_batch_daemon_sent_that_may_be_gone),
     };
 
     return cmocka_run_group_tests(tests, open_signals, NULL);
