@@ -68,7 +68,8 @@ void dt_signals_check_steps(struct dt_signals *s)
 {
     if (dt_timers_is_running(&s->core->timers, DT_TIMER_GATHER) &&
         !dt_hostlinks_await_signals(&s->core->links, s->gather.gathered))
-        dt_signal_gather_complete(&s->gather, &s->core->timers);
+        dt_signal_gather_complete(&s->gather, &s->core->timers,
+                                  s->batch ? DT_GATHER_BATCH_MS : DT_GATHER_MS);
 }
 
 /* h: the host that reports the signal, or NULL. */
@@ -142,8 +143,9 @@ bool dt_signals_may_explain(const struct dt_signals *s, int signo, uint64_t fail
 
     if (dt_signals_stop_soon(s))
         return true;
-    if (!s->batch || dt_signal_meaning(signo, 0) != DT_SIGNAL_STOP || since_ms >= DT_GATHER_MS)
+    if (!s->batch || dt_signal_meaning(signo, 0) != DT_SIGNAL_STOP ||
+        since_ms >= DT_GATHER_BATCH_MS)
         return false;
-    dt_timers_set(&s->core->timers, DT_TIMER_COLLECT, DT_GATHER_MS - since_ms);
+    dt_timers_set(&s->core->timers, DT_TIMER_COLLECT, DT_GATHER_BATCH_MS - since_ms);
     return true;
 }

@@ -59,12 +59,12 @@ uint64_t dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *tim
     return reported;
 }
 
-void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers)
+void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers,
+                               uint64_t min_ms)
 {
     uint64_t since_ms = (dt_timers_now_ns(timers) - g->began_ns) / 1000000;
 
-    dt_timers_shorten(timers, DT_TIMER_GATHER,
-                      since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
+    dt_timers_shorten(timers, DT_TIMER_GATHER, since_ms < min_ms ? min_ms - since_ms : 0);
 }
 
 uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)

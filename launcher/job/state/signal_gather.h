@@ -7,8 +7,9 @@
 #include "launcher/job/state/timers.h"
 
 enum {
-    DT_GATHER_MS = 200,       /* minimum time, for hosts that belong to no step */
-    DT_GATHER_STEP_MS = 2000, /* maximum time, for steps; the signal may be meant for dtrun alone */
+    DT_GATHER_MS = 200,        /* minimum time: other agents may report the signal */
+    DT_GATHER_BATCH_MS = 1000, /* the same in a batch system: hosts may belong to no step */
+    DT_GATHER_STEP_MS = 2000,  /* maximum time: the signal may be meant for dtrun alone */
 };
 
 /* Sets of signals: bit n stands for signal n. */
@@ -31,8 +32,10 @@ bool dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, 
 /* The job acts on this signal without gathering it. Returns its set if an agent has reported it,
  * so that others may do so later. */
 uint64_t dt_signal_gather_skip(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
-/* Call this while DT_TIMER_GATHER runs, when every step that has ranks has reported the signal. */
-void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers);
+/* Call this while DT_TIMER_GATHER runs, when every step that has ranks has reported the signal.
+ * From now on, the job waits only until min_ms have passed. */
+void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers,
+                               uint64_t min_ms);
 /* DT_TIMER_GATHER has expired. Returns the signals to act on: only one if it ends the job, else
  * all. */
 uint64_t dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers);

@@ -1066,7 +1066,7 @@ static void a_signal_does_not_wait_for_a_step_that_ends(void **state)
         assert_true(gathers(&w, 1500));
         w.now_ns += 150 * 1000000;
         ways[i](&w, 1);
-        assert_int_equal(w.due_ns[DT_TIMER_GATHER], w.now_ns + 50 * 1000000);
+        assert_int_equal(w.due_ns[DT_TIMER_GATHER], w.now_ns + 850 * 1000000);
         dt_job_timer(w.job, DT_TIMER_GATHER);
         assert_last_sent(&w, 0, DT_MSG_STOP);
         end(&w);
