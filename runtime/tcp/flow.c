@@ -372,6 +372,16 @@ static void sleep_until_ready(struct flow_run *r)
     r->slept_ns += dt_clock_ns() - begun;
 }
 
+/* Whether a link has ended for good. A peer that did not learn that it was accepted has connected
+ * again by now. (Then it has sent nothing along this link.) */
+static bool is_lost(const struct flow_run *r, struct dt_mesh_link *link)
+{
+    if (!link->blame_at || link->blame_at > dt_clock_ms())
+        return false;
+    dt_mesh_renew(r->mesh, link);
+    return link->blame_at != 0;
+}
+
 /* Nothing has moved: looks for the reason. */
 static dt_result_t check_for_reason(const struct flow_run *r)
 {
@@ -379,9 +389,8 @@ static dt_result_t check_for_reason(const struct flow_run *r)
 
     for (size_t i = 0; result == DT_OK && i < r->n; i++) {
         const struct dt_leg *g = &r->legs[i];
-        int64_t blame_at = g->link->blame_at;
 
-        if (blame_at && blame_at <= dt_clock_ms())
+        if (is_lost(r, g->link))
             result = blame_peer(r, g->flow->peer, g->link->error);
     }
     return result;

@@ -74,9 +74,8 @@ bool dt_mesh_has(const struct dt_mesh *m, uint32_t peer, uint32_t streams);
  * call yet. */
 dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams);
 
-/* For a link that has ended and that nothing waits for. A peer that has not heard that the
- * connection was complete connects again. If it has done so, the link gets the new connection.
- * Never waits. */
+/* For a link that has ended. A peer that has not heard that the connection was complete connects
+ * again. If it has done so, the link gets the new connection. Never waits. */
 void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_link *link);
 
 /* Call before the first send along a link. If the peer has connected again because it did not learn
