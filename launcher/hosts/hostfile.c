@@ -173,6 +173,8 @@ static int parse_keys(struct line *l, char *at, struct dt_error *err)
         size_t n = strcspn(at, BLANKS "="), gap = strspn(at + n, BLANKS);
         char *name = at, *value;
 
+        if (n && strspn(at, "0123456789") == n && at[n + gap] != '=')
+            return dt_error_usage(err, "%.*s: slots=%.*s was expected", (int)n, at, (int)n, at);
         if (n == 0 || at[n + gap] != '=')
             return dt_error_usage(err, "%.*s: key=value was expected; keys are:" KEYS(NAME), (int)n,
                                   at);

@@ -101,6 +101,7 @@ static const struct good bads[] = {
     { "-l", "-l cannot be a host's name" },
     { "-lroot@h", "-lroot cannot be a user's name" },
     { "h;reboot", "cannot be a host's name" },
+    { "/job/hostfile", "cannot be a host's name; --hostfile names a file with hosts" },
     { "h$(x)", "cannot be a host's name" },
     { "anna@", "a host's name is missing" },
     { "anna@h,bob@h", "h is given twice, with user anna and bob" },
