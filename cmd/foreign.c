@@ -5,7 +5,16 @@
 
 #include "cmd/similar.h"
 
-enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN, X = DT_MPIEXEC, S = DT_SRUN };
+enum {
+    H = DT_HOROVODRUN,
+    T = DT_TORCHRUN,
+    A = DT_ACCELERATE,
+    D = DT_DEEPSPEED,
+    M = DT_MPIRUN,
+    X = DT_MPIEXEC,
+    S = DT_SRUN,
+    J = DT_JSRUN
+};
 
 /* clang-format off */
 #define SAME(launchers, values, text, ...)                                                         \
@@ -68,6 +77,24 @@ static const char of_sockets[] = "--npernode N starts N ranks on each host; --bi
 static const char of_failures[] = "a job ends when a rank fails";
 static const char of_allocation[] = "ranks share all that the allocation has on their node";
 static const char of_binding[] = "--bind-to none, core, socket, numa, l3 or hwthread binds ranks";
+static const char of_nodes[] = "dtrun is started once, for all hosts: name them with -H, in the "
+                               "order of their ranks";
+static const char of_master[] = "dtrun takes a free port of the first host; --iface, or addr= in a "
+                                "hostfile, decides the address";
+static const char of_accelerate[] = "accelerate gives it to ranks in variables; dtrun-migrate(7), "
+                                    "ACCELERATE, says how to set them";
+static const char of_devices[] = "CUDA_VISIBLE_DEVICES=0,1 before dtrun, or gpus= in a hostfile, "
+                                 "chooses GPUs";
+static const char of_leaving_out[] = "a line ^HOST in a hostfile leaves a host out; gpus= there "
+                                     "chooses its GPUs";
+static const char of_programs[] = "a job has one program; a shell can choose one by RANK, see Ranks "
+                                  "that differ in dtrun(1)";
+static const char of_cpu_list[] = "--bind-to divides the CPUs that the host allows; taskset(1) "
+                                  "limits these";
+static const char of_transport[] = "--transport and --rsh say how hosts are reached, see OTHER WAYS "
+                                   "TO REACH HOSTS in dtrun(1)";
+static const char of_tools[] = "start the tool as the program, as in dtrun -np 2 strace ./train";
+static const char of_ranks[] = "-np N is the number of all ranks, --npernode N that on each host";
 
 static const struct dt_foreign table[] = {
     /* horovodrun */
@@ -86,8 +113,8 @@ static const struct dt_foreign table[] = {
     VALUE(M, "*:nocopy", "output-dir=%", of_files, "output-filename"),
     BECOMES(H | M, 1, "output-dir=% tee", of_files, "output-filename"),
     SAME(H, 0, NULL, "verbose"),
-    REFUSED(H, 1, "dtrun's configuration file has another format: --config FILE, see FILES in "
-                  "dtrun(1)", "config-file"),
+    REFUSED(H | A, 1, "dtrun's configuration file has another format: --config FILE, see FILES in "
+                      "dtrun(1); for accelerate's see ACCELERATE in dtrun-migrate(7)", "config-file"),
     SAME(H, 1, NULL, "ssh-port"),
     BECOMES(H, 1, "ssh-port=%", NULL, "p"),
     BECOMES(H, 1, "ssh-identity=%", NULL, "i", "ssh-identity-file"),
@@ -137,7 +164,7 @@ static const struct dt_foreign table[] = {
             "log-hide-timestamp"),
     BECOMES(H, 0, "timestamp", NULL, "prefix-timestamp", "prefix-output-with-timestamp"),
     SAME(H, 1, "without slots a host has one", "H", "hosts"),
-    SAME(H | M, 1, NULL, "hostfile"),
+    SAME(H | M | D, 1, NULL, "hostfile"),
     REFUSED(H, 1, "hosts do not change during a job; to ask the script once: SCRIPT | dtrun "
                   "--hostfile - ...", "host-discovery-script"),
     NEEDLESS(H, 0, "dtrun starts ranks itself, without a controller", "gloo", "mpi", "jsrun"),
@@ -159,7 +186,8 @@ static const struct dt_foreign table[] = {
     IGNORED(T, 1, "--report FILE says what happened", "event-log-handler"),
     IGNORED(T, 1, "all ranks have one role; ROLE_RANK is RANK", "role"),
     REFUSED(T, 0, "give python3 -m MODULE as the program", "m", "module"),
-    NEEDLESS(T, 0, "the program is run as it is given", "no-python"),
+    NEEDLESS(T | D, 0, "the program is run as it is given", "no-python"),
+    NEEDLESS(T, 0, "LOCAL_RANK is always set", "use-env"),
     REFUSED(T, 0, "give python3 SCRIPT as the program", "run-path"),
     BECOMES(T, 1, "output-dir=% tee", of_files, "log-dir"),
     VALUE_NEEDLESS(T, "0", "output is shown unless --output-dir writes it to files", "redirects"),
@@ -170,11 +198,9 @@ static const struct dt_foreign table[] = {
     IGNORED(T, 1, "--output-dir DIR gives each rank a file of its own", "local-ranks-filter"),
     IGNORED(T, 1, "--output-dir DIR gives each rank a file of its own", "duplicate-stdout-filters",
             "duplicate-stderr-filters"),
-    VALUE_NEEDLESS(T, "0", "dtrun is started once, for all hosts", "node-rank"),
-    REFUSED(T, 1, "dtrun is started once, for all hosts: name them with -H, in the order of their "
-                  "ranks", "node-rank"),
-    IGNORED(T, 1, "dtrun takes a free port of the first host; --iface, or addr= in a hostfile, "
-                  "decides the address", "master-addr", "master-port"),
+    VALUE_NEEDLESS(T | D, "0", "dtrun is started once, for all hosts", "node-rank"),
+    REFUSED(T | D, 1, of_nodes, "node-rank"),
+    IGNORED(T | D, 1, of_master, "master-addr", "master-port"),
     IGNORED(T, 1, "--iface, or addr= in a hostfile, decides the address", "local-addr"),
     IGNORED(T, 1, "--output-dir and --tee say where output goes", "logs-specs"),
     VALUE(T, "node", "bind-to=numa", NULL, "numa-binding"),
@@ -186,6 +212,55 @@ static const struct dt_foreign table[] = {
     IGNORED(T, 1, of_signals, "signals-to-handle"),
     BECOMES(T, 1, "kill-grace=%", "the default is 5 s; torchrun's is 30", "shutdown-timeout"),
     SAME(T, 0, NULL, "virtual-local-rank"),
+
+    /* accelerate launch */
+    BECOMES(A, 1, "np=% gpu-bind=host", NULL, "num-processes"),
+    BECOMES(A, 1, "nnodes=%", NULL, "num-machines"),
+    VALUE_NEEDLESS(A, "0", "dtrun is started once, for all hosts", "machine-rank"),
+    REFUSED(A, 1, of_nodes, "machine-rank"),
+    IGNORED(A, 1, of_master, "main-process-ip", "main-process-port"),
+    NEEDLESS(A, 0, "ranks run on all hosts that are given", "multi-gpu", "same-network"),
+    VALUE_NEEDLESS(A, "all", "ranks may use all GPUs", "gpu-ids"),
+    REFUSED(A, 1, of_devices, "gpu-ids"),
+    BECOMES(A, 1, "x=ACCELERATE_MIXED_PRECISION=%", NULL, "mixed-precision"),
+    BECOMES(A, 0, "x=ACCELERATE_USE_CPU=true", NULL, "cpu"),
+    BECOMES(A, 1, "x=OMP_NUM_THREADS=%", NULL, "num-cpu-threads-per-process"),
+    BECOMES(A, 0, "bind-to=numa", NULL, "enable-cpu-affinity"),
+    BECOMES(A, 1, "hostfile=%", NULL, "mpirun-hostfile", "deepspeed-hostfile"),
+    CLASHES(A, 0, "--debug is mpirun's; -x ACCELERATE_DEBUG_MODE=true", "debug"),
+    REFUSED(A, 0, of_accelerate, "use-deepspeed", "use-fsdp", "use-megatron-lm",
+            "use-parallelism-config"),
+    REFUSED(A, 1, of_accelerate, "deepspeed-*", "fsdp-*", "megatron-lm-*", "parallelism-config-*",
+            "fp8-*", "dynamo-*"),
+    REFUSED(A, 1, of_accelerate, "zero*", "offload-*", "gradient-*"),
+    REFUSED(A, 0, "dtrun starts no programs on TPUs", "tpu", "tpu-*"),
+
+    /* deepspeed */
+    CLASHES(D, 1, "-H takes a list of hosts; --hostfile FILE names a file", "H"),
+    VALUE_REFUSED(D, "*:*", "the number of hosts does not change during a job: give one number",
+                  "num-nodes"),
+    BECOMES(D, 1, "nnodes=%", NULL, "num-nodes"),
+    BECOMES(D, 1, "npernode=% gpu-bind=host", NULL, "num-gpus", "num-accelerators"),
+    REFUSED(D, 1, "-H HOST,HOST uses only these hosts of --hostfile; CUDA_VISIBLE_DEVICES=0,1 "
+                  "before dtrun, or gpus= in the hostfile, chooses GPUs", "include"),
+    CLASHES(D, 1, "-i FILE is --ssh-identity; see --include", "i"),
+    REFUSED(D, 0, "give python3 -m MODULE as the program", "module"),
+    NEEDLESS(D, 0, "no --local_rank is added to the arguments", "no-local-rank"),
+    REFUSED(D, 0, of_nodes, "no-ssh"),
+    NEEDLESS(D, 0, "dtrun names each host that it cannot reach", "no-ssh-check"),
+    NEEDLESS(D, 0, "hosts that are given are reached over SSH", "force-multi"),
+    SAME(D, 1, NULL, "ssh-port"),
+    REFUSED(D, 1, "dtrun uses no other launcher: give the options to dtrun itself", "launcher-args"),
+    IGNORED(D, 1, "dtrun runs in an allocation; salloc and sbatch make one", "comment"),
+    IGNORED(D, 0, "in a shell $! is the process id of dtrun", "save-pid"),
+    BECOMES(D, 1, "output-dir=%", of_files, "enable-each-rank-log"),
+    REFUSED(D, 1, "deepspeed tunes by starting many jobs: let it do so itself", "autotuning"),
+    REFUSED(D, 0, of_size, "elastic-training"),
+    REFUSED(D, 1, of_size, "min-elastic-nodes", "max-elastic-nodes"),
+    BECOMES(D, 0, "bind-to=core", NULL, "bind-cores-to-rank"),
+    REFUSED(D, 1, of_cpu_list, "bind-core-list"),
+    REFUSED(D, 1, "let the program activate it, as in sh -c '. ./venv/bin/activate; exec ...'",
+            "venv-script"),
 
     /* mpirun */
     SAME(M, 0, "it takes no topic", "help", "h"),
@@ -202,7 +277,7 @@ static const struct dt_foreign table[] = {
     SAME(M, 1, "without slots a host has one", "H", "host"),
     SAME(M, 1, NULL, "machinefile"),
     BECOMES(M, 1, "hostfile=%", NULL, "default-hostfile"),
-    REFUSED(M, 0, "leave this machine out of -H and --hostfile", "nolocal"),
+    REFUSED(M | X, 0, "leave this machine out of -H and --hostfile", "nolocal"),
     REFUSED(M, 1, "ranks follow the order of hosts and slots in --hostfile", "rankfile", "rf"),
     IGNORED(M, 1, "--nnodes N uses the first N hosts", "max-vm-size"),
     BECOMES(M, 0, "no-oversubscribe=no", "more ranks than slots are allowed, with a warning",
@@ -237,8 +312,7 @@ static const struct dt_foreign table[] = {
     BECOMES(M, 1, "bind-to=%", NULL, "bindto"),
     BECOMES(M, 0, "bind-to=core", NULL, "bind-to-core"),
     BECOMES(M, 0, "bind-to=socket", NULL, "bind-to-socket"),
-    REFUSED(M, 1, "--bind-to divides the CPUs that the host allows; taskset(1) limits these",
-            "cpu-list", "cpu-set"),
+    REFUSED(M, 1, of_cpu_list, "cpu-list", "cpu-set"),
     IGNORED(M, 1, of_cores, "cpus-per-proc", "cpus-per-rank"),
     IGNORED(M, 0, "-H and --hostfile say how many slots a host has; --bind-to hwthread binds to "
                   "hardware threads", "use-hwthread-cpus"),
@@ -274,7 +348,7 @@ static const struct dt_foreign table[] = {
     REFUSED(M, 0, "--report FILE writes JSON", "xml"),
     REFUSED(M, 1, "--report FILE writes JSON", "xml-file"),
     REFUSED(M, 1, "--output-dir DIR writes each rank's output to files of its own", "xterm"),
-    NEEDLESS(M, 0, "dtrun is silent while all is well", "quiet", "q"),
+    NEEDLESS(M | D, 0, "dtrun is silent while all is well", "quiet", "q"),
     BECOMES(M, 0, "verbose", NULL, "debug-devel", "d", "debug-daemons", "debug-daemons-file",
             "show-progress"),
     NEEDLESS(M, 0, "each failure is named once", "no-aggregate-help"),
@@ -294,11 +368,13 @@ static const struct dt_foreign table[] = {
     BECOMES(M, 1, "x=PATH=%", "the ranks see it, too", "path"),
     { M, 1, true, DT_FOREIGN_BECOMES, NULL, "push=%",
       "they go to a directory of the job's own, see --push in dtrun(1)", { "preload-files" } },
-    REFUSED(M, 0, "--push PROGRAM sends the program", "preload-binary", "s"),
+    REFUSED(M, 0, "--push PROGRAM sends the program", "preload-binary"),
+    REFUSED(M | X, 0, "for mpirun's -s, --push PROGRAM sends the program; for mpiexec's -s RANKS see "
+                      "--stdin", "s"),
     NEEDLESS(M, 1, "the agent is sent to hosts where it is missing", "prefix", "app-pmix-prefix"),
     NEEDLESS(M, 0, "the agent is sent to hosts where it is missing", "noprefix", "no-app-prefix"),
-    NEEDLESS(M, 1, "no directory is made for a session", "tmpdir"),
-    REFUSED(M, 1, "a job has one program, given after the options", "app", "file"),
+    NEEDLESS(M | X, 1, "no directory is made for a session", "tmpdir"),
+    REFUSED(M, 1, of_programs, "app", "file"),
     REFUSED(M, 0, "argv is the same for all ranks; RANK in the environment tells them apart",
             "index-argv-by-rank"),
 
@@ -356,8 +432,11 @@ static const struct dt_foreign table[] = {
     NEEDLESS(X, 1, "the hosts of a batch job are found without it", "rmk"),
     VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "launcher"),
     VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "bootstrap"),
-    REFUSED(X, 1, "--transport and --rsh say how hosts are reached", "launcher", "bootstrap",
-            "launcher-exec", "bootstrap-exec"),
+    VALUE(X | D, "slurm", "transport=srun", NULL, "launcher"),
+    VALUE(X, "slurm", "transport=srun", NULL, "bootstrap"),
+    REFUSED(X | D, 1, of_transport, "launcher"),
+    REFUSED(X, 1, of_transport, "bootstrap", "launcher-exec", "bootstrap-exec",
+            "bootstrap-exec-args"),
     NEEDLESS(X, 1, "dtrun knows the names of this machine", "localhost"),
     NEEDLESS(X, 0, "ranks do not get the names of hosts", "disable-hostname-propagation"),
     NEEDLESS(X, 0, "hosts need not share paths, and --push sends the program", "hybrid-hosts"),
@@ -376,7 +455,7 @@ static const struct dt_foreign table[] = {
              "genvall", "envall"),
     REFUSED(X, 0, "--unset NAME removes a variable", "genvnone", "envnone"),
     SAME(X, 1, NULL, "wdir"),
-    REFUSED(X, 1, "a job has one program, given after the options", "configfile"),
+    REFUSED(X, 1, of_programs, "configfile"),
     SAME(X, 1, "the value is a list of networks", "iface"),
     BECOMES(X, 0, "tag", NULL, "prepend-rank", "l"),
     IGNORED(X, 1, "lines begin with [rank]; --timestamp puts the time before them",
@@ -394,6 +473,25 @@ static const struct dt_foreign table[] = {
     IGNORED(X, 1, "dtrun has no name server", "nameserver"),
     IGNORED(X, 0, "ranks use PMI_FD", "pmi-port"),
     IGNORED(X, 1, of_mpi, "memory-alloc-kinds"),
+    BECOMES(X, 0, "version", NULL, "V"),
+    BECOMES(X, 1, "npernode=%", NULL, "grr"),
+    BECOMES(X, 0, "map-by=node", NULL, "rr"),
+    BECOMES(X, 1, "hostfile=%", NULL, "machine"),
+    BECOMES(X, 1, "hosts=%", NULL, "hosts-group"),
+    BECOMES(X, 0, "display-map", NULL, "print-rank-map"),
+    REFUSED(X, 1, of_binding, "binding"),
+    NEEDLESS(X, 0, "lines are always whole", "ordered-output"),
+    NEEDLESS(X, 0, "nothing is left when a job has ended", "cleanup"),
+    NEEDLESS(X, 0, "no configuration of mpiexec is read", "noconf"),
+    NEEDLESS(X, 0, "each host has one connection", "localroot", "pmi-aggregate",
+             "pmi-noaggregate"),
+    NEEDLESS(X, 1, "each host has one connection", "branch-count", "pmi-connect"),
+    IGNORED(X, 1, "--unset NAME removes a variable", "envexcl", "genvexcl"),
+    IGNORED(X, 1, "ranks have the umask of a login on their host", "umask"),
+    REFUSED(X, 0, of_debugger, "gdb"),
+    REFUSED(X, 1, of_tools, "gtool", "gtoolfile"),
+    REFUSED(X, 0, of_tools, "aps", "mps"),
+    REFUSED(X, 0, "-x LD_PRELOAD=LIBRARY loads the library of such a tool", "check-mpi", "trace"),
 
     /* srun */
     SAME(S, 0, NULL, "help", "h", "version", "verbose", "v"),
@@ -408,7 +506,7 @@ static const struct dt_foreign table[] = {
     REFUSED(S, 1, of_sockets, "ntasks-per-socket"),
     IGNORED(S, 1, of_cores, "cpus-per-task"),
     BECOMES(S, 1, "hosts=%", NULL, "nodelist", "w"),
-    REFUSED(S, 1, "a line ^HOST in a hostfile leaves a host out", "exclude"),
+    REFUSED(S | D, 1, of_leaving_out, "exclude"),
     CLASHES(S, 1, "-x NAME passes on a variable; a line ^HOST in a hostfile leaves a host out",
             "x"),
     VALUE(S, "block", "map-by=slot", NULL, "distribution"),
@@ -424,7 +522,9 @@ static const struct dt_foreign table[] = {
     BECOMES(S, 0, "tag", NULL, "label", "l"),
     SAME(S, 0, NULL, "unbuffered"),
     BECOMES(S, 0, "unbuffered", NULL, "u"),
-    REFUSED(S, 1, "--output-dir DIR gives each rank files of its own", "error", "e", "o"),
+    REFUSED(S, 1, "--output-dir DIR gives each rank files of its own", "error", "o"),
+    REFUSED(S | D | J, 1, "for srun's -e FILE see --output-dir, for deepspeed's -e HOSTS --exclude, "
+                          "for aprun's -e NAME=VALUE -x", "e"),
     CLASHES(S, 1, "--output is mpirun's; --output-dir DIR gives each rank files of its own",
             "output"),
     REFUSED(S, 1, "standard input goes to rank 0, or to others with --stdin", "input"),
@@ -445,7 +545,7 @@ static const struct dt_foreign table[] = {
     REFUSED(S, 1, "--timeout SECONDS ends a job", "time"),
     CLASHES(S, 1, "-t is torchrun's; --timeout SECONDS ends a job", "t"),
     NEEDLESS(S, 0, "a job that may be restarted goes on without a lost node", "no-kill"),
-    REFUSED(S, 0, "a job has one program, given after the options", "multi-prog"),
+    REFUSED(S, 0, of_programs, "multi-prog"),
     OPTIONAL(S, DT_FOREIGN_REFUSED, NULL, "--push PROGRAM sends the program", "bcast"),
     CLASHES(S, 1, "--mpi takes no value, as in horovodrun; PMI-1 and PMIx are found without it",
             "mpi"),
@@ -456,6 +556,28 @@ static const struct dt_foreign table[] = {
     IGNORED(S, 1, of_allocation, "G"),
     IGNORED(S, 1, "dtrun runs in an allocation; salloc and sbatch make one", "account", "A",
             "job-name", "J", "partition", "qos"),
+
+    /* jsrun, aprun, flux run and the mpiexec of PALS */
+    REFUSED(J, 1, of_ranks, "nrs", "tasks-per-rs", "a", "rs-per-host"),
+    BECOMES(J, 1, "npernode=%", NULL, "tasks-per-node"),
+    IGNORED(J, 1, of_cores, "cpu-per-rs", "cores-per-task", "depth", "j"),
+    IGNORED(J, 1, "a rank sees one GPU, and with --gpu-bind host all that its host's ranks share",
+            "gpu-per-rs", "g"),
+    REFUSED(J, 1, of_binding, "bind", "b", "cc"),
+    REFUSED(J, 1, of_sockets, "S"),
+    REFUSED(J, 1, "--map-by slot or node places ranks", "launch-distribution"),
+    IGNORED(J, 1, "dtrun uses the hosts in the order of the batch job", "latency-priority"),
+    BECOMES(J, 1, "hosts=%", NULL, "L"),
+    NEEDLESS(J, 0, "hosts and slots are those of the batch job", "B"),
+    BECOMES(J, 1, "x=%", NULL, "E"),
+    IGNORED(J, 1, of_mpi, "smpiargs", "M"),
+    REFUSED(J, 1, of_programs, "erf-input", "U"),
+    VALUE_REFUSED(J, "0", of_failures, "exit-on-error"),
+    VALUE_REFUSED(J, "0", of_failures, "X"),
+    NEEDLESS(J, 1, of_failures, "exit-on-error", "X"),
+    BECOMES(J, 0, "tag", NULL, "label-io"),
+    IGNORED(J, 1, "it sets up flux-shell(1)", "setopt"),
+    REFUSED(J, 1, "--timeout SECONDS ends a job", "time-limit"),
 };
 /* clang-format on */
 

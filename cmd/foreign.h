@@ -1,6 +1,7 @@
-/* The options of horovodrun 0.28, torchrun 2, Open MPI's mpirun 4 and 5, and MPICH's mpiexec 4, and
- * the common ones of srun: what dtrun does for each of them, or why it has no counterpart. Pure.
- * dtrun-migrate(7) has the same tables. */
+/* The options of horovodrun 0.28, torchrun 2, deepspeed, Open MPI's mpirun 4 and 5, and the mpiexec
+ * of MPICH 4 and Intel MPI, and the common ones of accelerate, srun, jsrun and others: what dtrun
+ * does for each of them, or why it has no counterpart. Pure. dtrun-migrate(7) has the same tables.
+ */
 #ifndef DT_CMD_FOREIGN_H
 #define DT_CMD_FOREIGN_H
 
@@ -12,7 +13,10 @@ enum dt_launcher {
     DT_TORCHRUN = 2,
     DT_MPIRUN = 4,
     DT_MPIEXEC = 8,
-    DT_SRUN = 16
+    DT_SRUN = 16,
+    DT_ACCELERATE = 32,
+    DT_DEEPSPEED = 64,
+    DT_JSRUN = 128 /* and aprun, flux run and the mpiexec of PALS */
 };
 
 enum dt_foreign_kind {
@@ -28,7 +32,8 @@ enum { DT_FOREIGN_NAMES = 6, DT_FOREIGN_OPTIONAL = -1 };
 
 struct dt_foreign {
     unsigned launchers; /* a set of enum dt_launcher */
-    int values;         /* number of words that follow it; two become one value.
+    int values;         /* number of words that follow it; two become one value, and NAME=VALUE
+                           takes the place of two.
                            DT_FOREIGN_OPTIONAL: none, but it may have a value after "=" */
     bool list;          /* its value is a comma-separated list; each item has a row */
     enum dt_foreign_kind kind;
@@ -38,7 +43,7 @@ struct dt_foreign {
                             matched; # stands for that many MiB in bytes; & stands for the two
                             values, joined by "="; "no" undoes an option that takes no value */
     const char *text;    /* a sentence that says what differs, or why nothing is done; or NULL */
-    const char *names[DT_FOREIGN_NAMES]; /* without dashes */
+    const char *names[DT_FOREIGN_NAMES]; /* without dashes; * at the end stands for any text */
 };
 
 /* Returns the i-th row of the table, or NULL beyond the last. */

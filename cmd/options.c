@@ -281,8 +281,10 @@ static int refuse_option(const struct word *w, struct dt_error *err)
             err, "%.*s is not an option; did you mean %.*s %.*s? see dtrun --help", (int)w->length,
             w->text, (int)n, w->text, (int)(w->length - n), w->text + n);
     if (!meant)
-        return dt_error_usage(err, "%.*s is not an option; see dtrun --help", (int)w->length,
-                              w->text);
+        return dt_error_usage(err,
+                              "%.*s is not an option; see dtrun --help, and dtrun-migrate(7) for "
+                              "those of other launchers",
+                              (int)w->length, w->text);
     return dt_error_usage(err, "%.*s is not an option; did you mean %s%s? see dtrun --help",
                           (int)w->length, w->text, dashes_of(meant), meant);
 }
@@ -645,7 +647,9 @@ static int take_foreign_items(struct dt_options *o, const struct word *w, const 
 static int take_foreign_pair(struct dt_options *o, const struct word *w, const char *first,
                              const char *second, struct dt_error *err)
 {
-    char *value = dt_xasprintf("%s %s", first, second);
+    size_t name = strcspn(first, "=");
+    char *value =
+        dt_xasprintf("%.*s %s", (int)name, first, first[name] ? first + name + 1 : second);
     int rc = take_foreign(o, w, value, err);
 
     free(value);
@@ -676,10 +680,12 @@ static int take_foreign_option(struct dt_options *o, const struct word *w, char 
     const char *value, *part;
     size_t length;
     const struct dt_foreign *row = dt_foreign_find(w->name, w->n, NULL, &part, &length);
+    const char *first = w->value ? w->value : argv[*i + 1];
+    bool one_word = row && row->values == 2 && first && strchr(first, '=');
 
     if (!row || !has_right_dashes(w))
         return refuse_option(w, err);
-    if (take_values(w, row->values, "VALUE", argv, i, &value, err) < 0)
+    if (take_values(w, one_word ? 1 : row->values, "VALUE", argv, i, &value, err) < 0)
         return -1;
     if (row->values == 2)
         return take_foreign_pair(o, w, value, argv[*i], err);
@@ -775,8 +781,10 @@ static int check_program(struct dt_options *o, char *const *words, bool after_da
     if (after_hosts && check_split_host_list(o, words[0], words[1], err) < 0)
         return -1;
     if (looks_like_mpmd(words))
-        return dt_error_usage(err, "several programs in one job (\" : \") are not supported; "
-                                   "if \":\" is an argument, write -- before the program");
+        return dt_error_usage(err,
+                              "several programs in one job (\" : \") are not supported; a "
+                              "shell can choose one by RANK, see Ranks that differ in dtrun(1); "
+                              "if \":\" is an argument, write -- before the program");
     return 0;
 }
 

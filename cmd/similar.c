@@ -35,10 +35,10 @@ size_t dt_similar_distance(const char *a, size_t n, const char *b)
 
 bool dt_similar_same(const char *name, const char *word, size_t n)
 {
-    if (strlen(name) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+
+    for (; i < n && name[i] && name[i] != '*'; i++)
         if (name[i] != (word[i] == '_' ? '-' : word[i]))
             return false;
-    return true;
+    return name[i] == '*' || (i == n && !name[i]);
 }

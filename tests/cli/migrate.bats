@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# dtrun accepts command lines of horovodrun, torchrun, mpirun, mpiexec and srun. tests/unit/cmd/foreign.c tests
+# dtrun accepts command lines of horovodrun, torchrun, accelerate, deepspeed, mpirun, mpiexec and srun. tests/unit/cmd/foreign.c tests
 # what dtrun-migrate(7) says of each option.
 bats_require_minimum_version 1.5.0
 load common
@@ -55,6 +55,18 @@ plan() {
     [ "$(plan -N 1 --map-by slot -H host1:4,host2:4 -q)" = "0 host1,1 host2" ]
     [ "$(plan --slots-per-host 2 -H host1,host2:1)" = "0 host1,1 host1,2 host2" ]
     err_is_empty
+}
+
+@test "command lines of accelerate and deepspeed place ranks as those do, and let them choose a GPU" {
+    printf 'worker-1 slots=4\nworker-2 slots=4\n' >hostfile
+    [ "$(plan --hostfile hostfile --num_nodes 1 --num_gpus 2)" = "0 worker-1,1 worker-1" ]
+    [ "$(plan --mpirun_hostfile hostfile --num_machines 2 --num_processes 5 --machine_rank 0)" = \
+        "0 worker-1,1 worker-1,2 worker-1,3 worker-1,4 worker-2" ]
+    err_is_empty
+    CUDA_VISIBLE_DEVICES=1,3 dtrun --num_processes 2 --mixed_precision bf16 --no-tag \
+        sh -c 'echo "$LOCAL_RANK $CUDA_VISIBLE_DEVICES $ACCELERATE_MIXED_PRECISION"'
+    code_is 0
+    [ "$(sort "$OUT" | paste -sd';')" = "0 1,3 bf16;1 1,3 bf16" ] || { show; return 1; }
 }
 
 @test "command lines of srun place ranks as srun does, and resources are left to the allocation" {
@@ -114,6 +126,10 @@ HOROVOD_TORUS_ALLREDUCE=0
     code_is 2
     err_lines 1
     err_has "dtrun: --xml: --report FILE writes JSON"
+    dtrun --use_fsdp --fsdp_sharding_strategy FULL_SHARD python3 train.py
+    code_is 2
+    err_lines 1
+    err_has "dtrun: --use_fsdp: accelerate gives it to ranks in variables; dtrun-migrate(7), ACCELERATE"
 }
 
 @test "--nproc-per-node gpu, cpu and auto use the given slots, or else what this machine has" {

@@ -45,7 +45,7 @@ mentions() {
 }
 
 @test "unknown options and missing values are refused" {
-    refuses "--bad is not an option; see dtrun --help" --bad true
+    refuses "--bad is not an option; see dtrun --help, and dtrun-migrate(7) for those of other launchers" --bad true
     mentions "-np: a value (N) is missing" -np
     mentions "--dry-run takes no value" --dry-run=1 true
 }

@@ -271,6 +271,14 @@ static void lists_and_pairs_of_values_are_split(void **state)
         { "-f h -ppn 2 -genv A 1 -genvlist B,C -l x",
           "pernode=2 hostfile=h env=x:A=1 env=x:B env=x:C tag=1 =x" },
         { "-launcher ssh -genvall -n 2 x", "np=2 =x" },
+        { "-genv A=1 -genv B C=2 -n 2 x", "np=2 env=x:A=1 env=x:B=C=2 =x" },
+        { "-rr -machine h -print-rank-map -bootstrap slurm x",
+          "mapby=1 hostfile=h map=1 transport=4 =x" },
+        { "--num_machines 2 --num_processes 8 --multi_gpu --mixed_precision bf16 x",
+          "np=8 nnodes=2 env=x:ACCELERATE_MIXED_PRECISION=bf16 gpubind=1 =x" },
+        { "--hostfile h --num_nodes 2 --num_gpus=4 --no_local_rank x --deepspeed",
+          "pernode=4 nnodes=2 hostfile=h gpubind=1 =x =--deepspeed" },
+        { "--tasks-per-node 2 -E A=1 -X 1 --smpiargs=-gpu x", "pernode=2 env=x:A=1 =x" },
         { "-cb", "build=1" },
         { "--bind-to core:overload-allowed x", "bind=1 =x" },
         { "--map-by ppr:2:node x", "pernode=2 =x" },
@@ -327,6 +335,12 @@ static void mistakes_are_named_as_they_were_written(void **state)
         { "--export NONE x", "--export NONE: --unset NAME removes" },
         { "--dependency 3 x", "--dependency is not an option; see" },
         { "--rdzv x", "--rdzv is not an option" },
+        { "-genv A", "-genv: a value (VALUE) is missing" },
+        { "--fsdp_offload_params true x", "--fsdp_offload_params true: accelerate gives it" },
+        { "--zero3_init_flag true x", "--zero3_init_flag true: accelerate gives it" },
+        { "--include a:0,1 x", "--include a:0,1: -H HOST,HOST uses only these hosts" },
+        { "-e a@b:1 x", "-e a@b:1: for srun's -e FILE see --output-dir, for deepspeed's" },
+        { "-n 4 -a 2 x", "-a 2: -np N is the number of all ranks" },
     };
     struct dt_strbuf line = { 0 };
 
@@ -471,6 +485,9 @@ static void the_page_has_the_same_tables(void **state)
     check_table(dt_strbuf_text(&page), "MPIRUN", DT_MPIRUN);
     check_table(dt_strbuf_text(&page), "MPIEXEC", DT_MPIEXEC);
     check_table(dt_strbuf_text(&page), "SRUN", DT_SRUN);
+    check_table(dt_strbuf_text(&page), "ACCELERATE", DT_ACCELERATE);
+    check_table(dt_strbuf_text(&page), "DEEPSPEED", DT_DEEPSPEED);
+    check_table(dt_strbuf_text(&page), "JSRUN", DT_JSRUN);
     dt_strbuf_free(&page);
 }
 
