@@ -81,11 +81,28 @@ static int slurm_names(struct dt_hostlist *list, const char *text, struct dt_err
     return 0;
 }
 
+/* "srun torchrun ..." starts one launcher on each node. Each dtrun would start the whole job. Task
+ * 0 may: it is also the shell of "srun -n 8 --pty bash". */
+static int check_task(const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    const char *task = view->variable("SLURM_PROCID", view->arg);
+    const char *tasks = view->variable("SLURM_STEP_NUM_TASKS", view->arg);
+
+    if (!task || !tasks || strcmp(task, "0") == 0)
+        return 0;
+    return dt_error_usage(err,
+                          "srun has started dtrun as task %.20s of %.20s, and each would start "
+                          "the whole job: start dtrun once, without srun",
+                          task, tasks);
+}
+
 static int slurm(struct dt_hostlist *list, const char *name, const char *nodes,
                  const struct dt_scheduler_view *view, struct dt_error *err)
 {
     const char *tasks = view->variable("SLURM_TASKS_PER_NODE", view->arg);
 
+    if (check_task(view, err) < 0)
+        return -1;
     if (slurm_names(list, nodes, err) < 0)
         return dt_error_prefix(err, "%s=%.200s: ", name, nodes);
     if (tasks && slurm_slots(list, tasks, err) < 0)

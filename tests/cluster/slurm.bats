@@ -140,6 +140,14 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
     grep -q 'rank 3 (node2, pid .* exited with code 7' "$ERR"
 }
 
+@test "if srun starts dtrun on each node, only the first one starts the job" {
+    if in_lab srun -Q -N2 -n2 dtrun --no-tag printenv RANK >"$OUT" 2>"$ERR"; then
+        return 1
+    fi
+    [ "$(sort "$OUT" | paste -sd' ')" = "0 1" ]
+    grep -q 'dtrun: srun has started dtrun as task 1 of 2, and each would start the whole job' "$ERR"
+}
+
 @test "large output and standard input pass through srun unchanged" {
     head -c 3000000 /dev/urandom | base64 >"$LAB/big"
     in_lab salloc -Q -N2 -n2 dtrun --no-tag --stdin 1 -np 2 sh -c \

@@ -43,6 +43,8 @@ static const struct allocation goods[] = {
     { { TASKS "4" }, NULL, "" },
     { { NODES "n1" }, NULL, "n1:1" },
     { { NODES "n1", TASKS "4" }, NULL, "n1:4" },
+    { { NODES "n1", "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2" }, NULL, "n1:1" },
+    { { NODES "n1", "SLURM_PROCID=1" }, NULL, "n1:1" },
     { { NODES "n[1-3]", TASKS "4(x2),1" }, NULL, "n1:4; n2:4; n3:1" },
     { { NODES "n[1-3]", TASKS "2,4(x2)" }, NULL, "n1:2; n2:4; n3:4" },
     { { NODES "n[01-02,08],gpu7,x[9-10]", TASKS "1,2,3,4,5(x1),6" },
@@ -74,6 +76,9 @@ static const struct allocation goods[] = {
 };
 
 static const struct allocation bads[] = {
+    { { NODES "n[1-2]", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2" },
+      NULL,
+      "srun has started dtrun as task 1 of 2, and each would start the whole job" },
     { { NODES "n[1-3" }, NULL, "SLURM_JOB_NODELIST=n[1-3: n[1-3: a bracket is not matched" },
     { { NODES "n[1-x]" }, NULL, "SLURM_JOB_NODELIST=n[1-x]: n[1-x]: [1-x] is not a range" },
     { { NODES "a,,b" }, NULL, "SLURM_JOB_NODELIST=a,,b: a host is missing" },
