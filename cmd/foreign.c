@@ -85,6 +85,9 @@ static const char of_accelerate[] = "accelerate gives it to ranks in variables; 
                                     "ACCELERATE, says how to set them";
 static const char of_devices[] = "CUDA_VISIBLE_DEVICES=0,1 before dtrun, or gpus= in a hostfile, "
                                  "chooses GPUs";
+static const char of_including[] = "-H HOST,HOST uses only these hosts of --hostfile; "
+                                   "CUDA_VISIBLE_DEVICES=0,1 before dtrun, or gpus= in the hostfile, "
+                                   "chooses GPUs";
 static const char of_leaving_out[] = "a line ^HOST in a hostfile leaves a host out; gpus= there "
                                      "chooses its GPUs";
 static const char of_programs[] = "a job has one program; a shell can choose one by RANK, see Ranks "
@@ -192,6 +195,7 @@ static const struct dt_foreign table[] = {
     BECOMES(T, 1, "output-dir=% tee", of_files, "log-dir"),
     VALUE_NEEDLESS(T, "0", "output is shown unless --output-dir writes it to files", "redirects"),
     VALUE_NEEDLESS(T, "0", "output is shown unless --output-dir writes it to files", "r"),
+    VALUE_NEEDLESS(X, "ssh", "hosts are reached over SSH", "r"),
     REFUSED(T, 1, "--output-dir DIR writes all output to files", "redirects", "r"),
     CLASHES(T, 1, "--tee takes no value here, and belongs to --output-dir", "tee"),
     REFUSED(T, 1, "--output-dir DIR --tee writes all output to files and shows it", "t"),
@@ -228,6 +232,10 @@ static const struct dt_foreign table[] = {
     BECOMES(A, 0, "bind-to=numa", NULL, "enable-cpu-affinity"),
     BECOMES(A, 1, "hostfile=%", NULL, "mpirun-hostfile", "deepspeed-hostfile"),
     CLASHES(A, 0, "--debug is mpirun's; -x ACCELERATE_DEBUG_MODE=true", "debug"),
+    VALUE_NEEDLESS(A, "no", "this is what programs do without it", "dynamo-backend"),
+    BECOMES(A, 1, "x=ACCELERATE_DYNAMO_BACKEND=%", NULL, "dynamo-backend"),
+    NEEDLESS(A, 1, "hosts are reached over SSH", "deepspeed-multinode-launcher"),
+    REFUSED(A, 1, of_including, "deepspeed-inclusion-filter", "deepspeed-exclusion-filter"),
     REFUSED(A, 0, of_accelerate, "use-deepspeed", "use-fsdp", "use-megatron-lm",
             "use-parallelism-config"),
     REFUSED(A, 1, of_accelerate, "deepspeed-*", "fsdp-*", "megatron-lm-*", "parallelism-config-*",
@@ -241,8 +249,7 @@ static const struct dt_foreign table[] = {
                   "num-nodes"),
     BECOMES(D, 1, "nnodes=%", NULL, "num-nodes"),
     BECOMES(D, 1, "npernode=% gpu-bind=host", NULL, "num-gpus", "num-accelerators"),
-    REFUSED(D, 1, "-H HOST,HOST uses only these hosts of --hostfile; CUDA_VISIBLE_DEVICES=0,1 "
-                  "before dtrun, or gpus= in the hostfile, chooses GPUs", "include"),
+    REFUSED(D, 1, of_including, "include"),
     CLASHES(D, 1, "-i FILE is --ssh-identity; see --include", "i"),
     REFUSED(D, 0, "give python3 -m MODULE as the program", "module"),
     NEEDLESS(D, 0, "no --local_rank is added to the arguments", "no-local-rank"),

@@ -271,6 +271,7 @@ static void lists_and_pairs_of_values_are_split(void **state)
         { "-f h -ppn 2 -genv A 1 -genvlist B,C -l x",
           "pernode=2 hostfile=h env=x:A=1 env=x:B env=x:C tag=1 =x" },
         { "-launcher ssh -genvall -n 2 x", "np=2 =x" },
+        { "-r ssh --dynamo_backend=no -n 2 x", "np=2 =x" },
         { "-genv A=1 -genv B C=2 -n 2 x", "np=2 env=x:A=1 env=x:B=C=2 =x" },
         { "-rr -machine h -print-rank-map -bootstrap slurm x",
           "mapby=1 hostfile=h map=1 transport=4 =x" },
