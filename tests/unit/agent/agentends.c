@@ -389,23 +389,6 @@ static void a_launcher_that_announced_its_stop_may_be_silent(void **state)
     assert_true(agent_all_gone(a)); /* the launcher is silent again */
 }
 
-/* Waits until the kernel shows the process in this state: 'T' is stopped, 'S' sleeps. */
-static void wait_for_state(uint32_t pid, char wanted)
-{
-    char path[64], line[512] = "", *after = NULL;
-
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    do {
-        FILE *f = fopen(path, "r");
-
-        assert_non_null(f);
-        assert_non_null(fgets(line, sizeof line, f));
-        fclose(f);
-        after = strrchr(line, ')');
-        assert_non_null(after);
-    } while (after[2] != wanted);
-}
-
 static void ranks_stay_stopped_after_a_standstill_until_a_ping(void **state)
 {
     struct agent *a = *state;
@@ -421,9 +404,9 @@ static void ranks_stay_stopped_after_a_standstill_until_a_ping(void **state)
     agent_listen(a, 5000); /* longer than the lease */
     kill(a->keeper, SIGCONT);
     kill(worker, SIGCONT);
-    wait_for_state(rank, 'T');
+    agent_wait_for_state(rank, 'T');
     agent_ping(a, 1);
-    wait_for_state(rank, 'S');
+    agent_wait_for_state(rank, 'S');
     assert_true(agent_all_gone(a)); /* the launcher is silent again */
     assert_int_equal(agent_await(a), 125);
 }

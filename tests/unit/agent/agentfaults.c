@@ -130,13 +130,16 @@ static void a_rank_is_stopped_in_each_given_step(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_signal go_on = { SIGCONT };
+    uint32_t rank;
 
     start_steps(a, 1, "alone", stop_in_step_5);
-    agent_wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
-    agent_listen(a, 100);
+    agent_expect(a, DT_MSG_STARTED);
+    rank = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+    agent_wait_for_state(rank, 'T');
     agent_wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
     agent_send(a, DT_MSG_SIGNAL, &go_on);
     agent_wait_for_output(a, 0, "0\n1\n2\n3\n4\n5\n6\n");
+    agent_wait_for_state(rank, 'T'); /* otherwise SIGCONT could come before SIGSTOP */
     agent_send(a, DT_MSG_SIGNAL, &go_on);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.code, 0);

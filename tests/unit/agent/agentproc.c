@@ -405,6 +405,22 @@ void agent_stop(struct agent *a, uint32_t grace_ms)
     agent_send(a, DT_MSG_STOP, &m);
 }
 
+void agent_wait_for_state(uint32_t pid, char wanted)
+{
+    char path[64], line[512] = "", *after = NULL;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    do {
+        FILE *f = fopen(path, "r");
+
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        fclose(f);
+        after = strrchr(line, ')');
+        assert_non_null(after);
+    } while (after[2] != wanted);
+}
+
 void agent_wait_for_output(struct agent *a, uint32_t rank, const char *text)
 {
     for (int ms = 0;

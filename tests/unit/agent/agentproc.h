@@ -77,6 +77,8 @@ void agent_stop(struct agent *a, uint32_t grace_ms);
 void agent_ping(struct agent *a, uint64_t time_ns);
 /* Waits until the standard output of the rank is exactly this text. */
 void agent_wait_for_output(struct agent *a, uint32_t rank, const char *text);
+/* Waits until the kernel shows the process in this state: 'T' is stopped, 'S' sleeps. */
+void agent_wait_for_state(uint32_t pid, char wanted);
 
 /* With this script two ranks are 14 processes, including the agent's two. */
 extern const char agent_family[];
