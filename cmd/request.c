@@ -159,6 +159,15 @@ static void give_slots(struct dt_hostlist *hosts, int slots)
             hosts->v[i].slots = slots;
 }
 
+/* A batch job that is made for torchrun has one task on each host, which starts all ranks there.
+ * These share no devices, however, if the user says how many they are. */
+static void raise_granted_slots(struct dt_hostlist *hosts, int slots)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        if (hosts->v[i].slots_granted && hosts->v[i].slots < slots)
+            hosts->v[i].slots = slots;
+}
+
 static int give_all_slots(const struct dt_options *o, struct dt_hostlist *hosts,
                           struct dt_error *err)
 {
@@ -168,6 +177,8 @@ static int give_all_slots(const struct dt_options *o, struct dt_hostlist *hosts,
         return dt_pernode_slots(hosts, o->per_node, "", err);
     if (o->per_node)
         give_slots(hosts, o->per_node);
+    if (!o->job.no_oversubscribe)
+        raise_granted_slots(hosts, o->per_node);
     return 0;
 }
 

@@ -144,6 +144,7 @@ static int merge(struct dt_host *host, const struct dt_host *more, struct dt_err
     host->max_slots = sum_of_limits(host->max_slots, more->max_slots);
     host->slots += more->slots;
     host->slots_given |= more->slots_given;
+    host->slots_granted |= more->slots_granted;
     host->gpus_given |= more->gpus_given;
     for (uint32_t i = 0; i < more->gpus.n; i++)
         dt_xstrs_add(&host->gpus, more->gpus.v[i]);
@@ -219,6 +220,7 @@ static int filter_apply(struct dt_host *host, const struct dt_host *wanted, stru
     if (wanted->slots_given) {
         host->slots = wanted->slots;
         host->slots_given = true;
+        host->slots_granted = false;
     }
     if (wanted->user) {
         free(host->user);

@@ -16,7 +16,8 @@ struct dt_host {
     int port;       /* ssh port, or 0 */
     int slots;      /* 0: the host takes no ranks */
     bool slots_given;
-    int max_slots; /* 0: no limit */
+    bool slots_granted; /* they are the tasks of a batch job, which may have one for each host */
+    int max_slots;      /* 0: no limit */
     struct dt_strs gpus;
     bool gpus_given;
     /* The GPUs of a step on this host, as srun takes them; NULL: a step gets them unasked. */

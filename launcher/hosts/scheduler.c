@@ -14,7 +14,7 @@
 /* Schedulers write plain names, without user, slots, ranges or addresses in brackets. */
 static int add_slots(struct dt_hostlist *list, const char *name, int slots, struct dt_error *err)
 {
-    const struct dt_host more = { .slots = slots, .slots_given = true };
+    const struct dt_host more = { .slots = slots, .slots_given = true, .slots_granted = true };
     struct dt_hostword word;
 
     if (strpbrk(name, "@:[]"))
@@ -58,6 +58,7 @@ static int slurm_slots(struct dt_hostlist *list, const char *text, struct dt_err
                 continue;
             list->v[counted].slots = slots;
             list->v[counted].slots_given = true;
+            list->v[counted].slots_granted = true;
         }
     }
     free(copy);

@@ -80,6 +80,18 @@ plan() {
     err_has "dtrun: --gres gpu:2 has no effect: ranks share all that the allocation has on their node"
 }
 
+@test "--nproc-per-node gives each rank a GPU in a Slurm job that has one task on each node, as for torchrun" {
+    export SLURM_JOB_NODELIST=node[1-2] SLURM_TASKS_PER_NODE='1(x2)'
+    dtrun --transport local --nproc-per-node 2 --no-tag sh -c 'echo $RANK $CUDA_VISIBLE_DEVICES'
+    code_is 0
+    err_is_empty
+    [ "$(sort "$OUT" | paste -sd,)" = "0 0,1 1,2 0,3 1" ] || { show; return 1; }
+    dtrun -H node1:1,node2:1 --nproc-per-node 2 --dry-run ./train
+    err_has "4 ranks on 2 slots"
+    dtrun --no-oversubscribe --nproc-per-node 2 --dry-run ./train
+    code_is 2
+}
+
 @test "an option without effect is reported once, and the job runs" {
     dtrun -np 1 --mca plm_rsh_agent ssh --master-port 29500 sh -c 'echo "ran with $#"' sh --mca a b
     code_is 0

@@ -76,9 +76,10 @@ each_rank_once() {
     [ "$(grep -c 'connected in .* (srun, agent ' "$ERR")" = 2 ]
 }
 
-# Prints the node and GPUs of each rank in an allocation of two nodes, sorted, as "node1 0,...".
+# Prints the node and GPUs of each rank in an allocation of two nodes, sorted, as "node1 0,...". EACH is
+# --npernode.
 gpus_in() { # OPTION OF salloc...
-    in_lab salloc -Q -N2 "$@" dtrun --no-tag sh -c \
+    in_lab salloc -Q -N2 "$@" dtrun ${EACH:+--npernode "$EACH"} --no-tag sh -c \
         'echo "$(hostname) $CUDA_VISIBLE_DEVICES"' >"$OUT" 2>"$ERR"
     sort "$OUT" | paste -sd,
 }
@@ -87,6 +88,7 @@ gpus_in() { # OPTION OF salloc...
     [ "$(gpus_in -n4 --gres=gpu:1)" = "node1 0,node1 0,node1 0,node2 0" ]
     grep -q 'node1: 3 ranks share 1 device (CUDA_VISIBLE_DEVICES)' "$ERR"
     [ "$(gpus_in -n4 --ntasks-per-node=2 --gres=gpu:2)" = "node1 0,node1 1,node2 0,node2 1" ]
+    [ "$(EACH=2 gpus_in --ntasks-per-node=1 --gres=gpu:2)" = "node1 0,node1 1,node2 0,node2 1" ]
     [ "$(gpus_in -n4 --gpus-per-task=1)" = "node1 0,node1 1,node2 0,node2 1" ]
     [ "$(gpus_in -n4 --ntasks-per-gpu=1 --gpus=4)" = "node1 0,node1 1,node2 0,node2 1" ]
     [ "$(gpus_in -n4 --ntasks-per-node=2 --gpus=3)" = "node1 0,node1 1,node2 0,node2 0" ]
