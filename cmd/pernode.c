@@ -45,18 +45,26 @@ static int count_here(int per_node, const char *root, struct dt_error *err)
     return gpus ? gpus : (int)dt_limits_cpus(root);
 }
 
+/* The one task that a batch job has on a host may be meant for a launcher such as torchrun, and
+ * says nothing about the number of ranks. */
+static bool is_known(const struct dt_host *h)
+{
+    return h->gpus_given || (h->slots_given && !(h->slots_granted && h->slots == 1));
+}
+
 int dt_pernode_slots(struct dt_hostlist *hosts, int per_node, const char *root,
                      struct dt_error *err)
 {
     for (size_t i = 0; i < hosts->n; i++) {
         struct dt_host *h = &hosts->v[i];
 
-        if (h->slots_given || h->gpus_given)
+        if (is_known(h))
             continue;
         if (!h->local)
             return dt_error_usage(err,
                                   "--npernode %s: dtrun does not know what %.200s has before it "
-                                  "connects: write %.200s:N, or slots= or gpus= in a hostfile",
+                                  "connects: write %.200s:N, slots= or gpus= in a hostfile, or "
+                                  "--npernode N",
                                   word_of(per_node), h->name, h->name);
         h->slots = count_here(per_node, root, err);
         if (h->slots < 0)

@@ -124,7 +124,26 @@ static void given_slots_are_kept(void **state)
     assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_AUTO, root, &err), -1);
     assert_string_equal(err.text,
                         "--npernode auto: dtrun does not know what host3 has before it connects: "
-                        "write host3:N, or slots= or gpus= in a hostfile");
+                        "write host3:N, slots= or gpus= in a hostfile, or --npernode N");
+    dt_hostlist_free(&hosts);
+}
+
+static void one_task_of_a_batch_job_may_be_for_torchrun(void **state)
+{
+    struct dt_hostlist hosts = { 0 };
+    struct dt_host *h = dt_hostlist_add(&hosts, "localhost");
+
+    (void)state;
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    h->local = h->slots_given = h->slots_granted = true;
+    assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_GPU, root, NULL), 0);
+    assert_int_equal(h->slots, 2);
+    h->slots = 5;
+    assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_GPU, root, NULL), 0);
+    assert_int_equal(h->slots, 5);
+    h->local = false;
+    h->slots = 1;
+    assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_GPU, root, NULL), -1);
     dt_hostlist_free(&hosts);
 }
 
@@ -134,6 +153,7 @@ int main(void)
         cmocka_unit_test(devices_of_this_machine_are_counted),
         cmocka_unit_test(cpus_count_as_far_as_the_control_group_grants_their_time),
         cmocka_unit_test(given_slots_are_kept),
+        cmocka_unit_test(one_task_of_a_batch_job_may_be_for_torchrun),
     };
 
     return cmocka_run_group_tests(tests, make_machine, remove_machine);
