@@ -185,6 +185,7 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/facts/savedir.c launcher/agent/facts/savedir.h \
 	launcher/agent/facts/smi.c launcher/agent/facts/smi.h \
 	launcher/agent/facts/topology.c launcher/agent/facts/topology.h \
+	launcher/agent/ending.c launcher/agent/ending.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/generationstate.c launcher/agent/generationstate.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \

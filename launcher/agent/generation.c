@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/ending.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/horovodserve.h"
 #include "launcher/agent/mpirequests.h"
@@ -15,7 +16,6 @@
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
 #include "launcher/agent/sweep/look.h"
-#include "launcher/agent/sweep/ncclfiles.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/agent/unservedwarn.h"
 #include "launcher/base/clock.h"
@@ -23,177 +23,10 @@
 #include "launcher/place/gpu.h"
 
 enum {
-    DUMP_ROUND_MS = 10,
-    SWEEP_ROUND_MS = 10,
-    ORPHANS_MS = 500,     /* how long the processes of dead agents of any job may take to end */
-    SWEEP_MS = 10 * 1000, /* how long killed processes of this job may take to end */
-    CARETAKERS_MS = 1000, /* how long those that clean up after the ranks may take to end */
-    STUCK_MS = 100,       /* how long all others may take when killed ranks are stuck */
+    CLEAR_ROUND_MS = 10,
+    ORPHANS_MS = 500,         /* how long the processes of dead agents of any job may take to end */
+    LEFTOVERS_MS = 10 * 1000, /* how long killed ones of earlier generations may take */
 };
-
-static void sweep(struct dt_generation *g);
-static void end_outlived(struct dt_generation *g);
-
-/* Called by work that blocks the loop, so that dtrun still hears from this host. */
-static void on_progress(void *arg)
-{
-    const struct dt_generation *g = arg;
-
-    g->host->alive(g->host->arg);
-}
-
-static void end_generation(struct dt_generation *g)
-{
-    struct dt_msg_done done = { g->start.generation };
-
-    g->phase = DT_GENERATION_OVER;
-    if (g->failure)
-        dt_channel_send(g->host->channel, DT_MSG_SPAWN_FAILED, g->failure);
-    else
-        dt_channel_send(g->host->channel, DT_MSG_DONE, &done);
-}
-
-static void on_flushed(void *arg)
-{
-    end_generation(arg);
-}
-
-static void on_sweep_round(uv_timer_t *timer)
-{
-    sweep(timer->data);
-}
-
-static void say_unkillable(struct dt_generation *g, size_t n, const struct dt_leftover *left)
-{
-    bool one = n == 1;
-    char *who = dt_xasprintf("%zu process%s of the job (pid %d%s)", n, one ? "" : "es",
-                             (int)left->pid, one ? "" : " and others");
-    char *text =
-        left->error
-            ? dt_xasprintf("%s still run%s and cannot be killed: %s; end %s as the user to whom %s",
-                           who, one ? "s" : "", strerror(left->error), one ? "it" : "them",
-                           one ? "it belongs" : "they belong")
-            : dt_xasprintf("%s %s killed but %s not end: %s inside the kernel (see /proc/%d/stack)",
-                           who, one ? "was" : "were", one ? "does" : "do",
-                           one ? "it waits" : "they wait", (int)left->pid);
-
-    dt_generation_log(g, text);
-    free(who);
-    free(text);
-}
-
-static size_t kill_rest(struct dt_generation *g, struct dt_leftover *example)
-{
-    if (dt_now_ns() < g->caretakers_end_ns)
-        return dt_sweep_kill_most(g->host->groups, example, on_progress, g);
-    dt_cgroup_kill(g->host->cgroup);
-    return dt_sweep_kill(g->host->groups, example, on_progress, g);
-}
-
-static void sweep(struct dt_generation *g)
-{
-    struct dt_leftover example = { 0 };
-    size_t left = kill_rest(g, &example);
-    uint64_t now = dt_now_ns();
-    bool hopeless = example.error && now >= g->caretakers_end_ns; /* until then it may end itself */
-
-    if ((left || !dt_cgroup_remove(g->host->cgroup)) && now < g->sweep_ends_ns && !hopeless) {
-        uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
-        return;
-    }
-    if (left)
-        say_unkillable(g, left, &example);
-    dt_ncclfiles_remove(DT_NCCLFILES_DIR, on_progress, g);
-    dt_mpirequests_remove_dir(g);
-    uv_timer_stop(&g->timer);
-    g->phase = DT_GENERATION_FLUSHING;
-    if (g->failure)
-        end_generation(g);
-    else
-        dt_relay_finish(g->relay);
-}
-
-static void begin_sweep(struct dt_generation *g, uint64_t ms, uint64_t caretakers_ms)
-{
-    g->phase = DT_GENERATION_SWEEPING;
-    dt_unservedwarn_end(g);
-    g->sweep_ends_ns = dt_now_ns() + ms * 1000000;
-    g->caretakers_end_ns = dt_now_ns() + caretakers_ms * 1000000;
-    uv_timer_stop(&g->timer);
-    sweep(g);
-}
-
-/* Starts the sweep if the last process has ended. */
-static void sweep_if_all_ended(struct dt_generation *g)
-{
-    if (g->alive || g->phase > DT_GENERATION_RUNNING ||
-        (g->phase == DT_GENERATION_SPAWNING && !g->failure))
-        return;
-    begin_sweep(g, SWEEP_MS, CARETAKERS_MS);
-}
-
-/* The thread waits inside the kernel, where no signal wakes it, and has not begun to exit. */
-static bool is_stuck(const struct dt_procstat *thread)
-{
-    return thread->state == 'D' && !thread->dying;
-}
-
-/* A process that is stuck inside the kernel, as on a file system that hangs, will run nothing of
- * the program any more, so it counts as ended. Others may wait for a CPU before they exit, or have
- * much memory to give back. */
-static void on_kill_over(uv_timer_t *timer)
-{
-    static const siginfo_t killed = { .si_code = CLD_KILLED, .si_status = SIGKILL };
-    struct dt_generation *g = timer->data;
-
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
-        struct dt_process *p = &g->processes[i];
-
-        if (!p->alive || !dt_procstat_any_thread(p->spawned.pid, is_stuck))
-            continue;
-        p->alive = false;
-        g->alive--;
-        if (!g->failure)
-            dt_deaths_note(g, p, &killed);
-    }
-    if (!g->failure)
-        dt_deaths_report(g);
-    if (g->alive)
-        uv_timer_start(timer, on_kill_over, SWEEP_MS, 0);
-    else
-        begin_sweep(g, STUCK_MS, 0);
-}
-
-static void signal_one(const struct dt_process *p, int signo)
-{
-    /* The process group does not exist before the rank has called setpgid. */
-    if (p->alive && kill(-p->spawned.pid, signo) < 0 && !p->outlived.si_pid)
-        kill(p->spawned.pid, signo);
-}
-
-/* Signals the first n processes: the ranks, or all. */
-static void signal_first(struct dt_generation *g, uint32_t n, int signo)
-{
-    for (uint32_t i = 0; i < n; i++)
-        signal_one(&g->processes[i], signo);
-}
-
-static void signal_all(struct dt_generation *g, int signo)
-{
-    signal_first(g, g->config.numbers.n, signo);
-}
-
-static void kill_all(struct dt_generation *g)
-{
-    g->stopped_at_once = true;
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
-        if (g->processes[i].alive && !g->processes[i].outlived.si_pid)
-            kill(g->processes[i].spawned.pid, SIGKILL);
-    }
-    dt_sweep_kill_most(g->host->groups, NULL, on_progress, g);
-    uv_timer_start(&g->timer, on_kill_over, SWEEP_MS, 0);
-    end_outlived(g);
-}
 
 /* Streams are read only from now on, because the output of a failed spawn is not a rank's output.
  */
@@ -227,8 +60,8 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
     g->failure->what = dt_xstrdup(why->what);
     dt_spawn_close(g->spawn);
     g->spawn = NULL;
-    kill_all(g);
-    sweep_if_all_ended(g);
+    dt_ending_kill(g);
+    dt_ending_check(g);
 }
 
 /* Ends the generation before any rank runs: nothing was forked, or all processes wait at the gate.
@@ -282,7 +115,7 @@ static void on_running(void *arg)
     dt_injector_running(g->faults);
     dt_unservedwarn_begin(g);
     dt_deaths_report(g);
-    sweep_if_all_ended(g);
+    dt_ending_check(g);
 }
 
 static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *fault,
@@ -317,7 +150,7 @@ static void refuse_without_thread(struct dt_generation *g, int error)
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { .forking = on_progress,
+    static const struct dt_spawn_events events = { .forking = dt_ending_progress,
                                                    .needs_pmix = dt_mpirequests_needs_pmix,
                                                    .uses_horovod = dt_horovodserve_uses,
                                                    .ready = on_ready,
@@ -407,7 +240,7 @@ static void on_cleared(void *arg, const void *answer, size_t n)
     memcpy(&left, answer, n);
     if (!left.example.error &&
         ((orphans && now < g->orphans_end_ns) || (left.n && now < g->sweep_ends_ns)))
-        uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
+        uv_timer_start(&g->timer, on_clear_round, CLEAR_ROUND_MS, 0);
     else if (left.n)
         refuse_for_leftovers(g, left.n, &left.example);
     else
@@ -463,7 +296,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     dt_resources_devices(g);
     dt_resources_cpus(g);
     dt_oom_forget(&host->oom);
-    g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, on_flushed, g);
+    g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, dt_ending_flushed, g);
     if (!dt_resources_suffice(g, &lack)) {
         refuse_start(g, lack.step, lack.error, lack.what);
         free(lack.what);
@@ -488,7 +321,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     g->config.files_limit = host->files_limit;
     g->config.file_size_limit = host->file_size_limit;
     g->orphans_end_ns = dt_now_ns() + ORPHANS_MS * 1000000ull;
-    g->sweep_ends_ns = dt_now_ns() + SWEEP_MS * 1000000ull;
+    g->sweep_ends_ns = dt_now_ns() + LEFTOVERS_MS * 1000000ull;
     clear(g);
     return g;
 }
@@ -557,149 +390,10 @@ void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
     free(inside);
 }
 
-/* STOP sends SIGTERM to the group of each rank. A shell dies of it at once, but the program that
- * the shell runs may be saving, together with other ranks. */
-static bool is_outlived(const struct dt_generation *g, const struct dt_process *p)
-{
-    bool asked = p->asked || (g->stop_expected && g->phase == DT_GENERATION_RUNNING);
-
-    return asked && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
-}
-
-static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *info)
-{
-    g->processes[i].alive = false;
-    g->alive--;
-    if (g->phase == DT_GENERATION_SPAWNING) {
-        if (g->sock && !g->failure)
-            dt_deaths_note(g, &g->processes[i], info);
-        if (g->spawn)
-            dt_spawn_died(g->spawn, i, &g->processes[i].end);
-    } else {
-        dt_mpirequests_catch_up(g);
-        dt_deaths_note(g, &g->processes[i], info);
-        dt_deaths_report(g);
-    }
-    sweep_if_all_ended(g);
-}
-
-/* Ends the ranks whose processes have all ended by now. */
-static void end_outlived(struct dt_generation *g)
-{
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
-        struct dt_process *p = &g->processes[i];
-
-        if (p->alive && p->outlived.si_pid && !is_outlived(g, p))
-            end_process(g, i, &p->outlived);
-    }
-}
-
-void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
-{
-    uint32_t i = 0;
-
-    if (dt_mpirequests_died(g, info))
-        return;
-    while (i < g->config.numbers.n &&
-           !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
-        i++;
-    if (i == g->config.numbers.n)
-        end_outlived(g); /* a descendant of a rank, which the agent inherited */
-    else if (is_outlived(g, &g->processes[i]))
-        g->processes[i].outlived = *info;
-    else
-        end_process(g, i, info);
-}
-
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
 {
     if (g->sock)
         dt_ranksock_table(g->sock, m);
-}
-
-/* SIGUSR1 and SIGUSR2 are meant for ranks. They would kill auxiliaries, which run a framework's
- * code. */
-void dt_generation_signal(struct dt_generation *g, int signo)
-{
-    bool user_defined = signo == SIGUSR1 || signo == SIGUSR2;
-
-    signal_first(g, user_defined ? g->start.ranks.n : g->config.numbers.n, signo);
-    /* A stopped process would handle the signal only after it continues. */
-    if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
-        signal_all(g, SIGCONT);
-    if (signo == SIGCONT && g->sock)
-        dt_ranksock_reset_waits(g->sock);
-}
-
-static void on_grace_over(uv_timer_t *timer)
-{
-    kill_all(timer->data);
-}
-
-/* Asks about the process that called dt_init: it may have died while it was dumping, and need not
- * be the process that the agent started. */
-static bool is_dumping(const struct dt_generation *g, uint32_t index)
-{
-    struct dt_rank_state rank;
-
-    if (!g->sock || index >= g->start.ranks.n)
-        return false;
-    rank = dt_ranksock_state(g->sock, index);
-    return rank.dumping && (kill(rank.pid, 0) == 0 || errno != ESRCH);
-}
-
-/* Sends SIGTERM to every process that is not writing its dump: any thread could handle the signal
- * and end the writing thread. Returns whether all processes have been sent it. */
-static bool ask_to_end(struct dt_generation *g)
-{
-    bool all = true;
-
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
-        struct dt_process *p = &g->processes[i];
-
-        if (!p->alive || p->asked)
-            continue;
-        p->asked = !is_dumping(g, i);
-        all &= p->asked;
-        if (p->asked)
-            signal_one(p, SIGTERM);
-    }
-    return all;
-}
-
-static void on_dump_round(uv_timer_t *timer)
-{
-    struct dt_generation *g = timer->data;
-    uint64_t now = dt_now_ns();
-    uint64_t left_ms = now < g->grace_ends_ns ? (g->grace_ends_ns - now) / 1000000 : 0;
-
-    if (ask_to_end(g) || left_ms < DUMP_ROUND_MS)
-        uv_timer_start(timer, on_grace_over, left_ms, 0);
-    else
-        uv_timer_start(timer, on_dump_round, DUMP_ROUND_MS, 0);
-}
-
-/* A rank that is stuck leaves in the last quarter of the grace, so that it can still say why. */
-static void set_grace(struct dt_generation *g, uint64_t grace_ns)
-{
-    uint64_t ends_ns = dt_now_ns() + grace_ns;
-
-    if (g->grace_ends_ns && ends_ns >= g->grace_ends_ns)
-        return;
-    g->grace_ends_ns = ends_ns;
-    if (g->sock)
-        dt_ranksock_leave_by(g->sock, ends_ns - grace_ns / 4);
-}
-
-/* If the launcher first restarts the job and is then told to end it, it sends STOP twice. The
- * second one does not interrupt ranks that are saving. */
-static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
-{
-    set_grace(g, grace_ms * 1000000ull);
-    for (uint32_t i = 0; i < g->config.numbers.n; i++)
-        g->processes[i].asked |= had_term;
-    signal_all(g, SIGCONT);
-    on_dump_round(&g->timer);
 }
 
 void dt_generation_expect_stop(struct dt_generation *g)
@@ -718,10 +412,10 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_ter
     }
     dt_deaths_report(g);
     if (grace_ms == 0)
-        kill_all(g);
+        dt_ending_kill(g);
     else
-        begin_grace(g, grace_ms, had_term);
-    sweep_if_all_ended(g);
+        dt_ending_grace(g, grace_ms, had_term);
+    dt_ending_check(g);
 }
 
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)

@@ -1,7 +1,8 @@
-/* The state of the ranks of one START. Several files work on it: generation.c (from the fork to the
- * end), resources.c (devices, CPUs and limits), mpirequests.c (requests of their MPI),
- * horovodserve.c (their Horovod), unservedwarn.c (frameworks that were not recognised),
- * rankmessages.c (their messages) and deaths.c (how they ended). */
+/* The state of the ranks of one START. Several files work on it: generation.c (their start, and
+ * what the launcher sends), ending.c (signals, and their end), resources.c (devices, CPUs and
+ * limits), mpirequests.c (requests of their MPI), horovodserve.c (their Horovod), unservedwarn.c
+ * (frameworks that were not recognised), rankmessages.c (their messages) and deaths.c (how they
+ * ended). */
 #ifndef DT_AGENT_GENERATIONSTATE_H
 #define DT_AGENT_GENERATIONSTATE_H
 
