@@ -11,9 +11,11 @@ TIMEOUT=$(command -v gnutimeout || echo timeout)
 # line that failed. In functions this takes a millisecond a command; from now on it names the line of the test.
 trace_tests_only() { set +T; }
 
-# Waits without a process: nobody writes to this socket, and only this command has it.
+# Waits without a process: nobody writes to this socket, and only this command has it. Without a network, it waits for a
+# pipe, which costs a short process. (A sleep would outlive a script that is killed, and hold its output open.)
 nap() { # SECONDS
-    read -rt "$1" _ </dev/udp/127.0.0.1/9 || [ $? -gt 128 ] || sleep "$1"
+    { read -rt "$1" _ </dev/udp/127.0.0.1/9; } 2>/dev/null || [ $? -gt 128 ] ||
+        read -rt "$1" _ <> <(:) || [ $? -gt 128 ]
 }
 
 # Tries a command until it succeeds: often at first, later 10 times a second, because a try may cost several

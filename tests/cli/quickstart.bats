@@ -158,6 +158,12 @@ without() {
     PATH=$T/usr
 }
 
+@test "a test file leaves no process where there is no network" {
+    unshare -rn true 2>/dev/null || skip "needs a network namespace"
+    env "$TOKEN" unshare -rn tests/watched true
+    await is_clean
+}
+
 @test "quickstart check skips the format where no package has clang-format-14" {
     checked
     stand_in apt-cache '[ "$1" = show ]' # as for a name that another package mentions
