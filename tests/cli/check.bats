@@ -72,11 +72,12 @@ json() { # a Python expression over the report o
 @test "--check sends the files that --push names and removes them" {
     printf '#!/bin/sh\necho hello\n' >sent
     chmod +x sent
-    XDG_CACHE_HOME="$T/cache" HOME="$T/home" dtrun --check --push sent --wdir / sent
+    mkdir other
+    XDG_CACHE_HOME="$T/cache" HOME="$T/home" dtrun --check --push sent --wdir "$T/other" sent
     code_is 0
     err_is_empty
     [ -z "$(find "$T/home" -name 'check-*')" ]
-    dtrun --check --wdir / sent
+    dtrun --check --wdir "$T/other" sent
     code_is 125
     clean
 }
