@@ -555,7 +555,7 @@ static char cgroup[64]; /* of version 1 or 2, for this test; "": none could be m
 
 static bool write_text(const char *dir, const char *name, const char *text)
 {
-    char path[256];
+    char path[1100];
     int fd;
     bool written;
 
