@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/commandline.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 #include "launcher/base/utf8.h"
@@ -106,13 +107,13 @@ int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error
 
     dt_options_init(o);
     dt_options_init(&typed);
-    rc = dt_options_words(&typed, argc, argv, err);
+    rc = dt_commandline_read(&typed, argc, argv, err);
     path = rc == 0 && !dt_options_ask_for_text(&typed) ? file_of(&typed) : NULL;
     dt_options_free(&typed);
     if (rc == 0 && path)
         rc = take_file(o, path, err);
     free(path);
     if (rc == 0)
-        rc = dt_options_words(o, argc, argv, err);
+        rc = dt_commandline_read(o, argc, argv, err);
     return rc == 0 && !dt_options_ask_for_text(o) ? dt_options_check(o, err) : rc;
 }

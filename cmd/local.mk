@@ -5,6 +5,7 @@ noinst_LIBRARIES += cmd/libcmd.a
 # The part of dtrun that runs before any connection. It is a library so that tests can link it.
 cmd_libcmd_a_SOURCES = \
 	cmd/buildinfo.c cmd/buildinfo.h \
+	cmd/commandline.c cmd/commandline.h \
 	cmd/completion.c cmd/completion.h \
 	cmd/config.c cmd/config.h \
 	cmd/dryrun.c cmd/dryrun.h \

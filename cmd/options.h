@@ -1,4 +1,4 @@
-/* What the user asked for: parses argv into struct dt_options. One table also prints --help. */
+/* What the user asked for, and the table of options that set it. The table also prints --help. */
 #ifndef DT_CMD_OPTIONS_H
 #define DT_CMD_OPTIONS_H
 
@@ -69,11 +69,22 @@ struct dt_options {
 
 void dt_options_init(struct dt_options *o); /* sets the defaults */
 /* Sets an option of a configuration file, by its name without dashes. The value of a flag is "yes"
- * or "no". This function, dt_options_words and dt_options_check fail with exit code 2, and err says
+ * or "no". This function, dt_option_take and dt_options_check fail with exit code 2, and err says
  * why. */
 int dt_options_set(struct dt_options *o, const char *name, const char *value, struct dt_error *err);
-/* Parses argv (argv[0] is skipped). Its options win over those of dt_options_set. */
-int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_error *err);
+
+struct dt_option; /* a row of the table */
+
+/* name has n bytes, without dashes. Returns NULL if there is no such option. */
+const struct dt_option *dt_option_find(const char *name, size_t n);
+/* Returns the name of the option's value, as in --help; NULL: it takes none. */
+const char *dt_option_value(const struct dt_option *option);
+/* Returns the dashes that --help prints before the name: one for short names, as is usual. */
+const char *dt_option_dashes(const char *name);
+/* Sets the option, which wins over the configuration file. word is what the user wrote, n bytes,
+ * for messages. The value of a flag is NULL, or "no" to undo it. */
+int dt_option_take(struct dt_options *o, const struct dt_option *option, const char *word, size_t n,
+                   const char *value, struct dt_error *err);
 /* Returns whether the user asked for a text of dtrun's, such as --help, and not for a job. */
 bool dt_options_ask_for_text(const struct dt_options *o);
 /* Checks for options that contradict each other, or need another one. */

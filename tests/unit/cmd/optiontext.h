@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/commandline.h"
 #include "cmd/options.h"
 #include "launcher/base/strbuf.h"
 
@@ -13,7 +14,7 @@ enum { WORDS_MAX = 32 };
 static int parse(struct dt_options *o, int argc, char **argv, struct dt_error *err)
 {
     dt_options_init(o);
-    if (dt_options_words(o, argc, argv, err) < 0)
+    if (dt_commandline_read(o, argc, argv, err) < 0)
         return -1;
     return dt_options_ask_for_text(o) ? 0 : dt_options_check(o, err);
 }
