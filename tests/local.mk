@@ -182,6 +182,8 @@ tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
 tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libclock_la_SOURCES = tests/fake/clock.c
 tests_fake_libclock_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
+# (Linked with -z now, it could not be loaded into env without libuv.)
+tests_fake_libclock_la_LIBADD = $(UV_LIBS)
 tests_fake_libclock_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libimpatient_la_SOURCES = tests/fake/impatient.c
 tests_fake_libimpatient_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
