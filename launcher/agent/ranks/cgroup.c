@@ -14,6 +14,8 @@
 #include "launcher/base/granted/cgroupdir.h"
 #include "launcher/base/mem.h"
 
+enum { TRIES = 10 };
+
 /* The dot distinguishes the name from systemd's groups. */
 static const char prefix[] = ".dtrun-";
 
@@ -44,28 +46,38 @@ static bool is_plain(int dir)
     return plain && faccessat(dir, "cgroup.kill", W_OK, 0) == 0; /* exists since Linux 5.14 */
 }
 
-int dt_cgroup_make(char *path, const char *job_id)
+/* Opens and locks the new group. If that fails, removes it. *taken: until it was locked, another
+ * agent took it for an orphan. */
+static int open_group(const char *path, bool *taken)
 {
-    int dir = -1, n = DT_CGROUP_PATH;
-    bool top;
-    char *own = find_own(&top);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    path[0] = '\0';
-    if (own)
-        n = snprintf(path, DT_CGROUP_PATH, "%s/%s%s.XXXXXX", own, prefix, job_id);
-    free(own);
-    if (n >= DT_CGROUP_PATH || !mkdtemp(path)) {
-        path[0] = '\0';
-        return -1;
-    }
-    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0 && is_plain(dir) && flock(dir, LOCK_SH | LOCK_NB) == 0)
+    *taken = dir >= 0 && flock(dir, LOCK_SH | LOCK_NB) < 0;
+    if (dir >= 0 && !*taken && is_plain(dir))
         return dir;
     if (dir >= 0)
         close(dir);
-    rmdir(path);
-    path[0] = '\0';
+    *taken |= rmdir(path) < 0 && errno == ENOENT;
     return -1;
+}
+
+int dt_cgroup_make(char *path, const char *job_id)
+{
+    int dir = -1;
+    bool top, taken = true;
+    char *own = find_own(&top);
+
+    for (int i = 0; own && dir < 0 && taken && i < TRIES; i++) {
+        int n = snprintf(path, DT_CGROUP_PATH, "%s/%s%s.XXXXXX", own, prefix, job_id);
+
+        taken = false;
+        if (n < DT_CGROUP_PATH && mkdtemp(path))
+            dir = open_group(path, &taken);
+    }
+    free(own);
+    if (dir < 0)
+        path[0] = '\0';
+    return dir;
 }
 
 void dt_cgroup_kill(const char *path)

@@ -1,9 +1,11 @@
 /* The cgroup of ranks is removed once it is empty, with those that the ranks have made in it. */
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +26,30 @@ int nanosleep(const struct timespec *time, struct timespec *left)
     (void)left;
     fail_msg("it naps");
     return 0;
+}
+
+/* What other agents, which look for orphans, do with a new group before its agent has locked it. */
+static enum { THEY_REMOVE_IT, THEY_HAVE_LOCKED_IT, THEY_DO_NOTHING } others = THEY_DO_NOTHING;
+
+char *mkdtemp(char *path);
+
+char *mkdtemp(char *path)
+{
+    static int calls, lock = -1;
+
+    snprintf(strstr(path, "XXXXXX"), 7, "%06u",
+             ((unsigned)getpid() * 100 + (unsigned)calls++) % 1000000);
+    if (mkdir(path, 0700) < 0)
+        return NULL;
+    if (lock >= 0)
+        close(lock);
+    lock = others == THEY_HAVE_LOCKED_IT ? open(path, O_RDONLY) : -1;
+    if (others == THEY_REMOVE_IT)
+        rmdir(path);
+    if (lock >= 0)
+        flock(lock, LOCK_EX);
+    others = others == THEY_REMOVE_IT ? THEY_HAVE_LOCKED_IT : THEY_DO_NOTHING;
+    return path;
 }
 
 struct group {
@@ -127,12 +153,29 @@ static void a_dead_agents_group_is_removed_once_it_is_empty(void **state)
     alarm(0);
 }
 
+static void a_group_that_other_agents_take_for_an_orphan_is_made_again(void **state)
+{
+    struct group *g = group_or_skip(state), again;
+
+    others = THEY_REMOVE_IT;
+    again.fd = dt_cgroup_make(again.path, "unit");
+    assert_int_equal(others, THEY_DO_NOTHING);
+    assert_true(again.fd >= 0);
+    assert_true(dt_cgroup_remove(again.path));
+    end_rank(g);
+    assert_true(dt_cgroup_remove(g->path));
+    close(again.fd);
+    close(g->fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_group_that_is_in_use_is_not_removed_and_not_waited_for,
                                make_group),
         cmocka_unit_test_setup(groups_that_ranks_have_made_are_removed, make_group),
+        cmocka_unit_test_setup(a_group_that_other_agents_take_for_an_orphan_is_made_again,
+                               make_group),
         cmocka_unit_test_setup(a_dead_agents_group_is_removed_once_it_is_empty, make_group),
     };
 
