@@ -159,8 +159,8 @@ static void give_slots(struct dt_hostlist *hosts, int slots)
             hosts->v[i].slots = slots;
 }
 
-/* A batch job that is made for torchrun has one task on each host, which starts all ranks there.
- * These share no devices, however, if the user says how many they are. */
+/* A batch job that was made for torchrun has one task on each host, and thus one slot. If the user
+ * says how many ranks a host runs, each of them has a slot, and so a device of its own. */
 static void raise_granted_slots(struct dt_hostlist *hosts, int slots)
 {
     for (size_t i = 0; i < hosts->n; i++)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# dtrun accepts command lines of horovodrun, torchrun, accelerate, deepspeed, mpirun, mpiexec and srun. tests/unit/cmd/foreign.c tests
-# what dtrun-migrate(7) says of each option.
+# dtrun accepts command lines of horovodrun, torchrun, accelerate, deepspeed, mpirun, mpiexec and srun.
+# tests/unit/cmd/foreign.c tests what dtrun-migrate(7) says of each option.
 bats_require_minimum_version 1.5.0
 load common
 

@@ -143,9 +143,7 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
 }
 
 @test "if srun starts dtrun on each node, only the first one starts the job" {
-    if in_lab srun -Q -N2 -n2 dtrun --no-tag printenv RANK >"$OUT" 2>"$ERR"; then
-        return 1
-    fi
+    ! in_lab srun -Q -N2 -n2 dtrun --no-tag printenv RANK >"$OUT" 2>"$ERR" || false
     [ "$(sort "$OUT" | paste -sd' ')" = "0 1" ]
     grep -q 'dtrun: srun has started dtrun as task 1 of 2, and each would start the whole job' "$ERR"
 }
