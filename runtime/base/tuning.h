@@ -1,5 +1,5 @@
 /* The thresholds by which host collectives choose algorithms: the defaults, or values that were
- * measured on a machine and stored in a file (tuningfile.h). Pure.
+ * measured on a machine and stored in a file (tuningfile.h, which also knows the processor). Pure.
  *
  * All ranks must choose alike. So only rank 0 of the job reads the file, and dt_init sends its
  * entries to all ranks. An entry may apply to one number only: for shared memory, the number of the
@@ -43,6 +43,7 @@ struct dt_tuning_entry {
 struct dt_tuning_table {
     uint64_t n;
     struct dt_tuning_entry entries[DT_TUNING_ENTRIES];
+    uint64_t slow_sharing; /* not 0: a core is slow to get what another has just written */
 };
 
 extern const struct dt_tuning dt_tuning_builtin; /* the defaults */

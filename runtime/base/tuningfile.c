@@ -108,12 +108,23 @@ static void read_from(const char *path, bool named, struct dt_tuning_table *tabl
     free(text);
 }
 
+/* On Intel's servers each core keeps what it has written in a cache of its own. */
+static bool is_sharing_slow(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_is("intel");
+#else
+    return false;
+#endif
+}
+
 void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, const char *text),
                         void *arg)
 {
     char path[DT_TUNINGFILE_PATH];
     enum dt_tuningfile_found found = dt_tuningfile_find(path);
 
+    table->slow_sharing = is_sharing_slow();
     if (found == DT_TUNINGFILE_TOO_LONG)
         warn(arg, DT_TUNINGFILE_TOO_LONG_TEXT ": the built-in thresholds are used");
     else if (found != DT_TUNINGFILE_NONE)

@@ -23,8 +23,8 @@ enum dt_tuningfile_found dt_tuningfile_find(char path[DT_TUNINGFILE_PATH]);
 /* The path of the user's own file. False: there is no home directory. */
 bool dt_tuningfile_own(char path[DT_TUNINGFILE_PATH]);
 
-/* Reads the file into table. Ignores a wrong line, and calls warn, at most 8 times, with a sentence
- * that names file and line. */
+/* Reads the file into table, which also learns what this machine's processor is like. Ignores a
+ * wrong line, and calls warn, at most 8 times, with a sentence that names file and line. */
 void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, const char *text),
                         void *arg);
 

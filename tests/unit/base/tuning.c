@@ -180,7 +180,10 @@ static void lines_and_entries_are_bounded(void **state)
 /* Entries of another version of the library. */
 static void entries_that_make_no_sense_are_skipped(void **state)
 {
-    struct dt_tuning_table table = { 3, { { 9999, 0, 1 }, { 0, 0, UINT64_MAX }, { 1, 0, 5 } } };
+    struct dt_tuning_table table = {
+        .n = 3,
+        .entries = { { 9999, 0, 1 }, { 0, 0, UINT64_MAX }, { 1, 0, 5 } },
+    };
     struct dt_tuning t;
 
     (void)state;
@@ -189,6 +192,57 @@ static void entries_that_make_no_sense_are_skipped(void **state)
     assert_int_equal(t.shm_direct, 5);
     table.n = UINT64_MAX;
     dt_tuning_choose(&t, &table, 1, 1);
+}
+
+static uint64_t direct_reduce_of(const struct dt_tuning_table *table, uint32_t ranks)
+{
+    struct dt_tuning t;
+
+    dt_tuning_choose(&t, table, ranks, 1);
+    return t.shm_direct_reduce;
+}
+
+static void two_ranks_copy_directly_where_sharing_is_slow(void **state)
+{
+    struct dt_tuning_table table;
+
+    (void)state;
+    read_text(&table, "");
+    assert_int_equal(direct_reduce_of(&table, 2), dt_tuning_builtin.shm_direct_reduce);
+    table.slow_sharing = 1;
+    assert_int_equal(direct_reduce_of(&table, 2), 16384);
+    assert_int_equal(direct_reduce_of(&table, 3), dt_tuning_builtin.shm_direct_reduce);
+    read_text(&table, "shm_direct_reduce = 7M");
+    table.slow_sharing = 1;
+    assert_int_equal(direct_reduce_of(&table, 2), 7 << 20);
+}
+
+static bool is_of_intel(void)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[1024];
+    bool found = false;
+
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f))
+        found = strstr(line, "GenuineIntel") != NULL;
+    fclose(f);
+    return found;
+}
+
+static void fail_for(void *arg, const char *text)
+{
+    (void)arg;
+    fail_msg("%s", text);
+}
+
+static void sharing_is_slow_on_processors_of_intel(void **state)
+{
+    struct dt_tuning_table table = { 0 };
+
+    (void)state;
+    dt_tuningfile_read(&table, fail_for, NULL);
+    assert_int_equal(table.slow_sharing != 0, is_of_intel());
 }
 
 /* ---- in a job ---- */
@@ -427,6 +481,8 @@ int main(void)
         cmocka_unit_test(wrong_lines_are_refused_and_the_others_count),
         cmocka_unit_test(lines_and_entries_are_bounded),
         cmocka_unit_test(entries_that_make_no_sense_are_skipped),
+        cmocka_unit_test(two_ranks_copy_directly_where_sharing_is_slow),
+        cmocka_unit_test(sharing_is_slow_on_processors_of_intel),
         cmocka_unit_test(the_file_of_rank_0_holds_for_all),
         cmocka_unit_test(a_communicator_has_its_own_thresholds),
         cmocka_unit_test(mistakes_in_the_file_are_reported_once),
