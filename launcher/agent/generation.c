@@ -80,6 +80,11 @@ static void refuse_start(struct dt_generation *g, enum dt_spawn_step step, int e
     on_failed(g, &why);
 }
 
+static void refuse_without_pmix(struct dt_generation *g, const char *why)
+{
+    refuse_start(g, DT_SPAWN_SYSTEM, 0, why);
+}
+
 static void on_ready(void *arg)
 {
     struct dt_generation *g = arg;
@@ -288,6 +293,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
 
     g->host = host;
     g->config.cgroup = -1;
+    g->refuse = refuse_without_pmix;
     g->start = *start;
     *start = (struct dt_msg_start){ 0 };
     uv_timer_init(host->loop, &g->timer);

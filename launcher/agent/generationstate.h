@@ -75,6 +75,8 @@ struct dt_generation {
     uint32_t alive;
     /* In the order of config.numbers: the ranks by local rank, then auxiliaries. */
     struct dt_process *processes;
+    /* Ends the generation before any rank runs. */
+    void (*refuse)(struct dt_generation *g, const char *why);
 };
 
 /* Sends text to dtrun, which prints it with the host's name. */

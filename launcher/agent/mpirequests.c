@@ -135,18 +135,24 @@ static void on_pmix_ready(void *arg, struct dt_strs *env)
 }
 
 /* Without a server MPI_Init makes every process its own job. All would write the same results,
- * which users easily mistake for success. */
-static void say_singletons(struct dt_generation *g, const char *why)
+ * which users easily mistake for success. A program that is linked with MPI need not call it: only
+ * --env mpi makes this an error. */
+static void start_without_server(struct dt_generation *g, const char *why)
 {
-    const char *uses = g->start.frameworks & DT_FRAMEWORK_MPI ? "may use" : "uses";
-    char *text;
+    bool declared = g->start.frameworks & DT_FRAMEWORK_MPI;
+    char *text = dt_xasprintf("%s %s MPI (%s), but there is no PMIx server for it: every rank "
+                              "%s be an MPI job of its own, of size 1. %s",
+                              g->start.argv.v[0], declared ? "may use" : "uses", g->needs_pmix,
+                              declared ? "would" : "will", why);
 
-    if (g->start.generation > 1)
-        return;
-    text = dt_xasprintf("%s %s MPI (%s), but there is no PMIx server for it: every rank will "
-                        "be an MPI job of its own, of size 1. %s",
-                        g->start.argv.v[0], uses, g->needs_pmix, why);
-    dt_generation_log(g, text);
+    g->pmix_pending = false;
+    if (declared && g->start.np > 1) {
+        g->refuse(g, text);
+    } else {
+        if (g->start.np > 1)
+            dt_generation_log(g, text);
+        dt_mpirequests_maybe_ready(g);
+    }
     free(text);
 }
 
@@ -173,14 +179,12 @@ static void on_pmix_gone(void *arg, const char *why)
 {
     struct dt_generation *g = arg;
 
-    if (g->pmix_pending) {
-        say_singletons(g, why);
-        g->pmix_pending = false;
-        dt_mpirequests_maybe_ready(g);
-    } else if (g->phase <= DT_GENERATION_RUNNING && !g->stopping && !g->stopped_at_once &&
-               !g->failure) {
+    if (g->stopping || g->stopped_at_once || g->phase > DT_GENERATION_RUNNING)
+        return;
+    if (g->pmix_pending)
+        start_without_server(g, why);
+    else
         on_lost(g, why);
-    }
 }
 
 bool dt_mpirequests_died(struct dt_generation *g, const siginfo_t *info)

@@ -440,16 +440,44 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     clean
 }
 
-@test "with --env mpi one line says that there is no PMIx server" {
+# Makes a dtrun-pmix that runs the given shell command, and an agent beside it.
+fake_pmix() {
     mkdir bin
     cp "$DTRUN_AGENT" bin/dtrun-agent
-    printf '#!/bin/sh\nexit 3\n' >bin/dtrun-pmix
+    printf '#!/bin/sh\n%s\n' "$1" >bin/dtrun-pmix
     chmod +x bin/dtrun-pmix
-    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
-    code_is 0
+    export DTRUN_AGENT="$T/bin/dtrun-agent"
+}
+
+@test "a job of --env mpi does not start without a PMIx server" {
+    fake_pmix 'exit 3'
+    dtrun -np 2 --env mpi touch started
+    code_is 125
+    [ ! -e started ]
     err_lines 1
-    err_has "dtrun: localhost: true may use MPI (--env mpi), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
-    err_has ") exited with code 3"
+    err_has "dtrun: touch may use MPI (--env mpi), but there is no PMIx server for it: every rank would be an MPI job of its own, of size 1. dtrun-pmix (pid "
+    err_has ") exited with code 3 (on localhost)"
+    dtrun -np 2 --env mpi --check touch started
+    code_is 125
+    err_has "dtrun: localhost: touch may use MPI (--env mpi), but there is no PMIx server for it"
+    clean
+}
+
+@test "a job of --env mpi does not restart without a PMIx server" {
+    [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
+    fake_pmix "[ ! -e started ] || exit 3; exec '$DTRUN_BUILD/cmd/dtrun-pmix' \"\$@\""
+    dtrun -np 2 --env mpi --max-restarts 1 sh -c 'echo $RANK >>started; exit 1'
+    code_is 125
+    [ "$(wc -l <started)" -le 2 ]
+    err_has "dtrun: sh may use MPI (--env mpi), but there is no PMIx server for it"
+    clean
+}
+
+@test "one rank needs no PMIx server" {
+    fake_pmix 'exit 3'
+    dtrun -np 1 --env mpi true
+    code_is 0
+    err_lines 0
     clean
 }
 
@@ -462,7 +490,7 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     libexec=$(grep -aoEm1 '/[[:graph:]]+/libexec/dtrun' "$DTRUN_AGENT")
     [ ! -e "$libexec" ] || hide "$libexec"
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
-    code_is 0
+    code_is 125
     err_lines 1
     err_has "dtrun-pmix is missing: install PMIx (in Debian the package libpmix-dev) and build dtrun again"
 
@@ -470,7 +498,7 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     echo 'int f(void); int main(void) { return f(); }' | gcc -o bin/dtrun-pmix -xc - -xnone libpmix.so.0
     rm libpmix.so.0
     DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 --env mpi true
-    code_is 0
+    code_is 125
     err_has "dtrun: localhost: dtrun-pmix: error while loading shared libraries: libpmix.so.0"
     err_has "dtrun-pmix cannot run on this host: install PMIx there (in Debian the package libpmix2)"
     clean
@@ -479,15 +507,12 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
 @test "any host that has no PMIx server says so" {
     [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
     make_on_list
-    mkdir bin
-    cp "$DTRUN_AGENT" bin/dtrun-agent
-    printf '#!/bin/sh\n[ "$DTRUN_HOSTID" = b ] || exec "%s" "$@"\nexit 127\n' \
-        "$DTRUN_BUILD/cmd/dtrun-pmix" >bin/dtrun-pmix
-    chmod +x bin/dtrun-pmix
-    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun --no-push --rsh './on-list %h' -H a,b --env mpi true
-    code_is 0
+    fake_pmix "[ \"\$DTRUN_HOSTID\" = b ] || exec '$DTRUN_BUILD/cmd/dtrun-pmix' \"\$@\"; exit 127"
+    dtrun --no-push --rsh './on-list %h' -H a,b --env mpi true
+    code_is 125
     err_lines 1
-    err_has "dtrun: b: true may use MPI (--env mpi), but there is no PMIx server for it"
+    err_has "dtrun: true may use MPI (--env mpi), but there is no PMIx server for it"
+    err_has "(on b)"
     clean
 }
 
@@ -577,11 +602,8 @@ warning='dtrun: localhost: rank [01] (localhost): process [0-9]* has loaded Open
     echo 'int MPI_Init(void) { return 0; }' | gcc -shared -Wl,-soname,libmpi.so.40 -o libmpi.so.40 -xc -
     echo 'int MPI_Init(void); int main(void) { return MPI_Init(); }' |
         gcc -o mpi -xc - -xnone -Wl,-rpath,"$T" libmpi.so.40
-    mkdir bin
-    cp "$DTRUN_AGENT" bin/dtrun-agent
-    printf '#!/bin/sh\nexit 3\n' >bin/dtrun-pmix
-    chmod +x bin/dtrun-pmix
-    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 ./mpi
+    fake_pmix 'exit 3'
+    dtrun -np 2 ./mpi
     code_is 0
     err_lines 1
     err_has "dtrun: localhost: ./mpi uses MPI (libmpi.so.40), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1. dtrun-pmix (pid "
