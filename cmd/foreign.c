@@ -634,3 +634,36 @@ const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char 
     }
     return NULL;
 }
+
+const char *dt_foreign_launcher(const struct dt_strs *argv, const char **instead)
+{
+    static const char program[] = "the program", script[] = "python3 SCRIPT";
+    static const char *const launchers[][2] = {
+        { "mpirun", program },
+        { "mpiexec", program },
+        { "mpiexec.hydra", program },
+        { "orterun", program },
+        { "prterun", program },
+        { "horovodrun", program },
+        { "srun", program },
+        { "jsrun", program },
+        { "aprun", program },
+        { "torchrun", script },
+        { "torch.distributed.run", script },
+        { "torch.distributed.launch", script },
+        { "deepspeed", script },
+        { "accelerate", script },
+        { "accelerate.commands.launch", script },
+    };
+    const char *name = argv->n ? basename(argv->v[0]) : "";
+
+    if (strncmp(name, "python", 6) == 0 && argv->n > 2 && strcmp(argv->v[1], "-m") == 0)
+        name = argv->v[2];
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        if (strcmp(name, launchers[i][0]) == 0) {
+            *instead = launchers[i][1];
+            return name;
+        }
+    }
+    return NULL;
+}

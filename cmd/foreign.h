@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/wire/codec.h"
+
 enum dt_launcher {
     DT_HOROVODRUN = 1,
     DT_TORCHRUN = 2,
@@ -54,5 +56,9 @@ const struct dt_foreign *dt_foreign_row(size_t i);
  * no row for an optional value. */
 const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value,
                                          const char **part, size_t *length);
+
+/* Returns the name of the launcher that argv starts, or NULL. *instead is then what dtrun starts in
+ * its place. */
+const char *dt_foreign_launcher(const struct dt_strs *argv, const char **instead);
 
 #endif

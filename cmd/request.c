@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/foreign.h"
 #include "cmd/pernode.h"
 #include "cmd/stepgpus.h"
 #include "launcher/base/inject.h"
@@ -128,6 +129,17 @@ static char *warning_of(const struct dt_plan *plan, const struct dt_hostlist *ho
                         "(--no-oversubscribe refuses this)",
                         plan->np, plan->slots, plan->slots == 1 ? "" : "s", even ? "" : "up to ",
                         most);
+}
+
+/* One rank on each host may be meant: a launcher then starts the processes of its host. */
+static void warn_of_launcher(const struct dt_options *o, const struct dt_plan *plan)
+{
+    const char *instead, *launcher = dt_foreign_launcher(&o->job.argv, &instead);
+
+    if (launcher && (size_t)plan->np > plan->nnodes)
+        dt_say("%s is a launcher, and each of the %d ranks starts a job of its own with it; dtrun "
+               "takes its place: write %s instead, see dtrun-migrate(7)",
+               launcher, plan->np, instead);
 }
 
 /* A fault that is never triggered would make a test of recovery pass for no reason. */
@@ -287,6 +299,7 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
     }
     if (!options->dry_run && uses_srun(options, hosts))
         dt_stepgpus_ask(hosts);
+    warn_of_launcher(options, plan);
     if (plan->oversubscribed) {
         char *warning = warning_of(plan, hosts);
 

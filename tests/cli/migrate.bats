@@ -92,6 +92,27 @@ plan() {
     code_is 2
 }
 
+@test "a launcher as the program is reported, unless each host has one rank" {
+    local launcher
+
+    for launcher in mpirun /usr/bin/mpiexec srun; do
+        dtrun -np 4 --dry-run "$launcher" ./train
+        code_is 0
+        err_lines 1
+        err_has "dtrun: ${launcher##*/} is a launcher, and each of the 4 ranks starts a job of its own with it; dtrun takes its place: write the program instead, see dtrun-migrate(7)"
+    done
+    dtrun -H a:2,b --dry-run python3 -m torch.distributed.run train.py
+    code_is 0
+    err_lines 1
+    err_has "dtrun: torch.distributed.run is a launcher, and each of the 3 ranks starts a job of its own with it; dtrun takes its place: write python3 SCRIPT instead"
+    dtrun -H a,b --dry-run torchrun --nnodes 2 train.py
+    code_is 0
+    err_is_empty
+    dtrun -np 4 --dry-run ./train torchrun
+    code_is 0
+    err_is_empty
+}
+
 @test "an option without effect is reported once, and the job runs" {
     dtrun -np 1 --mca plm_rsh_agent ssh --master-port 29500 sh -c 'echo "ran with $#"' sh --mca a b
     code_is 0
