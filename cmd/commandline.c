@@ -320,6 +320,23 @@ static int check_split_host_list(struct dt_options *o, const char *word, const c
     return 0;
 }
 
+/* before is the word before it, perhaps an option that took no value. */
+static int refuse_number(const char *word, const char *before, struct dt_error *err)
+{
+    const struct word w = read_word(before);
+
+    if (*before == '-' && match(&w))
+        return dt_error_usage(err,
+                              "\"%.200s\" is a number, not a program: %s takes no value. If it is "
+                              "a program, write -- before it",
+                              word, before);
+    return dt_error_usage(err,
+                          "\"%.200s\" is a number, not a program: is -np missing? If not, write -- "
+                          "before the program",
+                          word);
+}
+
+/* words follow another word of the command line. */
 static int check_program(struct dt_options *o, char *const *words, bool after_dashes,
                          bool after_hosts, struct dt_error *err)
 {
@@ -334,10 +351,7 @@ static int check_program(struct dt_options *o, char *const *words, bool after_da
                               o->hosts.n ? "is there a blank before or after a comma in -H?"
                                          : "hosts are given with -H");
     if (!words[0][strspn(words[0], "0123456789")])
-        return dt_error_usage(err,
-                              "\"%.200s\" is a number, not a program: is -np missing, or does the "
-                              "option before it take no value? If not, write -- before the program",
-                              words[0]);
+        return refuse_number(words[0], words[-1], err);
     if (after_hosts && check_split_host_list(o, words[0], words[1], err) < 0)
         return -1;
     if (looks_like_mpmd(words))

@@ -247,7 +247,7 @@ static const struct {
     { "-np 4 host2:2 ./train",
       "\"host2:2\" looks like a host, not like a program: hosts are given with -H" },
     { "4 x", "\"4\" is a number, not a program: is -np missing" },
-    { "--output-dir d --tee 3 x", "\"3\" is a number, not a program: is -np missing, or does the" },
+    { "--output-dir d --tee 3 x", "\"3\" is a number, not a program: --tee takes no value. If" },
     { "-np 1 a : -np 2 b", "several programs in one job (\" : \") are not supported" },
     { "a x : --hosts h b", "several programs in one job" },
 };
