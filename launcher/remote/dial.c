@@ -10,6 +10,7 @@
 struct dt_dial {
     uv_loop_t *loop;
     struct dt_resolve *resolve; /* NULL once it has answered */
+    char *hostname;
     uv_connect_t connect;
     uv_timer_t timer;
     uv_tcp_t *tcp; /* the connection that is being made or has been made */
@@ -32,6 +33,7 @@ static void on_dial_closed(uv_handle_t *handle)
     if (d->list)
         freeaddrinfo(d->list);
     d->done(d->arg, d->connected ? d->tcp : NULL, &d->err);
+    free(d->hostname);
     free(d);
 }
 
@@ -116,7 +118,7 @@ static void on_resolved(void *arg, struct addrinfo *list, const char *why)
 
     d->resolve = NULL;
     if (!list)
-        dt_ssherror_unresolved(&d->err, why, (int)strlen(why));
+        dt_ssherror_unresolved(&d->err, d->hostname, why, (int)strlen(why));
     d->list = d->next = list;
     try_next(d);
 }
@@ -127,6 +129,7 @@ struct dt_dial *dt_dial_open(uv_loop_t *loop, const char *hostname, int port, in
     struct dt_dial *d = dt_xcalloc(1, sizeof *d);
 
     d->loop = loop;
+    d->hostname = dt_xstrdup(hostname);
     d->port = port;
     d->timeout_s = timeout_s;
     d->done = done;

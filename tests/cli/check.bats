@@ -61,6 +61,17 @@ json() { # a Python expression over the report o
     clean
 }
 
+@test "a hostfile that is given with -H is recognised" {
+    echo localhost >hosts.invalid
+    for transport in libssh2 ssh; do
+        dtrun --transport $transport -H hosts.invalid true
+        code_is 125
+        err_lines 1
+        err_has "dtrun: hosts.invalid: resolve: "
+        err_has "; hosts.invalid is a file here: --hostfile names a file with hosts"
+    done
+}
+
 @test "--check prepares as many ranks as the job has, and so finds the limits of the host" {
     (ulimit -n 10 && dtrun --check -np 2 true; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"

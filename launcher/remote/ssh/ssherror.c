@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct span {
     const char *p;
@@ -30,11 +31,18 @@ static struct span last_line(const char *text)
     return (struct span){ text + begin, (int)(end - begin) };
 }
 
-void dt_ssherror_unresolved(struct dt_error *why, const char *reason, int n)
+void dt_ssherror_unresolved(struct dt_error *why, const char *name, const char *reason, int n)
 {
-    dt_error_set(why,
-                 "resolve: %.*s; check the name, or give its address as HostName in ~/.ssh/config",
-                 n, reason);
+    struct stat st;
+
+    if (stat(name, &st) == 0 && S_ISREG(st.st_mode))
+        dt_error_set(why, "resolve: %.*s; %s is a file here: --hostfile names a file with hosts", n,
+                     reason, name);
+    else
+        dt_error_set(why,
+                     "resolve: %.*s; check the name, or give its address as HostName in "
+                     "~/.ssh/config",
+                     n, reason);
 }
 
 /* What a proxy prints comes first and concerns another host or a command:
@@ -54,7 +62,7 @@ static bool explain_proxy(struct dt_error *why, const char *text, const char *ho
 }
 
 /* "ssh: Could not resolve hostname nowhere: Name or service not known" */
-static bool explain_resolve(struct dt_error *why, const char *text)
+static bool explain_resolve(struct dt_error *why, const char *text, const char *host)
 {
     const char *at = strstr(text, "Could not resolve hostname ");
     const char *reason = at ? strstr(at, ": ") : NULL;
@@ -63,7 +71,7 @@ static bool explain_resolve(struct dt_error *why, const char *text)
     if (!reason)
         return false;
     line = line_at(reason + 2);
-    dt_ssherror_unresolved(why, line.p, line.n);
+    dt_ssherror_unresolved(why, host, line.p, line.n);
     return true;
 }
 
@@ -202,7 +210,7 @@ void dt_ssherror_explain(struct dt_error *why, const char *text,
     struct span line = last_line(text);
 
     if (explain_proxy(why, text, name) || explain_hostkey(why, text, host) ||
-        explain_auth(why, text, host->copy_id) || explain_resolve(why, text) ||
+        explain_auth(why, text, host->copy_id) || explain_resolve(why, text, name) ||
         explain_connect(why, text) || explain_handshake(why, text, name))
         return;
     dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, name);

@@ -1,4 +1,5 @@
-/* Turns what ssh printed on standard error when it gave up into "phase: reason; remedy". Pure. */
+/* Turns what ssh printed on standard error when it gave up into "phase: reason; remedy". Pure, but
+ * for dt_ssherror_unresolved. */
 #ifndef DT_REMOTE_SSH_SSHERROR_H
 #define DT_REMOTE_SSH_SSHERROR_H
 
@@ -19,8 +20,9 @@ void dt_ssherror_explain(struct dt_error *why, const char *text,
 /* Whether the server closed the connection before it said who it is. */
 bool dt_ssherror_turned_away(const char *text);
 
-/* For a name that has no address, whichever resolver looked it up. reason is n bytes long. */
-void dt_ssherror_unresolved(struct dt_error *why, const char *reason, int n);
+/* For a name that has no address, whichever resolver looked it up. reason is n bytes long. It looks
+ * for a file of that name, which the user may have meant. */
+void dt_ssherror_unresolved(struct dt_error *why, const char *name, const char *reason, int n);
 
 /* The remedy for a host that closes the connection before anybody has logged in. */
 #define DT_SSHERROR_CLOSED                                                                         \
