@@ -99,15 +99,18 @@ void dt_localhost_free(struct dt_localhost *l)
 }
 
 /* A pod knows itself as job-0.job.ns.svc.cluster.local, and Kubernetes' MPI operator names it
- * job-0.job.ns.svc: the name server adds the rest. A first label alone is too short a beginning. */
+ * job-0.job.ns.svc: the name server adds the rest. A first label alone is too short a beginning.
+ * To a name that ends with a dot, nothing is added. */
 static bool is_name_or_begins_it(const char *name, const char *own)
 {
     size_t n = strlen(name);
+    bool complete = n && name[n - 1] == '.';
     char address[INET6_ADDRSTRLEN];
 
+    n -= complete;
     if (strncasecmp(own, name, n) != 0)
         return false;
-    return !own[n] || (own[n] == '.' && strchr(name, '.') && !canonical(address, own));
+    return !own[n] || (!complete && own[n] == '.' && strchr(name, '.') && !canonical(address, own));
 }
 
 bool dt_localhost_is(const char *name, void *arg)

@@ -169,6 +169,10 @@ static void the_hosts_file_adds_names_of_own_addresses(void **state)
     assert_true(dt_localhost_is("dt-0.job.ns.svc.cluster.local", &l));
     assert_true(dt_localhost_is("dt-0.job.ns.svc", &l));
     assert_true(dt_localhost_is("dt-0.job", &l));
+    assert_true(dt_localhost_is("dt-0.job.ns.svc.cluster.local.", &l));
+    assert_true(dt_localhost_is("localhost.", &l));
+    assert_false(dt_localhost_is("dt-0.job.ns.svc.", &l));
+    assert_false(dt_localhost_is("localhost..", &l));
     assert_false(dt_localhost_is("dt-0", &l)); /* has no line of its own */
     assert_false(dt_localhost_is("dt-0.jo", &l));
     assert_false(dt_localhost_is("dt-0.job.ns.svc.other", &l));
