@@ -179,7 +179,7 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
         add_absent(out, why);
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_printf(out, "; a limit of the host (%s) is too low for its ranks",
-                         why->error == EMFILE ? "ulimit -n" : "ulimit -u, pids.max");
+                         why->error == EMFILE ? "ulimit -n" : "ulimit -u, -d or -v, pids.max");
 }
 
 static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,

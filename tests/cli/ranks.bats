@@ -106,9 +106,17 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     STDIN="$T/input" dtrun_with_processes 4 echo ran # dtrun, an agent's two and the rank
     exec {input}>&-
     code_is 125
-    err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, pids.max) is too low for its ranks (on localhost)"
+    err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, -d or -v, pids.max) is too low for its ranks (on localhost)"
     err_lines 1
     [ ! -s "$OUT" ]
+    clean
+}
+
+@test "where there is no memory for the stack of a thread, its limits are named, too" {
+    (ulimit -Ss 2000000 -d 1000000 && dtrun -np 2 touch ran; code_is 125)
+    err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, -d or -v, pids.max) is too low for its ranks (on localhost)"
+    err_lines 1
+    [ ! -e ran ]
     clean
 }
 
