@@ -1,6 +1,7 @@
 #include "launcher/job/failure.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,6 +147,7 @@ void dt_failure_collect(struct dt_failure *f)
                                   .ending = ending_of(cause) };
 
     f->noticed_ns = dt_core_now(f->core);
+    f->explain_until_ns = 0;
     dt_hostlinks_send_all(&f->core->links, DT_MSG_ABORT, &abort);
     free(text);
     dt_core_query(f->core);
@@ -161,6 +163,8 @@ static bool is_certain(const struct dt_failure *f, const struct dt_death *cause)
     if (cause->hung)
         /* the ranks that waited for it report their errors and end */
         return dt_ranks_alive(&f->core->ranks) <= 1;
+    if (cause->says_peer_lost)
+        return dt_ranks_alive(&f->core->ranks) == 0;
     return cause->host || cause->missed ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
@@ -195,6 +199,47 @@ static bool must_await_leaving_ranks(const struct dt_failure *f)
 static bool has_said_all(const struct dt_failure *f, const struct dt_death *cause)
 {
     return cause->host || f->core->ranks.v[cause->rank].tail_eof;
+}
+
+/* Libraries that dtrun does not know report a lost peer, too. A rank that says so may end earlier
+ * than the one that left it: PyTorch's programs close their connections before they exit. */
+static bool may_be_consequence(const struct dt_death *d)
+{
+    return !d->host && !d->hung && !d->auxiliary && !d->missed && !d->says_peer_lost &&
+           !(d->flags & DT_EXITED_PEER_LOST) && !dt_exit_is_preemption(d) &&
+           (d->code > 0 || d->signo == SIGABRT);
+}
+
+static bool says_peer_lost(struct dt_tail *tail)
+{
+    const char *line;
+
+    for (unsigned i = 0; (line = dt_tail_line(tail, i)); i++) {
+        if (dt_cause_line_says_peer_lost(line))
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether dtrun now waits for a death that explains the cause so far, because the last
+ * lines of that rank say that it is a consequence. */
+static bool awaits_explanation(struct dt_failure *f)
+{
+    const struct dt_death *cause;
+    uint64_t now_ns = dt_core_now(f->core);
+
+    while ((cause = dt_failure_cause(f)) && may_be_consequence(cause) &&
+           says_peer_lost(&f->core->ranks.v[cause->rank].tail))
+        dt_deaths_say_peer_lost(&f->deaths, cause->rank);
+    if (!cause || !cause->says_peer_lost || is_certain(f, cause))
+        return false;
+    if (f->explain_until_ns == 0)
+        f->explain_until_ns = now_ns + EXPLAIN_MS * UINT64_C(1000000);
+    if (now_ns >= f->explain_until_ns)
+        return false;
+    dt_timers_set(&f->core->timers, DT_TIMER_COLLECT,
+                  (f->explain_until_ns - now_ns + 999999) / 1000000);
+    return true;
 }
 
 void dt_failure_settle(struct dt_failure *f)
@@ -234,6 +279,26 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
                        f->core->ranks.v[cause->rank].pid);
 }
 
+/* Says where to look for the reason, because no other death explains this one. */
+static void say_consequence(const struct dt_failure *f, const struct dt_death *cause)
+{
+    const struct dt_death *done = dt_deaths_first_done(&f->deaths);
+    struct dt_strbuf b = { 0 };
+
+    dt_strbuf_printf(&b, "hint: rank %u says that another rank closed its connection; ",
+                     cause->rank);
+    if (done && done->time_ns < cause->time_ns) {
+        dt_strbuf_printf(&b, "before that, rank %u had exited with code 0", done->rank);
+    } else if (dt_ranks_alive(&f->core->ranks) > 0) {
+        dt_strbuf_puts(&b, "see what those printed that still run: ");
+        dt_ranks_words(&f->core->ranks, true, &b);
+    } else {
+        dt_strbuf_puts(&b, "see what the others printed");
+    }
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
 /* Repeats the last lines of the failed process, unless it is the job's only one and the user has
  * just seen them. Adds a hint if they show that CUDA refused LOCAL_RANK as a device. */
 static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
@@ -255,6 +320,8 @@ static void say_last_words(struct dt_failure *f, const struct dt_death *cause)
             "hint: each rank sees one GPU, which is its device 0; if the program chooses the "
             "device by LOCAL_RANK, use --virtual-local-rank (LOCAL_RANK is 0) or --gpu-bind host "
             "(a rank sees all GPUs of its host)");
+    if (cause->says_peer_lost)
+        say_consequence(f, cause);
 }
 
 static void add_stopping(struct dt_failure *f, const struct dt_death *cause, struct dt_strbuf *out)
@@ -339,6 +406,8 @@ bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_s
     enum dt_restart_verdict verdict;
 
     dt_timers_stop(&f->core->timers, DT_TIMER_COLLECT);
+    if (awaits_explanation(f))
+        return false;
     if (!dt_failure_cause(f)) {
         dt_core_event(f->core, f->core->all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
         return false;

@@ -17,6 +17,7 @@ struct dt_failure {
     const struct dt_restart *restart;
     struct dt_deaths deaths; /* in this generation; a rank that hangs counts as dead */
     struct dt_failed_calls calls;
+    uint64_t explain_until_ns; /* until then dtrun awaits the reason why ranks lost a peer; or 0 */
     uint64_t noticed_ns; /* when dtrun noticed the failure; set before the job becomes FAILING */
     struct dt_death last_cause; /* of the last failure that dt_failure_decide handled */
     unsigned repeats;           /* the number of failures in a row with this cause */
@@ -48,8 +49,8 @@ void dt_failure_collect(struct dt_failure *f);                       /* DT_ACT_C
 void dt_failure_settle(struct dt_failure *f);
 /* DT_ACT_DECIDE. Returns true if the job recovers. *cause is then set, and text describes it. If it
  * returns false, it has told the user and raised the event that follows. The exception is a death
- * that a signal to the whole job may explain: then it has done neither, and is called again if that
- * signal does not arrive in time (DT_TIMER_COLLECT). */
+ * that a signal to the whole job, or the death of another rank, may explain: then it has done
+ * neither, and is called again if that does not arrive in time (DT_TIMER_COLLECT). */
 bool dt_failure_decide(struct dt_failure *f, struct dt_death *cause, struct dt_strbuf *text);
 
 #endif

@@ -17,6 +17,7 @@ struct dt_death {
     uint64_t time_ns; /* in dtrun's clock: the agent's time, corrected for the offset */
     /* NULL, or the MPI call in which others wait for it, and before which it exited with 0 */
     const char *missed;
+    bool says_peer_lost; /* its last lines say that another process has closed a connection */
 };
 
 static inline struct dt_death dt_death_of_host(uint32_t first_rank, uint64_t time_ns)
@@ -30,10 +31,14 @@ static inline struct dt_death dt_death_of_host(uint32_t first_rank, uint64_t tim
  * if none of them is a failure. Returns the index of the cause among all deaths, or -1.
  *
  * Deaths by signal, lost hosts and hanging ranks come before exits. Ranks whose runtime had seen a
- * lost peer are consequences and come last. Among equals the earliest death wins, then the lowest
- * rank. A rank that exited with 0 but without dt_finalize or dt_init has failed only if linked
- * peers wait for it (peers_wait), or if it was missed. An auxiliary that exited with 0 has not
- * failed. */
+ * lost peer, and those that say so, are consequences and come last. Among equals the earliest death
+ * wins, then the lowest rank. A rank that exited with 0 but without dt_finalize or dt_init has
+ * failed only if linked peers wait for it (peers_wait), or if it was missed. An auxiliary that
+ * exited with 0 has not failed. */
 int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers_wait);
+
+/* Returns whether this line of a rank's output is one in which Gloo, NCCL or PyTorch reports that
+ * another process has closed its connection, as when it has failed or left. */
+bool dt_cause_line_says_peer_lost(const char *line);
 
 #endif

@@ -64,6 +64,17 @@ load common
     clean
 }
 
+@test "a rank that lost a peer gets a hint that names the rank that had exited with 0" {
+    dtrun -np 3 sh -c 'if [ $DTRUN_RANK = 1 ]; then echo $$ >pid; exit 0; fi
+        [ $DTRUN_RANK = 0 ] || exec sleep 600
+        until [ -s pid ] && ! kill -0 "$(cat pid)"; do sleep 0.02; done 2>/dev/null
+        echo "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer" >&2; exit 4'
+    code_is 4
+    grep -qE '^dtrun: rank 0 \(localhost, pid [0-9]+\) exited with code 4; stopping the other rank$' "$ERR"
+    err_has "dtrun: hint: rank 0 says that another rank closed its connection; before that, rank 1 had exited with code 0"
+    clean
+}
+
 @test "the first failure sets the exit code, not a rank that fails while it is being stopped" {
     dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
         trap "exit 4" TERM; while :; do sleep 0.1; done'

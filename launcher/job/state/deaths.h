@@ -20,6 +20,10 @@ void dt_deaths_add(struct dt_deaths *d, const struct dt_death *death);
 /* Returns the cause so far, or NULL if nothing has failed. linked_alive: some rank that called
  * dt_init is alive, so it waits for the others. */
 const struct dt_death *dt_deaths_cause(const struct dt_deaths *d, bool linked_alive);
+/* Notes that the last lines of this rank, which is among the deaths, say that it lost a peer. */
+void dt_deaths_say_peer_lost(struct dt_deaths *d, uint32_t rank);
+/* Returns the first death of a rank by exit(0), or NULL. */
+const struct dt_death *dt_deaths_first_done(const struct dt_deaths *d);
 void dt_deaths_forget(struct dt_deaths *d); /* a generation begins */
 void dt_deaths_free(struct dt_deaths *d);
 

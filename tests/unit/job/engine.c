@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
@@ -1288,6 +1289,104 @@ static void a_job_says_that_it_has_failed_in_the_same_way_each_time(void **state
     }
 }
 
+/* The rank of this host exits with 1, after a line of standard error. */
+static void fail_saying(struct world *w, size_t host, const char *line, bool eof)
+{
+    const uint32_t rank = (uint32_t)host;
+    union dt_msg text = { .output = { .rank = rank, .fd = STDERR_FILENO } };
+    union dt_msg m = { .output_eof = { .rank = rank, .fd = STDERR_FILENO } };
+
+    text.output.data.p = (const uint8_t *)line;
+    text.output.data.n = strlen(line);
+    end_rank(w, host, 1, 0);
+    dt_job_message(w->job, host, DT_MSG_OUTPUT, &text);
+    if (eof)
+        dt_job_message(w->job, host, DT_MSG_OUTPUT_EOF, &m);
+}
+
+static const char lost_peer[] = "[gloo/transport/tcp/pair.cc:598] Connection closed by peer\n";
+
+static void begin_with_a_lost_peer(struct world *w, bool eof)
+{
+    prepare(w);
+    w->config.max_restarts = 0;
+    launch(w);
+    meet_and_start(w);
+    fail_saying(w, 0, lost_peer, eof);
+    answer_query(w, 0, 1);
+    answer_query(w, 1, 1);
+    if (!eof)
+        dt_job_timer(w->job, DT_TIMER_COLLECT);
+    assert_int_equal(w->due_ns[DT_TIMER_COLLECT] - w->now_ns, 1000000000);
+    assert_string_equal(w->said, "");
+}
+
+/* A process that rank 0 has left may keep its standard error open. */
+static void a_rank_that_says_that_it_lost_a_peer_is_not_the_cause(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (int eof = 0; eof < 2; eof++) {
+        begin_with_a_lost_peer(&w, eof);
+        fail_saying(&w, 1, "no data\n", true);
+        assert_non_null(strstr(w.said, "rank 1 (b, pid 101) exited with code 1\n"));
+        assert_null(strstr(w.said, "hint"));
+        end(&w);
+    }
+}
+
+static void a_rank_that_says_that_it_lost_a_peer_is_explained_in_time_or_gets_a_hint(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (int eof = 0; eof < 2; eof++) {
+        begin_with_a_lost_peer(&w, eof);
+        w.now_ns += 1000000000;
+        dt_job_timer(w.job, DT_TIMER_COLLECT);
+        assert_non_null(strstr(w.said, "rank 0 (a, pid 100) exited with code 1; stopping"));
+        assert_non_null(strstr(w.said, "see what those printed that still run: 1\n"));
+        end(&w);
+    }
+}
+
+static void another_rank_that_lost_a_peer_does_not_put_off_the_decision(void **state)
+{
+    const struct dt_placement by_slot = { 0 };
+    struct dt_error err = { 0 };
+    uint64_t due_ns;
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    dt_plan_free(&w.plan);
+    assert_int_equal(dt_plan_make(&w.plan, &w.hosts, 3, &by_slot, &err), 0);
+    w.config.max_restarts = 0;
+    launch(&w);
+    meet_and_start(&w);
+    fail_saying(&w, 0, lost_peer, true);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    due_ns = w.due_ns[DT_TIMER_COLLECT];
+    w.now_ns += 500000000;
+    fail_saying(&w, 1, lost_peer, true);
+    assert_int_equal(w.due_ns[DT_TIMER_COLLECT], due_ns);
+    end(&w);
+}
+
+static void ranks_that_have_all_lost_a_peer_are_not_awaited(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_with_a_lost_peer(&w, true);
+    fail_saying(&w, 1, lost_peer, true);
+    assert_non_null(strstr(w.said, "rank 0 (a, pid 100) exited with code 1\n"));
+    assert_non_null(strstr(w.said, "see what the others printed\n"));
+    end(&w);
+}
+
 static void take_stdin(struct world *w, size_t host, uint32_t bytes)
 {
     union dt_msg m = { .stdin_credit = { w->generation[host], bytes } };
@@ -1461,6 +1560,10 @@ int main(void)
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
         cmocka_unit_test(a_job_says_that_it_has_failed_in_the_same_way_each_time),
+        cmocka_unit_test(a_rank_that_says_that_it_lost_a_peer_is_not_the_cause),
+        cmocka_unit_test(a_rank_that_says_that_it_lost_a_peer_is_explained_in_time_or_gets_a_hint),
+        cmocka_unit_test(another_rank_that_lost_a_peer_does_not_put_off_the_decision),
+        cmocka_unit_test(ranks_that_have_all_lost_a_peer_are_not_awaited),
         cmocka_unit_test(standard_input_goes_on_if_nothing_has_failed_after_all),
         cmocka_unit_test(a_stop_while_recovering_waits_for_no_new_connection),
         cmocka_unit_test(a_job_that_stops_does_not_miss_start_timeout),

@@ -22,6 +22,10 @@ enum {
     {                                                                                              \
         .rank = r, .code = -1, .signo = s, .flags = f, .time_ns = t                                \
     }
+#define SAYS_PEER_LOST(r, c, s, t)                                                                 \
+    {                                                                                              \
+        .rank = r, .code = c, .signo = s, .time_ns = t, .says_peer_lost = true                     \
+    }
 #define AUXILIARY(r, c, s, t)                                                                      \
     {                                                                                              \
         .auxiliary = true, .rank = r, .code = c, .signo = s, .time_ns = t                          \
@@ -72,6 +76,19 @@ static const struct {
       false,
       1,
       9 },
+    { "an exit that says that it is a consequence",
+      { SAYS_PEER_LOST(0, 1, 0, 1), EXIT(1, 3, 0, 9) },
+      2,
+      false,
+      1,
+      3 },
+    { "an abort that says so",
+      { SAYS_PEER_LOST(0, -1, SIGABRT, 1), EXIT(1, 3, 0, 9) },
+      2,
+      false,
+      1,
+      3 },
+    { "nothing explains it", { SAYS_PEER_LOST(0, 4, 0, 1), EXIT(1, 0, 0, 9) }, 2, false, 0, 4 },
     { "only consequences are known", { EXIT(1, 5, LOST, 2), EXIT(0, 6, LOST, 1) }, 2, true, 1, 6 },
     { "a consequence that exits 0", { EXIT(0, 0, LOST, 1) }, 1, true, 0, 1 },
     { "what dtrun stopped never failed",
@@ -167,6 +184,38 @@ static void the_order_of_reports_does_not_matter(void **state)
     }
 }
 
+static void lines_of_gloo_nccl_and_pytorch_say_that_a_peer_is_lost(void **state)
+{
+    static const char *const lost[] = {
+        "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.7]:29",
+        "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:589] Read error "
+        "[10.0.0.7]:16271: Connection reset by peer",
+        "  what():  [./gloo/transport/tcp/pair.cc:446] writev [10.0.0.7]:9: Broken pipe",
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote "
+        "process exited or there was a network error, NCCL version 2.26.2",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process "
+        "exiting prematurely.",
+        "Connection was likely closed. Did the remote server shutdown or crash?",
+    };
+    static const char *const other[] = {
+        "",
+        "ValueError: loss is nan at step 20",
+        "requests.exceptions.ConnectionError: Connection reset by peer",
+        "BrokenPipeError: [Errno 32] Broken pipe",
+        "RuntimeError: [./gloo/transport/tcp/pair.cc:799] connect [10.0.0.7]:9: Connection refused",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        if (!dt_cause_line_says_peer_lost(lost[i]))
+            fail_msg("not recognised: %s", lost[i]);
+    }
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        if (dt_cause_line_says_peer_lost(other[i]))
+            fail_msg("taken for a lost peer: %s", other[i]);
+    }
+}
+
 static void exit_codes_are_those_of_a_shell(void **state)
 {
     (void)state;
@@ -187,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cause_and_its_exit_code_are_found),
         cmocka_unit_test(the_order_of_reports_does_not_matter),
+        cmocka_unit_test(lines_of_gloo_nccl_and_pytorch_say_that_a_peer_is_lost),
         cmocka_unit_test(exit_codes_are_those_of_a_shell),
     };
 
