@@ -222,8 +222,9 @@ void dt_knownhosts_keyscan(const struct dt_knownhosts *k, const struct dt_sshcon
     dt_strbuf_puts(out, config->hostname);
     if (config->hostkeyalias)
         dt_strbuf_printf(out, " | sed 's/^[^ ]*/%s/'", k->name);
-    dt_strbuf_printf(out, " >>%s",
-                     config->userknownhosts.n ? config->userknownhosts.v[0] : "~/.ssh/known_hosts");
+    dt_strbuf_puts(out, " >>");
+    dt_sshconfig_quote(out, config->userknownhosts.n ? config->userknownhosts.v[0]
+                                                     : "~/.ssh/known_hosts");
 }
 
 static void explain_new(const struct dt_knownhosts *k, const struct dt_strbuf *blob,

@@ -35,11 +35,32 @@ void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host
     dt_xstrs_add(argv, host->name);
 }
 
+void dt_sshconfig_quote(struct dt_strbuf *out, const char *path)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
+    size_t home = strncmp(path, "~/", 2) == 0 ? 2 : 0;
+
+    dt_strbuf_add(out, path, home);
+    path += home;
+    if (!path[strspn(path, plain)]) {
+        dt_strbuf_puts(out, path);
+        return;
+    }
+    dt_strbuf_puts(out, "'");
+    for (; *path; path++)
+        dt_strbuf_printf(out, *path == '\'' ? "'\\''" : "%c", *path);
+    dt_strbuf_puts(out, "'");
+}
+
 void dt_sshconfig_copy_id(const struct dt_host *host, struct dt_strbuf *out)
 {
     dt_strbuf_puts(out, "ssh-copy-id ");
-    if (host->identity)
-        dt_strbuf_printf(out, "-i %s ", host->identity);
+    if (host->identity) {
+        dt_strbuf_puts(out, "-i ");
+        dt_sshconfig_quote(out, host->identity);
+        dt_strbuf_puts(out, " ");
+    }
     if (host->port)
         dt_strbuf_printf(out, "-p %d ", host->port);
     if (host->user)

@@ -34,6 +34,9 @@ bool dt_sshconfig_user_is_known(void);
 /* Adds "-l user -p port -i identity", as far as the host entry has them, and "-- name". */
 void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host);
 
+/* Writes a path as a word for a shell, which expands "~/". */
+void dt_sshconfig_quote(struct dt_strbuf *out, const char *path);
+
 /* Writes the command that puts the user's key there: "ssh-copy-id -p 2222 anna@host3". */
 void dt_sshconfig_copy_id(const struct dt_host *host, struct dt_strbuf *out);
 

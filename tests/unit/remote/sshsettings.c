@@ -584,6 +584,8 @@ static void the_command_that_copies_a_key_logs_in_as_dtrun_does(void **state)
                               .identity = (char *)"id_lab",
                               .port = 2222 },
            "ssh-copy-id -i id_lab -p 2222 anna@h");
+    copies(&(struct dt_host){ .name = (char *)"h", .identity = (char *)"~/my keys/anna's" },
+           "ssh-copy-id -i ~/'my keys/anna'\\''s' h");
 }
 
 static void messages_of_ssh_are_translated(void **state)
