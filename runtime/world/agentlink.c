@@ -68,6 +68,22 @@ static dt_result_t fail_no_socket(const struct dt_agentenv *env)
         env->rank, env->fd, DT_ENV_AGENT_FD, DT_ENV_ALONE);
 }
 
+/* The kernel names no process of another PID namespace. */
+static dt_result_t fail_no_lock(const struct dt_agentenv *env, int error)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    char holder[32] = "another process";
+
+    if (error != EAGAIN && error != EACCES)
+        return dt_fail_errno(DT_ERR_IO, error, "rank %u: a lock of the socket to dtrun-agent",
+                             env->rank);
+    if (fcntl(env->fd, F_GETLK, &lock) == 0 && lock.l_pid > 0)
+        snprintf(holder, sizeof holder, "process %d", (int)lock.l_pid);
+    return dt_fail(DT_ERR_STATE,
+                   "rank %u: %s has called dt_init for this rank already; this is process %d",
+                   env->rank, holder, (int)getpid());
+}
+
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -75,14 +91,8 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
 
     if (!is_agent_socket(env->fd, &st))
         return fail_no_socket(env);
-    if (fcntl(env->fd, F_SETLK, &lock) < 0) {
-        pid_t holder = fcntl(env->fd, F_GETLK, &lock) == 0 ? lock.l_pid : 0;
-
-        return dt_fail(DT_ERR_STATE,
-                       "rank %u: process %d has called dt_init for this rank already; this is "
-                       "process %d",
-                       env->rank, (int)holder, (int)getpid());
-    }
+    if (fcntl(env->fd, F_SETLK, &lock) < 0)
+        return fail_no_lock(env, errno);
     l->nudge = dt_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (l->nudge < 0 || fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)
         return dt_fail_errno(DT_ERR_IO, errno, "rank %u: the socket to dtrun-agent", env->rank);

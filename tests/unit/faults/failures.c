@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "runtime/wire/env.h"
 #include "runtime/wire/hostshm.h"
 #include "tests/unit/checks.h"
+#include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -512,6 +514,24 @@ static void only_one_process_is_a_rank(void **state)
     assert_int_equal(result.ranks[0].step, -1);
 }
 
+static int unlockable(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    NEED(forbid(SYS_fcntl, ENOLCK));
+    NEED(dt_init() == DT_ERR_IO);
+    NEED(strcmp(dt_last_error(),
+                "rank 0: a lock of the socket to dtrun-agent: No locks available") == 0);
+    return 9;
+}
+
+static void a_socket_that_cannot_be_locked_is_explained(void **state)
+{
+    (void)state;
+    assert_int_equal(run("1", unlockable, NULL), 0);
+    assert_int_equal(WEXITSTATUS(result.ranks[0].status), 9);
+}
+
 static int misnamed(int rank, void *name)
 {
     dt_error_info_t info = { .size = sizeof info };
@@ -801,6 +821,7 @@ int main(void)
         CHECKS_SETUP("2, 27, 28, 29, 30, 31, 32", calls_that_do_not_match_are_named, setup),
         cmocka_unit_test_setup(a_closed_socket_is_explained, setup),
         CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),
+        cmocka_unit_test_setup(a_socket_that_cannot_be_locked_is_explained, setup),
         CHECKS_SETUP("34", the_socket_determines_the_rank, setup),
         cmocka_unit_test_setup(a_rank_that_closes_its_socket_learns_so, setup),
         cmocka_unit_test_setup(a_communicator_needs_the_socket, setup),
