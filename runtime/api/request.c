@@ -175,7 +175,9 @@ dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request)
 
     dt_request_name(o, name);
     if (!request)
-        return dt_fail(DT_ERR_ARG, "%s: the pointer to the request is NULL", name);
+        return dt_error_report_refusal(
+            NULL, 0, o->kind->call,
+            dt_fail(DT_ERR_ARG, "%s: the pointer to the request is NULL", name));
     *request = (dt_request_t){ 0 };
     r = dt_operation_prepare_as(o, name, &size);
     if (r != DT_OK)

@@ -27,6 +27,16 @@ static void format(char text[DT_ERROR_TEXT], const char *fmt, va_list ap)
         freelocale(c);
 }
 
+/* A refusal begins with the name of the refused call. Other failures name their call later. */
+static void name_operation(dt_error_info_t *e)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+
+    if (strncmp(e->message, "dt_", 3) == 0)
+        snprintf(e->operation, sizeof e->operation, "%.*s", (int)strspn(e->message, letters),
+                 e->message);
+}
+
 dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
 {
     char text[DT_ERROR_TEXT]; /* the previous text may be one of the arguments */
@@ -38,6 +48,7 @@ dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
     dti_last = nothing;
     dti_last.code = result;
     snprintf(dti_last.message, sizeof dti_last.message, "%s", text);
+    name_operation(&dti_last);
     return result;
 }
 

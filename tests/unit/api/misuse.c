@@ -149,7 +149,8 @@ static int refuses(const struct row *row, const struct given *g, dt_result_t exp
         fprintf(stderr, "%s: %d, not %d: %s\n", row->name, r, expected, dt_last_error());
         return 1;
     }
-    NEED(dt_last_error_info(&info) == DT_OK && info.code == expected);
+    NEED(dt_last_error_info(&info) == DT_OK && info.code == expected && *info.operation);
+    NEED(strncmp(info.operation, "dt_", 3) != 0 || strcmp(info.operation, row->name) == 0);
     NEED(!(row->needs & REQUEST) || !g->request || g->request->id == 0);
     return 0;
 }
