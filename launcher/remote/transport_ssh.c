@@ -119,10 +119,12 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
         "ControlMaster=no",      "ControlPath=none",
         "PermitLocalCommand=no", "LogLevel=ERROR",
         "ServerAliveInterval=0", /* dtrun itself notices when a host falls silent */
+        "StdinNull=no",          "SessionType=default", /* these only if has_stdinnull */
     };
+    size_t n = sizeof options / sizeof *options - (remote->login->config.has_stdinnull ? 0 : 2);
     char *timeout;
 
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    for (size_t i = 0; i < n; i++) {
         dt_xstrs_add(argv, "-o");
         dt_xstrs_add(argv, options[i]);
     }

@@ -381,6 +381,18 @@ CONFIG
     grep -q 'host2: transport ssh: setenv is set$' "$ERR"
 }
 
+@test "settings that leave ssh without standard input or a command are overridden" {
+    ssh -G host1 | grep -q '^stdinnull ' || skip "needs ssh 8.7"
+    for setting in 'StdinNull yes' 'SessionType none'; do
+        echo "$setting" >"$CLUSTER_HOME/.ssh/config"
+        for t in ssh auto; do
+            probe --echo 1 --transport $t host1 cat
+            [ "$status" = 0 ]
+            says "echoed 1000000"
+        done
+    done
+}
+
 @test "a mistake in ssh's settings is reported with file and line" {
     printf 'Prot 22\n' >"$CLUSTER_HOME/.ssh/config"
     probe host1 true

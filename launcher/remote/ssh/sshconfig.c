@@ -253,6 +253,13 @@ static void take_timeout(struct dt_sshconfig *c, const char *value)
     dt_number_parse(value, 1, INT_MAX, &c->connecttimeout, NULL);
 }
 
+/* ssh has had it since version 8.7, as SessionType. */
+static void take_stdinnull(struct dt_sshconfig *c, const char *value)
+{
+    (void)value;
+    c->has_stdinnull = true;
+}
+
 static void take_identity(struct dt_sshconfig *c, const char *value)
 {
     add_path(c, &c->identityfile, value);
@@ -303,6 +310,7 @@ static const struct setting {
     { "userknownhostsfile", take_user_files },
     { "globalknownhostsfile", take_global_files },
     { "sendenv", take_sendenv },
+    { "stdinnull", take_stdinnull },
     /* ssh -G has applied these */
     { "host", NULL },
     { "tag", NULL },
@@ -331,6 +339,7 @@ static const struct setting {
     { "requesttty", NULL },
     { "serveralivecountmax", NULL },
     { "serveraliveinterval", NULL },
+    { "sessiontype", NULL },
     { "streamlocalbindmask", NULL },
     { "streamlocalbindunlink", NULL },
     /* these matter only to a person at a terminal */

@@ -17,6 +17,7 @@ struct dt_sshconfig {
     bool identitiesonly;
     bool accept_new;    /* StrictHostKeyChecking is accept-new, or no, which counts as accept-new */
     int connecttimeout; /* seconds */
+    bool has_stdinnull; /* ssh knows StdinNull and SessionType */
     struct dt_strs identityfile;
     struct dt_strs userknownhosts;
     struct dt_strs globalknownhosts;
