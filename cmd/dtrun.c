@@ -66,7 +66,7 @@ static const struct dt_transport_ops *transport_of(const struct dt_host *host, v
 
 static char *absolute(const char *base, const char *path)
 {
-    return *path == '/' ? dt_xstrdup(path) : dt_xasprintf("%s/%s", base, path);
+    return *path == '/' ? dt_xstrdup(path) : dt_xpath(base, path);
 }
 
 static int check_checkpoints(const struct dt_options *o, bool has_checkpoints, struct dt_error *err)

@@ -50,6 +50,13 @@ char *dt_xasprintf(const char *fmt, ...)
     return must(n < 0 ? NULL : s);
 }
 
+char *dt_xpath(const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+
+    return dt_xasprintf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+}
+
 void dt_xstrs_add(struct dt_strs *s, const char *text)
 {
     if (dt_strs_add(s, text) < 0)

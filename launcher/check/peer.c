@@ -30,7 +30,7 @@ static void ping(struct dt_check_peer *p)
 static char *checkpoint_dir(const struct dt_job_config *job)
 {
     return job->checkpoint_dir ? dt_xstrdup(job->checkpoint_dir)
-                               : dt_xasprintf("%s/checkpoints", job->wdir);
+                               : dt_xpath(job->wdir, "checkpoints");
 }
 
 /* Sends a START that no GO follows. A host that would have no rank prepares one, too. */

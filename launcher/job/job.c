@@ -249,6 +249,16 @@ static void make_id(struct dt_job *j, uint32_t tag)
     snprintf(j->id, sizeof j->id, "%s-%08x", n ? name : "job", tag);
 }
 
+static char *choose_checkpoint_dir(const struct dt_job *j)
+{
+    const struct dt_job_config *config = j->core.config;
+    char name[sizeof "checkpoints/" + sizeof j->id];
+
+    snprintf(name, sizeof name, "checkpoints/%s", j->id);
+    return config->checkpoint_dir ? dt_xstrdup(config->checkpoint_dir)
+                                  : dt_xpath(config->wdir, name);
+}
+
 static void start_timers(struct dt_job *j)
 {
     dt_pulse_start(&j->pulse);
@@ -271,9 +281,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->began_ns = dt_core_now(&j->core);
     make_id(j, origin->tag);
     dt_injections_init(&j->injections, &config->inject);
-    j->checkpoint_dir = config->checkpoint_dir
-                            ? dt_xstrdup(config->checkpoint_dir)
-                            : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
+    j->checkpoint_dir = choose_checkpoint_dir(j);
     j->last_calls.core = &j->core;
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_recovery_init(&j->recovery, &j->core, &j->network, j->checkpoint_dir);

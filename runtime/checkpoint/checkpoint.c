@@ -107,9 +107,11 @@ static dt_result_t set_directory(void)
                              "(is it gone?); set " DT_ENV_CHECKPOINT_DIR
                              " (--checkpoint-dir) to an absolute path, or start the program in "
                              "another directory");
+    if (strcmp(here, "/") == 0)
+        here[0] = '\0';
     if (dir[0])
         snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s%s%s", here,
-                 here[0] ? "/" : "", dir);
+                 dir[0] == '/' ? "" : "/", dir);
     else
         snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s/checkpoints/%s", here,
                  program_invocation_short_name);

@@ -112,6 +112,15 @@ dtrun_with_processes() { # LIMIT ARGUMENT...
     clean
 }
 
+@test "paths below the working directory / begin with one slash" {
+    (cd / && dtrun -np 1 --no-tag sh -c 'echo $DTRUN_CHECKPOINT_DIR')
+    grep -q '^/checkpoints/sh-' "$OUT" || { show; false; }
+    (cd / && dtrun -np 1 --no-tag --checkpoint-dir some/dir sh -c 'echo $DTRUN_CHECKPOINT_DIR')
+    out_is '/some/dir
+'
+    clean
+}
+
 @test "where there is no memory for the stack of a thread, its limits are named, too" {
     (ulimit -Ss 2000000 -d 1000000 && dtrun -np 2 touch ran; code_is 125)
     err_has "dtrun: a thread for standard input: Resource temporarily unavailable; a limit of the host (ulimit -u, -d or -v, pids.max) is too low for its ranks (on localhost)"
