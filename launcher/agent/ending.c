@@ -17,9 +17,10 @@
 enum {
     DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
-    SWEEP_MS = 10 * 1000, /* how long killed processes may take to end */
-    CARETAKERS_MS = 1000, /* how long those that clean up after the ranks may take to end */
-    STUCK_MS = 100,       /* how long all others may take when killed ranks are stuck */
+    SWEEP_MS = 10 * 1000,       /* how long killed processes may take to end */
+    CARETAKERS_MS = 1000,       /* how long those that clean up after the ranks may take to end */
+    SHM_MANAGERS_MS = 5 * 1000, /* the same, of PyTorch */
+    STUCK_MS = 100,             /* how long all others may take when killed ranks are stuck */
 };
 
 static void sweep(struct dt_generation *g);
@@ -74,10 +75,14 @@ static void say_unkillable(struct dt_generation *g, size_t n, const struct dt_le
 
 static size_t kill_rest(struct dt_generation *g, struct dt_leftover *example)
 {
-    if (dt_now_ns() < g->caretakers_end_ns)
-        return dt_sweep_kill_most(g->host->groups, example, dt_ending_progress, g);
-    dt_cgroup_kill(g->host->cgroup);
-    return dt_sweep_kill(g->host->groups, example, dt_ending_progress, g);
+    uint64_t now = dt_now_ns();
+    enum dt_spared spared = now < g->caretakers_end_ns     ? DT_SPARE_CARETAKERS
+                            : now < g->shm_managers_end_ns ? DT_SPARE_SHM_MANAGERS
+                                                           : DT_SPARE_NONE;
+
+    if (spared == DT_SPARE_NONE)
+        dt_cgroup_kill(g->host->cgroup);
+    return dt_sweep_kill(g->host->groups, spared, example, dt_ending_progress, g);
 }
 
 static void sweep(struct dt_generation *g)
@@ -103,12 +108,15 @@ static void sweep(struct dt_generation *g)
         dt_relay_finish(g->relay);
 }
 
-static void begin_sweep(struct dt_generation *g, uint64_t ms, uint64_t caretakers_ms)
+static void begin_sweep(struct dt_generation *g, uint64_t ms, bool spare)
 {
+    uint64_t now = dt_now_ns();
+
     g->phase = DT_GENERATION_SWEEPING;
     dt_unservedwarn_end(g);
-    g->sweep_ends_ns = dt_now_ns() + ms * 1000000;
-    g->caretakers_end_ns = dt_now_ns() + caretakers_ms * 1000000;
+    g->sweep_ends_ns = now + ms * 1000000;
+    g->caretakers_end_ns = now + (spare ? CARETAKERS_MS * UINT64_C(1000000) : 0);
+    g->shm_managers_end_ns = now + (spare ? SHM_MANAGERS_MS * UINT64_C(1000000) : 0);
     uv_timer_stop(&g->timer);
     sweep(g);
 }
@@ -118,7 +126,7 @@ void dt_ending_check(struct dt_generation *g)
     if (g->alive || g->phase > DT_GENERATION_RUNNING ||
         (g->phase == DT_GENERATION_SPAWNING && !g->failure))
         return;
-    begin_sweep(g, SWEEP_MS, CARETAKERS_MS);
+    begin_sweep(g, SWEEP_MS, true);
 }
 
 /* The thread waits inside the kernel, where no signal wakes it, and has not begun to exit. */
@@ -150,7 +158,7 @@ static void on_kill_over(uv_timer_t *timer)
     if (g->alive)
         uv_timer_start(timer, on_kill_over, SWEEP_MS, 0);
     else
-        begin_sweep(g, STUCK_MS, 0);
+        begin_sweep(g, STUCK_MS, false);
 }
 
 static void signal_one(const struct dt_process *p, int signo)
@@ -179,7 +187,7 @@ void dt_ending_kill(struct dt_generation *g)
         if (g->processes[i].alive && !g->processes[i].outlived.si_pid)
             kill(g->processes[i].spawned.pid, SIGKILL);
     }
-    dt_sweep_kill_most(g->host->groups, NULL, dt_ending_progress, g);
+    dt_sweep_kill(g->host->groups, DT_SPARE_CARETAKERS, NULL, dt_ending_progress, g);
     uv_timer_start(&g->timer, on_kill_over, SWEEP_MS, 0);
     end_outlived(g);
 }

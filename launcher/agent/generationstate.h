@@ -72,6 +72,7 @@ struct dt_generation {
     uint64_t orphans_end_ns;
     uint64_t sweep_ends_ns;
     uint64_t caretakers_end_ns;
+    uint64_t shm_managers_end_ns;
     uint32_t alive;
     /* In the order of config.numbers: the ranks by local rank, then auxiliaries. */
     struct dt_process *processes;

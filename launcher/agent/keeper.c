@@ -158,7 +158,7 @@ static int kill_and_reap(const struct dt_keeper *keeper, pid_t worker)
     dt_jobsignals_pass_on(0);
     kill(worker, SIGKILL);
     while (waitpid(worker, &status, dt_now_ns() < deadline ? WNOHANG : 0) != worker) {
-        dt_sweep_kill(&keeper->groups, NULL, NULL, NULL);
+        dt_sweep_kill(&keeper->groups, DT_SPARE_NONE, NULL, NULL, NULL);
         poll(NULL, 0, ROUND_MS);
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : DT_EXIT_SIGNAL + WTERMSIG(status);

@@ -112,21 +112,31 @@ static bool ignores(const char *status, int signo)
     return mask && (strtoull(mask + sizeof key - 1, NULL, 16) >> (signo - 1) & 1);
 }
 
-static bool is_caretaker(pid_t pid)
+static bool is_shm_manager(const char *status)
+{
+    static const char name[] = "Name:\ttorch_shm_manag\n"; /* the kernel keeps 15 characters */
+
+    return strncmp(status, name, strlen(name)) == 0;
+}
+
+static bool is_spared(pid_t pid, enum dt_spared spared)
 {
     char *file = dt_xasprintf("/proc/%d/status", (int)pid);
     struct dt_strbuf text = { 0 };
+    const char *status;
     bool is;
 
     dt_slurp(&text, file, STATUS_MAX, NULL);
-    is = ignores(dt_strbuf_text(&text), SIGINT) && ignores(dt_strbuf_text(&text), SIGTERM);
+    status = dt_strbuf_text(&text);
+    is = is_shm_manager(status) ||
+         (spared == DT_SPARE_CARETAKERS && ignores(status, SIGINT) && ignores(status, SIGTERM));
     dt_strbuf_free(&text);
     free(file);
     return is;
 }
 
-static size_t kill_below(const struct dt_groups *groups, bool caretakers,
-                         struct dt_leftover *example, void (*alive)(void *arg), void *arg)
+size_t dt_sweep_kill(const struct dt_groups *groups, enum dt_spared spared,
+                     struct dt_leftover *example, void (*alive)(void *arg), void *arg)
 {
     struct dt_proclist all = { 0 };
     pid_t self = getpid();
@@ -143,25 +153,13 @@ static size_t kill_below(const struct dt_groups *groups, bool caretakers,
 
         if (!p->stat.living || !dt_proclist_branch(&all, p, self) || is_abandoned(groups, p))
             continue;
-        error = caretakers || !is_caretaker(p->pid) ? kill_process(p) : 0;
+        error = spared != DT_SPARE_NONE && is_spared(p->pid, spared) ? 0 : kill_process(p);
         if (example && (living == 0 || !error))
             *example = (struct dt_leftover){ p->pid, error };
         living++;
     }
     dt_proclist_free(&all);
     return living;
-}
-
-size_t dt_sweep_kill(const struct dt_groups *groups, struct dt_leftover *example,
-                     void (*alive)(void *arg), void *arg)
-{
-    return kill_below(groups, true, example, alive, arg);
-}
-
-size_t dt_sweep_kill_most(const struct dt_groups *groups, struct dt_leftover *example,
-                          void (*alive)(void *arg), void *arg)
-{
-    return kill_below(groups, false, example, alive, arg);
 }
 
 /* Returns whether any children are left. */
@@ -189,7 +187,7 @@ bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
     sigprocmask(SIG_BLOCK, &child, NULL);
     while (reap_children() && can_find &&
            dt_now_ns() < (left.error && refused < deadline ? refused : deadline)) {
-        can_find = dt_sweep_kill(groups, &left, NULL, NULL) || dt_procfs_is_ours();
+        can_find = dt_sweep_kill(groups, DT_SPARE_NONE, &left, NULL, NULL) || dt_procfs_is_ours();
         /* A child's death wakes this; the death of a deeper descendant becomes visible only in the
          * next round. */
         sigtimedwait(&child, NULL, &round);

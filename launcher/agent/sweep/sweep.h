@@ -35,18 +35,24 @@ bool dt_groups_has_child(pid_t group);
  * they wait for it. */
 void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
 
-/* Sends SIGKILL to every living descendant that it finds, and returns how many there were;
- * *example, unless NULL, is one of them, if possible one that can be killed. 0 means that none is
- * left; until then, call it again, because some may have just forked. Without /proc it counts
- * groups. Calls alive, unless it is NULL, as dt_proclist_read does. */
-size_t dt_sweep_kill(const struct dt_groups *groups, struct dt_leftover *example,
-                     void (*alive)(void *arg), void *arg);
+/* Processes that mean to outlive the others, and to remove what these leave. */
+enum dt_spared {
+    DT_SPARE_NONE,
+    /* PyTorch's torch_shm_manager, which removes shared memory two seconds after the last process
+     * that uses it has ended */
+    DT_SPARE_SHM_MANAGERS,
+    /* these, and what ignores both SIGINT and SIGTERM, as the resource tracker of Python's
+     * multiprocessing does */
+    DT_SPARE_CARETAKERS,
+};
 
-/* The same, but spares processes that ignore both SIGINT and SIGTERM. They mean to outlive the
- * others and to remove what these leave, as the resource tracker of Python's multiprocessing does
- * with shared memory. They count as living. */
-size_t dt_sweep_kill_most(const struct dt_groups *groups, struct dt_leftover *example,
-                          void (*alive)(void *arg), void *arg);
+/* Sends SIGKILL to every living descendant that it finds, except those to be spared, and returns
+ * how many there were, with these; *example, unless NULL, is one of them, if possible one that can
+ * be killed. 0 means that none is left; until then, call it again, because some may have just
+ * forked. Without /proc it counts groups, and spares none. Calls alive, unless it is NULL, as
+ * dt_proclist_read does. */
+size_t dt_sweep_kill(const struct dt_groups *groups, enum dt_spared spared,
+                     struct dt_leftover *example, void (*alive)(void *arg), void *arg);
 
 /* Kills and reaps until no descendant is left, or for a second none that can be killed, or until
  * the deadline: a process in uninterruptible sleep cannot be ended. Blocks; keeper and worker call

@@ -538,13 +538,13 @@ static void sweeps_do_not_wait_for_abandoned_processes(void **state)
                 pause();
     }
     dt_groups_abandon(&groups, children[0]);
-    assert_int_equal(dt_sweep_kill(&groups, &example, NULL, NULL), 1);
+    assert_int_equal(dt_sweep_kill(&groups, DT_SPARE_NONE, &example, NULL, NULL), 1);
     assert_int_equal(example.pid, children[1]);
     assert_int_equal(example.error, 0);
     assert_int_equal(waitpid(children[1], &status, 0), children[1]);
-    assert_int_equal(dt_sweep_kill(&groups, NULL, NULL, NULL), 0);
+    assert_int_equal(dt_sweep_kill(&groups, DT_SPARE_NONE, NULL, NULL, NULL), 0);
     groups.abandoned[0].started++; /* an earlier process with this id */
-    assert_int_equal(dt_sweep_kill(&groups, NULL, NULL, NULL), 1);
+    assert_int_equal(dt_sweep_kill(&groups, DT_SPARE_NONE, NULL, NULL, NULL), 1);
     assert_int_equal(waitpid(children[0], &status, 0), children[0]);
 }
 
@@ -564,7 +564,7 @@ static void a_sweep_shows_that_it_is_alive_for_each_process(void **state)
     if (child == 0)
         for (;;)
             pause();
-    assert_int_equal(dt_sweep_kill(&groups, NULL, count, &signs), 1);
+    assert_int_equal(dt_sweep_kill(&groups, DT_SPARE_NONE, NULL, count, &signs), 1);
     assert_true(signs >= 2);
     assert_int_equal(waitpid(child, NULL, 0), child);
 }

@@ -89,7 +89,7 @@ static bool kill_without_pidfd(void)
     if (!forbid(SYS_pidfd_open, EPERM))
         return false;
     pid = start_rank(job_id);
-    if (dt_sweep_kill(&groups, NULL, NULL, NULL) != 1 || !was_killed(pid))
+    if (dt_sweep_kill(&groups, DT_SPARE_NONE, NULL, NULL, NULL) != 1 || !was_killed(pid))
         return false;
     pid = start_rank(job_id);
     while (dt_leftovers_kill(strchr(job_id, '=') + 1, 2, &left) == 0)
@@ -129,7 +129,7 @@ static bool sweep_stranger(void)
     }
     if (setresuid(65534, 65534, 65534) < 0)
         return false;
-    return dt_sweep_kill(&groups, &left, NULL, NULL) == 1 && left.pid == pid &&
+    return dt_sweep_kill(&groups, DT_SPARE_NONE, &left, NULL, NULL) == 1 && left.pid == pid &&
            left.error == EPERM && dt_sweep_all(&groups, 3600 * 1000);
 }
 
