@@ -184,11 +184,25 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     clean
 }
 
-@test "dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
-    dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
+reads_log() {
+    dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "the kernel's log may not be read here"
     [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"
+}
+
+@test "dtrun finds an out-of-memory kill in the kernel's log where no cgroup counts it" {
+    reads_log
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_out_of_memory unshare --mount sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh
+}
+
+@test "an out-of-memory kill is found in the kernel's log if the rank has moved to a cgroup of its own" {
+    reads_log
+    make_little || skip "no cgroup with a memory limit can be made here"
+    dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && exec sleep 600; echo $$ >"$0/cgroup.procs"; x=$(yes)' "$LITTLE"
+    await rmdir "$LITTLE"
+    code_is 137
+    err_has "was killed by the kernel: out of memory; stopping the other rank"
+    clean
 }
 
 @test "when a rank is killed from outside, dtrun stops the others and exits with 137" {

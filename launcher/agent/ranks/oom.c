@@ -64,9 +64,8 @@ static void open_log(struct dt_oom *oom)
 void dt_oom_init(struct dt_oom *oom)
 {
     *oom = (struct dt_oom){ .log = -1 };
-    if (find_count(oom))
-        return;
-    oom->path[0] = '\0';
+    if (!find_count(oom))
+        oom->path[0] = '\0';
     open_log(oom);
 }
 
@@ -101,17 +100,22 @@ bool dt_oom_killed_any(const struct dt_oom *oom)
     return read_count(oom->path, &count) && count > oom->seen;
 }
 
+static bool is_in_log(struct dt_oom *oom, pid_t pid)
+{
+    if (oom->log < 0)
+        return false;
+    read_log(oom);
+    for (unsigned i = 0; i < oom->npids && i < DT_OOM_PIDS; i++) {
+        if (oom->pids[i] == pid)
+            return true;
+    }
+    return false;
+}
+
 bool dt_oom_killed(struct dt_oom *oom, pid_t pid)
 {
-    if (oom->log >= 0) {
-        read_log(oom);
-        for (unsigned i = 0; i < oom->npids && i < DT_OOM_PIDS; i++) {
-            if (oom->pids[i] == pid)
-                return true;
-        }
-    }
-    if (!dt_oom_killed_any(oom))
-        return false;
-    oom->seen++;
-    return true;
+    bool counted = dt_oom_killed_any(oom);
+
+    oom->seen += counted;
+    return counted || is_in_log(oom, pid);
 }

@@ -1,6 +1,6 @@
-/* Detects whether the kernel killed a process of this host because memory ran out. If the agent's
- * memory cgroup has a readable count, that decides; otherwise the kernel's log does, if it is
- * readable. */
+/* Detects whether the kernel killed a process of this host because memory ran out: from the count
+ * of the agent's memory cgroup, and from the kernel's log, as far as they are readable. The count
+ * lacks a process that has moved itself into another cgroup. */
 #ifndef DT_AGENT_RANKS_OOM_H
 #define DT_AGENT_RANKS_OOM_H
 
@@ -13,7 +13,7 @@ enum { DT_OOM_PIDS = 64 };
 struct dt_oom {
     char path[4096];         /* the file with the count; "": there is none */
     uint64_t seen;           /* kills accounted for */
-    int log;                 /* the kernel's log if there is no count, or -1 */
+    int log;                 /* the kernel's log, or -1 */
     pid_t pids[DT_OOM_PIDS]; /* the newest that the log has named */
     unsigned npids;
 };
