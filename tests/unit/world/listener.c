@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/wire/inet.h"
 #include "runtime/world/listener.h"
 #include "tests/unit/checks.h"
@@ -264,10 +265,12 @@ static unsigned quiet_ms(int fd)
  * number is that of the shortest usual queue of a listener.) */
 static void many_silent_callers_are_sent_away_at_once(void **state)
 {
-    enum { CROWD = 3 * DT_LISTENER_PENDING, SILENT_MS = 1000, TURNS = 8 };
+    enum { CROWD = 3 * DT_LISTENER_PENDING, SILENT_MS = 1000, TURNS = 8, GUEST_MS = 5000 };
     struct dt_auth a = caller(1, 0);
     struct pollfd p[DT_LISTENER_POLLS];
+    int64_t began = dt_clock_ms();
     int silent[CROWD], fd;
+    size_t polls;
 
     (void)state;
     for (int i = 0; i < CROWD; i++) {
@@ -280,7 +283,9 @@ static void many_silent_callers_are_sent_away_at_once(void **state)
     fd = call(&a);
     assert_in_range(turns, 1, TURNS);
     expect_pair(dt_listener_take(&listener, 0, 0, 1), fd);
-    assert_true(dt_listener_polls(&listener, p) > 1);
+    polls = dt_listener_polls(&listener, p);
+    /* The last of them still wait, unless this process stood still for seconds. */
+    assert_true(polls > 1 || dt_clock_ms() - began >= GUEST_MS);
     dt_listener_leave(&listener);
     assert_int_equal(dt_listener_polls(&listener, p), 1);
     for (int i = 0; i < CROWD; i++)
