@@ -64,7 +64,7 @@ const struct dt_cuda *__wrap_dt_cuda(void)
 static void no_thread_that_holds_the_mutex_calls_the_driver(void **state)
 {
     (void)state;
-    alarm(120); /* a watchdog */
+    alarm(300); /* a watchdog */
     for (int i = 0; i < 2; i++)
         assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
     assert_int_equal(pinned, 1);

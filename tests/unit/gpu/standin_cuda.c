@@ -631,6 +631,6 @@ int main(int argc, char **argv)
 
     if (argc == 3)
         return be_child(argv);
-    alarm(60);
+    alarm(300); /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

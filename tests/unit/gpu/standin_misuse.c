@@ -275,6 +275,6 @@ int main(void)
     };
 
     setenv("STANDIN_DEVICES", "4", 1);
-    alarm(120);
+    alarm(600); /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -824,6 +824,6 @@ int main(void)
     };
 
     setenv("STANDIN_DEVICES", "4", 1);
-    alarm(120);
+    alarm(600); /* a watchdog */
     return cmocka_run_group_tests_name("standin_nccl", tests, NULL, NULL);
 }
