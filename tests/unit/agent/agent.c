@@ -603,8 +603,8 @@ static int setup_little_memory(void **state)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !in; i++) {
         if (!read_home_cgroup(home, sizeof home, kinds[i][0], kinds[i][1]))
             continue;
-        snprintf(cgroup, sizeof cgroup, "%s/agent-test-%d", kinds[i][0], (int)getpid());
-        in = mkdir(cgroup, 0755) == 0 && write_text(cgroup, kinds[i][2], "64000000") &&
+        snprintf(cgroup, sizeof cgroup, "%s/agent-test-XXXXXX", kinds[i][0]);
+        in = mkdtemp(cgroup) && write_text(cgroup, kinds[i][2], "64000000") &&
              write_text(cgroup, "cgroup.procs", "0");
         if (!in) {
             rmdir(cgroup);

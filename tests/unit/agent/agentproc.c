@@ -7,11 +7,13 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -190,12 +192,13 @@ void agent_listen(struct agent *a, int ms)
 
 void agent_open(struct agent *a)
 {
-    static int serial;
+    uint64_t id; /* no pid: another PID namespace may use it, too */
     const char *path;
     int ends[2];
 
     memset(a, 0, sizeof *a);
-    snprintf(a->token, sizeof a->token, "AGENT_TEST=%d.%d", (int)getpid(), ++serial);
+    assert_int_equal(getrandom(&id, sizeof id, 0), sizeof id);
+    snprintf(a->token, sizeof a->token, "AGENT_TEST=%" PRIx64, id);
     path = agent_program("cmd/dtrun-agent");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     a->fd = ends[0];
@@ -249,10 +252,10 @@ pid_t agent_worker(const struct agent *a)
 void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
                       void (*tweak)(struct dt_msg_start *start))
 {
-    char job[32]; /* so that agents of other tests do not sweep this job */
+    const char *job = strchr(a->token, '=') + 1; /* agents of other tests do not sweep it */
     struct dt_msg_start m = {
         .generation = ++a->generation,
-        .job_id = job,
+        .job_id = (char *)(uintptr_t)job,
         .np = n,
         .nodes = 1,
         .max_restarts = -1,
@@ -267,7 +270,6 @@ void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
         .file_dir = (char *)"",
     };
 
-    snprintf(job, sizeof job, "test-%d", (int)a->keeper);
     for (uint32_t i = 0; i < n; i++)
         m.ranks.v[i] = i;
     while (*argv)

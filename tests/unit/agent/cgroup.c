@@ -1,4 +1,5 @@
 /* The cgroup of ranks is removed once it is empty, with those that the ranks have made in it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,10 +37,14 @@ char *mkdtemp(char *path);
 char *mkdtemp(char *path)
 {
     static int calls, lock = -1;
+    char *end = strstr(path, "XXXXXX");
+    bool made;
 
-    snprintf(strstr(path, "XXXXXX"), 7, "%06u",
-             ((unsigned)getpid() * 100 + (unsigned)calls++) % 1000000);
-    if (mkdir(path, 0700) < 0)
+    do {
+        snprintf(end, 7, "%06u", ((unsigned)getpid() * 100 + (unsigned)calls++) % 1000000);
+        made = mkdir(path, 0700) == 0;
+    } while (!made && errno == EEXIST);
+    if (!made)
         return NULL;
     if (lock >= 0)
         close(lock);

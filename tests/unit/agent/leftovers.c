@@ -1,11 +1,13 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,12 +84,13 @@ static bool kill_without_pidfd(void)
     static struct dt_groups groups;
     char job_id[64];
     struct dt_leftover left;
+    uint64_t id;
     pid_t pid;
 
-    snprintf(job_id, sizeof job_id, "DTRUN_JOB_ID=leftovers-%d", (int)getpid());
     alarm(300);
-    if (!forbid(SYS_pidfd_open, EPERM))
+    if (getrandom(&id, sizeof id, 0) != sizeof id || !forbid(SYS_pidfd_open, EPERM))
         return false;
+    snprintf(job_id, sizeof job_id, "DTRUN_JOB_ID=leftovers-%" PRIx64, id);
     pid = start_rank(job_id);
     if (dt_sweep_kill(&groups, DT_SPARE_NONE, NULL, NULL, NULL) != 1 || !was_killed(pid))
         return false;

@@ -151,12 +151,11 @@ enum { BUFFERS = 30, ELEMENTS = 100, SETTLED = 8 };
 /* Returns the calls of dt_mem_alloc in the recorder. -1: it could not be read. */
 static int allocations(void)
 {
-    char path[64], text[32768] = "";
+    char path[] = "/tmp/dtrun-async-XXXXXX.jsonl", text[32768] = "";
     int n = 0;
     FILE *f;
 
-    snprintf(path, sizeof path, "/tmp/dtrun-async-%d.jsonl", (int)getpid());
-    if (dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
+    if (close(mkstemps(path, 6)) != 0 || dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
         return -1;
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);

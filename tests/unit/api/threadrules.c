@@ -308,10 +308,10 @@ static void *wait_inside(void *arg)
 static int look_while_inside(int rank, void *arg)
 {
     struct worker inside = { .number = THREADS };
-    char path[64];
+    char path[] = "/tmp/dtrun-threadrules-XXXXXX";
 
     (void)arg;
-    snprintf(path, sizeof path, "/tmp/dtrun-threadrules-%d", (int)getpid());
+    NEED(close(mkstemp(path)) == 0);
     dump_path = path;
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_dup(DT_WORLD, &inside.comm) == DT_OK);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,10 +119,10 @@ struct watch {
 static void *look_on(void *arg)
 {
     struct watch *watch = arg;
-    char path[64], text[8192];
+    char path[] = "/tmp/dtrun-blame-XXXXXX.jsonl", text[8192];
+    bool made = close(mkstemps(path, 6)) == 0;
 
-    snprintf(path, sizeof path, "/tmp/dtrun-blame-%d.jsonl", (int)getpid());
-    while (!watch->seen && dt_recorder_dump(path) == DT_OK) {
+    while (made && !watch->seen && dt_recorder_dump(path) == DT_OK) {
         FILE *f = fopen(path, "r");
         size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
         const char *call;

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -216,7 +217,7 @@ static void calls_during_dt_finalize_are_refused(void **state)
     }
 }
 
-static char dump_path[64];
+static char dump_path[] = "/tmp/dtrun-leaving-XXXXXX";
 static _Atomic bool left;
 
 static bool names_its_host(void)
@@ -275,8 +276,9 @@ static int dump_while_leaving(int rank, void *arg)
     pthread_t thread;
     void *failed;
 
+    (void)rank;
     (void)arg;
-    snprintf(dump_path, sizeof dump_path, "/tmp/dtrun-leaving-%d-%d", rank, (int)getpid());
+    NEED(close(mkstemp(dump_path)) == 0);
     NEED(dt_init() == DT_OK);
     NEED(pthread_create(&thread, NULL, dump_on, dump_path) == 0);
     NEED(dt_finalize() == DT_OK);
