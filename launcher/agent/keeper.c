@@ -199,7 +199,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     keeper->lease_ms = lease_ms;
     keeper->self = dt_pidfd_open(getpid());
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-        return fail_keeper("prctl");
+        return fail_keeper("prctl(PR_SET_CHILD_SUBREAPER)");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return fail_keeper("socketpair");
     dt_jobsignals_handle(SIG_IGN); /* until the worker handles them */

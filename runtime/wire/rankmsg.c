@@ -263,6 +263,19 @@ static int decode(const void *packet, size_t n, struct dt_rankmsg *msg)
     return dt_get_end(&g);
 }
 
+/* If the peer closed its end with unread data, Linux reports an error once, before the data that
+ * the peer has sent. (gVisor reports it for ever.) */
+static ssize_t receive(int sock, struct msghdr *h, int flags)
+{
+    int resets = 0;
+    ssize_t n;
+
+    do
+        n = recvmsg(sock, h, flags | MSG_CMSG_CLOEXEC);
+    while (n < 0 && (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
+    return n;
+}
+
 int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *from, int flags)
 {
     uint8_t packet[PACKET_MAX];
@@ -276,14 +289,13 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     ssize_t n;
 
     *from = (struct dt_rankmsg_from){ .fd = -1 };
-    /* If the peer closed its end with unread data, the kernel reports an error once, before the
-     * data that the peer has sent. */
-    do
-        n = recvmsg(sock, &h, flags | MSG_CMSG_CLOEXEC);
-    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (n < 0 || (n == 0 && h.msg_controllen == 0))
+    n = receive(sock, &h, flags);
+    if (n < 0)
         return (int)n;
     read_control(&h, from);
+    /* A packet may be empty, but has a sender. (gVisor reports nobody as the sender of the end.) */
+    if (n == 0 && from->pid == 0 && from->fd < 0)
+        return 0;
     whole = !(h.msg_flags & MSG_TRUNC) && decode(packet, (size_t)n, msg) == 0;
     /* If there is no room for the descriptor, the kernel only drops it. */
     sent = from->fd >= 0 || h.msg_flags & MSG_CTRUNC;

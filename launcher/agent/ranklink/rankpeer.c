@@ -265,6 +265,17 @@ static void on_limit(struct dt_ranksock *s, uint32_t ms)
     s->events.limit(s->arg, least);
 }
 
+/* gVisor gives the sending thread's ID instead of the process's, and 0 if it has ended. */
+static bool is_its_process(const struct dt_rankpeer *p, pid_t sender)
+{
+    char task[64];
+
+    if (sender == p->pid || sender == 0)
+        return true;
+    snprintf(task, sizeof task, "/proc/%d/task/%d", (int)p->pid, (int)sender);
+    return access(task, F_OK) == 0;
+}
+
 static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
                             const struct dt_rankmsg_from *from)
 {
@@ -272,7 +283,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
 
     if (msg->type == DT_RANK_HELLO) {
         on_hello(p, msg, from->pid);
-    } else if (!p->linked || from->pid != p->pid) {
+    } else if (!p->linked || !is_its_process(p, from->pid)) {
         warn_once(p, "a process that is not the rank's own wrote to its socket; it was ignored");
     } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
         s->events.commit(s->arg, msg->commit.step, msg->commit.kind);

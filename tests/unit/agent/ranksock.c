@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,40 @@
 
 enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
 enum { SIZE = 4 }; /* of a communicator, on this host and others */
+
+/* What gVisor does and Linux does not. */
+static struct {
+    bool on;
+    pid_t sender; /* a thread's ID, or 0 for one that has ended */
+    int reset;    /* a socket whose error was reported once, or -1 */
+} gvisor = { .reset = -1 };
+
+static void set_sender(struct msghdr *h, size_t room, pid_t pid)
+{
+    const struct ucred cred = { .pid = pid, .uid = 65534, .gid = 65534 };
+
+    h->msg_controllen = room;
+    *CMSG_FIRSTHDR(h) = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof cred),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_CREDENTIALS };
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(h)), &cred, sizeof cred);
+    h->msg_controllen = CMSG_SPACE(sizeof cred);
+}
+
+/* Takes the place of the C library's. */
+ssize_t recvmsg(int fd, struct msghdr *h, int flags)
+{
+    size_t room = h->msg_controllen;
+    ssize_t n;
+
+    errno = ECONNRESET;
+    n = gvisor.on && fd == gvisor.reset ? -1 : syscall(SYS_recvmsg, fd, h, flags);
+    if (gvisor.on && n >= 0)
+        set_sender(h, room, n == 0 ? 0 : gvisor.sender);
+    else if (n < 0 && errno == ECONNRESET)
+        gvisor.reset = fd;
+    return n;
+}
 
 struct fixture {
     uv_loop_t loop;
@@ -134,6 +169,8 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
 
+    gvisor.on = false;
+    gvisor.reset = -1;
     dt_ranksock_destroy(f->sock);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     return uv_loop_close(&f->loop);
@@ -289,6 +326,47 @@ static void another_process_is_not_the_rank(void **state)
     run_loop_once(f);
     assert_non_null(strstr(f->seen, "not the rank's own"));
     assert_null(strstr(f->seen, "commit"));
+}
+
+static void *send_commit(void *arg)
+{
+    const struct dt_rankmsg m = { .type = DT_RANK_COMMIT, .commit = { 12, 1 } };
+    struct fixture *f = arg;
+
+    gvisor.sender = gettid();
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    run_loop_once(f);
+    return NULL;
+}
+
+static void a_thread_is_the_rank_even_if_it_has_ended(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    f->start.ranks.v[0] = 0; /* the rank that commits */
+    gvisor.on = true;
+    gvisor.sender = getpid();
+    hello(f, 0, DT_RANK_PROTOCOL, 0);
+    f->seen[0] = '\0';
+    assert_int_equal(pthread_create(&thread, NULL, send_commit, f), 0);
+    pthread_join(thread, NULL);
+    gvisor.sender = 0;
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0),
+                                     &(struct dt_rankmsg){ .type = DT_RANK_COMMIT }, -1, 0),
+                     0);
+    run_loop_once(f);
+    assert_string_equal(f->seen, "commit(12,1) commit(0,0) ");
+}
+
+static void nobody_sends_the_end(void **state)
+{
+    struct fixture *f = *state;
+
+    gvisor.on = true;
+    dt_ranksock_forked(f->sock, 0);
+    run_loop_once(f);
+    assert_string_equal(f->seen, "");
 }
 
 static void the_table_reaches_early_and_late_ranks(void **state)
@@ -1058,6 +1136,18 @@ static void messages_of_a_rank_that_left_data_unread_are_read(void **state)
     assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
 }
 
+static void an_error_that_lasts_ends_the_conversation(void **state)
+{
+    struct fixture *f = *state;
+
+    gvisor.on = true;
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST); /* its welcome is waiting then */
+    dt_ranksock_forked(f->sock, 0);
+    run_loop_once(f);
+    dt_ranksock_drain(f->sock, 0);
+    assert_int_not_equal(gvisor.reset, -1);
+}
+
 /* The other side loses nothing either. */
 static void messages_arrive_although_other_data_was_left_unread(void **state)
 {
@@ -1149,6 +1239,8 @@ int main(void)
         CHECKS_SETUP_TEARDOWN("34, 35", wrong_hellos_are_refused, setup, teardown),
         FIXED(garbage_is_ignored),
         FIXED(another_process_is_not_the_rank),
+        FIXED(a_thread_is_the_rank_even_if_it_has_ended),
+        FIXED(nobody_sends_the_end),
         FIXED(the_table_reaches_early_and_late_ranks),
         FIXED(an_abort_is_reported_once),
         FIXED(the_reason_of_a_failure_precedes_any_death),
@@ -1172,6 +1264,7 @@ int main(void)
         FIXED(last_calls_are_passed_on_once),
         FIXED(messages_of_a_dead_rank_are_still_read),
         FIXED(messages_of_a_rank_that_left_data_unread_are_read),
+        FIXED(an_error_that_lasts_ends_the_conversation),
         cmocka_unit_test(messages_arrive_although_other_data_was_left_unread),
     };
 
