@@ -434,7 +434,7 @@ END
     clean
 }
 
-# Like PyTorch's, it waits for a while after the last process has ended, and forks nothing.
+# It waits after the last process has ended, forks nothing, and needs setsid, as PyTorch's does.
 make_shm_manager() { # SECONDS
     mkfifo never
     printf '#!%s\nread -t %s <>never\n: >removed.$RANK\n' "$BASH" "$1" >torch_shm_manager
@@ -443,7 +443,7 @@ make_shm_manager() { # SECONDS
 
 @test "PyTorch's torch_shm_manager has time to remove shared memory after its rank was killed" {
     make_shm_manager 1.5
-    dtrun -np 2 sh -c './torch_shm_manager & read -r name <"/proc/$!/comm"
+    dtrun -np 2 sh -c 'setsid ./torch_shm_manager & read -r name <"/proc/$!/comm"
         until [ "$name" = torch_shm_manag ]; do read -r name <"/proc/$!/comm"; done
         : >up.$RANK; until [ -e up.0 ] && [ -e up.1 ]; do sleep 0.02; done; kill -KILL $$'
     code_is 137
@@ -454,7 +454,7 @@ make_shm_manager() { # SECONDS
 
 @test "a torch_shm_manager that does not end is killed nevertheless" {
     make_shm_manager 600
-    dtrun -np 1 sh -c './torch_shm_manager & exit 0'
+    dtrun -np 1 sh -c 'setsid ./torch_shm_manager & exit 0'
     code_is 0
     clean
 }
