@@ -39,7 +39,8 @@ static const char *const of_host[] = { "HOME",
                                        DT_ENV_AGENT,
                                        NULL };
 
-/* These belong to another launcher, or to the job that dtrun itself runs in. */
+/* These belong to another launcher, or to the job that dtrun itself runs in. Those of make(1) name
+ * descriptors of its jobserver, whose numbers a rank uses for others. */
 static const char *const of_launchers[] = { "PMI_*",
                                             "PMIX_*",
                                             "PRTE_*",
@@ -77,6 +78,8 @@ static const char *const of_launchers[] = { "PMI_*",
                                             "HOROVOD_CROSS_*",
                                             "HOROVOD_HOSTNAME",
                                             "HOROVOD_GLOO_RENDEZVOUS_*",
+                                            "MAKEFLAGS",
+                                            "MFLAGS",
                                             DT_ENV_ALONE,
                                             NULL };
 
