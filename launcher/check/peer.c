@@ -250,13 +250,21 @@ static void give_up_peer(struct dt_check_peer *p, const char *what, int limit_s)
     free(why);
 }
 
+static uint64_t later_by(uint64_t time_ns, uint64_t by_ns, uint64_t now_ns)
+{
+    return now_ns - time_ns > by_ns ? time_ns + by_ns : now_ns;
+}
+
 void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_look_ns)
 {
     int silent_s = p->plan->job->heartbeat_s, facts_s = FACTS_HEARTBEATS * silent_s;
+    uint64_t silent_ns = (uint64_t)silent_s * 1000000000;
 
     if (!p->session || p->closing || !p->host->greeted)
         return;
-    if (dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns, (uint64_t)silent_s * 1000000000))
+    if (p->asked_ns && dt_heartbeat_stood_still(now_ns, last_look_ns, silent_ns))
+        p->asked_ns = later_by(p->asked_ns, now_ns - last_look_ns, now_ns);
+    if (dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns, silent_ns))
         give_up_peer(p, "it has not answered", silent_s);
     else if (p->asked_ns && !p->host->has_facts &&
              now_ns - p->asked_ns > (uint64_t)facts_s * 1000000000)

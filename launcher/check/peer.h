@@ -38,7 +38,7 @@ struct dt_check_peer {
     uint16_t probe_port;
     uint64_t opened_ns;
     bool tried;        /* connecting was tried, or will not be tried any more */
-    uint64_t asked_ns; /* when CHECK and START were sent; 0: not yet */
+    uint64_t asked_ns; /* when CHECK and START were sent, later if dtrun stood still; 0: not yet */
     bool prepared;     /* READY or SPAWN_FAILED arrived */
     unsigned pongs;    /* number of answers to PING */
     bool closing;      /* dtrun is closing it */

@@ -30,12 +30,17 @@ uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns)
     return agent_ns - (uint64_t)h->offset_ns;
 }
 
+bool dt_heartbeat_stood_still(uint64_t now_ns, uint64_t last_look_ns, uint64_t limit_ns)
+{
+    return now_ns - last_look_ns > limit_ns / 2;
+}
+
 bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
                           uint64_t limit_ns)
 {
     bool was_overdue = h->overdue;
 
-    if (now_ns - last_look_ns > limit_ns / 2)
+    if (dt_heartbeat_stood_still(now_ns, last_look_ns, limit_ns))
         h->heard_ns = now_ns;
     h->overdue = now_ns > h->heard_ns && now_ns - h->heard_ns >= limit_ns;
     return was_overdue && h->overdue;

@@ -23,11 +23,14 @@ void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_
 /* Converts an agent's time to dtrun's clock. */
 uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns);
 
+/* Returns whether dtrun itself did not run for a while, because a laptop slept or dtrun was
+ * stopped: looks are due every quarter of the limit, and this one is late by more than another
+ * quarter. */
+bool dt_heartbeat_stood_still(uint64_t now_ns, uint64_t last_look_ns, uint64_t limit_ns);
 /* Returns whether the agent has been silent for too long, at this look and at the one before. If
  * dtrun is slow, what the agent has sent may not have been read yet, so dtrun reads before it looks
- * for the second time: soon, if h->overdue. If dtrun itself did not run for a while (looks are due
- * every quarter of the limit, and this one is late by more than another quarter, because a laptop
- * slept or dtrun was stopped), the silence counts only from now on. */
+ * for the second time: soon, if h->overdue. If dtrun stood still, the silence counts only from now
+ * on. */
 bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
                           uint64_t limit_ns);
 

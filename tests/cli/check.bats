@@ -282,6 +282,34 @@ gives_up_file_system() { # LEASE
     clean
 }
 
+@test "the time for which a whole check was frozen does not count as that of a file system" {
+    stuck_agent
+    try goes_on_with_facts 2 4
+}
+
+# The line appears after five seconds. Six leases without an answer would be too many.
+goes_on_with_facts() { # LEASE
+    local now
+
+    dtrun_start --check --heartbeat "$1"
+    await eval 'grep -q "does not respond; waiting for it" "$ERR" || gone "$BACKGROUND"'
+    kill -STOP $(left_behind)
+    read -r now _ </proc/uptime
+    await has_passed $((${now%.*} + 5 * $1))
+    kill -CONT $(left_behind)
+    timeout "$PATIENCE" sh -c ': >../libnccl.so.2'
+    dtrun_wait
+    code_is 0
+    err_lines 1
+    clean
+}
+
+has_passed() { # TIME in seconds since boot
+    local now
+    read -r now _ </proc/uptime
+    [ "${now%.*}" -ge "$1" ]
+}
+
 @test "--fanout 1 checks one host after the other" {
     dtrun --check --json --transport local --fanout 1 -H a,b,c,d,e
     code_is 0
