@@ -36,9 +36,11 @@ enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r, bool exit
     return DT_RESTART_YES;
 }
 
-void dt_restart_count(struct dt_restart *r)
+void dt_restart_count(struct dt_restart *r, double ran_s)
 {
-    r->no_progress = has_progressed(r) ? 1 : r->no_progress + 1;
+    bool has_run = !r->checkpoints && ran_s >= DT_RESTART_RUN_S;
+
+    r->no_progress = has_run || has_progressed(r) ? 1 : r->no_progress + 1;
     r->newest_last = r->newest;
     r->restarts++;
 }

@@ -5,7 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DT_RESTARTS_WITHOUT_PROGRESS = 3, DT_RESTART_DELAY_MAX_S = 30 };
+enum {
+    DT_RESTARTS_WITHOUT_PROGRESS = 3,
+    DT_RESTART_DELAY_MAX_S = 30,
+    DT_RESTART_RUN_S = 60, /* a program without checkpoints progresses if it runs for this long */
+};
 
 /* What happens to the ranks of a host that does not come back. */
 enum dt_host_loss {
@@ -16,7 +20,7 @@ enum dt_host_loss {
 struct dt_restart {
     int max_restarts;     /* --max-restarts, or -1 */
     uint32_t restarts;    /* so far */
-    uint32_t no_progress; /* how many of the last restarts in a row brought no newer checkpoint */
+    uint32_t no_progress; /* how many of the last restarts in a row brought no progress */
     /* the program saves or restores checkpoints, so a recovery is complete when it has restored */
     bool checkpoints;
     bool restoring;      /* it has called dt_checkpoint_restore */
@@ -48,7 +52,8 @@ void dt_restart_restored(struct dt_restart *r, int64_t step);
 /* exited: the failure is a rank that exited by itself. If that is while the job restores for the
  * first time, it would probably do so again. */
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r, bool exited);
-void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
+/* The job is being restarted. Its ranks have run for ran_s since the last restart. */
+void dt_restart_count(struct dt_restart *r, double ran_s);
 /* Returns how long the restart that was counted last must wait: 0, 1, 2, 4 ... s while there is no
  * progress. */
 unsigned dt_restart_delay_s(const struct dt_restart *r);

@@ -444,6 +444,35 @@ static void a_killed_rank_restarts_the_job_once_all_are_gone(void **state)
     end(&w);
 }
 
+/* The program does not save with libdtrun, so only the time shows that it has progressed. */
+static void a_restart_waits_unless_the_ranks_ran_for_a_minute(void **state)
+{
+    static const uint64_t run_s[] = { 1, 61, 1 };
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.max_restarts = 9;
+    launch(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    for (uint32_t failure = 1; failure <= 3; failure++) {
+        start_ranks(&w);
+        w.now_ns += run_s[failure - 1] * UINT64_C(1000000000);
+        end_rank(&w, 1, 1, 0);
+        answer_query(&w, 0, failure);
+        answer_query(&w, 1, failure);
+        dt_job_timer(w.job, DT_TIMER_COLLECT);
+        end_rank(&w, 0, -1, SIGKILL);
+        sweep(&w, 0);
+        sweep(&w, 1);
+        assert_int_equal(w.generation[1], failure < 3 ? failure + 1 : failure);
+    }
+    assert_non_null(strstr(w.said, "in 1 s (restart 2 without progress)"));
+    assert_int_not_equal(w.due_ns[DT_TIMER_FENCE], 0);
+    end(&w);
+}
+
 /* The second host's STARTED is still under way. */
 static void ranks_to_stop_include_those_whose_host_has_not_said_started(void **state)
 {
@@ -1575,6 +1604,7 @@ int main(void)
         cmocka_unit_test(ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
         cmocka_unit_test(a_killed_rank_restarts_the_job_once_all_are_gone),
+        cmocka_unit_test(a_restart_waits_unless_the_ranks_ran_for_a_minute),
         cmocka_unit_test(ranks_to_stop_include_those_whose_host_has_not_said_started),
         cmocka_unit_test(a_rank_that_leaves_before_the_others_call_dt_init_has_failed),
         cmocka_unit_test(no_table_is_sent_while_recovering),

@@ -56,7 +56,7 @@ static void live(struct dt_restart *r, const char *life, char *got)
         }
         *got++ = letter(v);
         if (v == DT_RESTART_YES)
-            dt_restart_count(r);
+            dt_restart_count(r, 0);
     }
     *got = '\0';
 }
@@ -78,7 +78,7 @@ static void each_failure_gets_the_right_verdict(void **state)
 
 static void fail_again(struct dt_restart *r, unsigned want_s)
 {
-    dt_restart_count(r);
+    dt_restart_count(r, 0);
     assert_int_equal(dt_restart_delay_s(r), want_s);
 }
 
@@ -95,6 +95,24 @@ static void restarts_without_progress_back_off(void **state)
     fail_again(&r, 1);
     for (int i = 0; i < 1000; i++)
         fail_again(&r, dt_restart_delay_s(&r) * 2 < 30 ? dt_restart_delay_s(&r) * 2 : 30);
+}
+
+/* Such programs save by themselves, and dtrun does not see it. */
+static void a_run_of_a_minute_is_progress_without_checkpoints(void **state)
+{
+    struct dt_restart r = dt_restart_init(100);
+
+    (void)state;
+    fail_again(&r, 0);
+    fail_again(&r, 1);
+    dt_restart_count(&r, DT_RESTART_RUN_S);
+    assert_int_equal(dt_restart_delay_s(&r), 0);
+    dt_restart_count(&r, DT_RESTART_RUN_S - 1);
+    assert_int_equal(dt_restart_delay_s(&r), 1);
+    dt_restart_committed(&r, 10);
+    fail_again(&r, 0);
+    dt_restart_count(&r, DT_RESTART_RUN_S);
+    assert_int_equal(dt_restart_delay_s(&r), 1);
 }
 
 /* A job that has begun to restore goes on after a death. A rank that exits would do so again. */
@@ -120,7 +138,7 @@ static void the_same_step_is_no_progress(void **state)
     for (int i = 0; i < 3; i++) {
         dt_restart_committed(&r, 50);
         assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
-        dt_restart_count(&r);
+        dt_restart_count(&r, 0);
     }
     dt_restart_committed(&r, 50);
     assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_NO_PROGRESS);
@@ -170,17 +188,17 @@ static void progress_below_a_lost_checkpoint_counts(void **state)
     dt_restart_committed(&r, 50);
     for (int i = 0; i < DT_RESTARTS_WITHOUT_PROGRESS; i++) {
         assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
-        dt_restart_count(&r);
+        dt_restart_count(&r, 0);
         dt_restart_restored(&r, 20);
         dt_restart_committed(&r, 50);
     }
     assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_NO_PROGRESS);
     dt_restart_restored(&r, 20);
-    dt_restart_count(&r);
+    dt_restart_count(&r, 0);
     for (int64_t step = 21; step < 40; step++) {
         dt_restart_committed(&r, step);
         assert_int_equal(dt_restart_verdict(&r, false), DT_RESTART_YES);
-        dt_restart_count(&r);
+        dt_restart_count(&r, 0);
         dt_restart_restored(&r, step);
     }
 }
@@ -218,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_failure_gets_the_right_verdict),
         cmocka_unit_test(restarts_without_progress_back_off),
+        cmocka_unit_test(a_run_of_a_minute_is_progress_without_checkpoints),
         cmocka_unit_test(a_restore_that_has_begun_counts_for_deaths),
         cmocka_unit_test(the_same_step_is_no_progress),
         cmocka_unit_test(no_restart_begins_with_a_lost_checkpoint),
