@@ -44,14 +44,14 @@ static void record(struct dt_recovery *r, const struct dt_death *cause, const ch
                      });
 }
 
-/* Returns for how long the ranks had run since the last restart; 0 if they did not all run. */
-static double seconds_run(struct dt_recovery *r, uint64_t failed_ns)
+/* Returns for how long the ranks have run since the last restart; 0 if they did not all run. */
+static double seconds_run(const struct dt_recovery *r)
 {
     const struct dt_recovery_record *last = dt_history_last(&r->history);
 
     if (!last || last->seconds < 0)
         return 0;
-    return (double)(failed_ns - last->failed_ns) / 1e9 - last->seconds;
+    return (double)(dt_core_now(r->core) - last->failed_ns) / 1e9 - last->seconds;
 }
 
 static void start_not_before(struct dt_recovery *r, uint64_t time_ns)
@@ -65,7 +65,7 @@ void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const
 {
     unsigned delay_s;
 
-    dt_restart_count(&r->restart, seconds_run(r, failed_ns));
+    dt_restart_count(&r->restart, seconds_run(r));
     delay_s = dt_restart_delay_s(&r->restart);
     say_restarting(r, delay_s);
     record(r, cause, text, failed_ns);

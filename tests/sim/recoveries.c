@@ -73,6 +73,7 @@ void sim_check_recovery_said(struct sim_world *w, const char *line)
         sim_broken(w, "dtrun says that the job %s", linked ? "has recovered" : "runs again");
     if (last(w))
         last(w)->over = true;
+    x->restarts.again_ns = w->now_ns;
     x->recoveries.due = false;
 }
 

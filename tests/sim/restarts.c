@@ -4,7 +4,7 @@
 
 #include "tests/sim/world.h"
 
-enum { FRUITLESS_MAX = 3, DOUBLINGS_MAX = 4, DELAY_MAX_S = 30 };
+enum { FRUITLESS_MAX = 3, DOUBLINGS_MAX = 4, DELAY_MAX_S = 30, RUN_S = 60 };
 
 /* "three restarts in a row without a newer checkpoint end it. A rank that exits by itself while the
  * job restores for the first time ends it." */
@@ -44,10 +44,14 @@ static uint64_t delay_ns(const struct sim_restarts *r)
     return (UINT64_C(1) << (r->fruitless - 2)) * SIM_S;
 }
 
-static void count(struct sim_restarts *r)
+/* "For a program that does not save with libdtrun, a minute in which all ranks run counts like a
+ * checkpoint." */
+static void count(struct sim_restarts *r, uint64_t decided_ns)
 {
-    bool progress = r->n == 0 || r->newest_at_decision > r->newest_before;
+    bool has_run = !r->saved && r->again_ns && decided_ns - r->again_ns >= RUN_S * SIM_S;
+    bool progress = has_run || r->n == 0 || r->newest_at_decision > r->newest_before;
 
+    r->again_ns = 0;
     r->fruitless = progress ? 1 : r->fruitless + 1;
     r->barren |= r->fruitless >= FRUITLESS_MAX - 1;
     r->newest_before = r->newest_at_decision;
@@ -58,7 +62,7 @@ uint64_t sim_restarts_delay_ns(const struct sim_world *w)
 {
     struct sim_restarts next = w->witness.restarts;
 
-    count(&next);
+    count(&next, w->witness.decided_ns);
     return delay_ns(&next);
 }
 
@@ -80,7 +84,7 @@ void sim_restarts_started(struct sim_world *w)
     if (!sim_oracle_allows(w, true))
         sim_broken(w, "ranks start again after %u restarts, and no more are allowed",
                    x->restarts.n);
-    count(&x->restarts);
+    count(&x->restarts, x->decided_ns);
     if (w->now_ns < x->decided_ns + delay_ns(&x->restarts))
         sim_broken(w, "restart %u without progress begins after %" PRIu64 " ms",
                    x->restarts.fruitless, (w->now_ns - x->decided_ns) / SIM_MS);

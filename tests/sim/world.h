@@ -190,6 +190,7 @@ struct sim_restarts { /* restarts, as the witness counts them */
     bool allowed_after_exit; /* the same if a process had ended by itself */
     bool met;                /* a rank has called dt_init */
     bool behind;             /* the last restore was of an older checkpoint than the newest */
+    uint64_t again_ns;       /* when all ranks ran again after the last one; 0: they did not */
     int64_t newest;          /* the newest committed step, or -1 */
     int64_t newest_at_decision, newest_before; /* at the last decision, and at the one before */
 };
