@@ -48,8 +48,12 @@ void dt_sshconfig_quote(struct dt_strbuf *out, const char *path)
         return;
     }
     dt_strbuf_puts(out, "'");
-    for (; *path; path++)
-        dt_strbuf_printf(out, *path == '\'' ? "'\\''" : "%c", *path);
+    for (; *path; path++) {
+        if (*path == '\'')
+            dt_strbuf_puts(out, "'\\''");
+        else
+            dt_strbuf_add(out, path, 1);
+    }
     dt_strbuf_puts(out, "'");
 }
 
