@@ -444,6 +444,17 @@ static void a_killed_rank_restarts_the_job_once_all_are_gone(void **state)
     end(&w);
 }
 
+static void fail_on_b(struct world *w, uint32_t failure)
+{
+    end_rank(w, 1, 1, 0);
+    answer_query(w, 0, failure);
+    answer_query(w, 1, failure);
+    dt_job_timer(w->job, DT_TIMER_COLLECT);
+    end_rank(w, 0, -1, SIGKILL);
+    sweep(w, 0);
+    sweep(w, 1);
+}
+
 /* The program does not save with libdtrun, so only the time shows that it has progressed. */
 static void a_restart_waits_unless_the_ranks_ran_for_a_minute(void **state)
 {
@@ -459,13 +470,7 @@ static void a_restart_waits_unless_the_ranks_ran_for_a_minute(void **state)
     for (uint32_t failure = 1; failure <= 3; failure++) {
         start_ranks(&w);
         w.now_ns += run_s[failure - 1] * UINT64_C(1000000000);
-        end_rank(&w, 1, 1, 0);
-        answer_query(&w, 0, failure);
-        answer_query(&w, 1, failure);
-        dt_job_timer(w.job, DT_TIMER_COLLECT);
-        end_rank(&w, 0, -1, SIGKILL);
-        sweep(&w, 0);
-        sweep(&w, 1);
+        fail_on_b(&w, failure);
         assert_int_equal(w.generation[1], failure < 3 ? failure + 1 : failure);
     }
     assert_non_null(strstr(w.said, "in 1 s (restart 2 without progress)"));
@@ -666,13 +671,7 @@ static void a_host_in_quarantine_comes_back_if_all_others_are_lost(void **state)
     for (uint32_t failure = 1; failure <= 3; failure++) {
         w.now_ns += UINT64_C(30000000000); /* no restart waits */
         start_ranks(&w);
-        end_rank(&w, 1, 1, 0);
-        answer_query(&w, 0, failure);
-        answer_query(&w, 1, failure);
-        dt_job_timer(w.job, DT_TIMER_COLLECT);
-        end_rank(&w, 0, -1, SIGKILL);
-        sweep(&w, 0);
-        sweep(&w, 1);
+        fail_on_b(&w, failure);
         if (failure < 3 && w.generation[1] == failure) {
             w.now_ns = w.due_ns[DT_TIMER_FENCE];
             dt_job_timer(w.job, DT_TIMER_FENCE);
