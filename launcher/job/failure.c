@@ -201,7 +201,7 @@ static bool has_said_all(const struct dt_failure *f, const struct dt_death *caus
     return cause->host || f->core->ranks.v[cause->rank].tail_eof;
 }
 
-/* Libraries that dtrun does not know report a lost peer, too. A rank that says so may end earlier
+/* Ranks without libdtrun lose peers, too, and tell only their output. Such a rank may end earlier
  * than the one that left it: PyTorch's programs close their connections before they exit. */
 static bool may_be_consequence(const struct dt_death *d)
 {
@@ -290,7 +290,7 @@ static void say_consequence(const struct dt_failure *f, const struct dt_death *c
     if (done && done->time_ns < cause->time_ns) {
         dt_strbuf_printf(&b, "before that, rank %u had exited with code 0", done->rank);
     } else if (dt_ranks_alive(&f->core->ranks) > 0) {
-        dt_strbuf_puts(&b, "see what those printed that still run: ");
+        dt_strbuf_puts(&b, "see the output of those that still run: ");
         dt_ranks_words(&f->core->ranks, true, &b);
     } else {
         dt_strbuf_puts(&b, "see what the others printed");

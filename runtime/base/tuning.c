@@ -54,8 +54,8 @@ static const struct dt_tuning_table exceptions = {
                  { KEY_net_exchange, 3, 32 * KIB } },
 };
 
-/* Likewise for numbers of ranks, where sharing is slow: two ranks then take 0.55 to 0.78 of the
- * time. Three and four gain too little, and six lose. */
+/* Defaults for certain numbers of ranks, where sharing is slow. Two ranks that copy directly take
+ * 0.55 to 0.78 of the time; three and four gain too little, and six lose. */
 static const struct dt_tuning_table exceptions_slow_sharing = {
     .n = 1,
     .entries = { { KEY_shm_direct_reduce, 2, 16 * KIB } },

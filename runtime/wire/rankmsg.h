@@ -159,8 +159,8 @@ struct dt_rankmsg_from {
 int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags);
 
 /* Receives one message; flags as of recvmsg(2). Returns 1, 0 at the end of the stream, or -1 with
- * errno (EPROTO: the packet is not a valid message). from->fd is -1 unless 1 is returned. Only with
- * SO_PASSCRED does an empty packet differ from the end. */
+ * errno (EPROTO: the packet is not a valid message). from->fd is -1 unless 1 is returned. An empty
+ * packet counts as the end, unless SO_PASSCRED is set and names a sender. */
 int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *from, int flags);
 
 #endif

@@ -444,6 +444,16 @@ static void a_killed_rank_restarts_the_job_once_all_are_gone(void **state)
     end(&w);
 }
 
+/* All hosts have answered, and nine restarts are allowed. */
+static void launch_to_restart(struct world *w)
+{
+    prepare(w);
+    w->config.max_restarts = 9;
+    launch(w);
+    greet(w, 0);
+    greet(w, 1);
+}
+
 static void fail_on_b(struct world *w, uint32_t failure)
 {
     end_rank(w, 1, 1, 0);
@@ -462,11 +472,7 @@ static void a_restart_waits_unless_the_ranks_ran_for_a_minute(void **state)
     struct world w;
 
     (void)state;
-    prepare(&w);
-    w.config.max_restarts = 9;
-    launch(&w);
-    greet(&w, 0);
-    greet(&w, 1);
+    launch_to_restart(&w);
     for (uint32_t failure = 1; failure <= 3; failure++) {
         start_ranks(&w);
         w.now_ns += run_s[failure - 1] * UINT64_C(1000000000);
@@ -631,11 +637,7 @@ static void ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(void **
     uint64_t lost_ns = 0;
 
     (void)state;
-    prepare(&w);
-    w.config.max_restarts = 9;
-    launch(&w);
-    greet(&w, 0);
-    greet(&w, 1);
+    launch_to_restart(&w);
     for (uint32_t failure = 1; failure <= 3; failure++) {
         start_ranks(&w);
         lost_ns = w.now_ns;
@@ -663,11 +665,7 @@ static void a_host_in_quarantine_comes_back_if_all_others_are_lost(void **state)
     char *report;
 
     (void)state;
-    prepare(&w);
-    w.config.max_restarts = 9;
-    launch(&w);
-    greet(&w, 0);
-    greet(&w, 1);
+    launch_to_restart(&w);
     for (uint32_t failure = 1; failure <= 3; failure++) {
         w.now_ns += UINT64_C(30000000000); /* no restart waits */
         start_ranks(&w);
@@ -1374,7 +1372,7 @@ static void a_rank_that_says_that_it_lost_a_peer_is_explained_in_time_or_gets_a_
         w.now_ns += 1000000000;
         dt_job_timer(w.job, DT_TIMER_COLLECT);
         assert_non_null(strstr(w.said, "rank 0 (a, pid 100) exited with code 1; stopping"));
-        assert_non_null(strstr(w.said, "see what those printed that still run: 1\n"));
+        assert_non_null(strstr(w.said, "see the output of those that still run: 1\n"));
         end(&w);
     }
 }
