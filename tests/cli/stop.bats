@@ -434,6 +434,10 @@ END
     clean
 }
 
+# A rank's script starts torch_shm_manager by this, and goes on when it has that name.
+readonly START_SHM_MANAGER='setsid ./torch_shm_manager & read -r name <"/proc/$!/comm"
+    until [ "$name" = torch_shm_manag ]; do read -r name <"/proc/$!/comm"; done'
+
 # It waits after the last process has ended, forks nothing, and needs setsid, as PyTorch's does.
 make_shm_manager() { # SECONDS
     mkfifo never
@@ -443,8 +447,7 @@ make_shm_manager() { # SECONDS
 
 @test "PyTorch's torch_shm_manager has time to remove shared memory after its rank was killed" {
     make_shm_manager 1.5
-    dtrun -np 2 sh -c 'setsid ./torch_shm_manager & read -r name <"/proc/$!/comm"
-        until [ "$name" = torch_shm_manag ]; do read -r name <"/proc/$!/comm"; done
+    dtrun -np 2 sh -c "$START_SHM_MANAGER"'
         : >up.$RANK; until [ -e up.0 ] && [ -e up.1 ]; do sleep 0.02; done; kill -KILL $$'
     code_is 137
     [ -e removed.0 ]
@@ -454,8 +457,9 @@ make_shm_manager() { # SECONDS
 
 @test "a torch_shm_manager that does not end is killed nevertheless" {
     make_shm_manager 600
-    dtrun -np 1 sh -c 'setsid ./torch_shm_manager & exit 0'
+    dtrun -np 1 sh -c "$START_SHM_MANAGER"
     code_is 0
+    err_is_empty
     clean
 }
 
