@@ -17,7 +17,7 @@ static void say_restarting(const struct dt_recovery *r, unsigned delay_s)
     dt_words_count(&b, r->core->ranks.np, "rank");
     if (r->restart.newest >= 0)
         dt_strbuf_printf(&b, " from the checkpoint of step %" PRId64, r->restart.newest);
-    else
+    else if (r->restart.linked) /* another program may have checkpoints of its own */
         dt_strbuf_puts(&b, " from the beginning");
     if (delay_s > 0)
         dt_strbuf_printf(&b, " in %u s (restart %u without progress)", delay_s,

@@ -97,7 +97,7 @@ ranks_learn_of_server() { # how many servers there are
         kill -KILL "$(pid_of "$who")"
         dtrun_wait
         code_is 0
-        err_has "dtrun: restarting 2 ranks from the beginning"
+        err_has "dtrun: restarting 2 ranks"
         [ "$(grep -c '^\[scheduler\] scheduler pid' "$OUT")" = 2 ]
         [ "$(grep -c '^\[server [01]\] server pid' "$OUT")" = 4 ]
         [ "$(grep -c ' sum 6$' "$OUT")" = 4 ]

@@ -96,7 +96,7 @@ ends_well() {
     dtrun --checkpoint-dir ckpt --resume --max-restarts 1 -np 2 \
         sh -c '[ "$DTRUN_RANK$DTRUN_GENERATION" != 11 ] || exit 3; exec "$@"' sh "$RANK/train" 80 10
     result_is 2 80
-    err_has "dtrun: restarting 2 ranks from the beginning"
+    err_has "dtrun: restarting 2 ranks"
     err_has "dtrun: continuing from step 50: the ranks found a newer checkpoint"
     clean
 }
