@@ -116,7 +116,33 @@ static void list_with_smi(struct dt_strs *gpus, struct dt_groups *groups)
     }
 }
 
-/* A driver without files in /proc (in the Windows Subsystem for Linux) has the tool nvidia-smi. */
+/* "nvidia0", but not "nvidiactl", "nvidia-uvm" or "nvidia-caps" */
+static int is_gpu_file(const struct dirent *entry)
+{
+    static const char name[] = "nvidia";
+    const char *number = entry->d_name + strlen(name);
+
+    return strncmp(entry->d_name, name, strlen(name)) == 0 && *number &&
+           number[strspn(number, "0123456789")] == '\0';
+}
+
+static void count_files(struct dt_strs *gpus, const char *root)
+{
+    char *dir = dt_xasprintf("%s/dev", root);
+    struct dirent **files;
+    int n = scandir(dir, &files, is_gpu_file, NULL);
+
+    for (int i = 0; i < n; i++) {
+        add_index(gpus);
+        free(files[i]);
+    }
+    if (n >= 0)
+        free(files);
+    free(dir);
+}
+
+/* A driver without files in /proc (in the Windows Subsystem for Linux, and in gVisor) may have the
+ * tool nvidia-smi. Without it, gVisor still has a file for each GPU of the container. */
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
     struct seen seen = { gpus, root, false };
@@ -124,6 +150,8 @@ void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *gr
 
     if (files ? seen.divided : has_device(root, "dxg") || has_device(root, "nvidiactl"))
         list_with_smi(gpus, groups);
+    if (!files && gpus->n == 0)
+        count_files(gpus, root);
 }
 
 static void add_model(void *models, const char *information)

@@ -7,8 +7,9 @@
 
 /* Appends the index of each GPU that the kernel's driver shows and whose device file this process
  * can see (a container may see only some); or, if one of them is divided into MIG devices, the UUID
- * of each MIG device and of each other GPU. gpus is empty before. May wait up to 6 s for
- * nvidia-smi, so call it before the loop runs. If nvidia-smi cannot be ended, it stays a child, and
+ * of each MIG device and of each other GPU. If neither the driver nor nvidia-smi shows GPUs, counts
+ * device files. gpus is empty before. May wait up to 6 s for nvidia-smi, so call it before the loop
+ * runs. If nvidia-smi cannot be ended, it stays a child, and
  * no sweep waits for it (groups). root is "", or a directory that stands for / in tests. */
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups);
 

@@ -310,6 +310,28 @@ static void gpus_have_indexes_and_mig_devices_uuids(void **state)
     assert_string_equal(detected_with("no driver\n"), "0|");
 }
 
+/* As in gVisor, where /proc has one file of the driver. */
+static void gpus_without_a_tool_are_counted(void **state)
+{
+    static const char *const others[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
+                                          "nvidia-modeset", "nvidia-caps/nvidia-cap1" };
+    char name[64];
+
+    (void)state;
+    put("/proc/driver/nvidia/params", "");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(name, sizeof name, "/dev/%s", others[i]);
+        put(name, "");
+    }
+    assert_string_equal(detected_with(""), "");
+    put("/dev/nvidia3", "");
+    put("/dev/nvidia12", "");
+    assert_string_equal(detected_with(""), "0|1|");
+    assert_string_equal(detected_with("GPU 0: NVIDIA H200 (UUID: GPU-1)\n"), "0|");
+    put("/proc/driver/nvidia/gpus/0000:17:00.0/information", "Device Minor: \t 3\n");
+    assert_string_equal(detected_with(""), "0|");
+}
+
 static void nvidia_smi_reports_models_driver_and_memory_errors(void **state)
 {
     static const struct {
@@ -580,6 +602,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(gpus_are_found, make_root, remove_root),
         cmocka_unit_test_setup_teardown(gpus_have_indexes_and_mig_devices_uuids, make_root,
                                         remove_root),
+        cmocka_unit_test_setup_teardown(gpus_without_a_tool_are_counted, make_root, remove_root),
         cmocka_unit_test(nvidia_smi_reports_models_driver_and_memory_errors),
         cmocka_unit_test(nvidia_smi_reports_how_gpus_are_linked),
         cmocka_unit_test_setup_teardown(
