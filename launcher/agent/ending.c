@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "launcher/agent/generationstate.h"
-#include "launcher/agent/mpirequests.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/deaths.h"
+#include "launcher/agent/ranks/removetree.h"
 #include "launcher/agent/sweep/ncclfiles.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/agent/unservedwarn.h"
@@ -73,33 +73,36 @@ static void say_unkillable(struct dt_generation *g, size_t n, const struct dt_le
     free(text);
 }
 
-static size_t kill_rest(struct dt_generation *g, struct dt_leftover *example)
+/* A sweep of STUCK_MS spares nothing from its beginning on. */
+static enum dt_spared spared_until(uint64_t sweep_ends_ns)
 {
-    uint64_t now = dt_now_ns();
-    enum dt_spared spared = now < g->caretakers_end_ns     ? DT_SPARE_CARETAKERS
-                            : now < g->shm_managers_end_ns ? DT_SPARE_SHM_MANAGERS
-                                                           : DT_SPARE_NONE;
+    uint64_t now = dt_now_ns(), left_ms = now < sweep_ends_ns ? (sweep_ends_ns - now) / 1000000 : 0;
 
-    if (spared == DT_SPARE_NONE)
-        dt_cgroup_kill(g->host->cgroup);
-    return dt_sweep_kill(g->host->groups, spared, example, dt_ending_progress, g);
+    if (left_ms >= SWEEP_MS - CARETAKERS_MS)
+        return DT_SPARE_CARETAKERS;
+    return left_ms >= SWEEP_MS - SHM_MANAGERS_MS ? DT_SPARE_SHM_MANAGERS : DT_SPARE_NONE;
 }
 
 static void sweep(struct dt_generation *g)
 {
+    enum dt_spared spared = spared_until(g->sweep_ends_ns);
     struct dt_leftover example = { 0 };
-    size_t left = kill_rest(g, &example);
-    uint64_t now = dt_now_ns();
-    bool hopeless = example.error && now >= g->caretakers_end_ns; /* until then it may end itself */
+    bool hopeless;
+    size_t left;
 
-    if ((left || !dt_cgroup_remove(g->host->cgroup)) && now < g->sweep_ends_ns && !hopeless) {
+    if (spared == DT_SPARE_NONE)
+        dt_cgroup_kill(g->host->cgroup);
+    left = dt_sweep_kill(g->host->groups, spared, &example, dt_ending_progress, g);
+    hopeless = example.error && spared != DT_SPARE_CARETAKERS; /* at first it may end by itself */
+    if ((left || !dt_cgroup_remove(g->host->cgroup)) && dt_now_ns() < g->sweep_ends_ns &&
+        !hopeless) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
         return;
     }
     if (left)
         say_unkillable(g, left, &example);
     dt_ncclfiles_remove(DT_NCCLFILES_DIR, dt_ending_progress, g);
-    dt_mpirequests_remove_dir(g);
+    dt_removetree_named(g->host->mpi_dir);
     uv_timer_stop(&g->timer);
     g->phase = DT_GENERATION_FLUSHING;
     if (g->failure)
@@ -108,15 +111,11 @@ static void sweep(struct dt_generation *g)
         dt_relay_finish(g->relay);
 }
 
-static void begin_sweep(struct dt_generation *g, uint64_t ms, bool spare)
+static void begin_sweep(struct dt_generation *g, uint64_t ms)
 {
-    uint64_t now = dt_now_ns();
-
     g->phase = DT_GENERATION_SWEEPING;
     dt_unservedwarn_end(g);
-    g->sweep_ends_ns = now + ms * 1000000;
-    g->caretakers_end_ns = now + (spare ? CARETAKERS_MS * UINT64_C(1000000) : 0);
-    g->shm_managers_end_ns = now + (spare ? SHM_MANAGERS_MS * UINT64_C(1000000) : 0);
+    g->sweep_ends_ns = dt_now_ns() + ms * 1000000;
     uv_timer_stop(&g->timer);
     sweep(g);
 }
@@ -126,7 +125,7 @@ void dt_ending_check(struct dt_generation *g)
     if (g->alive || g->phase > DT_GENERATION_RUNNING ||
         (g->phase == DT_GENERATION_SPAWNING && !g->failure))
         return;
-    begin_sweep(g, SWEEP_MS, true);
+    begin_sweep(g, SWEEP_MS);
 }
 
 /* The thread waits inside the kernel, where no signal wakes it, and has not begun to exit. */
@@ -158,7 +157,7 @@ static void on_kill_over(uv_timer_t *timer)
     if (g->alive)
         uv_timer_start(timer, on_kill_over, SWEEP_MS, 0);
     else
-        begin_sweep(g, STUCK_MS, false);
+        begin_sweep(g, STUCK_MS);
 }
 
 static void signal_one(const struct dt_process *p, int signo)
@@ -192,6 +191,32 @@ void dt_ending_kill(struct dt_generation *g)
     end_outlived(g);
 }
 
+void dt_ending_failed(void *arg, const struct dt_msg_spawn_failed *why)
+{
+    struct dt_generation *g = arg;
+
+    g->failure = dt_xcalloc(1, sizeof *g->failure);
+    *g->failure = *why;
+    g->failure->what = dt_xstrdup(why->what);
+    dt_spawn_close(g->spawn);
+    g->spawn = NULL;
+    dt_ending_kill(g);
+    dt_ending_check(g);
+}
+
+void dt_ending_refuse(struct dt_generation *g, enum dt_spawn_step step, int error, const char *what)
+{
+    const struct dt_msg_spawn_failed why = {
+        .generation = g->start.generation,
+        .rank = g->start.ranks.v[0],
+        .step = (uint8_t)step,
+        .error = error,
+        .what = (char *)(uintptr_t)what,
+    };
+
+    dt_ending_failed(g, &why);
+}
+
 /* STOP sends SIGTERM to the group of each rank. A shell dies of it at once, but the program that
  * the shell runs may be saving, together with other ranks. */
 static bool is_outlived(const struct dt_generation *g, const struct dt_process *p)
@@ -211,7 +236,7 @@ static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *in
         if (g->spawn)
             dt_spawn_died(g->spawn, i, &g->processes[i].end);
     } else {
-        dt_mpirequests_catch_up(g);
+        dt_pmixhelper_drain(g->pmix); /* its last MPI_STATE must precede its EXIT */
         dt_deaths_note(g, &g->processes[i], info);
         dt_deaths_report(g);
     }
@@ -233,7 +258,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;
 
-    if (dt_mpirequests_died(g, info))
+    if (dt_pmixhelper_died(g->pmix, info))
         return;
     while (i < g->config.numbers.n &&
            !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))

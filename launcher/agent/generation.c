@@ -51,46 +51,12 @@ static void set_running(struct dt_generation *g)
     take_streams(g);
 }
 
-static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
-{
-    struct dt_generation *g = arg;
-
-    g->failure = dt_xcalloc(1, sizeof *g->failure);
-    *g->failure = *why;
-    g->failure->what = dt_xstrdup(why->what);
-    dt_spawn_close(g->spawn);
-    g->spawn = NULL;
-    dt_ending_kill(g);
-    dt_ending_check(g);
-}
-
-/* Ends the generation before any rank runs: nothing was forked, or all processes wait at the gate.
- */
-static void refuse_start(struct dt_generation *g, enum dt_spawn_step step, int error,
-                         const char *what)
-{
-    const struct dt_msg_spawn_failed why = {
-        .generation = g->start.generation,
-        .rank = g->start.ranks.v[0],
-        .step = (uint8_t)step,
-        .error = error,
-        .what = (char *)(uintptr_t)what,
-    };
-
-    on_failed(g, &why);
-}
-
-static void refuse_without_pmix(struct dt_generation *g, const char *why)
-{
-    refuse_start(g, DT_SPAWN_SYSTEM, 0, why);
-}
-
 static void on_ready(void *arg)
 {
     struct dt_generation *g = arg;
 
     if (!dt_horovodserve_listen(g)) {
-        refuse_start(g, DT_SPAWN_SYSTEM, errno, "a port for Horovod's rendezvous");
+        dt_ending_refuse(g, DT_SPAWN_SYSTEM, errno, "a port for Horovod's rendezvous");
         return;
     }
     g->all_wait = true;
@@ -146,11 +112,12 @@ static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *f
 static void refuse_without_thread(struct dt_generation *g, int error)
 {
     if (error == EPERM)
-        refuse_start(g, DT_SPAWN_SYSTEM, 0,
-                     "a thread for standard input: does a filter of system calls (seccomp) there "
-                     "forbid clone3, as that of Docker before 20.10.10 does?");
+        dt_ending_refuse(
+            g, DT_SPAWN_SYSTEM, 0,
+            "a thread for standard input: does a filter of system calls (seccomp) there "
+            "forbid clone3, as that of Docker before 20.10.10 does?");
     else
-        refuse_start(g, DT_SPAWN_SYSTEM, error, "a thread for standard input");
+        dt_ending_refuse(g, DT_SPAWN_SYSTEM, error, "a thread for standard input");
 }
 
 static void spawn(struct dt_generation *g)
@@ -160,7 +127,7 @@ static void spawn(struct dt_generation *g)
                                                    .uses_horovod = dt_horovodserve_uses,
                                                    .ready = on_ready,
                                                    .running = on_running,
-                                                   .failed = on_failed };
+                                                   .failed = dt_ending_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc, error;
@@ -179,7 +146,7 @@ static void spawn(struct dt_generation *g)
     error = dt_stdinfeed_begin(g->in);
     free(processes);
     if (rc < 0)
-        on_failed(g, &why);
+        dt_ending_failed(g, &why);
     else if (error)
         refuse_without_thread(g, error);
 }
@@ -192,7 +159,7 @@ static void refuse_for_leftovers(struct dt_generation *g, size_t n, const struct
                               one ? "" : "es", left->error ? "cannot be killed" : how,
                               (int)left->pid, one ? "" : " and others");
 
-    refuse_start(g, DT_SPAWN_LEFTOVER, left->error, what);
+    dt_ending_refuse(g, DT_SPAWN_LEFTOVER, left->error, what);
     free(what);
 }
 
@@ -216,8 +183,8 @@ static size_t kill_leftovers(const void *what, pid_t agent, void *answer)
 
 static void refuse_without_look(struct dt_generation *g, int error)
 {
-    refuse_start(g, DT_SPAWN_SYSTEM, error,
-                 "a process that looks for those from before the restart");
+    dt_ending_refuse(g, DT_SPAWN_SYSTEM, error,
+                     "a process that looks for those from before the restart");
 }
 
 static void clear(struct dt_generation *g);
@@ -293,7 +260,6 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
 
     g->host = host;
     g->config.cgroup = -1;
-    g->refuse = refuse_without_pmix;
     g->start = *start;
     *start = (struct dt_msg_start){ 0 };
     uv_timer_init(host->loop, &g->timer);
@@ -304,18 +270,18 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     dt_oom_forget(&host->oom);
     g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, dt_ending_flushed, g);
     if (!dt_resources_suffice(g, &lack)) {
-        refuse_start(g, lack.step, lack.error, lack.what);
+        dt_ending_refuse(g, lack.step, lack.error, lack.what);
         free(lack.what);
         return g;
     }
     g->sock = dt_ranksock_create(host->loop, &g->start, &dt_rankmessages_events, g, &err);
     if (!g->sock) {
-        refuse_start(g, DT_SPAWN_SYSTEM, 0, err.text);
+        dt_ending_refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
     g->pmi = dt_pmisock_create(host->loop, &g->start, &dt_mpirequests_pmi_events, g);
     if (!g->pmi) {
-        refuse_start(g, DT_SPAWN_SYSTEM, errno, "sockets for PMI-1");
+        dt_ending_refuse(g, DT_SPAWN_SYSTEM, errno, "sockets for PMI-1");
         return g;
     }
     g->faults = dt_injector_create(host->loop, &g->start, g->sock, &fault_events, g);

@@ -71,13 +71,9 @@ struct dt_generation {
     uint64_t grace_ends_ns;
     uint64_t orphans_end_ns;
     uint64_t sweep_ends_ns;
-    uint64_t caretakers_end_ns;
-    uint64_t shm_managers_end_ns;
     uint32_t alive;
     /* In the order of config.numbers: the ranks by local rank, then auxiliaries. */
     struct dt_process *processes;
-    /* Ends the generation before any rank runs. */
-    void (*refuse)(struct dt_generation *g, const char *why);
 };
 
 /* Sends text to dtrun, which prints it with the host's name. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "launcher/agent/ending.h"
 #include "launcher/agent/horovodserve.h"
-#include "launcher/agent/ranks/removetree.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/frameworks.h"
@@ -90,12 +90,6 @@ static void on_pmi_state(void *arg, uint32_t local_rank, bool inside)
     on_pmix_state(g, g->start.ranks.v[local_rank], inside);
 }
 
-void dt_mpirequests_catch_up(struct dt_generation *g)
-{
-    if (g->pmix)
-        dt_pmixhelper_drain(g->pmix);
-}
-
 /* ---- the PMIx server ---- */
 
 static void on_log(void *arg, const char *text)
@@ -147,7 +141,7 @@ static void start_without_server(struct dt_generation *g, const char *why)
 
     g->pmix_pending = false;
     if (declared && g->start.np > 1) {
-        g->refuse(g, text);
+        dt_ending_refuse(g, DT_SPAWN_SYSTEM, 0, text);
     } else {
         if (g->start.np > 1)
             dt_generation_log(g, text);
@@ -187,11 +181,6 @@ static void on_pmix_gone(void *arg, const char *why)
         on_lost(g, why);
 }
 
-bool dt_mpirequests_died(struct dt_generation *g, const siginfo_t *info)
-{
-    return g->pmix && dt_pmixhelper_died(g->pmix, info);
-}
-
 void dt_mpirequests_needs_pmix(void *arg, const char *why)
 {
     static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence, on_pmix_abort,
@@ -202,11 +191,6 @@ void dt_mpirequests_needs_pmix(void *arg, const char *why)
     g->needs_pmix = dt_xstrdup(why);
     g->pmix_pending = true;
     g->pmix = dt_pmixhelper_create(g->host->loop, &g->start, g->host->mpi_dir, &events, g);
-}
-
-void dt_mpirequests_remove_dir(struct dt_generation *g)
-{
-    dt_removetree_named(g->host->mpi_dir);
 }
 
 void dt_mpirequests_free(struct dt_generation *g)

@@ -116,7 +116,7 @@ static char *tell_death(const siginfo_t *info)
 /* If ranks still wait for it, what it sent before it died is read first: that may say why. */
 bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info)
 {
-    if (!h->pid || info->si_pid != h->pid)
+    if (!h || !h->pid || info->si_pid != h->pid)
         return false;
     h->pid = 0;
     h->how = tell_death(info);
@@ -145,7 +145,7 @@ void dt_pmixhelper_drain(struct dt_pmixhelper *h)
     uv_os_fd_t fd;
     ssize_t n;
 
-    if (h->closed || h->ended || uv_fileno((uv_handle_t *)&h->pipe, &fd) < 0)
+    if (!h || h->closed || h->ended || uv_fileno((uv_handle_t *)&h->pipe, &fd) < 0)
         return;
     while (!h->closed && (n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
         if (dt_unframe_feed(&h->unframe, bytes, (size_t)n, on_pmix_message, h, &why) != 0)

@@ -29,10 +29,10 @@ struct dt_pmixhelper_events {                      /* none may destroy the helpe
 struct dt_pmixhelper *dt_pmixhelper_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                            char *dir, const struct dt_pmixhelper_events *events,
                                            void *arg);
-/* A child of the agent has died. Returns whether it was the helper. */
+/* A child of the agent has died. Returns whether it was the helper. h may be NULL. */
 bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info);
 /* Reads what it has sent. Call this when a rank was reaped, because a state of the rank may still
- * be in its socket. It must not be called from an event. */
+ * be in its socket. It must not be called from an event. h may be NULL. */
 void dt_pmixhelper_drain(struct dt_pmixhelper *h);
 void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m);
 void dt_pmixhelper_destroy(struct dt_pmixhelper *h); /* accepts NULL */
