@@ -69,15 +69,11 @@ static const char *guess(const char *word, size_t n)
 /* Returns where a number begins that is stuck to its option, as in -n4 and -N2; 0: nowhere. */
 static size_t stuck_number(const struct word *w)
 {
-    size_t n = strcspn(w->text, "0123456789"), length;
-    const char *part;
+    size_t n = strcspn(w->text, "0123456789");
 
     if (n >= w->length || n < 2 || w->text[1] == '-')
         return 0;
-    return dt_option_find(w->text + 1, n - 1) ||
-                   dt_foreign_find(w->text + 1, n - 1, NULL, &part, &length)
-               ? n
-               : 0;
+    return dt_option_find(w->text + 1, n - 1) || dt_foreign_find(w->text + 1, n - 1, NULL) ? n : 0;
 }
 
 static int refuse_option(const struct word *w, struct dt_error *err)
@@ -138,21 +134,21 @@ static int set_equivalent(struct dt_options *o, const struct word *w, const char
     return rc;
 }
 
-/* Sets the options in "becomes", which replace another launcher's option. The n bytes of part
- * replace their marks. */
-static int set_equivalents(struct dt_options *o, const struct word *w, const char *becomes,
-                           const char *part, size_t n, struct dt_error *err)
+/* Sets the options that replace another launcher's option. */
+static int set_equivalents(struct dt_options *o, const struct word *w, const struct dt_foreign *row,
+                           const char *value, struct dt_error *err)
 {
-    char *copy = dt_xstrndup(n ? part : "", n);
+    char *part = dt_foreign_part(row, value);
+    const char *becomes = row->becomes;
     int rc = 0;
 
     while (*becomes && rc == 0) {
         size_t length = strcspn(becomes, " ");
 
-        rc = set_equivalent(o, w, becomes, length, copy, err);
+        rc = set_equivalent(o, w, becomes, length, part, err);
         becomes += length + strspn(becomes + length, " ");
     }
-    free(copy);
+    free(part);
     return rc;
 }
 
@@ -170,13 +166,11 @@ static void note(struct dt_options *o, const struct word *w, const char *value, 
 static int take_foreign(struct dt_options *o, const struct word *w, const char *value,
                         struct dt_error *err)
 {
-    const char *part;
-    size_t length;
-    const struct dt_foreign *row = dt_foreign_find(w->name, w->n, value, &part, &length);
+    const struct dt_foreign *row = dt_foreign_find(w->name, w->n, value);
 
     switch (row->kind) {
     case DT_FOREIGN_BECOMES:
-        return set_equivalents(o, w, row->becomes, part, length, err);
+        return set_equivalents(o, w, row, value, err);
     case DT_FOREIGN_REFUSED:
         return dt_error_usage(err, "%.*s%s%.200s: %s", (int)w->length, w->text, value ? " " : "",
                               value ? value : "", row->text);
@@ -237,10 +231,8 @@ static int take_values(const struct word *w, int values, const char *what, char 
 static int take_foreign_option(struct dt_options *o, const struct word *w, char **argv, int *i,
                                struct dt_error *err)
 {
-    const char *value, *part;
-    size_t length;
-    const struct dt_foreign *row = dt_foreign_find(w->name, w->n, NULL, &part, &length);
-    const char *first = w->value ? w->value : argv[*i + 1];
+    const struct dt_foreign *row = dt_foreign_find(w->name, w->n, NULL);
+    const char *value, *first = w->value ? w->value : argv[*i + 1];
     bool one_word = row && row->values == 2 && first && strchr(first, '=');
 
     if (!row || !has_right_dashes(w))
@@ -257,15 +249,14 @@ static int take_option(struct dt_options *o, char **argv, int *i, struct dt_erro
 {
     const struct word w = read_word(argv[*i]);
     const struct dt_option *option = match(&w);
-    const char *name, *value, *part;
-    size_t length;
+    const char *name, *value;
 
     if (!option)
         return take_foreign_option(o, &w, argv, i, err);
     name = dt_option_value(option);
     if (take_values(&w, name != NULL, name, argv, i, &value, err) < 0)
         return -1;
-    if (value && dt_foreign_find(w.name, w.n, value, &part, &length))
+    if (value && dt_foreign_find(w.name, w.n, value))
         return take_foreign(o, &w, value, err);
     return dt_option_take(o, option, w.text, w.length, value, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/similar.h"
+#include "launcher/base/mem.h"
 
 enum {
     H = DT_HOROVODRUN,
@@ -601,38 +602,31 @@ static bool has_name(const struct dt_foreign *row, const char *name, size_t n)
     return false;
 }
 
-/* Sets *part to the text that the stars of the pattern stand for: from the first star to the last
- * one. */
-static bool matches(const char *pattern, const char *value, const char **part, size_t *length)
-{
-    const char *last = strrchr(pattern, '*');
-    size_t before = strcspn(pattern, "*"), after = last ? strlen(last + 1) : 0;
-
-    if (fnmatch(pattern, value, 0) != 0)
-        return false;
-    *part = value + before;
-    *length = strlen(value) - before - after;
-    return true;
-}
-
 static bool stands_aside(const struct dt_foreign *row)
 {
     return row->kind == DT_FOREIGN_SAME || row->kind == DT_FOREIGN_CLASHES;
 }
 
-const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value,
-                                         const char **part, size_t *length)
+const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value)
 {
     for (const struct dt_foreign *row = table; row < table + sizeof table / sizeof *table; row++) {
         if (stands_aside(row) || !has_name(row, name, n))
             continue;
-        *part = value ? value : "";
-        *length = strlen(*part);
-        if (value ? !row->match || matches(row->match, value, part, length)
+        if (value ? !row->match || fnmatch(row->match, value, 0) == 0
                   : !row->match || row->values != DT_FOREIGN_OPTIONAL)
             return row;
     }
     return NULL;
+}
+
+char *dt_foreign_part(const struct dt_foreign *row, const char *value)
+{
+    const char *pattern = row->match ? row->match : "*", *last = strrchr(pattern, '*');
+    size_t before = strcspn(pattern, "*");
+
+    if (!value || !last)
+        return dt_xstrdup("");
+    return dt_xstrndup(value + before, strlen(value) - before - strlen(last + 1));
 }
 
 const char *dt_foreign_launcher(const struct dt_strs *argv, const char **instead)

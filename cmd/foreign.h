@@ -51,11 +51,13 @@ struct dt_foreign {
 /* Returns the i-th row of the table, or NULL beyond the last. */
 const struct dt_foreign *dt_foreign_row(size_t i);
 
-/* Returns the first row that has the name (n bytes) and matches value, or NULL. *part is then the
- * text that * or % stands for, *length bytes. value NULL: returns the first row of that name, but
- * no row for an optional value. */
-const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value,
-                                         const char **part, size_t *length);
+/* Returns the first row that has the name (n bytes) and matches value, or NULL. value NULL: returns
+ * the first row of that name, but no row for an optional value. */
+const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value);
+
+/* Returns the text that the marks in row->becomes stand for: the part of value from the first * of
+ * row->match to the last. The caller frees it. */
+char *dt_foreign_part(const struct dt_foreign *row, const char *value);
 
 /* Returns the name of the launcher that argv starts, or NULL. *instead is then what dtrun starts in
  * its place. */
