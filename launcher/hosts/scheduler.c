@@ -11,6 +11,16 @@
 
 #define BLANKS " \t\r\v\f\n"
 
+/* A scheduler, or another launcher that was set up by one. */
+struct scheduler {
+    const char *variable;
+    const char *name;
+    int (*hosts)(struct dt_hostlist *list, const struct scheduler *s, const char *value,
+                 const struct dt_scheduler_view *view, struct dt_error *err);
+    /* for hosts_in_file; NULL: the file is a hostfile */
+    int (*add_line)(struct dt_hostlist *list, char *line, struct dt_error *err);
+};
+
 /* Schedulers write plain names, without user, slots, ranges or addresses in brackets. */
 static int add_slots(struct dt_hostlist *list, const char *name, int slots, struct dt_error *err)
 {
@@ -97,7 +107,7 @@ static int check_task(const struct dt_scheduler_view *view, struct dt_error *err
                           task, tasks);
 }
 
-static int slurm(struct dt_hostlist *list, const char *name, const char *nodes,
+static int slurm(struct dt_hostlist *list, const struct scheduler *s, const char *nodes,
                  const struct dt_scheduler_view *view, struct dt_error *err)
 {
     const char *tasks = view->variable("SLURM_TASKS_PER_NODE", view->arg);
@@ -105,13 +115,11 @@ static int slurm(struct dt_hostlist *list, const char *name, const char *nodes,
     if (check_task(view, err) < 0)
         return -1;
     if (slurm_names(list, nodes, err) < 0)
-        return dt_error_prefix(err, "%s=%.200s: ", name, nodes);
+        return dt_error_prefix(err, "%s=%.200s: ", s->variable, nodes);
     if (tasks && slurm_slots(list, tasks, err) < 0)
         return dt_error_prefix(err, "SLURM_TASKS_PER_NODE=%.200s: ", tasks);
     return 0;
 }
-
-typedef int (*add_line_f)(struct dt_hostlist *list, char *line, struct dt_error *err);
 
 /* A line names one host, once for each slot. */
 static int add_slot(struct dt_hostlist *list, char *line, struct dt_error *err)
@@ -139,7 +147,7 @@ static int add_grid_line(struct dt_hostlist *list, char *line, struct dt_error *
     return add_pair(list, name, strtok_r(NULL, BLANKS, &rest), err);
 }
 
-static int parse_lines(struct dt_hostlist *list, char *text, add_line_f add_line,
+static int parse_lines(struct dt_hostlist *list, const struct scheduler *s, char *text,
                        struct dt_error *err)
 {
     char *line;
@@ -148,42 +156,25 @@ static int parse_lines(struct dt_hostlist *list, char *text, add_line_f add_line
         line += strspn(line, BLANKS);
         for (size_t n = strlen(line); n > 0 && strchr(BLANKS, line[n - 1]); n--)
             line[n - 1] = '\0';
-        if (*line && add_line(list, line, err) < 0)
+        if (*line && s->add_line(list, line, err) < 0)
             return dt_error_prefix(err, "line %d: ", number);
     }
     return list->n ? 0 : dt_error_usage(err, "the file names no host");
 }
 
-static int parse_text(struct dt_hostlist *list, struct dt_strbuf *text, add_line_f add_line,
+/* mpirun's and mpiexec's words also work in dtrun's own hostfiles. */
+static int parse_file(struct dt_hostlist *list, const struct scheduler *s, struct dt_strbuf *text,
                       struct dt_error *err)
 {
+    if (!s->add_line)
+        return dt_hostfile_parse(list, "hostfile", dt_strbuf_text(text), text->len, err);
     if (strlen(dt_strbuf_text(text)) != text->len)
         return dt_error_usage(err, "the file is not a text file");
-    if (text->len == 0)
-        return dt_error_usage(err, "the file names no host");
-    return parse_lines(list, text->data, add_line, err);
+    return parse_lines(list, s, text->data, err);
 }
 
-static int parse_nodes(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
-{
-    return parse_text(list, text, add_slot, err);
-}
-
-static int parse_grid(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
-{
-    return parse_text(list, text, add_grid_line, err);
-}
-
-/* The format is that of dtrun's own hostfiles, in which mpirun's and mpiexec's words work. */
-static int parse_hostfile(struct dt_hostlist *list, struct dt_strbuf *text, struct dt_error *err)
-{
-    return dt_hostfile_parse(list, "hostfile", dt_strbuf_text(text), text->len, err);
-}
-
-static int hosts_in_file(struct dt_hostlist *list, const char *name, const char *path,
-                         const struct dt_scheduler_view *view, struct dt_error *err,
-                         int (*parse)(struct dt_hostlist *list, struct dt_strbuf *text,
-                                      struct dt_error *err))
+static int hosts_in_file(struct dt_hostlist *list, const struct scheduler *s, const char *path,
+                         const struct dt_scheduler_view *view, struct dt_error *err)
 {
     struct dt_strbuf text = { 0 };
     int rc = view->file(&text, path, view->arg, err);
@@ -191,27 +182,9 @@ static int hosts_in_file(struct dt_hostlist *list, const char *name, const char 
     if (rc < 0)
         err->exit_code = DT_EXIT_USAGE;
     else
-        rc = parse(list, &text, err);
+        rc = parse_file(list, s, &text, err);
     dt_strbuf_free(&text);
-    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, path) : 0;
-}
-
-static int node_file(struct dt_hostlist *list, const char *name, const char *path,
-                     const struct dt_scheduler_view *view, struct dt_error *err)
-{
-    return hosts_in_file(list, name, path, view, err, parse_nodes);
-}
-
-static int grid_file(struct dt_hostlist *list, const char *name, const char *path,
-                     const struct dt_scheduler_view *view, struct dt_error *err)
-{
-    return hosts_in_file(list, name, path, view, err, parse_grid);
-}
-
-static int mpi_hostfile(struct dt_hostlist *list, const char *name, const char *path,
-                        const struct dt_scheduler_view *view, struct dt_error *err)
-{
-    return hosts_in_file(list, name, path, view, err, parse_hostfile);
+    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", s->variable, path) : 0;
 }
 
 /* text alternates names and numbers of slots, as in "hostA 4 hostB 2". */
@@ -226,7 +199,7 @@ static int parse_pairs(struct dt_hostlist *list, char *text, struct dt_error *er
     return list->n ? 0 : dt_error_usage(err, "it names no host");
 }
 
-static int lsf_pairs(struct dt_hostlist *list, const char *name, const char *text,
+static int lsf_pairs(struct dt_hostlist *list, const struct scheduler *s, const char *text,
                      const struct dt_scheduler_view *view, struct dt_error *err)
 {
     char *copy = dt_xstrdup(text);
@@ -234,35 +207,33 @@ static int lsf_pairs(struct dt_hostlist *list, const char *name, const char *tex
 
     (void)view;
     free(copy);
-    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, text) : 0;
+    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", s->variable, text) : 0;
 }
 
 /* The first variable that is set and not empty decides which scheduler runs the job. The last four
  * are those of mpirun and mpiexec; the MPI operator of Kubernetes sets one of them. */
-static const struct scheduler {
-    const char *variable;
-    const char *name;
-    int (*hosts)(struct dt_hostlist *list, const char *variable, const char *value,
-                 const struct dt_scheduler_view *view, struct dt_error *err);
-} schedulers[] = {
-    { "SLURM_JOB_NODELIST", "the Slurm allocation", slurm },
-    { "PBS_NODEFILE", "the PBS allocation", node_file },
-    { "LSB_DJOB_HOSTFILE", "the LSF allocation", node_file },
-    { "LSB_MCPU_HOSTS", "the LSF allocation", lsf_pairs },
-    { "PE_HOSTFILE", "the Grid Engine allocation", grid_file },
-    { "OAR_NODEFILE", "the OAR allocation", node_file },
-    { "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_default_hostfile", mpi_hostfile },
-    { "PRTE_MCA_prte_default_hostfile", "PRTE_MCA_prte_default_hostfile", mpi_hostfile },
-    { "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", mpi_hostfile },
-    { "HYDRA_HOST_FILE", "HYDRA_HOST_FILE", mpi_hostfile },
+static const struct scheduler schedulers[] = {
+    { "SLURM_JOB_NODELIST", "the Slurm allocation", slurm, NULL },
+    { "PBS_NODEFILE", "the PBS allocation", hosts_in_file, add_slot },
+    { "LSB_DJOB_HOSTFILE", "the LSF allocation", hosts_in_file, add_slot },
+    { "LSB_MCPU_HOSTS", "the LSF allocation", lsf_pairs, NULL },
+    { "PE_HOSTFILE", "the Grid Engine allocation", hosts_in_file, add_grid_line },
+    { "OAR_NODEFILE", "the OAR allocation", hosts_in_file, add_slot },
+    { "OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_default_hostfile", hosts_in_file, NULL },
+    { "PRTE_MCA_prte_default_hostfile", "PRTE_MCA_prte_default_hostfile", hosts_in_file, NULL },
+    { "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", hosts_in_file, NULL },
+    { "HYDRA_HOST_FILE", "HYDRA_HOST_FILE", hosts_in_file, NULL },
 };
 
-static const struct scheduler *find_scheduler(const struct dt_scheduler_view *view,
-                                              const char **value)
+static bool is_set(const char *value)
+{
+    return value && *value;
+}
+
+static const struct scheduler *find_scheduler(const struct dt_scheduler_view *view)
 {
     for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++) {
-        *value = view->variable(schedulers[i].variable, view->arg);
-        if (*value && **value)
+        if (is_set(view->variable(schedulers[i].variable, view->arg)))
             return &schedulers[i];
     }
     return NULL;
@@ -270,25 +241,22 @@ static const struct scheduler *find_scheduler(const struct dt_scheduler_view *vi
 
 const char *dt_scheduler_name(const struct dt_scheduler_view *view)
 {
-    const char *value;
-    const struct scheduler *scheduler = find_scheduler(view, &value);
+    const struct scheduler *s = find_scheduler(view);
 
-    return scheduler ? scheduler->name : NULL;
+    return s ? s->name : NULL;
 }
 
 bool dt_scheduler_is_slurm(const struct dt_scheduler_view *view)
 {
-    const char *value;
-    const struct scheduler *scheduler = find_scheduler(view, &value);
+    const struct scheduler *s = find_scheduler(view);
 
-    return scheduler && scheduler->hosts == slurm;
+    return s && s->hosts == slurm;
 }
 
 int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view *view,
                        struct dt_error *err)
 {
-    const char *value;
-    const struct scheduler *scheduler = find_scheduler(view, &value);
+    const struct scheduler *s = find_scheduler(view);
 
-    return scheduler ? scheduler->hosts(list, scheduler->variable, value, view, err) : 0;
+    return s ? s->hosts(list, s, view->variable(s->variable, view->arg), view, err) : 0;
 }
