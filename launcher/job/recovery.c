@@ -139,9 +139,12 @@ bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo)
 bool dt_recovery_leave_stuck(struct dt_recovery *r, size_t host,
                              const struct dt_msg_spawn_failed *why)
 {
+    bool left = r->rehost.lost[host];
+
     if (why->step != DT_SPAWN_LEFTOVER || why->error || !may_leave_host(r, host, false))
         return false;
-    dt_say("%s: %s; leaving this host", dt_core_host_name(r->core, host), why->what);
+    if (!left)
+        dt_say("%s: %s; leaving this host", dt_core_host_name(r->core, host), why->what);
     dt_rehost_begin_anew(&r->rehost);
     return true;
 }

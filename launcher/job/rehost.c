@@ -360,16 +360,17 @@ void dt_rehost_lose(struct dt_rehost *r, size_t host)
 
 bool dt_rehost_spare(struct dt_rehost *r, size_t host)
 {
+    bool was_lost = r->lost[host], fits;
     struct dt_plan plan = { 0 };
     struct dt_error err = { 0 };
 
     if (r->core->config->on_host_loss != DT_HOST_LOSS_MOVE)
         return false;
     r->lost[host] = true; /* for the plan */
-    if (plan_on_usable(r, true, &plan, &err) < 0)
-        r->lost[host] = false;
+    fits = plan_on_usable(r, true, &plan, &err) == 0;
+    r->lost[host] = was_lost || fits;
     dt_plan_free(&plan);
-    return r->lost[host];
+    return fits;
 }
 
 bool dt_rehost_place(struct dt_rehost *r)

@@ -1579,9 +1579,34 @@ static void a_refusal_while_recovering_does_not_count(void **state)
     end(&w);
 }
 
+/* b's agent is sent SIGTERM, and then finds a process of an earlier generation that does not end.
+ */
+static void a_host_that_is_being_left_is_not_left_again(void **state)
+{
+    union dt_msg stuck = { .spawn_failed = { .generation = 1,
+                                             .step = DT_SPAWN_LEFTOVER,
+                                             .what = (char *)"1 process waits" } };
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    signal_step(&w, 1, SIGTERM);
+    assert_non_null(strstr(w.said, "b: dtrun-agent was sent SIGTERM; leaving this host"));
+    dt_job_message(w.job, 1, DT_MSG_SPAWN_FAILED, &stuck);
+    assert_null(strstr(w.said, "1 process waits"));
+    end_rank(&w, 0, 0, SIGTERM);
+    sweep(&w, 0);
+    assert_int_equal(w.generation[0], 2);
+    assert_int_equal(w.generation[1], 1);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_host_that_is_being_left_is_not_left_again),
         cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
