@@ -124,6 +124,8 @@ void sim_check_quarantine_said(struct sim_world *w, const char *line)
         check_out(w, out, line);
     if (back)
         check_back(w, back, strstr(line, "since rank ") != NULL);
+    if (strstr(line, "no host is left; trying again"))
+        w->witness.recalled = w->witness.generation; /* even a host in quarantine may be used */
 }
 
 /* ---- where ranks start ---- */

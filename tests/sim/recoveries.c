@@ -33,8 +33,11 @@ void sim_recovery_planned(struct sim_world *w, int64_t step, uint64_t delay_ns)
 /* Hosts that did not reach each other are left out, so ranks start in a later generation. */
 void sim_recovery_put_off(struct sim_world *w)
 {
+    struct sim_witness *x = &w->witness;
+
     if (last(w))
-        last(w)->generation = w->witness.generation + 1;
+        last(w)->generation = x->generation + 1;
+    x->recalled += x->recalled + 1 == x->generation;
 }
 
 /* Ranks find another checkpoint than was known. */

@@ -65,8 +65,9 @@ static bool has_signal(const struct sim_world *w)
     return false;
 }
 
-/* Acts on one signal that ends the job, or else on all. act passes them to the engine. */
-static void act_on(struct sim_world *w, uint64_t signals,
+/* Acts on one signal that ends the job, or else on all. act passes them to the engine. sure: dtrun
+ * cannot take it for an earlier one. */
+static void act_on(struct sim_world *w, uint64_t signals, bool sure,
                    void (*act)(struct sim_world *w, uint64_t signals))
 {
     bool running = is_running(w);
@@ -80,7 +81,7 @@ static void act_on(struct sim_world *w, uint64_t signals,
             w, (struct sim_order){ .signo = signo, .code = DT_EXIT_SIGNAL + signo, .late = true });
     w->witness.round++;
     act(w, signals);
-    if (insisting)
+    if (insisting && sure)
         sim_check_insisted(w);
     for (signo = 1; signo < 64 && running; signo++) {
         if ((signals & bit(signo)) && is_passed_on(signo) && !find_end(signals))
@@ -116,6 +117,7 @@ static void note_acted(struct sim_world *w, uint64_t signals)
             w->witness.acted_ns[signo] = w->now_ns;
     }
     w->witness.gathered &= ~signals;
+    w->witness.doubtful &= ~signals;
     for (uint32_t i = 0; i < w->witness.nbatch; i++) {
         struct sim_batch *b = &w->witness.batch[i];
 
@@ -165,6 +167,8 @@ void sim_reported(struct sim_world *w, struct sim_conn *c, bool for_host)
         is_unmistakable(&w->witness, b))
         return;
     b->heard |= note_signal(w, b->signo);
+    if (!is_unmistakable(&w->witness, b))
+        w->witness.doubtful |= bit(b->signo);
 }
 
 bool sim_is_about_to_end(const struct sim_world *w)
@@ -181,11 +185,12 @@ static void expire_gather_timer(struct sim_world *w, uint64_t signals)
 void sim_signal_gathered(struct sim_world *w)
 {
     uint64_t signals = w->witness.gathered;
+    bool sure = !(w->witness.doubtful & bit(find_end(signals)));
 
     if (!signals)
         sim_broken(w, "dtrun acts on a signal that was never sent");
     note_acted(w, signals);
-    act_on(w, signals, expire_gather_timer);
+    act_on(w, signals, sure, expire_gather_timer);
 }
 
 /* ---- which processes get a signal ---- */
@@ -212,7 +217,7 @@ void sim_signal(struct sim_world *w, int signo)
     }
     if (w->s->batch)
         note_acted(w, bit(signo));
-    act_on(w, bit(signo), tell_engine);
+    act_on(w, bit(signo), true, tell_engine);
 }
 
 static void signal_agent(struct sim_world *w, struct sim_event *e)

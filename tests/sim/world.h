@@ -293,6 +293,7 @@ struct sim_witness {
     size_t norders;
     uint64_t ordered;      /* the count of the last order */
     uint64_t gathered;     /* set of signals of a batch system that dtrun is about to act on */
+    uint64_t doubtful;     /* those of them that it may take for late reports of earlier ones */
     uint64_t acted_ns[64]; /* when it last acted on each signal, or 0 */
     struct sim_batch batch[SIM_FAULTS_MAX];
     uint32_t nbatch;
