@@ -9,34 +9,17 @@
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/order.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 /* A rank's result, which it shows to the others; made of whole words. */
 struct report {
-    uint64_t stage; /* the stage that failed; 0: none */
-    uint64_t error; /* a CUresult, or an errno */
+    uint64_t error; /* a CUresult, or an errno; 0: nothing has failed */
+    uint64_t is_errno;
     uint64_t local_rank;
+    char what[40]; /* the function that failed, or what the agent did not do */
 };
-
-enum stage { DONE, STREAM, MEMORY, WORDS, KERNEL, ARENA, EXPORT, GIVE, TAKE, IMPORT };
-
-static const char *const stages[] = {
-    [STREAM] = "cuStreamCreate",
-    [MEMORY] = "dtrun-agent's memory",
-    [WORDS] = "cuMemHostRegister",
-    [KERNEL] = "cuModuleLoadData",
-    [ARENA] = "cuMemCreate",
-    [EXPORT] = "cuMemExportToShareableHandle",
-    [GIVE] = "giving a descriptor to dtrun-agent",
-    [TAKE] = "dtrun-agent's descriptor",
-    [IMPORT] = "cuMemImportFromShareableHandle",
-};
-
-static bool is_errno(uint64_t stage)
-{
-    return stage == MEMORY || stage == GIVE || stage == TAKE;
-}
 
 struct opening {
     struct dt_comm *c;
@@ -47,13 +30,24 @@ struct opening {
     struct report mine;
 };
 
-static bool note_failure(struct opening *o, enum stage stage, uint64_t error)
+static bool note_failure(struct opening *o, const char *function, CUresult error)
 {
     if (error) {
-        o->mine.stage = stage;
         o->mine.error = error;
+        snprintf(o->mine.what, sizeof o->mine.what, "%s", function);
     }
-    return error != 0;
+    return error != CUDA_SUCCESS;
+}
+
+/* Reads errno. */
+static bool note_errno(struct opening *o, const char *what, bool failed)
+{
+    if (failed) {
+        o->mine.error = (uint64_t)errno;
+        o->mine.is_errno = true;
+        snprintf(o->mine.what, sizeof o->mine.what, "%s", what);
+    }
+    return failed;
 }
 
 /* ---- on every rank ---- */
@@ -61,6 +55,7 @@ static bool note_failure(struct opening *o, enum stage stage, uint64_t error)
 static bool open_stream(struct opening *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
+    const char *function = "cuStreamCreate";
     struct dt_shared *s = o->s;
     CUresult result;
 
@@ -70,17 +65,20 @@ static bool open_stream(struct opening *o)
     s->life = dt_gpu_life(s->context);
     s->device = o->order->device;
     result = dt_cuda_make_stream(&s->stream);
-    if (!result)
-        result = cuda->cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING);
+    if (result)
+        return !note_failure(o, function, result);
+    function = "cuEventCreate";
+    result = cuda->cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING);
     if (!result)
         result = cuda->cuEventCreate(&s->done, CU_EVENT_DISABLE_TIMING);
-    return !note_failure(o, STREAM, result);
+    return !note_failure(o, function, result);
 }
 
 static bool open_words(struct opening *o)
 {
     struct dt_comm *c = o->c;
     uint32_t ranks = (uint32_t)c->local_size;
+    const char *function;
     uint64_t number;
     CUresult result;
     int fd = -1;
@@ -90,13 +88,15 @@ static bool open_words(struct opening *o)
     if (ranks > 1) {
         fd = dt_agentlink_want_segment(&c->world->agent, c->id, o->call, dt_gpu_words_bytes(ranks),
                                        ranks, &number);
-        if (note_failure(o, MEMORY, fd < 0 ? (uint64_t)errno : 0))
+        if (note_errno(o, "dtrun-agent's memory", fd < 0))
             return false;
     }
-    result = dt_gpu_words_open(&o->s->words, ranks, fd);
+    result = dt_gpu_words_open(&o->s->words, ranks, fd, &function);
     if (fd >= 0)
         close(fd);
-    return !note_failure(o, WORDS, result);
+    if (!result)
+        result = dt_gpu_words_try(&o->s->words, o->s->stream, (uint32_t)c->local_rank, &function);
+    return !note_failure(o, function, result);
 }
 
 /* ---- the arena ---- */
@@ -119,10 +119,10 @@ static bool give_arena(struct opening *o)
 
     if (o->s->groups.members == 1)
         return true;
-    if (note_failure(o, EXPORT, dt_gpu_arena_export(&o->s->arena, &fd)))
+    if (note_failure(o, "cuMemExportToShareableHandle", dt_gpu_arena_export(&o->s->arena, &fd)))
         return false;
-    failed = note_failure(o, GIVE,
-                          dt_agentlink_give(&o->c->world->agent, &g, fd) < 0 ? (uint64_t)errno : 0);
+    failed = note_errno(o, "giving a descriptor to dtrun-agent",
+                        dt_agentlink_give(&o->c->world->agent, &g, fd) < 0);
     close(fd);
     return !failed;
 }
@@ -130,22 +130,25 @@ static bool give_arena(struct opening *o)
 static bool make_arena(struct opening *o)
 {
     struct dt_shared *s = o->s;
+    const char *function;
+    CUresult result = dt_gpu_folder_open(&s->folder, &function);
 
-    if (note_failure(o, KERNEL, dt_gpu_folder_open(&s->folder)))
-        return false;
-    if (note_failure(o, ARENA, dt_gpu_arena_make(&s->arena, s->device, o->bytes)))
-        return false;
-    return give_arena(o);
+    if (!result)
+        result = dt_gpu_arena_make(&s->arena, s->device, o->bytes, &function);
+    return !note_failure(o, function, result) && give_arena(o);
 }
 
 static void take_arena(struct opening *o, uint64_t leader)
 {
     struct dt_given g = arena_given(o, leader);
     int fd = dt_agentlink_want_given(&o->c->world->agent, &g);
+    const char *function;
+    CUresult result;
 
-    if (note_failure(o, TAKE, fd < 0 ? (uint64_t)errno : 0))
+    if (note_errno(o, "dtrun-agent's descriptor", fd < 0))
         return;
-    note_failure(o, IMPORT, dt_gpu_arena_import(&o->s->arena, o->s->device, o->bytes, fd));
+    result = dt_gpu_arena_import(&o->s->arena, o->s->device, o->bytes, fd, &function);
+    note_failure(o, function, result);
     close(fd);
 }
 
@@ -154,13 +157,12 @@ static void take_arena(struct opening *o, uint64_t leader)
 static void describe_report(const struct opening *o, const struct report *r, int rank,
                             char why[DT_GPU_TEXT])
 {
-    const char *name = r->stage < sizeof stages / sizeof *stages ? stages[r->stage] : "?";
     char text[DT_CUDA_TEXT];
 
-    if (is_errno(r->stage))
-        snprintf(text, sizeof text, "%s: %s", name, strerror((int)r->error));
+    if (r->is_errno)
+        snprintf(text, sizeof text, "%s: %s", r->what, strerror((int)r->error));
     else
-        dt_cuda_describe(name, (CUresult)r->error, text);
+        dt_cuda_describe(r->what, (CUresult)r->error, text);
     snprintf(why, DT_GPU_TEXT, "rank %u, which shares a GPU, has no memory to share: %s",
              o->c->ranks[rank], text);
 }
@@ -175,7 +177,7 @@ static dt_result_t compare_reports(struct opening *o, struct report *reports, ch
     reports[o->c->rank] = o->mine;
     r = dt_comm_all_gather_table(o->c, DT_CALL_GPU_CHOICE, reports, sizeof *reports);
     for (int rank = 0; r == DT_OK && rank < size && !*why; rank++) {
-        if (reports[rank].stage)
+        if (reports[rank].error)
             describe_report(o, &reports[rank], rank, why);
     }
     return r;
@@ -196,6 +198,14 @@ static dt_result_t open_with(struct opening *o, struct report *reports, char why
     return compare_reports(o, reports, why);
 }
 
+/* Leaks the words if the stream may still write there (dt_gpu_words_try). */
+static void free_unused(struct dt_shared *s)
+{
+    if (s->words.memory && !dt_gpu_settles(s->stream))
+        s->words = (struct dt_gpu_words){ 0 };
+    dt_shared_free(s);
+}
+
 dt_result_t dt_shared_open(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,
                            char why[DT_GPU_TEXT])
 {
@@ -214,7 +224,7 @@ dt_result_t dt_shared_open(struct dt_comm *c, const struct dt_gpu_order *order, 
     if (r == DT_OK && !*why)
         s->slot = slot;
     else
-        dt_shared_free(s);
+        free_unused(s);
     return r;
 }
 

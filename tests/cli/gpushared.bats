@@ -186,6 +186,41 @@ shared() { # the arguments of share
     clean
 }
 
+@test "if the driver refuses a rank what sharing needs, all ranks use host memory; one warning names it" {
+    use_standin 1
+    while read -r refused rank; do
+        dtrun --no-tag -np 2 -H localhost:1 sh -c \
+            '[ "$DTRUN_RANK" != "$1" ] || export STANDIN_REFUSES=$2; exec "$0" factors' "$RANK/gpu" "$rank" "$refused"
+        code_is 0
+        [ "$(sort -u "$OUT")" = "factors: 28 comparisons" ]
+        [ "$(warnings)" = 1 ]
+        refused=${refused%:*}
+        grep -q "warning: rank $rank, which shares a GPU, has no memory to share: ${refused%_v2}: .*go through host memory" "$ERR"
+        clean
+    done <<'END'
+cuMemHostRegister_v2:801 0
+cuMemHostRegister_v2:801 1
+cuMemHostGetDevicePointer_v2:1 1
+cuStreamWriteValue32_v2:801 0
+cuStreamWriteValue32_v2:801 1
+cuStreamWaitValue32_v2:801 0
+cuStreamWaitValue32_v2:801 1
+cuModuleLoadData:200 0
+cuModuleGetFunction:500 0
+cuMemGetAllocationGranularity:801 0
+cuMemCreate:801 0
+cuMemAddressReserve:2 0
+cuMemAddressReserve:2 1
+cuMemMap:801 0
+cuMemMap:801 1
+cuMemSetAccess:101 0
+cuMemSetAccess:101 1
+cuMemExportToShareableHandle:801 0
+cuMemImportFromShareableHandle:999 1
+END
+    unset LD_LIBRARY_PATH
+}
+
 @test "without NCCL between shared GPUs, data goes through host memory, with one warning" {
     share 2 4 gpu factors -x DTRUN_NCCL="$T/none.so"
     code_is 0

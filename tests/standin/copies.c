@@ -259,6 +259,10 @@ static CUresult put_word(CUstream stream, CUhostFn function, CUdeviceptr ptr, st
 
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr ptr, uint32_t value, unsigned flags)
 {
+    CUresult result = standin_refused(__func__);
+
+    if (result)
+        return result;
     return put_word(stream, write_word, ptr, (struct word){ .value = value, .flags = flags });
 }
 
@@ -271,6 +275,10 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr ptr, uint64_t valu
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr ptr, uint32_t value, unsigned flags)
 {
+    CUresult result = standin_refused(__func__);
+
+    if (result)
+        return result;
     return put_word(stream, await_word, ptr, (struct word){ .value = value, .flags = flags });
 }
 

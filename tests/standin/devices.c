@@ -27,6 +27,19 @@ long standin_setting(const char *name, long otherwise)
     return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
+CUresult standin_refused(const char *function)
+{
+    const char *list = getenv("STANDIN_REFUSES");
+    size_t length = strlen(function);
+
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, function, length) == 0 && at[length] == ':')
+            return (CUresult)strtol(at + length + 1, NULL, 10);
+    }
+    return CUDA_SUCCESS;
+}
+
 void standin_log(const char *format, ...)
 {
     const char *path = getenv("STANDIN_LOG");

@@ -48,6 +48,8 @@ extern pthread_cond_t standin_changed; /* work is done, or a queue has room */
  * a host function). */
 CUresult standin_ready(void);
 void standin_in_host_function(bool inside);
+/* The error that STANDIN_REFUSES, such as "cuMemMap:801,cuModuleLoadData:221", gives a function. */
+CUresult standin_refused(const char *function);
 bool standin_device_exists(CUdevice device);
 
 /* contexts.c: sets the context even if the result is the error of a fault. */

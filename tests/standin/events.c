@@ -27,6 +27,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     CUcontext context;
     CUresult result = standin_current(&context);
 
+    if (!result)
+        result = standin_refused(__func__);
     if (result)
         return result;
     *event = calloc(1, sizeof(**event));

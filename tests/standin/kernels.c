@@ -27,6 +27,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     CUcontext context;
     CUresult result = standin_current(&context);
 
+    if (!result)
+        result = standin_refused(__func__);
     if (result)
         return result;
     if (!image)
@@ -44,8 +46,11 @@ CUresult cuModuleUnload(CUmodule module)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
+    CUresult result = standin_refused(__func__);
     char symbol[256];
 
+    if (result)
+        return result;
     if (!module || !name)
         return CUDA_ERROR_INVALID_VALUE;
     snprintf(symbol, sizeof(symbol), "standin_kernel_%s", name);

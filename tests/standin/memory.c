@@ -133,8 +133,10 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
     CUdevice device;
     int pools = 0;
-    CUresult result = cuCtxGetDevice(&device);
+    CUresult result = standin_refused(__func__);
 
+    if (!result)
+        result = cuCtxGetDevice(&device);
     if (!result)
         result = cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
     if (!result && !pools)
@@ -177,7 +179,11 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned flags)
 
 CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
 {
+    CUresult result = standin_refused(__func__);
+
     (void)flags;
+    if (result)
+        return result;
     standin_await_stern();
     standin_log("pid %d pins %zu bytes", (int)getpid(), size);
     return host_touchable(STANDIN_HOST, size, ptr);
@@ -268,6 +274,8 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
 
     (void)flags;
     standin_log("pid %d registers %zu bytes", (int)getpid(), size);
+    if (!result)
+        result = standin_refused(__func__);
     if (!result && !standin_setting("STANDIN_REGISTERS", 1))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result)
@@ -302,9 +310,12 @@ CUresult cuMemHostUnregister(void *ptr)
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *ptr, unsigned flags)
 {
+    CUresult result = standin_refused(__func__);
     struct block *block;
 
     (void)flags;
+    if (result)
+        return result;
     pthread_mutex_lock(&standin_mutex);
     block = standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1);
     pthread_mutex_unlock(&standin_mutex);

@@ -354,6 +354,8 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     CUcontext context;
     CUresult result = standin_current(&context);
 
+    if (!result)
+        result = standin_refused(__func__);
     if (result)
         return result;
     standin_await_stern();

@@ -40,7 +40,11 @@ static bool is_whole(size_t size)
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                        CUmemAllocationGranularity_flags option)
 {
+    CUresult result = standin_refused(__func__);
+
     (void)option;
+    if (result)
+        return result;
     if (!granularity || !prop)
         return CUDA_ERROR_INVALID_VALUE;
     *granularity = GRANULARITY;
@@ -63,6 +67,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     CUresult result = standin_ready();
     struct handle made = { .size = size };
 
+    if (!result)
+        result = standin_refused(__func__);
     if (result)
         return result;
     if (!handle || !prop || flags || !is_whole(size) ||
@@ -105,8 +111,11 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
                                       CUmemAllocationHandleType type, unsigned long long flags)
 {
     const struct handle *made = (const struct handle *)(uintptr_t)handle;
+    CUresult result = standin_refused(__func__);
     int file;
 
+    if (result)
+        return result;
     if (!shareable || !made || flags || !made->exportable ||
         type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
@@ -121,8 +130,11 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
                                         CUmemAllocationHandleType type)
 {
     struct handle made = { .exportable = true };
+    CUresult result = standin_refused(__func__);
     struct stat file;
 
+    if (result)
+        return result;
     if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     made.file = fcntl((int)(intptr_t)shareable, F_DUPFD_CLOEXEC, 0);
@@ -176,10 +188,13 @@ static void *reserve(void *at, size_t size)
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr address,
                              unsigned long long flags)
 {
+    CUresult result = standin_refused(__func__);
     void *base;
 
     (void)alignment;
     (void)address; /* a hint, which may be ignored */
+    if (result)
+        return result;
     if (!ptr || flags || !is_whole(size))
         return CUDA_ERROR_INVALID_VALUE;
     base = reserve(NULL, size);
@@ -199,8 +214,10 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 {
     struct handle *made = (struct handle *)(uintptr_t)handle;
     struct block block = { .kind = STANDIN_MAPPED, .handle = made };
-    CUresult result;
+    CUresult result = standin_refused(__func__);
 
+    if (result)
+        return result;
     if (!ptr || !made || offset || flags || size != made->size)
         return CUDA_ERROR_INVALID_VALUE;
     result =
@@ -243,9 +260,12 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *access, size_t count)
 {
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    CUresult result = standin_refused(__func__);
     struct block *block;
 
+    if (result)
+        return result;
+    result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&standin_mutex);
     block = mapped_locked(ptr, size);
     for (size_t i = 0; block && i < count; i++) {

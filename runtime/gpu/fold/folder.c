@@ -9,16 +9,18 @@ enum {
     MOST_BLOCKS = 1024 /* beyond that, each thread folds several elements */
 };
 
-CUresult dt_gpu_folder_open(struct dt_gpu_folder *folder)
+CUresult dt_gpu_folder_open(struct dt_gpu_folder *folder, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = CUDA_SUCCESS;
 
+    *function = "cuModuleLoadData";
     if (!folder->module)
         result = cuda->cuModuleLoadData(&folder->module, dti_fold_ptx);
-    if (!result)
-        result = cuda->cuModuleGetFunction(&folder->function, folder->module, DT_GPU_FOLD_NAME);
-    return result;
+    if (result)
+        return result;
+    *function = "cuModuleGetFunction";
+    return cuda->cuModuleGetFunction(&folder->function, folder->module, DT_GPU_FOLD_NAME);
 }
 
 void dt_gpu_folder_close(struct dt_gpu_folder *folder)

@@ -27,7 +27,7 @@ size_t dt_gpu_words_bytes(uint32_t ranks)
     return (place_of(ranks, DT_GPU_GIVEN) + WHOLE - 1) / WHOLE * WHOLE;
 }
 
-CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd)
+CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     size_t bytes = dt_gpu_words_bytes(ranks);
@@ -35,8 +35,10 @@ CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd)
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
     CUresult result;
 
+    *function = "mmap";
     if (memory == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    *function = "cuMemHostRegister";
     result = cuda->cuMemHostRegister_v2(memory, bytes,
                                         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     if (result) {
@@ -44,6 +46,7 @@ CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd)
         return result;
     }
     *w = (struct dt_gpu_words){ .memory = memory, .bytes = bytes, .ranks = ranks };
+    *function = "cuMemHostGetDevicePointer";
     result = cuda->cuMemHostGetDevicePointer_v2(&w->device, memory, 0);
     if (result)
         dt_gpu_words_close(w);
@@ -71,6 +74,18 @@ CUresult dt_gpu_words_wait(const struct dt_gpu_words *w, CUstream stream, uint32
 {
     return dt_cuda()->cuStreamWaitValue32_v2(stream, w->device + place_of(rank, word), step,
                                              CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+CUresult dt_gpu_words_try(const struct dt_gpu_words *w, CUstream stream, uint32_t rank,
+                          const char **function)
+{
+    CUresult result = dt_gpu_words_write(w, stream, rank, DT_GPU_GIVEN, 0);
+
+    *function = "cuStreamWriteValue32";
+    if (result)
+        return result;
+    *function = "cuStreamWaitValue32";
+    return dt_gpu_words_wait(w, stream, rank, DT_GPU_GIVEN, 0);
 }
 
 void dt_gpu_words_release(const struct dt_gpu_words *w, uint32_t step)

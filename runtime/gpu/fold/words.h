@@ -28,9 +28,13 @@ struct dt_gpu_words { /* all zero at first */
 
 size_t dt_gpu_words_bytes(uint32_t ranks);
 /* Opens words for this many ranks of this host, in a memory file of dt_gpu_words_bytes(ranks)
- * bytes, or in new memory if fd is -1. Uses the current context. Returns CUDA_ERROR_OUT_OF_MEMORY
- * if the words cannot be mapped. */
-CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd);
+ * bytes, or in new memory if fd is -1. Uses the current context. Returns an error with the
+ * function that failed in *function. */
+CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd, const char **function);
+/* Queues a write to a word of this rank, which changes nothing as long as no step has been made,
+ * and a wait that is over at once. Returns an error likewise. */
+CUresult dt_gpu_words_try(const struct dt_gpu_words *w, CUstream stream, uint32_t rank,
+                          const char **function);
 /* Nothing may wait there any more. */
 void dt_gpu_words_close(struct dt_gpu_words *w);
 
