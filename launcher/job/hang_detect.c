@@ -326,12 +326,10 @@ bool dt_hang_detect_is_current(const struct dt_hang_detect *d, const struct dt_m
 
 bool dt_hang_detect_limit(struct dt_hang_detect *d, const struct dt_hostlink *h, uint32_t ms)
 {
-    uint32_t *limit = &d->waits.limits[h->host];
+    uint32_t *limit = &d->waits.limits[h->host], before = *limit;
 
-    if (ms == 0 || (*limit && ms >= *limit))
-        return false;
-    *limit = ms;
-    return true;
+    *limit = dt_hostshm_lesser_limit(before, ms);
+    return *limit != before;
 }
 
 void dt_hang_detect_ask(const struct dt_hang_detect *d, struct dt_msg_ping *ping)
@@ -362,11 +360,8 @@ void dt_hang_detect_forget(struct dt_hang_detect *d)
 
 uint64_t dt_hang_detect_look_ms(const struct dt_hang_detect *d)
 {
-    uint32_t limit = limit_ms(d), least = dt_wait_graph_least_limit(&d->waits);
-
-    if (least && (limit == 0 || least < limit))
-        limit = least;
-    return limit / TICKS_A_LIMIT;
+    return dt_hostshm_lesser_limit(limit_ms(d), dt_wait_graph_least_limit(&d->waits)) /
+           TICKS_A_LIMIT;
 }
 
 void dt_hang_detect_init(struct dt_hang_detect *d, struct dt_core *core, struct dt_deaths *deaths,
