@@ -91,11 +91,6 @@ static void release(struct dt_transport *t)
     uv_close((uv_handle_t *)&t->timer, on_transport_timer_closed);
 }
 
-static void over(struct dt_transport *t)
-{
-    t->phase = OVER;
-}
-
 static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_transport *t,
                                                                  const char *fmt, ...)
 {
@@ -106,7 +101,7 @@ static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_trans
     va_start(ap, fmt);
     dt_error_vset(&t->why, fmt, ap);
     va_end(ap);
-    over(t);
+    t->phase = OVER;
 }
 
 /* The other side has not read what this side sent, so the kernel may also reset the connection. */
@@ -452,7 +447,7 @@ static bool step_ending(struct dt_transport *t)
         dt_error_set(&t->why, "agent: dtrun-agent was killed by signal SIG%s", signal);
     else if (code)
         dt_child_explain_code(&t->why, "the command there", code);
-    over(t);
+    t->phase = OVER;
     if (signal)
         libssh2_free(t->session, signal);
     return false;
@@ -514,7 +509,7 @@ static const char *ssh2_phase(const struct dt_transport *t)
 
 static void ssh2_close(struct dt_transport *t)
 {
-    over(t);
+    t->phase = OVER;
     drive(t);
 }
 
