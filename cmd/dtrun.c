@@ -388,26 +388,21 @@ static int plan_and_launch(const struct dt_options *o, struct dt_error *err)
     return rc;
 }
 
-static int print_info_or_launch(const struct dt_options *o, struct dt_error *err)
+static int print_text_or_launch(const struct dt_options *o, struct dt_error *err)
 {
-    if (o->help) {
+    if (!dt_options_ask_for_text(o)) {
+        dt_log_set_verbose(o->verbose);
+        return plan_and_launch(o, err);
+    }
+    if (o->help)
         dt_options_print_help();
-        return dt_printed(err);
-    }
-    if (o->version) {
+    else if (o->version)
         puts("dtrun " PACKAGE_VERSION);
-        return dt_printed(err);
-    }
-    if (o->check_build) {
+    else if (o->check_build)
         dt_buildinfo_print();
-        return dt_printed(err);
-    }
-    if (o->completion != DT_SHELL_NONE) {
+    else
         dt_completion_print(o->completion);
-        return dt_printed(err);
-    }
-    dt_log_set_verbose(o->verbose);
-    return plan_and_launch(o, err);
+    return dt_printed(err);
 }
 
 int main(int argc, char **argv)
@@ -421,7 +416,7 @@ int main(int argc, char **argv)
     dt_json_init();
     rc = dt_config_parse(&options, argc, argv, &err);
     if (rc == 0)
-        rc = print_info_or_launch(&options, &err);
+        rc = print_text_or_launch(&options, &err);
     if (rc < 0) {
         if (err.text[0])
             dt_say("%s", err.text);

@@ -423,14 +423,6 @@ int dt_option_take(struct dt_options *o, const struct dt_option *option, const c
     return set(o, option, word, n, value, err);
 }
 
-static int set_flag(bool *at, const char *name, const char *value, struct dt_error *err)
-{
-    *at = strcmp(value, "yes") == 0;
-    if (!*at && strcmp(value, "no") != 0)
-        return dt_error_usage(err, "%s %.200s: yes or no was expected", name, value);
-    return 0;
-}
-
 static int check_hosts(const char *value, struct dt_error *err)
 {
     struct dt_hostlist parsed = { 0 };
@@ -454,8 +446,8 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     if (option->offset == AT(hosts) && *value && check_hosts(value, err) < 0)
         return -1;
     *from_file(o, option) = true;
-    if (option->kind == FLAG)
-        return set_flag((bool *)((char *)o + option->offset), name, value, err);
+    if (option->kind == FLAG && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return dt_error_usage(err, "%s %.200s: yes or no was expected", name, value);
     return set(o, option, name, strlen(name), value, err);
 }
 
