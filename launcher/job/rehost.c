@@ -83,9 +83,14 @@ static void say_moved(const struct dt_rehost *r, const char *how)
     dt_strbuf_free(&b);
 }
 
+static void add_names(struct dt_strbuf *names, const char *more)
+{
+    dt_strbuf_printf(names, "%s%s", names->len ? ", " : "", more);
+}
+
 static void add_name(const struct dt_rehost *r, struct dt_strbuf *names, size_t host)
 {
-    dt_strbuf_printf(names, "%s%s", names->len ? ", " : "", dt_core_host_name(r->core, host));
+    add_names(names, dt_core_host_name(r->core, host));
 }
 
 /* Marks the plan's hosts that did not come back as lost, and names these and those that were given
@@ -230,6 +235,7 @@ void dt_rehost_try_again(struct dt_rehost *r)
 
     use_all_again(r);
     forget_retries(r);
+    dt_strbuf_free(&r->without);
     if (place_anew(r, &err) == 0)
         open_new(r);
     else
@@ -245,14 +251,29 @@ static void give_up(struct dt_rehost *r, const char *lost, const char *why,
     dt_core_end(r->core, DT_EV_FAILED, DT_EXIT_LAUNCH, dt_xasprintf("%s lost: %s", lost, why));
 }
 
-static void say_moved_from(const struct dt_rehost *r, const char *lost,
-                           const struct dt_strs *reasons)
+static void say_moved_from(const struct dt_rehost *r, const char *lost)
 {
     char *how = dt_xasprintf("without %s", lost);
 
-    say_reasons(reasons, false);
     say_moved(r, how);
     free(how);
+}
+
+/* In an outage the hosts that are left may be missing, too. Then the job does not continue yet. */
+static void tell_moved_from(struct dt_rehost *r, const char *lost, const struct dt_strs *reasons)
+{
+    say_reasons(reasons, false);
+    if (r->outage)
+        add_names(&r->without, lost);
+    else
+        say_moved_from(r, lost);
+}
+
+static void tell_outage_over(struct dt_rehost *r)
+{
+    if (r->without.len)
+        say_moved_from(r, r->without.data);
+    dt_strbuf_free(&r->without);
 }
 
 /* Returns false when the job has to wait or to end. */
@@ -268,7 +289,7 @@ static bool move_from_lost(struct dt_rehost *r, const char *lost)
     list_reasons(r, &reasons);
     moved = !stop && place_anew(r, &err) == 0;
     if (moved)
-        say_moved_from(r, lost, &reasons);
+        tell_moved_from(r, lost, &reasons);
     else if (stop || !await_hosts(r, lost, err.text, &reasons))
         give_up(r, lost, err.text, &reasons);
     dt_strs_free(&reasons);
@@ -336,6 +357,7 @@ void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool pro
         r->quarantine_changed = true;
     forget_retries(r);
     r->outage = false;
+    dt_strbuf_free(&r->without);
     r->began_ns = f.time_ns;
 }
 
@@ -382,8 +404,10 @@ bool dt_rehost_place(struct dt_rehost *r)
     do {
         char *missing = drop_unusable(r);
 
-        if (!missing && !r->quarantine_changed)
+        if (!missing && !r->quarantine_changed) {
+            tell_outage_over(r);
             return true;
+        }
         if (missing)
             moved = move_from_lost(r, missing);
         else
@@ -450,4 +474,5 @@ void dt_rehost_free(struct dt_rehost *r)
     dt_quarantine_free(&r->quarantine);
     free(r->lost);
     free(r->retried);
+    dt_strbuf_free(&r->without);
 }

@@ -13,11 +13,12 @@ struct dt_rehost {
     const struct dt_network *network;
     struct dt_history *history; /* is told which hosts the job leaves out */
     struct dt_quarantine quarantine;
-    bool quarantine_changed; /* ranks must be placed anew although no host is missing */
-    bool *lost;              /* by host: it is not used any more, unless no others have room */
-    bool *retried;           /* by host: a fresh connection was tried in this recovery */
-    bool outage;             /* in this recovery the job has to wait for lost hosts */
-    uint64_t began_ns;       /* when this recovery began */
+    bool quarantine_changed;  /* ranks must be placed anew although no host is missing */
+    bool *lost;               /* by host: it is not used any more, unless no others have room */
+    bool *retried;            /* by host: a fresh connection was tried in this recovery */
+    bool outage;              /* in this recovery the job has to wait for lost hosts */
+    struct dt_strbuf without; /* names of hosts that it has moved from since it tried again */
+    uint64_t began_ns;        /* when this recovery began */
 };
 
 /* network and history must outlive it. */

@@ -1579,6 +1579,53 @@ static void a_refusal_while_recovering_does_not_count(void **state)
     end(&w);
 }
 
+static size_t count_said(const struct world *w, const char *text)
+{
+    size_t n = 0;
+
+    for (const char *s = w->said; (s = strstr(s, text)); s++)
+        n++;
+    return n;
+}
+
+/* Neither a, which has all slots, nor b comes back. */
+static void fail_to_come_back(struct world *w)
+{
+    disconnect(w, 0);
+    assert_true(w->open[1]);
+    disconnect(w, 1);
+    assert_true(w->due_ns[DT_TIMER_OUTAGE] > w->now_ns);
+    w->now_ns = w->due_ns[DT_TIMER_OUTAGE];
+    dt_job_timer(w->job, DT_TIMER_OUTAGE);
+    assert_true(w->open[0]);
+}
+
+static void a_job_says_where_it_goes_on_when_an_outage_is_over(void **state)
+{
+    const struct dt_placement by_slot = { 0 };
+    struct dt_error err = { 0 };
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    dt_plan_free(&w.plan);
+    w.hosts.v[0].slots = w.hosts.v[1].slots = 2;
+    assert_int_equal(dt_plan_make(&w.plan, &w.hosts, 1, &by_slot, &err), 0);
+    launch(&w);
+    greet(&w, 0);
+    disconnect(&w, 0); /* its ranks are lost */
+    fail_to_come_back(&w);
+    assert_int_equal(count_said(&w, "continuing without a"), 1);
+    for (int i = 0; i < 3; i++)
+        fail_to_come_back(&w);
+    assert_int_equal(count_said(&w, "continuing without a"), 1);
+    disconnect(&w, 0);
+    greet(&w, 1);
+    assert_int_equal(count_said(&w, "continuing without a: 1 rank on the 2 slots of 1 host"), 2);
+    assert_int_equal(w.generation[1], 2);
+    end(&w);
+}
+
 /* b's agent is sent SIGTERM, and then finds a process of an earlier generation that does not end.
  */
 static void a_host_that_is_being_left_is_not_left_again(void **state)
@@ -1607,6 +1654,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_that_is_being_left_is_not_left_again),
+        cmocka_unit_test(a_job_says_where_it_goes_on_when_an_outage_is_over),
         cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
