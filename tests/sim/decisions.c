@@ -15,7 +15,7 @@ void sim_check_query(struct sim_world *w, struct sim_conn *c, const struct dt_ms
 {
     if (c->queried >= m->id)
         sim_broken(w, "%s is asked question %u again", c->host->name, m->id);
-    if (c->answered == c->queried)
+    if (c->answered == c->queried && !w->pausing) /* one before a pause puts off no decision */
         c->awaited_ns = w->now_ns;
     c->queried = m->id;
     c->queried_ns = w->now_ns;

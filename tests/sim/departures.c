@@ -73,7 +73,18 @@ static bool must_leave(const struct sim_world *w, const struct sim_host *h)
 void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
 {
     w->witness.signalled = !w->s->batch && sim_ends_jobs(sim_signal_reported(w, c)) ? c : NULL;
-    w->witness.repeated = c->host->left || sim_is_second_name(w, c->host);
+    w->witness.repeated = c->host->left || c->host->second;
+}
+
+/* "dtrun: h0 and h1 are one machine", and the job goes on without h1 */
+void sim_check_one_machine_said(struct sim_world *w, const char *line)
+{
+    unsigned one, other;
+    int n = 0;
+
+    if (sscanf(line, "dtrun: h%u and h%u are one machine%n", &one, &other, &n) == 2 &&
+        other < w->s->hosts && line[n] == '\n')
+        w->hosts[other].second = true;
 }
 
 /* "h2: dtrun-agent was sent SIGTERM; leaving this host" */
@@ -90,9 +101,9 @@ void sim_check_departure_said(struct sim_world *w, const char *line)
         h->left = true;
 }
 
-static bool is_usable(const struct sim_world *w, const struct sim_host *h)
+static bool is_usable(const struct sim_host *h)
 {
-    return !h->lost && !h->left && !sim_is_second_name(w, h);
+    return !h->lost && !h->left && !h->second;
 }
 
 bool sim_must_leave_stuck(struct sim_world *w, const struct sim_conn *c)
@@ -101,7 +112,7 @@ bool sim_must_leave_stuck(struct sim_world *w, const struct sim_conn *c)
     uint32_t slots = 0;
 
     for (uint32_t i = 0; i < w->s->hosts; i++) {
-        if (&w->hosts[i] != c->host && is_usable(w, &w->hosts[i]))
+        if (&w->hosts[i] != c->host && is_usable(&w->hosts[i]))
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
     if (!is_alive(w) || w->s->stop_on_loss || !sim_suffice(w->s, slots))

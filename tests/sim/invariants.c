@@ -458,6 +458,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     sim_check_last_calls_said(w, line);
     sim_check_quarantine_said(w, line);
     sim_check_departure_said(w, line);
+    sim_check_one_machine_said(w, line);
     sim_check_recovery_said(w, line);
     sim_check_warned(w, line);
     w->witness.said_behind |= strstr(line, "although a checkpoint of step ") != NULL;

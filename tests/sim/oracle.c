@@ -399,7 +399,7 @@ void sim_oracle_try_again(struct sim_world *w)
 {
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         if (may_be_reached(&w->hosts[i]))
-            w->hosts[i].lost = w->hosts[i].left = false;
+            w->hosts[i].lost = w->hosts[i].left = w->hosts[i].second = false;
     }
     w->witness.retried = ++w->witness.count;
 }
@@ -418,8 +418,10 @@ void sim_oracle_finished(struct sim_world *w)
 
     if (x->finished)
         sim_broken(w, "output ends twice");
-    sim_oracle_decided(w);
+    if (!x->cut_off) /* else the start was put off, and connections since then count */
+        sim_oracle_decided(w);
     x->lost_for_good = are_hosts_given_up(w);
+    sim_oracle_decided(w);
     x->finished = ++x->count;
 }
 

@@ -104,7 +104,8 @@ static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
         sim_broken(w, "%s is used again, and was not left out", h->name);
     if (elsewhere && !(sim_oracle_blamed(w) & ~bit_of(h)))
         sim_broken(w, "%s is used again, and nothing has failed elsewhere", h->name);
-    if (!elsewhere && x->decided_ns < h->out_until_ns && are_others_usable(w, h))
+    if (!elsewhere && x->decided_ns < h->out_until_ns && x->recalled != x->generation &&
+        are_others_usable(w, h))
         sim_broken(w, "%s is used again %" PRIu64 " ms too soon", h->name,
                    (h->out_until_ns - x->decided_ns) / SIM_MS);
     x->program_at_fault |= elsewhere;

@@ -127,6 +127,7 @@ struct sim_host {
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
     bool taken;          /* --inject has taken it away for good */
     bool left;           /* it shuts down or is stuck, and dtrun has said that it leaves it */
+    bool second;         /* dtrun has said that it is another name of a host */
     uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
     uint64_t divided_until;
     bool divided_completely;
@@ -585,6 +586,7 @@ void sim_host_signal(struct sim_world *w, struct sim_host *h, int signo, bool to
 /* departures.c */
 void sim_check_signalled(struct sim_world *w, struct sim_conn *c); /* the engine hears of it next */
 void sim_check_departure_said(struct sim_world *w, const char *line);
+void sim_check_one_machine_said(struct sim_world *w, const char *line);
 void sim_check_departure(struct sim_world *w); /* dtrun says that it restarts the ranks */
 void sim_check_signalled_handled(struct sim_world *w, struct sim_conn *c);
 /* Killed processes do not end on this host. Returns whether the job must go on without it; then the
