@@ -133,3 +133,12 @@ reports_endless_row() { # LIMIT
     grep -q '^SKIP: no GPU: ' "$OUT"
     clean
 }
+
+@test "the kit: a driver that does not answer is reported, with what its threads did" {
+    STANDIN_REFUSES=cuInit:hang GPU_KIT_ROW_S=4 kit --standin --logs "$T/logs" kinds
+    [ "$RC" = 1 ]
+    [ "$(cat "$OUT")" = 'FAIL: the driver has not answered within 4 s' ]
+    grep -q '^process .*/probe found' "$T/logs/rows.txt"
+    grep -q 'libcuda.so.1+0x' "$T/logs/rows.txt"
+    clean
+}

@@ -11,7 +11,8 @@
 #   STANDIN_LACKS          the number of a CUdevice_attribute that no device has; 92: no device has 32-bit
 #                          stream memory operations
 #   STANDIN_REFUSES        which functions of the driver fail with which errors, such as
-#                          cuMemMap:801,cuModuleLoadData:221; for those that prepare work
+#                          cuMemMap:801,cuModuleLoadData:221; with cuInit:hang it never returns. For functions
+#                          that prepare work
 #   STANDIN_NUMBERS        0: the driver does not tell apart allocations (CU_POINTER_ATTRIBUTE_BUFFER_ID)
 #   STANDIN_MANAGED_ON_HOST  1: managed memory lies on the host, and has the type of host memory
 #   STANDIN_CUDA_LOG       the driver's log of its errors, in words; without it there is none
