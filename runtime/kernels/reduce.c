@@ -130,14 +130,6 @@ void dt_fold_alone(void *dst, const void *src, size_t count, dt_dtype_t dtype)
         dt_fold(&f, dtype, DT_SUM);
 }
 
-void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)
-{
-    const void *src[] = { buf };
-    struct dt_fold fold = { .dst = buf, .src = src, .n = 1, .count = count, .divisor = n };
-
-    dt_fold(&fold, dtype, DT_AVG);
-}
-
 void dt_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype, double factor)
 {
     dt_reduce_kernels()->scale[dtype](dst, src, count, factor);

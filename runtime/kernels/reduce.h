@@ -22,15 +22,13 @@ const struct dt_kernels *dt_reduce_kernels(void);
 const char *dt_reduce_choices(char *text, size_t size);
 
 /* f->n may be 1: a copy. For DT_AVG, f->divisor is the number of ranks, or 1 if the sum is divided
- * later; for floats the division may be made in two steps. For other operations it is 1. */
+ * later; for floats the division may be made in two steps. Integers are truncated toward zero. For
+ * other operations the divisor is 1. */
 void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op);
 
 /* The result of reducing a single source: a copy in which every NaN is the canonical one. dst may
  * be src. */
 void dt_fold_alone(void *dst, const void *src, size_t count, dt_dtype_t dtype);
-
-/* Divides by n. Floats are rounded once, integers truncated toward zero. */
-void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n);
 
 /* dst[i] = src[i] * factor, rounded to the type. dst may be src. Only for floats. */
 void dt_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype, double factor);

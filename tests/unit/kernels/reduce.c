@@ -442,7 +442,7 @@ static void check_divide(void)
     enum { N = 137 };
     static const int divisors[] = { 2, 3, 7, 128, 255, 256, 1000, 1000003 };
     static uint8_t in[1 + N * 8], out[1 + N * 8], want[8];
-    const void *src[] = { in + 1 };
+    const void *src[] = { in + 1 }, *same[] = { out + 1 };
 
     for (size_t d = 0; d < sizeof divisors / sizeof *divisors; d++) {
         for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
@@ -452,7 +452,7 @@ static void check_divide(void)
             memset(in + 1, 0, size - 1);
             in[size] = 0x80; /* the smallest integer */
             memcpy(out, in, sizeof in);
-            dt_divide(out + 1, N, t, divisors[d]);
+            dt_fold(&(struct dt_fold){ out + 1, same, 1, N, .divisor = divisors[d] }, t, DT_AVG);
             for (size_t i = 0; i < N; i++) {
                 (dt_dtype_is_float(t) ? expect_real : expect_integer)(t, DT_SUM, src, 1, i,
                                                                       divisors[d], want);
