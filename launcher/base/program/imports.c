@@ -9,7 +9,6 @@ struct line {
     const char *at;
     size_t left;
     dt_import_test *passes;
-    void *arg;
 };
 
 static void advance(struct line *l, size_t n)
@@ -62,7 +61,7 @@ static bool try_module(const struct line *l, const char *package, const char *wo
         name[before] = '.';
     memcpy(name + before + dot, word, n);
     name[before + dot + n] = '\0';
-    return l->passes(l->arg, name);
+    return l->passes(name);
 }
 
 /* Reads "a.b as c, d". */
@@ -134,13 +133,13 @@ static bool try_line(struct line l)
     return false;
 }
 
-bool dt_imports_find(const char *text, size_t n, dt_import_test *passes, void *arg)
+bool dt_imports_find(const char *text, size_t n, dt_import_test *passes)
 {
     const char *end = text + n;
 
     while (text < end) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
-        struct line l = { text, (size_t)((stop ? stop : end) - text), passes, arg };
+        struct line l = { text, (size_t)((stop ? stop : end) - text), passes };
 
         text += l.left + 1;
         if (try_line(l))

@@ -8,10 +8,10 @@
 enum { DT_IMPORT_MAX = 256 }; /* bytes of a module's name; longer names are left out */
 
 /* The name is as in the script: "a.b", or ".b" if relative. */
-typedef bool dt_import_test(void *arg, const char *module);
+typedef bool dt_import_test(const char *module);
 
 /* Returns whether an imported module passes the test. Looks at statements that begin with an
  * import. For "from a import b" it tries "a" and "a.b", since b may be a module. */
-bool dt_imports_find(const char *text, size_t n, dt_import_test *passes, void *arg);
+bool dt_imports_find(const char *text, size_t n, dt_import_test *passes);
 
 #endif

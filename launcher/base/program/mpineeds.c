@@ -25,9 +25,8 @@ static const char *const packages[] = { "mpi4py",  "petsc4py", "slepc4py",
 static const char *dti_package;
 
 /* Matches "mpi4py" and "mpi4py.bench". */
-static bool is_of_package(void *arg, const char *module)
+static bool is_of_package(const char *module)
 {
-    (void)arg;
     for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
         size_t n = strlen(packages[i]);
 
@@ -44,7 +43,7 @@ static bool has_package(const char *text, size_t n)
 {
     dti_package = packages[0];
     return memmem(text, n, packages[0], strlen(packages[0])) ||
-           dt_imports_find(text, n, is_of_package, NULL);
+           dt_imports_find(text, n, is_of_package);
 }
 
 struct evidence {
@@ -77,7 +76,7 @@ static bool shows_use(void *arg, const char *word)
     struct evidence *e = arg, of_word;
     char path[PATH_MAX], library[128];
 
-    if (is_of_package(NULL, word)) { /* as in "python3 -m mpi4py.bench" */
+    if (is_of_package(word)) { /* as in "python3 -m mpi4py.bench" */
         snprintf(e->why, e->size, "%s", word);
         return true;
     }

@@ -62,14 +62,13 @@ static int folder_length(const char *path)
 }
 
 /* Imports from folders above a package ("..") are left out. */
-static bool add_module(void *arg, const char *module)
+static bool add_module(const char *module)
 {
     bool relative = module[0] == '.';
     const char *folder = relative ? dti_script.paths[dti_script.read] : dti_script.root;
     int n = relative ? folder_length(folder) : (int)strlen(folder);
     char name[DT_IMPORT_MAX];
 
-    (void)arg;
     snprintf(name, sizeof name, "%s", module + relative);
     for (char *dot = name; (dot = strchr(dot, '.'));)
         *dot = '/';
@@ -103,7 +102,7 @@ static const char *find_in_files(dt_script_test *passes)
         if (n && passes(bytes, n))
             return dti_script.paths[i];
         dti_script.read = i;
-        dt_imports_find(bytes, n, add_module, NULL);
+        dt_imports_find(bytes, n, add_module);
     }
     return NULL;
 }
@@ -128,7 +127,7 @@ static const char *find_in_text(const char *text, dt_script_test *passes)
     if (passes(text, n))
         return "the text of -c";
     begin_script("", 0);
-    dt_imports_find(text, n, add_module, NULL);
+    dt_imports_find(text, n, add_module);
     return find_in_files(passes);
 }
 
