@@ -35,8 +35,6 @@ enum {
     { launchers, 1, false, DT_FOREIGN_BECOMES, match, options, text, { name } }
 #define VALUE_NEEDLESS(launchers, match, text, name)                                               \
     { launchers, 1, false, DT_FOREIGN_NEEDLESS, match, NULL, text, { name } }
-#define VALUE_IGNORED(launchers, match, text, name)                                                \
-    { launchers, 1, false, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
 #define VALUE_REFUSED(launchers, match, text, name)                                                \
     { launchers, 1, false, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 /* The option has one value: a list, each item of which matches "match". */

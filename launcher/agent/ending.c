@@ -174,9 +174,10 @@ static void signal_first(struct dt_generation *g, uint32_t n, int signo)
         signal_one(&g->processes[i], signo);
 }
 
-static void signal_all(struct dt_generation *g, int signo)
+/* A stopped process would handle a signal only after it continues. */
+static void continue_all(struct dt_generation *g)
 {
-    signal_first(g, g->config.numbers.n, signo);
+    signal_first(g, g->config.numbers.n, SIGCONT);
 }
 
 void dt_ending_kill(struct dt_generation *g)
@@ -278,9 +279,8 @@ void dt_generation_signal(struct dt_generation *g, int signo)
     bool user_defined = signo == SIGUSR1 || signo == SIGUSR2;
 
     signal_first(g, user_defined ? g->start.ranks.n : g->config.numbers.n, signo);
-    /* A stopped process would handle the signal only after it continues. */
     if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
-        signal_all(g, SIGCONT);
+        continue_all(g);
     if (signo == SIGCONT && g->sock)
         dt_ranksock_reset_waits(g->sock);
 }
@@ -352,6 +352,6 @@ void dt_ending_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
     set_grace(g, grace_ms * 1000000ull);
     for (uint32_t i = 0; i < g->config.numbers.n; i++)
         g->processes[i].asked |= had_term;
-    signal_all(g, SIGCONT);
+    continue_all(g);
     on_dump_round(&g->timer);
 }

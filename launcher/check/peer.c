@@ -10,8 +10,10 @@
 #include "launcher/session/hostnet.h"
 #include "launcher/watch/words.h"
 
-enum { PINGS = 8 };            /* the fastest of this many answers gives the offset of the clocks */
-enum { FACTS_HEARTBEATS = 6 }; /* file systems must respond within this many heartbeats */
+enum {
+    PINGS = 8,            /* the fastest of this many answers gives the offset of the clocks */
+    FACTS_HEARTBEATS = 6, /* file systems must respond within this many heartbeats */
+};
 
 static void report_progress(struct dt_check_peer *p)
 {

@@ -23,7 +23,8 @@ bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool small)
     return bytes >= DT_SEGMENT_LEAST && !(s->crowded && small && bytes <= CROWDED_STAGES_MAX);
 }
 
-bool dt_reduceopen_reaches_all(struct dt_shm *s)
+/* Whether the kernel lets this rank access the memory of all other ranks. */
+static bool reaches_all(struct dt_shm *s)
 {
     for (uint32_t i = 0; s->reach == DT_CMA_UNTRIED && i < s->n; i++) {
         if (i != s->me && !dt_cma_reaches(&s->map, s->me, i))
@@ -50,7 +51,7 @@ struct dt_reduceopen_terms dt_reduceopen_offer(struct dt_shm *s, const struct dt
         t.in = dt_segment_place(s->comm, whole->in, whole->bytes);
         t.out = collects ? dt_segment_place(s->comm, whole->out, whole->bytes) : t.in;
     }
-    if (may_copy(s, whole) && !whole->huge && dt_reduceopen_reaches_all(s)) {
+    if (may_copy(s, whole) && !whole->huge && reaches_all(s)) {
         t.in_at = (uintptr_t)whole->in;
         t.out_at = collects ? (uintptr_t)whole->out : 0;
     }

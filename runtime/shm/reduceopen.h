@@ -31,8 +31,6 @@ struct dt_reduceopen_end {
 /* Whether a message of this size is worth reading directly from mapped memory. small: as in
  * dt_chunk. */
 bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool small);
-/* Whether the kernel lets this rank access the memory of all other ranks. */
-bool dt_reduceopen_reaches_all(struct dt_shm *s);
 
 struct dt_reduceopen_terms dt_reduceopen_offer(struct dt_shm *s, const struct dt_chunk *whole);
 bool dt_reduceopen_offers(const struct dt_reduceopen_terms *mine);
