@@ -103,7 +103,7 @@ quickstart() {
     configured
     quickstart test oot
     code_is 2
-    err_has "quickstart: there is no test oot in tests/unit, fuzz, cli, cluster; near it are: tests/unit/remote/boot.c"
+    err_has "quickstart: there is no test oot in tests/unit, fuzz, cli, cluster, sim; near it are: tests/unit/remote/boot.c"
     quickstart test helper
     code_is 2
     err_has "near it are: tests/unit/helper.c"
