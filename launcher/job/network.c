@@ -1,8 +1,10 @@
 #include "launcher/job/network.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/log.h"
+#include "launcher/base/mem.h"
 
 enum { NAMED_MAX = 8 }; /* pairs of hosts that are named */
 
@@ -24,11 +26,12 @@ static void say_unusable(void *arg, uint32_t node, const char *why)
 void dt_network_free(struct dt_network *w)
 {
     dt_hostnet_free(&w->net);
+    dt_strs_free(&w->told);
 }
 
 bool dt_network_list_addresses(struct dt_network *w)
 {
-    dt_network_free(w);
+    dt_hostnet_free(&w->net);
     dt_hostnet_init(&w->net, (uint32_t)w->core->plan.nnodes, w->core->config->iface);
     for (uint32_t i = 0; i < w->net.n; i++) {
         const struct dt_hostlink *h = link_of(w, i);
@@ -76,25 +79,37 @@ void dt_network_probe(struct dt_network *w)
         probe(w, false);
 }
 
-static void say_divided(const struct dt_network *w, uint32_t target)
+/* A job that waits for hosts finds the same at each try. */
+static void say_once(struct dt_network *w, const char *line)
+{
+    bool told = dt_strs_has(&w->told, line, strlen(line));
+
+    (told ? dt_verbose : dt_say)("%s", line);
+    if (!told)
+        dt_xstrs_add(&w->told, line);
+}
+
+static void say_divided(struct dt_network *w, uint32_t target)
 {
     struct dt_strbuf b = { 0 };
 
+    dt_strbuf_printf(&b, "%s ", name_of(w, target));
     dt_hostnet_describe_divided(&b, &w->net, target);
-    dt_say("%s %s", name_of(w, target), dt_strbuf_text(&b));
+    say_once(w, b.data);
     dt_strbuf_free(&b);
 }
 
-static void say_cut(const struct dt_network *w, uint32_t caller, uint32_t target)
+static void say_cut(struct dt_network *w, uint32_t caller, uint32_t target)
 {
     struct dt_strbuf b = { 0 };
 
+    dt_strbuf_printf(&b, "%s ", name_of(w, caller));
     dt_hostnet_describe_unreachable(&b, &w->net, caller, target);
-    dt_say("%s %s", name_of(w, caller), dt_strbuf_text(&b));
+    say_once(w, b.data);
     dt_strbuf_free(&b);
 }
 
-static uint32_t say_all_cut(const struct dt_network *w)
+static uint32_t say_all_cut(struct dt_network *w)
 {
     uint32_t targets[DT_REACH_TARGETS], n = 0;
 
@@ -109,7 +124,15 @@ static uint32_t say_all_cut(const struct dt_network *w)
     return n;
 }
 
-static void say_broken(const struct dt_network *w, enum dt_reach_outcome outcome)
+static void say_rest(struct dt_network *w, uint32_t pairs)
+{
+    char *line = dt_xasprintf("%u more pairs of hosts cannot reach each other", pairs);
+
+    say_once(w, line);
+    free(line);
+}
+
+static void say_broken(struct dt_network *w, enum dt_reach_outcome outcome)
 {
     uint32_t n = outcome == DT_REACH_CUT ? say_all_cut(w) : 0;
 
@@ -118,7 +141,7 @@ static void say_broken(const struct dt_network *w, enum dt_reach_outcome outcome
             say_divided(w, i);
     }
     if (n > NAMED_MAX)
-        dt_say("%u more pairs of hosts cannot reach each other", n - NAMED_MAX);
+        say_rest(w, n - NAMED_MAX);
 }
 
 static void say_network(const struct dt_network *w)
@@ -144,6 +167,7 @@ static enum dt_network_news decide(struct dt_network *w)
         return DT_NETWORK_BROKEN;
     }
     say_network(w);
+    dt_strs_free(&w->told);
     w->is_known = true;
     return DT_NETWORK_KNOWN;
 }

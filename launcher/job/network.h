@@ -13,6 +13,7 @@ struct dt_network {
     uint32_t unanswered;   /* the number of PROBEs that have no answer yet */
     bool probing_all;      /* this is the second round, in which agents try all addresses */
     bool is_known;         /* the addresses that ranks use are known */
+    struct dt_strs told;   /* what was wrong since they were known last, and the user was told */
 };
 
 enum dt_network_news { DT_NETWORK_NO_NEWS, DT_NETWORK_KNOWN, DT_NETWORK_BROKEN };

@@ -1626,6 +1626,37 @@ static void a_job_says_where_it_goes_on_when_an_outage_is_over(void **state)
     end(&w);
 }
 
+/* The hosts do not reach each other, and all are needed. */
+static void a_job_that_waits_for_hosts_tells_once_what_is_wrong(void **state)
+{
+    struct world w;
+
+    (void)state;
+    prepare(&w);
+    w.config.no_oversubscribe = true;
+    launch(&w);
+    meet_and_start(&w);
+    end_rank(&w, 1, -1, SIGKILL);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    end_rank(&w, 0, -1, SIGKILL);
+    sweep(&w, 0);
+    sweep(&w, 1);
+    for (uint32_t generation = 2; generation < 5; generation++) {
+        assert_int_equal(w.generation[0], generation);
+        answer_probe_with(&w, 0, DT_REACH_CONNECT);
+        answer_probe_with(&w, 1, DT_REACH_CONNECT);
+        sweep(&w, 0);
+        disconnect(&w, 1);
+        w.now_ns = w.due_ns[DT_TIMER_OUTAGE];
+        dt_job_timer(w.job, DT_TIMER_OUTAGE);
+        greet(&w, 1);
+    }
+    assert_int_equal(count_said(&w, "a cannot reach b"), 1);
+    assert_int_equal(count_said(&w, "b cannot reach a"), 1);
+    end(&w);
+}
+
 /* b's agent is sent SIGTERM, and then finds a process of an earlier generation that does not end.
  */
 static void a_host_that_is_being_left_is_not_left_again(void **state)
@@ -1655,6 +1686,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_that_is_being_left_is_not_left_again),
         cmocka_unit_test(a_job_says_where_it_goes_on_when_an_outage_is_over),
+        cmocka_unit_test(a_job_that_waits_for_hosts_tells_once_what_is_wrong),
         cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
