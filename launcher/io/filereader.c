@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,20 +23,15 @@ struct dt_filereader {
     char data[DT_FILEREADER_MAX];
     size_t begin, end; /* what the callee has not taken */
     int error;
-    pthread_mutex_t lock; /* guards the members below */
+    pthread_mutex_t lock; /* guards busy and closed */
     pthread_cond_t changed;
     bool busy, closed;
-    unsigned users; /* the loop and the thread; the last one frees everything */
+    atomic_uint users; /* the loop and the thread; the last one frees everything */
 };
 
 static void release_reader(struct dt_filereader *r)
 {
-    unsigned left;
-
-    pthread_mutex_lock(&r->lock);
-    left = --r->users;
-    pthread_mutex_unlock(&r->lock);
-    if (left > 0)
+    if (--r->users > 0)
         return;
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);

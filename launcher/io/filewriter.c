@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -32,11 +33,11 @@ struct dt_filewriter {
     uv_async_t woken;
     struct dt_filewriter_file *files;
     bool started;
+    atomic_uint users;    /* the loop and the thread; the last one frees everything */
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     struct jobs todo, done;
     bool closed;
-    unsigned users; /* the loop and the thread; the last one frees everything */
 };
 
 static void push_job(struct jobs *jobs, struct dt_filewriter_file *f)
@@ -57,12 +58,7 @@ static struct dt_filewriter_file *pop_job(struct jobs *jobs)
 
 static void release_writer(struct dt_filewriter *w)
 {
-    unsigned left;
-
-    pthread_mutex_lock(&w->lock);
-    left = --w->users;
-    pthread_mutex_unlock(&w->lock);
-    if (left > 0)
+    if (--w->users > 0)
         return;
     for (struct dt_filewriter_file *f = w->files, *next; f; f = next) {
         next = f->next;

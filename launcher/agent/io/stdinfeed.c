@@ -1,6 +1,7 @@
 #include "launcher/agent/io/stdinfeed.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,24 +30,19 @@ struct dt_stdinfeed {
     uv_async_t changed; /* a reader has taken bytes or is gone; points to this struct */
     uv_timer_t dying;   /* runs while the last reader may be dying; points to this struct */
     uint32_t n;
+    atomic_uint users;    /* threads, and handles that libuv still uses */
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t more;
     bool eof;
     bool destroyed;
     bool broken;                 /* the last reader is gone although it has not read everything */
-    uint32_t users;              /* threads, and handles that libuv still uses */
     struct dt_bytequeue waiting; /* bytes that not every reader has taken yet */
     struct reader readers[];
 };
 
 static void let_go(struct dt_stdinfeed *f)
 {
-    uint32_t left;
-
-    pthread_mutex_lock(&f->lock);
-    left = --f->users;
-    pthread_mutex_unlock(&f->lock);
-    if (left > 0)
+    if (--f->users > 0)
         return;
     pthread_cond_destroy(&f->more);
     pthread_mutex_destroy(&f->lock);
@@ -188,9 +184,7 @@ static int start_thread(struct reader *r)
     pthread_t thread;
     int error;
 
-    pthread_mutex_lock(&r->feed->lock);
     r->feed->users++;
-    pthread_mutex_unlock(&r->feed->lock);
     error = dt_thread_start(&thread, feed_reader, r);
     if (error)
         let_go(r->feed);
