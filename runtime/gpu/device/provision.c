@@ -23,39 +23,37 @@ bool dt_gpu_provision_begin(void)
     return allowed;
 }
 
-void dt_gpu_provision_end(void)
+static void add(unsigned *counter, int n)
 {
     pthread_mutex_lock(&dti_provision.mutex);
-    dti_provision.asking--;
+    *counter += (unsigned)n;
     pthread_mutex_unlock(&dti_provision.mutex);
 }
 
-/* Returns whether no thread asks. */
-static bool forbid(unsigned calls)
+void dt_gpu_provision_end(void)
 {
-    bool quiet;
+    add(&dti_provision.asking, -1);
+}
+
+static bool is_asked(void)
+{
+    bool asked;
 
     pthread_mutex_lock(&dti_provision.mutex);
-    dti_provision.forbidden += calls;
-    quiet = !dti_provision.asking;
+    asked = dti_provision.asking;
     pthread_mutex_unlock(&dti_provision.mutex);
-    return quiet;
+    return asked;
 }
 
 /* Forbids before it waits, so that no thread begins to ask meanwhile. */
 void dt_gpu_provision_forbid(const struct dt_comm *c)
 {
-    bool quiet = forbid(1);
-
-    for (unsigned turn = 0; !quiet && !dt_comm_stopped(c, NULL); turn++) {
+    add(&dti_provision.forbidden, 1);
+    for (unsigned turn = 0; is_asked() && !dt_comm_stopped(c, NULL); turn++)
         dt_gpu_pause(turn);
-        quiet = forbid(0);
-    }
 }
 
 void dt_gpu_provision_allow(void)
 {
-    pthread_mutex_lock(&dti_provision.mutex);
-    dti_provision.forbidden--;
-    pthread_mutex_unlock(&dti_provision.mutex);
+    add(&dti_provision.forbidden, -1);
 }
