@@ -66,13 +66,14 @@ void dt_files_stop_thread(struct dt_files *f)
     dt_standby_stop(f->standby);
 }
 
-/* The other thread uses the channel only while this one waits for a file system. */
+/* err is empty if the file is complete. The other thread uses the channel only while this one waits
+ * for a file system. */
 static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
 {
     struct dt_msg_file_done m = {
         .id = id,
-        .dir = err ? (char *)"" : f->dir,
-        .error = err ? (char *)(uintptr_t)err->text : (char *)"",
+        .dir = err->text[0] ? (char *)"" : f->dir,
+        .error = (char *)(uintptr_t)err->text,
     };
 
     dt_standby_leave(f->standby);
@@ -231,15 +232,11 @@ static int finish_file(const struct dt_files *f, struct dt_error *err)
     struct incoming *in = f->incoming;
     int fd = in->fd;
 
-    in->fd = -1;
-    if (XXH3_64bits_digest(in->state) != in->hash) {
-        close(fd);
+    if (XXH3_64bits_digest(in->state) != in->hash)
         return dt_error_set(err, "%s arrived damaged; did it change meanwhile?", in->path);
-    }
-    if (fchmod(fd, in->mode & 07777) < 0) {
-        close(fd);
+    if (fchmod(fd, in->mode & 07777) < 0)
         return dt_error_set(err, "%s: %s", in->temporary, strerror(errno));
-    }
+    in->fd = -1;
     if (close(fd) < 0 || rename(in->temporary, in->path) < 0)
         return fail_write(f, in->path, err);
     keep_file(in);
@@ -253,10 +250,8 @@ static void maybe_finish(struct dt_files *f)
 
     if (in->left)
         return;
-    if (finish_file(f, &err) == 0)
-        answer(f, in->id, NULL);
-    else
-        answer(f, in->id, &err);
+    finish_file(f, &err);
+    answer(f, in->id, &err);
     drop_incoming(f);
 }
 
@@ -276,7 +271,7 @@ static bool use_kept(struct dt_files *f)
         stop_checking(in);
         return false;
     }
-    answer(f, in->id, NULL);
+    answer(f, in->id, &(struct dt_error){ 0 });
     drop_incoming(f);
     return true;
 }
@@ -332,7 +327,7 @@ static void make_dir_or_link(struct dt_files *f, const struct dt_msg_file *m, co
     if (S_ISLNK(m->mode) ? symlink(m->target, path) < 0
                          : mkdir(path, 0700) < 0 || chmod(path, 0700 | (m->mode & 07777)) < 0)
         dt_error_set(&err, "%s: %s", path, strerror(errno));
-    answer(f, m->id, err.text[0] ? &err : NULL);
+    answer(f, m->id, &err);
 }
 
 static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *path)
