@@ -291,12 +291,9 @@ static const struct dt_foreign table[] = {
     BECOMES(M, 0, "no-oversubscribe", NULL, "nooversubscribe"),
     VALUE(M, "ppr:*:node", "npernode=%", NULL, "map-by"),
     VALUE_REFUSED(M, "*:PE=*", of_cores, "map-by"),
-    VALUE_REFUSED(M, "*:pe=*", of_cores, "map-by"),
     VALUE_REFUSED(M, "ppr:*:socket", of_sockets, "map-by"),
     VALUE(M, ":OVERSUBSCRIBE", "no-oversubscribe=no", NULL, "map-by"),
     VALUE(M, "*:OVERSUBSCRIBE", "map-by=% no-oversubscribe=no", NULL, "map-by"),
-    VALUE(M, ":oversubscribe", "no-oversubscribe=no", NULL, "map-by"),
-    VALUE(M, "*:oversubscribe", "map-by=% no-oversubscribe=no", NULL, "map-by"),
     VALUE_REFUSED(M, "core", "--map-by slot or node places ranks, and --bind-to core binds them",
                   "map-by"),
     VALUE_REFUSED(M, "socket",
@@ -610,7 +607,7 @@ const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char 
     for (const struct dt_foreign *row = table; row < table + sizeof table / sizeof *table; row++) {
         if (stands_aside(row) || !has_name(row, name, n))
             continue;
-        if (value ? !row->match || fnmatch(row->match, value, 0) == 0
+        if (value ? !row->match || fnmatch(row->match, value, FNM_CASEFOLD) == 0
                   : !row->match || row->values != DT_FOREIGN_OPTIONAL)
             return row;
     }

@@ -39,8 +39,8 @@ struct dt_foreign {
                            DT_FOREIGN_OPTIONAL: none, but it may have a value after "=" */
     bool list;          /* its value is a comma-separated list; each item has a row */
     enum dt_foreign_kind kind;
-    const char *match;   /* the row applies to values like this one, where * stands for any text;
-                            NULL: to all values that no earlier row matches */
+    const char *match;   /* the row applies to values like this one, whatever their case, where *
+                            stands for any text; NULL: to all values that no earlier row matches */
     const char *becomes; /* "name=value name ...": % stands for the value, or for the text that *
                             matched; # stands for that many MiB in bytes; & stands for the two
                             values, joined by "="; "no" undoes an option that takes no value */

@@ -320,6 +320,7 @@ static void mistakes_are_named_as_they_were_written(void **state)
         { "--output tag,xml x", "--output xml: see --tag" },
         { "--map-by socket x", "--map-by socket: --map-by slot or node places ranks, and" },
         { "--map-by slot:PE=2 x", "--map-by slot:PE=2: --bind-to core gives each rank" },
+        { "--map-by slot:pe=2 x", "--map-by slot:pe=2: --bind-to core gives each rank" },
         { "--map-by board x", "--map-by board: slot or node was expected" },
         { "--bind-to package:x y", "--bind-to package:x: none, core, socket" },
         { "--xterm 1 x", "--xterm 1: --output-dir DIR" },
