@@ -242,8 +242,7 @@ static void leave_if_inside(struct dt_comm *c)
         dt_leave_if_due(c, now - n->inside_ns);
 }
 
-/* Called again and again while a thread waits in the driver or inside NCCL. */
-static void end_stuck(struct dt_comm *c)
+void dt_ncclcomm_end_stuck(struct dt_comm *c)
 {
     if (claim_end(&c->gpu->nccl))
         start_ending(c, false);
@@ -471,7 +470,7 @@ dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *or
     if (!n->guard || (rank >= 0 && dt_nccl()->blocks && !dt_gpu_watch_begin()))
         return dt_comm_fail_no_memory(c);
     n->watched.comm = c;
-    n->watched.stuck = end_stuck;
+    n->watched.stuck = dt_ncclcomm_end_stuck;
     atomic_store(&n->end, NOT_ENDING); /* no call has been launched that could be stuck */
     n->rank = rank;
     n->size = size;
@@ -495,7 +494,7 @@ dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order
     r = dt_ncclcomm_connect(c, order, c->rank, c->size);
     dt_cuda_leave(&scope);
     if (r == DT_OK)
-        dt_direct_open(c, end_stuck);
+        dt_direct_open(c, dt_ncclcomm_end_stuck);
     else
         dt_ncclcomm_abort(c);
     return r;

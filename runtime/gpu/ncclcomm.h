@@ -61,6 +61,9 @@ ncclResult_t dt_ncclcomm_state(struct dt_comm *c);
 CUresult dt_ncclcomm_alloc_scratch(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch);
 void dt_ncclcomm_free_scratch(struct dt_ncclcomm *n);
 
+/* Begins the abort in another thread, once c has been stopped. Called again and again while a
+ * thread waits in the driver or inside NCCL. */
+void dt_ncclcomm_end_stuck(struct dt_comm *c);
 /* Aborts NCCL's communicator after a failure that has been reported. */
 void dt_ncclcomm_abort(struct dt_comm *c);
 /* Destroys NCCL's communicator, or aborts it if c has failed. */

@@ -72,7 +72,8 @@ bool dt_shared_serves(const struct dt_comm *c, const struct dt_operation *o)
 
 dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers)
 {
-    if (dt_gpu_groups_fill(&c->gpu->shared.groups, offers, c->size, c->rank))
+    if (dt_gpu_watch_begin() &&
+        dt_gpu_groups_fill(&c->gpu->shared.groups, offers, c->size, c->rank))
         return DT_OK;
     return dt_comm_fail_no_memory(c);
 }
@@ -405,6 +406,14 @@ static dt_result_t queue_step(struct queueing *q)
 
 /* ---- a call ---- */
 
+static dt_result_t check_stop(struct dt_comm *c)
+{
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(c, &culprit);
+
+    return stopped ? dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
+}
+
 static dt_result_t queue_call(struct queueing *q)
 {
     struct dt_gpu_steps steps = dt_gpu_steps_of(q->o, q->c->size, q->s->slot);
@@ -419,6 +428,8 @@ static dt_result_t queue_call(struct queueing *q)
     for (size_t i = 0; r == DT_OK && i < steps.n; i++) {
         q->step = dt_gpu_steps_at(&steps, q->o, i);
         r = queue_step(q);
+        if (r == DT_OK)
+            r = check_stop(q->c);
     }
     q->function = "cuEventRecord";
     return r == DT_OK ? report_queued(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
@@ -429,14 +440,13 @@ static dt_result_t queue_call(struct queueing *q)
 static dt_result_t result_of_call(const struct queueing *q)
 {
     struct dt_comm *c = q->c;
-    uint32_t culprit;
-    int stopped;
+    dt_result_t r;
 
     if (!dt_gpu_words_released(&q->s->words))
         return DT_OK;
-    stopped = dt_comm_stopped(c, &culprit);
-    if (stopped)
-        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+    r = check_stop(c);
+    if (r != DT_OK)
+        return r;
     return dt_gpu_coll_error(c, &c->coll_error, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
 }
 
@@ -452,12 +462,44 @@ static dt_result_t await_call(struct queueing *q)
             return result_of_call(q);
         if (result != CUDA_ERROR_NOT_READY)
             return dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
-        r = dt_nccl_check(c);
+        r = check_stop(c);
+        if (r == DT_OK)
+            r = dt_nccl_check(c);
         if (r == DT_OK)
             r = dt_gpu_wait_on(c, &q->arrival, turn);
         if (r != DT_OK)
             return r;
     }
+}
+
+static void release_stuck(struct dt_comm *c)
+{
+    const struct dt_shared *s = &c->gpu->shared;
+
+    dt_gpu_words_release(&s->words, s->step);
+    if (c->gpu->nccl.comm)
+        dt_ncclcomm_end_stuck(c);
+}
+
+/* The driver blocks this thread if its queue is full, as steps of a large call may make it while
+ * the stream waits for another rank. Then another thread ends that wait once c has been stopped. */
+static dt_result_t queue_and_await(struct queueing *q)
+{
+    struct dt_gpu_watched *watched = &q->s->watched;
+    bool watches = dt_gpu_steps_of(q->o, q->c->size, q->s->slot).n > 1;
+    dt_result_t r;
+
+    watched->comm = q->c;
+    watched->stuck = release_stuck;
+    if (watches)
+        dt_gpu_watch(watched);
+    r = queue_call(q);
+    dt_launchorder_end(&q->launch);
+    if (r == DT_OK)
+        r = await_call(q);
+    if (watches)
+        dt_gpu_unwatch(watched);
+    return r;
 }
 
 static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
@@ -470,10 +512,8 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
     c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
     dt_gpu_provision_forbid(c);
     if (r == DT_OK)
-        r = queue_call(q);
+        r = queue_and_await(q);
     dt_launchorder_end(&q->launch);
-    if (r == DT_OK)
-        r = await_call(q);
     dt_gpu_provision_allow();
     return r;
 }

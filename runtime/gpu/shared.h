@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/fold/arena.h"
 #include "runtime/gpu/fold/folder.h"
 #include "runtime/gpu/fold/words.h"
@@ -34,7 +35,8 @@ struct dt_shared { /* one per communicator; all zero at first */
     struct dt_gpu_arena arena;
     size_t slot;                 /* bytes of the arena for each rank of the group */
     struct dt_gpu_folder folder; /* used by the leader */
-    uint32_t step;               /* the last step that has been queued */
+    _Atomic uint32_t step;       /* the last step that has been queued */
+    struct dt_gpu_watched watched;
 };
 
 /* Why memory of the device cannot be shared. */

@@ -91,6 +91,21 @@ shared() { # the arguments of share
     done
 }
 
+@test "shared: when a rank dies while the driver's queue is full of a large call, all calls return" {
+    for victim in 0 1; do
+        share 1 2 gpushared middle -x STANDIN_QUEUE=8 --collective-timeout 60 --kill-grace 60 -- $victim
+        code_is 137
+        grep -q -- "^-4: .* f32 (sum) in device memory, .*rank $victim .*died or left (killed by signal 9)" "$OUT"
+        clean
+    done
+    for victim in 0 1 3; do
+        share 2 4 gpushared middle -x STANDIN_QUEUE=8 --collective-timeout 60 --kill-grace 60 -- $victim
+        code_is 137
+        [ "$(grep -c -- "^-4: .* f32 (sum) in device memory, .*rank $victim .*died or left (killed by signal 9)" "$OUT")" = 3 ]
+        clean
+    done
+}
+
 # In the first launch, the ranks of NCCL wait for each other. The message is about the rank whose call exceeds the
 # timeout first: one that is in the launch, or one that waits for it.
 @test "shared: when NCCL does not launch the first call between leaders, the timeout names them" {
