@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -27,9 +28,11 @@ static void expect(dt_result_t got, dt_result_t result)
         exit(6);
 }
 
+static size_t count = 1; /* elements of each call */
+
 static void warm_up(float *buf)
 {
-    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_SUM));
 }
 
 /* ---- a rank is killed ---- */
@@ -63,7 +66,7 @@ static void keep_waiting(float *buf, struct gate *gate)
 
     gate_make(gate);
     spin(gate, SPIN_FOR_EVER, CU_STREAM_LEGACY);
-    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_SUM, &request));
     need(dt_wait_for(&request, 0.5, &done));
 }
 
@@ -82,7 +85,7 @@ static float *begin(void)
     float *buf;
 
     device_use(0);
-    buf = device_new(sizeof *buf);
+    buf = device_new(count * sizeof *buf);
     warm_up(buf);
     return buf;
 }
@@ -90,7 +93,7 @@ static float *begin(void)
 /* Seconds from the moment that rank 1 has noted until this rank's call has failed as expected. */
 static double fail_after(float *buf, const char *file, dt_result_t expected)
 {
-    dt_result_t r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    dt_result_t r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_SUM);
     double seconds = seconds_since(time_of_death(file));
 
     expect(r, expected);
@@ -114,6 +117,13 @@ void probe_kill(const char *arg)
     printf("= %.3f s\n", outlive(arg));
     fflush(stdout);
     exit(3);
+}
+
+/* The same with calls of so many bytes that they fill the driver's queue. arg is BYTES:FILE. */
+void probe_killlarge(const char *arg)
+{
+    count = (size_t)atol(arg) / sizeof(float);
+    probe_kill(strchr(arg, ':') + 1);
 }
 
 void probe_grace(const char *arg)

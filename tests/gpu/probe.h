@@ -14,6 +14,7 @@ void probe_error(const char *arg);
 
 /* failures.c */
 void probe_kill(const char *arg);
+void probe_killlarge(const char *arg);
 void probe_grace(const char *arg);
 void probe_abort(const char *arg);
 void probe_endless(const char *arg);
