@@ -12,6 +12,7 @@
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */
+    AGAIN_MS = 100,          /* while the job may still wait for its ranks or agents */
     CUT_MS = 500,            /* leaves time to write the messages that dtrun has just printed */
 };
 
@@ -29,7 +30,11 @@ static void drop_output(struct dt_core *c)
     if (c->state != DT_JOB_ENDING || !c->told_to_stop || c->output_dropped || !what)
         return;
     dt_say("the last output was not %s for %d s and is dropped", what, KILL_PATIENCE_MS / 1000);
-    dt_stopping_cut(c);
+    if (c->outcome.exit_code == 0)
+        dt_core_end(c, DT_EV_STOP, DT_EXIT_TIMEOUT,
+                    dt_xasprintf("output was not %s in time", what));
+    else
+        dt_stopping_cut(c);
 }
 
 /* dtrun ends without knowing how the ranks there end. */
@@ -138,12 +143,32 @@ static bool is_stopping(const struct dt_core *c)
     return c->state == DT_JOB_STOPPING || c->state == DT_JOB_ENDING;
 }
 
+/* All that such a job may still wait for without an end is a reader of its output. */
+static void limit_output(struct dt_core *c)
+{
+    const char *what = c->ops->output_awaits(c->ops->arg);
+
+    if (c->told_to_stop)
+        return;
+    if (c->state != DT_JOB_ENDING || !what) {
+        dt_timers_set(&c->timers, DT_TIMER_TIMEOUT, AGAIN_MS);
+        return;
+    }
+    dt_say("the time limit of %d s is over; the last output has %d s to be %s",
+           c->config->timeout_s, KILL_PATIENCE_MS / 1000, what);
+    c->told_to_stop = true;
+    if (!dt_timers_is_running(&c->timers, DT_TIMER_PATIENCE))
+        dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
+}
+
 void dt_stopping_on_timeout(struct dt_core *c)
 {
     struct dt_strbuf b = { 0 };
 
-    if (is_stopping(c))
+    if (is_stopping(c)) {
+        limit_output(c);
         return;
+    }
     dt_ranks_words(&c->ranks, true, &b);
     dt_say("the time limit of %d s is over; %s%s", c->config->timeout_s,
            b.len ? "stopping the ranks that are still running: " : "no rank was running",

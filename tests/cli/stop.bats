@@ -609,6 +609,24 @@ only_dtrun_is_left() {
     code_is 7
 }
 
+@test "--timeout ends a job whose last output nobody reads, and keeps a failed rank's exit code" {
+    mkfifo "$OUT"
+    exec 9<>"$OUT"
+    head -c 65536 /dev/zero >&9 # the pipe is full
+    for end in 0 7; do
+        dtrun_start_clock --timeout 600 -np 1 sh -c "echo last; : >ran; exit $end" 9>&-
+        await test -e ran
+        await only_dtrun_is_left
+        expire_timer 600
+        dtrun_wait
+        rm ran "$T/600000" "$T/600000.started"
+        err_has "the time limit of 600 s is over; the last output has 2 s to be read"
+        err_has "the last output was not read for 2 s and is dropped"
+        [ $end = 7 ] || code_is 124
+    done
+    code_is 7
+}
+
 @test "Ctrl-C while ranks wait for those of another host ends the job without using the grace" {
     command -v python3 >/dev/null || skip "needs python3"
     export NOGO_AGENT="$DTRUN_AGENT" NOGO_SEEN="$T/seen"

@@ -287,6 +287,7 @@ struct sim_witness {
     bool repeated;                /* ... after another one, or of a host that has no ranks */
     bool insisted;                /* the user has interrupted dtrun once more */
     bool drops_output;            /* ... after a signal had ended the job */
+    bool said_dropped;            /* dtrun has said that nobody reads its output */
     uint64_t paused_ns;           /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
     uint64_t finished;            /* the engine has shown that the job is over */
     bool lost_for_good;           /* when finished, a host that the job needed could not be used */
