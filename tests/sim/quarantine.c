@@ -138,8 +138,10 @@ void sim_check_quarantine_over(struct sim_world *w)
     if (x->generation == 0 || x->cut_off)
         return;
     for (uint32_t i = 0; i < w->s->hosts; i++) {
-        if (w->hosts[i].out && !w->hosts[i].left && w->hosts[i].out_until_ns <= x->decided_ns)
-            sim_broken(w, "%s is still left out, and its time is over", w->hosts[i].name);
+        const struct sim_host *h = &w->hosts[i];
+
+        if (h->out && !h->left && h->conn->open && h->out_until_ns <= x->decided_ns)
+            sim_broken(w, "%s is still left out, and its time is over", h->name);
     }
     x->program_at_fault &= x->restarts.fruitless > 1;
     memmove(&x->blamed[1], &x->blamed[0], (IN_A_ROW - 1) * sizeof *x->blamed);
