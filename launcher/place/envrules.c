@@ -12,116 +12,60 @@
 #include "runtime/wire/env.h"
 
 /* These describe the launching host or login; every host has its own. */
-static const char *const of_host[] = { "HOME",
-                                       "USER",
-                                       "LOGNAME",
-                                       "SHELL",
-                                       "MAIL",
-                                       "HOSTNAME",
-                                       "HOST",
-                                       "SSH_*",
-                                       "DISPLAY",
-                                       "XAUTHORITY",
-                                       "WAYLAND_*",
-                                       "XDG_*",
-                                       "DBUS_*",
-                                       "TMPDIR",
-                                       "TMP",
-                                       "TERM_*",
-                                       "PWD",
-                                       "OLDPWD",
-                                       "SHLVL",
-                                       "_",
-                                       "BASH_FUNC_*",
-                                       "CUDA_VISIBLE_DEVICES",
-                                       "NVIDIA_VISIBLE_DEVICES",
-                                       DT_ENV_HOSTID,
-                                       DT_ENV_AGENT,
-                                       NULL };
+static const char of_host[] =
+    "HOME USER LOGNAME SHELL MAIL HOSTNAME HOST SSH_* DISPLAY XAUTHORITY WAYLAND_* XDG_* DBUS_* "
+    "TMPDIR TMP TERM_* PWD OLDPWD SHLVL _ BASH_FUNC_* CUDA_VISIBLE_DEVICES "
+    "NVIDIA_VISIBLE_DEVICES " DT_ENV_HOSTID " " DT_ENV_AGENT;
 
 /* These belong to another launcher, or to the job that dtrun itself runs in. Those of make(1) name
  * descriptors of its jobserver, whose numbers a rank uses for others. */
-static const char *const of_launchers[] = { "PMI_*",
-                                            "PMIX_*",
-                                            "PRTE_*",
-                                            "HYDRA_*",
-                                            "OMPI_COMM_WORLD_*",
-                                            "OMPI_UNIVERSE_SIZE",
-                                            "OMPI_MCA_ess*",
-                                            "OMPI_MCA_orte_*",
-                                            "OMPI_MCA_initial_wdir",
-                                            "OMPI_COMMAND",
-                                            "OMPI_ARGV",
-                                            "OMPI_NUM_APP_CTX",
-                                            "OMPI_FIRST_RANKS",
-                                            "OMPI_APP_CTX_NUM_PROCS",
-                                            "OMPI_FILE_LOCATION",
-                                            "MV2_COMM_WORLD_*",
-                                            "SLURM_STEP*",
-                                            "SLURM_PROCID",
-                                            "SLURM_LOCALID",
-                                            "SLURM_NODEID",
-                                            "SLURM_GTIDS",
-                                            "SLURM_TASK_PID",
-                                            "SLURM_SRUN_*",
-                                            "SLURM_LAUNCH_NODE_IPADDR",
-                                            "SLURM_DISTRIBUTION",
-                                            "SLURM_CPU_BIND*",
-                                            "SLURM_MEM_BIND*",
-                                            "SLURM_GPUS_ON_NODE",
-                                            "SLURM_TOPOLOGY_ADDR*",
-                                            "SLURMD_NODENAME",
-                                            "TORCHELASTIC_*",
-                                            "HOROVOD_RANK",
-                                            "HOROVOD_SIZE",
-                                            "HOROVOD_LOCAL_*",
-                                            "HOROVOD_CROSS_*",
-                                            "HOROVOD_HOSTNAME",
-                                            "HOROVOD_GLOO_RENDEZVOUS_*",
-                                            "MAKEFLAGS",
-                                            "MFLAGS",
-                                            DT_ENV_ALONE,
-                                            NULL };
+static const char of_launchers[] =
+    "PMI_* PMIX_* PRTE_* HYDRA_* OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_MCA_ess* "
+    "OMPI_MCA_orte_* OMPI_MCA_initial_wdir OMPI_COMMAND OMPI_ARGV OMPI_NUM_APP_CTX "
+    "OMPI_FIRST_RANKS OMPI_APP_CTX_NUM_PROCS OMPI_FILE_LOCATION MV2_COMM_WORLD_* SLURM_STEP* "
+    "SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_GTIDS SLURM_TASK_PID SLURM_SRUN_* "
+    "SLURM_LAUNCH_NODE_IPADDR SLURM_DISTRIBUTION SLURM_CPU_BIND* SLURM_MEM_BIND* "
+    "SLURM_GPUS_ON_NODE SLURM_TOPOLOGY_ADDR* SLURMD_NODENAME TORCHELASTIC_* HOROVOD_RANK "
+    "HOROVOD_SIZE HOROVOD_LOCAL_* HOROVOD_CROSS_* HOROVOD_HOSTNAME HOROVOD_GLOO_RENDEZVOUS_* "
+    "MAKEFLAGS MFLAGS " DT_ENV_ALONE;
+
+/* The numbers that dtrun tells every rank: those of its place, and others. */
+enum { RANK, SIZE, LOCAL_RANK, SHOWN_LOCAL_RANK, LOCAL_SIZE, NODE_RANK, NODES };
+enum { RESTARTS = NODES + 1, MAX_RESTARTS, PORT, AGENT_FD, PMI_FD, NUMBERS };
+
+static const char by_place[] =
+    "the rank's place: the order of hosts in -H or --hostfile decides it";
 
 /* The variables that dtrun sets for every rank, and how the user can decide their values. */
 static const struct {
-    const char *name;
     const char *decided_by;
+    const char *names[4];
 } per_rank[] = {
-    { DT_ENV_RANK, "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { DT_ENV_SIZE, "-np decides it" },
-    { DT_ENV_LOCAL_RANK, "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { DT_ENV_LOCAL_SIZE, "the slots in -H or --hostfile decide it" },
-    { DT_ENV_NODE_RANK, "the order of hosts in -H or --hostfile decides it" },
-    { DT_ENV_NODES, "-H or --hostfile decides it" },
-    { DT_ENV_JOB_ID, "every job gets its own" },
-    { DT_ENV_GENERATION, "it grows with every restart" },
-    { DT_ENV_RESTART_COUNT, "it counts restarts; --max-restarts limits them" },
-    { DT_ENV_CHECKPOINT_DIR, "--checkpoint-dir decides it" },
-    { DT_ENV_OUTPUT_DIR, "--output-dir decides it" },
-    { DT_ENV_FRESH, "--fresh decides it" },
-    { DT_ENV_RESUME, "--resume decides it" },
-    { DT_ENV_AGENT_FD, "it is the rank's connection to its agent" },
-    { "PMI_FD", "it is the rank's connection for MPI" },
-    { "PMI_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { "PMI_SIZE", "-np decides it" },
-    { "MPI_LOCALRANKID", "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { "MPI_LOCALNRANKS", "the slots in -H or --hostfile decide it" },
-    { "RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { "WORLD_SIZE", "-np decides it" },
-    { "LOCAL_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { "LOCAL_WORLD_SIZE", "the slots in -H or --hostfile decide it" },
-    { "ROLE_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
-    { "ROLE_WORLD_SIZE", "-np decides it" },
-    { "GROUP_RANK", "the order of hosts in -H or --hostfile decides it" },
-    { "GROUP_WORLD_SIZE", "-H or --hostfile decides it" },
-    { "NODE_RANK", "the order of hosts in -H or --hostfile decides it" },
-    { "MASTER_ADDR", "--iface, or addr= of the first host in a hostfile, decides it" },
-    { "MASTER_PORT", "a free port of the first host is taken" },
-    { "TORCHELASTIC_RESTART_COUNT", "it counts restarts; --max-restarts limits them" },
-    { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
-    { "TORCHELASTIC_RUN_ID", "every job gets its own" },
+    [RANK] = { by_place, { DT_ENV_RANK, "RANK", "ROLE_RANK", "PMI_RANK" } },
+    [SIZE] = { "-np decides it", { DT_ENV_SIZE, "WORLD_SIZE", "ROLE_WORLD_SIZE", "PMI_SIZE" } },
+    [LOCAL_RANK] = { by_place, { DT_ENV_LOCAL_RANK, "MPI_LOCALRANKID" } },
+    [SHOWN_LOCAL_RANK] = { by_place, { "LOCAL_RANK" } },
+    [LOCAL_SIZE] = { "the slots in -H or --hostfile decide it",
+                     { DT_ENV_LOCAL_SIZE, "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS" } },
+    [NODE_RANK] = { "the order of hosts in -H or --hostfile decides it",
+                    { DT_ENV_NODE_RANK, "NODE_RANK", "GROUP_RANK" } },
+    [NODES] = { "-H or --hostfile decides it", { DT_ENV_NODES, "GROUP_WORLD_SIZE" } },
+    [RESTARTS] = { "it counts restarts; --max-restarts limits them",
+                   { DT_ENV_RESTART_COUNT, "TORCHELASTIC_RESTART_COUNT" } },
+    [MAX_RESTARTS] = { "--max-restarts decides it", { "TORCHELASTIC_MAX_RESTARTS" } },
+    [PORT] = { "a free port of the first host is taken", { "MASTER_PORT" } },
+    [AGENT_FD] = { "it is the rank's connection to its agent", { DT_ENV_AGENT_FD } },
+    [PMI_FD] = { "it is the rank's connection for MPI", { "PMI_FD" } },
+    { "every job gets its own", { DT_ENV_JOB_ID, "TORCHELASTIC_RUN_ID" } },
+    { "it grows with every restart", { DT_ENV_GENERATION } },
+    { "--checkpoint-dir decides it", { DT_ENV_CHECKPOINT_DIR } },
+    { "--output-dir decides it", { DT_ENV_OUTPUT_DIR } },
+    { "--fresh decides it", { DT_ENV_FRESH } },
+    { "--resume decides it", { DT_ENV_RESUME } },
+    { "--iface, or addr= of the first host in a hostfile, decides it", { "MASTER_ADDR" } },
 };
+
+enum { NAMES = sizeof per_rank->names / sizeof *per_rank->names };
 
 static bool is_name(const char *s, size_t n)
 {
@@ -135,21 +79,18 @@ static bool is_name(const char *s, size_t n)
     return true;
 }
 
-/* A pattern that ends in a star matches every name with that beginning. */
-static bool matches(const char *pattern, const char *name, size_t n)
+/* Whether one of the patterns, which blanks separate, matches. One that ends in a star matches
+ * every name with that beginning. */
+static bool matches(const char *patterns, const char *name, size_t n)
 {
-    size_t m = strlen(pattern);
+    for (size_t m; *patterns; patterns += m + (patterns[m] == ' ')) {
+        bool star;
 
-    if (m && pattern[m - 1] == '*')
-        return n >= m - 1 && memcmp(pattern, name, m - 1) == 0;
-    return n == m && memcmp(pattern, name, n) == 0;
-}
-
-static bool matches_any(const char *const *patterns, const char *name, size_t n)
-{
-    for (; *patterns; patterns++)
-        if (matches(*patterns, name, n))
+        m = strcspn(patterns, " ");
+        star = m && patterns[m - 1] == '*';
+        if ((star ? n >= m - 1 : n == m) && memcmp(patterns, name, m - star) == 0)
             return true;
+    }
     return false;
 }
 
@@ -158,8 +99,9 @@ static bool matches_any(const char *const *patterns, const char *name, size_t n)
 static const char *decided_by(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof per_rank / sizeof *per_rank; i++)
-        if (matches(per_rank[i].name, name, n))
-            return per_rank[i].decided_by;
+        for (size_t k = 0; k < NAMES && per_rank[i].names[k]; k++)
+            if (matches(per_rank[i].names[k], name, n))
+                return per_rank[i].decided_by;
     return NULL;
 }
 
@@ -242,8 +184,8 @@ static bool goes_along(const char *entry)
 {
     size_t n = strcspn(entry, "=");
 
-    return entry[n] && is_name(entry, n) && !matches_any(of_host, entry, n) &&
-           !matches_any(of_launchers, entry, n) && !decided_by(entry, n);
+    return entry[n] && is_name(entry, n) && !matches(of_host, entry, n) &&
+           !matches(of_launchers, entry, n) && !decided_by(entry, n);
 }
 
 void dt_env_base(struct dt_strs *env, struct dt_strs *unset, struct dt_strs *absent,
@@ -309,8 +251,7 @@ static void lay_over(struct dt_strs *env, char *const *agent_environ,
         size_t n = strcspn(*e, "=");
 
         if ((*e)[n] && !dt_envlist_find(env, *e, n) && !dt_strs_has(&start->unset, *e, n) &&
-            !decided_by(*e, n) && !matches_any(of_launchers, *e, n) &&
-            !matches(DT_ENV_AGENT, *e, n))
+            !decided_by(*e, n) && !matches(of_launchers, *e, n) && !matches(DT_ENV_AGENT, *e, n))
             dt_xstrs_add(env, *e);
     }
 }
@@ -372,31 +313,19 @@ static void put_place(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     const struct dt_msg_start *s = rank->start;
     const long long unlimited = INT32_MAX;
-    const struct dt_envlist_number numbers[] = {
-        { DT_ENV_RANK, rank->number },
-        { "RANK", rank->number },
-        { DT_ENV_SIZE, s->np },
-        { "WORLD_SIZE", s->np },
-        { "ROLE_RANK", rank->number },
-        { "ROLE_WORLD_SIZE", s->np },
-        { DT_ENV_LOCAL_RANK, rank->local_rank },
-        { "LOCAL_RANK", s->virtual_local_rank ? 0 : rank->local_rank },
-        { DT_ENV_LOCAL_SIZE, s->ranks.n },
-        { "LOCAL_WORLD_SIZE", s->ranks.n },
-        { DT_ENV_NODE_RANK, s->node_rank },
-        { "NODE_RANK", s->node_rank },
-        { "GROUP_RANK", s->node_rank },
-        { DT_ENV_NODES, s->nodes },
-        { "GROUP_WORLD_SIZE", s->nodes },
-        { "TORCHELASTIC_RESTART_COUNT", s->restart_count },
-        { "TORCHELASTIC_MAX_RESTARTS", s->max_restarts < 0 ? unlimited : s->max_restarts },
-        { "MASTER_PORT", s->master_port },
-        { DT_ENV_AGENT_FD, rank->agent_fd },
-        { "PMI_FD", rank->pmi_fd },
-        { "PMI_RANK", rank->number },
-        { "PMI_SIZE", s->np },
-        { "MPI_LOCALRANKID", rank->local_rank },
-        { "MPI_LOCALNRANKS", s->ranks.n },
+    const long long values[NUMBERS] = {
+        [RANK] = rank->number,
+        [SIZE] = s->np,
+        [LOCAL_RANK] = rank->local_rank,
+        [SHOWN_LOCAL_RANK] = s->virtual_local_rank ? 0 : rank->local_rank,
+        [LOCAL_SIZE] = s->ranks.n,
+        [NODE_RANK] = s->node_rank,
+        [NODES] = s->nodes,
+        [RESTARTS] = s->restart_count,
+        [MAX_RESTARTS] = s->max_restarts < 0 ? unlimited : s->max_restarts,
+        [PORT] = s->master_port,
+        [AGENT_FD] = rank->agent_fd,
+        [PMI_FD] = rank->pmi_fd,
     };
     const struct dt_envlist_text texts[] = {
         { "TORCHELASTIC_RUN_ID", s->job_id },
@@ -405,7 +334,10 @@ static void put_place(struct dt_strs *env, const struct dt_env_rank *rank)
         { DT_ENV_RESUME, s->resume ? "1" : NULL },
     };
 
-    dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers);
+    for (size_t i = 0; i < NUMBERS; i++)
+        for (size_t k = 0; k < NAMES && per_rank[i].names[k]; k++)
+            dt_envlist_put_numbers(
+                env, &(struct dt_envlist_number){ per_rank[i].names[k], values[i] }, 1);
     dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
