@@ -170,14 +170,9 @@ static void print_zsh_value(const char *value)
         { "NAME", "_parameters -g \"*export*\"" },
         { "NAME[=VALUE]", "_parameters -g \"*export*\"" },
         { "USER", "_users" },
-    };
-    static const struct {
-        const char *value;
-        const char *words;
-    } lists[] = {
-        { "RANK", RANK_WORDS },
-        { "COUNT", COUNT_WORDS },
-        { "FAULT", FAULT_WORDS },
+        { "RANK", "(" RANK_WORDS ")" },
+        { "COUNT", "(" COUNT_WORDS ")" },
+        { "FAULT", "(" FAULT_WORDS ")" },
     };
 
     putchar(':');
@@ -190,14 +185,7 @@ static void print_zsh_value(const char *value)
     }
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(actions[i].value, value) == 0)
-            printf("%s", actions[i].action);
-    }
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        if (strcmp(lists[i].value, value) != 0)
-            continue;
-        putchar('(');
-        print_zsh_text(lists[i].words);
-        putchar(')');
+            print_zsh_text(actions[i].action);
     }
 }
 

@@ -117,20 +117,12 @@ static bool parse_average(const char *text, enum dt_perf_average *average)
     return true;
 }
 
-static bool parse_factor(const char *text, double *factor)
+static bool parse_above(const char *text, double least, double *value)
 {
     char *end;
 
-    *factor = strtod(text, &end);
-    return end != text && *end == '\0' && *factor > 1 && *factor <= 1e6;
-}
-
-static bool parse_link(const char *text, double *gbits)
-{
-    char *end;
-
-    *gbits = strtod(text, &end);
-    return end != text && *end == '\0' && *gbits > 0 && *gbits <= 1e6;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && *value > least && *value <= 1e6;
 }
 
 /* OSU's benchmarks use -d for the device, nccl-tests for the type. No type has a device's name. */
@@ -246,7 +238,7 @@ static bool set_option(struct dt_perf_args *a, int c, const char *value)
     case 'i':
         return parse_bytes(value, &a->step) && a->step > 0;
     case 'f':
-        return parse_factor(value, &a->factor);
+        return parse_above(value, 1, &a->factor);
     case 'n':
         return parse_count(value, &a->iterations) && a->iterations > 0;
     case 'w':
@@ -266,7 +258,7 @@ static bool set_option(struct dt_perf_args *a, int c, const char *value)
     case 'u':
         return parse_bytes(value, &a->offset) && a->offset <= 4096;
     case LONG_LINK:
-        return parse_link(value, &a->link);
+        return parse_above(value, 0, &a->link);
     case 'g':
     case 't':
     case 'm':
