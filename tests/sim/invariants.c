@@ -11,6 +11,7 @@
 enum {
     PATIENCE_NS = 2 * 1000 * 1000 * 1000, /* for a job that is told to end */
     FENCE_MARGIN_MS = 500,
+    SAID_MAX = 3, /* times that dtrun says a line, without those of a restart */
 };
 
 /* ---- what dtrun sends ---- */
@@ -449,12 +450,29 @@ void sim_check_lost(struct sim_world *w, struct sim_conn *c)
 
 /* ---- what dtrun prints ---- */
 
+/* A line may come again with each failure, but not each time that a job tries something again. */
+static void check_repeated(struct sim_world *w, const char *line)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    struct sim_said *s = w->witness.said;
+
+    for (const char *c = line; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+    while (s->n && s->hash != hash && s + 1 < w->witness.said + SIM_SAID_MAX)
+        s++;
+    s->n = s->hash == hash ? s->n + 1 : 1;
+    s->hash = hash;
+    if (s->n > w->witness.restarts.n + SAID_MAX && strncmp(line, "dtrun: | ", 9) != 0)
+        sim_broken(w, "dtrun says %u times: %s", s->n, line);
+}
+
 /* The job resumes from the step that was committed last. */
 void sim_check_said(struct sim_world *w, const char *line)
 {
     const char *from = strstr(line, "from the checkpoint of step ");
     long long step = -1;
 
+    check_repeated(w, line);
     sim_check_last_calls_said(w, line);
     sim_check_quarantine_said(w, line);
     sim_check_departure_said(w, line);

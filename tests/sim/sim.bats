@@ -55,6 +55,12 @@ caught() {
 @test "the simulator catches a second name of a host that counts while another host is missing" {
     caught "a second name of a host counts while another host is missing" --from 569194 # a rare one
 }
+@test "the simulator catches a job that waits for hosts and tells at each try what is wrong" {
+    caught "a job that waits for hosts tells at each try what is wrong"
+}
+@test "the simulator catches a job that waits for hosts and claims at each try that it continues" {
+    caught "a job that waits for hosts claims at each try that it continues" --from 20889 # a rare one
+}
 @test "the simulator catches a fence that is dropped" { caught "the fence is dropped"; }
 @test "the simulator catches a generation that is not checked" {
     caught "the generation of a death is not checked"

@@ -249,7 +249,7 @@ struct sim_failed_call { /* reported by an agent; dtrun tells the other agents a
     char text[64];
 };
 
-enum { SIM_ORDERS_MAX = 8 };
+enum { SIM_ORDERS_MAX = 8, SIM_SAID_MAX = 128 };
 
 struct sim_order { /* something that ends a job by itself: a signal or a limit */
     uint64_t count, at_ns;
@@ -259,6 +259,12 @@ struct sim_order { /* something that ends a job by itself: a signal or a limit *
 };
 
 /* Each note of the witness has a number ("count"), which orders notes of the same instant. */
+/* How often dtrun has said a line, by its hash. */
+struct sim_said {
+    uint64_t hash;
+    uint32_t n;
+};
+
 struct sim_witness {
     uint64_t count;
     uint32_t generation; /* of the last START */
@@ -288,9 +294,10 @@ struct sim_witness {
     bool insisted;                /* the user has interrupted dtrun once more */
     bool drops_output;            /* ... after a signal had ended the job */
     bool said_dropped;            /* dtrun has said that nobody reads its output */
-    uint64_t paused_ns;           /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
-    uint64_t finished;            /* the engine has shown that the job is over */
-    bool lost_for_good;           /* when finished, a host that the job needed could not be used */
+    struct sim_said said[SIM_SAID_MAX];
+    uint64_t paused_ns; /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
+    uint64_t finished;  /* the engine has shown that the job is over */
+    bool lost_for_good; /* when finished, a host that the job needed could not be used */
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
     uint64_t ordered;      /* the count of the last order */
