@@ -123,6 +123,16 @@ END
     clean
 }
 
+@test "when a rank exits during a request, nothing that the ending driver says is taken for the cause" {
+    for path in staging nccl shared; do
+        gpu leaves -x DTRUN_DEVICE=$path -x STANDIN_EXIT_MS=500 -H "localhost:$([ $path = shared ] && echo 1 || echo 3)"
+        code_is 7
+        [ "$(grep -c -- '^-4: .*rank 1 (localhost) died or left (exit status 7)' "$OUT")" = 2 ] || { show; false; }
+        err_has 'exited with code 7'
+        clean
+    done
+}
+
 @test "check 45: when a rank dies, the others' calls on device memory end" {
     gpu die -x DTRUN_DEVICE=staging
     code_is 137

@@ -25,6 +25,7 @@
  * - watchedtrain: the same; in the first generation the job is aborted once NCCL keeps all ranks
  * - die: rank 1 dies when all have made a call on the device, where the others go on reducing
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
+ * - leaves: rank 1 exits while its GPU delays a request
  * - stucksave: the GPU of rank 1 never finishes the work before a save in the background
  * - aborted: a send and an all-reduce after an abort, while the GPU stands still
  * - capture: a call while a graph is being captured, then one that works
@@ -984,6 +985,21 @@ static void stuck(void)
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
 }
 
+static void leaves(void)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_request_t request;
+
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    gate_make(&gate);
+    if (dt_rank() == 1)
+        gate_shut(&gate, CU_STREAM_LEGACY);
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
+    if (dt_rank() == 1)
+        exit(7);
+    need(dt_wait(&request));
+}
+
 static void stucksave(void)
 {
     float *buf = device_new(sizeof *buf);
@@ -1079,6 +1095,7 @@ int main(int argc, char **argv)
                                            { "unlike", unlike },
                                            { "die", die },
                                            { "stuck", stuck },
+                                           { "leaves", leaves },
                                            { "stucksave", stucksave },
                                            { "aborted", aborted },
                                            { "capture", capture },

@@ -1,8 +1,9 @@
 /* The devices of the stand-in, and which threads may call the driver.
  *
  * Rules: no call works before cuInit, in a process forked after it (CUDA C++ Programming Guide,
- * "Initialization"), or in a host function (cuLaunchHostFunc). CUDA_VISIBLE_DEVICES lists indices
- * or prefixes of UUIDs. The first wrong entry hides its device and all after it. */
+ * "Initialization"), in a host function (cuLaunchHostFunc), or once the process is exiting.
+ * CUDA_VISIBLE_DEVICES lists indices or prefixes of UUIDs. The first wrong entry hides its device
+ * and all after it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 static struct {
     _Atomic pid_t process; /* the one that called cuInit */
+    _Atomic bool ended;    /* by its exit */
     int count, physical[STANDIN_MOST_DEVICES];
 } dti_devices;
 static _Thread_local bool dti_in_host_function;
@@ -134,6 +136,12 @@ static void find_devices(void)
     free(list);
 }
 
+static void end(void)
+{
+    dti_devices.ended = true;
+    usleep((useconds_t)standin_setting("STANDIN_EXIT_MS", 0) * 1000);
+}
+
 CUresult cuInit(unsigned flags)
 {
     CUresult result = standin_refused(__func__);
@@ -147,10 +155,12 @@ CUresult cuInit(unsigned flags)
     pthread_mutex_lock(&standin_mutex);
     if (!dti_devices.process) {
         find_devices();
-        if (dti_devices.count)
+        if (dti_devices.count) {
             dti_devices.process = getpid();
-        else
+            atexit(end);
+        } else {
             result = CUDA_ERROR_NO_DEVICE;
+        }
     } else if (dti_devices.process != getpid()) {
         result = CUDA_ERROR_NOT_INITIALIZED;
     }
@@ -162,7 +172,9 @@ CUresult standin_ready(void)
 {
     if (dti_in_host_function)
         return CUDA_ERROR_NOT_PERMITTED;
-    return dti_devices.process == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    if (dti_devices.process != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    return dti_devices.ended ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
 }
 
 void standin_in_host_function(bool inside)

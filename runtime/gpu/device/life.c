@@ -24,11 +24,11 @@ static struct {
 uint64_t dt_gpu_allocation(const void *pinned)
 {
     unsigned long long id = 0;
+    CUresult result = dt_cuda()->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                                       (CUdeviceptr)(uintptr_t)pinned);
 
-    if (dt_cuda()->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
-                                         (CUdeviceptr)(uintptr_t)pinned))
-        return 0;
-    return id;
+    dt_cuda_await_exit(result);
+    return result ? 0 : id;
 }
 
 bool dt_gpu_is_there(const void *pinned, uint64_t allocation)

@@ -9,8 +9,10 @@ static enum dt_memory look(const struct dt_cuda *cuda, const void *ptr)
 {
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
     unsigned type = 0, managed = 0;
+    CUresult result = cuda->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
 
-    if (cuda->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address))
+    dt_cuda_await_exit(result);
+    if (result)
         return DT_MEMORY_HOST;
     if (!cuda->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) && managed)
         return DT_MEMORY_MANAGED;

@@ -4,13 +4,20 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { EXIT_S = 3 }; /* exits rarely take longer */
 
 static struct {
     _Atomic unsigned long long seen; /* how many objects were loaded at the last look */
     _Atomic(const struct dt_cuda *) found;
     pthread_mutex_t mutex;
     struct dt_cuda driver;
+    _Atomic bool exits;
+    pthread_t exiting; /* the thread in exit() */
 } dti_cuda = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *out)
@@ -30,6 +37,22 @@ static void find_functions(void *library)
 #undef FIND
 }
 
+/* Usually runs before the driver's own functions for the exit, since a program starts the driver
+ * before it passes GPU memory. */
+static void note_exit(void)
+{
+    dti_cuda.exiting = pthread_self();
+    dti_cuda.exits = true;
+}
+
+void dt_cuda_await_exit(CUresult error)
+{
+    bool own = dti_cuda.exits && pthread_equal(dti_cuda.exiting, pthread_self());
+
+    if (error == CUDA_ERROR_DEINITIALIZED && !own)
+        sleep(EXIT_S);
+}
+
 static void look(unsigned long long loaded)
 {
     void *library;
@@ -38,6 +61,7 @@ static void look(unsigned long long loaded)
     library = dti_cuda.found ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (library) {
         find_functions(library);
+        atexit(note_exit);
         dti_cuda.found = &dti_cuda.driver;
     }
     dti_cuda.seen = loaded;

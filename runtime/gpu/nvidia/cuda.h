@@ -23,6 +23,11 @@ enum { DT_CUDA_TEXT = 160 };
  * (CUDA_ERROR_ILLEGAL_ADDRESS)". Returns text. */
 const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT]);
 
+/* exit() ends the driver some time before the process. If the error says that this has begun, and
+ * another thread is in exit(), waits for the end: otherwise this thread would tell other ranks of a
+ * failed call before the agent can tell them of the exit. */
+void dt_cuda_await_exit(CUresult error);
+
 /* Makes a context the thread's current one until dt_cuda_leave, and lets the thread make calls that
  * another thread's graph capture would forbid. */
 struct dt_cuda_scope {

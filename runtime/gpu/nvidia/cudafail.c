@@ -7,6 +7,7 @@ dt_result_t dt_cuda_fail(const char *name, const char *function, CUresult error)
 {
     char text[DT_CUDA_TEXT];
 
+    dt_cuda_await_exit(error);
     return dt_fail(DT_ERR_CUDA, "%s: %s", name, dt_cuda_describe(function, error, text));
 }
 
