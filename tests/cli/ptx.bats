@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The kernel that libdtrun contains as PTX.
+# The kernels that libdtrun, the example and the GPU kit contain as PTX.
 
 load common
 
@@ -36,6 +36,19 @@ carried() { sed -n 's/^    "\(.*\)\\n"$/\1/p' "$SOURCES/fold_ptx.c"; }
         [ -s "$T/$arch" ]
     done
     [ "$(grep -c '^\.visible \.entry charlm_' "$DTRUN_BUILD/examples/charlm.ptx")" = 8 ]
+    clean
+}
+
+@test "ptxas compiles the kernel with which the GPU kit keeps a GPU busy, too" {
+    local arch
+
+    command -v ptxas >/dev/null || skip "no ptxas here"
+    sed -n 's/^[^"]*"\(.*\)\\n";\{0,1\}$/\1/p' "$DTRUN_SOURCE/tests/gpu/spin.c" >"$T/spin.ptx"
+    grep -q '^\.visible \.entry spin(' "$T/spin.ptx"
+    for arch in sm_75 sm_90; do
+        ptxas -arch=$arch -o "$T/$arch" "$T/spin.ptx"
+        [ -s "$T/$arch" ]
+    done
     clean
 }
 
