@@ -142,3 +142,14 @@ reports_endless_row() { # LIMIT
     grep -q 'libcuda.so.1+0x' "$T/logs/rows.txt"
     clean
 }
+
+# The stand-ins pass for a real driver here.
+@test "the kit: an NCCL that cannot be used is named, with the reason" {
+    [ ! -e /dev/nvidia0 ] || skip "there is a GPU here"
+    echo 'no library' >"$T/junk.so"
+    LD_LIBRARY_PATH=$T/kit/standin DTRUN_NCCL=$T/junk.so kit kinds
+    [ "$RC" = 0 ]
+    grep -q "^NCCL: cannot be used ($T/junk.so: .*), $T/junk.so$" "$OUT"
+    grep -q '^kinds of pointers  *5 of 5  *PASS$' "$OUT"
+    clean
+}
