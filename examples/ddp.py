@@ -39,14 +39,16 @@ def restore(path, model, optimizer):
 
 
 def main():
+    gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--every", type=int, default=50, help="steps between two checkpoints")
     parser.add_argument("--checkpoint", default="ddp.pt")
+    parser.add_argument("--backend", default="nccl" if gpu else "gloo",
+                        help="gloo also serves ranks that share a GPU, which NCCL refuses")
     args = parser.parse_args()
 
-    gpu = torch.cuda.is_available()
-    dist.init_process_group("nccl" if gpu else "gloo", init_method="env://")
+    dist.init_process_group(args.backend, init_method="env://")
     rank, size = dist.get_rank(), dist.get_world_size()
     device = torch.device("cuda:0" if gpu else "cpu")  # dtrun shows each rank one GPU
     torch.manual_seed(1)
