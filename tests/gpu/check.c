@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "tests/gpu/probe.h"
 #include "tests/gpu/raw.h"
 
@@ -266,6 +268,42 @@ void probe_burst(const char *arg)
     if (one < 0.99f || one > 1.01f)
         fail("the average is wrong");
     printf("= %d calls\n", CALLS);
+}
+
+/* ---- a full queue ---- */
+
+/* Rank 0 queues more work behind a call than the driver accepts, and rank 1 joins the call a second
+ * later. While the driver makes rank 0's thread wait, others must be able to use it: if it makes
+ * them wait, too, the call times out. */
+void probe_behind(const char *arg)
+{
+    enum { OPERATIONS = 4000, LATE_S = 1, LIMIT_S = 10 };
+    CUstream stream;
+    dt_comm_t *view;
+    float *buf, *other;
+    uint64_t start;
+    double seconds;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    other = device_new(sizeof *other);
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    need(dt_comm_on_stream(DT_WORLD, stream, &view));
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need(dt_comm_set_timeout(view, LIMIT_S));
+    if (dt_rank() == 1)
+        sleep(LATE_S);
+    start = dt_clock_ns();
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    for (int i = 0; dt_rank() == 0 && i < OPERATIONS; i++)
+        DRIVE(cuMemsetD32Async(address(other), 0, 1, stream));
+    seconds = (double)(dt_clock_ns() - start) / 1e9;
+    need(dt_stream_wait(view));
+    need(dt_comm_free(view));
+    if (dt_rank() == 0)
+        printf("= %.3f s to queue %d operations\n", seconds, OPERATIONS);
 }
 
 /* ---- the last error ---- */

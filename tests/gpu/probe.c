@@ -24,7 +24,7 @@ static const struct {
     { "orders", probe_orders },       { "overlap", probe_overlap },
     { "buckets", probe_buckets },     { "isave", probe_isave },
     { "held", probe_held },           { "burst", probe_burst },
-    { "killlarge", probe_killlarge },
+    { "killlarge", probe_killlarge }, { "behind", probe_behind },
 };
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@ void probe_kinds(const char *arg);
 void probe_contexts(const char *arg);
 void probe_held(const char *arg);
 void probe_burst(const char *arg);
+void probe_behind(const char *arg);
 void probe_error(const char *arg);
 
 /* failures.c */
