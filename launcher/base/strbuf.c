@@ -68,6 +68,16 @@ const char *dt_strbuf_text(const struct dt_strbuf *b)
     return b->data ? b->data : "";
 }
 
+char *dt_strbuf_take(struct dt_strbuf *b)
+{
+    char *text;
+
+    dt_strbuf_puts(b, "");
+    text = b->data;
+    *b = (struct dt_strbuf){ 0 };
+    return text;
+}
+
 void dt_strbuf_free(struct dt_strbuf *b)
 {
     free(b->data);

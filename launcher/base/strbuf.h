@@ -17,6 +17,7 @@ void dt_strbuf_printf(struct dt_strbuf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void dt_strbuf_consume(struct dt_strbuf *b, size_t n); /* drops the first n bytes */
 const char *dt_strbuf_text(const struct dt_strbuf *b);
+char *dt_strbuf_take(struct dt_strbuf *b); /* for the caller to free; b is empty then */
 void dt_strbuf_free(struct dt_strbuf *b);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 
 size_t dt_utf8_sequence(const char *text)
@@ -30,7 +29,6 @@ size_t dt_utf8_sequence(const char *text)
 char *dt_utf8_clean(const char *text)
 {
     struct dt_strbuf b = { 0 };
-    char *clean;
 
     while (*text) {
         size_t n = dt_utf8_sequence(text);
@@ -41,9 +39,7 @@ char *dt_utf8_clean(const char *text)
             dt_strbuf_puts(&b, "\xef\xbf\xbd");
         text += n ? n : 1;
     }
-    clean = dt_xstrdup(dt_strbuf_text(&b));
-    dt_strbuf_free(&b);
-    return clean;
+    return dt_strbuf_take(&b);
 }
 
 size_t dt_utf8_bom_size(const char *text, size_t n)

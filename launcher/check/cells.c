@@ -143,13 +143,11 @@ static const struct column {
 static char *make_cell(const struct column *c, const struct dt_check_host *h)
 {
     struct dt_strbuf b = { 0 };
-    char *text;
 
     if (c->known == ALWAYS || (c->known == GREETED && h->greeted) || h->has_facts)
         c->say(&b, h);
-    text = dt_xstrdup(b.len ? dt_strbuf_text(&b) : "-");
-    dt_strbuf_free(&b);
-    return text;
+    dt_strbuf_puts(&b, b.len ? "" : "-");
+    return dt_strbuf_take(&b);
 }
 
 /* Returns how many of the columns to show: those of GPUs only if a host has some. */

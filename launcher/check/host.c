@@ -42,7 +42,6 @@ char *dt_check_gpu_models(const struct dt_check_host *h)
 {
     const struct dt_strs *models = &h->facts.gpu_models;
     struct dt_strbuf b = { 0 };
-    char *text;
 
     for (uint32_t i = 0; i < models->n; i++) {
         uint32_t first = 0;
@@ -52,9 +51,7 @@ char *dt_check_gpu_models(const struct dt_check_host *h)
         if (first == i)
             dt_strbuf_printf(&b, "%s%s", b.len ? ", " : "", short_model(models->v[i]));
     }
-    text = dt_xstrdup(dt_strbuf_text(&b));
-    dt_strbuf_free(&b);
-    return text;
+    return dt_strbuf_take(&b);
 }
 
 bool dt_check_gpu_ecc(const struct dt_check_host *h, uint64_t *sum)

@@ -14,8 +14,7 @@ static void add_remark(struct dt_remarks *r, size_t host, enum dt_check_column c
                        struct dt_strbuf *text)
 {
     r->v = dt_xrealloc(r->v, r->n + 1, sizeof *r->v);
-    r->v[r->n++] = (struct dt_remark){ host, column, dt_xstrdup(dt_strbuf_text(text)) };
-    dt_strbuf_free(text);
+    r->v[r->n++] = (struct dt_remark){ host, column, dt_strbuf_take(text) };
 }
 
 /* ---- figures: NAN if unknown ---- */

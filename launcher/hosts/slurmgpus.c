@@ -19,7 +19,6 @@ static char *gpus_of(const char *gres)
 {
     static const char gpu[] = "gpu:";
     struct dt_strbuf b = { 0 };
-    char *gpus;
 
     while (*gres) {
         if (strncmp(gres, gpu, sizeof gpu - 1) == 0) {
@@ -33,9 +32,8 @@ static char *gpus_of(const char *gres)
         gres += strcspn(gres, ",");
         gres += *gres == ',';
     }
-    gpus = dt_xstrdup(b.len ? dt_strbuf_text(&b) : "0");
-    dt_strbuf_free(&b);
-    return gpus;
+    dt_strbuf_puts(&b, b.len ? "" : "0");
+    return dt_strbuf_take(&b);
 }
 
 static void set_gpus(struct dt_hostlist *hosts, const char *nodes, const char *gpus)

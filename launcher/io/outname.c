@@ -71,7 +71,7 @@ char *dt_outname_make(const char *pattern, uint32_t number, uint32_t np, const c
     if (!names_ranks(pattern))
         expand(&name, role.kind == DT_ROLE_RANK ? "/rank.%r" : "/%r", process, host);
     dt_strbuf_puts(&name, suffix);
-    return name.data;
+    return dt_strbuf_take(&name);
 }
 
 size_t dt_outname_base(const char *pattern)

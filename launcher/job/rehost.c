@@ -129,7 +129,7 @@ static char *drop_unusable(struct dt_rehost *r)
 
     drop_missing(r, &names);
     drop_duplicate_host(r, &names);
-    return names.data;
+    return names.len ? dt_strbuf_take(&names) : NULL;
 }
 
 static void forget_retries(struct dt_rehost *r)

@@ -158,10 +158,13 @@ static void add_tensorflow(struct dt_strs *values, uint32_t rank, const char *cl
     free(text);
 }
 
-static const char *const dmlc_roles[] = {
-    [DT_ROLE_RANK] = "worker",
-    [DT_ROLE_SCHEDULER] = "scheduler",
-    [DT_ROLE_SERVER] = "server",
+static const struct {
+    const char *name;
+    size_t numbers; /* how many of the numbers in add_mxnet it gets */
+} dmlc_roles[] = {
+    [DT_ROLE_SCHEDULER] = { "scheduler", 3 },
+    [DT_ROLE_SERVER] = { "server", 4 },
+    [DT_ROLE_RANK] = { "worker", 5 },
 };
 
 /* Follows MXNet's launch.py: the workers' task ids begin at 0, and the servers' ids follow. */
@@ -176,16 +179,11 @@ static void add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint
         { "DMLC_TASK_ID", role.kind == DT_ROLE_SERVER ? s->np + role.index : role.index },
         { "DMLC_WORKER_ID", role.index },
     };
-    /* how many of these numbers a process of each role gets */
-    const size_t for_all = 3, for_servers = 4, for_workers = 5;
 
-    dt_envlist_put_text(values, "DMLC_ROLE", dmlc_roles[role.kind]);
+    dt_envlist_put_text(values, "DMLC_ROLE", dmlc_roles[role.kind].name);
     dt_envlist_put_text(values, "DMLC_PS_ROOT_URI", go->master_addr);
     dt_envlist_put_text(values, "DMLC_NODE_HOST", go->addr);
-    dt_envlist_put_numbers(values, numbers,
-                           role.kind == DT_ROLE_RANK     ? for_workers
-                           : role.kind == DT_ROLE_SERVER ? for_servers
-                                                         : for_all);
+    dt_envlist_put_numbers(values, numbers, dmlc_roles[role.kind].numbers);
 }
 
 void dt_frameworks_put(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,

@@ -100,8 +100,7 @@ void dt_gpustate_parse_topology(struct dt_msg_facts *facts, const char *text)
     for (uint32_t i = 0; i < kinds.n; i++)
         dt_strbuf_printf(&b, "%s%s", i ? ", " : "", kinds.v[i]);
     free(facts->gpu_links);
-    facts->gpu_links = dt_xstrdup(dt_strbuf_text(&b));
-    dt_strbuf_free(&b);
+    facts->gpu_links = dt_strbuf_take(&b);
     dt_strs_free(&kinds);
 }
 

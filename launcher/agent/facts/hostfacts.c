@@ -21,13 +21,10 @@ static char *text_of(const char *root, const char *path)
 {
     char *whole = dt_xasprintf("%s%s", root, path);
     struct dt_strbuf text = { 0 };
-    char *copy;
 
     dt_slurp(&text, whole, FILE_MAX, NULL);
-    copy = dt_xstrdup(dt_strbuf_text(&text));
-    dt_strbuf_free(&text);
     free(whole);
-    return copy;
+    return dt_strbuf_take(&text);
 }
 
 static int64_t wall_ahead_ns(void)

@@ -111,7 +111,8 @@ char *dt_topology_describe(void)
         dt_strbuf_printf(&b, end == id + 1 ? "%s%zu" : "%s%zu-%zu", b.len ? "," : "", id, end - 1);
     }
     CPU_FREE(set);
-    return b.data ? b.data : dt_xstrdup("?");
+    dt_strbuf_puts(&b, b.len ? "" : "?");
+    return dt_strbuf_take(&b);
 }
 
 int dt_topology_bind(const struct dt_u32s *own)

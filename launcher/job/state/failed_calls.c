@@ -32,7 +32,7 @@ char *dt_failed_calls_judge(const struct dt_failed_calls *f)
     dt_words_comm(&text, failed->comm);
     dt_strbuf_printf(&text, " had failed for good (rank %u)%s: %s", failed->rank,
                      failed->comm ? " and no rank has freed it" : "", failed->text);
-    return text.data;
+    return dt_strbuf_take(&text);
 }
 
 void dt_failed_calls_forget(struct dt_failed_calls *f)

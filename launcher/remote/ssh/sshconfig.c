@@ -140,7 +140,7 @@ static char *expand(const struct dt_sshconfig *c, const char *path)
         dt_strbuf_free(&b);
         return NULL;
     }
-    return b.data;
+    return dt_strbuf_take(&b);
 }
 
 int dt_sshconfig_check_identity(const char *path, struct dt_error *err)
