@@ -1,13 +1,13 @@
 #include "cmd/programword.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/base/program/head.h"
 #include "launcher/base/program/program.h"
 
 static int find(const char *name)
@@ -19,13 +19,10 @@ static int find(const char *name)
 
 static bool begins_with_interpreter(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char mark[2] = "";
-    ssize_t n = fd < 0 ? -1 : read(fd, mark, sizeof mark);
 
-    if (fd >= 0)
-        close(fd);
-    return n == sizeof mark && memcmp(mark, "#!", sizeof mark) == 0;
+    dt_head_read(path, mark, sizeof mark);
+    return memcmp(mark, "#!", sizeof mark) == 0;
 }
 
 static bool is_python_file(const char *path)

@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-enum { DT_HEAD_BYTES = 64 * 1024 };
+enum { DT_HEAD_BYTES = 64 * 1024 }; /* enough for what a script imports */
 
-/* Reads the first bytes of the file and returns how many. Reads regular files only: reading a pipe
- * would block. */
-size_t dt_head_read(const char *path, char bytes[DT_HEAD_BYTES]);
+/* Reads the first bytes of the file, at most size, and returns how many. Reads regular files only:
+ * reading a pipe would block. */
+size_t dt_head_read(const char *path, char *bytes, size_t size);
 
 #endif

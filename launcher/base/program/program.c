@@ -1,12 +1,13 @@
 #include "launcher/base/program/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "launcher/base/program/head.h"
 
 static const char default_search[] = "/usr/local/bin:/usr/bin:/bin";
 
@@ -61,13 +62,10 @@ int dt_program_find(char *path, size_t size, const char *name, const char *searc
 static bool read_interpreter(char *interpreter, size_t size, const char *path)
 {
     char line[256] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
     const char *at = line + 2;
 
-    if (fd >= 0)
-        close(fd);
-    if (n < 2 || memcmp(line, "#!", 2) != 0)
+    dt_head_read(path, line, sizeof line - 1);
+    if (memcmp(line, "#!", 2) != 0)
         return false;
     at += strspn(at, " \t");
     snprintf(interpreter, size, "%.*s", (int)strcspn(at, " \t\n"), at);

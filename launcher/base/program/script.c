@@ -83,7 +83,7 @@ static char bytes[DT_HEAD_BYTES];
 
 static bool is_script(const char *path)
 {
-    return has_script_name(path) || names_python(bytes, dt_head_read(path, bytes));
+    return has_script_name(path) || names_python(bytes, dt_head_read(path, bytes, sizeof bytes));
 }
 
 static void begin_script(const char *root, int root_n)
@@ -97,7 +97,7 @@ static void begin_script(const char *root, int root_n)
 static const char *find_in_files(dt_script_test *passes)
 {
     for (size_t i = 0; i < dti_script.n; i++) {
-        size_t n = dt_head_read(dti_script.paths[i], bytes);
+        size_t n = dt_head_read(dti_script.paths[i], bytes, sizeof bytes);
 
         if (n && passes(bytes, n))
             return dti_script.paths[i];

@@ -40,7 +40,7 @@ static bool find_in_script(struct search *s, const char *path)
 {
     static char text[DT_HEAD_BYTES + 1];
 
-    text[dt_head_read(path, text)] = '\0';
+    text[dt_head_read(path, text, DT_HEAD_BYTES)] = '\0';
     return is_script(path, text) && find_in_text(s, text);
 }
 
