@@ -25,13 +25,18 @@ static size_t line_length(const char *data, size_t n)
     return lf ? (size_t)(lf - data) + 1 : 0;
 }
 
+void dt_linebuf_show(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
+{
+    if (b->held.len > 0)
+        release(b, b->held.data, b->held.len, emit, arg);
+    b->held.len = 0;
+}
+
 static void hold(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit, void *arg)
 {
     dt_strbuf_add(&b->held, data, n);
-    if (b->held.len <= b->max)
-        return;
-    release(b, b->held.data, b->held.len, emit, arg);
-    b->held.len = 0;
+    if (b->held.len > b->max)
+        dt_linebuf_show(b, emit, arg);
 }
 
 /* The first line is complete. Releases it together with the held beginning, or straight from the
@@ -43,8 +48,7 @@ static void complete(struct dt_linebuf *b, const char *data, size_t n, dt_linebu
         return;
     }
     dt_strbuf_add(&b->held, data, n);
-    release(b, b->held.data, b->held.len, emit, arg);
-    b->held.len = 0;
+    dt_linebuf_show(b, emit, arg);
 }
 
 void dt_linebuf_feed(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit, void *arg)
@@ -69,13 +73,6 @@ void dt_linebuf_feed(struct dt_linebuf *b, const char *data, size_t n, dt_linebu
         if (n > 0)
             b->cr = false;
     }
-}
-
-void dt_linebuf_show(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
-{
-    if (b->held.len > 0)
-        release(b, b->held.data, b->held.len, emit, arg);
-    b->held.len = 0;
 }
 
 void dt_linebuf_end(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
