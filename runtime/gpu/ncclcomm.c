@@ -67,11 +67,14 @@ static CUresult alloc_kept(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scr
 
 CUresult dt_ncclcomm_alloc_scratch(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch)
 {
-    CUresult result;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
-    if (!n->has_pools)
+    if (n->has_pools)
+        result = dt_cuda()->cuMemAllocAsync(&n->scratch, bytes, n->stream);
+    if (result) {
+        n->scratch = 0;
         return alloc_kept(n, bytes, scratch);
-    result = dt_cuda()->cuMemAllocAsync(&n->scratch, bytes, n->stream);
+    }
     *scratch = n->scratch;
     return result;
 }
