@@ -102,6 +102,13 @@ does() { # WHAT PATH [dtrun option...]
     clean
 }
 
+@test "stream: if the driver pins no memory, the error names the function" {
+    stream gpu streamfactors -x STANDIN_REFUSES=cuMemHostAlloc:2
+    code_is 1
+    grep -q -- '^-10: dt_comm_on_stream: cuMemHostAlloc: out of memory' "$OUT" || { show; false; }
+    clean
+}
+
 @test "stream: calls are staged on a device that has only 32-bit stream memory operations" {
     does order staging -x STANDIN_LACKS=122
     clean
@@ -279,9 +286,10 @@ all_say_destroyed() { # LINE
 
 @test "no path serves buffers of two contexts in one call" { by_all_paths 'apart: done' gpustream apart; }
 
-@test "NCCL's all-to-all in place works on a device without stream-ordered memory" {
+@test "NCCL's all-to-all in place works without stream-ordered memory, even if only the driver says so" {
     for what in smallcalls streamcalls; do
-        stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115
+        [ $what = smallcalls ] && lack=STANDIN_LACKS=115 || lack=STANDIN_REFUSES=cuMemAllocAsync:801
+        stream gpu $what -x DTRUN_DEVICE=nccl -x $lack
         code_is 0
         [ "$(grep -c "^$what: [0-9]* comparisons$" "$OUT")" = 3 ] || { show; false; }
         [ ! -s "$ERR" ] || { show; false; }

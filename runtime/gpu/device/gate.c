@@ -163,7 +163,7 @@ static void add_gates(struct dt_gpu_gate *gates, uint8_t *words, CUdeviceptr dev
 
 /* Gates are never freed. After a failure the pinned memory is leaked, too: freeing it might wait
  * for the GPU. */
-static CUresult make_gates(uint64_t life)
+static CUresult make_gates(uint64_t life, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_gpu_gate *gates = calloc(GATES, sizeof *gates);
@@ -171,12 +171,16 @@ static CUresult make_gates(uint64_t life)
     void *words;
     CUresult result;
 
+    *function = "calloc";
     if (!gates)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    *function = "cuMemHostAlloc";
     result = cuda->cuMemHostAlloc(&words, GATES * APART,
                                   CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (!result)
+    if (!result) {
+        *function = "cuMemHostGetDevicePointer";
         result = cuda->cuMemHostGetDevicePointer_v2(&device, words, 0);
+    }
     if (result)
         free(gates);
     else
@@ -238,28 +242,33 @@ static CUresult queue_wait(CUstream stream, const struct dt_gpu_gate *gate, uint
     return dt_cuda()->cuStreamWaitValue32_v2(stream, gate->device, turn, CU_STREAM_WAIT_VALUE_GEQ);
 }
 
-CUresult dt_gpu_gates_try(CUstream stream, uint64_t life)
+CUresult dt_gpu_gates_try(CUstream stream, uint64_t life, const char **function)
 {
     const struct dt_gpu_gate *g = find_any_gate(life);
     CUresult result = CUDA_SUCCESS;
 
+    *function = "pthread_create";
     if (!dt_gpu_watch_begin())
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!g)
-        result = make_gates(life);
-    if (!g && !result)
+        result = make_gates(life, function);
+    if (result)
+        return result;
+    if (!g)
         g = find_any_gate(life);
-    return result ? result : queue_wait(stream, g, atomic_load(g->word));
+    *function = "cuStreamWaitValue32";
+    return queue_wait(stream, g, atomic_load(g->word));
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, uint64_t life,
                           const struct dt_comm *c)
 {
     CUresult result = CUDA_SUCCESS;
+    const char *function;
 
     dt_gpu_provision_forbid(c);
     while (!(*gate = take_gate(life, c)) && !result)
-        result = make_gates(life);
+        result = make_gates(life, &function);
     if (!result)
         result = queue_wait(stream, *gate, (*gate)->turn);
     if (!result)

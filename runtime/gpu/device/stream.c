@@ -31,14 +31,15 @@ dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const ch
 
 static dt_result_t try_gates(const char *name, const struct dt_gpu_stream *s)
 {
-    CUresult result = dt_gpu_gates_try(s->stream, s->life);
+    const char *function;
+    CUresult result = dt_gpu_gates_try(s->stream, s->life, &function);
 
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "%s: device %d has no stream memory operations, which enqueued calls need: "
                        "make calls on the communicator itself",
                        name, s->device);
-    return result ? dt_cuda_fail(name, "cuStreamWaitValue32", result) : DT_OK;
+    return result ? dt_cuda_fail(name, function, result) : DT_OK;
 }
 
 static dt_result_t find_device_and_try(const char *name, struct dt_gpu_stream *s)

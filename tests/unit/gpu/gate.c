@@ -61,12 +61,14 @@ const struct dt_cuda *__wrap_dt_cuda(void)
     return &driver;
 }
 
+static const char *function; /* the last one that the driver was asked for */
+
 static void no_thread_that_holds_the_mutex_calls_the_driver(void **state)
 {
     (void)state;
     alarm(300); /* a watchdog */
     for (int i = 0; i < 2; i++)
-        assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
+        assert_int_equal(dt_gpu_gates_try(NULL, 1, &function), CUDA_SUCCESS);
     assert_int_equal(pinned, 1);
     alarm(0);
 }
@@ -78,7 +80,7 @@ static void the_trial_wait_ends_at_once_after_many_turns(void **state)
 
     (void)state;
     *word = (1u << 31) + 1;
-    assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
+    assert_int_equal(dt_gpu_gates_try(NULL, 1, &function), CUDA_SUCCESS);
     assert_ptr_equal((void *)(uintptr_t)waited_for, word);
     assert_in_range(*word - waited_value, 0, INT32_MAX);
     *word = 0;
@@ -96,10 +98,10 @@ static void each_life_of_a_context_has_its_own_gates(void **state)
 {
     (void)state;
     for (uint64_t life = 1; life <= 2; life++)
-        assert_int_equal(dt_gpu_gates_try(NULL, life), CUDA_SUCCESS);
+        assert_int_equal(dt_gpu_gates_try(NULL, life, &function), CUDA_SUCCESS);
     assert_int_equal(pinned, 2);
     assert_waits_in(1);
-    assert_int_equal(dt_gpu_gates_try(NULL, 1), CUDA_SUCCESS);
+    assert_int_equal(dt_gpu_gates_try(NULL, 1, &function), CUDA_SUCCESS);
     assert_waits_in(0);
     assert_int_equal(pinned, 2);
 }
