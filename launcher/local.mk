@@ -225,7 +225,9 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/sweep/procenv.c launcher/agent/sweep/procenv.h \
 	launcher/agent/sweep/procfs.c launcher/agent/sweep/procfs.h \
 	launcher/agent/sweep/proclist.c launcher/agent/sweep/proclist.h \
+	launcher/agent/sweep/groupsignal.c launcher/agent/sweep/groupsignal.h \
 	launcher/agent/sweep/procstat.c launcher/agent/sweep/procstat.h \
+	launcher/agent/sweep/procstatus.c launcher/agent/sweep/procstatus.h \
 	launcher/agent/sweep/sweep.c launcher/agent/sweep/sweep.h \
 	launcher/agent/unserved/mapped.c launcher/agent/unserved/mapped.h \
 	launcher/agent/unserved/procscan.c launcher/agent/unserved/procscan.h \

@@ -8,6 +8,7 @@
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/deaths.h"
 #include "launcher/agent/ranks/removetree.h"
+#include "launcher/agent/sweep/groupsignal.h"
 #include "launcher/agent/sweep/ncclfiles.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/agent/unservedwarn.h"
@@ -160,18 +161,35 @@ static void on_kill_over(uv_timer_t *timer)
         begin_sweep(g, STUCK_MS);
 }
 
-static void signal_one(const struct dt_process *p, int signo)
+static void signal_one(const struct dt_proclist *all, struct dt_process *p, int signo)
 {
+    bool led;
+
+    if (!p->alive)
+        return;
     /* The process group does not exist before the rank has called setpgid. */
-    if (p->alive && kill(-p->spawned.pid, signo) < 0 && !p->outlived.si_pid)
+    if (!dt_groupsignal_send(all, p->spawned.pid, signo, &led) && !p->outlived.si_pid)
         kill(p->spawned.pid, signo);
+    p->leads |= led && signo == SIGTERM;
+}
+
+static struct dt_proclist processes_for(struct dt_generation *g, int signo)
+{
+    struct dt_proclist all = { 0 };
+
+    if (dt_groupsignal_spares(signo))
+        dt_proclist_read(&all, dt_ending_progress, g);
+    return all;
 }
 
 /* Signals the first n processes: the ranks, or all. */
 static void signal_first(struct dt_generation *g, uint32_t n, int signo)
 {
+    struct dt_proclist all = processes_for(g, signo);
+
     for (uint32_t i = 0; i < n; i++)
-        signal_one(&g->processes[i], signo);
+        signal_one(&all, &g->processes[i], signo);
+    dt_proclist_free(&all);
 }
 
 /* A stopped process would handle a signal only after it continues. */
@@ -219,12 +237,13 @@ void dt_ending_refuse(struct dt_generation *g, enum dt_spawn_step step, int erro
 }
 
 /* STOP sends SIGTERM to the group of each rank. A shell dies of it at once, but the program that
- * the shell runs may be saving, together with other ranks. */
+ * the shell runs may be saving, together with other ranks. A program that handles SIGTERM has ended
+ * by itself, and what it leaves are its workers. */
 static bool is_outlived(const struct dt_generation *g, const struct dt_process *p)
 {
     bool asked = p->asked || (g->stop_expected && g->phase == DT_GENERATION_RUNNING);
 
-    return asked && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
+    return asked && !p->leads && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
 }
 
 static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *info)
@@ -306,7 +325,8 @@ static bool is_dumping(const struct dt_generation *g, uint32_t index)
  * and end the writing thread. Returns whether all processes have been sent it. */
 static bool ask_to_end(struct dt_generation *g)
 {
-    bool all = true;
+    struct dt_proclist all = { 0 };
+    bool asked = true;
 
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {
         struct dt_process *p = &g->processes[i];
@@ -314,11 +334,15 @@ static bool ask_to_end(struct dt_generation *g)
         if (!p->alive || p->asked)
             continue;
         p->asked = !is_dumping(g, i);
-        all &= p->asked;
-        if (p->asked)
-            signal_one(p, SIGTERM);
+        asked &= p->asked;
+        if (!p->asked)
+            continue;
+        if (all.n == 0)
+            all = processes_for(g, SIGTERM);
+        signal_one(&all, p, SIGTERM);
     }
-    return all;
+    dt_proclist_free(&all);
+    return asked;
 }
 
 static void on_dump_round(uv_timer_t *timer)

@@ -394,6 +394,83 @@ ends_with_grace() {
     done
 }
 
+# Like a program whose DataLoader has two workers, one of them forked, the other a Python of its own below a third: a
+# worker dies of any signal, and then the program fails. With each signal it asks both whether they live. It leaves them.
+make_saver() {
+    cat >saver.py <<'END'
+import os, signal, subprocess, sys
+
+answer = "import os; print(os.getpid(), flush=True)\nwhile input(): print(os.getpid(), flush=True)"
+if sys.argv[1:] == ["worker"]:
+    sys.exit(subprocess.call([sys.executable, "-c", answer]))
+got = os.pipe()
+for number in signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2:
+    signal.signal(number, lambda number, frame: os.write(got[1], signal.Signals(number).name.encode() + b"\n"))
+ask, asked, told = os.pipe(), os.pipe(), os.fdopen(got[0])
+if os.fork() == 0:
+    for number in signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2:
+        signal.signal(number, signal.SIG_DFL)
+    os.close(asked[0])
+    os.close(ask[1])
+    while os.read(ask[0], 1):
+        os.write(asked[1], b"y")
+    while sys.argv[1:] == ["leave"]:
+        signal.pause()
+    os._exit(0)
+os.close(asked[1])
+other = subprocess.Popen([sys.executable, sys.argv[0], "worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+other.stdout.readline()
+print("ready", flush=True)
+for name in told:
+    os.write(ask[1], b"?")
+    other.stdin.write("?\n")
+    other.stdin.flush()
+    lives = [os.read(asked[0], 1) == b"y", other.stdout.readline() != ""]
+    print(name.strip(), "workers live" if all(lives) else "a worker has died", flush=True)
+    if name == "SIGTERM\n":
+        os._exit(0)
+END
+}
+
+@test "workers of a program that handles a signal do not get it, and do not delay the end" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    make_saver
+    dtrun_start --kill-grace 600 -np 2 python3 -S saver.py leave
+    out_has 2 ready
+    for signo in USR1 USR2; do
+        kill -$signo "$BACKGROUND"
+        out_has 2 "SIG$signo workers live"
+    done
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
+    clean
+}
+
+@test "workers do not get SIGTERM either if a shell runs their program" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    make_saver
+    dtrun_start --kill-grace 600 -np 2 sh -c 'python3 -S saver.py; exit 1'
+    out_has 2 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
+    clean
+}
+
+@test "what a shell with a trap runs gets SIGTERM, even if it is a shell" {
+    dtrun_start --kill-grace 600 -np 2 sh -c 'trap "echo got TERM" TERM
+        sh -c "echo ready; while :; do sleep 0.05; done"; exit 0'
+    out_has 2 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
+    clean
+}
+
 @test "a stopped rank is continued so that it can end" {
     dtrun_start --kill-grace 600 -np 2 sh -c "echo pid \$\$; $PATIENT"
     out_has 2 ready

@@ -24,6 +24,11 @@ struct dt_proclist {               /* zero-initialised */
 void dt_proclist_read(struct dt_proclist *list, void (*alive)(void *arg), void *arg);
 void dt_proclist_free(struct dt_proclist *list);
 
+void dt_proclist_add(struct dt_proclist *list, const struct dt_proclist_process *p);
+
+/* Returns NULL if the list does not have the process. */
+const struct dt_proclist_process *dt_proclist_find(const struct dt_proclist *list, pid_t pid);
+
 /* Returns the child of top that is p or has p among its descendants, or 0 if p is not below top. */
 pid_t dt_proclist_branch(const struct dt_proclist *list, const struct dt_proclist_process *p,
                          pid_t top);

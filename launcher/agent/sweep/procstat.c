@@ -39,8 +39,8 @@ static bool read_file(struct dt_procstat *p, const char *path)
     after = strrchr(text, ')');
     if (!after ||
         sscanf(after + 1,
-               " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
-               &p->state, &p->parent, &flags, &p->threads, &p->started) != 5)
+               " %c %d %d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
+               &p->state, &p->parent, &p->group, &flags, &p->threads, &p->started) != 6)
         return false;
     /* A main thread that has called pthread_exit is a zombie with exit code 0 while the other
      * threads continue. */

@@ -8,6 +8,7 @@
 
 struct dt_procstat {
     pid_t parent;
+    pid_t group;
     char state;       /* of the thread, or the main thread, as in proc(5) */
     bool living;      /* not a zombie, or a zombie whose threads still run */
     bool stopped;     /* by a signal */

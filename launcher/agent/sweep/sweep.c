@@ -12,15 +12,14 @@
 #include "launcher/agent/sweep/procfs.h"
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/agent/sweep/procstat.h"
+#include "launcher/agent/sweep/procstatus.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/pidfd.h"
-#include "launcher/base/slurp.h"
 
 enum {
     ROUND_MS = 5,
     REFUSED_MS = 1000, /* processes of another user may be about to end by themselves */
-    STATUS_MAX = 64 * 1024,
 };
 
 /* Since the list was read, the process may have ended, and its id may be another's by now. So this
@@ -104,14 +103,6 @@ static size_t kill_groups(const struct dt_groups *groups, struct dt_leftover *ex
     return living ? living : has_zombie();
 }
 
-static bool ignores(const char *status, int signo)
-{
-    static const char key[] = "\nSigIgn:";
-    const char *mask = strstr(status, key);
-
-    return mask && (strtoull(mask + sizeof key - 1, NULL, 16) >> (signo - 1) & 1);
-}
-
 static bool is_shm_manager(const char *status)
 {
     static const char name[] = "Name:\ttorch_shm_manag\n"; /* the kernel keeps 15 characters */
@@ -121,17 +112,12 @@ static bool is_shm_manager(const char *status)
 
 static bool is_spared(pid_t pid, enum dt_spared spared)
 {
-    char *file = dt_xasprintf("/proc/%d/status", (int)pid);
-    struct dt_strbuf text = { 0 };
-    const char *status;
-    bool is;
+    struct dt_strbuf status = dt_procstatus_read(pid);
+    bool is = is_shm_manager(dt_strbuf_text(&status)) ||
+              (spared == DT_SPARE_CARETAKERS && dt_procstatus_has(&status, "SigIgn", SIGINT) &&
+               dt_procstatus_has(&status, "SigIgn", SIGTERM));
 
-    dt_slurp(&text, file, STATUS_MAX, NULL);
-    status = dt_strbuf_text(&text);
-    is = is_shm_manager(status) ||
-         (spared == DT_SPARE_CARETAKERS && ignores(status, SIGINT) && ignores(status, SIGTERM));
-    dt_strbuf_free(&text);
-    free(file);
+    dt_strbuf_free(&status);
     return is;
 }
 

@@ -1,0 +1,23 @@
+/* Sends a signal to the process group of a rank.
+ *
+ * Programs start workers, such as those of PyTorch's DataLoader. A worker that dies of SIGTERM
+ * makes its program fail that has just begun to save. So if a program handles the signal, its
+ * workers do not get it: they are the processes of the group below it that run the same executable.
+ * A shell has no workers. Even if it has a trap, it first waits for the command that it runs. */
+#ifndef DT_AGENT_SWEEP_GROUPSIGNAL_H
+#define DT_AGENT_SWEEP_GROUPSIGNAL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "launcher/agent/sweep/proclist.h"
+
+/* Returns whether workers do not get this signal. They do get SIGINT, as on a terminal. */
+bool dt_groupsignal_spares(int signo);
+
+/* all: the processes of this host, for a signal that workers do not get; if it is empty, the whole
+ * group gets the signal. *led says whether the first process of the group has workers that did not
+ * get it. Returns false if there is no such group. */
+bool dt_groupsignal_send(const struct dt_proclist *all, pid_t group, int signo, bool *led);
+
+#endif
