@@ -1,14 +1,62 @@
 #include "launcher/io/tail.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 
+/* PyTorch's ranks begin each line of an exception with "[rank3]: ". */
+static const char *after_rank(const char *line)
+{
+    static const char prefix[] = "[rank";
+    size_t digits;
+
+    if (strncmp(line, prefix, strlen(prefix)) != 0)
+        return line;
+    digits = strspn(line + strlen(prefix), "0123456789");
+    return strncmp(line + strlen(prefix) + digits, "]:", 2) == 0
+               ? line + strlen(prefix) + digits + 2
+               : line;
+}
+
+/* Frames of PyTorch's C++ ("frame #3: ...") and glog ("    @     0x7f... f()"), and of glibc and
+ * LLVM ("12  /usr/bin/python3(main+0x2b) [0x6831eb]"). */
+static bool is_stack_frame(const char *text)
+{
+    const char *last = strrchr(text, '[');
+    size_t digits = strspn(text, "0123456789");
+
+    if (strncmp(text, "frame #", strlen("frame #")) == 0)
+        return true;
+    if (*text == '@')
+        return strncmp(text + 1 + strspn(text + 1, " "), "0x", 2) == 0;
+    return digits && text[digits] == ' ' && last && strncmp(last, "[0x", 3) == 0;
+}
+
+/* As the lines of ^ and ~ below Python's source do not. Letters may have several bytes. */
+static bool has_words(const char *text)
+{
+    for (; *text; text++) {
+        if (isalnum((unsigned char)*text) || (unsigned char)*text >= 0x80)
+            return true;
+    }
+    return false;
+}
+
 static void end_line(struct dt_tail *t)
 {
+    const char *text;
+
     if (t->open.len == 0)
         return;
+    text = after_rank(t->open.data);
+    text += strspn(text, " \t");
+    if (!has_words(text) || is_stack_frame(text)) {
+        t->open.len = 0;
+        return;
+    }
     free(t->lines[t->next]);
     t->lines[t->next] = dt_xstrndup(t->open.data, t->open.len);
     t->next = (t->next + 1) % DT_TAIL_LINES;

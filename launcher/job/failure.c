@@ -210,15 +210,21 @@ static bool may_be_consequence(const struct dt_death *d)
            (d->code > 0 || d->signo == SIGABRT);
 }
 
-static bool says_peer_lost(struct dt_tail *tail)
+static bool some_line(struct dt_tail *tail, bool (*says)(const char *line))
 {
     const char *line;
 
     for (unsigned i = 0; (line = dt_tail_line(tail, i)); i++) {
-        if (dt_cause_line_says_peer_lost(line))
+        if (says(line))
             return true;
     }
     return false;
+}
+
+static bool says_peer_lost(struct dt_tail *tail)
+{
+    return some_line(tail, dt_cause_line_says_peer_lost) ||
+           some_line(tail, dt_cause_line_says_timed_out);
 }
 
 /* Returns whether dtrun now waits for a death that explains the cause so far, because the last
@@ -283,10 +289,12 @@ static void describe(struct dt_failure *f, const struct dt_death *cause, struct 
 static void say_consequence(const struct dt_failure *f, const struct dt_death *cause)
 {
     const struct dt_death *done = dt_deaths_first_done(&f->deaths);
+    bool closed = some_line(&f->core->ranks.v[cause->rank].tail, dt_cause_line_says_peer_lost);
     struct dt_strbuf b = { 0 };
 
-    dt_strbuf_printf(&b, "hint: rank %u says that another rank closed its connection; ",
-                     cause->rank);
+    dt_strbuf_printf(&b, "hint: rank %u says that %s; ", cause->rank,
+                     closed ? "another rank closed its connection"
+                            : "it waited too long for another rank");
     if (done && done->time_ns < cause->time_ns) {
         dt_strbuf_printf(&b, "before that, rank %u had exited with code 0", done->rank);
     } else if (dt_ranks_alive(&f->core->ranks) > 0) {

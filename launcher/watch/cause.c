@@ -41,6 +41,12 @@ int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers
     return new > now || is_before(&deaths[last], &deaths[cause]) ? last : cause;
 }
 
+bool dt_cause_line_says_timed_out(const char *line)
+{
+    return (strstr(line, "gloo/transport/") && strstr(line, "Timed out waiting")) ||
+           strstr(line, "Watchdog caught collective operation timeout"); /* PyTorch's, of NCCL */
+}
+
 bool dt_cause_line_says_peer_lost(const char *line)
 {
     static const char *const texts[] = {

@@ -17,7 +17,7 @@ struct dt_death {
     uint64_t time_ns; /* in dtrun's clock: the agent's time, corrected for the offset */
     /* NULL, or the MPI call in which others wait for it, and before which it exited with 0 */
     const char *missed;
-    bool says_peer_lost; /* its last lines say that another process has closed a connection */
+    bool says_peer_lost; /* its last lines say that it lost another, or waited too long for it */
 };
 
 static inline struct dt_death dt_death_of_host(uint32_t first_rank, uint64_t time_ns)
@@ -40,5 +40,9 @@ int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers
 /* Returns whether this line of a rank's output is one in which Gloo, NCCL or PyTorch reports that
  * another process has closed its connection, as when it has failed or left. */
 bool dt_cause_line_says_peer_lost(const char *line);
+
+/* The same for a line in which Gloo or PyTorch reports that the rank has waited too long for
+ * another, as when that one hangs. */
+bool dt_cause_line_says_timed_out(const char *line);
 
 #endif

@@ -75,6 +75,26 @@ load common
     clean
 }
 
+@test "a rank that waited too long for another gets a hint that names those that still run" {
+    dtrun -np 3 sh -c '[ $DTRUN_RANK = 1 ] && exec sleep 600
+        echo "RuntimeError: [./gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 5000ms for recv" >&2; exit 4'
+    code_is 4
+    err_has 'says that it waited too long for another rank; see the output of those that still run: 1'
+    clean
+}
+
+@test "the failure message quotes the reason and not the stack below it, as when PyTorch aborts after NCCL" {
+    dtrun -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec sleep 600
+        { echo "  what():  [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)"
+            for i in 0 1 2 3 4 5 6 7; do echo "frame #$i: c10d::f() + 0x57 (0x7f94ddb56897 in libc10.so)"; done; } >&2
+        kill -ABRT $$'
+    code_is 134
+    err_has "dtrun: | [0]   what():  [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)"
+    [ "$(grep -c '^dtrun: |' "$ERR")" = 1 ]
+    err_has "dtrun: hint: rank 0 says that it waited too long for another rank"
+    clean
+}
+
 @test "the first failure sets the exit code, not a rank that fails while it is being stopped" {
     dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
         trap "exit 4" TERM; while :; do sleep 0.1; done'

@@ -177,6 +177,29 @@ static void the_tail_keeps_the_last_lines(void **state)
     dt_tail_reset(&t);
 }
 
+static void the_tail_leaves_out_what_gives_no_reason(void **state)
+{
+    static const char text[] =
+        "[rank0]:     raise ValueError()\n"
+        "[rank0]:     ~~~~~^^^^^^^^^^^^\n"
+        "[rank0]: ValueError: 3\n"
+        "[rank0]: frame #0: c10::Error::Error(c10::SourceLocation) + 0x57 (0x7f94 in libc10.so)\n"
+        "frame #12: clone + 0x3f (0x7f94ddb56897 in /lib/libc.so.6)\n"
+        "    @     0x7f94ddb56897  (unknown)\n"
+        "58  /usr/bin/python3(Py_RunMain+0x3c1) [0x6b80b1]\n"
+        "=================================\n"
+        "-- \xc3\xa4 --\n"
+        "12 [0.5, 0.25] are no loss\n"
+        "@user\n";
+    struct dt_tail t = { 0 };
+
+    (void)state;
+    dt_tail_feed(&t, text, strlen(text));
+    assert_tail(&t, "[rank0]:     raise ValueError()|[rank0]: ValueError: 3|-- \xc3\xa4 --|"
+                    "12 [0.5, 0.25] are no loss|@user|");
+    dt_tail_reset(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_label_names_the_rank_or_auxiliary),
         cmocka_unit_test(a_stamp_has_local_time_and_milliseconds),
         cmocka_unit_test(the_tail_keeps_the_last_lines),
+        cmocka_unit_test(the_tail_leaves_out_what_gives_no_reason),
     };
 
     return cmocka_run_group_tests_name("linebuf", tests, NULL, NULL);

@@ -216,6 +216,25 @@ static void lines_of_gloo_nccl_and_pytorch_say_that_a_peer_is_lost(void **state)
     }
 }
 
+static void a_line_says_that_the_rank_waited_too_long(void **state)
+{
+    static const char *const waited[] = {
+        "RuntimeError: [./gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 5000ms for "
+        "recv operation to complete",
+        "[rank7]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 7] Process group watchdog thread "
+        "terminated with exception: [Rank 7] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for "
+        "600017 milliseconds before timing out.",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof waited / sizeof *waited; i++)
+        assert_true(dt_cause_line_says_timed_out(waited[i]));
+    assert_false(dt_cause_line_says_timed_out("Timed out waiting 5 s for the licence server"));
+    assert_false(dt_cause_line_says_timed_out("RuntimeError: [./gloo/transport/tcp/pair.cc:598] "
+                                              "Connection closed by peer [10.0.0.7]:29"));
+}
+
 static void exit_codes_are_those_of_a_shell(void **state)
 {
     (void)state;
@@ -237,6 +256,7 @@ int main(void)
         cmocka_unit_test(the_cause_and_its_exit_code_are_found),
         cmocka_unit_test(the_order_of_reports_does_not_matter),
         cmocka_unit_test(lines_of_gloo_nccl_and_pytorch_say_that_a_peer_is_lost),
+        cmocka_unit_test(a_line_says_that_the_rank_waited_too_long),
         cmocka_unit_test(exit_codes_are_those_of_a_shell),
     };
 
