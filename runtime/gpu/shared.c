@@ -24,6 +24,7 @@ enum {
     SLOT_MIN = 1024 * 1024,
     SLOT_MAX = 16 * 1024 * 1024,
     SETTLE_MS = 1000,
+    STEPS_AHEAD = 8, /* that the driver's queue takes, however many ranks share the GPU */
 };
 
 /* ---- whether a device can be shared ---- */
@@ -414,6 +415,22 @@ static dt_result_t check_stop(struct dt_comm *c)
     return stopped ? dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
 }
 
+/* Waits until the GPU has finished the work before the call. */
+static dt_result_t await_begin(struct queueing *q)
+{
+    CUresult result = dt_cuda()->cuEventQuery(q->s->begun);
+    dt_result_t r = DT_OK;
+
+    for (unsigned turn = 0; r == DT_OK && result == CUDA_ERROR_NOT_READY; turn++) {
+        r = dt_gpu_wait_on(q->c, &q->arrival, turn);
+        result = dt_cuda()->cuEventQuery(q->s->begun);
+    }
+    q->function = "cuEventQuery";
+    return r == DT_OK ? report_queued(q, result) : r;
+}
+
+/* A thread that the driver blocks cannot end a wait for the program's own work, so a call of many
+ * steps lets that work end first. */
 static dt_result_t queue_call(struct queueing *q)
 {
     struct dt_gpu_steps steps = dt_gpu_steps_of(q->o, q->c->size, q->s->slot);
@@ -425,6 +442,8 @@ static dt_result_t queue_call(struct queueing *q)
     q->function = "cuEventRecord";
     if (r == DT_OK)
         r = report_queued(q, cuda->cuEventRecord(q->s->begun, q->s->stream));
+    if (r == DT_OK && steps.n > STEPS_AHEAD)
+        r = await_begin(q);
     for (size_t i = 0; r == DT_OK && i < steps.n; i++) {
         q->step = dt_gpu_steps_at(&steps, q->o, i);
         r = queue_step(q);

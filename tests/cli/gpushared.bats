@@ -147,6 +147,15 @@ shared() { # the arguments of share
     clean
 }
 
+@test "shared: an abort frees a rank whose own work delays a call that would fill the driver's queue" {
+    for rank in 0 1; do
+        share 1 2 gpushared abort -x STANDIN_QUEUE=20 --collective-timeout 60 --kill-grace 60 -- $rank 40000000
+        code_is 1
+        [ "$(grep -c -- "^-13: .*rank $rank .*called dt_comm_abort" "$OUT")" = 2 ]
+        clean
+    done
+}
+
 @test "shared: after a failure, GPU memory of a bucket that a GPU may still use is not freed" {
     share 1 3 gpubucket die -x DTRUN_DEVICE=shared --collective-timeout 60
     code_is 137

@@ -7,9 +7,9 @@
  * - hosts 1: the same with calls of all hosts between them
  * - bytes: all-reduces of numbers whose sums are rounded
  * - grow: calls on ever larger buffers, and small ones again
- * - middle RANK: that rank is killed while its GPU has work before a call that the others have
- *   already joined
- * - abort RANK: that rank aborts the communicator instead
+ * - middle RANK [COUNT]: that rank is killed while its GPU has work before a call that the others
+ * have already joined
+ * - abort RANK [COUNT]: that rank aborts the communicator instead
  * - train: steps with a checkpoint after each; prints the resulting weights */
 #include <pthread.h>
 #include <signal.h>
@@ -220,22 +220,21 @@ static void *end_soon(void *arg)
 
 /* That rank ends before its GPU reaches the second call. After that no stream of the others may
  * wait for it. */
-static void middle(int victim, bool dies)
+static void middle(int victim, bool dies, size_t count)
 {
-    enum { COUNT = 5000000 }; /* in several steps */
-    float *buf = device_new(COUNT * sizeof *buf);
+    float *buf = device_new(count * sizeof *buf);
     struct gate gate;
     pthread_t thread;
     dt_result_t r;
 
-    DRIVE(cuMemsetD32_v2(address(buf), 0x3f800000, COUNT));
-    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    DRIVE(cuMemsetD32_v2(address(buf), 0x3f800000, count));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_SUM));
     gate_make(&gate);
     if (dt_rank() == victim) {
         gate_shut(&gate, CU_STREAM_LEGACY);
         pthread_create(&thread, NULL, end_soon, dies ? &gate : NULL);
     }
-    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM);
+    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_SUM);
     if (dt_rank() != victim)
         DRIVE(cuCtxSynchronize());
     need(r);
@@ -272,6 +271,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     int number = argc > 2 ? atoi(argv[2]) : 0;
+    size_t count = argc > 3 ? (size_t)atol(argv[3]) : 5000000; /* in several steps */
 
     signal(SIGTERM, SIG_IGN); /* leaves time to print what a call returned */
     need(dt_init());
@@ -285,9 +285,9 @@ int main(int argc, char **argv)
     else if (strcmp(what, "grow") == 0)
         grow();
     else if (strcmp(what, "middle") == 0)
-        middle(number, true);
+        middle(number, true, count);
     else if (strcmp(what, "abort") == 0)
-        middle(number, false);
+        middle(number, false, count);
     else if (strcmp(what, "train") == 0)
         train();
     else
