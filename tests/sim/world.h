@@ -258,13 +258,13 @@ struct sim_order { /* something that ends a job by itself: a signal or a limit *
     bool late; /* counts even if all has gone well */
 };
 
-/* Each note of the witness has a number ("count"), which orders notes of the same instant. */
 /* How often dtrun has said a line, by its hash. */
 struct sim_said {
     uint64_t hash;
     uint32_t n;
 };
 
+/* Each note of the witness has a number ("count"), which orders notes of the same instant. */
 struct sim_witness {
     uint64_t count;
     uint32_t generation; /* of the last START */
