@@ -461,14 +461,17 @@ END
 }
 
 @test "what a shell with a trap runs gets SIGTERM, even if it is a shell" {
-    dtrun_start --kill-grace 600 -np 2 sh -c 'trap "echo got TERM" TERM
-        sh -c "echo ready; while :; do sleep 0.05; done"; exit 0'
-    out_has 2 ready
-    kill -TERM "$BACKGROUND"
-    dtrun_wait
-    code_is 143
-    [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
-    clean
+    for shell in sh ksh93 bash-static; do
+        cp "$(command -v bash)" $shell
+        dtrun_start --kill-grace 600 -np 2 ./$shell -c 'trap "echo got TERM" TERM
+            "$0" -c "echo ready; while :; do sleep 0.05; done"; exit 0' ./$shell
+        out_has 2 ready
+        kill -TERM "$BACKGROUND"
+        dtrun_wait
+        code_is 143
+        [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
+        clean
+    done
 }
 
 @test "a stopped rank is continued so that it can end" {

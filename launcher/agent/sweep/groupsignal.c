@@ -25,16 +25,21 @@ static void read_executable(char path[PATH_MAX], pid_t pid)
     path[n > 0 ? n : 0] = '\0';
 }
 
+/* Also if a version or the like follows the name, as in "ksh93", "zsh-5.9" and "bash (deleted)". */
 static bool is_shell(const char *executable)
 {
-    static const char *const shells[] = { "sh",   "ash", "bash", "busybox", "csh", "dash",
-                                          "fish", "ksh", "mksh", "tcsh",    "zsh", "yash" };
+    static const char *const shells[] = { "sh",   "ash",  "bash", "bsd-csh", "busybox",
+                                          "csh",  "dash", "fish", "ksh",     "lksh",
+                                          "mksh", "tcsh", "zsh",  "yash" };
     const char *slash = strrchr(executable, '/');
     const char *name = slash ? slash + 1 : executable;
 
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
-        if (strcmp(name, shells[i]) == 0)
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        size_t n = strlen(shells[i]);
+
+        if (strncmp(name, shells[i], n) == 0 && strchr(" -0123456789", name[n]))
             return true;
+    }
     return false;
 }
 
