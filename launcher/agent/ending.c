@@ -161,16 +161,20 @@ static void on_kill_over(uv_timer_t *timer)
         begin_sweep(g, STUCK_MS);
 }
 
-static void signal_one(const struct dt_proclist *all, struct dt_process *p, int signo)
+static void signal_one(struct dt_generation *g, const struct dt_proclist *all, struct dt_process *p,
+                       int signo)
 {
-    bool led;
+    struct dt_groupsignal_workers others = { 0 };
+    bool led, ends = signo == SIGTERM;
 
     if (!p->alive)
         return;
     /* The process group does not exist before the rank has called setpgid. */
-    if (!dt_groupsignal_send(all, p->spawned.pid, signo, &led) && !p->outlived.si_pid)
+    if (!dt_groupsignal_send(all, p->spawned.pid, signo, ends ? &g->spared : &others, &led) &&
+        !p->outlived.si_pid)
         kill(p->spawned.pid, signo);
-    p->leads |= led && signo == SIGTERM;
+    p->leads |= led && ends;
+    dt_groupsignal_free(&others);
 }
 
 static struct dt_proclist processes_for(struct dt_generation *g, int signo)
@@ -188,7 +192,7 @@ static void signal_first(struct dt_generation *g, uint32_t n, int signo)
     struct dt_proclist all = processes_for(g, signo);
 
     for (uint32_t i = 0; i < n; i++)
-        signal_one(&all, &g->processes[i], signo);
+        signal_one(g, &all, &g->processes[i], signo);
     dt_proclist_free(&all);
 }
 
@@ -280,6 +284,7 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 
     if (dt_pmixhelper_died(g->pmix, info))
         return;
+    dt_groupsignal_orphans(&g->spared, SIGTERM);
     while (i < g->config.numbers.n &&
            !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
         i++;
@@ -339,7 +344,7 @@ static bool ask_to_end(struct dt_generation *g)
             continue;
         if (all.n == 0)
             all = processes_for(g, SIGTERM);
-        signal_one(&all, p, SIGTERM);
+        signal_one(g, &all, p, SIGTERM);
     }
     dt_proclist_free(&all);
     return asked;

@@ -329,6 +329,7 @@ void dt_generation_destroy(struct dt_generation *g)
         free(g->failure->what);
     free(g->failure);
     free(g->processes);
+    dt_groupsignal_free(&g->spared);
     free(g->config.numbers.v);
     if (g->config.cgroup >= 0)
         close(g->config.cgroup);

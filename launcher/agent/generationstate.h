@@ -14,6 +14,7 @@
 #include "launcher/agent/ranklink/ranksock.h"
 #include "launcher/agent/ranks/injector.h"
 #include "launcher/agent/ranks/spawn.h"
+#include "launcher/agent/sweep/groupsignal.h"
 #include "launcher/agent/unserved/procscan.h"
 
 /* In this order. A failed spawn goes from the first directly to DT_GENERATION_SWEEPING. */
@@ -75,6 +76,7 @@ struct dt_generation {
     uint32_t alive;
     /* In the order of config.numbers: the ranks by local rank, then auxiliaries. */
     struct dt_process *processes;
+    struct dt_groupsignal_workers spared; /* workers that have not got SIGTERM */
 };
 
 /* Sends text to dtrun, which prints it with the host's name. */

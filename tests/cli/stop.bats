@@ -460,6 +460,18 @@ END
     clean
 }
 
+@test "workers that outlive their program get SIGTERM, so that they do not use up the grace" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    make_saver
+    dtrun_start --kill-grace 600 -np 2 sh -c 'python3 -S saver.py leave; exit 1'
+    out_has 2 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
+    clean
+}
+
 @test "what a shell with a trap runs gets SIGTERM, even if it is a shell" {
     for shell in sh ksh93 bash-static; do
         cp "$(command -v bash)" $shell

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "launcher/agent/sweep/procstatus.h"
+#include "launcher/base/mem.h"
 
 bool dt_groupsignal_spares(int signo)
 {
@@ -52,17 +54,16 @@ static bool handles(pid_t pid, int signo)
     return is;
 }
 
-/* Returns the program whose worker the process is, or 0. */
-static pid_t program_of(const struct dt_proclist *all, const struct dt_proclist_process *worker,
-                        int signo)
+/* Returns the program whose worker the process is, or NULL. */
+static const struct dt_proclist_process *
+program_of(const struct dt_proclist *all, const struct dt_proclist_process *worker, int signo)
 {
-    const struct dt_proclist_process *p = worker;
+    const struct dt_proclist_process *p = worker, *program = NULL;
     char executable[PATH_MAX], other[PATH_MAX];
-    pid_t program = 0;
 
     read_executable(executable, worker->pid);
     if (!*executable || is_shell(executable))
-        return 0;
+        return NULL;
     /* A reused pid could close a cycle, which the bound breaks. */
     for (size_t hops = 0; hops < all->n && p->pid != worker->stat.group; hops++) {
         p = dt_proclist_find(all, p->stat.parent);
@@ -70,39 +71,53 @@ static pid_t program_of(const struct dt_proclist *all, const struct dt_proclist_
             break;
         read_executable(other, p->pid);
         if (strcmp(other, executable) == 0 && handles(p->pid, signo))
-            program = p->pid;
+            program = p;
     }
     return program;
 }
 
 /* Since the list was read, the process may have ended, and its id may be another's by now. */
-static void signal_process(const struct dt_proclist_process *p, int signo)
+static bool is_living(const struct dt_proclist_process *p)
 {
     struct dt_procstat now;
 
-    if (dt_procstat_read(&now, p->pid) && now.started == p->stat.started)
+    return dt_procstat_read(&now, p->pid) && now.started == p->stat.started && now.living;
+}
+
+static void signal_process(const struct dt_proclist_process *p, int signo)
+{
+    if (is_living(p))
         kill(p->pid, signo);
 }
 
-bool dt_groupsignal_send(const struct dt_proclist *all, pid_t group, int signo, bool *led)
+static void spare(struct dt_groupsignal_workers *spared, const struct dt_proclist_process *worker,
+                  const struct dt_proclist_process *program)
+{
+    spared->v = dt_xrealloc(spared->v, spared->n + 1, sizeof *spared->v);
+    spared->v[spared->n++] = (struct dt_groupsignal_worker){ *worker, *program };
+}
+
+bool dt_groupsignal_send(const struct dt_proclist *all, pid_t group, int signo,
+                         struct dt_groupsignal_workers *spared, bool *led)
 {
     struct dt_proclist others = { 0 };
-    size_t workers = 0;
+    size_t before = spared->n;
 
     *led = false;
     for (size_t i = 0; i < all->n; i++) {
-        pid_t program;
+        const struct dt_proclist_process *p = &all->v[i], *program;
 
-        if (all->v[i].stat.group != group)
+        if (p->stat.group != group)
             continue;
-        program = all->v[i].pid == group ? 0 : program_of(all, &all->v[i], signo);
-        *led |= program == group;
-        workers += program != 0;
-        if (!program)
-            dt_proclist_add(&others, &all->v[i]);
+        program = p->pid == group ? NULL : program_of(all, p, signo);
+        *led |= program && program->pid == group;
+        if (program)
+            spare(spared, p, program);
+        else
+            dt_proclist_add(&others, p);
     }
     /* Without workers, not even a process that has just been forked is left out. */
-    if (workers == 0) {
+    if (spared->n == before) {
         dt_proclist_free(&others);
         return kill(-group, signo) == 0;
     }
@@ -110,4 +125,23 @@ bool dt_groupsignal_send(const struct dt_proclist *all, pid_t group, int signo, 
         signal_process(&others.v[i], signo);
     dt_proclist_free(&others);
     return true;
+}
+
+void dt_groupsignal_orphans(struct dt_groupsignal_workers *spared, int signo)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < spared->n; i++) {
+        if (is_living(&spared->v[i].program))
+            spared->v[kept++] = spared->v[i];
+        else
+            signal_process(&spared->v[i].worker, signo);
+    }
+    spared->n = kept;
+}
+
+void dt_groupsignal_free(struct dt_groupsignal_workers *spared)
+{
+    free(spared->v);
+    *spared = (struct dt_groupsignal_workers){ 0 };
 }
