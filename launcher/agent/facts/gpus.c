@@ -55,9 +55,9 @@ static void see_gpu(void *arg, const char *information)
     seen->divided = seen->divided || (minor && is_divided(seen->root, minor));
 }
 
-static bool has_device(const char *root, const char *name)
+static bool has_file(const char *root, const char *name)
 {
-    char *path = dt_xasprintf("%s/dev/%s", root, name);
+    char *path = dt_xasprintf("%s%s", root, name);
     bool has = access(path, F_OK) == 0;
 
     free(path);
@@ -141,16 +141,17 @@ static void count_files(struct dt_strs *gpus, const char *root)
     free(dir);
 }
 
-/* A driver without files in /proc (in the Windows Subsystem for Linux, and in gVisor) may have the
- * tool nvidia-smi. Without it, gVisor still has a file for each GPU of the container. */
+/* A driver without files of GPUs in /proc (in the Windows Subsystem for Linux, and in gVisor) may
+ * have the tool nvidia-smi. Without it, gVisor still has a file for each GPU of the container. Such
+ * files also stay when the driver is unloaded. */
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
     struct seen seen = { gpus, root, false };
     bool files = dt_nvidia_each(root, see_gpu, &seen);
 
-    if (files ? seen.divided : has_device(root, "dxg") || has_device(root, "nvidiactl"))
+    if (files ? seen.divided : has_file(root, "/dev/dxg") || has_file(root, "/dev/nvidiactl"))
         list_with_smi(gpus, groups);
-    if (!files && gpus->n == 0)
+    if (!files && gpus->n == 0 && has_file(root, "/proc/driver/nvidia"))
         count_files(gpus, root);
 }
 

@@ -332,6 +332,14 @@ static void gpus_without_a_tool_are_counted(void **state)
     assert_string_equal(detected_with(""), "0|");
 }
 
+static void files_that_an_unloaded_driver_left_are_no_gpus(void **state)
+{
+    (void)state;
+    put("/dev/nvidiactl", "");
+    put("/dev/nvidia0", "");
+    assert_string_equal(detected_with("no driver\n"), "");
+}
+
 static void nvidia_smi_reports_models_driver_and_memory_errors(void **state)
 {
     static const struct {
@@ -603,6 +611,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(gpus_have_indexes_and_mig_devices_uuids, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(gpus_without_a_tool_are_counted, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(files_that_an_unloaded_driver_left_are_no_gpus, make_root,
+                                        remove_root),
         cmocka_unit_test(nvidia_smi_reports_models_driver_and_memory_errors),
         cmocka_unit_test(nvidia_smi_reports_how_gpus_are_linked),
         cmocka_unit_test_setup_teardown(
