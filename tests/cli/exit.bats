@@ -76,7 +76,7 @@ load common
 }
 
 @test "a rank that waited too long for another gets a hint that names those that still run" {
-    dtrun -np 3 sh -c '[ $DTRUN_RANK = 1 ] && exec sleep 600
+    dtrun -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec sleep 600
         echo "RuntimeError: [./gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 5000ms for recv" >&2; exit 4'
     code_is 4
     err_has 'says that it waited too long for another rank; see the output of those that still run: 1'
