@@ -12,6 +12,8 @@
 #include "launcher/job/stopping.h"
 #include "launcher/watch/words.h"
 
+enum { SCREEN_LINES = 20 };
+
 static void act_start(struct dt_job *j)
 {
     dt_core_begin_generation(&j->core);
@@ -71,6 +73,13 @@ static void fail_if_errors_ignored(struct dt_job *j)
     j->core.outcome.exit_code = DT_EXIT_LAUNCH;
 }
 
+/* A program that handles SIGTERM may print much before it ends, as Lightning does. */
+static void repeat_cause(const struct dt_job *j)
+{
+    if (j->core.outcome.lines_since >= SCREEN_LINES && !j->core.config->output_hidden)
+        dt_say("the job has failed: %s", j->core.outcome.reason);
+}
+
 static void say_end(const struct dt_job *j)
 {
     double total = (double)(j->ended_ns - j->began_ns) / 1e9;
@@ -114,6 +123,7 @@ static void act_finish(struct dt_job *j)
     dt_last_calls_say(&j->last_calls);
     if (j->core.outcome.exit_code == 0)
         dt_injections_say_untriggered(&j->injections, &j->core.plan, &j->core.ranks);
+    repeat_cause(j);
     say_end(j);
     dt_stopping_end_agents(&j->core);
 }

@@ -22,6 +22,15 @@ static int tail_fd(const struct dt_rank_io *io)
     return io->core->config->merge_stderr ? STDOUT_FILENO : STDERR_FILENO;
 }
 
+static size_t count_lines(const char *text, size_t n)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
 void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_output *m)
 {
     const struct dt_job_ops *ops = io->core->ops;
@@ -30,6 +39,8 @@ void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_outpu
         return;
     if (m->fd == tail_fd(io))
         dt_tail_feed(&io->core->ranks.v[m->rank].tail, (const char *)m->data.p, m->data.n);
+    if (io->core->outcome.has_cause)
+        io->core->outcome.lines_since += count_lines((const char *)m->data.p, m->data.n);
     ops->output(ops->arg, m->rank, m->fd, m->data.p, m->data.n);
 }
 

@@ -95,6 +95,21 @@ load common
     clean
 }
 
+@test "the failure is named again at the end if other ranks then printed more than a screen" {
+    for lines in 5 50; do
+        dtrun -np 2 sh -c 'if [ $DTRUN_RANK = 1 ]; then until [ -e up ]; do sleep 0.02; done; exit 3; fi
+            trap "seq '$lines'; exit 0" TERM; : >up; while :; do sleep 0.05; done'
+        code_is 3
+        [ "$(grep -c '^\[0\] ' "$OUT")" = $lines ]
+        grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) exited with code 3; stopping the other rank$' "$ERR"
+        [ $lines = 5 ] || tail -n 1 "$ERR" |
+            grep -qE '^dtrun: the job has failed: rank 1 \(localhost, pid [0-9]+\) exited with code 3$'
+        err_lines $((1 + lines / 50))
+        rm up
+    done
+    clean
+}
+
 @test "the first failure sets the exit code, not a rank that fails while it is being stopped" {
     dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
         trap "exit 4" TERM; while :; do sleep 0.1; done'

@@ -2,6 +2,8 @@
 #ifndef DT_JOB_STATE_OUTCOME_H
 #define DT_JOB_STATE_OUTCOME_H
 
+#include <stdint.h>
+
 #include "launcher/watch/cause.h"
 
 struct dt_outcome { /* zero-initialised */
@@ -10,6 +12,7 @@ struct dt_outcome { /* zero-initialised */
     char *reason; /* why the job ended, for the report; NULL: it did not fail */
     bool has_cause;
     struct dt_death cause; /* valid when reason is set and has_cause */
+    uint64_t lines_since;  /* lines of output since dtrun has named the cause */
 };
 
 /* takes over text; only the first reason counts */
