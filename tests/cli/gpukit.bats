@@ -45,6 +45,19 @@ PY
     clean
 }
 
+@test "the kit: --json replaces no device and no folder" {
+    mkfifo "$T/pipe"
+    mkdir "$T/folder"
+    for file in pipe folder; do
+        kit --standin --json "$T/$file" kinds
+        [ "$RC" = 2 ]
+        [ ! -f "$T/$file" ]
+        [ -z "$(ls -A "$T/folder")" ]
+        grep -qx "run: --json $T/$file: this is not a regular file" "$ERR"
+    done
+    clean
+}
+
 @test "the kit: with one GPU, the rows for several report what they need" {
     STANDIN_DEVICES=1 kit --standin kinds opposite silent 'NCCL, 2 ranks'
     [ "$RC" = 0 ]
