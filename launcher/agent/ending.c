@@ -10,6 +10,7 @@
 #include "launcher/agent/ranks/removetree.h"
 #include "launcher/agent/sweep/groupsignal.h"
 #include "launcher/agent/sweep/ncclfiles.h"
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/agent/sweep/procstat.h"
 #include "launcher/agent/unservedwarn.h"
 #include "launcher/base/clock.h"
@@ -161,7 +162,8 @@ static void on_kill_over(uv_timer_t *timer)
         begin_sweep(g, STUCK_MS);
 }
 
-static void signal_one(struct dt_generation *g, const struct dt_proclist *all, struct dt_process *p,
+/* all: empty, or the processes of this host, which are read when a rank may have workers. */
+static void signal_one(struct dt_generation *g, struct dt_proclist *all, struct dt_process *p,
                        int signo)
 {
     struct dt_groupsignal_workers others = { 0 };
@@ -169,6 +171,8 @@ static void signal_one(struct dt_generation *g, const struct dt_proclist *all, s
 
     if (!p->alive)
         return;
+    if (all->n == 0 && dt_groupsignal_spares(signo) && dt_procfs_has_children(p->spawned.pid))
+        dt_proclist_read(all, dt_ending_progress, g);
     /* The process group does not exist before the rank has called setpgid. */
     if (!dt_groupsignal_send(all, p->spawned.pid, signo, ends ? &g->spared : &others, &led) &&
         !p->outlived.si_pid)
@@ -177,19 +181,10 @@ static void signal_one(struct dt_generation *g, const struct dt_proclist *all, s
     dt_groupsignal_free(&others);
 }
 
-static struct dt_proclist processes_for(struct dt_generation *g, int signo)
-{
-    struct dt_proclist all = { 0 };
-
-    if (dt_groupsignal_spares(signo))
-        dt_proclist_read(&all, dt_ending_progress, g);
-    return all;
-}
-
 /* Signals the first n processes: the ranks, or all. */
 static void signal_first(struct dt_generation *g, uint32_t n, int signo)
 {
-    struct dt_proclist all = processes_for(g, signo);
+    struct dt_proclist all = { 0 };
 
     for (uint32_t i = 0; i < n; i++)
         signal_one(g, &all, &g->processes[i], signo);
@@ -340,11 +335,8 @@ static bool ask_to_end(struct dt_generation *g)
             continue;
         p->asked = !is_dumping(g, i);
         asked &= p->asked;
-        if (!p->asked)
-            continue;
-        if (all.n == 0)
-            all = processes_for(g, SIGTERM);
-        signal_one(g, &all, p, SIGTERM);
+        if (p->asked)
+            signal_one(g, &all, p, SIGTERM);
     }
     dt_proclist_free(&all);
     return asked;

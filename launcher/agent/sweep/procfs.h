@@ -15,4 +15,8 @@ bool dt_procfs_is_ours(void);
  * the end. */
 pid_t dt_procfs_next(DIR *dir);
 
+/* Returns whether the process has children, or the kernel does not say. It takes far less time than
+ * a look at all processes. */
+bool dt_procfs_has_children(pid_t pid);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/sweep/leftovers.h"
+#include "launcher/agent/sweep/procfs.h"
 #include "launcher/agent/sweep/sweep.h"
 #include "tests/unit/forbid.h"
 
@@ -151,6 +153,45 @@ static void a_process_of_another_user_is_not_waited_for(void **state)
     assert_int_equal(status, 0);
 }
 
+struct forking {
+    pthread_barrier_t meet;
+    pid_t child;
+};
+
+static void *fork_and_stay(void *arg)
+{
+    struct forking *f = arg;
+
+    f->child = fork();
+    if (f->child == 0) {
+        pause();
+        _exit(0);
+    }
+    pthread_barrier_wait(&f->meet);
+    pthread_barrier_wait(&f->meet);
+    return NULL;
+}
+
+static void children_of_any_thread_count(void **state)
+{
+    struct forking f;
+    pthread_t thread;
+
+    (void)state;
+    assert_false(dt_procfs_has_children(getpid()));
+    assert_int_equal(pthread_barrier_init(&f.meet, NULL, 2), 0);
+    assert_int_equal(pthread_create(&thread, NULL, fork_and_stay, &f), 0);
+    pthread_barrier_wait(&f.meet);
+    assert_true(dt_procfs_has_children(getpid()));
+    assert_false(dt_procfs_has_children(f.child));
+    kill(f.child, SIGKILL);
+    assert_int_equal(waitpid(f.child, NULL, 0), f.child);
+    assert_false(dt_procfs_has_children(getpid()));
+    pthread_barrier_wait(&f.meet);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&f.meet);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_truncated_environ_is_read_as_far_as_it_goes),
         cmocka_unit_test(a_container_may_refuse_pidfds),
         cmocka_unit_test(a_process_of_another_user_is_not_waited_for),
+        cmocka_unit_test(children_of_any_thread_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
