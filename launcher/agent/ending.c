@@ -163,21 +163,18 @@ static void on_kill_over(uv_timer_t *timer)
 }
 
 /* all: empty, or the processes of this host, which are read when a rank may have workers. */
-static void signal_one(struct dt_generation *g, struct dt_proclist *all, struct dt_process *p,
+static void signal_one(struct dt_generation *g, struct dt_proclist *all, const struct dt_process *p,
                        int signo)
 {
-    struct dt_groupsignal_workers others = { 0 };
-    bool led, ends = signo == SIGTERM;
+    struct dt_groupsignal_workers others = { 0 }, *spared = signo == SIGTERM ? &g->spared : &others;
 
     if (!p->alive)
         return;
     if (all->n == 0 && dt_groupsignal_spares(signo) && dt_procfs_has_children(p->spawned.pid))
         dt_proclist_read(all, dt_ending_progress, g);
     /* The process group does not exist before the rank has called setpgid. */
-    if (!dt_groupsignal_send(all, p->spawned.pid, signo, ends ? &g->spared : &others, &led) &&
-        !p->outlived.si_pid)
+    if (!dt_groupsignal_send(all, p->spawned.pid, signo, spared) && !p->outlived.si_pid)
         kill(p->spawned.pid, signo);
-    p->leads |= led && ends;
     dt_groupsignal_free(&others);
 }
 
@@ -236,13 +233,12 @@ void dt_ending_refuse(struct dt_generation *g, enum dt_spawn_step step, int erro
 }
 
 /* STOP sends SIGTERM to the group of each rank. A shell dies of it at once, but the program that
- * the shell runs may be saving, together with other ranks. A program that handles SIGTERM has ended
- * by itself, and what it leaves are its workers. */
+ * the shell runs may be saving, together with other ranks. */
 static bool is_outlived(const struct dt_generation *g, const struct dt_process *p)
 {
     bool asked = p->asked || (g->stop_expected && g->phase == DT_GENERATION_RUNNING);
 
-    return asked && !p->leads && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
+    return asked && !g->stopped_at_once && dt_groups_has_child(p->spawned.pid);
 }
 
 static void end_process(struct dt_generation *g, uint32_t i, const siginfo_t *info)

@@ -38,7 +38,6 @@ struct dt_process { /* a rank or an auxiliary */
     uint64_t aborted_ns; /* when the agent heard of that */
     bool mpi_done;       /* it has called MPI_Finalize */
     bool asked;          /* STOP has sent it SIGTERM, or Slurm has */
-    bool leads;          /* it handles SIGTERM, so that its workers were not sent it */
     siginfo_t outlived;  /* how it ended, while others of its group have a grace; si_pid 0: not */
     struct dt_msg_exit end;
 };

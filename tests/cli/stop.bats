@@ -472,6 +472,36 @@ END
     clean
 }
 
+@test "a Python that SIGTERM ends at once leaves the Python that it has started time to save" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    cat >wrapper.py <<'END'
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
+subprocess.Popen([sys.executable, "-S", "save.py"]).wait()
+END
+    cat >save.py <<'END'
+import os, signal, sys, time
+wrapper = os.getppid()
+def save(number, frame):
+    while os.getppid() == wrapper:
+        time.sleep(0.02)
+    time.sleep(0.5) # much longer than it takes to kill what is left
+    print("saved", flush=True)
+    os._exit(0)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+while True:
+    signal.pause()
+END
+    dtrun_start --kill-grace 600 -np 2 python3 -S wrapper.py
+    out_has 2 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c saved "$OUT")" = 2 ]
+    clean
+}
+
 @test "what a shell with a trap runs gets SIGTERM, even if it is a shell" {
     for shell in sh ksh93 bash-static; do
         cp "$(command -v bash)" $shell

@@ -98,19 +98,17 @@ static void spare(struct dt_groupsignal_workers *spared, const struct dt_proclis
 }
 
 bool dt_groupsignal_send(const struct dt_proclist *all, pid_t group, int signo,
-                         struct dt_groupsignal_workers *spared, bool *led)
+                         struct dt_groupsignal_workers *spared)
 {
     struct dt_proclist others = { 0 };
     size_t before = spared->n;
 
-    *led = false;
     for (size_t i = 0; i < all->n; i++) {
         const struct dt_proclist_process *p = &all->v[i], *program;
 
         if (p->stat.group != group)
             continue;
         program = p->pid == group ? NULL : program_of(all, p, signo);
-        *led |= program && program->pid == group;
         if (program)
             spare(spared, p, program);
         else

@@ -24,10 +24,10 @@ struct dt_groupsignal_workers { /* that have not got a signal; zero-initialised 
 };
 
 /* all: the processes of this host, for a signal that workers do not get; if it is empty, the whole
- * group gets the signal. Adds the workers that did not get it to spared. *led says whether the
- * first process of the group has some. Returns false if there is no such group. */
+ * group gets the signal. Adds the workers that did not get it to spared. Returns false if there is
+ * no such group. */
 bool dt_groupsignal_send(const struct dt_proclist *all, pid_t group, int signo,
-                         struct dt_groupsignal_workers *spared, bool *led);
+                         struct dt_groupsignal_workers *spared);
 /* Sends the signal to those whose program has ended since, and removes them. */
 void dt_groupsignal_orphans(struct dt_groupsignal_workers *spared, int signo);
 void dt_groupsignal_free(struct dt_groupsignal_workers *spared);
