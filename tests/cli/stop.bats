@@ -397,6 +397,7 @@ ends_with_grace() {
 # Like a program whose DataLoader has two workers, one of them forked, the other a Python of its own below a third: a
 # worker dies of any signal, and then the program fails. With each signal it asks both whether they live. It leaves them.
 make_saver() {
+    type python3 >/dev/null || skip "python3 is not installed"
     cat >saver.py <<'END'
 import os, signal, subprocess, sys
 
@@ -432,8 +433,16 @@ for name in told:
 END
 }
 
+# After SIGTERM the programs of both ranks find their workers alive, and the job ends long before the grace is over.
+ends_with_workers_alive() {
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
+    clean
+}
+
 @test "workers of a program that handles a signal do not get it, and do not delay the end" {
-    type python3 >/dev/null || skip "python3 is not installed"
     make_saver
     dtrun_start --kill-grace 600 -np 2 python3 -S saver.py leave
     out_has 2 ready
@@ -441,35 +450,21 @@ END
         kill -$signo "$BACKGROUND"
         out_has 2 "SIG$signo workers live"
     done
-    kill -TERM "$BACKGROUND"
-    dtrun_wait
-    code_is 143
-    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
-    clean
+    ends_with_workers_alive
 }
 
 @test "workers do not get SIGTERM either if a shell runs their program" {
-    type python3 >/dev/null || skip "python3 is not installed"
     make_saver
     dtrun_start --kill-grace 600 -np 2 sh -c 'python3 -S saver.py; exit 1'
     out_has 2 ready
-    kill -TERM "$BACKGROUND"
-    dtrun_wait
-    code_is 143
-    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
-    clean
+    ends_with_workers_alive
 }
 
 @test "workers that outlive their program get SIGTERM, so that they do not use up the grace" {
-    type python3 >/dev/null || skip "python3 is not installed"
     make_saver
     dtrun_start --kill-grace 600 -np 2 sh -c 'python3 -S saver.py leave; exit 1'
     out_has 2 ready
-    kill -TERM "$BACKGROUND"
-    dtrun_wait
-    code_is 143
-    [ "$(grep -c 'SIGTERM workers live' "$OUT")" = 2 ]
-    clean
+    ends_with_workers_alive
 }
 
 @test "a Python that SIGTERM ends at once leaves the Python that it has started time to save" {

@@ -741,13 +741,7 @@ static void a_host_that_was_never_sent_go_is_not_fenced(void **state)
     begin(&w);
     w.hosts.v[0].slots = 2;
     meet_and_start(&w);
-    end_rank(&w, 1, 1, 0);
-    answer_query(&w, 0, 1);
-    answer_query(&w, 1, 1);
-    dt_job_timer(w.job, DT_TIMER_COLLECT);
-    end_rank(&w, 0, -1, SIGKILL);
-    sweep(&w, 0);
-    sweep(&w, 1);
+    fail_on_b(&w, 1);
     assert_int_equal(w.generation[1], 2);
     answer_probe_with(&w, 0, DT_REACH_CONNECT);
     answer_probe_with(&w, 1, DT_REACH_CONNECT);
@@ -1636,12 +1630,7 @@ static void a_job_that_waits_for_hosts_tells_once_what_is_wrong(void **state)
     w.config.no_oversubscribe = true;
     launch(&w);
     meet_and_start(&w);
-    end_rank(&w, 1, -1, SIGKILL);
-    answer_query(&w, 0, 1);
-    answer_query(&w, 1, 1);
-    end_rank(&w, 0, -1, SIGKILL);
-    sweep(&w, 0);
-    sweep(&w, 1);
+    fail_on_b(&w, 1);
     for (uint32_t generation = 2; generation < 5; generation++) {
         assert_int_equal(w.generation[0], generation);
         answer_probe_with(&w, 0, DT_REACH_CONNECT);
