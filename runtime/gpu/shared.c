@@ -209,6 +209,7 @@ struct queueing {
     struct dt_comm *c;
     struct dt_shared *s;
     const struct dt_operation *o;
+    struct dt_gpu_steps steps;
     struct dt_launchorder_call launch;
     struct dt_gpu_arrival arrival;
     struct dt_gpu_step step;
@@ -415,25 +416,8 @@ static dt_result_t check_stop(struct dt_comm *c)
     return stopped ? dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
 }
 
-/* Waits until the GPU has finished the work before the call. */
-static dt_result_t await_begin(struct queueing *q)
-{
-    CUresult result = dt_cuda()->cuEventQuery(q->s->begun);
-    dt_result_t r = DT_OK;
-
-    for (unsigned turn = 0; r == DT_OK && result == CUDA_ERROR_NOT_READY; turn++) {
-        r = dt_gpu_wait_on(q->c, &q->arrival, turn);
-        result = dt_cuda()->cuEventQuery(q->s->begun);
-    }
-    q->function = "cuEventQuery";
-    return r == DT_OK ? report_queued(q, result) : r;
-}
-
-/* A thread that the driver blocks cannot end a wait for the program's own work, so a call of many
- * steps lets that work end first. */
 static dt_result_t queue_call(struct queueing *q)
 {
-    struct dt_gpu_steps steps = dt_gpu_steps_of(q->o, q->c->size, q->s->slot);
     const struct dt_cuda *cuda = dt_cuda();
     dt_result_t r;
 
@@ -442,10 +426,8 @@ static dt_result_t queue_call(struct queueing *q)
     q->function = "cuEventRecord";
     if (r == DT_OK)
         r = report_queued(q, cuda->cuEventRecord(q->s->begun, q->s->stream));
-    if (r == DT_OK && steps.n > STEPS_AHEAD)
-        r = await_begin(q);
-    for (size_t i = 0; r == DT_OK && i < steps.n; i++) {
-        q->step = dt_gpu_steps_at(&steps, q->o, i);
+    for (size_t i = 0; r == DT_OK && i < q->steps.n; i++) {
+        q->step = dt_gpu_steps_at(&q->steps, q->o, i);
         r = queue_step(q);
         if (r == DT_OK)
             r = check_stop(q->c);
@@ -505,7 +487,7 @@ static void release_stuck(struct dt_comm *c)
 static dt_result_t queue_and_await(struct queueing *q)
 {
     struct dt_gpu_watched *watched = &q->s->watched;
-    bool watches = dt_gpu_steps_of(q->o, q->c->size, q->s->slot).n > 1;
+    bool watches = q->steps.n > 1;
     dt_result_t r;
 
     watched->comm = q->c;
@@ -532,16 +514,21 @@ static dt_result_t make_shared_call(struct dt_comm *c, void *arg)
     dt_gpu_provision_forbid(c);
     if (r == DT_OK)
         r = queue_and_await(q);
-    dt_launchorder_end(&q->launch);
     dt_gpu_provision_allow();
     return r;
 }
 
+/* A thread that the driver blocks cannot end a wait for the program's own work, so a call of many
+ * steps lets that work end first. Only then does it take its place in the order of launches: other
+ * calls, for which that work may be waiting, would wait behind it. */
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
 {
-    struct queueing q = { .c = c, .s = &c->gpu->shared, .o = o };
-    dt_result_t r = dt_nccl_agree(c, o, &q.launch);
+    struct dt_shared *s = &c->gpu->shared;
+    struct queueing q = { .c = c, .s = s, .o = o, .steps = dt_gpu_steps_of(o, c->size, s->slot) };
+    dt_result_t r = q.steps.n > STEPS_AHEAD ? dt_gpu_await_order(c, &o->order) : DT_OK;
 
+    if (r == DT_OK)
+        r = dt_nccl_agree(c, o, &q.launch);
     if (r == DT_OK)
         r = dt_comm_match_then(c, o->kind->call, dt_gpu_call(o), make_shared_call, &q);
     dt_launchorder_end(&q.launch);

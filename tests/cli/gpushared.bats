@@ -156,6 +156,10 @@ shared() { # the arguments of share
     done
 }
 
+@test "shared: a large call that waits for its rank's own work delays no call of another communicator" {
+    shared 1 2 gpushared beside --collective-timeout 20
+}
+
 @test "shared: after a failure, GPU memory of a bucket that a GPU may still use is not freed" {
     share 1 3 gpubucket die -x DTRUN_DEVICE=shared --collective-timeout 60
     code_is 137

@@ -10,6 +10,8 @@
  * - middle RANK [COUNT]: that rank is killed while its GPU has work before a call that the others
  * have already joined
  * - abort RANK [COUNT]: that rank aborts the communicator instead
+ * - beside: calls on one communicator while the GPU of rank 0 has work before a large call on
+ *   another
  * - train: steps with a checkpoint after each; prints the resulting weights */
 #include <pthread.h>
 #include <signal.h>
@@ -240,6 +242,51 @@ static void middle(int victim, bool dies, size_t count)
     need(r);
 }
 
+static void need_sum(const float *device, size_t i)
+{
+    float got;
+
+    DRIVE(cuMemcpyDtoH_v2(&got, address(device + i), sizeof got));
+    if (got == (float)dt_size())
+        return;
+    printf("number %zu is %g\n", i, (double)got);
+    exit(1);
+}
+
+/* The large call waits for work that ends only after the small ones. */
+static void beside(void)
+{
+    enum { LARGE = 40000000, SMALL = 1000, BARRIERS = 1000, CALLS = 20 };
+    float *large = device_new(LARGE * sizeof *large), *small = device_new(SMALL * sizeof *small);
+    dt_comm_t *comms[2], *view;
+    dt_request_t request;
+    CUstream stream;
+    struct gate gate;
+
+    gate_make(&gate);
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++)
+        need(dt_comm_dup(DT_WORLD, &comms[i]));
+    need(dt_comm_on_stream(comms[1], stream, &view));
+    need(dt_all_reduce(comms[0], DT_IN_PLACE, large, LARGE, DT_F32, DT_SUM));
+    DRIVE(cuMemsetD32_v2(address(large), 0x3f800000, LARGE));
+    if (dt_rank() == 0)
+        gate_shut(&gate, CU_STREAM_LEGACY);
+    need(dt_iall_reduce(comms[0], DT_IN_PLACE, large, LARGE, DT_F32, DT_SUM, &request));
+    for (int i = 0; i < BARRIERS; i++)
+        need(dt_barrier(DT_WORLD)); /* long enough for the large call to begin on all ranks */
+    for (int i = 0; i < CALLS; i++) {
+        DRIVE(cuMemsetD32Async(address(small), 0x3f800000, SMALL, stream));
+        need(dt_all_reduce(view, DT_IN_PLACE, small, SMALL, DT_F32, DT_SUM));
+        need(dt_stream_wait(view));
+    }
+    gate_open(&gate);
+    need(dt_wait(&request));
+    need_sum(small, SMALL - 1);
+    need_sum(large, LARGE - 1);
+    need(dt_comm_free(view));
+}
+
 /* All ranks have the same weights. Each step adds a sum over all ranks. */
 static void train(void)
 {
@@ -288,6 +335,8 @@ int main(int argc, char **argv)
         middle(number, true, count);
     else if (strcmp(what, "abort") == 0)
         middle(number, false, count);
+    else if (strcmp(what, "beside") == 0)
+        beside();
     else if (strcmp(what, "train") == 0)
         train();
     else
