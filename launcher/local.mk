@@ -176,6 +176,7 @@ LAUNCHER_LIBS = launcher/liblauncher.a $(ENGINE_LIBS)
 launcher_libagent_a_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/clock.h \
+	launcher/agent/deaths.c launcher/agent/deaths.h \
 	launcher/agent/facts/gpuask.c launcher/agent/facts/gpuask.h \
 	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
 	launcher/agent/facts/gpustate.c launcher/agent/facts/gpustate.h \
@@ -211,7 +212,6 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/probe/probepath.c launcher/agent/probe/probepath.h \
 	launcher/agent/rankmessages.c launcher/agent/rankmessages.h \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
-	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
 	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
 	launcher/agent/ranks/pty.c launcher/agent/ranks/pty.h \

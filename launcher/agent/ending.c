@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/agent/deaths.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/ranks/cgroup.h"
-#include "launcher/agent/ranks/deaths.h"
 #include "launcher/agent/ranks/removetree.h"
 #include "launcher/agent/sweep/groupsignal.h"
 #include "launcher/agent/sweep/ncclfiles.h"
@@ -61,18 +61,18 @@ static void say_unkillable(struct dt_generation *g, size_t n, const struct dt_le
     bool one = n == 1;
     char *who = dt_xasprintf("%zu process%s of the job (pid %d%s)", n, one ? "" : "es",
                              (int)left->pid, one ? "" : " and others");
-    char *text =
-        left->error
-            ? dt_xasprintf("%s still run%s and cannot be killed: %s; end %s as the user to whom %s",
-                           who, one ? "s" : "", strerror(left->error), one ? "it" : "them",
-                           one ? "it belongs" : "they belong")
-            : dt_xasprintf("%s %s killed but %s not end: %s inside the kernel (see /proc/%d/stack)",
-                           who, one ? "was" : "were", one ? "does" : "do",
-                           one ? "it waits" : "they wait", (int)left->pid);
 
-    dt_generation_log(g, text);
+    if (left->error)
+        dt_generation_say(g,
+                          "%s still run%s and cannot be killed: %s; end %s as the user to whom %s",
+                          who, one ? "s" : "", strerror(left->error), one ? "it" : "them",
+                          one ? "it belongs" : "they belong");
+    else
+        dt_generation_say(g,
+                          "%s %s killed but %s not end: %s inside the kernel (see /proc/%d/stack)",
+                          who, one ? "was" : "were", one ? "does" : "do",
+                          one ? "it waits" : "they wait", (int)left->pid);
     free(who);
-    free(text);
 }
 
 /* A sweep of STUCK_MS spares nothing from its beginning on. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/deaths.h"
 #include "launcher/agent/ending.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/horovodserve.h"
@@ -12,7 +13,6 @@
 #include "launcher/agent/ranklink/callwatch.h"
 #include "launcher/agent/rankmessages.h"
 #include "launcher/agent/ranks/cgroup.h"
-#include "launcher/agent/ranks/deaths.h"
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
 #include "launcher/agent/sweep/look.h"

@@ -78,7 +78,10 @@ struct dt_generation {
     struct dt_groupsignal_workers spared; /* workers that have not got SIGTERM */
 };
 
-/* Sends text to dtrun, which prints it with the host's name. */
-void dt_generation_log(struct dt_generation *g, const char *text);
+/* Sends a line to dtrun, which prints it with the host's name. */
+void dt_generation_say(struct dt_generation *g, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same as an event. arg: the struct dt_generation. */
+void dt_generation_on_log(void *arg, const char *text);
 
 #endif

@@ -1,9 +1,7 @@
 #include "launcher/agent/horovodserve.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "launcher/base/mem.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/frameworks.h"
 
@@ -17,13 +15,11 @@ static bool was_asked_for(const struct dt_generation *g)
 /* Each rank would train on its own, which users easily mistake for success. */
 static void say_left_alone(struct dt_generation *g, const char *why)
 {
-    char *text = dt_xasprintf("%s uses Horovod (%s), but %s is set or unset by you: its ranks are "
-                              "not told where the others are; --env horovod tells them",
-                              g->start.argv.v[0], why, controller);
-
     if (g->start.generation == 1)
-        dt_generation_log(g, text);
-    free(text);
+        dt_generation_say(g,
+                          "%s uses Horovod (%s), but %s is set or unset by you: its ranks are not "
+                          "told where the others are; --env horovod tells them",
+                          g->start.argv.v[0], why, controller);
 }
 
 void dt_horovodserve_uses(void *arg, const char *why)
@@ -38,14 +34,9 @@ void dt_horovodserve_uses(void *arg, const char *why)
         say_left_alone(g, why);
 }
 
-static void on_overflow(void *arg, const char *text)
-{
-    dt_generation_log(arg, text);
-}
-
 bool dt_horovodserve_listen(struct dt_generation *g)
 {
-    static const struct dt_rendezvous_events events = { on_overflow };
+    static const struct dt_rendezvous_events events = { dt_generation_on_log };
 
     if (g->start.node_rank != 0 || !(g->serves_horovod || was_asked_for(g)))
         return true;

@@ -92,22 +92,13 @@ static void on_pmi_state(void *arg, uint32_t local_rank, bool inside)
 
 /* ---- the PMIx server ---- */
 
-static void on_log(void *arg, const char *text)
-{
-    dt_generation_log(arg, text);
-}
-
 static void on_print(void *arg, const struct dt_msg_output *m)
 {
     struct dt_generation *g = arg;
     uint8_t stream = g->start.merge_stderr ? STDOUT_FILENO : m->fd;
-    char *text;
 
-    if (dt_relay_print(g->relay, m->rank, stream, m->data.p, m->data.n))
-        return;
-    text = dt_xasprintf("rank %u: %.*s", m->rank, (int)m->data.n, (const char *)m->data.p);
-    dt_generation_log(g, text);
-    free(text);
+    if (!dt_relay_print(g->relay, m->rank, stream, m->data.p, m->data.n))
+        dt_generation_say(g, "rank %u: %.*s", m->rank, (int)m->data.n, (const char *)m->data.p);
 }
 
 void dt_mpirequests_maybe_ready(struct dt_generation *g)
@@ -144,7 +135,7 @@ static void start_without_server(struct dt_generation *g, const char *why)
         dt_ending_refuse(g, DT_SPAWN_SYSTEM, 0, text);
     } else {
         if (g->start.np > 1)
-            dt_generation_log(g, text);
+            dt_generation_on_log(g, text);
         dt_mpirequests_maybe_ready(g);
     }
     free(text);
@@ -155,12 +146,10 @@ static void start_without_server(struct dt_generation *g, const char *why)
  * become jobs of their own. */
 static void on_lost(struct dt_generation *g, const char *why)
 {
-    char *text = dt_xasprintf("%s. MPI ranks of a host end with its PMIx server; --max-restarts "
-                              "lets dtrun start the job again",
-                              why);
-
-    dt_generation_log(g, text);
-    free(text);
+    dt_generation_say(g,
+                      "%s. MPI ranks of a host end with its PMIx server; --max-restarts lets dtrun "
+                      "start the job again",
+                      why);
     for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         struct dt_process *p = &g->processes[i];
 
@@ -183,8 +172,9 @@ static void on_pmix_gone(void *arg, const char *why)
 
 void dt_mpirequests_needs_pmix(void *arg, const char *why)
 {
-    static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence, on_pmix_abort,
-                                                        on_pmix_state, on_log,        on_print,
+    static const struct dt_pmixhelper_events events = { on_pmix_ready,        on_pmix_fence,
+                                                        on_pmix_abort,        on_pmix_state,
+                                                        dt_generation_on_log, on_print,
                                                         on_pmix_gone };
     struct dt_generation *g = arg;
 
@@ -201,4 +191,4 @@ void dt_mpirequests_free(struct dt_generation *g)
 }
 
 const struct dt_pmisock_events dt_mpirequests_pmi_events = { on_pmi_fence, on_pmi_abort,
-                                                             on_pmi_state, on_log };
+                                                             on_pmi_state, dt_generation_on_log };

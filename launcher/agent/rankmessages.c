@@ -2,11 +2,6 @@
 
 #include "launcher/agent/generationstate.h"
 
-static void on_log(void *arg, const char *text)
-{
-    dt_generation_log(arg, text);
-}
-
 static void on_detail(void *arg, const char *text)
 {
     const struct dt_generation *g = arg;
@@ -72,7 +67,7 @@ const struct dt_ranksock_events dt_rankmessages_events = {
     .hello = on_rank_hello,
     .commit = on_commit,
     .step = on_step,
-    .log = on_log,
+    .log = dt_generation_on_log,
     .detail = on_detail,
     .failed = on_call_failed,
     .limit = on_limit,

@@ -34,14 +34,10 @@ static void warn_of_missing_device(struct dt_generation *g, const struct dt_gpu_
     uint32_t gpus = source->detected->n;
     long missing =
         source->given || source->mask ? dt_gpu_missing(&g->config.devices, source->detected) : -1;
-    char *text;
 
-    if (g->start.generation > 1 || source->bind == DT_GPU_BIND_NONE || missing < 0)
-        return;
-    text = dt_xasprintf("there is no GPU %ld (%s): this host has %u GPU%s, from 0", missing,
-                        name_of(source), gpus, gpus == 1 ? "" : "s");
-    dt_generation_log(g, text);
-    free(text);
+    if (g->start.generation == 1 && source->bind != DT_GPU_BIND_NONE && missing >= 0)
+        dt_generation_say(g, "there is no GPU %ld (%s): this host has %u GPU%s, from 0", missing,
+                          name_of(source), gpus, gpus == 1 ? "" : "s");
 }
 
 /* Warns if the user or Slurm has said which devices to use (gpus=, CUDA_VISIBLE_DEVICES,
@@ -50,16 +46,13 @@ static void warn_of_missing_device(struct dt_generation *g, const struct dt_gpu_
 static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_source *source)
 {
     uint32_t ranks = g->start.ranks.n, devices = g->config.devices.n;
-    char *text;
 
     if (g->start.generation > 1 || source->bind != DT_GPU_BIND_RANK || devices == 0 ||
         ranks <= devices || ranks > source->slots ||
         !(source->given || source->mask || source->granted))
         return;
-    text = dt_xasprintf("%u ranks share %u device%s (%s)", ranks, devices, devices == 1 ? "" : "s",
-                        name_of(source));
-    dt_generation_log(g, text);
-    free(text);
+    dt_generation_say(g, "%u ranks share %u device%s (%s)", ranks, devices, devices == 1 ? "" : "s",
+                      name_of(source));
 }
 
 /* Returns how many GPUs Slurm has given to the step that the agent runs in, or 0 if it does not
@@ -96,7 +89,6 @@ void dt_resources_cpus(struct dt_generation *g)
 {
     bool threads = g->start.bind_to == DT_BIND_HWTHREAD;
     uint32_t cores;
-    char *text;
 
     g->config.cores = dt_limits_cpus("");
     g->config.cores_limited = g->config.cores < g->host->cores;
@@ -104,12 +96,9 @@ void dt_resources_cpus(struct dt_generation *g)
         return;
     dt_topology_read(&g->config.cpus, "");
     cores = threads ? g->config.cpus.n : dt_cpus_cores(&g->config.cpus);
-    if (g->start.generation > 1 || g->start.ranks.n <= cores)
-        return;
-    text = dt_xasprintf("%u ranks are bound to %u %s%s: some share one", g->start.ranks.n, cores,
-                        threads ? "hardware thread" : "core", cores == 1 ? "" : "s");
-    dt_generation_log(g, text);
-    free(text);
+    if (g->start.generation == 1 && g->start.ranks.n > cores)
+        dt_generation_say(g, "%u ranks are bound to %u %s%s: some share one", g->start.ranks.n,
+                          cores, threads ? "hardware thread" : "core", cores == 1 ? "" : "s");
 }
 
 static bool fits_ranks_max(const struct dt_generation *g, struct dt_lack *lack)

@@ -45,12 +45,10 @@ static void on_found(void *arg, const struct dt_procscan_finding *finding)
 {
     struct dt_generation *g = arg;
     char *what = warning(finding);
-    char *text = dt_xasprintf("rank %u (%s): %s", g->start.ranks.v[finding->local_rank],
-                              g->start.host, what);
 
     g->host->warned_unserved |= finding->library;
-    dt_generation_log(g, text);
-    free(text);
+    dt_generation_say(g, "rank %u (%s): %s", g->start.ranks.v[finding->local_rank], g->start.host,
+                      what);
     free(what);
 }
 

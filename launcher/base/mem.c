@@ -41,13 +41,19 @@ char *dt_xstrndup(const char *s, size_t n)
 char *dt_xasprintf(const char *fmt, ...)
 {
     va_list ap;
-    char *s = NULL;
-    int n;
+    char *s;
 
     va_start(ap, fmt);
-    n = vasprintf(&s, fmt, ap);
+    s = dt_xvasprintf(fmt, ap);
     va_end(ap);
-    return must(n < 0 ? NULL : s);
+    return s;
+}
+
+char *dt_xvasprintf(const char *fmt, va_list ap)
+{
+    char *s = NULL;
+
+    return must(vasprintf(&s, fmt, ap) < 0 ? NULL : s);
 }
 
 char *dt_xpath(const char *dir, const char *name)

@@ -3,6 +3,7 @@
 #ifndef DT_BASE_MEM_H
 #define DT_BASE_MEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "runtime/wire/codec.h"
@@ -12,6 +13,7 @@ void *dt_xrealloc(void *p, size_t n, size_t size); /* checks n * size for overfl
 char *dt_xstrdup(const char *s);
 char *dt_xstrndup(const char *s, size_t n);
 char *dt_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *dt_xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 char *dt_xpath(const char *dir, const char *name); /* joined by one slash */
 void dt_xstrs_add(struct dt_strs *s, const char *text);
 void dt_xstrs_add_n(struct dt_strs *s, const char *text, size_t n); /* the first n bytes */

@@ -1,7 +1,6 @@
-#include "launcher/agent/ranks/deaths.h"
+#include "launcher/agent/deaths.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
@@ -10,7 +9,6 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/error.h"
 #include "launcher/base/granted/limits.h"
-#include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 
 /* Returns what a rank had reported before it died. Auxiliaries report nothing. */
@@ -34,15 +32,6 @@ static bool lacked_memory(struct dt_oom *oom, const struct dt_msg_exit *end)
     return end->code > 0 && !(end->flags & DT_EXITED_PEER_LOST) && dt_oom_killed_any(oom);
 }
 
-/* Sends text, which is freed. */
-static void tell(struct dt_generation *g, char *text)
-{
-    const struct dt_msg_log m = { .text = text };
-
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
-    free(text);
-}
-
 /* The limit of a container may be far below the memory of its machine. */
 static void tell_memory_limit(struct dt_generation *g)
 {
@@ -54,8 +43,8 @@ static void tell_memory_limit(struct dt_generation *g)
     if (!limits.memory)
         return;
     g->host->told_memory_limit = true;
-    tell(g, dt_xasprintf("memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
-                         limits.memory >> 20));
+    dt_generation_say(g, "memory ran out; the control group of the ranks allows %" PRIu64 " MiB",
+                      limits.memory >> 20);
 }
 
 /* The signal that killed the process, or a child of it, as far as its exit code says so. */
@@ -86,8 +75,8 @@ static void tell_time_limit(struct dt_generation *g, const struct dt_msg_exit *e
         limit.rlim_cur == RLIM_INFINITY || !may_lack_time(end, limit.rlim_cur))
         return;
     g->host->told_time_limit = true;
-    tell(g, dt_xasprintf("a process that has used %ju s of CPU time is killed here (ulimit -t)",
-                         (uintmax_t)limit.rlim_cur));
+    dt_generation_say(g, "a process that has used %ju s of CPU time is killed here (ulimit -t)",
+                      (uintmax_t)limit.rlim_cur);
 }
 
 /* Containers often have 64 MiB there. When a process writes to a file there that it has mapped, and
@@ -105,10 +94,10 @@ static void tell_shm_size(struct dt_generation *g, const struct dt_msg_exit *end
     if (size == 0 || (size > little && left > size / 16)) /* 0: as much as the machine has */
         return;
     g->host->told_shm_size = true;
-    tell(g, dt_xasprintf("/dev/shm has %" PRIu64 " MiB, of which %" PRIu64 " are free: a process "
-                         "that finds no room there is killed by SIGBUS; --shm-size gives a "
-                         "container more",
-                         size >> 20, left >> 20));
+    dt_generation_say(g,
+                      "/dev/shm has %" PRIu64 " MiB, of which %" PRIu64 " are free: a process that "
+                      "finds no room there is killed by SIGBUS; --shm-size gives a container more",
+                      size >> 20, left >> 20);
 }
 
 void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)

@@ -1,8 +1,8 @@
 /* Records how the processes of a generation ended. Reports each death to the launcher, and to the
  * ranks of the host if they would wait for the dead rank, but only once all processes have been
  * started. */
-#ifndef DT_AGENT_RANKS_DEATHS_H
-#define DT_AGENT_RANKS_DEATHS_H
+#ifndef DT_AGENT_DEATHS_H
+#define DT_AGENT_DEATHS_H
 
 #include <signal.h>
 #include <stdbool.h>
