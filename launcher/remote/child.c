@@ -137,8 +137,6 @@ static void begin_child(uv_timer_t *timer)
     uv_read_start((uv_stream_t *)&c->errors, dt_uvloop_give_buffer, on_read);
     if (!uv_is_closing((uv_handle_t *)&c->channel))
         uv_read_start((uv_stream_t *)&c->channel, dt_uvloop_give_buffer, on_read);
-    if (!c->end.closed)
-        c->events.up(c->arg);
     finish_if_ended(c);
 }
 

@@ -21,7 +21,6 @@ struct dt_child_end {
 };
 
 struct dt_child_events {
-    void (*up)(void *arg);                                /* it has been started */
     void (*data)(void *arg, const void *data, size_t n);  /* from its standard output */
     void (*noise)(void *arg, const void *data, size_t n); /* from its standard error */
     void (*drained)(void *arg);                           /* everything has been written */

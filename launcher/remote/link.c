@@ -39,7 +39,6 @@ struct dt_link {
     uv_timer_t timer;
     enum state state;
     const char *carrier;     /* as the transport reported it last */
-    bool up;                 /* the remote command runs */
     bool ending;             /* END has been sent, so the agent will exit */
     bool pushing;            /* the host lacked the agent and has asked for it */
     char *cached;            /* the file of a cached agent that was started, or NULL */
@@ -266,13 +265,6 @@ static void boot(struct dt_link *l)
                   NOISE_MAX / 1024);
 }
 
-static void on_up(void *arg)
-{
-    struct dt_link *l = arg;
-
-    l->up = true;
-}
-
 static void on_data(void *arg, const void *data, size_t n)
 {
     struct dt_link *l = arg;
@@ -392,7 +384,7 @@ static void on_transport_closed(void *arg, const struct dt_error *why);
 /* Returns -1, with the reason in l->why, if the command that starts the agent cannot be made. */
 static int begin_link(struct dt_link *l)
 {
-    static const struct dt_transport_events events = { on_up, on_data, on_transport_noise,
+    static const struct dt_transport_events events = { on_data, on_transport_noise,
                                                        on_transport_drained, on_transport_closed };
 
     l->transport = NULL;
@@ -419,7 +411,6 @@ static int begin_replacing(struct dt_link *l)
     l->events.noise(l->arg, l->last_noise);
     l->last_noise[0] = '\0';
     l->noise = 0;
-    l->up = false;
     l->afresh = true;
     return begin_link(l);
 }
@@ -515,5 +506,5 @@ bool dt_link_sent_agent(const struct dt_link *l)
 
 const char *dt_link_phase(const struct dt_link *l)
 {
-    return l->up || !l->transport ? "agent start" : l->config.transport->phase(l->transport);
+    return l->transport ? l->config.transport->phase(l->transport) : "agent start";
 }

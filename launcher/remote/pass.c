@@ -1,12 +1,5 @@
 #include "launcher/remote/pass.h"
 
-void dt_pass_up(void *arg)
-{
-    const struct dt_pass *p = arg;
-
-    p->events.up(p->arg);
-}
-
 void dt_pass_data(void *arg, const void *data, size_t n)
 {
     const struct dt_pass *p = arg;

@@ -10,7 +10,6 @@ struct dt_pass {
     void *arg;
 };
 
-void dt_pass_up(void *arg);
 void dt_pass_data(void *arg, const void *data, size_t n);
 void dt_pass_noise(void *arg, const void *data, size_t n);
 void dt_pass_drained(void *arg);

@@ -134,8 +134,8 @@ static void on_defaults_ended(void *arg, const struct dt_child_end *end)
 
 static void want_defaults(uv_loop_t *loop)
 {
-    static const struct dt_child_events events = { ignore, on_default_data, on_default_noise,
-                                                   ignore, on_defaults_ended };
+    static const struct dt_child_events events = { on_default_data, on_default_noise, ignore,
+                                                   on_defaults_ended };
     static const char *const argv[] = { "ssh", "-F", "/dev/null", "-G", "--", "localhost", NULL };
 
     defaults.users++;
@@ -202,8 +202,7 @@ static void on_expired(uv_timer_t *timer)
 struct dt_sshask *dt_sshask_start(uv_loop_t *loop, const struct dt_host *host, dt_sshask_f done,
                                   void *arg)
 {
-    static const struct dt_child_events events = { ignore, on_data, on_ssh_noise, ignore,
-                                                   on_ended };
+    static const struct dt_child_events events = { on_data, on_ssh_noise, ignore, on_ended };
     struct dt_sshask *a = dt_xcalloc(1, sizeof *a);
     struct dt_strs argv = { 0 };
 

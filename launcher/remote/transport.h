@@ -1,6 +1,7 @@
 /* A byte stream to a dtrun-agent on some host. What carries it may be a forked agent (local),
  * libssh2, or a command such as OpenSSH's ssh. All transports run on one libuv loop and never
- * block. write puts everything into an outbox; the caller bounds it by watching pending(). */
+ * block. The other side speaks first. write puts everything into an outbox; the caller bounds it by
+ * watching pending(). */
 #ifndef DT_REMOTE_TRANSPORT_H
 #define DT_REMOTE_TRANSPORT_H
 
@@ -15,8 +16,6 @@ struct dt_transport;
 struct dt_sshlogin;
 
 struct dt_transport_events {
-    /* The remote command runs, or the agent was forked. */
-    void (*up)(void *arg);
     /* Bytes of the command's standard output. */
     void (*data)(void *arg, const void *data, size_t n);
     /* Bytes of its standard error: noise of start-up files, "command not found". */
@@ -44,8 +43,9 @@ struct dt_transport_ops {
     /* Starts connecting. A failure is always reported later, through closed(). */
     struct dt_transport *(*open)(uv_loop_t *loop, const struct dt_remote *remote,
                                  const struct dt_transport_events *events, void *arg);
+    /* Not before data(): until then the transport may have to connect again. */
     void (*write)(struct dt_transport *t, const void *data, size_t n);
-    /* Until up(): the current step, as in "resolve" or "authenticate". */
+    /* Until the agent has answered: the current step, as in "resolve" or "agent start". */
     const char *(*phase)(const struct dt_transport *t);
     size_t (*pending)(const struct dt_transport *t); /* bytes in the outbox */
     void (*close)(struct dt_transport *t);           /* ends now; frees t after closed() */
@@ -56,8 +56,8 @@ struct dt_transport_ops {
      * name. May be called until closed() returns. NULL: it is always the transport's own name. */
     const char *(*carrier)(const struct dt_transport *t);
     /* May be called until closed() returns. Whether the server closed the connection before anybody
-     * could log in, and nothing that was written is lost. A server does so to some of many clients
-     * that come at once (MaxStartups), and may accept a later attempt. NULL: it is not known. */
+     * could log in. A server does so to some of many clients that come at once (MaxStartups), and
+     * may accept a later attempt. NULL: it is not known. */
     bool (*turned_away)(const struct dt_transport *t);
 };
 

@@ -4,7 +4,6 @@
  * jobs of an array do. */
 #include <stdlib.h>
 
-#include "launcher/base/bytequeue.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/random.h"
@@ -29,7 +28,6 @@ struct dt_transport {
     struct dt_sshlogin *login;
     const struct dt_transport_ops *ops; /* of inner */
     struct dt_transport *inner;         /* NULL until chosen, and between two attempts */
-    struct dt_bytequeue early;          /* bytes written before a transport was chosen */
     int attempts;
     uv_timer_t pause; /* before the next attempt */
     bool closing;
@@ -40,7 +38,6 @@ static void free_auto(uv_handle_t *pause)
     struct dt_transport *t = pause->data;
 
     dt_sshlogin_free(t->login);
-    dt_bytequeue_free(&t->early);
     free(t);
 }
 
@@ -87,14 +84,11 @@ static void on_inner_closed(void *arg, const struct dt_error *why)
 
 static void open_inner(struct dt_transport *t)
 {
-    static const struct dt_transport_events inner_events = { dt_pass_up, dt_pass_data,
-                                                             dt_pass_noise, dt_pass_drained,
-                                                             on_inner_closed };
+    static const struct dt_transport_events inner_events = { dt_pass_data, dt_pass_noise,
+                                                             dt_pass_drained, on_inner_closed };
 
     t->attempts++;
     t->inner = t->ops->open(t->loop, &t->remote, &inner_events, t);
-    t->ops->write(t->inner, dt_bytequeue_head(&t->early), t->early.len);
-    dt_bytequeue_free(&t->early);
 }
 
 /* Many hosts use the same file, so it warns once. */
@@ -189,10 +183,7 @@ static struct dt_transport *open_ssh(uv_loop_t *loop, const struct dt_remote *re
 
 static void auto_write(struct dt_transport *t, const void *bytes, size_t n)
 {
-    if (t->inner)
-        t->ops->write(t->inner, bytes, n);
-    else
-        dt_bytequeue_add(&t->early, bytes, n);
+    t->ops->write(t->inner, bytes, n);
 }
 
 static const char *auto_phase(const struct dt_transport *t)
@@ -204,7 +195,7 @@ static const char *auto_phase(const struct dt_transport *t)
 
 static size_t auto_pending(const struct dt_transport *t)
 {
-    return t->inner ? t->ops->pending(t->inner) : t->early.len;
+    return t->inner ? t->ops->pending(t->inner) : 0;
 }
 
 static void auto_close(struct dt_transport *t)

@@ -375,8 +375,7 @@ static bool step_exec(struct dt_transport *t)
     }
     uv_timer_stop(&t->timer);
     t->phase = RUNNING;
-    t->events.up(t->arg);
-    return t->phase == RUNNING;
+    return true;
 }
 
 /* Reads one stream until it would block. Returns whether it read anything. */
@@ -504,7 +503,7 @@ static void ssh2_write(struct dt_transport *t, const void *data, size_t n)
 
 static const char *ssh2_phase(const struct dt_transport *t)
 {
-    return t->dial ? dt_dial_phase(t->dial) : phase_names[t->phase];
+    return t->dial ? dt_dial_phase(t->dial) : phase_names[t->phase < EXEC ? t->phase : EXEC];
 }
 
 static void ssh2_close(struct dt_transport *t)
@@ -520,7 +519,7 @@ static void ssh2_greeted(struct dt_transport *t)
 
 static bool ssh2_turned_away(const struct dt_transport *t)
 {
-    return t->turned_away && t->out.len == 0;
+    return t->turned_away;
 }
 
 const struct dt_transport_ops dti_carrier_libssh2 = {

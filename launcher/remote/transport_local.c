@@ -54,7 +54,7 @@ static const char **environment_with(const char *identity)
 static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *remote,
                                        const struct dt_transport_events *events, void *arg)
 {
-    static const struct dt_child_events child_events = { dt_pass_up, dt_pass_data, dt_pass_noise,
+    static const struct dt_child_events child_events = { dt_pass_data, dt_pass_noise,
                                                          dt_pass_drained, on_local_ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     char files[sizeof DT_AGENT_OPEN_FILES + 20];

@@ -72,7 +72,7 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
                                       const struct dt_transport_events *events, void *arg,
                                       const struct dt_strs *words, const char *const env[])
 {
-    static const struct dt_child_events child_events = { dt_pass_up, on_rsh_data, dt_pass_noise,
+    static const struct dt_child_events child_events = { on_rsh_data, dt_pass_noise,
                                                          dt_pass_drained, on_rsh_ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     struct dt_strs argv = { 0 };
@@ -110,8 +110,7 @@ static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *r
 
 static const char *rsh_phase(const struct dt_transport *t)
 {
-    (void)t;
-    return "connection";
+    return t->talks ? "agent start" : "connection";
 }
 
 /* srun is connected to the agent's step by now. */

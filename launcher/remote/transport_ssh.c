@@ -19,7 +19,6 @@ struct dt_transport {
     struct dt_transport_child base;
     const struct dt_remote *remote;
     bool talks;           /* the remote command has written something */
-    bool fed;             /* something was sent to it */
     bool mute;            /* ssh failed and said nothing */
     struct dt_strbuf err; /* standard error until then, after that only its last piece; bounded */
 };
@@ -141,8 +140,8 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
 static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
-    static const struct dt_child_events child_events = { dt_pass_up, on_ssh_data, on_ssh_noise,
-                                                         dt_pass_drained, on_ssh_ended };
+    static const struct dt_child_events child_events = { on_ssh_data, on_ssh_noise, dt_pass_drained,
+                                                         on_ssh_ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     struct dt_strs argv = { 0 };
 
@@ -158,29 +157,22 @@ static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *re
     return t;
 }
 
-static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
-{
-    t->fed |= n > 0;
-    dt_transport_child_write(t, bytes, n);
-}
-
 /* From OpenSSH 10 on ssh says nothing, at the log level that dtrun sets, if it is turned away. */
 static bool ssh_turned_away(const struct dt_transport *t)
 {
-    return !t->talks && !t->fed && (t->mute || dt_ssherror_turned_away(dt_strbuf_text(&t->err)));
+    return !t->talks && (t->mute || dt_ssherror_turned_away(dt_strbuf_text(&t->err)));
 }
 
 /* ssh does not report its progress before it fails. */
 static const char *ssh_phase(const struct dt_transport *t)
 {
-    (void)t;
-    return "connect or authenticate (ssh does not tell which)";
+    return t->talks ? "agent start" : "connect or authenticate (ssh does not tell which)";
 }
 
 const struct dt_transport_ops dti_carrier_ssh = {
     .name = "ssh",
     .open = ssh_open,
-    .write = ssh_write,
+    .write = dt_transport_child_write,
     .phase = ssh_phase,
     .pending = dt_transport_child_pending,
     .close = dt_transport_child_close,

@@ -236,6 +236,15 @@ END
     clean
 }
 
+@test "a command of --rsh that says nothing has not connected" {
+    printf '#!/bin/sh\nexec sleep 600\n' >silent
+    chmod +x silent
+    dtrun --rsh './silent %h' --start-timeout 1 -H a:1 true
+    code_is 125
+    err_has "dtrun: a: connection: not done within the 1 s of --start-timeout"
+    clean
+}
+
 @test "an agent that says why it cannot start is not sent again" {
     own_home
     printf '#!/bin/sh\necho "dtrun-agent: no room" >&2\nexit 125\n' >broken-agent

@@ -256,6 +256,12 @@ names_late_hosts() { # SECONDS
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
+ssh_is_late() { # SECONDS
+    cluster_dtrun --transport ssh --start-timeout "$1" -H silent1 true
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: silent1: connect or authenticate (ssh does not tell which): not done within the $1 s"
+}
+
 @test "--start-timeout names every host that is not ready, and the phase it is in" {
     cat >"$CLUSTER_HOME/.ssh/config" <<CONFIG
 Host silent*
@@ -270,6 +276,7 @@ CONFIG
     asks_names
     cluster_on 2 sh -c 'echo "exec sleep 300" >/run/home/.bashrc'
     try names_late_hosts 8 40
+    try ssh_is_late 3 20
 }
 
 # Cuts off host N as soon as COMMAND succeeds there, and waits for dtrun.

@@ -58,7 +58,7 @@ own_keys() {
 
     cluster_run sh -c "echo 4608 4608 4608 >$wmem"
     for t in libssh2 ssh; do
-        probe --transport $t --echo 20 host2 cat
+        probe --transport $t --echo 20 host2 'echo; exec cat'
         [ "$status" = 0 ]
         says "echoed 20000000"
     done
@@ -386,7 +386,7 @@ CONFIG
     for setting in 'StdinNull yes' 'SessionType none'; do
         echo "$setting" >"$CLUSTER_HOME/.ssh/config"
         for t in ssh auto; do
-            probe --echo 1 --transport $t host1 cat
+            probe --echo 1 --transport $t host1 'echo; exec cat'
             [ "$status" = 0 ]
             says "echoed 1000000"
         done

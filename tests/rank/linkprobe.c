@@ -2,10 +2,11 @@
  *
  *     linkprobe [OPTION...] HOST              starts an agent, prints the outcome, ends the agent
  *     linkprobe [OPTION...] HOST COMMAND      runs a command in the login shell, prints its output
- *     linkprobe --echo MB [...] HOST COMMAND  sends MB megabytes and expects the same bytes back
+ *     linkprobe --echo MB [...] HOST COMMAND  waits for a line, sends MB megabytes and expects the
+ *                                             same bytes back
  *
  * Options: --transport auto|libssh2|ssh|local, --agent FILE, --no-push, --accept-new, --user U,
- * --port P, --identity FILE. It prints lines: up, ready VERSION HOSTNAME ADDR, noise: TEXT, echoed
+ * --port P, --identity FILE. It prints lines: ready VERSION HOSTNAME ADDR, noise: TEXT, echoed
  * BYTES, closed: WHY. Exit code: 0 if WHY is empty. */
 #include <getopt.h>
 #include <stdio.h>
@@ -46,13 +47,6 @@ static void send_more(void)
     }
 }
 
-static void on_up(void *arg)
-{
-    (void)arg;
-    puts("up");
-    send_more();
-}
-
 static void on_data(void *arg, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -61,6 +55,11 @@ static void on_data(void *arg, const void *data, size_t n)
     if (!probe.echo) {
         fwrite(data, 1, n, stdout);
         return;
+    }
+    if (!probe.sent) {
+        send_more();
+        p++;
+        n--;
     }
     for (size_t i = 0; i < n; i++)
         if (p[i] != pattern(probe.received + i)) {
@@ -185,8 +184,7 @@ int main(int argc, char **argv)
 {
     static const struct dt_link_events link_events = { on_link_ready, on_link_message,
                                                        on_link_noise, on_link_drained, on_closed };
-    static const struct dt_transport_events events = { on_up, on_data, on_noise, on_drained,
-                                                       on_closed };
+    static const struct dt_transport_events events = { on_data, on_noise, on_drained, on_closed };
     struct dt_host host = { 0 };
     struct dt_link_config config = { .host = &host, .agent_path = "dtrun-agent", .push = true };
     struct dt_remote remote = { .host = &host };

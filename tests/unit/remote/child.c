@@ -52,7 +52,7 @@ static void on_ended(void *arg, const struct dt_child_end *end)
 
 static void begin(struct tested *t)
 {
-    static const struct dt_child_events events = { ignore, on_data, on_data, ignore, on_ended };
+    static const struct dt_child_events events = { on_data, on_data, ignore, on_ended };
     static const char *const argv[] = { "sh", "-c", "echo $$; read go; echo the end", NULL };
 
     *t = (struct tested){ 0 };
