@@ -54,6 +54,15 @@ by_staging() { # WHAT [dtrun option...]
     by_nccl sooner -x STANDIN_STERN=1
 }
 
+@test "after a fault of the GPU, calls name it, and host memory still counts as such" {
+    for path in staging 'nccl -x NCCL_COMM_BLOCKING=0' 'nccl -x NCCL_COMM_BLOCKING=1' 'shared -H localhost:1'; do
+        gpu fault -x DTRUN_DEVICE=$path
+        code_is 1
+        [ "$(grep -c -- '^-10: .*(CUDA_ERROR_ILLEGAL_ADDRESS)' "$OUT")" = 5 ] || { show; false; }
+        clean
+    done
+}
+
 @test "managed memory is read only after the GPU has written it, wherever it lies" {
     by_staging managed
     by_staging managed -x STANDIN_MANAGED_ON_HOST=1

@@ -27,9 +27,12 @@
  * - stuck: the GPU of rank 1 never finishes the work before its all-reduce
  * - leaves: rank 1 exits while its GPU delays a request
  * - stucksave: the GPU of rank 1 never finishes the work before a save in the background
+ * - fault: after a fault of the GPU, a call on GPU memory, one on host memory and one that was made
+ *   before
  * - aborted: a send and an all-reduce after an abort, while the GPU stands still
  * - capture: a call while a graph is being captured, then one that works
  * - beside: a request that is made in the background while a graph is being captured */
+#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -1022,6 +1025,41 @@ static void stucksave(void)
     exit(1);
 }
 
+/* Not on rank 1, which joins the requests only when the other GPUs have faulted. */
+static void fault(void)
+{
+    float *buf = device_new(sizeof *buf), numbers[2] = { 0, (float)dt_rank() + 1 };
+    bool faults = dt_rank() != 1;
+    dt_request_t requests[2];
+    void (*let_fault)(CUcontext context);
+    CUcontext context;
+    dt_comm_t *comm;
+    dt_result_t r;
+
+    *(void **)&let_fault = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "standin_fault");
+    DRIVE(cuCtxGetCurrent(&context));
+    need(dt_comm_dup(DT_WORLD, &comm));
+    need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    if (faults) {
+        need(dt_iall_reduce(comm, DT_IN_PLACE, numbers, 1, DT_F32, DT_SUM, &requests[0]));
+        need(dt_iall_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &requests[1]));
+        let_fault(context);
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+        printf("%d: %s\n", (int)r, dt_last_error());
+    }
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, numbers + 1, 1, DT_F32, DT_SUM));
+    need_sum(numbers[1], "sum in host memory");
+    if (faults) {
+        need(dt_wait(&requests[0]));
+        r = dt_wait(&requests[1]);
+    } else {
+        need(dt_all_reduce(comm, DT_IN_PLACE, numbers, 1, DT_F32, DT_SUM));
+        r = dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    }
+    printf("%d: %s\n", (int)r, dt_last_error());
+    exit(1);
+}
+
 /* Another rank's abort may come before this rank's. */
 static void aborted(void)
 {
@@ -1097,6 +1135,7 @@ int main(int argc, char **argv)
                                            { "stuck", stuck },
                                            { "leaves", leaves },
                                            { "stucksave", stucksave },
+                                           { "fault", fault },
                                            { "aborted", aborted },
                                            { "capture", capture },
                                            { "beside", request_beside_capture },

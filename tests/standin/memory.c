@@ -6,10 +6,10 @@
  *
  * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order.
  * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
- * returns zeros. Managed memory is memory that the host may touch. Its type is that of the place
- * where it lies, which is the device, or the host with STANDIN_MANAGED_ON_HOST=1. Host and
- * registered memory have the same address on the device. With STANDIN_REGISTERS=0 no memory is
- * registered. */
+ * returns zeros. It also fails after a fault, as the documentation allows. Managed memory is memory
+ * that the host may touch. Its type is that of the place where it lies, which is the device, or the
+ * host with STANDIN_MANAGED_ON_HOST=1. Host and registered memory have the same address on the
+ * device. With STANDIN_REGISTERS=0 no memory is registered. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -424,11 +424,12 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    CUresult result = standin_ready();
+    CUcontext context;
+    CUresult result = standin_current(&context);
     unsigned long long found = 0;
     struct block *block;
 
-    if (result)
+    if (result && result != CUDA_ERROR_INVALID_CONTEXT)
         return result;
     pthread_mutex_lock(&standin_mutex);
     block = standin_block_locked(ptr, 1);

@@ -1,8 +1,31 @@
 #include "runtime/gpu/device/memory.h"
 
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include "runtime/gpu/nvidia/cuda.h"
 
 struct dt_memory_hosts dti_memory_hosts;
+
+static bool host_would_fault(const void *ptr)
+{
+    char byte;
+    struct iovec here = { &byte, 1 }, there = { (void *)(uintptr_t)ptr, 1 };
+
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
+}
+
+/* Usually CUDA does not know the memory. But after a fault of the GPU, the driver may answer any
+ * question with that fault. */
+static enum dt_memory without_answer(CUresult error, const void *ptr)
+{
+    bool asks_host = error != CUDA_ERROR_INVALID_VALUE && error != CUDA_ERROR_NOT_INITIALIZED;
+
+    return asks_host && host_would_fault(ptr) ? DT_MEMORY_DEVICE : DT_MEMORY_HOST;
+}
 
 /* The type of managed memory is that of the place where the page lies at the moment. */
 static enum dt_memory look(const struct dt_cuda *cuda, const void *ptr)
@@ -13,7 +36,7 @@ static enum dt_memory look(const struct dt_cuda *cuda, const void *ptr)
 
     dt_cuda_await_exit(result);
     if (result)
-        return DT_MEMORY_HOST;
+        return without_answer(result, ptr);
     if (!cuda->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) && managed)
         return DT_MEMORY_MANAGED;
     return type == CU_MEMORYTYPE_DEVICE ? DT_MEMORY_DEVICE : DT_MEMORY_HOST;
