@@ -27,7 +27,7 @@ enum dt_boot_line dt_boot_next(struct dt_bytequeue *in, struct dt_strbuf *line);
 bool dt_boot_text_line(struct dt_bytequeue *in, struct dt_strbuf *line, bool all);
 
 struct dt_boot {
-    const char *agent_path; /* the local file, as in struct dt_link_config */
+    const char *agent_path; /* the local file, as in struct dt_remote */
     bool push;
     bool afresh;       /* with push: replace the agent that is there, because it did not start */
     bool alone;        /* the job has no other host */

@@ -33,7 +33,6 @@ struct dt_link {
     struct dt_link_config config;
     struct dt_link_events events;
     void *arg;
-    struct dt_remote remote;
     struct dt_strbuf command;
     struct dt_transport *transport; /* NULL: opening failed before a transport existed */
     uv_timer_t timer;
@@ -200,7 +199,7 @@ static void on_start_timeout(uv_timer_t *timer);
 static void push_agent(struct dt_link *l)
 {
     const struct dt_transport_ops *ops = l->config.transport;
-    const struct dt_strbuf *agent = dt_boot_agent(l->config.agent_path, &l->why);
+    const struct dt_strbuf *agent = dt_boot_agent(l->config.remote.agent_path, &l->why);
 
     if (!agent) {
         dt_link_close(l);
@@ -346,10 +345,10 @@ static int make_command(struct dt_link *l)
 {
     char token[17];
     const struct dt_boot boot = {
-        .agent_path = l->config.agent_path,
+        .agent_path = l->config.remote.agent_path,
         .push = l->config.push,
         .afresh = l->afresh,
-        .alone = l->config.alone,
+        .alone = l->config.remote.alone,
         .token = token,
     };
     uint64_t random;
@@ -359,7 +358,7 @@ static int make_command(struct dt_link *l)
     dt_strbuf_free(&l->command);
     if (dt_boot_command(&l->command, &boot, &l->why))
         return -1;
-    l->remote.command = dt_strbuf_text(&l->command);
+    l->config.remote.command = dt_strbuf_text(&l->command);
     return 0;
 }
 
@@ -391,7 +390,7 @@ static int begin_link(struct dt_link *l)
     if (l->config.transport != &dti_transport_local && make_command(l))
         return -1;
     uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
-    l->transport = l->config.transport->open(l->timer.loop, &l->remote, &events, l);
+    l->transport = l->config.transport->open(l->timer.loop, &l->config.remote, &events, l);
     return 0;
 }
 
@@ -447,13 +446,6 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     l->events = *events;
     l->arg = arg;
     l->carrier = config->transport->name;
-    l->remote = (struct dt_remote){
-        .host = config->host,
-        .agent_path = config->agent_path,
-        .alone = config->alone,
-        .accept_new = config->accept_new,
-        .rsh = config->rsh,
-    };
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;
     if (begin_link(l) < 0) {

@@ -23,15 +23,11 @@ struct dt_link_events {
 
 struct dt_link_config {
     const struct dt_transport_ops *transport;
-    const struct dt_host *host;
-    const char *agent_path;    /* the local dtrun-agent file, which is executed or sent */
-    bool push;                 /* send the agent if it is missing; false with --no-push */
-    bool alone;                /* the job has no other host */
-    bool accept_new;           /* --ssh-accept-new */
-    const struct dt_strs *rsh; /* as in struct dt_remote */
+    bool push;               /* send the agent if it is missing; false with --no-push */
+    struct dt_remote remote; /* except for command and login */
 };
 
-/* config and what it points to must outlive the link. */
+/* What config points to must outlive the link. */
 struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
                              const struct dt_link_events *events, void *arg);
 /* Before ready() and after the link has begun to close, a message is dropped. */

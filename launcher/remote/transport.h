@@ -31,8 +31,8 @@ struct dt_transport_events {
 struct dt_remote { /* everything that a transport needs to know; outlives the transport */
     const struct dt_host *host;
     const char *command;             /* to run on the host (every transport except local) */
-    const char *agent_path;          /* to execute directly (local transport) */
-    bool alone;                      /* for the local transport: the job has no other host */
+    const char *agent_path;          /* the local dtrun-agent file, to execute or to send */
+    bool alone;                      /* the job has no other host */
     bool accept_new;                 /* --ssh-accept-new */
     const struct dt_strs *rsh;       /* the words of --rsh (rshcommand.h), for the rsh transport */
     const struct dt_sshlogin *login; /* NULL: the SSH transports find it themselves */

@@ -6,7 +6,6 @@
 
 struct dt_session {
     struct dt_link *link;
-    struct dt_link_config config;
     const char *job_id;
     struct dt_session_events events;
     void *arg;
@@ -98,22 +97,22 @@ struct dt_session *dt_session_open(uv_loop_t *loop, const struct dt_access *acce
                                                        .noise = on_link_noise,
                                                        .drained = on_link_drained,
                                                        .closed = on_link_closed };
+    const struct dt_link_config config = {
+        .transport = access->transport(host, access->transport_arg),
+        .push = access->push_agent,
+        .remote = { .host = host,
+                    .agent_path = access->agent_path,
+                    .alone = alone,
+                    .accept_new = access->accept_new,
+                    .rsh = &access->rsh },
+    };
     struct dt_session *s = dt_xcalloc(1, sizeof *s);
 
-    s->config = (struct dt_link_config){
-        .transport = access->transport(host, access->transport_arg),
-        .host = host,
-        .agent_path = access->agent_path,
-        .push = access->push_agent,
-        .alone = alone,
-        .rsh = &access->rsh,
-        .accept_new = access->accept_new,
-    };
     s->job_id = job_id;
     s->events = *events;
     s->arg = arg;
     s->push.set = access->push;
-    s->link = dt_link_open(loop, &s->config, &link_events, s);
+    s->link = dt_link_open(loop, &config, &link_events, s);
     return s;
 }
 

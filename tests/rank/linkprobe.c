@@ -151,7 +151,7 @@ static void parse(int argc, char **argv, struct dt_host *host, struct dt_link_co
             probe.ops = transport_named(optarg);
             break;
         case 'a':
-            config->agent_path = optarg;
+            config->remote.agent_path = optarg;
             break;
         case 'u':
             host->user = optarg;
@@ -169,7 +169,7 @@ static void parse(int argc, char **argv, struct dt_host *host, struct dt_link_co
             config->push = false;
             break;
         case 'c':
-            config->accept_new = true;
+            config->remote.accept_new = true;
             break;
         default:
             exit(2);
@@ -186,8 +186,8 @@ int main(int argc, char **argv)
                                                        on_link_noise, on_link_drained, on_closed };
     static const struct dt_transport_events events = { on_data, on_noise, on_drained, on_closed };
     struct dt_host host = { 0 };
-    struct dt_link_config config = { .host = &host, .agent_path = "dtrun-agent", .push = true };
-    struct dt_remote remote = { .host = &host };
+    struct dt_link_config config = { .push = true,
+                                     .remote = { .host = &host, .agent_path = "dtrun-agent" } };
     uv_loop_t *loop = uv_default_loop();
 
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -196,9 +196,8 @@ int main(int argc, char **argv)
     host.name = argv[optind];
     config.transport = probe.ops;
     if (optind + 1 < argc) {
-        remote.command = remote.agent_path = argv[optind + 1];
-        remote.accept_new = config.accept_new;
-        probe.transport = probe.ops->open(loop, &remote, &events, NULL);
+        config.remote.command = config.remote.agent_path = argv[optind + 1];
+        probe.transport = probe.ops->open(loop, &config.remote, &events, NULL);
     } else {
         probe.link = dt_link_open(loop, &config, &link_events, NULL);
     }

@@ -104,7 +104,9 @@ static struct seen run_agent(const char *script, const struct seen *wishes)
     struct seen s = wishes ? *wishes : (struct seen){ 0 };
     struct dt_host host = { .name = "fake", .local = true };
     struct dt_link_config config = {
-        .transport = &dti_transport_local, .host = &host, .agent_path = agent, .push = true
+        .transport = &dti_transport_local,
+        .push = true,
+        .remote = { .host = &host, .agent_path = agent },
     };
 
     assert_non_null(mkdtemp(dir));
@@ -267,7 +269,9 @@ static void control_overtakes_data(void **state)
     struct seen s = { 0 };
     struct dt_host host = { .name = "fake" };
     struct dt_link_config config = {
-        .transport = &recorder_ops, .host = &host, .agent_path = "/proc/self/exe", .push = true
+        .transport = &recorder_ops,
+        .push = true,
+        .remote = { .host = &host, .agent_path = "/proc/self/exe" },
     };
     struct dt_put hello = { 0 };
     static char block[DT_FRAME_PAYLOAD_MAX / 2];
