@@ -21,18 +21,86 @@ static const char *after_rank(const char *line)
                : line;
 }
 
-/* Frames of PyTorch's C++ ("frame #3: ...") and glog ("    @     0x7f... f()"), and of glibc and
- * LLVM ("12  /usr/bin/python3(main+0x2b) [0x6831eb]"). */
+/* Open MPI begins lines with "[host:pid] ". */
+static const char *after_process(const char *line)
+{
+    const char *end = *line == '[' ? strchr(line, ']') : NULL;
+    const char *colon = end ? memchr(line, ':', (size_t)(end - line)) : NULL;
+
+    if (!colon || end == colon + 1 || strspn(colon + 1, "0123456789") != (size_t)(end - colon - 1))
+        return line;
+    return end + 1;
+}
+
+static const char *reason_of(const char *line)
+{
+    const char *text = after_process(after_rank(line));
+
+    return text + strspn(text, " \t");
+}
+
+static bool begins_with(const char *text, const char *what)
+{
+    return strncmp(text, what, strlen(what)) == 0;
+}
+
+/* The address of a frame is the last word of "12  /usr/bin/python3(main+0x2b) [0x6831eb]", as glibc
+ * and LLVM write it, and of Open MPI's "[ 3] /lib/libc.so.6(+0x3c050) [0x7f46570078c2]". */
+static bool ends_with_address(const char *text)
+{
+    const char *last = strrchr(text, '['), *number = text + (*text == '[');
+    size_t digits;
+
+    number += strspn(number, " ");
+    digits = strspn(number, "0123456789");
+    number += digits + (*text == '[' && number[digits] == ']');
+    return digits && *number == ' ' && last && begins_with(last, "[0x");
+}
+
+/* The second line of a frame of gfortran: "at /home/user/heat.f90:25". */
+static bool is_source_of_frame(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+
+    return begins_with(text, "at ") && colon && colon[1] &&
+           colon[1 + strspn(colon + 1, "0123456789")] == '\0';
+}
+
+/* Frames of PyTorch's C++ ("frame #3: ..."), glog ("@     0x7f... f()"), and gfortran and
+ * sanitizers ("#3  0x55ee8a4ac2e0 in f"), and those that end with an address. */
 static bool is_stack_frame(const char *text)
 {
-    const char *last = strrchr(text, '[');
-    size_t digits = strspn(text, "0123456789");
+    size_t digits;
 
-    if (strncmp(text, "frame #", strlen("frame #")) == 0)
+    if (begins_with(text, "frame #"))
         return true;
     if (*text == '@')
-        return strncmp(text + 1 + strspn(text + 1, " "), "0x", 2) == 0;
-    return digits && text[digits] == ' ' && last && strncmp(last, "[0x", 3) == 0;
+        return begins_with(text + 1 + strspn(text + 1, " "), "0x");
+    if (*text == '#') {
+        digits = strspn(text + 1, "0123456789");
+        text += 1 + digits;
+        return digits && begins_with(text + strspn(text, " "), "0x");
+    }
+    return is_source_of_frame(text) || ends_with_address(text);
+}
+
+/* What Open MPI adds to each MPI_Abort and each error. */
+static bool is_advice(const char *text)
+{
+    static const char *const lines[] = {
+        "NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.",
+        "You may or may not see output from other processes, depending on",
+        "exactly when Open MPI kills them.",
+        "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+        "***    and potentially your MPI job)",
+        "*** End of error message ***",
+    };
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (begins_with(text, lines[i]))
+            return true;
+    }
+    return false;
 }
 
 /* As the lines of ^ and ~ below Python's source do not. Letters may have several bytes. */
@@ -51,9 +119,8 @@ static void end_line(struct dt_tail *t)
 
     if (t->open.len == 0)
         return;
-    text = after_rank(t->open.data);
-    text += strspn(text, " \t");
-    if (!has_words(text) || is_stack_frame(text)) {
+    text = reason_of(t->open.data);
+    if (!has_words(text) || is_stack_frame(text) || is_advice(text)) {
         t->open.len = 0;
         return;
     }

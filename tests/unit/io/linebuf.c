@@ -200,6 +200,52 @@ static void the_tail_leaves_out_what_gives_no_reason(void **state)
     dt_tail_reset(&t);
 }
 
+/* What Open MPI and gfortran print, too. */
+static void the_tail_quotes_the_reason_of_an_mpi_program(void **state)
+{
+    static const char reasons[] =
+        "At line 13 of file die.f90 (unit = 10)\n"
+        "Fortran runtime error: Cannot open file 'x': No such file or directory\n"
+        "#0  0x7f528fb6b8c2 in ???\n"
+        "#12  0x56492c7c6515 in die\n"
+        "\tat /srv/my files/die.f90:13\n"
+        "[vm:28480] Signal: Segmentation fault (11)\n"
+        "[vm:28480] [ 0] /lib/x86_64-linux-gnu/libc.so.6(+0x3c050)[0x7f2ab63ab050]\n"
+        "[vm:28480] [12] ./a.out(main+0x9) [0x55fddbb60259]\n"
+        "[vm:28480] *** End of error message ***\n";
+    static const char advice[] =
+        "[vm:28454] *** MPI_ERR_RANK: invalid rank\n"
+        "[vm:28454] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,\n"
+        "[vm:28454] ***    and potentially your MPI job)\n"
+        "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\n"
+        "with errorcode 1.\n"
+        "\n"
+        "NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.\n"
+        "You may or may not see output from other processes, depending on\n"
+        "exactly when Open MPI kills them.\n"
+        "------------------------------------------------------\n";
+    static const char others[] = "#3 of 7: no memory at 0x7f52\n"
+                                 "at most 3: 4\n"
+                                 "[12:30] [3] is NaN\n"
+                                 "[0x7f] [0x1]\n";
+    struct dt_tail t = { 0 };
+
+    (void)state;
+    dt_tail_feed(&t, reasons, strlen(reasons));
+    assert_tail(&t, "At line 13 of file die.f90 (unit = 10)|"
+                    "Fortran runtime error: Cannot open file 'x': No such file or directory|"
+                    "[vm:28480] Signal: Segmentation fault (11)|");
+    dt_tail_reset(&t);
+    dt_tail_feed(&t, advice, strlen(advice));
+    assert_tail(&t, "[vm:28454] *** MPI_ERR_RANK: invalid rank|"
+                    "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD|"
+                    "with errorcode 1.|");
+    dt_tail_reset(&t);
+    dt_tail_feed(&t, others, strlen(others));
+    assert_tail(&t, "#3 of 7: no memory at 0x7f52|at most 3: 4|[12:30] [3] is NaN|[0x7f] [0x1]|");
+    dt_tail_reset(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +255,7 @@ int main(void)
         cmocka_unit_test(a_stamp_has_local_time_and_milliseconds),
         cmocka_unit_test(the_tail_keeps_the_last_lines),
         cmocka_unit_test(the_tail_leaves_out_what_gives_no_reason),
+        cmocka_unit_test(the_tail_quotes_the_reason_of_an_mpi_program),
     };
 
     return cmocka_run_group_tests_name("linebuf", tests, NULL, NULL);
