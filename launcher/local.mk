@@ -210,7 +210,6 @@ launcher_libagent_a_SOURCES = \
 	launcher/agent/mpirequests.c launcher/agent/mpirequests.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
 	launcher/agent/probe/probepath.c launcher/agent/probe/probepath.h \
-	launcher/agent/rankmessages.c launcher/agent/rankmessages.h \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
 	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \

@@ -11,7 +11,6 @@
 #include "launcher/agent/horovodserve.h"
 #include "launcher/agent/mpirequests.h"
 #include "launcher/agent/ranklink/callwatch.h"
-#include "launcher/agent/rankmessages.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/resources.h"
 #include "launcher/agent/sweep/leftovers.h"
@@ -104,6 +103,27 @@ static void on_trigger(void *arg, uint32_t local_rank, const struct dt_inject *f
     p->injected |= fault->kind != DT_INJECT_STOP;
     if (fault->kind != DT_INJECT_EXIT)
         kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
+}
+
+static void on_rank_message(void *arg, uint8_t type, const void *msg)
+{
+    const struct dt_generation *g = arg;
+
+    dt_channel_send(g->host->channel, type, msg);
+}
+
+static void on_step(void *arg, uint32_t local_rank, int64_t step)
+{
+    struct dt_generation *g = arg;
+
+    dt_injector_step(g->faults, local_rank, step);
+}
+
+static bool has_room(void *arg)
+{
+    const struct dt_generation *g = arg;
+
+    return dt_channel_has_room(g->host->channel);
 }
 
 /* glibc starts threads with clone3, and with clone instead only if clone3 fails with ENOSYS. The
@@ -254,6 +274,7 @@ static void list_processes(struct dt_generation *g)
 struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt_msg_start *start)
 {
     static const struct dt_injector_events fault_events = { on_trigger };
+    static const struct dt_ranksock_events rank_events = { on_rank_message, on_step, has_room };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
     struct dt_lack lack;
@@ -274,7 +295,7 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
         free(lack.what);
         return g;
     }
-    g->sock = dt_ranksock_create(host->loop, &g->start, &dt_rankmessages_events, g, &err);
+    g->sock = dt_ranksock_create(host->loop, &g->start, &rank_events, g, &err);
     if (!g->sock) {
         dt_ending_refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;

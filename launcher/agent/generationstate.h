@@ -1,8 +1,7 @@
 /* The state of the ranks of one START. Several files work on it: generation.c (their start, and
  * what the launcher sends), ending.c (signals, and their end), resources.c (devices, CPUs and
  * limits), mpirequests.c (requests of their MPI), horovodserve.c (their Horovod), unservedwarn.c
- * (frameworks that were not recognised), rankmessages.c (their messages) and deaths.c (how they
- * ended). */
+ * (frameworks that were not recognised) and deaths.c (how they ended). */
 #ifndef DT_AGENT_GENERATIONSTATE_H
 #define DT_AGENT_GENERATIONSTATE_H
 

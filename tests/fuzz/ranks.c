@@ -24,57 +24,37 @@ struct fixture {
     struct dt_hostshm shm;
 };
 
-static void on_hello(void *arg, uint32_t rank, uint16_t port)
-{
-    (void)arg;
-    (void)port;
-    REQUIRE(rank < NP);
-}
-
-static void on_commit(void *arg, int64_t step, uint8_t kind)
-{
-    (void)arg;
-    (void)step;
-    (void)kind;
-}
-
-static void on_step(void *arg, uint32_t rank, int64_t step)
-{
-    (void)arg;
-    (void)step;
-    REQUIRE(rank < NP);
-}
-
-static void on_log(void *arg, const char *text)
-{
-    (void)arg;
-    REQUIRE(strlen(text) < 2 * DT_RANK_NOTE_TEXT);
-}
-
 /* The text goes to all ranks and to the launcher, which refuses longer texts. */
-static void on_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
+static void check_failed(const struct dt_msg_failed *m)
 {
-    (void)arg;
-    (void)comm;
-    REQUIRE(culprit < NP && code < 0 && code >= DT_RANK_CODE_MIN);
-    REQUIRE(strlen(text) <= DT_RANK_FAILED_TEXT);
+    REQUIRE(m->rank < NP && m->code < 0 && m->code >= DT_RANK_CODE_MIN);
+    REQUIRE(strlen(m->text) <= DT_RANK_FAILED_TEXT);
 }
 
-static void on_limit(void *arg, uint32_t ms)
+static void on_message(void *arg, uint8_t type, const void *msg)
 {
-    (void)arg;
-    (void)ms;
-}
-
-static void on_last_calls(void *arg, const struct dt_msg_last_calls *m)
-{
+    const union dt_msg *m = msg;
     struct dt_put bytes = { 0 };
 
     (void)arg;
-    REQUIRE(m->rank < NP);
-    dt_msg_encode(&bytes, DT_MSG_LAST_CALLS, m);
+    if (type == DT_MSG_RANK_HELLO)
+        REQUIRE(m->rank_hello.rank < NP);
+    else if (type == DT_MSG_LOG)
+        REQUIRE(strlen(m->log.text) < 2 * DT_RANK_NOTE_TEXT);
+    else if (type == DT_MSG_FAILED)
+        check_failed(msg);
+    else if (type == DT_MSG_LAST_CALLS)
+        REQUIRE(m->last_calls.rank < NP);
+    dt_msg_encode(&bytes, type, msg);
     REQUIRE(!bytes.failed);
     dt_put_free(&bytes);
+}
+
+static void on_step(void *arg, uint32_t local_rank, int64_t step)
+{
+    (void)arg;
+    (void)step;
+    REQUIRE(local_rank < RANKS);
 }
 
 static bool has_room(void *arg)
@@ -103,9 +83,7 @@ static void hear(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-    static const struct dt_ranksock_events events = { on_hello, on_commit,     on_step,
-                                                      on_log,   on_log,        on_failed,
-                                                      on_limit, on_last_calls, has_room };
+    static const struct dt_ranksock_events events = { on_message, on_step, has_room };
     static uint32_t ranks[RANKS] = { 0, 2, 3 };
     struct dt_rankmsg hello = { .type = DT_RANK_HELLO,
                                 .hello = { DT_RANK_PROTOCOL, 0, GENERATION, 0 } };

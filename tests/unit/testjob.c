@@ -151,21 +151,14 @@ void testjob_table(struct testjob *job)
         dt_ranksock_table(job->hosts[i].sock, &table);
 }
 
-static void saw_limit(void *arg, uint32_t ms)
-{
-    (void)arg;
-    (void)ms;
-}
-
 static bool has_room(void *arg)
 {
     (void)arg;
     return true;
 }
 
-static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
+static void saw_last_calls(struct testjob_result *result, const struct dt_msg_last_calls *m)
 {
-    struct testjob_result *result = ((struct host *)arg)->job->result;
     const struct dt_msg_last_call *calls = m->calls.v;
     char *text = result->last_calls;
     size_t n = strlen(text), room = sizeof result->last_calls;
@@ -180,48 +173,52 @@ static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
         snprintf(text + n, room - n, "\n");
 }
 
-static void saw_hello(void *arg, uint32_t rank, uint16_t port)
+static void saw_hello(struct testjob *job, const struct dt_msg_rank_hello *m)
 {
-    struct testjob *job = ((struct host *)arg)->job;
-
-    job->ports[rank] = port;
+    job->ports[m->rank] = m->port;
     job->hellos++;
     if (job->plan->on_hello)
-        job->plan->on_hello(job, (int)rank, port);
+        job->plan->on_hello(job, (int)m->rank, m->port);
     if (job->hellos == job->result->n && !job->plan->hold_table)
         testjob_table(job);
 }
 
-static void saw_commit(void *arg, int64_t step, uint8_t kind)
+static void saw_log(struct testjob_result *result, const char *text)
 {
-    struct testjob *job = ((struct host *)arg)->job;
+    size_t n = strlen(result->log);
 
-    if (job->plan->on_commit)
-        job->plan->on_commit(job, step, kind != DT_COMMITTED);
+    snprintf(result->log + n, sizeof result->log - n, "%s\n", text);
 }
 
-static void saw_step(void *arg, uint32_t rank, int64_t step)
+static void saw_failed(struct testjob *job, const struct dt_msg_failed *m)
 {
-    struct testjob *job = ((struct host *)arg)->job;
-
-    if (job->plan->on_step)
-        job->plan->on_step(job, (int)rank, step);
-}
-
-static void saw_log(void *arg, const char *text)
-{
-    struct testjob *job = ((struct host *)arg)->job;
-    size_t n = strlen(job->result->log);
-
-    snprintf(job->result->log + n, sizeof job->result->log - n, "%s\n", text);
-}
-
-static void saw_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
-{
-    struct testjob *job = ((struct host *)arg)->job;
-
     for (int i = 0; i < job->n_hosts; i++)
-        dt_ranksock_abort(job->hosts[i].sock, comm, code, culprit, text);
+        dt_ranksock_abort(job->hosts[i].sock, m->comm, m->code, m->rank, m->text);
+}
+
+static void saw_message(void *arg, uint8_t type, const void *msg)
+{
+    struct testjob *job = ((struct host *)arg)->job;
+    const union dt_msg *m = msg;
+
+    if (type == DT_MSG_RANK_HELLO)
+        saw_hello(job, msg);
+    else if (type == DT_MSG_COMMIT && job->plan->on_commit)
+        job->plan->on_commit(job, m->commit.step, m->commit.kind != DT_COMMITTED);
+    else if (type == DT_MSG_LOG)
+        saw_log(job->result, m->log.text);
+    else if (type == DT_MSG_FAILED)
+        saw_failed(job, msg);
+    else if (type == DT_MSG_LAST_CALLS)
+        saw_last_calls(job->result, msg);
+}
+
+static void saw_step(void *arg, uint32_t local_rank, int64_t step)
+{
+    const struct host *h = arg;
+
+    if (h->job->plan->on_step)
+        h->job->plan->on_step(h->job, (int)h->ranks[local_rank], step);
 }
 
 /* Does what an agent and the launcher do: a linked rank that died without dt_finalize ends the
@@ -431,9 +428,7 @@ static void place(struct testjob *job)
 
 static void start_hosts(struct testjob *job)
 {
-    const struct dt_ranksock_events events = { saw_hello, saw_commit,     saw_step,
-                                               saw_log,   saw_log,        saw_failed,
-                                               saw_limit, saw_last_calls, has_room };
+    const struct dt_ranksock_events events = { saw_message, saw_step, has_room };
     struct dt_error err = { 0 };
 
     for (int i = 0; i < job->n_hosts; i++) {

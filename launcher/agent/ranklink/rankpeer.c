@@ -22,6 +22,13 @@ static uint32_t rank_of(const struct dt_rankpeer *p)
     return p->owner->start->ranks.v[p->local_rank];
 }
 
+void dt_rankpeer_log(const struct dt_ranksock *s, const char *text, bool detail)
+{
+    const struct dt_msg_log m = { .text = (char *)(uintptr_t)text, .detail = detail };
+
+    s->events.send(s->arg, DT_MSG_LOG, &m);
+}
+
 /* Warns once for each rank, because a rank that writes nonsense may write a lot of it. */
 static void warn_once(struct dt_rankpeer *p, const char *what)
 {
@@ -30,7 +37,7 @@ static void warn_once(struct dt_rankpeer *p, const char *what)
     p->warned = true;
     char *text = dt_xasprintf("rank %u (%s): %s", rank_of(p), p->owner->start->host, what);
 
-    p->owner->events.log(p->owner->arg, text);
+    dt_rankpeer_log(p->owner, text, false);
     free(text);
 }
 
@@ -154,6 +161,13 @@ static void send_stop(struct dt_rankpeer *p)
     dt_rankpeer_send_abort(p, 0, code, culprit);
 }
 
+static void report_hello(const struct dt_rankpeer *p, uint16_t port)
+{
+    const struct dt_msg_rank_hello m = { p->owner->start->generation, rank_of(p), port };
+
+    p->owner->events.send(p->owner->arg, DT_MSG_RANK_HELLO, &m);
+}
+
 static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid)
 {
     char why[DT_RANK_REFUSED_TEXT];
@@ -189,7 +203,7 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
             dt_rankpeer_send_table(p);
         if (p->owner->aborted)
             send_stop(p);
-        p->owner->events.hello(p->owner->arg, rank_of(p), msg->hello.port);
+        report_hello(p, msg->hello.port);
     }
 }
 
@@ -197,7 +211,15 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
 static void report_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t sender,
                            int code, const char *text)
 {
-    s->events.failed(s->arg, comm, culprit < s->start->np ? culprit : sender, code, text);
+    const struct dt_msg_failed m = {
+        .generation = s->start->generation,
+        .comm = comm,
+        .rank = culprit < s->start->np ? culprit : sender,
+        .code = code,
+        .text = (char *)(uintptr_t)text,
+    };
+
+    s->events.send(s->arg, DT_MSG_FAILED, &m);
 }
 
 static bool is_code(int code)
@@ -230,9 +252,9 @@ static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 
     if (msg->note.detail) {
         if (dt_ratelimit_take(&p->details, dt_now_ns()))
-            s->events.detail(s->arg, msg->note.text);
+            dt_rankpeer_log(s, msg->note.text, true);
     } else if (dt_ratelimit_take(&p->notes, dt_now_ns())) {
-        s->events.log(s->arg, msg->note.text);
+        dt_rankpeer_log(s, msg->note.text, false);
     } else {
         warn_once(p, "has sent so many notes that from now on only one a minute is shown");
     }
@@ -250,19 +272,27 @@ static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
     p->sent_last_calls = true;
     m.last_calls.rank = rank_of(p);
     m.last_calls.generation = p->owner->start->generation;
-    p->owner->events.last_calls(p->owner->arg, &m.last_calls);
+    p->owner->events.send(p->owner->arg, DT_MSG_LAST_CALLS, &m);
     dt_msg_free(DT_MSG_LAST_CALLS, &m);
 }
 
 /* Ranks may set a limit for each call. The launcher needs only the lowest. */
 static void on_limit(struct dt_ranksock *s, uint32_t ms)
 {
-    uint32_t least = dt_hostshm_lesser_limit(s->reported_limit_ms, ms);
+    const struct dt_msg_limit m = { s->start->generation,
+                                    dt_hostshm_lesser_limit(s->reported_limit_ms, ms) };
 
-    if (least == s->reported_limit_ms)
+    if (m.ms == s->reported_limit_ms)
         return;
-    s->reported_limit_ms = least;
-    s->events.limit(s->arg, least);
+    s->reported_limit_ms = m.ms;
+    s->events.send(s->arg, DT_MSG_LIMIT, &m);
+}
+
+static void on_commit(const struct dt_ranksock *s, const struct dt_rankmsg *msg)
+{
+    const struct dt_msg_commit m = { s->start->generation, msg->commit.step, msg->commit.kind };
+
+    s->events.send(s->arg, DT_MSG_COMMIT, &m);
 }
 
 /* gVisor gives the sending thread's ID instead of the process's, and 0 if it has ended. */
@@ -286,7 +316,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
     } else if (!p->linked || !is_its_process(p, from->pid)) {
         warn_once(p, "a process that is not the rank's own wrote to its socket; it was ignored");
     } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
-        s->events.commit(s->arg, msg->commit.step, msg->commit.kind);
+        on_commit(s, msg);
     } else if (msg->type == DT_RANK_NOTE) {
         on_note(p, msg);
     } else if (msg->type == DT_RANK_FAILED && is_code(msg->failed.code)) {
@@ -304,7 +334,7 @@ static void on_rank_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg,
         send_segment(p, msg, from);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
-        s->events.step(s->arg, rank_of(p), msg->step.step);
+        s->events.step(s->arg, p->local_rank, msg->step.step);
     } else {
         warn_once(p, "sent a message that it may not send; it was ignored");
     }

@@ -51,6 +51,9 @@ void dt_rankpeer_send(struct dt_rankpeer *p, const struct dt_rankmsg *msg, int p
 void dt_rankpeer_send_table(struct dt_rankpeer *p);
 void dt_rankpeer_send_abort(struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit);
 
+/* Sends a line to the launcher for the user, a detail only for --verbose. */
+void dt_rankpeer_log(const struct dt_ranksock *s, const char *text, bool detail);
+
 /* Reads what the rank has written, and calls the events. */
 void dt_rankpeer_drain(struct dt_rankpeer *p);
 /* A rank never waits for room in its socket, so the message about its failure may be missing. This

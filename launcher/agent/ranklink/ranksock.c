@@ -162,8 +162,8 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
         return;
     s->table_fd = table_file(table, &s->table_bytes);
     if (s->table_fd < 0) {
-        s->events.log(s->arg,
-                      "no memory for the table of ranks; the ranks of this host cannot start");
+        dt_rankpeer_log(s, "no memory for the table of ranks; the ranks of this host cannot start",
+                        false);
         dt_ranksock_abort(s, 0, DT_HOSTSHM_PEER_DIED, s->start->ranks.v[0], "");
         return;
     }

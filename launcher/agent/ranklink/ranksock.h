@@ -17,19 +17,10 @@
 struct dt_ranksock;
 
 struct dt_ranksock_events { /* no event may call dt_ranksock_destroy */
-    void (*hello)(void *arg, uint32_t rank, uint16_t port);
-    void (*commit)(void *arg, int64_t step, uint8_t kind); /* from rank 0 */
+    /* What the launcher must know: RANK_HELLO, COMMIT, LOG, FAILED, LIMIT or LAST_CALLS. */
+    void (*send)(void *arg, uint8_t type, const void *msg);
     /* A watched rank has called dt_step and waits inside it until dt_ranksock_go. */
-    void (*step)(void *arg, uint32_t rank, int64_t step);
-    void (*log)(void *arg, const char *text);    /* a rank misbehaves or prints a warning */
-    void (*detail)(void *arg, const char *text); /* what a rank says for --verbose */
-    /* A rank's call fails with code (a dt_result_t), and the calls of all other ranks of the
-     * communicator must fail as well. comm 0 means all ranks of the job. */
-    void (*failed)(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text);
-    /* Calls of a rank may wait only ms, which is less than the lowest limit so far. */
-    void (*limit)(void *arg, uint32_t ms);
-    /* The last calls of a rank after one of its calls has failed for good; once for each rank. */
-    void (*last_calls)(void *arg, const struct dt_msg_last_calls *m);
+    void (*step)(void *arg, uint32_t local_rank, int64_t step);
     /* Returns whether ranks may send more. If not, dt_ranksock_room follows. */
     bool (*has_room)(void *arg);
 };
