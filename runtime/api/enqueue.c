@@ -82,15 +82,16 @@ static dt_result_t hold_stream(const struct enqueued_call *e)
     struct dt_operation *o = e->o;
     struct dt_buffer_pair b = dt_operation_gpu_buffers(o);
     dt_result_t r = dt_gpu_order_take_on(&o->order, e->name, &b, e->s);
+    const char *function;
     CUresult result;
 
     if (r != DT_OK)
         return r;
-    result = dt_gpu_gate_shut(&o->gate, e->s->stream, e->s->life, e->comm);
+    result = dt_gpu_gate_shut(&o->gate, e->s->stream, e->s->life, e->comm, &function);
     if (!result)
         return DT_OK;
     dt_gpu_order_drop(&o->order);
-    return dt_cuda_fail(e->name, "cuStreamWaitValue32", result);
+    return dt_cuda_fail(e->name, function, result);
 }
 
 static dt_result_t hold_and_submit(const struct enqueued_call *e, dt_request_t *request)

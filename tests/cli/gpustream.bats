@@ -107,6 +107,10 @@ does() { # WHAT PATH [dtrun option...]
     code_is 1
     grep -q -- '^-10: dt_comm_on_stream: cuMemHostAlloc: out of memory' "$OUT" || { show; false; }
     clean
+    stream gpu streamfactors -x STANDIN_REFUSES=cuMemHostAlloc:801
+    code_is 1
+    grep -q -- '^-10: dt_comm_on_stream: cuMemHostAlloc: .*(CUDA_ERROR_NOT_SUPPORTED)' "$OUT" || { show; false; }
+    clean
 }
 
 @test "stream: calls are staged on a device that has only 32-bit stream memory operations" {

@@ -261,16 +261,17 @@ CUresult dt_gpu_gates_try(CUstream stream, uint64_t life, const char **function)
 }
 
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, uint64_t life,
-                          const struct dt_comm *c)
+                          const struct dt_comm *c, const char **function)
 {
     CUresult result = CUDA_SUCCESS;
-    const char *function;
 
     dt_gpu_provision_forbid(c);
     while (!(*gate = take_gate(life, c)) && !result)
-        result = make_gates(life, &function);
-    if (!result)
+        result = make_gates(life, function);
+    if (!result) {
+        *function = "cuStreamWaitValue32";
         result = queue_wait(stream, *gate, (*gate)->turn);
+    }
     if (!result)
         return result;
     if (*gate)

@@ -26,17 +26,19 @@ struct dt_gpu_gate;
 
 /* Makes gates in the current context, which is in this life (life.h), starts the thread, and tries
  * a wait that ends at once, since no attribute of a device says whether its streams can wait.
- * Returns CUDA_ERROR_NOT_SUPPORTED if they cannot, and CUDA_ERROR_OUT_OF_MEMORY without memory or
- * thread; and the function that failed in *function. */
+ * Returns an error with the function that failed in *function: for "cuStreamWaitValue32"
+ * CUDA_ERROR_NOT_SUPPORTED if they cannot, and CUDA_ERROR_OUT_OF_MEMORY without memory or thread.
+ */
 CUresult dt_gpu_gates_try(CUstream stream, uint64_t life, const char **function);
 /* Starts the thread unless it runs. Returns false if that is impossible. */
 bool dt_gpu_watch_begin(void);
 /* Ends the thread. All gates must be open. */
 void dt_gpu_gates_end(void);
 /* Work that is queued on the stream from now on waits until the gate is open. The stream's context
- * is current and in this life. The communicator must live until then. */
+ * is current and in this life. The communicator must live until then. Returns an error with the
+ * function that failed in *function. */
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, uint64_t life,
-                          const struct dt_comm *c);
+                          const struct dt_comm *c, const char **function);
 /* Lets the stream go on and makes the gate available for another stream. Accepts NULL. */
 void dt_gpu_gate_open(struct dt_gpu_gate *gate);
 /* Whether a gate other than this one (NULL: any gate) is shut. Then work that has been queued on a

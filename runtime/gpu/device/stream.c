@@ -1,6 +1,7 @@
 #include "runtime/gpu/device/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/error.h"
 #include "runtime/gpu/device/gate.h"
@@ -34,7 +35,7 @@ static dt_result_t try_gates(const char *name, const struct dt_gpu_stream *s)
     const char *function;
     CUresult result = dt_gpu_gates_try(s->stream, s->life, &function);
 
-    if (result == CUDA_ERROR_NOT_SUPPORTED)
+    if (result == CUDA_ERROR_NOT_SUPPORTED && strcmp(function, "cuStreamWaitValue32") == 0)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "%s: device %d has no stream memory operations, which enqueued calls need: "
                        "make calls on the communicator itself",

@@ -25,7 +25,8 @@ static uint32_t waited_value;
 static CUresult pin(void **ptr, size_t size, unsigned flags)
 {
     (void)flags;
-    assert_in_range(pinned, 0, PAGES - 1);
+    if (pinned == PAGES)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *ptr = pages[pinned].at = calloc(1, size);
     pages[pinned++].bytes = size;
     return CUDA_SUCCESS;
@@ -106,6 +107,16 @@ static void each_life_of_a_context_has_its_own_gates(void **state)
     assert_int_equal(pinned, 2);
 }
 
+static void a_gate_for_which_no_memory_can_be_pinned_names_that_function(void **state)
+{
+    struct dt_gpu_gate *gate;
+
+    (void)state;
+    assert_int_equal(dt_gpu_gate_shut(&gate, NULL, 3, NULL, &function), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(function, "cuMemHostAlloc");
+    assert_null(gate);
+}
+
 static int free_all(void **state)
 {
     (void)state;
@@ -121,6 +132,7 @@ int main(void)
         cmocka_unit_test(no_thread_that_holds_the_mutex_calls_the_driver),
         cmocka_unit_test(the_trial_wait_ends_at_once_after_many_turns),
         cmocka_unit_test(each_life_of_a_context_has_its_own_gates),
+        cmocka_unit_test(a_gate_for_which_no_memory_can_be_pinned_names_that_function),
     };
 
     return cmocka_run_group_tests(tests, NULL, free_all);
