@@ -67,10 +67,8 @@ static CUresult alloc_kept(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scr
 
 CUresult dt_ncclcomm_alloc_scratch(struct dt_ncclcomm *n, size_t bytes, CUdeviceptr *scratch)
 {
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = dt_cuda()->cuMemAllocAsync(&n->scratch, bytes, n->stream);
 
-    if (n->has_pools)
-        result = dt_cuda()->cuMemAllocAsync(&n->scratch, bytes, n->stream);
     if (result) {
         n->scratch = 0;
         return alloc_kept(n, bytes, scratch);
@@ -280,7 +278,6 @@ static void clear_comm(struct dt_ncclcomm *n)
     n->begun = NULL;
     n->done = NULL;
     n->scratch = 0;
-    n->has_pools = false;
     n->ending = NULL;
     memset(n->kept, 0, sizeof n->kept);
 }
@@ -424,13 +421,10 @@ static CUresult make_stream(struct dt_ncclcomm *n, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = dt_cuda_make_stream(&n->stream);
-    int pools = 0;
 
     *function = "cuStreamCreate";
     if (result)
         return result;
-    if (!cuda->cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, n->device))
-        n->has_pools = pools != 0;
     *function = "cuEventCreate";
     result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
     return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);

@@ -29,12 +29,11 @@ struct dt_ncclcomm { /* one per communicator; all zero at first */
     CUcontext context;
     uint64_t life; /* the context's life (device/life.h) */
     CUstream stream;
-    CUevent begun, done; /* of the current call */
-    CUdeviceptr scratch; /* for the current call, allocated in stream order; 0: none */
-    bool has_pools;  /* whether the device has stream-ordered memory; else scratch memory is kept */
-    _Atomic int end; /* enum in ncclcomm.c: whether a thread ends the communicator */
+    CUevent begun, done;      /* of the current call */
+    CUdeviceptr scratch;      /* for the current call, allocated in stream order; 0: none */
+    _Atomic int end;          /* enum in ncclcomm.c: whether a thread ends the communicator */
     struct dt_errand *ending; /* ends it; NULL: no thread could be started */
-    /* scratch memory by the logarithm of its size; 0: none yet */
+    /* without stream-ordered memory: scratch memory by the logarithm of its size; 0: none yet */
     CUdeviceptr kept[DT_NCCLCOMM_KEPT];
     struct dt_gpu_watched watched; /* for the communicator's thread inside a call that blocks */
     /* since when a thread that should leave NCCL's functions has been inside one; 0: none */

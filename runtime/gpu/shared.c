@@ -463,9 +463,7 @@ static dt_result_t await_call(struct queueing *q)
             return result_of_call(q);
         if (result != CUDA_ERROR_NOT_READY)
             return dt_gpu_coll_error(c, &c->coll_error, "cuEventQuery", result);
-        r = check_stop(c);
-        if (r == DT_OK)
-            r = dt_nccl_check(c);
+        r = dt_nccl_check(c);
         if (r == DT_OK)
             r = dt_gpu_wait_on(c, &q->arrival, turn);
         if (r != DT_OK)
