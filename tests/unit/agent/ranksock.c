@@ -164,6 +164,13 @@ static void run_loop_once(struct fixture *f)
     uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
+/* Sends a message of a rank, and lets the agent read it. */
+static void tell(struct fixture *f, uint32_t local_rank, const struct dt_rankmsg *m)
+{
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), m, -1, 0), 0);
+    run_loop_once(f);
+}
+
 static void hello(struct fixture *f, uint32_t local_rank, uint32_t protocol, uint32_t rank)
 {
     struct dt_rankmsg m = { .type = DT_RANK_HELLO };
@@ -172,8 +179,7 @@ static void hello(struct fixture *f, uint32_t local_rank, uint32_t protocol, uin
     m.hello.rank = rank;
     m.hello.generation = GENERATION;
     m.hello.port = (uint16_t)(9000 + rank);
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, local_rank, &m);
 }
 
 static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd)
@@ -190,13 +196,19 @@ static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd
     return m;
 }
 
-/* Makes a rank begin: it has the job's memory then. */
-static void begin_rank(struct fixture *f, uint32_t local_rank, uint32_t rank,
-                       struct dt_hostshm *shm)
+/* Makes a rank begin. */
+static void welcome(struct fixture *f, uint32_t local_rank)
+{
+    hello(f, local_rank, DT_RANK_PROTOCOL, f->start.ranks.v[local_rank]);
+    assert_int_equal(receive(f, local_rank, NULL).type, DT_RANK_WELCOME);
+}
+
+/* The same; it has the job's memory then. */
+static void begin_rank(struct fixture *f, uint32_t local_rank, struct dt_hostshm *shm)
 {
     int fd = -1;
 
-    hello(f, local_rank, DT_RANK_PROTOCOL, rank);
+    hello(f, local_rank, DT_RANK_PROTOCOL, f->start.ranks.v[local_rank]);
     receive(f, local_rank, &fd);
     assert_int_equal(dt_hostshm_map(shm, fd, GENERATION, RANKS, 0), 0);
     close(fd);
@@ -317,8 +329,7 @@ static void *send_commit(void *arg)
     struct fixture *f = arg;
 
     gvisor.sender = gettid();
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 0, &m);
     return NULL;
 }
 
@@ -385,7 +396,7 @@ static void an_abort_is_reported_once(void **state)
     struct dt_hostshm shm;
     uint32_t culprit = 0;
 
-    begin_rank(f, 0, FIRST, &shm);
+    begin_rank(f, 0, &shm);
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
     uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
     dt_ranksock_abort(f->sock, 0, DT_HOSTSHM_PEER_DIED, 5, "gone");
@@ -438,20 +449,29 @@ static struct dt_rankmsg want_memory(struct fixture *f, uint32_t local_rank, uin
 {
     struct dt_rankmsg m = { .type = DT_RANK_WANT_MEMORY, .want_memory = { comm, members, SIZE } };
 
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, local_rank, &m);
     m = receive(f, local_rank, fd);
     assert_int_equal(m.type, DT_RANK_MEMORY);
     assert_true(m.memory.comm == comm);
     return m;
 }
 
+/* A rank gets the memory of a communicator. */
+static void map_memory(struct fixture *f, uint32_t local_rank, uint64_t comm, uint32_t members,
+                       struct dt_hostshm *shm)
+{
+    int fd = -1;
+
+    assert_int_equal(want_memory(f, local_rank, comm, members, &fd).memory.error, 0);
+    assert_int_equal(dt_hostshm_map(shm, fd, GENERATION, members, SIZE), 0);
+    close(fd);
+}
+
 static void free_memory(struct fixture *f, uint32_t local_rank, uint64_t comm)
 {
     struct dt_rankmsg m = { .type = DT_RANK_FREE_MEMORY, .free_memory = { comm } };
 
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, local_rank, &m);
 }
 
 static void a_communicator_has_memory_of_its_own(void **state)
@@ -461,21 +481,15 @@ static void a_communicator_has_memory_of_its_own(void **state)
     struct dt_hostshm a, b;
     int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
-    receive(f, 0, NULL);
-    receive(f, 1, NULL);
+    welcome(f, 0);
+    welcome(f, 1);
     assert_int_equal(want_memory(f, 0, 0, 1, &fd).memory.error, EINVAL);
     assert_int_equal(want_memory(f, 0, comm, 0, &fd).memory.error, EINVAL);
     assert_int_equal(want_memory(f, 0, comm, RANKS + 1, &fd).memory.error, EINVAL);
     assert_int_equal(fd, -1);
-    assert_int_equal(want_memory(f, 0, comm, 2, &fd).memory.error, 0);
-    assert_int_equal(dt_hostshm_map(&a, fd, GENERATION, 2, SIZE), 0);
-    close(fd);
+    map_memory(f, 0, comm, 2, &a);
     assert_int_equal(want_memory(f, 0, comm, 1, &fd).memory.error, EINVAL);
-    assert_int_equal(want_memory(f, 1, comm, 2, &fd).memory.error, 0);
-    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 2, SIZE), 0);
-    close(fd);
+    map_memory(f, 1, comm, 2, &b);
     atomic_store(&a.ranks[1].call, 77);
     assert_int_equal(atomic_load(&b.ranks[1].call), 77);
     assert_int_equal(want_memory(f, 1, comm, 2, &fd).memory.error, EINVAL);
@@ -485,9 +499,7 @@ static void a_communicator_has_memory_of_its_own(void **state)
     free_memory(f, 0, comm);
     assert_int_equal(want_memory(f, 1, comm, 2, &fd).memory.error, EINVAL);
     free_memory(f, 1, comm);
-    assert_int_equal(want_memory(f, 1, comm, 1, &fd).memory.error, 0);
-    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
+    map_memory(f, 1, comm, 1, &b);
     atomic_store(&b.ranks[0].call, 78);
     assert_int_equal(atomic_load(&a.ranks[0].call), 0);
     dt_hostshm_unmap(&a);
@@ -500,16 +512,10 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
     struct fixture *f = *state;
     struct dt_hostshm one, other, late;
     struct dt_rankmsg m;
-    int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, NULL);
-    want_memory(f, 0, ONE, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&one, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
-    want_memory(f, 0, OTHER, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&other, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
+    welcome(f, 0);
+    map_memory(f, 0, ONE, 1, &one);
+    map_memory(f, 0, OTHER, 1, &other);
     dt_ranksock_abort(f->sock, ONE, -13, SECOND, "enough");
     m = receive(f, 0, NULL);
     assert_int_equal(m.type, DT_RANK_ABORT);
@@ -522,9 +528,7 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
     assert_int_equal(receive(f, 0, NULL).abort.comm, 0);
     assert_int_equal(dt_hostshm_stopped(&one, NULL), -13);
     assert_int_equal(dt_hostshm_stopped(&other, NULL), DT_HOSTSHM_PEER_DIED);
-    want_memory(f, 0, LATE, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&late, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
+    map_memory(f, 0, LATE, 1, &late);
     assert_int_equal(dt_hostshm_stopped(&late, NULL), DT_HOSTSHM_PEER_DIED);
     dt_hostshm_unmap(&one);
     dt_hostshm_unmap(&other);
@@ -563,13 +567,9 @@ static void ranks_that_wait_are_reported(void **state)
     const struct dt_msg_called *ranks;
     struct dt_msg_list comms = { 0 };
     struct dt_hostshm shm;
-    int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, NULL);
-    want_memory(f, 0, COMM, 2, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
-    close(fd);
+    welcome(f, 0);
+    map_memory(f, 0, COMM, 2, &shm);
     look(f, COMM, &comms);
     assert_int_equal(report_of(&comms, COMM)->ranks.n, 0); /* it is still being made */
     for (int i = 0; i < SIZE; i++)
@@ -624,12 +624,9 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
     const unsigned inside = DT_HOSTSHM_INSIDE | DT_CALL_BARRIER;
     struct fixture *f = *state;
     struct dt_hostshm world, shm;
-    int fd = -1;
 
-    begin_rank(f, 0, FIRST, &world);
-    want_memory(f, 0, 7, 2, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
-    close(fd);
+    begin_rank(f, 0, &world);
+    map_memory(f, 0, 7, 2, &shm);
     dt_hostshm_note_call(&shm.ranks[0], 3, inside);
     expect_inside(f, false, false); /* its members are not known yet */
     for (int i = 0; i < SIZE; i++)
@@ -652,15 +649,10 @@ static void a_failure_without_a_message_is_found_in_memory(void **state)
     struct fixture *f = *state;
     struct dt_msg_list comms = { 0 };
     struct dt_hostshm shm, lost, world;
-    int fd = -1;
 
-    begin_rank(f, 0, FIRST, &world);
-    want_memory(f, 0, COMM, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
-    want_memory(f, 0, LOST, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&lost, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
+    begin_rank(f, 0, &world);
+    map_memory(f, 0, COMM, 1, &shm);
+    map_memory(f, 0, LOST, 1, &lost);
     f->seen[0] = '\0';
     dt_hostshm_stop_because(&shm, -3, SECOND, "they quarrel");
     dt_hostshm_stop(&lost, DT_HOSTSHM_PEER_DIED, SECOND);
@@ -684,8 +676,7 @@ static struct dt_rankmsg want_segment(struct fixture *f, uint64_t comm, uint32_t
                             .want_segment = {
                                 .comm = comm, .call = 1, .bytes = 4096, .members = members } };
 
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 0, &m);
     m = receive(f, 0, fd);
     assert_int_equal(m.type, DT_RANK_SEGMENT);
     assert_true(m.segment.comm == comm);
@@ -698,8 +689,7 @@ static void buffers_are_for_ranks_of_one_communicator(void **state)
     struct fixture *f = *state;
     int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, NULL);
+    welcome(f, 0);
     assert_int_equal(want_segment(f, COMM, 1, &fd).segment.error, EINVAL);
     assert_int_equal(want_segment(f, 0, 1, &fd).segment.error, EINVAL);
     assert_int_equal(fd, -1);
@@ -722,10 +712,8 @@ static void a_rank_learns_that_its_descriptor_was_lost(void **state)
     int fd = dt_sealed_create("given", 8), lowest;
     struct rlimit before, none;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, NULL);
-    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
-    receive(f, 1, NULL);
+    welcome(f, 0);
+    welcome(f, 1);
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, fd, 0), 0);
     lowest = dup(fd);
     close(lowest);
@@ -748,18 +736,15 @@ static void a_descriptor_reaches_the_ranks_that_it_is_for(void **state)
     struct stat given, taken;
     int fd = dt_sealed_create("given", 8);
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, NULL);
-    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
-    receive(f, 1, NULL);
+    welcome(f, 0);
+    welcome(f, 1);
     assert_int_equal(fstat(fd, &given), 0);
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, fd, 0), 0);
     close(fd);
     run_loop_once(f);
     assert_int_equal(receive(f, 0, &fd).segment.error, 0);
     assert_int_equal(fd, -1);
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 1, &m);
     assert_int_equal(receive(f, 1, &fd).segment.error, 0);
     assert_int_equal(fstat(fd, &taken), 0);
     assert_int_equal(taken.st_ino, given.st_ino);
@@ -775,7 +760,7 @@ static void a_lying_rank_ends_no_other(void **state)
     struct dt_hostshm world;
     int fd = -1;
 
-    begin_rank(f, 0, FIRST, &world);
+    begin_rank(f, 0, &world);
     assert_int_equal(want_memory(f, 0, 7, 2, &fd).memory.error, 0);
     close(fd);
     f->seen[0] = '\0';
@@ -784,8 +769,7 @@ static void a_lying_rank_ends_no_other(void **state)
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
     m.failed.code = -3;
     m.failed.comm = 7;
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_non_null(strstr(f->seen, "failed(7,3,-3)[no] ")); /* there is no rank 99 */
     assert_null(strstr(f->seen, "failed(0"));
     assert_non_null(
@@ -793,8 +777,7 @@ static void a_lying_rank_ends_no_other(void **state)
     f->seen[0] = '\0';
     m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT,
                              .commit = { 1000, 0 } }; /* only rank 0 commits */
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_string_equal(f->seen, "");
     f->seen[0] = '\0';
     world.head->local_size = UINT32_MAX;
@@ -821,8 +804,7 @@ static void a_failure_is_reported_once(void **state)
     struct dt_rankmsg m = { .type = DT_RANK_FAILED, .failed = { 7, -3, SECOND, "no" } };
     int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, NULL);
+    welcome(f, 0);
     assert_int_equal(want_memory(f, 0, 7, 2, &fd).memory.error, 0);
     close(fd);
     f->seen[0] = '\0';
@@ -841,8 +823,7 @@ static void messages_that_the_launcher_does_not_take_wait_in_the_socket(void **s
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     f->seen[0] = '\0';
     f->full = true;
-    say(f, &m, 1);
-    run_loop_once(f);
+    tell(f, 0, &m);
     run_loop_once(f);
     assert_string_equal(f->seen, "");
     f->full = false;
@@ -851,8 +832,7 @@ static void messages_that_the_launcher_does_not_take_wait_in_the_socket(void **s
     assert_string_equal(f->seen, "limit(250) ");
     dt_ranksock_room(f->sock);
     m.limit.ms = 200;
-    say(f, &m, 1);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_string_equal(f->seen, "limit(250) limit(200) ");
 }
 
@@ -881,8 +861,7 @@ static void a_detail_is_no_note_and_delays_none(void **state)
     say_until_limited(f, &m, "detail[la] detail[la] ");
     assert_string_equal(f->seen, "");
     m.note.detail = 0;
-    say(f, &m, 1);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_string_equal(f->seen, "log[la] ");
 }
 
@@ -896,8 +875,7 @@ static void a_rank_that_sends_endlessly_is_read_slowly(void **state)
     assert_string_equal(f->seen, "log[rank 3 (host2): has sent so many notes that from now on "
                                  "only one a minute is shown] ");
     f->seen[0] = '\0';
-    say(f, &m, 1);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_string_equal(f->seen, "");
 }
 
@@ -906,8 +884,7 @@ static void say_limit(struct fixture *f, uint32_t ms, const char *seen)
     struct dt_rankmsg m = { .type = DT_RANK_LIMIT, .limit = { ms } };
 
     f->seen[0] = '\0';
-    say(f, &m, 1);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_string_equal(f->seen, seen);
 }
 
@@ -935,12 +912,9 @@ static void a_limit_counts_during_its_call(void **state)
     struct fixture *f = *state;
     struct dt_msg_list comms = { 0 };
     struct dt_hostshm shm, world;
-    int fd = -1;
 
-    begin_rank(f, 0, FIRST, &world);
-    want_memory(f, 0, COMM, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
-    close(fd);
+    begin_rank(f, 0, &world);
+    map_memory(f, 0, COMM, 1, &shm);
     look(f, 0, &comms);
     assert_int_equal(f->limit_ms, 0);
     atomic_store(&world.ranks[1].least_limit_ms, 5000);
@@ -984,7 +958,7 @@ static void each_call_is_reported_with_its_limit(void **state)
     struct dt_hostshm world;
     struct dt_hostshm_rank *rank;
 
-    begin_rank(f, 0, FIRST, &world);
+    begin_rank(f, 0, &world);
     rank = &world.ranks[1];
     dt_hostshm_note_limit(rank, 4000);
     dt_hostshm_note_call(rank, 3, BARRIER);
@@ -1021,14 +995,12 @@ static void last_calls_are_passed_on_once(void **state)
     m.last_calls.bytes = (uint16_t)out.len;
     memcpy(m.last_calls.payload, out.data, out.len);
     m.last_calls.bytes--;
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 0, &m);
     assert_non_null(strstr(f->seen, "reported its last calls twice, or in a malformed message"));
     f->seen[0] = '\0';
     m.last_calls.bytes++;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    run_loop_once(f);
+        tell(f, 0, &m);
     snprintf(f->seen + 500, 200, "last_calls(%d,%d,7,-3)[/d][] 1 barrier inside ", GENERATION,
              FIRST);
     assert_string_equal(f->seen, f->seen + 500);
@@ -1042,12 +1014,11 @@ static void a_rank_leaves_a_watched_step_when_told_to_go(void **state)
     struct dt_hostshm shm;
 
     dt_ranksock_watch_step(f->sock, 1, 50);
-    begin_rank(f, 1, SECOND, &shm);
+    begin_rank(f, 1, &shm);
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), 50);
     f->seen[0] = '\0';
     m.step.step = 51;
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
-    run_loop_once(f);
+    tell(f, 1, &m);
     assert_string_equal(f->seen, "step(1,51) ");
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), INT64_MAX);
     dt_ranksock_go(f->sock, 1, 9);
