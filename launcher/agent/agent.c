@@ -41,7 +41,7 @@ struct agent {
     struct dt_lease lease;
     struct dt_agent_host host;
     struct dt_files *files;
-    struct dt_standby *facts_standby;
+    struct dt_standby *standby;
     bool told_slow;
     uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
     uint64_t alive_ns;       /* when say_alive_if_due last sent a PONG, or begin_work ran */
@@ -152,32 +152,18 @@ static void on_lease_tick(void *arg)
 }
 
 /* Another thread calls this while a file system blocks the loop. */
-static void say_blocked(struct agent *a, uint64_t ms, char *text)
+static void on_blocked(void *arg, const char *what, uint64_t ms)
 {
-    const struct dt_msg_log slow = { .text = text };
+    struct agent *a = arg;
+    struct dt_msg_log slow;
 
     say_alive(a);
     if (ms < SLOW_MS || a->told_slow)
         return;
     a->told_slow = true;
+    slow = (struct dt_msg_log){ .text = dt_xasprintf("%s does not respond; waiting for it", what) };
     dt_channel_send(a->host.channel, DT_MSG_LOG, &slow);
-}
-
-static void on_blocked(void *arg, uint64_t ms)
-{
-    static char text[] =
-        "the file system for pushed files (HOME, XDG_RUNTIME_DIR or /tmp) does not "
-        "respond; waiting for it";
-
-    say_blocked(arg, ms, text);
-}
-
-static void on_facts_blocked(void *arg, uint64_t ms)
-{
-    static char text[] = "a file system that --check looks at (for checkpoints, NCCL or the "
-                         "system) does not respond; waiting for it";
-
-    say_blocked(arg, ms, text);
+    free(slow.text);
 }
 
 /* Begins work that may block the loop for long. Call say_alive_if_due often until it is done. */
@@ -278,7 +264,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     dt_jobsignals_forget(a->signals, 0);
     dt_lease_set(&a->lease, m->heartbeat_ms);
     a->keeper->lease_ms = a->lease.ms;
-    dt_files_stop_thread(a->files);
+    dt_standby_stop(a->standby); /* ranks are about to be forked */
     dt_generation_destroy(a->generation);
     begin_work(a);
     a->generation = dt_generation_create(&a->host, m);
@@ -314,13 +300,14 @@ static void on_check(struct agent *a, const struct dt_msg_check *m)
 {
     struct dt_msg_facts facts = { .gpu_links = dt_xstrdup("") };
 
-    dt_standby_enter(a->facts_standby);
+    dt_standby_enter(a->standby,
+                     "a file system that --check looks at (for checkpoints, NCCL or the system)");
     dt_hostfacts_fill(&facts, "", m->dir);
     dt_gpus_describe(&facts.gpu_models, &facts.gpu_driver, "");
     dt_gpustate_read(&facts, "");
-    dt_standby_leave(a->facts_standby);
-    dt_standby_stop(a->facts_standby); /* nvidia-smi is about to be forked */
-    uv_update_time(&a->loop);          /* its time limit starts now */
+    dt_standby_leave(a->standby);
+    dt_standby_stop(a->standby); /* nvidia-smi is about to be forked */
+    uv_update_time(&a->loop);    /* its time limit starts now */
     dt_gpuask_begin(&a->loop, facts, &a->keeper->groups, send_facts, a);
 }
 
@@ -529,8 +516,8 @@ int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone)
         fprintf(stderr, "dtrun-agent: %s\n", err.text);
         return DT_EXIT_LAUNCH;
     }
-    a.files = dt_files_create(a.host.channel, keeper, on_blocked, &a);
-    a.facts_standby = dt_standby_create(on_facts_blocked, &a);
+    a.standby = dt_standby_create(on_blocked, &a);
+    a.files = dt_files_create(a.host.channel, keeper, a.standby);
     say_hello(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
     return DT_EXIT_LAUNCH; /* not reached, because the loop always waits for the channel */

@@ -13,7 +13,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "launcher/agent/io/standby.h"
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
@@ -51,19 +50,20 @@ struct dt_files {
 };
 
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
-                                 void (*blocked)(void *arg, uint64_t ms), void *arg)
+                                 struct dt_standby *standby)
 {
     struct dt_files *f = dt_xcalloc(1, sizeof *f);
 
     f->channel = channel;
     f->keeper = keeper;
-    f->standby = dt_standby_create(blocked, arg);
+    f->standby = standby;
     return f;
 }
 
-void dt_files_stop_thread(struct dt_files *f)
+static void enter(struct dt_files *f)
 {
-    dt_standby_stop(f->standby);
+    dt_standby_enter(f->standby,
+                     "the file system for pushed files (HOME, XDG_RUNTIME_DIR or /tmp)");
 }
 
 /* err is empty if the file is complete. The other thread uses the channel only while this one waits
@@ -78,7 +78,7 @@ static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
 
     dt_standby_leave(f->standby);
     dt_channel_send(f->channel, DT_MSG_FILE_DONE, &m);
-    dt_standby_enter(f->standby);
+    enter(f);
 }
 
 static void stop_checking(struct incoming *in)
@@ -387,7 +387,7 @@ static void begin_incoming(struct dt_files *f, const struct dt_msg_file *m)
 
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
 {
-    dt_standby_enter(f->standby);
+    enter(f);
     begin_incoming(f, m);
     dt_standby_leave(f->standby);
 }
@@ -416,7 +416,7 @@ static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
 
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
 {
-    dt_standby_enter(f->standby);
+    enter(f);
     take_data(f, m);
     dt_standby_leave(f->standby);
 }

@@ -7,18 +7,16 @@
 #define DT_AGENT_IO_FILES_H
 
 #include "launcher/agent/io/channel.h"
+#include "launcher/agent/io/standby.h"
 #include "launcher/agent/keeper.h"
 
 struct dt_files;
 
-/* blocked is called by another thread: the loop is alive but has waited this many ms for a file
- * system. It may use the channel. */
+/* The thread of standby may use the channel. */
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
-                                 void (*blocked)(void *arg, uint64_t ms), void *arg);
+                                 struct dt_standby *standby);
 /* Begins a file. Sends one FILE_DONE for each file, after its last byte or its first error. */
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m);
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m);
-/* Call it before the process forks. */
-void dt_files_stop_thread(struct dt_files *f);
 
 #endif

@@ -10,17 +10,19 @@
 enum { BEAT_MS = 250 }; /* a quarter of the shortest --heartbeat */
 
 struct dt_standby {
-    void (*beat)(void *arg, uint64_t blocked_ms);
+    void (*beat)(void *arg, const char *what, uint64_t ms);
     void *arg;
     pthread_t thread;
     bool started; /* belongs to the loop, like the three above; the lock guards the rest */
     pthread_mutex_t lock;
     pthread_cond_t stopped;
     bool stop;
+    const char *what;  /* what may block the loop */
     uint64_t since_ns; /* 0: the loop is not blocked */
 };
 
-struct dt_standby *dt_standby_create(void (*beat)(void *arg, uint64_t blocked_ms), void *arg)
+struct dt_standby *dt_standby_create(void (*beat)(void *arg, const char *what, uint64_t ms),
+                                     void *arg)
 {
     struct dt_standby *s = dt_xcalloc(1, sizeof *s);
     pthread_condattr_t monotonic;
@@ -58,15 +60,16 @@ static void *stand_by(void *arg)
         pthread_cond_timedwait(&s->stopped, &s->lock, &due);
         blocked_ms = s->since_ns ? (dt_now_ns() - s->since_ns) / 1000000 : 0;
         if (!s->stop && blocked_ms >= BEAT_MS)
-            s->beat(s->arg, blocked_ms);
+            s->beat(s->arg, s->what, blocked_ms);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
 }
 
-void dt_standby_enter(struct dt_standby *s)
+void dt_standby_enter(struct dt_standby *s, const char *what)
 {
     pthread_mutex_lock(&s->lock);
+    s->what = what;
     s->since_ns = dt_now_ns();
     pthread_mutex_unlock(&s->lock);
     if (!s->started)

@@ -11,9 +11,11 @@
 
 struct dt_standby;
 
-/* Calls beat four times a second while the loop has been blocked, with the time in ms. */
-struct dt_standby *dt_standby_create(void (*beat)(void *arg, uint64_t blocked_ms), void *arg);
-void dt_standby_enter(struct dt_standby *s);
+/* Calls beat four times a second while the loop has been blocked, with what blocks it and for how
+ * long. */
+struct dt_standby *dt_standby_create(void (*beat)(void *arg, const char *what, uint64_t ms),
+                                     void *arg);
+void dt_standby_enter(struct dt_standby *s, const char *what);
 void dt_standby_leave(struct dt_standby *s);
 /* Ends the thread until the next dt_standby_enter. */
 void dt_standby_stop(struct dt_standby *s);

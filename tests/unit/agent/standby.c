@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launcher/agent/io/standby.h"
@@ -17,8 +18,8 @@ static unsigned own; /* threads before the tests: a sanitizer may have one, too 
 
 struct loop {
     struct dt_standby *standby;
-    bool blocked;
-    bool stray; /* a beat came when none should */
+    const char *blocked; /* by what, or NULL */
+    bool stray;          /* a beat came when none should */
     unsigned beats;
     uint64_t last_ms;
 };
@@ -29,37 +30,37 @@ static void on_thread_end(void *value)
     thread_ended = true;
 }
 
-static void on_beat(void *arg, uint64_t blocked_ms)
+static void on_beat(void *arg, const char *what, uint64_t ms)
 {
     struct loop *l = arg;
 
     pthread_setspecific(in_thread, &thread_ended); /* so that its end is noticed */
     pthread_mutex_lock(&lock);
-    l->stray |= !l->blocked || blocked_ms < l->last_ms;
-    l->last_ms = blocked_ms;
+    l->stray |= !l->blocked || strcmp(what, l->blocked) != 0 || ms < l->last_ms;
+    l->last_ms = ms;
     l->beats++;
     pthread_cond_signal(&beaten);
     pthread_mutex_unlock(&lock);
 }
 
-static void set_blocked(struct loop *l, bool on)
+static void set_blocked(struct loop *l, const char *what)
 {
     pthread_mutex_lock(&lock);
-    l->blocked = on;
+    l->blocked = what;
     l->last_ms = 0;
     pthread_mutex_unlock(&lock);
 }
 
-static void block(struct loop *l, unsigned beats)
+static void block(struct loop *l, const char *what, unsigned beats)
 {
-    set_blocked(l, true);
-    dt_standby_enter(l->standby);
+    set_blocked(l, what);
+    dt_standby_enter(l->standby, what);
     pthread_mutex_lock(&lock);
     for (unsigned end = l->beats + beats; l->beats < end;)
         pthread_cond_wait(&beaten, &lock);
     pthread_mutex_unlock(&lock);
     dt_standby_leave(l->standby);
-    set_blocked(l, false);
+    set_blocked(l, NULL);
 }
 
 static unsigned threads(void)
@@ -77,17 +78,15 @@ static unsigned threads(void)
 
 static void beats_come_only_while_the_loop_is_blocked(void **state)
 {
-    static struct loop one, other; /* an agent's loop lives as long as its process */
+    static struct loop l; /* an agent's loop lives as long as its process */
 
     (void)state;
-    one.standby = dt_standby_create(on_beat, &one);
-    other.standby = dt_standby_create(on_beat, &other);
-    block(&one, 2);
-    block(&other, 3); /* so long that it would beat if it alone were not blocked */
-    block(&one, 2);
-    assert_false(one.stray || other.stray);
-    dt_standby_stop(one.standby);
-    dt_standby_stop(other.standby);
+    l.standby = dt_standby_create(on_beat, &l);
+    block(&l, "one", 2);
+    block(&l, "other", 3);
+    block(&l, "one", 2);
+    assert_false(l.stray);
+    dt_standby_stop(l.standby);
 }
 
 static int prepare(void **state)
@@ -114,7 +113,7 @@ static void no_thread_is_left_after_stop(void **state)
     l.standby = dt_standby_create(on_beat, &l);
     for (int round = 0; round < 2; round++) {
         thread_ended = false;
-        block(&l, 1);
+        block(&l, "one", 1);
         assert_int_equal(threads(), own + 1);
         dt_standby_stop(l.standby);
         assert_true(thread_ended);
