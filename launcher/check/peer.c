@@ -1,7 +1,6 @@
 #include "launcher/check/peer.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "launcher/base/clock.h"
 #include "launcher/base/log.h"
@@ -95,21 +94,12 @@ static void on_greeted(void *arg, const struct dt_msg_hello *hello)
                h->agent_version);
 }
 
-static int64_t own_wall_ahead_ns(void)
-{
-    uint64_t boot = dt_now_ns();
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (int64_t)boot;
-}
-
 /* Facts may come before the answers to PINGs or after them. */
 static void update_clock(struct dt_check_peer *p)
 {
     if (p->host->has_facts && p->heartbeat.best_rtt_ns)
         p->host->clock =
-            dt_check_clock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, own_wall_ahead_ns());
+            dt_check_clock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, dt_wall_ahead_ns());
 }
 
 static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)

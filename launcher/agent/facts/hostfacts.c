@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "launcher/agent/facts/savedir.h"
 #include "launcher/base/clock.h"
@@ -25,15 +24,6 @@ static char *text_of(const char *root, const char *path)
     dt_slurp(&text, whole, FILE_MAX, NULL);
     free(whole);
     return dt_strbuf_take(&text);
-}
-
-static int64_t wall_ahead_ns(void)
-{
-    uint64_t boot = dt_now_ns();
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (int64_t)boot;
 }
 
 static void fill_system(struct dt_msg_facts *f)
@@ -126,5 +116,5 @@ void dt_hostfacts_fill(struct dt_msg_facts *facts, const char *root, const char 
     fill_load(facts, root);
     fill_memory(facts, root);
     fill_disk(facts, dir);
-    facts->wall_ahead_ns = wall_ahead_ns();
+    facts->wall_ahead_ns = dt_wall_ahead_ns();
 }
