@@ -436,10 +436,6 @@ static void ranks_wait_for_go(void **state)
 static void a_go_that_cannot_be_stored_is_the_reason(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = { .master_addr = (char *)"10.0.0.1",
-                            .addr = (char *)"10.0.0.2",
-                            .iface = (char *)"",
-                            .tf_cluster = (char *)"" };
     struct rlimit limit;
 
     a->hold = true;
@@ -448,8 +444,7 @@ static void a_go_that_cannot_be_stored_is_the_reason(void **state)
     assert_int_equal(prlimit(agent_worker(a), RLIMIT_FSIZE, NULL, &limit), 0);
     limit.rlim_cur = 0;
     assert_int_equal(prlimit(agent_worker(a), RLIMIT_FSIZE, &limit, NULL), 0);
-    go.generation = a->msg.ready.generation;
-    agent_send(a, DT_MSG_GO, &go);
+    agent_go(a, &a->msg.ready);
     agent_expect(a, DT_MSG_SPAWN_FAILED);
     assert_int_equal(a->msg.spawn_failed.error, EFBIG);
     assert_string_equal(a->msg.spawn_failed.what, "a memory file for the ranks' environment");

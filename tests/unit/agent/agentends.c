@@ -196,11 +196,6 @@ static void a_death_before_the_start_is_described(void **state)
 static void an_exit_before_the_start_is_reported_before_the_answer(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = { .generation = 1,
-                            .master_addr = (char *)"127.0.0.1",
-                            .addr = (char *)"",
-                            .iface = (char *)"",
-                            .tf_cluster = (char *)"" };
     struct dt_msg_query query = { 6 };
     int pids[2];
 
@@ -209,7 +204,7 @@ static void an_exit_before_the_start_is_reported_before_the_answer(void **state)
     agent_expect(a, DT_MSG_READY);
     find_two_ranks(a, pids);
     kill(pids[1], SIGSTOP); /* as if executing the program took long */
-    agent_send(a, DT_MSG_GO, &go);
+    agent_go(a, &a->msg.ready);
     while (kill(pids[0], 0) == 0)
         agent_listen(a, 1);
     agent_send(a, DT_MSG_QUERY, &query);
@@ -253,16 +248,6 @@ static void nothing_survives_the_launcher(void **state)
     assert_int_equal(agent_await(a), 125);
 }
 
-static void nothing_survives_the_keeper(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, as_second_host);
-    kill(a->keeper, SIGKILL);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
 static void nothing_survives_the_worker(void **state)
 {
     struct agent *a = *state;
@@ -273,7 +258,8 @@ static void nothing_survives_the_worker(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-/* The agent reports a signal whichever of its two processes gets it. */
+/* The agent reports a signal whichever of its two processes gets it. Nothing survives the keeper.
+ */
 static void the_agent_reports_and_survives_signals(void **state)
 {
     static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
@@ -411,16 +397,6 @@ static void ranks_stay_stopped_after_a_standstill_until_a_ping(void **state)
     assert_int_equal(agent_await(a), 125);
 }
 
-static void a_stuck_worker_is_killed(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, short_lease);
-    kill(agent_worker(a), SIGSTOP);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
 /* Makes standard error a file. Returns the old one. */
 static int redirect_errors(const char *path)
 {
@@ -432,8 +408,9 @@ static int redirect_errors(const char *path)
     return saved;
 }
 
-static void the_keeper_says_why_the_worker_was_stuck(void **state)
+static void a_stuck_worker_is_killed_and_the_keeper_says_why(void **state)
 {
+    struct agent *a;
     char path[128], text[200] = "";
     float seconds;
     FILE *errors;
@@ -444,7 +421,11 @@ static void the_keeper_says_why_the_worker_was_stuck(void **state)
     agent_setup(state);
     dup2(saved, STDERR_FILENO);
     close(saved);
-    a_stuck_worker_is_killed(state);
+    a = *state;
+    start_family(a, short_lease);
+    kill(agent_worker(a), SIGSTOP);
+    assert_true(agent_all_gone(a));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
     errors = fopen(path, "r");
     assert_non_null(errors);
     assert_int_equal(
@@ -508,7 +489,6 @@ int main(int argc, char **argv)
         AGENT_TEST(a_death_before_the_start_is_described),
         AGENT_TEST(an_exit_before_the_start_is_reported_before_the_answer),
         AGENT_TEST(nothing_survives_the_launcher),
-        AGENT_TEST(nothing_survives_the_keeper),
         AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(the_agent_reports_and_survives_signals),
         AGENT_TEST(ranks_get_a_signal_from_slurmstepd_once),
@@ -516,8 +496,7 @@ int main(int argc, char **argv)
         AGENT_TEST(the_agent_of_a_silent_launcher_ends_with_its_lease),
         AGENT_TEST(a_launcher_that_announced_its_stop_may_be_silent),
         AGENT_TEST(ranks_stay_stopped_after_a_standstill_until_a_ping),
-        AGENT_TEST(a_stuck_worker_is_killed),
-        cmocka_unit_test(the_keeper_says_why_the_worker_was_stuck),
+        cmocka_unit_test(a_stuck_worker_is_killed_and_the_keeper_says_why),
         AGENT_TEST(an_invalid_message_ends_the_agent),
         AGENT_TEST(a_background_process_does_not_delay_the_end),
         AGENT_TEST(a_foreign_process_with_the_pipe_does_not_delay_the_end),

@@ -57,13 +57,14 @@ static void credit(struct agent *a, const struct dt_msg_output *m)
         agent_send(a, DT_MSG_CREDIT, &c);
 }
 
-static void go(struct agent *a, uint32_t generation)
+void agent_go(struct agent *a, const struct dt_msg_ready *ready)
 {
-    struct dt_msg_go m = { .generation = generation,
+    struct dt_msg_go m = { .generation = ready->generation,
                            .master_addr = (char *)"127.0.0.1",
                            .addr = (char *)"127.0.0.1",
                            .iface = (char *)"",
-                           .tf_cluster = (char *)"" };
+                           .tf_cluster = (char *)"",
+                           .rendezvous_port = ready->rendezvous_port };
 
     agent_send(a, DT_MSG_GO, &m);
 }
@@ -83,7 +84,7 @@ static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t le
     } else if (type == DT_MSG_OUTPUT_EOF) {
         a->eof[2 * m.output_eof.rank + m.output_eof.fd - 1] = true;
     } else if (type == DT_MSG_READY && !a->hold) {
-        go(a, m.ready.generation);
+        agent_go(a, &m.ready);
     } else if (type == DT_MSG_STDIN_CREDIT) {
         a->stdin_credit += m.stdin_credit.bytes;
     } else {

@@ -62,6 +62,8 @@ void agent_start(struct agent *a, uint32_t n, const char *script,
 /* Does the same for another command. argv ends with NULL. */
 void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
                       void (*tweak)(struct dt_msg_start *start));
+/* Lets the ranks go that READY is about. */
+void agent_go(struct agent *a, const struct dt_msg_ready *ready);
 const char *agent_output(struct agent *a, uint32_t rank, int stream);
 /* Sends END and returns the agent's exit code. */
 int agent_end(struct agent *a);

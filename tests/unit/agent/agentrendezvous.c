@@ -27,18 +27,6 @@ static void with_horovod_elsewhere(struct dt_msg_start *start)
     start->node_rank = 1;
 }
 
-static void open_gate(struct agent *a)
-{
-    struct dt_msg_go go = { .generation = a->msg.ready.generation,
-                            .master_addr = (char *)"127.0.0.1",
-                            .addr = (char *)"127.0.0.1",
-                            .iface = (char *)"",
-                            .tf_cluster = (char *)"",
-                            .rendezvous_port = a->msg.ready.rendezvous_port };
-
-    agent_send(a, DT_MSG_GO, &go);
-}
-
 /* Connects and sends the request. -1: no process listens there. */
 static int begin_request(uint16_t port, const char *request)
 {
@@ -90,7 +78,7 @@ static void early_clients_are_answered_after_go(void **state)
     port = a->msg.ready.rendezvous_port;
     fd = begin_request(port, put);
     assert_int_not_equal(fd, -1);
-    open_gate(a);
+    agent_go(a, &a->msg.ready);
     assert_int_equal(status_of(fd), 200);
     assert_int_equal(ask(port, get), 200);
     agent_expect(a, DT_MSG_DONE);
@@ -108,7 +96,7 @@ static void a_rendezvous_lives_until_the_next_generation(void **state)
     agent_start(a, 1, "exit 0", with_horovod);
     agent_expect(a, DT_MSG_READY);
     port = a->msg.ready.rendezvous_port;
-    open_gate(a);
+    agent_go(a, &a->msg.ready);
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(ask(port, put), 200);
     assert_int_equal(ask(port, get), 200);
@@ -117,7 +105,7 @@ static void a_rendezvous_lives_until_the_next_generation(void **state)
     assert_int_not_equal(a->msg.ready.rendezvous_port, port);
     assert_int_equal(ask(port, get), -1);
     port = a->msg.ready.rendezvous_port;
-    open_gate(a);
+    agent_go(a, &a->msg.ready);
     assert_int_equal(ask(port, get), 404);
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(agent_end(a), 0);
@@ -131,12 +119,12 @@ static void only_the_first_host_has_a_rendezvous_and_only_if_needed(void **state
     agent_start(a, 1, "exit 0", with_horovod_elsewhere);
     agent_expect(a, DT_MSG_READY);
     assert_int_equal(a->msg.ready.rendezvous_port, 0);
-    open_gate(a);
+    agent_go(a, &a->msg.ready);
     agent_expect(a, DT_MSG_DONE);
     agent_start(a, 1, "exit 0", NULL);
     agent_expect(a, DT_MSG_READY);
     assert_int_equal(a->msg.ready.rendezvous_port, 0);
-    open_gate(a);
+    agent_go(a, &a->msg.ready);
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(agent_end(a), 0);
 }
