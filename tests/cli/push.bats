@@ -30,6 +30,19 @@ load common
     clean
 }
 
+@test "the path of a home directory may be long" {
+    local part
+    part=$(printf '%0250d' 0)
+    mkdir -p "home/$part/$part/$part/$part/$part"
+    printf '#!/bin/sh\necho "$0"\n' >program
+    chmod 755 program
+    HOME="$T/home/$part/$part/$part/$part/$part" dtrun -np 1 --push program ./program
+    code_is 0
+    [[ "$(cat "$OUT")" == "$T/home/$part/$part/$part/$part/$part/.cache/dtrun/"* ]]
+    rmdir "home/$part/$part/$part/$part/$part/.cache/dtrun"
+    clean
+}
+
 @test "--push also sends libdtrun if the program is linked with it" {
     printf '#!/bin/sh\n# libdtrun.so.0\nls "${LD_LIBRARY_PATH%%%%:*}"\n' >linked
     printf '#!/bin/sh\nls "${LD_LIBRARY_PATH%%%%:*}"\n' >plain

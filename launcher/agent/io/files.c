@@ -105,30 +105,34 @@ static void drop_incoming(struct dt_files *f)
     free(in);
 }
 
-/* Finds the directory in which the job's directory is to lie, and creates it where it is missing.
- */
-static int make_parent(char *path, size_t size, enum place place)
+/* Creates the directory that contains path. */
+static void make_dir_above(const char *path)
 {
-    const char *home = getenv("HOME");
-    const char *run = getenv("XDG_RUNTIME_DIR");
+    char *dir = dt_xstrndup(path, (size_t)(strrchr(path, '/') - path));
 
-    switch (place) {
-    case IN_CACHE:
-        if (!home || home[0] != '/')
-            return -1;
-        snprintf(path, size, "%s/.cache", home);
-        mkdir(path, 0700);
-        snprintf(path, size, "%s/.cache/dtrun", home);
-        return mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : 0;
-    case IN_RUNTIME_DIR:
-        if (!run || run[0] != '/')
-            return -1;
-        snprintf(path, size, "%s", run);
-        return 0;
-    default:
-        snprintf(path, size, "/tmp");
-        return 0;
-    }
+    mkdir(dir, 0700);
+    free(dir);
+}
+
+/* Returns the directory in which the job's directory is to lie, or NULL. Creates it where it is
+ * missing. The caller frees it. */
+static char *make_parent(enum place place)
+{
+    const char *above = getenv(place == IN_CACHE ? "HOME" : "XDG_RUNTIME_DIR");
+    char *path;
+
+    if (place == IN_TMP)
+        return dt_xstrdup("/tmp");
+    if (!above || above[0] != '/')
+        return NULL;
+    if (place == IN_RUNTIME_DIR)
+        return dt_xstrdup(above);
+    path = dt_xasprintf("%s/.cache/dtrun", above);
+    make_dir_above(path);
+    if (mkdir(path, 0700) == 0 || errno == EEXIST)
+        return path;
+    free(path);
+    return NULL;
 }
 
 /* Directories can be made even on a full file system, and by a user who is over quota. */
@@ -150,24 +154,33 @@ static int write_block(const char *dir)
     return rc;
 }
 
-static int try_place(char *dir, size_t size, enum place place, const char *job_id,
-                     struct dt_error *err)
+static int make_in(const char *parent, char *dir, size_t size, const char *name,
+                   struct dt_error *err)
 {
-    char parent[1024];
     struct statvfs fs;
 
-    if (make_parent(parent, sizeof parent, place) < 0)
-        return -1;
     if (statvfs(parent, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
         return dt_error_set(err, "%s is mounted noexec: a program cannot run from there", parent);
-    snprintf(dir, size, "%s/%s%s.XXXXXX", parent, place == IN_CACHE ? "" : "dtrun-", job_id);
-    if (!mkdtemp(dir))
+    errno = ENAMETOOLONG;
+    if (snprintf(dir, size, "%s/%s.XXXXXX", parent, name) >= (int)size || !mkdtemp(dir))
         return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
     if (write_block(dir) == 0)
         return 0;
     dt_error_set(err, "%s: %s", dir, strerror(errno));
     rmdir(dir);
     return -1;
+}
+
+static int try_place(char *dir, size_t size, enum place place, const char *job_id,
+                     struct dt_error *err)
+{
+    char *parent = make_parent(place);
+    char *name = dt_xasprintf("%s%s", place == IN_CACHE ? "" : "dtrun-", job_id);
+    int rc = parent ? make_in(parent, dir, size, name, err) : -1;
+
+    free(name);
+    free(parent);
+    return rc;
 }
 
 /* Unfinished files have their own directory, so that no name there equals that of a pushed file. */
@@ -276,15 +289,6 @@ static bool use_kept(struct dt_files *f)
     return true;
 }
 
-/* Creates the directory of kept files that contains path. */
-static void make_kept_dir(const char *path)
-{
-    char *dir = dt_xstrndup(path, (size_t)(strrchr(path, '/') - path));
-
-    mkdir(dir, 0700);
-    free(dir);
-}
-
 /* Kept files are beside the job's directory, because a hard link cannot leave its file system. */
 static void find_kept(struct dt_files *f, struct incoming *in)
 {
@@ -297,7 +301,7 @@ static void find_kept(struct dt_files *f, struct incoming *in)
     parent = strrchr(dir, '/') - dir;
     in->kept = dt_xasprintf("%.*s/kept/%016" PRIx64 "-%" PRIu64 "-%o", (int)parent, dir, in->hash,
                             in->size, in->mode & 07777);
-    make_kept_dir(in->kept);
+    make_dir_above(in->kept);
     in->kept_fd = open(in->kept, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (in->kept_fd >= 0 && (fstat(in->kept_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
                              (uint64_t)st.st_size != in->size || st.st_size == 0))
