@@ -133,13 +133,10 @@ static void see_status(struct dt_comm *c, void *arg)
 {
     dt_result_t *status = arg;
     struct dt_coll_error t;
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(c, &culprit);
 
-    if (!stopped)
+    if (dt_comm_check_stop(c, &t) == DT_OK)
         return;
-    dt_world_note_lost(c->world, (dt_result_t)stopped);
-    dt_coll_error(&t, (dt_result_t)stopped, culprit);
+    dt_world_note_lost(c->world, t.code);
     *status = dt_error_report(c, &t, NULL, NULL);
 }
 

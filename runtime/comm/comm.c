@@ -78,25 +78,31 @@ dt_result_t dt_comm_fail_no_memory(struct dt_comm *c)
 }
 
 /* If this is the communicator's only rank, no other rank passes on what has stopped the job. */
-int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
+static int find_stop(const struct dt_comm *c, uint32_t *culprit)
 {
     int code = dt_hostshm_stopped(&c->shm.map, culprit);
 
     return code || c->size > 1 ? code : dt_hostshm_stopped(&c->world->shm, culprit);
 }
 
-dt_result_t dt_comm_check(struct dt_comm *c)
+bool dt_comm_stopped(const struct dt_comm *c)
+{
+    return find_stop(c, NULL);
+}
+
+dt_result_t dt_comm_check_stop(const struct dt_comm *c, struct dt_coll_error *t)
 {
     uint32_t culprit;
-    int stopped;
+    int stopped = find_stop(c, &culprit);
 
+    return stopped ? dt_coll_error(t, (dt_result_t)stopped, culprit) : DT_OK;
+}
+
+dt_result_t dt_comm_check(struct dt_comm *c)
+{
     if (c->failed != DT_OK)
         return dt_error_restore(&c->error);
-    stopped = dt_comm_stopped(c, &culprit);
-    if (!stopped)
-        return DT_OK;
-    dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
-    return dt_comm_fail_outside(c);
+    return dt_comm_check_stop(c, &c->coll_error) == DT_OK ? DT_OK : dt_comm_fail_outside(c);
 }
 
 /* ---- calls ---- */
@@ -187,15 +193,13 @@ void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_cal
 
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
 {
-    uint32_t culprit;
-    int stopped;
+    dt_result_t r;
 
     call->kind = (uint8_t)kind;
     call->device |= c->on_device;
     if (c->announce && !c->announcing && c->failed == DT_OK && kind != DT_CALL_FREE &&
         kind != DT_CALL_FINALIZE) {
-        dt_result_t r = c->announce(c, call);
-
+        r = c->announce(c, call);
         if (r != DT_OK)
             return r;
     }
@@ -203,10 +207,8 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     if (c->failed != DT_OK)
         return dt_error_restore(&c->error);
     dt_comm_note(c, call);
-    stopped = dt_comm_stopped(c, &culprit);
-    if (!stopped)
-        return DT_OK;
-    return end_call(c, call, dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit));
+    r = dt_comm_check_stop(c, &c->coll_error);
+    return r == DT_OK ? DT_OK : end_call(c, call, r);
 }
 
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,

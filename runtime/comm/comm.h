@@ -120,9 +120,10 @@ static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank
     return (uint32_t)dt_u32s_find(&c->locals, rank);
 }
 
-/* The code with which calls must end, and the rank that caused it; 0: nothing has stopped c. Costs
- * one load. */
-int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit);
+/* Whether anything has stopped c, so that its calls must end. Costs one load. */
+bool dt_comm_stopped(const struct dt_comm *c);
+/* Returns DT_OK, or stores in t what has stopped c and returns its code. Costs one load. */
+dt_result_t dt_comm_check_stop(const struct dt_comm *c, struct dt_coll_error *t);
 /* Returns DT_OK, or what has ended this generation. Costs one load. */
 dt_result_t dt_comm_check(struct dt_comm *c);
 

@@ -188,7 +188,7 @@ static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
             return ncclInternalError;
         if (state != ncclInProgress)
             return state;
-        if (!atomic_load(&c->gpu->directs.open) || dt_comm_stopped(c, NULL))
+        if (!atomic_load(&c->gpu->directs.open) || dt_comm_stopped(c))
             return ncclInternalError;
         dt_gpu_pause(turn);
     }

@@ -302,7 +302,7 @@ void dt_ncclcomm_abort(struct dt_comm *c)
 /* A destroy would wait for a lost peer, even if no call has noticed the loss. */
 void dt_ncclcomm_close(struct dt_comm *c)
 {
-    end_and_free(c, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
+    end_and_free(c, c->failed == DT_OK && !dt_comm_stopped(c));
     dt_ncclguard_drop(c->gpu->nccl.guard);
     c->gpu->nccl.guard = NULL;
 }
@@ -380,19 +380,18 @@ static dt_result_t await_init(struct dt_comm *c, void *errand)
 {
     unsigned seconds = dt_ncclcomm_init_seconds(c);
     uint64_t until = dt_clock_ns() + (uint64_t)seconds * 1000000000;
-    uint32_t culprit;
 
     for (unsigned turn = 0;; turn++) {
         ncclResult_t state = poll_init(c, errand);
-        int stopped;
+        dt_result_t r;
 
         if (state == ncclSuccess)
             return DT_OK;
         if (state != ncclInProgress)
             return dt_ncclerror(c, "ncclCommInitRankConfig", state);
-        stopped = dt_comm_stopped(c, &culprit);
-        if (stopped)
-            return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+        r = dt_comm_check_stop(c, &c->coll_error);
+        if (r != DT_OK)
+            return r;
         if (dt_clock_ns() > until)
             return report_init_timeout(c, seconds);
         dt_gpu_pause(turn);

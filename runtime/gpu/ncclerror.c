@@ -22,27 +22,24 @@ static bool may_come_of_others(ncclResult_t error)
 }
 
 /* Waits for another rank's or the agent's report, so that a survivor does not blame itself. */
-static int await_cause(const struct dt_comm *c, ncclResult_t error, uint32_t *culprit)
+static dt_result_t await_cause(struct dt_comm *c, ncclResult_t error)
 {
     unsigned ms = error == ncclRemoteError ? REMOTE_CAUSE_MS : CAUSE_MS;
     uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
-    int stopped = dt_comm_stopped(c, culprit);
+    dt_result_t r = DT_OK;
 
-    for (unsigned turn = 0; !stopped && dt_clock_ns() < until; turn++) {
-        dt_gpu_pause(turn);
-        stopped = dt_comm_stopped(c, culprit);
-    }
-    return stopped;
+    for (unsigned turn = 0; r == DT_OK && dt_clock_ns() < until; turn++)
+        r = dt_gpu_wait_on(c, NULL, turn);
+    return r;
 }
 
 dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error)
 {
-    uint32_t culprit;
-    int stopped = may_come_of_others(error) ? await_cause(c, error, &culprit) : 0;
+    dt_result_t cause = may_come_of_others(error) ? await_cause(c, error) : DT_OK;
     const char *last = dt_nccl()->ncclGetLastError(NULL);
 
-    if (stopped)
-        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+    if (cause != DT_OK)
+        return cause;
     dt_fail(DT_ERR_NCCL,
             "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL say more, and DTRUN_DEVICE=staging does "
             "without NCCL",

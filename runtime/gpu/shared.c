@@ -408,14 +408,6 @@ static dt_result_t queue_step(struct queueing *q)
 
 /* ---- a call ---- */
 
-static dt_result_t check_stop(struct dt_comm *c)
-{
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(c, &culprit);
-
-    return stopped ? dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
-}
-
 static dt_result_t queue_call(struct queueing *q)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -430,7 +422,7 @@ static dt_result_t queue_call(struct queueing *q)
         q->step = dt_gpu_steps_at(&q->steps, q->o, i);
         r = queue_step(q);
         if (r == DT_OK)
-            r = check_stop(q->c);
+            r = dt_comm_check_stop(q->c, &q->c->coll_error);
     }
     q->function = "cuEventRecord";
     return r == DT_OK ? report_queued(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
@@ -445,7 +437,7 @@ static dt_result_t result_of_call(const struct queueing *q)
 
     if (!dt_gpu_words_released(&q->s->words))
         return DT_OK;
-    r = check_stop(c);
+    r = dt_comm_check_stop(c, &c->coll_error);
     if (r != DT_OK)
         return r;
     return dt_gpu_coll_error(c, &c->coll_error, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);

@@ -252,14 +252,6 @@ void dt_p2p_unwatch(struct dt_p2p_watcher *watch)
     dt_p2p_done(watch->comm);
 }
 
-static dt_result_t check_stopped(struct dt_p2p *ch)
-{
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(ch->comm, &culprit);
-
-    return stopped ? dt_coll_error(&ch->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
-}
-
 dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype,
                             bool watched)
 {
@@ -268,7 +260,7 @@ dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype
 
     if (!ch->begun) {
         begin_call(ch, buf, count, dtype);
-        r = check_stopped(ch);
+        r = dt_comm_check_stop(ch->comm, &ch->coll_error);
     }
     ch->begun = false;
     own.pair = pair_of(ch->calls, ch->peer, ch->sending);
@@ -327,8 +319,7 @@ dt_result_t dt_p2p_submit(struct dt_p2p *ch, struct dt_task *task, void *buf, si
     if (r != DT_OK)
         return r;
     task->channel = ch;
-    if (!buf || !is_local(ch) || dt_comm_stopped(ch->comm, NULL) ||
-        !dt_async_hold_back(&ch->async, task))
+    if (!buf || !is_local(ch) || dt_comm_stopped(ch->comm) || !dt_async_hold_back(&ch->async, task))
         return dt_async_submit(&ch->async, task);
     /* The thread is started first, because a call that has begun cannot be withdrawn. */
     if (!fits_pipe(ch, buf, count * dt_dtype_size(dtype)))

@@ -79,30 +79,20 @@ static dt_result_t receive_gpu(struct gpu_transfer *p)
 
 /* After a failure the copy's stream would have to be made again. The driver might then wait for a
  * stream of the program that never finishes. */
-static dt_result_t check_stopped(struct dt_p2p *ch)
-{
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(ch->comm, &culprit);
-
-    if (!stopped)
-        return DT_OK;
-    dt_coll_error(&ch->coll_error, (dt_result_t)stopped, culprit);
-    return dt_p2p_fail(ch);
-}
-
 static dt_result_t transfer_in_context(struct gpu_transfer *p, struct dt_gpu_copies *copies)
 {
-    dt_result_t r = check_stopped(p->channel);
+    struct dt_p2p *ch = p->channel;
+    dt_result_t r = dt_comm_check_stop(ch->comm, &ch->coll_error);
     CUresult result;
 
     if (r != DT_OK)
-        return r;
+        return dt_p2p_fail(ch);
     result = dt_gpu_copying_begin(&p->copying, copies, p->o->order.context, p->bytes);
     if (result)
-        return fail_cuda(p->channel, "cuStreamCreate", result);
+        return fail_cuda(ch, "cuStreamCreate", result);
     r = follow_order(p);
     if (r == DT_OK)
-        r = p->channel->sending ? send_gpu(p) : receive_gpu(p);
+        r = ch->sending ? send_gpu(p) : receive_gpu(p);
     dt_gpu_copying_end(&p->copying, r != DT_OK);
     return r;
 }

@@ -52,7 +52,7 @@ static void release_gate(struct dt_gpu_gate *gate)
 static void release_stopped_locked(void)
 {
     for (struct dt_gpu_gate *g = dti_gates.shut; g; g = g->next) {
-        if (dt_comm_stopped(g->comm, NULL))
+        if (dt_comm_stopped(g->comm))
             release_gate(g);
     }
 }
@@ -61,7 +61,7 @@ static void look_at_calls_locked(void)
 {
     for (struct dt_gpu_watched *w = dti_gates.calls; w; w = w->next) {
         dt_async_wake(&w->comm->slot->async);
-        w->looks = dt_comm_stopped(w->comm, NULL) ? w->looks + 1 : 0;
+        w->looks = dt_comm_stopped(w->comm) ? w->looks + 1 : 0;
         if (w->looks >= STUCK_LOOKS)
             w->stuck(w->comm);
     }

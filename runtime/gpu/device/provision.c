@@ -49,7 +49,7 @@ static bool is_asked(void)
 void dt_gpu_provision_forbid(const struct dt_comm *c)
 {
     add(&dti_provision.forbidden, 1);
-    for (unsigned turn = 0; is_asked() && !dt_comm_stopped(c, NULL); turn++)
+    for (unsigned turn = 0; is_asked() && !dt_comm_stopped(c); turn++)
         dt_gpu_pause(turn);
 }
 

@@ -55,19 +55,17 @@ static dt_result_t time_out(const struct dt_comm *c, struct dt_coll_error *t)
 dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns)
 {
-    uint32_t culprit;
-
     for (unsigned turn = 0;; turn++) {
         CUresult result = dt_cuda()->cuEventQuery(done);
-        int stopped;
+        dt_result_t r;
 
         if (result == CUDA_SUCCESS)
             return DT_OK;
         if (result != CUDA_ERROR_NOT_READY)
             return dt_gpu_coll_error(c, t, "cuEventQuery", result);
-        stopped = dt_comm_stopped(c, &culprit);
-        if (stopped)
-            return dt_coll_error(t, (dt_result_t)stopped, culprit);
+        r = dt_comm_check_stop(c, t);
+        if (r != DT_OK)
+            return r;
         if (until_ns && dt_clock_ns() > until_ns)
             return time_out(c, t);
         dt_gpu_pause(turn);
@@ -132,11 +130,10 @@ static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a)
 
 dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
 {
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(c, &culprit);
+    dt_result_t r = dt_comm_check_stop(c, &c->coll_error);
 
-    if (stopped)
-        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+    if (r != DT_OK)
+        return r;
     if (a)
         tell_arrival(c, a);
     dt_gpu_pause(turn);
