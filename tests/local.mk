@@ -152,7 +152,7 @@ tests_unit_libagentproc_a_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c
 tests_unit_agent_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_agent_LDADD = tests/unit/libagentproc.a $(WIRE_LIBS) $(CMOCKA_LIBS)
-EXTRA_tests_unit_agent_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+EXTRA_tests_unit_agent_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/fds$(EXEEXT)
 
 tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c
 tests_unit_agent_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

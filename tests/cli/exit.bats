@@ -166,11 +166,14 @@ make_little() {
     return 1
 }
 
-dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
+in_little() { # COMMAND...
     RC=0
     env "$TOKEN" timeout "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
-        "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && x=$(yes); exec sleep 600' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
+}
+
+dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
+    in_little "$@" "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && x=$(yes); exec sleep 600'
     await rmdir "$LITTLE"
     code_is 137
     grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by the kernel: out of memory; stopping the other rank$' "$ERR" ||
@@ -182,6 +185,19 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
     make_little || skip "no cgroup with a memory limit can be made here"
     dies_out_of_memory
     err_has "dtrun: localhost: memory ran out; the control group of the ranks allows 76 MiB"
+}
+
+@test "an error that follows from a kill for memory is told from other deaths" {
+    make_little || skip "no cgroup with a memory limit can be made here"
+    in_little "$DTRUN" -np 1 --max-restarts 1 sh -c '[ $DTRUN_GENERATION = 1 ] || exit 6; sh -c "x=\$(yes)"; exit 5'
+    code_is 6
+    err_has "exited with code 5 after the kernel had killed a process there: out of memory"
+    grep -q 'exited with code 6$' "$ERR" || { show; false; }
+    in_little "$DTRUN" -np 1 sh -c 'kill -KILL $$'
+    code_is 137
+    ! grep -q memory "$ERR" || false
+    await rmdir "$LITTLE"
+    clean
 }
 
 @test "a rank that is killed where CPU time is limited gets a line that names the limit" {

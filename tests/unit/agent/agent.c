@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,17 +62,6 @@ static void exit_codes_and_output_arrive_before_done(void **state)
     assert_string_equal(agent_output(a, 2, 1), "rank 2 of 3\n");
     assert_string_equal(agent_output(a, 1, 2), "oops\n");
     assert_int_equal(agent_end(a), 0);
-}
-
-static void a_death_by_signal_is_reported(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 1, "kill -SEGV $$", NULL);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.code, -1);
-    assert_int_equal(a->msg.exit.signo, SIGSEGV);
-    agent_expect(a, DT_MSG_DONE);
 }
 
 static const struct spawn_case {
@@ -349,42 +337,13 @@ static void a_signal_reaches_the_whole_group(void **state)
 static void a_rank_inherits_nothing(void **state)
 {
     struct agent *a = *state;
-    char self[4096] = "";
-    const char *const argv[] = { self, "as-rank", NULL };
-    char want[128];
+    const char *const argv[] = { agent_program("tests/rank/fds"), NULL };
 
-    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     agent_start_argv(a, 1, argv, NULL);
-    agent_expect(a, DT_MSG_STARTED);
-    snprintf(want, sizeof want, "fds 0 1 2 3 4\nblocked 0 ignored 0\ngroup own\n");
     agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 0, 1), want);
-}
-
-/* The rank of the test above. */
-static int be_rank(void)
-{
-    char line[256];
-    unsigned long long mask;
-    FILE *f;
-
-    printf("fds");
-    for (int fd = 0; fd < 1024; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0)
-            printf(" %d", fd);
-    }
-    printf("\n");
-    f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "SigBlk: %llx", &mask) == 1)
-            printf("blocked %llx ", mask);
-        if (sscanf(line, "SigIgn: %llx", &mask) == 1)
-            printf("ignored %llx\n", mask);
-    }
-    if (f)
-        fclose(f);
-    printf("group %s\n", getpgrp() == getpid() ? "own" : "of another");
-    return 0;
+    assert_string_equal(agent_output(a, 0, 1),
+                        "fds 0 1 2 agent pmi\nSigBlk 0000000000000000\nSigIgn 0000000000000000\n"
+                        "group own, session the agent's, no terminal\n");
 }
 
 /* Starts the agent with signals blocked and ignored and with an open descriptor. */
@@ -518,158 +477,6 @@ static void ranks_that_never_got_go_are_stopped(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-static void too_few_open_files_are_reported(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 50, "exit 0", NULL);
-    agent_expect(a, DT_MSG_SPAWN_FAILED);
-    assert_int_equal(a->msg.spawn_failed.step, DT_SPAWN_SYSTEM);
-    assert_int_equal(a->msg.spawn_failed.error, EMFILE);
-    assert_string_equal(a->msg.spawn_failed.what,
-                        "50 processes need 298 open files, and 100 are allowed");
-    agent_start(a, 4, "ulimit -n", NULL);
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 3, 1), "60\n"); /* the agent raised only its own limit */
-}
-
-static int setup_few_files(void **state)
-{
-    struct rlimit before;
-    struct rlimit few = { 60, 100 };
-    int rc;
-
-    getrlimit(RLIMIT_NOFILE, &before);
-    setrlimit(RLIMIT_NOFILE, &few);
-    rc = agent_setup(state);
-    setrlimit(RLIMIT_NOFILE, &before);
-    return rc;
-}
-
-static char cgroup[64]; /* of version 1 or 2, for this test; "": none could be made */
-
-static bool write_text(const char *dir, const char *name, const char *text)
-{
-    char path[1100];
-    int fd;
-    bool written;
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    fd = open(path, O_WRONLY | O_CLOEXEC);
-    written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0)
-        close(fd);
-    return written;
-}
-
-/* Finds where this process is in the hierarchy mounted at root, so that the test can put it
- * back. */
-static bool read_home_cgroup(char *home, size_t size, const char *root, const char *line_start)
-{
-    FILE *f = fopen("/proc/self/cgroup", "r");
-    char line[512];
-    bool found = false;
-
-    while (f && !found && fgets(line, sizeof line, f)) {
-        const char *at = strstr(line, line_start);
-
-        line[strcspn(line, "\n")] = '\0';
-        found = at != NULL;
-        if (found)
-            snprintf(home, size, "%s%s", root, at + strlen(line_start));
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
-/* Starts the agent in a cgroup with little memory. */
-static int setup_little_memory(void **state)
-{
-    static const char *const kinds[][3] = {
-        { "/sys/fs/cgroup/memory", ":memory:", "memory.limit_in_bytes" },
-        { "/sys/fs/cgroup", "0::", "memory.max" },
-    };
-    char home[1024];
-    bool in = false;
-    int rc;
-
-    cgroup[0] = '\0';
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !in; i++) {
-        if (!read_home_cgroup(home, sizeof home, kinds[i][0], kinds[i][1]))
-            continue;
-        snprintf(cgroup, sizeof cgroup, "%s/agent-test-XXXXXX", kinds[i][0]);
-        in = mkdtemp(cgroup) && write_text(cgroup, kinds[i][2], "64000000") &&
-             write_text(cgroup, "cgroup.procs", "0");
-        if (!in) {
-            rmdir(cgroup);
-            cgroup[0] = '\0';
-        }
-    }
-    rc = agent_setup(state);
-    if (in && !write_text(home, "cgroup.procs", "0"))
-        rc = -1;
-    return rc;
-}
-
-static int teardown_little_memory(void **state)
-{
-    int rc = agent_teardown(state);
-    int tries = AGENT_PATIENCE_MS / 10;
-
-    /* The kernel releases ended processes a little later than waitpid does. */
-    while (cgroup[0] && rmdir(cgroup) < 0 && --tries)
-        poll(NULL, 0, 10);
-    return tries ? rc : -1;
-}
-
-static void need_little_memory(void)
-{
-    if (cgroup[0])
-        return;
-    print_message("# no memory cgroup can be made here (not root, or no controller)\n");
-    skip();
-}
-
-static void a_death_for_lack_of_memory_is_reported(void **state)
-{
-    struct agent *a = *state;
-
-    need_little_memory();
-    agent_start(a, 2, "[ $DTRUN_RANK = 1 ] && kill -KILL $$; x=$(yes)", NULL);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.rank, 1);
-    assert_int_equal(a->msg.exit.flags, 0);
-    agent_expect(a, DT_MSG_LOG);
-    assert_string_equal(a->msg.log.text,
-                        "memory ran out; the control group of the ranks allows 61 MiB");
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.signo, SIGKILL);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_OOM);
-    agent_expect(a, DT_MSG_DONE);
-    agent_end(a);
-}
-
-/* A wrapper reports that its program was killed, or an error that follows from that. */
-static void a_process_of_a_rank_that_lacked_memory_is_reported(void **state)
-{
-    struct agent *a = *state;
-
-    need_little_memory();
-    agent_start(a, 1, "sh -c 'x=$(yes)'; exit 5", NULL);
-    agent_expect(a, DT_MSG_LOG);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.code, 5);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_OOM);
-    agent_expect(a, DT_MSG_DONE);
-    agent_start(a, 1, "exit 6", NULL);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.code, 6);
-    assert_int_equal(a->msg.exit.flags, 0);
-    agent_expect(a, DT_MSG_DONE);
-    agent_end(a);
-}
-
 static void push(struct agent *a, uint32_t id, const char *name, const char *content, uint64_t hash)
 {
     struct dt_msg_file m = {
@@ -749,12 +556,11 @@ static void pushed_files_are_removed_when_the_worker_is_killed(void **state)
     assert_int_equal(access(pushed_dir, F_OK), -1);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         AGENT_TEST(hello_describes_the_host),
         AGENT_TEST(exit_codes_and_output_arrive_before_done),
-        AGENT_TEST(a_death_by_signal_is_reported),
         AGENT_TEST(a_program_that_cannot_start_is_named_once_and_nothing_runs),
         AGENT_TEST(a_second_generation_runs_in_the_same_agent),
         AGENT_TEST(a_stream_stops_without_credit_and_goes_on_with_it),
@@ -768,19 +574,11 @@ int main(int argc, char **argv)
         AGENT_TEST(a_go_that_cannot_be_stored_is_the_reason),
         AGENT_TEST(auxiliaries_run_beside_the_ranks),
         AGENT_TEST(ranks_that_never_got_go_are_stopped),
-        cmocka_unit_test_setup_teardown(too_few_open_files_are_reported, setup_few_files,
-                                        agent_teardown),
-        cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_reported, setup_little_memory,
-                                        teardown_little_memory),
-        cmocka_unit_test_setup_teardown(a_process_of_a_rank_that_lacked_memory_is_reported,
-                                        setup_little_memory, teardown_little_memory),
         AGENT_TEST(a_pushed_program_runs_and_is_removed_with_the_job),
         AGENT_TEST(an_agent_shows_that_it_is_alive_while_files_arrive),
         AGENT_TEST(pushed_files_are_removed_when_the_worker_is_killed),
     };
 
-    if (argc == 2 && strcmp(argv[1], "as-rank") == 0)
-        return be_rank();
     alarm(AGENT_TEST_SECONDS);
     return cmocka_run_group_tests(tests, agent_make_scratch, agent_remove_scratch);
 }

@@ -62,6 +62,7 @@ static void stop_without_grace_kills_at_once(void **state)
     for (int i = 0; i < 2; i++) {
         agent_expect(a, DT_MSG_EXIT);
         assert_int_equal(a->msg.exit.signo, SIGKILL);
+        assert_int_equal(a->msg.exit.code, -1);
         assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
     }
     agent_expect(a, DT_MSG_DONE);
@@ -447,18 +448,6 @@ static void an_invalid_message_ends_the_agent(void **state)
     assert_true(agent_all_gone(a));
 }
 
-static void a_background_process_does_not_delay_the_end(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 1, "setsid sh -c 'sleep 300; echo late' & echo hi; exit 0", NULL);
-    agent_expect(a, DT_MSG_EXIT);
-    agent_expect(a, DT_MSG_DONE);
-    assert_true(a->eof[0] && a->eof[1]);
-    assert_string_equal(agent_output(a, 0, 1), "hi\n");
-    assert_int_equal(agent_processes(a), 0);
-}
-
 static void a_foreign_process_with_the_pipe_does_not_delay_the_end(void **state)
 {
     struct agent *a = *state;
@@ -498,7 +487,6 @@ int main(int argc, char **argv)
         AGENT_TEST(ranks_stay_stopped_after_a_standstill_until_a_ping),
         cmocka_unit_test(a_stuck_worker_is_killed_and_the_keeper_says_why),
         AGENT_TEST(an_invalid_message_ends_the_agent),
-        AGENT_TEST(a_background_process_does_not_delay_the_end),
         AGENT_TEST(a_foreign_process_with_the_pipe_does_not_delay_the_end),
     };
 
