@@ -3,8 +3,8 @@
 
 load common
 
-# A rank with a child in a session of its own, which is the hardest to find again.
-FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
+# A rank with children in sessions of their own, at any depth: they are the hardest to find again.
+FAMILY='sh -c "echo ready; sleep 600" & setsid sh -c "sleep 600 & setsid sleep 600 & wait" & wait'
 
 @test "after kill -9 of dtrun all ranks end at once, not only when the lease expires" {
     for i in 1 2 3; do

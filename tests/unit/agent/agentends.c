@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -238,27 +237,6 @@ static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
     assert_int_equal(n, 14);
 }
 
-static void nothing_survives_the_launcher(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, as_second_host);
-    assert_int_equal(shutdown(a->fd, SHUT_RDWR), 0);
-    assert_true(agent_all_gone(a));
-    a->at_end = true;
-    assert_int_equal(agent_await(a), 125);
-}
-
-static void nothing_survives_the_worker(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, as_second_host);
-    kill(agent_worker(a), SIGKILL);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
 /* The agent reports a signal whichever of its two processes gets it. Nothing survives the keeper.
  */
 static void the_agent_reports_and_survives_signals(void **state)
@@ -275,68 +253,6 @@ static void the_agent_reports_and_survives_signals(void **state)
     kill(a->keeper, SIGKILL);
     assert_true(agent_all_gone(a));
     assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
-/* Starts a rank that prints which signals it gets. Returns its process. */
-static pid_t start_signal_printer(struct agent *a)
-{
-    static const char script[] = "trap 'echo USR1' USR1; trap 'echo USR2' USR2; echo up;"
-                                 "while :; do sleep 0.1; done";
-
-    agent_start(a, 1, script, NULL);
-    agent_expect(a, DT_MSG_STARTED);
-    agent_wait_for_output(a, 0, "up\n");
-    return (pid_t)((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
-}
-
-static char own_name[16]; /* of this process, while it has that of slurmstepd */
-
-/* Sends SIGUSR1 under the name of slurmstepd, by which the agent recognises Slurm's signals, and
- * waits for the agent's report. */
-static void signal_as_slurmstepd(struct agent *a, const pid_t *processes, size_t n)
-{
-    prctl(PR_GET_NAME, own_name);
-    prctl(PR_SET_NAME, "slurmstepd");
-    for (size_t i = 0; i < n; i++)
-        kill(processes[i], SIGUSR1);
-    agent_expect(a, DT_MSG_SIGNALLED);
-}
-
-static void end_signal_printer(struct agent *a)
-{
-    const struct dt_msg_signal usr1 = { SIGUSR1 }, usr2 = { SIGUSR2 };
-
-    agent_send(a, DT_MSG_SIGNAL, &usr1);
-    agent_send(a, DT_MSG_SIGNAL, &usr2);
-    agent_wait_for_output(a, 0, "up\nUSR1\nUSR2\n"); /* a second USR1 would precede USR2 */
-    prctl(PR_SET_NAME, own_name);
-    agent_stop(a, 0);
-    agent_expect(a, DT_MSG_DONE);
-    assert_int_equal(agent_end(a), 0);
-}
-
-/* slurmstepd has sent the signal to the rank, too, so the agent must not pass on the launcher's. */
-static void ranks_get_a_signal_from_slurmstepd_once(void **state)
-{
-    struct agent *a = *state;
-    pid_t processes[3];
-
-    processes[2] = start_signal_printer(a);
-    processes[0] = a->keeper;
-    processes[1] = agent_worker(a);
-    signal_as_slurmstepd(a, processes, 3);
-    agent_wait_for_output(a, 0, "up\nUSR1\n");
-    end_signal_printer(a);
-}
-
-/* With ProctrackType=proctrack/cgroup the rank gets the signal only from the launcher. */
-static void a_signal_that_only_the_keeper_got_is_for_the_launcher_to_pass_on(void **state)
-{
-    struct agent *a = *state;
-
-    start_signal_printer(a);
-    signal_as_slurmstepd(a, &a->keeper, 1);
-    end_signal_printer(a);
 }
 
 enum { SHORT_MS = 3000 }; /* a crowded machine may stop this process for a second */
@@ -477,11 +393,7 @@ int main(int argc, char **argv)
         AGENT_TEST(the_answer_waits_for_a_rank_that_is_dying),
         AGENT_TEST(a_death_before_the_start_is_described),
         AGENT_TEST(an_exit_before_the_start_is_reported_before_the_answer),
-        AGENT_TEST(nothing_survives_the_launcher),
-        AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(the_agent_reports_and_survives_signals),
-        AGENT_TEST(ranks_get_a_signal_from_slurmstepd_once),
-        AGENT_TEST(a_signal_that_only_the_keeper_got_is_for_the_launcher_to_pass_on),
         AGENT_TEST(the_agent_of_a_silent_launcher_ends_with_its_lease),
         AGENT_TEST(a_launcher_that_announced_its_stop_may_be_silent),
         AGENT_TEST(ranks_stay_stopped_after_a_standstill_until_a_ping),

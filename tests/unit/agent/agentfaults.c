@@ -103,23 +103,6 @@ static void a_rank_is_killed_in_the_given_step_and_peers_learn_of_it(void **stat
     assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n");
 }
 
-static void exit_in_step_5(struct dt_msg_start *start)
-{
-    dt_strs_add(&start->inject, "exit:rank=0,step=5,code=9");
-}
-
-static void a_rank_exits_in_the_given_step(void **state)
-{
-    struct agent *a = *state;
-
-    start_steps(a, 1, "alone", exit_in_step_5);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.code, 9);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 0, 1), "0\n1\n2\n3\n4\n");
-}
-
 static void stop_in_step_5(struct dt_msg_start *start)
 {
     dt_strs_add(&start->inject, "stop:rank=0,step=5");
@@ -153,7 +136,6 @@ int main(void)
         AGENT_TEST(an_injected_host_loss_leaves_nothing),
         AGENT_TEST(linked_ranks_report_their_step_and_dt_finalize),
         AGENT_TEST(a_rank_is_killed_in_the_given_step_and_peers_learn_of_it),
-        AGENT_TEST(a_rank_exits_in_the_given_step),
         AGENT_TEST(a_rank_is_stopped_in_each_given_step),
     };
 
