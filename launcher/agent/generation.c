@@ -19,6 +19,7 @@
 #include "launcher/agent/unservedwarn.h"
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/uvloop.h"
 #include "launcher/place/gpu.h"
 
 enum {
@@ -319,11 +320,6 @@ struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt
     return g;
 }
 
-static void on_generation_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 void dt_generation_destroy(struct dt_generation *g)
 {
     if (!g)
@@ -357,7 +353,7 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_strs_free(&g->config.devices);
     free(g->config.cpus.v);
     dt_msg_free(DT_MSG_START, (union dt_msg *)&g->start);
-    uv_close((uv_handle_t *)&g->timer, on_generation_closed);
+    uv_close((uv_handle_t *)&g->timer, dt_uvloop_free_data);
 }
 
 bool dt_generation_over(const struct dt_generation *g)

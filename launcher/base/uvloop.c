@@ -54,3 +54,8 @@ void dt_uvloop_give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     (void)suggested;
     *buf = (uv_buf_t){ buffer, sizeof buffer };
 }
+
+void dt_uvloop_free_data(uv_handle_t *handle)
+{
+    free(handle->data);
+}

@@ -12,4 +12,7 @@ int dt_uvloop_init(uv_loop_t *loop);
  * content when it returns. */
 void dt_uvloop_give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
 
+/* For uv_close: frees the object that the handle's data points to. */
+void dt_uvloop_free_data(uv_handle_t *handle);
+
 #endif

@@ -1,12 +1,12 @@
 #include "launcher/agent/facts/gpuask.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "launcher/agent/facts/gpustate.h"
 #include "launcher/agent/facts/smi.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/uvloop.h"
 
 enum { PATIENCE_MS = 5000, QUESTIONS = 2 };
 
@@ -34,17 +34,12 @@ struct dt_gpuask {
     void *arg;
 };
 
-static void on_gpuask_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 static void on_poll_closed(uv_handle_t *handle)
 {
     struct dt_gpuask *ask = ((struct asked *)handle->data)->ask;
 
     if (--ask->handles == 0)
-        uv_close((uv_handle_t *)&ask->patience, on_gpuask_closed);
+        uv_close((uv_handle_t *)&ask->patience, dt_uvloop_free_data);
 }
 
 static void finish_gpuask(struct dt_gpuask *ask)
@@ -121,5 +116,5 @@ void dt_gpuask_begin(uv_loop_t *loop, struct dt_msg_facts facts, struct dt_group
         return;
     }
     finish_gpuask(ask);
-    uv_close((uv_handle_t *)&ask->patience, on_gpuask_closed);
+    uv_close((uv_handle_t *)&ask->patience, dt_uvloop_free_data);
 }

@@ -12,6 +12,7 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/openfiles.h"
+#include "launcher/base/uvloop.h"
 #include "runtime/wire/inet.h"
 
 enum {
@@ -67,11 +68,6 @@ static void on_caller(uv_poll_t *poll, int status, int events);
 
 /* ---- clients come and go ---- */
 
-static void on_client_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 static void client_close(struct client *c)
 {
     struct dt_rendezvous *r = c->owner;
@@ -80,7 +76,7 @@ static void client_close(struct client *c)
     if (c->next)
         c->next->prev = c->prev;
     r->n--;
-    uv_close((uv_handle_t *)&c->poll, on_client_closed);
+    uv_close((uv_handle_t *)&c->poll, dt_uvloop_free_data);
     close(c->fd);
     dt_httprequest_free(&c->request);
     dt_answer_free(&c->answer);

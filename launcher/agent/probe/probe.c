@@ -14,6 +14,7 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/openfiles.h"
+#include "launcher/base/uvloop.h"
 #include "runtime/wire/inet.h"
 
 enum {
@@ -68,11 +69,6 @@ static uint64_t in_ms(uint64_t ms)
     return dt_now_ns() + ms * 1000000;
 }
 
-static void on_poll_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 /* Shuts the connection down first: ranks that wait for GO hold copies of every descriptor, so
  * closing ours alone would not end it. */
 static void conn_close(struct conn *c)
@@ -87,7 +83,7 @@ static void conn_close(struct conn *c)
             c->next->prev = c->prev;
         p->n_incoming--;
     }
-    uv_close((uv_handle_t *)&c->poll, on_poll_closed);
+    uv_close((uv_handle_t *)&c->poll, dt_uvloop_free_data);
     shutdown(c->path.shake.fd, SHUT_RDWR);
     close(c->path.shake.fd);
 }

@@ -14,6 +14,7 @@
 #include "launcher/base/granted/limits.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
+#include "launcher/base/uvloop.h"
 #include "launcher/base/writeall.h"
 
 struct dt_spawn {
@@ -43,11 +44,6 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static void on_spawn_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 void dt_spawn_close(struct dt_spawn *s)
 {
     if (!s)
@@ -58,7 +54,7 @@ void dt_spawn_close(struct dt_spawn *s)
     close_fd(&s->gate);
     close_fd(&s->go);
     if (s->poll.data)
-        uv_close((uv_handle_t *)&s->poll, on_spawn_closed);
+        uv_close((uv_handle_t *)&s->poll, dt_uvloop_free_data);
     close_fd(&s->errors);
     if (!s->poll.data)
         free(s);

@@ -5,13 +5,13 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "launcher/base/closefrom.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
+#include "launcher/base/uvloop.h"
 #include "launcher/base/writeall.h"
 
 _Static_assert(DT_LOOK_ANSWER <= PIPE_BUF, "one read takes all");
@@ -37,16 +37,11 @@ static __attribute__((noreturn)) void run_look(const struct dt_look_at *at, int 
     _exit(0);
 }
 
-static void on_look_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 void dt_look_end(struct dt_look *look)
 {
     if (!look)
         return;
-    uv_close((uv_handle_t *)&look->poll, on_look_closed);
+    uv_close((uv_handle_t *)&look->poll, dt_uvloop_free_data);
     close(look->answer);
 }
 

@@ -10,6 +10,7 @@
 #include "launcher/agent/sweep/proclist.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
+#include "launcher/base/uvloop.h"
 
 enum { FINDINGS = 4 }; /* one for each library */
 
@@ -138,11 +139,6 @@ static void on_looked(void *arg, const void *answer, size_t n)
         uv_timer_stop(&s->timer);
 }
 
-static void on_procscan_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 static void on_look_due(uv_timer_t *timer)
 {
     struct dt_procscan *s = timer->data;
@@ -176,5 +172,5 @@ void dt_procscan_destroy(struct dt_procscan *s)
     if (!s)
         return;
     dt_look_end(s->look);
-    uv_close((uv_handle_t *)&s->timer, on_procscan_closed);
+    uv_close((uv_handle_t *)&s->timer, dt_uvloop_free_data);
 }
