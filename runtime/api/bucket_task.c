@@ -49,6 +49,7 @@ static dt_result_t run_copied(struct dt_bucket_task *t)
     return r;
 }
 
+/* The driver may block the thread between two calls: see make_collective (operation.c). */
 static dt_result_t run_fused(const struct dt_bucket_task *t)
 {
     struct dt_comm *c;
@@ -56,7 +57,9 @@ static dt_result_t run_fused(const struct dt_bucket_task *t)
 
     if (r != DT_OK)
         return r;
+    dt_comm_watch(c, true);
     r = dt_gpu_fuse_make(c, &t->common->fuse, t->operations, t->n);
+    dt_comm_watch(c, false);
     dt_context_leave(c);
     return r;
 }

@@ -218,6 +218,14 @@ dies_while_nccl_keeps_a_thread() { # FAULT NCCL_VERSION KILL_GRACE
     ends 124 3 '^-5: .*timed out: ' ahead -x STANDIN_QUEUE=100
 }
 
+@test "a bucket whose thread the driver blocks times out" {
+    stream gpustream jam -x DTRUN_DEVICE=staging -x STANDIN_QUEUE=100 --collective-timeout 3
+    code_is 124
+    grep -q 'rank 0 has waited [0-9.]* s in a wait for its GPU .* on communicator 0.1' "$ERR" || { show; false; }
+    [ "$(grep -c -- '^-5: .*rank 0 [^;]*in a wait for its GPU' "$OUT")" = 2 ] || { show; false; }
+    clean
+}
+
 @test "no call waits for a driver that gives memory and streams only to an idle GPU" {
     for what in pinning sendbehind streambehind; do
         by_all_paths "$what: done" gpustream $what --collective-timeout 20

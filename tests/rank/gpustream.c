@@ -37,7 +37,8 @@
  * - endless: a stream whose work after the call never ends
  * - pinning: requests that need memory and streams, then a call on a stream
  * - sendbehind, streambehind: sends that need them, after a call on a stream
- * - ahead: rank 0 queues more work than the driver accepts after a call that rank 1 never joins */
+ * - ahead: rank 0 queues more work than the driver accepts after a call that rank 1 never joins
+ * - jam: the same before the call of a bucket begins, which no other rank joins */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -1229,6 +1230,65 @@ static void ahead(void)
     need(dt_stream_wait(view));
 }
 
+struct filling {
+    CUcontext context;
+    CUstream stream;
+    float *buf;
+    _Atomic pid_t thread; /* 0: not yet known */
+};
+
+static void *fill_queue(void *arg)
+{
+    struct filling *f = arg;
+
+    DRIVE(cuCtxSetCurrent(f->context));
+    f->thread = gettid();
+    for (;;)
+        fill_on(f->stream, f->buf, 0);
+    return NULL;
+}
+
+static void jam(dt_comm_t *comm, dt_bucket_t *bucket, float *buf)
+{
+    struct filling f = { .stream = stream_new(CU_STREAM_NON_BLOCKING), .buf = buf };
+    float number = 0;
+    dt_request_t request;
+    pthread_t thread;
+
+    need(dt_iall_reduce(comm, DT_IN_PLACE, &number, 1, DT_F32, DT_SUM, &request));
+    for (int i = 0; i < 2; i++)
+        need(dt_bucket_push(bucket, buf + i, 1));
+    DRIVE(cuCtxGetCurrent(&f.context));
+    gate_shut(&gate, f.stream);
+    pthread_create(&thread, NULL, fill_queue, &f);
+    while (!f.thread || !sleeps(f.thread))
+        sched_yield();
+    need(dt_barrier(DT_WORLD));
+    need(dt_bucket_wait(bucket));
+}
+
+/* The other ranks join the request, after which the bucket's call begins, when the queue is full.
+ */
+static void bucket_behind_jam(void)
+{
+    float *buf = device_new(COUNT * sizeof *buf), number = 0;
+    dt_bucket_t *bucket;
+    dt_comm_t *comm;
+
+    need(dt_comm_dup(DT_WORLD, &comm));
+    need(dt_bucket_create(comm, 0, DT_F32, DT_SUM, &bucket));
+    for (int i = 0; i < 2; i++)
+        need(dt_bucket_push(bucket, buf + i, 1));
+    need(dt_bucket_wait(bucket));
+    if (dt_rank() == 0)
+        jam(comm, bucket, buf);
+    need(dt_barrier(DT_WORLD));
+    need(dt_all_reduce(comm, DT_IN_PLACE, &number, 1, DT_F32, DT_SUM));
+    while (dt_comm_status(comm) == DT_OK)
+        usleep(1000);
+    need(dt_comm_status(comm));
+}
+
 int main(int argc, char **argv)
 {
     static const struct doing doings[] = { { "order", order },
@@ -1246,6 +1306,7 @@ int main(int argc, char **argv)
                                            { "late", late },
                                            { "endless", endless },
                                            { "ahead", ahead },
+                                           { "jam", bucket_behind_jam },
                                            { "pinning", pinning },
                                            { "sendbehind", send_behind },
                                            { "streambehind", stream_behind },
