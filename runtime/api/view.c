@@ -186,7 +186,8 @@ dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
 
 /* ---- making and freeing ---- */
 
-/* Collective. Compares the ranks' calls before they choose an algorithm together. */
+/* Collective. Compares the ranks' calls before they choose an algorithm together. Some drivers make
+ * no stream before the GPU is idle: the limit of calls applies to that, too. */
 static dt_result_t prepare_communicator(const char *name, dt_comm_t *comm, struct dt_gpu_stream *s)
 {
     const struct dt_gpu_order order = { .context = s->context, .device = s->device };
@@ -197,8 +198,10 @@ static dt_result_t prepare_communicator(const char *name, dt_comm_t *comm, struc
     if (r != DT_OK)
         return r;
     r = dt_comm_match(c, DT_CALL_ON_STREAM, call);
+    dt_comm_watch(c, true);
     if (r == DT_OK)
         r = dt_gpu_prepare(c, &order, &s->copies);
+    dt_comm_watch(c, false);
     dt_context_leave(c);
     return r;
 }

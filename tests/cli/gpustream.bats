@@ -226,6 +226,10 @@ dies_while_nccl_keeps_a_thread() { # FAULT NCCL_VERSION KILL_GRACE
     clean
 }
 
+@test "dt_comm_on_stream times out if the driver makes no stream" {
+    ends 124 2 '^-5: .*rank 0 [^;]*in a wait for its GPU' another --collective-timeout 3 --kill-grace 1
+}
+
 @test "no call waits for a driver that gives memory and streams only to an idle GPU" {
     for what in pinning sendbehind streambehind; do
         by_all_paths "$what: done" gpustream $what --collective-timeout 20

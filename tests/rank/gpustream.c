@@ -38,7 +38,8 @@
  * - pinning: requests that need memory and streams, then a call on a stream
  * - sendbehind, streambehind: sends that need them, after a call on a stream
  * - ahead: rank 0 queues more work than the driver accepts after a call that rank 1 never joins
- * - jam: the same before the call of a bucket begins, which no other rank joins */
+ * - jam: the same before the call of a bucket begins, which no other rank joins
+ * - another: a view of a second communicator is made on rank 0 while a stream never ends */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -1289,6 +1290,19 @@ static void bucket_behind_jam(void)
     need(dt_comm_status(comm));
 }
 
+/* Some drivers make no stream until the GPU is idle. */
+static void another_view(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *comm;
+
+    view_of(DT_WORLD, stream);
+    need(dt_comm_dup(DT_WORLD, &comm));
+    if (dt_rank() == 0)
+        gate_shut(&gate, stream);
+    view_of(comm, stream);
+}
+
 int main(int argc, char **argv)
 {
     static const struct doing doings[] = { { "order", order },
@@ -1307,6 +1321,7 @@ int main(int argc, char **argv)
                                            { "endless", endless },
                                            { "ahead", ahead },
                                            { "jam", bucket_behind_jam },
+                                           { "another", another_view },
                                            { "pinning", pinning },
                                            { "sendbehind", send_behind },
                                            { "streambehind", stream_behind },
